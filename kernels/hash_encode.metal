@@ -1,0 +1,153 @@
+// Multiresolution hash encoding (Mueller et al. 2022, section 3), with the scale, offset, index and
+// hash rules of tiny-cuda-nn's grid.
+//
+// One thread handles one point at one level: thread_index = (point, level, 0).
+// shapes holds three integers a level: vertices along an axis, first entry in the table, entries.
+
+struct HashLevel {
+  float scale;
+  uint first, entries;
+  uint multiplier[3];  // what an axis' vertex number counts for in the index
+  bool is_hashed;
+};
+
+template <typename Scales, typename Shapes>
+METAL_FUNC HashLevel hash_level(uint level, Scales scales, Shapes shapes) {
+  const uint vertices = shapes[3 * level];
+  HashLevel result;
+  result.scale = scales[level];
+  result.first = shapes[3 * level + 1];
+  result.entries = shapes[3 * level + 2];
+  // 1625 cubed is the last cube below 2^32, so the product cannot wrap.
+  result.is_hashed = vertices > 1625 || vertices * vertices * vertices > result.entries;
+  result.multiplier[0] = 1;
+  result.multiplier[1] = result.is_hashed ? 2654435761u : vertices;
+  result.multiplier[2] = result.is_hashed ? 805459861u : vertices * vertices;
+  return result;
+}
+
+// The cell that holds a point: for its lower and upper face along each axis, the face's share of the
+// vertices' indices and its weight.
+struct HashCell {
+  uint index[3][2];
+  float weight[3][2];
+};
+
+template <typename Positions>
+METAL_FUNC HashCell hash_cell(Positions positions, uint point, HashLevel level) {
+  HashCell cell;
+  UNROLL
+  for (int axis = 0; axis < 3; ++axis) {
+    // Half a cell of offset keeps the levels' vertices from lining up at the border.
+    const float position = fma(level.scale, float(positions[3 * point + axis]), 0.5f);
+    const float lowest = floor(position);
+    cell.index[axis][0] = uint(int(lowest)) * level.multiplier[axis];
+    cell.index[axis][1] = cell.index[axis][0] + level.multiplier[axis];
+    cell.weight[axis][1] = position - lowest;
+    cell.weight[axis][0] = 1.0f - cell.weight[axis][1];
+  }
+  return cell;
+}
+
+// The table's entry for one of a cell's eight vertices; bit `axis` of `which` picks the upper face.
+METAL_FUNC uint hash_entry(HashCell cell, HashLevel level, int which) {
+  const uint x = cell.index[0][which & 1];
+  const uint y = cell.index[1][(which >> 1) & 1];
+  const uint z = cell.index[2][(which >> 2) & 1];
+  // A hashed level has 2^k entries. A dense one is left only by points outside [0, 1].
+  if (level.is_hashed) return level.first + ((x ^ y ^ z) & (level.entries - 1));
+  const uint index = x + y + z;
+  return level.first + (index < level.entries ? index : index % level.entries);
+}
+
+// The trilinear weight of that vertex.
+METAL_FUNC float hash_weight(HashCell cell, int which) {
+  return cell.weight[0][which & 1] * cell.weight[1][(which >> 1) & 1] *
+         cell.weight[2][(which >> 2) & 1];
+}
+
+template <int LEVELS, int FEATURES, typename Positions, typename Table, typename Scales,
+          typename Shapes, typename Encoded>
+METAL_FUNC void hash_encode_forward(
+    uint3 thread_index, int points, Positions positions, Table table, Scales scales, Shapes shapes,
+    Encoded encoded) {
+  const uint point = thread_index.x, level = thread_index.y;
+  if (point >= uint(points)) return;
+  const HashLevel geometry = hash_level(level, scales, shapes);
+  const HashCell cell = hash_cell(positions, point, geometry);
+  float sum[FEATURES] = {};
+  UNROLL
+  for (int which = 0; which < 8; ++which) {
+    const float weight = hash_weight(cell, which);
+    const uint entry = hash_entry(cell, geometry, which);
+    for (int i = 0; i < FEATURES; ++i) {
+      sum[i] = fma(weight, float(table[entry * FEATURES + i]), sum[i]);
+    }
+  }
+  for (int i = 0; i < FEATURES; ++i) {
+    encoded[(point * LEVELS + level) * FEATURES + i] = sum[i];
+  }
+}
+
+// Accumulates into table_gradient, which starts from zero.
+template <int LEVELS, int FEATURES, typename Positions, typename Scales, typename Shapes,
+          typename Gradient, typename TableGradient>
+METAL_FUNC void hash_encode_table_gradient(
+    uint3 thread_index, int points, Positions positions, Gradient gradient, Scales scales,
+    Shapes shapes, TableGradient table_gradient) {
+  const uint point = thread_index.x, level = thread_index.y;
+  if (point >= uint(points)) return;
+  float incoming[FEATURES];
+  bool is_zero = true;
+  for (int i = 0; i < FEATURES; ++i) {
+    incoming[i] = gradient[(point * LEVELS + level) * FEATURES + i];
+    is_zero = is_zero && incoming[i] == 0.0f;
+  }
+  // Samples behind a surface and unused slots have no gradient: spare the memory traffic.
+  if (is_zero) return;
+  const HashLevel geometry = hash_level(level, scales, shapes);
+  const HashCell cell = hash_cell(positions, point, geometry);
+  UNROLL
+  for (int which = 0; which < 8; ++which) {
+    const float weight = hash_weight(cell, which);
+    const uint entry = hash_entry(cell, geometry, which);
+    for (int i = 0; i < FEATURES; ++i) {
+      atomic_fetch_add_explicit(
+          &table_gradient[entry * FEATURES + i], weight * incoming[i], memory_order_relaxed);
+    }
+  }
+}
+
+// One thread a point: thread_index = (point, 0, 0); sums over the levels.
+template <int LEVELS, int FEATURES, typename Positions, typename Table, typename Scales,
+          typename Shapes, typename Gradient, typename PositionGradient>
+METAL_FUNC void hash_encode_position_gradient(
+    uint3 thread_index, int points, Positions positions, Table table, Gradient gradient,
+    Scales scales, Shapes shapes, PositionGradient position_gradient) {
+  const uint point = thread_index.x;
+  if (point >= uint(points)) return;
+  float sum[3] = {0.0f, 0.0f, 0.0f};
+  for (uint level = 0; level < LEVELS; ++level) {
+    const HashLevel geometry = hash_level(level, scales, shapes);
+    const HashCell cell = hash_cell(positions, point, geometry);
+    UNROLL
+    for (int which = 0; which < 8; ++which) {
+      const uint entry = hash_entry(cell, geometry, which);
+      float along = 0.0f;  // this vertex's features along the incoming gradient
+      for (int i = 0; i < FEATURES; ++i) {
+        along = fma(float(table[entry * FEATURES + i]),
+                    float(gradient[(point * LEVELS + level) * FEATURES + i]), along);
+      }
+      for (int axis = 0; axis < 3; ++axis) {
+        // The weight's derivative: the other two axes' factors, signed by this axis' side.
+        float slope = (which >> axis) & 1 ? geometry.scale : -geometry.scale;
+        for (int other = 0; other < 3; ++other) {
+          if (other == axis) continue;
+          slope *= cell.weight[other][(which >> other) & 1];
+        }
+        sum[axis] = fma(slope, along, sum[axis]);
+      }
+    }
+  }
+  for (int axis = 0; axis < 3; ++axis) position_gradient[3 * point + axis] = sum[axis];
+}

@@ -1,0 +1,9 @@
+"""Devices and kernels: what computes, and how a kernel gets there."""
+
+from nerfmac.backend.device import DEVICES as DEVICES
+from nerfmac.backend.device import choose_device as choose_device
+from nerfmac.backend.device import current_device as current_device
+from nerfmac.backend.device import device_name as device_name
+from nerfmac.backend.kernel import Kernel as Kernel
+from nerfmac.backend.kernel import backend as backend
+from nerfmac.backend.kernel import runs_kernel as runs_kernel

@@ -1,0 +1,168 @@
+"""`cpu_kernel`: the CPU's counterpart of `mx.fast.metal_kernel`, with its calling convention.
+
+The body is compiled as C++ inside a loop over the grid and runs as an MLX operation of our own
+(extension.cpp), on all cores, inside `mx.compile` and `mx.grad` like any other.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.util
+import platform
+import sys
+import sysconfig
+from collections.abc import Callable, Sequence
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import mlx.core as mx
+import nanobind
+
+from nerfmac.backend.build import BuildError, shared_library
+from nerfmac.backend.device import processors
+
+Template = Sequence[tuple[str, int | bool | mx.Dtype]]
+
+_TYPES = {mx.float32: "float", mx.int32: "int", mx.uint32: "unsigned", mx.uint8: "unsigned char"}
+
+# Sums may be reordered into vectors only where a kernel says so; the rest of -ffast-math would let
+# the compiler assume there is no NaN, and a diverged run could no longer be noticed.
+_FLAGS = ("-march=native", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast")
+
+# Names end in _ so that no input of a kernel hides them.
+_WRAPPER = """
+extern "C" void run(
+    void* const* arrays_, const int* const* shapes_, const std::uint32_t* begin_,
+    const std::uint32_t* end_) {{
+{declarations}
+  for (std::uint32_t z_ = begin_[2]; z_ < end_[2]; ++z_)
+  for (std::uint32_t y_ = begin_[1]; y_ < end_[1]; ++y_)
+  for (std::uint32_t x_ = begin_[0]; x_ < end_[0]; ++x_) {{
+    const uint3 thread_position_in_grid{{x_, y_, z_}};
+    {source}
+  }}
+}}
+"""
+
+
+@cache
+def extension() -> ModuleType:
+    """Our MLX operation, built on first use. Raises `BuildError`."""
+    mlx_root = Path(mx.__file__).parent
+    nanobind_root = Path(nanobind.__file__).parent
+    library_folder = mlx_root / "lib"
+    link = ["-undefined", "dynamic_lookup"] if platform.system() == "Darwin" else []
+    flags = (
+        "-O2",
+        "-fvisibility=hidden",
+        "-DNB_DOMAIN=mlx",
+        "-DNERFMAC_EXTENSION=nerfmac_cpu_extension",
+        f"-I{nanobind_root / 'include'}",
+        f"-I{nanobind_root / 'src'}",
+        f"-I{nanobind_root / 'ext' / 'robin_map' / 'include'}",
+        f"-I{mlx_root / 'include'}",
+        f"-I{sysconfig.get_path('include')}",
+        f"-L{library_folder}",
+        "-lmlx",
+        f"-Wl,-rpath,{library_folder}",
+        "-pthread",
+        *link,
+    )
+    sources = {
+        "extension.cpp": Path(__file__).with_name("extension.cpp").read_text(),
+        "nanobind.cpp": (nanobind_root / "src" / "nb_combined.cpp").read_text(),
+        # Not compiled into anything; they make the library's name depend on the versions.
+        "versions.cpp": f"// mlx {mx.__version__}, nanobind {nanobind.__version__}\n",
+    }
+    path = shared_library("nerfmac_cpu_extension", sources, flags)
+    spec = importlib.util.spec_from_file_location("nerfmac_cpu_extension", path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+        module.length(mx.zeros(3))
+    except (ImportError, TypeError) as error:
+        reason = str(error).splitlines()[0]
+        versions = f"mlx {mx.__version__} and nanobind {nanobind.__version__}"
+        raise BuildError(f"the extension built with {versions} does not load: {reason}") from error
+    sys.modules[spec.name] = module
+    module.start_workers(processors())
+    return module
+
+
+def cpu_kernel(
+    name: str,
+    input_names: Sequence[str],
+    output_names: Sequence[str],
+    source: str,
+    header: str = "",
+    atomic_outputs: bool = False,
+) -> Callable[..., list[mx.array]]:
+    """A kernel compiled for the CPU from the body `source`; see `mx.fast.metal_kernel`.
+
+    With `atomic_outputs`, each row of the grid (fixed y and z) runs on one thread, in order; the
+    kernel must give rows disjoint outputs. Its results then repeat bit for bit.
+
+    The returned function takes `inputs`, `output_shapes`, `output_dtypes`, `grid`, `template` and
+    `init_value` (None or 0) by keyword and raises `BuildError`.
+    """
+
+    def call(
+        *,
+        inputs: Sequence[mx.array],
+        output_shapes: Sequence[Sequence[int]],
+        output_dtypes: Sequence[mx.Dtype],
+        grid: tuple[int, int, int],
+        template: Template = (),
+        init_value: float | None = None,
+        **_unused: Any,
+    ) -> list[mx.array]:
+        types = (*(array.dtype for array in inputs), *output_dtypes)
+        names = (*input_names, *output_names)
+        text = _program(names, types, len(inputs), tuple(template), source, header)
+        launched: list[mx.array] = extension().launch(
+            name,
+            _function(name, text),
+            list(inputs),
+            [list(shape) for shape in output_shapes],
+            list(output_dtypes),
+            grid,
+            atomic_outputs,
+            init_value,
+        )
+        return launched
+
+    return call
+
+
+def _program(
+    names: tuple[str, ...],
+    types: tuple[mx.Dtype, ...],
+    inputs: int,
+    template: tuple[tuple[str, int | bool | mx.Dtype], ...],
+    source: str,
+    header: str,
+) -> str:
+    lines = []
+    for key, value in template:
+        if isinstance(value, mx.Dtype):
+            lines.append(f"  using {key} = {_TYPES[value]};")
+        else:
+            lines.append(f"  constexpr int {key} = {int(value)};")
+    for i, (name, dtype) in enumerate(zip(names, types, strict=True)):
+        kind = ("const " if i < inputs else "") + _TYPES[dtype]
+        lines.append(f"  {kind}* __restrict {name} = static_cast<{kind}*>(arrays_[{i}]);")
+        if i < inputs and f"{name}_shape" in source:
+            lines.append(f"  const int* {name}_shape = shapes_[{i}];")
+    return header + _WRAPPER.format(declarations="\n".join(lines), source=source)
+
+
+@cache
+def _function(name: str, text: str) -> int:
+    """Address of the compiled program `text`; libraries stay loaded for the process' life."""
+    library = ctypes.CDLL(str(shared_library(name, {f"{name}.cpp": text}, _FLAGS)))
+    address = ctypes.cast(library.run, ctypes.c_void_p).value
+    assert address is not None
+    return address

@@ -1,0 +1,207 @@
+// The CPU's counterpart of MLX's Metal and CUDA custom kernels: an MLX operation that runs a
+// compiled function over a grid of threads, on all cores.
+//
+// It is built on the user's machine against the MLX that is installed (nerfmac/backend/build.py):
+// libmlx's C++ interface changes even between patch releases.
+
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <array>
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <tuple>
+#include <vector>
+
+#include "mlx/backend/cpu/encoder.h"
+#include "mlx/mlx.h"
+#include "mlx/primitives.h"
+
+namespace nb = nanobind;
+namespace mx = mlx::core;
+using namespace nb::literals;
+
+// Runs the grid points begin <= index < end. arrays holds the inputs' data, then the outputs';
+// shapes holds each input's shape.
+using KernelFunction = void (*)(
+    void* const* arrays, const int* const* shapes, const uint32_t* begin, const uint32_t* end);
+
+// A fixed set of threads that share out numbered pieces of work; the caller takes part.
+class Workers {
+ public:
+  explicit Workers(int threads) {
+    for (int i = 1; i < threads; ++i) std::thread([this] { serve(); }).detach();
+    size_ = threads;
+  }
+
+  int size() const { return size_; }
+
+  // Calls work(i) once for each 0 <= i < pieces and returns when all are done.
+  void run(int pieces, const std::function<void(int)>& work) {
+    std::lock_guard<std::mutex> one_caller(caller_);
+    if (size_ == 1 || pieces == 1) {
+      for (int i = 0; i < pieces; ++i) work(i);
+      return;
+    }
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      work_ = &work;
+      pieces_ = pieces;
+      next_ = 0;
+      busy_ = size_ - 1;
+      ++generation_;
+    }
+    wake_.notify_all();
+    take_pieces();
+    std::unique_lock<std::mutex> lock(mutex_);
+    done_.wait(lock, [this] { return busy_ == 0; });
+  }
+
+ private:
+  void take_pieces() {
+    for (int i = next_++; i < pieces_; i = next_++) (*work_)(i);
+  }
+
+  void serve() {
+    uint64_t seen = 0;
+    for (;;) {
+      {
+        std::unique_lock<std::mutex> lock(mutex_);
+        wake_.wait(lock, [&] { return generation_ != seen; });
+        seen = generation_;
+      }
+      take_pieces();
+      std::lock_guard<std::mutex> lock(mutex_);
+      if (--busy_ == 0) done_.notify_one();
+    }
+  }
+
+  int size_ = 1;
+  std::mutex caller_, mutex_;
+  std::condition_variable wake_, done_;
+  const std::function<void(int)>* work_ = nullptr;
+  int pieces_ = 0, busy_ = 0;
+  std::atomic<int> next_{0};
+  uint64_t generation_ = 0;
+};
+
+// Never destroyed: its threads wait in it until the process ends.
+static Workers* workers = nullptr;
+
+using Grid = std::array<uint32_t, 3>;
+
+class CpuKernel : public mx::Primitive {
+ public:
+  CpuKernel(
+      mx::Stream stream, std::string label, KernelFunction function, Grid grid, bool rows_own_outputs,
+      std::optional<float> init_value)
+      : mx::Primitive(stream), label_(std::move(label)), function_(function), grid_(grid),
+        rows_own_outputs_(rows_own_outputs), init_value_(init_value) {}
+
+  void eval_cpu(const std::vector<mx::array>& inputs, std::vector<mx::array>& outputs) override {
+    std::vector<void*> arrays;
+    std::vector<std::vector<int>> shapes;
+    std::vector<std::pair<void*, size_t>> fills;
+    for (const auto& input : inputs) {
+      arrays.push_back(const_cast<void*>(static_cast<const void*>(input.data<uint8_t>())));
+      shapes.emplace_back(input.shape().begin(), input.shape().end());
+    }
+    for (auto& output : outputs) {
+      output.set_data(mx::allocator::malloc(output.nbytes()));
+      arrays.push_back(output.data<uint8_t>());
+      // The one initial value in use is zero, which is all bits clear in every type.
+      if (init_value_) fills.emplace_back(arrays.back(), output.nbytes());
+    }
+    auto& encoder = mx::cpu::get_command_encoder(stream());
+    for (const auto& input : inputs) encoder.set_input_array(input);
+    for (auto& output : outputs) encoder.set_output_array(output);
+    encoder.dispatch([arrays = std::move(arrays), shapes = std::move(shapes),
+                      fills = std::move(fills), function = function_, grid = grid_,
+                      rows = rows_own_outputs_] {
+      for (const auto& [data, bytes] : fills) std::memset(data, 0, bytes);
+      std::vector<const int*> shape_pointers;
+      for (const auto& shape : shapes) shape_pointers.push_back(shape.data());
+      launch(function, arrays.data(), shape_pointers.data(), grid, rows);
+    });
+  }
+
+  void eval_gpu(const std::vector<mx::array>&, std::vector<mx::array>&) override {
+    throw std::runtime_error("[cpu_kernel] runs on the CPU only; choose it as the default device");
+  }
+
+  const char* name() const override { return label_.c_str(); }
+
+  // Lets mx.compile merge two calls that do the same.
+  bool is_equivalent(const mx::Primitive& other) const override {
+    const auto& kernel = static_cast<const CpuKernel&>(other);
+    return function_ == kernel.function_ && grid_ == kernel.grid_ &&
+        rows_own_outputs_ == kernel.rows_own_outputs_ && init_value_ == kernel.init_value_;
+  }
+
+ private:
+  static void launch(
+      KernelFunction function, void* const* arrays, const int* const* shapes, Grid grid, bool rows) {
+    // Accumulating kernels: a row (fixed y and z) is one piece, so its thread alone writes what
+    // the row owns. Others: rows are cut further, into a few pieces for every core.
+    const uint32_t row_count = grid[1] * grid[2];
+    const uint32_t cuts = rows ? 1 : std::min<uint32_t>(grid[0], 8 * workers->size());
+    const uint32_t length = (grid[0] + cuts - 1) / cuts;
+    workers->run(static_cast<int>(row_count * cuts), [&](int piece) {
+      const uint32_t row = piece / cuts, begin_x = (piece % cuts) * length;
+      const uint32_t end_x = std::min(begin_x + length, grid[0]);
+      const uint32_t begin[3] = {begin_x, row % grid[1], row / grid[1]};
+      const uint32_t end[3] = {end_x, begin[1] + 1, begin[2] + 1};
+      if (begin_x < end_x) function(arrays, shapes, begin, end);
+    });
+  }
+
+  std::string label_;
+  KernelFunction function_;
+  Grid grid_;
+  bool rows_own_outputs_;
+  std::optional<float> init_value_;
+};
+
+static std::vector<mx::array> launch(
+    const std::string& label, uintptr_t function, const std::vector<mx::array>& inputs,
+    const std::vector<std::vector<int>>& output_shapes, const std::vector<mx::Dtype>& output_dtypes,
+    std::tuple<uint32_t, uint32_t, uint32_t> grid, bool rows_own_outputs,
+    std::optional<float> init_value) {
+  if (init_value && *init_value != 0.0f) {
+    throw std::invalid_argument("[cpu_kernel] init_value is not 0; outputs start from zero or unset");
+  }
+  const auto stream = mx::default_stream(mx::Device(mx::Device::cpu));
+  std::vector<mx::array> contiguous;
+  for (const auto& input : inputs) contiguous.push_back(mx::contiguous(input, false, stream));
+  std::vector<mx::Shape> shapes;
+  for (const auto& shape : output_shapes) shapes.emplace_back(shape.begin(), shape.end());
+  const auto [x, y, z] = grid;
+  return mx::array::make_arrays(
+      std::move(shapes), output_dtypes,
+      std::make_shared<CpuKernel>(
+          stream, label, reinterpret_cast<KernelFunction>(function), Grid{x, y, z},
+          rows_own_outputs, init_value),
+      contiguous);
+}
+
+NB_MODULE(NERFMAC_EXTENSION, module) {
+  module.def("launch", &launch, "label"_a, "function"_a, "inputs"_a, "output_shapes"_a,
+      "output_dtypes"_a, "grid"_a, "rows_own_outputs"_a, "init_value"_a);
+  // Fails on a mismatch of nanobind's ABI, before any kernel depends on it.
+  module.def("length", [](const mx::array& array) { return array.size(); }, "array"_a);
+  module.def("start_workers", [](int threads) {
+    if (!workers) workers = new Workers(threads);
+    return workers->size();
+  }, "threads"_a);
+}

@@ -1,0 +1,126 @@
+"""One kernel, four back ends: `Kernel` names a function of `kernels/*.metal` and launches it.
+
+The body handed to MLX only forwards to that function:
+
+    function<TEMPLATE...>(thread_position_in_grid, rows, inputs..., outputs...)
+
+`rows` is how many rows the grid's first axis covers. Kernels compare against it, since Metal
+launches exactly the grid asked for while CUDA rounds it up to whole blocks.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from math import prod
+from typing import Any
+
+import mlx.core as mx
+
+from nerfmac.backend.build import BuildError
+from nerfmac.backend.cpu_kernel import cpu_kernel, extension
+from nerfmac.backend.device import current_device
+from nerfmac.backend.sources import kernel_source
+
+log = logging.getLogger("nerfmac")
+
+_GROUP = 256  # threads a group; larger ones exceed what some Apple GPUs allow a kernel
+
+_MAKERS = {"metal": mx.fast.metal_kernel, "cuda": mx.fast.cuda_kernel, "cpu": cpu_kernel}
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A function of `kernels/<operation>.metal`.
+
+    `rows` is the C++ expression, over the inputs' `_shape`s, for the length of the grid's first
+    axis. An `accumulates` kernel adds into its outputs, which start from zero; on the CPU each row
+    of its grid (fixed y and z) must own disjoint outputs.
+    """
+
+    operation: str
+    function: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    rows: str
+    accumulates: bool = False
+
+    def __call__(
+        self,
+        *inputs: mx.array,
+        grid: tuple[int, int, int],
+        output_shapes: Sequence[Sequence[int]],
+        output_dtypes: Sequence[mx.Dtype],
+        template: Sequence[tuple[str, int]] = (),
+        zeroed: bool = False,
+    ) -> list[mx.array]:
+        """Launch over `grid` threads; outputs start from zero if `zeroed` or if it accumulates."""
+        if prod(grid) == 0:
+            return [
+                mx.zeros(shape, dtype)
+                for shape, dtype in zip(output_shapes, output_dtypes, strict=True)
+            ]
+        build = _build(self, current_device(), tuple(name for name, _ in template))
+        extra: dict[str, Any] = {"init_value": 0} if zeroed or self.accumulates else {}
+        launched: list[mx.array] = build(
+            inputs=list(inputs),
+            template=list(template),
+            grid=grid,
+            threadgroup=(min(_GROUP, grid[0]), 1, 1),
+            output_shapes=[tuple(shape) for shape in output_shapes],
+            output_dtypes=list(output_dtypes),
+            **extra,
+        )
+        return launched
+
+    def body(self, template: tuple[str, ...]) -> str:
+        """The body: a call of the function with everything it takes."""
+        arguments = ("thread_position_in_grid", self.rows, *self.inputs, *self.outputs)
+        parameters = f"<{', '.join(template)}>" if template else ""
+        return f"{self.function}{parameters}({', '.join(arguments)});"
+
+
+@cache
+def _build(kernel: Kernel, device: str, template: tuple[str, ...]) -> Any:
+    options: dict[str, Any] = {}
+    if device != "cuda":  # CUDA's plain pointers take atomic functions as they are
+        options["atomic_outputs"] = kernel.accumulates
+    return _MAKERS[device](
+        name=f"nerfmac_{kernel.function}",
+        input_names=list(kernel.inputs),
+        output_names=list(kernel.outputs),
+        source=kernel.body(template),
+        header=kernel_source(kernel.operation, device),
+        **options,
+    )
+
+
+def backend(operation: str | None = None) -> str:
+    """What runs `operation` (or kernels in general) now: metal, cuda, cpu or reference."""
+    return "reference" if why_reference(operation) else current_device()
+
+
+def runs_kernel(operation: str) -> bool:
+    """Whether `operation` runs as a kernel; if not, its plain MLX reference does."""
+    return why_reference(operation) is None
+
+
+def why_reference(operation: str | None = None) -> str | None:
+    """Why the reference replaces the kernel of `operation`, in words; None if it does not."""
+    disabled = os.environ.get("NERFMAC_DISABLE_KERNELS", "")
+    if disabled == "1" or (operation and operation in disabled.split(",")):
+        return f"NERFMAC_DISABLE_KERNELS={disabled}"
+    return _why_no_extension() if current_device() == "cpu" else None
+
+
+@cache
+def _why_no_extension() -> str | None:
+    try:
+        extension()
+    except BuildError as error:
+        log.warning("CPU kernels are off, plain MLX operations (slower) replace them: %s", error)
+        return str(error)
+    return None

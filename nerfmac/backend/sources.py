@@ -1,0 +1,40 @@
+"""Finding the kernels' text: `kernels/*.metal`, its headers and one dialect header a back end."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+
+_INCLUDE = re.compile(r'^#include "(?P<name>[\w./]+)"$', re.MULTILINE)
+
+
+@cache
+def kernels_folder() -> Path:
+    """Where the kernels are: inside the installed package, or beside it in the repository."""
+    candidates = (
+        Path(str(files("nerfmac"))) / "kernels",
+        Path(__file__).resolve().parents[2] / "kernels",
+    )
+    for folder in candidates:
+        if (folder / "hash_encode.metal").is_file():
+            return folder
+    raise FileNotFoundError(f"no kernels in {' or '.join(map(str, candidates))}; reinstall nerfmac")
+
+
+@cache
+def kernel_source(operation: str, dialect: str) -> str:
+    """The text of `kernels/<operation>.metal` for `metal`, `cuda` or `cpu`: headers pasted in."""
+    folder = kernels_folder()
+    included: set[str] = set()
+
+    def paste(match: re.Match[str]) -> str:
+        name = match["name"]
+        if name in included:
+            return ""
+        included.add(name)
+        return _INCLUDE.sub(paste, (folder / name).read_text())
+
+    text = _INCLUDE.sub(paste, (folder / f"{operation}.metal").read_text())
+    return (folder / "dialects" / f"{dialect}.h").read_text() + "\n" + text

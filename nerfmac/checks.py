@@ -1,0 +1,52 @@
+"""Refuse a bad argument: name it, say what it was and what it must be.
+
+Every refusal is an `InputError`. It is a `ValueError`, so a notebook sees the usual thing; the
+command line catches exactly this type, prints the message and leaves with exit code 2. Any other
+exception is a fault of the program and keeps its traceback.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Sequence
+
+import mlx.core as mx
+
+
+class InputError(ValueError):
+    """What was asked for cannot be done; the message says what was wrong, where, and what is right."""
+
+
+def shape(name: str, values: mx.array, expected: Sequence[int | None]) -> None:
+    """Raise unless `values` has the `expected` shape; None stands for any size."""
+    if values.ndim != len(expected) or any(
+        want is not None and got != want for got, want in zip(values.shape, expected, strict=True)
+    ):
+        wanted = ", ".join("*" if size is None else str(size) for size in expected)
+        raise InputError(f"{name} has shape {tuple(values.shape)}; expected ({wanted})")
+
+
+def dtype(name: str, values: mx.array, *allowed: mx.Dtype) -> None:
+    """Raise unless `values` has one of the `allowed` types."""
+    if values.dtype not in allowed:
+        names = " or ".join(str(kind).removeprefix("mlx.core.") for kind in allowed)
+        got = str(values.dtype).removeprefix("mlx.core.")
+        raise InputError(f"{name} is {got}; expected {names}")
+
+
+def number(
+    name: str, value: float, *, low: float = -math.inf, high: float = math.inf, whole: bool = False
+) -> None:
+    """Raise unless `value` is finite, within [low, high] and, if `whole`, an integer."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number or not math.isfinite(value) or (whole and value != int(value)):
+        raise InputError(f"{name} is {value!r}; expected {'an integer' if whole else 'a number'}")
+    if not low <= value <= high:
+        bounds = f"at least {low:g}" if high == math.inf else f"between {low:g} and {high:g}"
+        raise InputError(f"{name} is {value:g}; expected {bounds}")
+
+
+def choice(name: str, value: str, allowed: Collection[str]) -> None:
+    """Raise unless `value` is one of the `allowed` words."""
+    if value not in allowed:
+        raise InputError(f"{name} is {value!r}; expected one of: {', '.join(sorted(allowed))}")

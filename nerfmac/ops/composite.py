@@ -1,0 +1,151 @@
+"""Alpha compositing of packed samples along rays.
+
+    weight_i = T_i (1 - exp(-density_i width_i)),   T_i = exp(-sum_{j<i} density_j width_j)
+
+(Mildenhall et al. 2020, equation 3.) A ray ends before the first sample that less than 1e-4 of the
+light would reach. Samples of ray r are rows ray_start[r] : ray_start[r + 1]; rows past the last
+ray's are dead. Density is per scene unit, width and distance in scene units.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import mlx.core as mx
+
+from nerfmac import checks
+from nerfmac.backend import Kernel, runs_kernel
+
+END = 1e-4  # kernels/composite.metal says the same
+
+_PACKED = ("density", "colour", "distances", "widths", "ray_start")
+_RESULTS = ("ray_colour", "opacity", "depth")
+_FORWARD = Kernel(
+    "composite",
+    "composite_forward",
+    inputs=_PACKED,
+    outputs=_RESULTS,
+    rows="ray_start_shape[0] - 1",
+)
+_GRADIENT = Kernel(
+    "composite",
+    "composite_gradient",
+    inputs=(*_PACKED, *_RESULTS, "d_ray_colour", "d_opacity", "d_depth"),
+    outputs=("d_density", "d_colour"),
+    rows="ray_start_shape[0] - 1",
+)
+
+
+class Composited(NamedTuple):
+    """What a ray sees, in front of a black background."""
+
+    colour: mx.array  # (rays, 3) float32, premultiplied by opacity
+    opacity: mx.array  # (rays,) float32, in [0, 1]
+    depth: mx.array  # (rays,) float32, sum of weight * distance; divide by opacity for a distance
+
+
+def composite(
+    density: mx.array,
+    colour: mx.array,
+    distances: mx.array,
+    widths: mx.array,
+    ray_start: mx.array,
+) -> Composited:
+    """Composite packed samples front to back; see the module's text.
+
+    Args:
+        density: (slots,) float32, not negative.
+        colour: (slots, 3) float32.
+        distances: (slots,) float32; increasing along each ray.
+        widths: (slots,) float32, not negative.
+        ray_start: (rays + 1,) int32.
+
+    Returns:
+        `Composited`, differentiable in `density` and `colour`; no gradient flows to the others.
+
+    Raises:
+        InputError: a wrong shape or type.
+    """
+    slots = density.shape[0]
+    checks.shape("density", density, (None,))
+    checks.shape("colour", colour, (slots, 3))
+    checks.shape("distances", distances, (slots,))
+    checks.shape("widths", widths, (slots,))
+    checks.shape("ray_start", ray_start, (None,))
+    checks.dtype("ray_start", ray_start, mx.int32)
+    run = _composite if runs_kernel("composite") else composite_reference
+    return Composited(*run(density, colour, distances, widths, ray_start))
+
+
+def composite_reference(
+    density: mx.array,
+    colour: mx.array,
+    distances: mx.array,
+    widths: mx.array,
+    ray_start: mx.array,
+) -> tuple[mx.array, mx.array, mx.array]:
+    """The same in plain MLX."""
+    slots, rays = density.shape[0], ray_start.shape[0] - 1
+    if slots == 0 or rays == 0:
+        return mx.zeros((rays, 3)), mx.zeros(rays), mx.zeros(rays)
+    slot = mx.arange(slots)
+    is_alive = slot < ray_start[-1]
+    # A slot's ray is the number of rays that have ended at or before it.
+    ended = mx.zeros(slots + 1, mx.int32).at[ray_start[1:]].add(1)
+    ray = mx.where(is_alive, mx.cumsum(ended)[:slots], 0)
+    place = slot - ray_start[ray]
+
+    optical = mx.where(is_alive, density * mx.stop_gradient(widths), 0.0)
+    transmittance = mx.exp(optical - _sum_along_ray(optical, place))
+    is_reached = mx.stop_gradient(is_alive & (transmittance >= END))
+    weight = mx.where(is_reached, transmittance * (1.0 - mx.exp(-optical)), 0.0)
+    ray_colour = mx.zeros((rays, 3)).at[ray].add(weight[:, None] * colour)
+    opacity = mx.zeros(rays).at[ray].add(weight)
+    depth = mx.zeros(rays).at[ray].add(weight * mx.stop_gradient(distances))
+    return ray_colour, opacity, depth
+
+
+def _sum_along_ray(values: mx.array, place: mx.array) -> mx.array:
+    """(slots,) sum over the slot's ray up to the slot, which is its ray's `place`-th sample.
+
+    By doubling (Hillis and Steele 1986) and not as a difference of sums over all rays, whose
+    rounding would grow with the number of rays.
+    """
+    shift = 1
+    while shift < values.shape[0]:
+        shifted = mx.concatenate([mx.zeros(shift), values[:-shift]])
+        values = values + mx.where(place >= shift, shifted, 0.0)
+        shift *= 2
+    return values
+
+
+@mx.custom_function
+def _composite(density, colour, distances, widths, ray_start):  # type: ignore[no-untyped-def]
+    rays = ray_start.shape[0] - 1
+    return tuple(
+        _FORWARD(
+            density,
+            colour,
+            distances,
+            widths,
+            ray_start,
+            grid=(rays, 1, 1),
+            output_shapes=[(rays, 3), (rays,), (rays,)],
+            output_dtypes=[mx.float32] * 3,
+        )
+    )
+
+
+@_composite.vjp
+def _composite_vjp(primals, cotangents, outputs):  # type: ignore[no-untyped-def]
+    density, colour, distances, widths, ray_start = primals
+    d_density, d_colour = _GRADIENT(
+        *primals,
+        *outputs,
+        *cotangents,
+        grid=(ray_start.shape[0] - 1, 1, 1),
+        output_shapes=[density.shape, colour.shape],
+        output_dtypes=[mx.float32] * 2,
+        zeroed=True,  # samples behind a ray's end, and dead ones, have no gradient
+    )
+    return d_density, d_colour, *(mx.zeros_like(a) for a in (distances, widths, ray_start))

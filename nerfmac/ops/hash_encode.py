@@ -1,0 +1,179 @@
+"""Multiresolution hash encoding: trilinear lookups in one table a level.
+
+Müller et al. 2022, section 3 and equations 2 to 4, with tiny-cuda-nn's conventions: level l has
+scale_l = coarsest * growth^l - 1 and ceil(scale_l) + 1 vertices along an axis; a point x lies at
+x * scale_l + 0.5 in the level's grid. Levels that fit in 2^log2_entries entries are stored
+densely, the others hashed with the primes 1, 2654435761 and 805459861.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from math import ceil
+
+import mlx.core as mx
+
+from nerfmac import checks
+from nerfmac.backend import Kernel, runs_kernel
+
+_ARGUMENTS = ("scales", "shapes")
+_FORWARD = Kernel(
+    "hash_encode",
+    "hash_encode_forward",
+    inputs=("positions", "table", *_ARGUMENTS),
+    outputs=("encoded",),
+    rows="positions_shape[0]",
+)
+_TABLE_GRADIENT = Kernel(
+    "hash_encode",
+    "hash_encode_table_gradient",
+    inputs=("positions", "gradient", *_ARGUMENTS),
+    outputs=("table_gradient",),
+    rows="positions_shape[0]",
+    accumulates=True,
+)
+_POSITION_GRADIENT = Kernel(
+    "hash_encode",
+    "hash_encode_position_gradient",
+    inputs=("positions", "table", "gradient", *_ARGUMENTS),
+    outputs=("position_gradient",),
+    rows="positions_shape[0]",
+)
+
+
+@dataclass(frozen=True)
+class HashLevels:
+    """The levels' geometry; vertices are counted along one axis."""
+
+    levels: int
+    log2_entries: int  # most entries a level may have, as a power of two
+    coarsest: int  # cells along an axis at level 0
+    growth: float  # a level's cells over those of the level below
+
+    @cached_property
+    def scales(self) -> tuple[float, ...]:
+        """Grid units per unit of position, a level."""
+        return tuple(self.coarsest * self.growth**level - 1.0 for level in range(self.levels))
+
+    @cached_property
+    def shapes(self) -> tuple[tuple[int, int, int], ...]:
+        """(vertices along an axis, first entry, entries), a level."""
+        shapes, first = [], 0
+        for scale in self.scales:
+            vertices = ceil(scale) + 1
+            entries = min((vertices**3 + 7) // 8 * 8, 2**self.log2_entries)
+            shapes.append((vertices, first, entries))
+            first += entries
+        return tuple(shapes)
+
+    @property
+    def entries(self) -> int:
+        """Entries of all levels together."""
+        return self.shapes[-1][1] + self.shapes[-1][2]
+
+    def is_hashed(self, level: int) -> bool:
+        """Whether two vertices of the level may share an entry."""
+        vertices, _, entries = self.shapes[level]
+        return vertices**3 > entries
+
+
+def hash_encode(positions: mx.array, table: mx.array, levels: HashLevels) -> mx.array:
+    """Features of `positions`, interpolated in every level and concatenated.
+
+    Args:
+        positions: (points, 3) float32, in [0, 1]; outside it the grid goes on with wrapped indices.
+        table: (levels.entries, features) float32.
+        levels: the geometry.
+
+    Returns:
+        (points, levels.levels * features) float32; differentiable in `positions` and `table`.
+
+    Raises:
+        InputError: a wrong shape or type.
+    """
+    checks.shape("positions", positions, (None, 3))
+    checks.shape("table", table, (levels.entries, None))
+    checks.dtype("positions", positions, mx.float32)
+    checks.dtype("table", table, mx.float32)
+    if not runs_kernel("hash_encode"):
+        return hash_encode_reference(positions, table, levels)
+    scales = mx.array(levels.scales, mx.float32)
+    shapes = mx.array([number for shape in levels.shapes for number in shape], mx.uint32)
+    return _hash_encode(positions, table, scales, shapes)
+
+
+def hash_encode_reference(positions: mx.array, table: mx.array, levels: HashLevels) -> mx.array:
+    """The same in plain MLX."""
+    encoded = []
+    for level, scale in enumerate(levels.scales):
+        place = positions * mx.array(scale, mx.float32) + 0.5
+        lowest = mx.floor(place)
+        fraction = place - lowest
+        corner = mx.stop_gradient(lowest).astype(mx.int32).astype(mx.uint32)
+        total = mx.zeros((positions.shape[0], table.shape[1]), mx.float32)
+        for which in range(8):
+            upper = mx.array([which >> axis & 1 for axis in range(3)], mx.uint32)
+            weight = mx.where(upper == 1, fraction, 1.0 - fraction).prod(axis=1, keepdims=True)
+            total = total + weight * table[_entry(corner + upper, level, levels)]
+        encoded.append(total)
+    return mx.concatenate(encoded, axis=1)
+
+
+def _entry(vertex: mx.array, level: int, levels: HashLevels) -> mx.array:
+    vertices, first, entries = levels.shapes[level]
+    x, y, z = (vertex[:, axis] for axis in range(3))
+    if levels.is_hashed(level):
+        index = x ^ (y * mx.array(2654435761, mx.uint32)) ^ (z * mx.array(805459861, mx.uint32))
+    else:
+        size = mx.array(vertices, mx.uint32)
+        index = x + size * (y + size * z)
+    return (index % entries + first).astype(mx.uint32)
+
+
+@mx.custom_function
+def _hash_encode(
+    positions: mx.array, table: mx.array, scales: mx.array, shapes: mx.array
+) -> mx.array:
+    points, levels, features = positions.shape[0], scales.shape[0], table.shape[1]
+    (encoded,) = _FORWARD(
+        positions,
+        table,
+        scales,
+        shapes,
+        grid=(points, levels, 1),
+        template=[("LEVELS", levels), ("FEATURES", features)],
+        output_shapes=[(points, levels * features)],
+        output_dtypes=[mx.float32],
+    )
+    return encoded
+
+
+@_hash_encode.vjp
+def _hash_encode_vjp(primals, cotangent, _output):  # type: ignore[no-untyped-def]
+    positions, table, scales, shapes = primals
+    points, levels, features = positions.shape[0], scales.shape[0], table.shape[1]
+    template = [("LEVELS", levels), ("FEATURES", features)]
+    # Each is computed only where somebody asks for it: unused outputs are never evaluated.
+    (d_table,) = _TABLE_GRADIENT(
+        positions,
+        cotangent,
+        scales,
+        shapes,
+        grid=(points, levels, 1),
+        template=template,
+        output_shapes=[table.shape],
+        output_dtypes=[mx.float32],
+    )
+    (d_positions,) = _POSITION_GRADIENT(
+        positions,
+        table,
+        cotangent,
+        scales,
+        shapes,
+        grid=(points, 1, 1),
+        template=template,
+        output_shapes=[positions.shape],
+        output_dtypes=[mx.float32],
+    )
+    return d_positions, d_table, mx.zeros_like(scales), mx.zeros_like(shapes)

@@ -1,0 +1,252 @@
+"""Marching rays through the occupancy grid: packed samples in occupied cells, a fixed budget.
+
+A ray's intervals begin at whole numbers of steps. Steps are `step` long near the camera and grow in
+proportion to the distance beyond step / cone, so that a pixel's footprint and the step grow alike
+(Müller et al. 2022, appendix E.1). With n(t) = t / step up to there and
+n(t) = (1 + log(cone t / step) cone / log(1 + cone)) / cone beyond, interval k begins at
+n(near) + k; its sample lies at the fraction `jitter` of it. Intervals whose sample is in an empty
+cell are left out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil, log, log2, sqrt
+
+import mlx.core as mx
+
+from nerfmac import checks
+from nerfmac.backend import Kernel, runs_kernel
+from nerfmac.samples import Samples
+
+_RAYS = ("origins", "directions", "jitter", "bits", "settings")
+_COUNT = Kernel(
+    "march",
+    "march_count",
+    inputs=_RAYS,
+    outputs=("counts",),
+    rows="origins_shape[0]",
+)
+_WRITE = Kernel(
+    "march",
+    "march_write",
+    inputs=(*_RAYS, "ray_start"),
+    outputs=("positions", "distances", "widths", "ray_of"),
+    rows="origins_shape[0]",
+)
+
+
+@dataclass(frozen=True)
+class MarchGeometry:
+    """Where rays are sampled; lengths in scene units."""
+
+    extent: float  # side of the scene's cube around (0.5, 0.5, 0.5)
+    resolution: int  # cells of the occupancy grid along an axis
+    near: float  # no sample is nearer to the camera
+    step: float  # length of the shortest steps
+    cone: float  # step per distance, far away; 0 for equal steps everywhere
+
+    @property
+    def cascades(self) -> int:
+        """Nested grids: the smallest is the unit cube, each twice as wide as the one inside it."""
+        return max(0, ceil(log2(self.extent))) + 1
+
+    @property
+    def cells(self) -> int:
+        """Cells of all cascades together."""
+        return self.cascades * self.resolution**3
+
+    @property
+    def most_intervals(self) -> int:
+        """Bound on a ray's intervals: the cube's diagonal from its nearest point on."""
+        diagonal = sqrt(3.0) * self.extent
+        if self.cone * diagonal <= self.step:
+            return ceil(diagonal / self.step) + 1
+        # Steps are shortest for a ray that begins at the camera.
+        last = (1 + log(self.cone * diagonal / self.step) * self.cone / log(1 + self.cone)) / self.cone
+        return ceil(last) + 1
+
+    def settings(self) -> mx.array:
+        """The numbers as the kernels take them."""
+        return mx.array([self.extent, self.near, self.step, self.cone], mx.float32)
+
+
+def march(
+    origins: mx.array,
+    directions: mx.array,
+    jitter: mx.array,
+    bits: mx.array,
+    geometry: MarchGeometry,
+    slots: int,
+) -> Samples:
+    """Sample rays in occupied space. Nothing here is differentiable.
+
+    Args:
+        origins: (rays, 3) float32, scene coordinates.
+        directions: (rays, 3) float32, unit.
+        jitter: (rays,) float32 in [0, 1): where in its interval a sample lies.
+        bits: (geometry.cells / 32,) uint32, one bit a cell, x fastest, then y, z, cascade.
+        geometry: the scene's cube, the grid and the steps.
+        slots: how many samples there is room for. Rays are served in order; one that does not fit
+            whole, and those after it, get none (`Samples.fits`).
+
+    Raises:
+        InputError: a wrong shape or type.
+    """
+    counts = count_samples(origins, directions, jitter, bits, geometry)
+    ends = mx.cumsum(counts)
+    kept = mx.where(ends <= slots, counts, 0)
+    ray_start = mx.concatenate([mx.zeros(1, mx.int32), mx.cumsum(kept)])
+    return write_samples(origins, directions, jitter, bits, geometry, slots, counts, ray_start)
+
+
+def count_samples(
+    origins: mx.array,
+    directions: mx.array,
+    jitter: mx.array,
+    bits: mx.array,
+    geometry: MarchGeometry,
+) -> mx.array:
+    """(rays,) int32: how many samples each ray has in occupied space; arguments as in `march`."""
+    rays = origins.shape[0]
+    checks.shape("origins", origins, (None, 3))
+    checks.shape("directions", directions, (rays, 3))
+    checks.shape("jitter", jitter, (rays,))
+    checks.shape("bits", bits, (geometry.cells // 32,))
+    checks.dtype("bits", bits, mx.uint32)
+    if not runs_kernel("march"):
+        return _grid_reference(origins, directions, jitter, bits, geometry)[0].sum(axis=1)
+    (counts,) = _COUNT(
+        *map(mx.stop_gradient, (origins, directions, jitter)),
+        bits,
+        geometry.settings(),
+        grid=(rays, 1, 1),
+        template=_template(geometry),
+        output_shapes=[(rays,)],
+        output_dtypes=[mx.int32],
+    )
+    return counts
+
+
+def write_samples(
+    origins: mx.array,
+    directions: mx.array,
+    jitter: mx.array,
+    bits: mx.array,
+    geometry: MarchGeometry,
+    slots: int,
+    counts: mx.array,
+    ray_start: mx.array,
+) -> Samples:
+    """Fill the slots that `ray_start` gives each ray with its first samples.
+
+    `counts` are `count_samples` of the same arguments; a ray's slots are its count or none.
+    """
+    write = _write if runs_kernel("march") else _write_reference
+    arrays = map(mx.stop_gradient, (origins, directions, jitter))
+    return Samples(*write(*arrays, bits, geometry, slots, ray_start), ray_start, counts)
+
+
+def _template(geometry: MarchGeometry) -> list[tuple[str, int]]:
+    return [("RESOLUTION", geometry.resolution), ("CASCADES", geometry.cascades)]
+
+
+def _write(origins, directions, jitter, bits, geometry, slots, ray_start):  # type: ignore[no-untyped-def]
+    return _WRITE(
+        origins,
+        directions,
+        jitter,
+        bits,
+        geometry.settings(),
+        ray_start,
+        grid=(origins.shape[0], 1, 1),
+        template=_template(geometry),
+        output_shapes=[(slots, 3), (slots,), (slots,), (slots,)],
+        output_dtypes=[mx.float32, mx.float32, mx.float32, mx.int32],
+        zeroed=True,
+    )
+
+
+def _write_reference(origins, directions, jitter, bits, geometry, slots, ray_start):  # type: ignore[no-untyped-def]
+    is_sample, distance, width = _grid_reference(origins, directions, jitter, bits, geometry)
+    rays = origins.shape[0]
+    is_kept = is_sample & (ray_start[1:] > ray_start[:-1])[:, None]
+    place = ray_start[:-1, None] + mx.cumsum(is_sample.astype(mx.int32), axis=1) - 1
+    # Everything that is not kept goes to one slot more, which is cut off again.
+    slot = mx.where(is_kept, place, slots).reshape(-1)
+    ray = mx.broadcast_to(mx.arange(rays)[:, None], is_sample.shape)
+    position = origins[:, None] + directions[:, None] * distance[:, :, None]
+
+    def pack(values: mx.array) -> mx.array:
+        flat = values.reshape(slot.shape[0], *values.shape[2:])
+        packed = mx.zeros((slots + 1, *flat.shape[1:]), flat.dtype)
+        packed[slot] = flat
+        return packed[:slots]
+
+    return pack(position), pack(distance), pack(width), pack(ray)
+
+
+def _grid_reference(
+    origins: mx.array,
+    directions: mx.array,
+    jitter: mx.array,
+    bits: mx.array,
+    geometry: MarchGeometry,
+) -> tuple[mx.array, mx.array, mx.array]:
+    """For every ray and interval: is it a sample, its distance, its width; (rays, intervals)."""
+    half = geometry.extent / 2
+    is_flat = mx.abs(directions) < 1e-9
+    slope = mx.where(is_flat, 1.0, directions)
+    a, b = (-half - (origins - 0.5)) / slope, (half - (origins - 0.5)) / slope
+    is_outside = mx.any(is_flat & (mx.abs(origins - 0.5) > half), axis=1)
+    enter = mx.where(is_flat, -1e9, mx.minimum(a, b)).max(axis=1)
+    leave = mx.where(is_flat, 1e9, mx.maximum(a, b)).min(axis=1)
+    enter = mx.maximum(enter, geometry.near)
+    leave = mx.where(is_outside, -1.0, leave)
+
+    first = _number(enter, geometry)
+    intervals = mx.where(leave > enter, mx.ceil(_number(leave, geometry) - first), 0.0)
+    k = mx.arange(geometry.most_intervals).astype(mx.float32)
+    begin = first[:, None] + k[None]
+    distance = _distance(begin + jitter[:, None], geometry)
+    width = _distance(begin + 1.0, geometry) - _distance(begin, geometry)
+    position = origins[:, None] + directions[:, None] * distance[:, :, None]
+    is_sample = (k[None] < intervals[:, None]) & is_occupied(position, bits, geometry)
+    return is_sample, distance, width
+
+
+def is_occupied(position: mx.array, bits: mx.array, geometry: MarchGeometry) -> mx.array:
+    """Whether each position (..., 3), in scene coordinates, lies in an occupied cell: (...) bool."""
+    cell = cell_of(position, geometry)
+    word = bits[mx.maximum(cell, 0) >> 5]
+    return (cell >= 0) & ((word >> (cell & 31).astype(mx.uint32)) & 1).astype(mx.bool_)
+
+
+def cell_of(position: mx.array, geometry: MarchGeometry) -> mx.array:
+    """The occupancy cell of each position (..., 3): (...) int32, -1 outside every cascade."""
+    resolution = geometry.resolution
+    offset = position - 0.5
+    reach = mx.abs(offset).max(axis=-1)
+    sizes = mx.array([2.0**c for c in range(geometry.cascades)])
+    cascade = (reach[..., None] >= 0.5 * sizes).astype(mx.int32).sum(axis=-1)
+    size = mx.power(2.0, cascade)[..., None]
+    place = (offset + 0.5 * size) * (resolution / size)
+    x, y, z = mx.split(mx.clip(place.astype(mx.int32), 0, resolution - 1), 3, axis=-1)
+    index = ((cascade[..., None] * resolution + z) * resolution + y) * resolution + x
+    return mx.where(cascade < geometry.cascades, index[..., 0], -1)
+
+
+def _number(distance: mx.array, geometry: MarchGeometry) -> mx.array:
+    step, cone = geometry.step, geometry.cone
+    if cone == 0:
+        return distance / step
+    far = (1.0 + mx.log(mx.maximum(cone * distance / step, 1.0)) * (cone / log(1 + cone))) / cone
+    return mx.where(cone * distance <= step, distance / step, far)
+
+
+def _distance(number: mx.array, geometry: MarchGeometry) -> mx.array:
+    step, cone = geometry.step, geometry.cone
+    if cone == 0:
+        return number * step
+    far = step / cone * mx.exp((cone * number - 1.0) * (log(1 + cone) / cone))
+    return mx.where(cone * number <= 1.0, number * step, far)

@@ -1,0 +1,92 @@
+"""Real spherical harmonics of a direction, orders 0 to 3: sixteen coefficients.
+
+tiny-cuda-nn calls this degree 4 and fixes the order and the signs.
+"""
+
+from __future__ import annotations
+
+import mlx.core as mx
+
+from nerfmac import checks
+from nerfmac.backend import Kernel, runs_kernel
+
+COEFFICIENTS = 16
+
+_FORWARD = Kernel(
+    "spherical_harmonics",
+    "spherical_harmonics_forward",
+    inputs=("directions",),
+    outputs=("basis",),
+    rows="directions_shape[0]",
+)
+_GRADIENT = Kernel(
+    "spherical_harmonics",
+    "spherical_harmonics_gradient",
+    inputs=("directions", "gradient"),
+    outputs=("direction_gradient",),
+    rows="directions_shape[0]",
+)
+
+
+def spherical_harmonics(directions: mx.array) -> mx.array:
+    """The basis at `directions` (count, 3) float32, unit vectors: (count, 16) float32.
+
+    Differentiable: the gradient is that of the polynomials, not projected onto the sphere.
+    Raises `InputError` for a wrong shape or type.
+    """
+    checks.shape("directions", directions, (None, 3))
+    checks.dtype("directions", directions, mx.float32)
+    if not runs_kernel("spherical_harmonics"):
+        return spherical_harmonics_reference(directions)
+    return _spherical_harmonics(directions)
+
+
+def spherical_harmonics_reference(directions: mx.array) -> mx.array:
+    """The same in plain MLX."""
+    x, y, z = (directions[:, axis] for axis in range(3))
+    x2, y2, z2 = x * x, y * y, z * z
+    return mx.stack(
+        [
+            mx.full(x.shape, 0.28209479177387814),
+            -0.48860251190291987 * y,
+            0.48860251190291987 * z,
+            -0.48860251190291987 * x,
+            1.0925484305920792 * x * y,
+            -1.0925484305920792 * y * z,
+            0.31539156525251999 * (3.0 * z2 - 1.0),
+            -1.0925484305920792 * x * z,
+            0.54627421529603959 * (x2 - y2),
+            -0.59004358992664352 * y * (3.0 * x2 - y2),
+            2.8906114426405538 * x * y * z,
+            -0.45704579946446572 * y * (5.0 * z2 - 1.0),
+            0.3731763325901154 * z * (5.0 * z2 - 3.0),
+            -0.45704579946446572 * x * (5.0 * z2 - 1.0),
+            1.4453057213202769 * z * (x2 - y2),
+            -0.59004358992664352 * x * (x2 - 3.0 * y2),
+        ],
+        axis=1,
+    )
+
+
+@mx.custom_function
+def _spherical_harmonics(directions: mx.array) -> mx.array:
+    count = directions.shape[0]
+    (basis,) = _FORWARD(
+        directions,
+        grid=(count, 1, 1),
+        output_shapes=[(count, COEFFICIENTS)],
+        output_dtypes=[mx.float32],
+    )
+    return basis
+
+
+@_spherical_harmonics.vjp
+def _spherical_harmonics_vjp(directions, cotangent, _output):  # type: ignore[no-untyped-def]
+    (gradient,) = _GRADIENT(
+        directions,
+        cotangent,
+        grid=(directions.shape[0], 1, 1),
+        output_shapes=[directions.shape],
+        output_dtypes=[mx.float32],
+    )
+    return gradient

@@ -1,0 +1,28 @@
+"""`Samples`: the points at which rays are sampled, packed without gaps in a fixed number of slots.
+
+Ray r owns slots ray_start[r] to ray_start[r + 1] - 1, ordered front to back; ray_start never
+decreases. Slots from ray_start[-1] on belong to no ray: their position, distance and width are
+zero and nothing may depend on them.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import mlx.core as mx
+
+
+class Samples(NamedTuple):
+    """Packed samples of `rays` rays in `slots` slots; lengths are in scene units."""
+
+    position: mx.array  # (slots, 3) float32, scene coordinates
+    distance: mx.array  # (slots,) float32, from the ray's origin
+    width: mx.array  # (slots,) float32, length of the interval the sample stands for
+    ray: mx.array  # (slots,) int32, the ray a slot belongs to; 0 where none
+    ray_start: mx.array  # (rays + 1,) int32
+    wanted: mx.array  # (rays,) int32, samples the ray asked for; more than it got if they did not fit
+
+    @property
+    def fits(self) -> mx.array:
+        """(rays,) bool: whether the ray got every sample it asked for."""
+        return self.ray_start[1:] - self.ray_start[:-1] == self.wanted
