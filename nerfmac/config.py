@@ -1,0 +1,260 @@
+"""Every number a run depends on: small frozen records, one set of defaults, presets, strict JSON.
+
+The defaults are Instant-NGP's (Müller et al. 2022 and the `base.json` its authors ship); a comment
+says so where we depart from it. Lengths are in scene units: an object's scene is the unit cube.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
+from math import isfinite, sqrt
+from pathlib import Path
+from typing import Any, Literal
+
+from nerfmac import checks
+from nerfmac.checks import InputError
+
+
+@dataclass(frozen=True)
+class HashGridConfig:
+    """The multiresolution hash encoding."""
+
+    levels: int = 8
+    features: int = 4  # per level
+    log2_entries: int = 19  # most entries of a level's table, as a power of two
+    coarsest: int = 16  # cells along an axis at level 0
+    finest: int = 2048  # cells along a scene unit at the last level
+
+    def __post_init__(self) -> None:
+        checks.number("grid.levels", self.levels, low=2, high=32, whole=True)
+        checks.number("grid.features", self.features, low=1, high=8, whole=True)
+        checks.number("grid.log2_entries", self.log2_entries, low=8, high=24, whole=True)
+        checks.number("grid.coarsest", self.coarsest, low=2, whole=True)
+        checks.number("grid.finest", self.finest, low=self.coarsest, high=2**20, whole=True)
+        if self.levels * self.features % 16:
+            raise InputError(
+                f"grid.levels * grid.features is {self.levels * self.features}; "
+                "expected a multiple of 16, the networks' unit of width"
+            )
+
+
+@dataclass(frozen=True)
+class NetworkConfig:
+    """The two stacked MLPs: density, then colour."""
+
+    width: int = 64
+    density_layers: int = 1  # hidden layers
+    colour_layers: int = 2
+
+    def __post_init__(self) -> None:
+        checks.number("networks.width", self.width, low=16, high=128, whole=True)
+        if self.width % 16:
+            raise InputError(f"networks.width is {self.width}; expected a multiple of 16")
+        checks.number("networks.density_layers", self.density_layers, low=1, high=4, whole=True)
+        checks.number("networks.colour_layers", self.colour_layers, low=1, high=4, whole=True)
+
+
+@dataclass(frozen=True)
+class MarchConfig:
+    """Where rays are sampled."""
+
+    steps: int = 1024  # along the diagonal of the unit cube
+    near: float = 0.1  # no sample is nearer to a camera than this
+    cone: float = 1 / 256  # step per distance in scenes larger than the unit cube
+
+    def __post_init__(self) -> None:
+        checks.number("march.steps", self.steps, low=16, high=4096, whole=True)
+        checks.number("march.near", self.near, low=0.0)
+        checks.number("march.cone", self.cone, low=0.0, high=0.1)
+
+    @property
+    def step(self) -> float:
+        """Length of the shortest step."""
+        return sqrt(3.0) / self.steps
+
+
+@dataclass(frozen=True)
+class OccupancyConfig:
+    """The occupancy grid and its upkeep."""
+
+    resolution: int = 128  # cells along an axis of each cascade
+    threshold: float = 0.01  # optical thickness of a shortest step, above which a cell is occupied
+    decay: float = 0.95  # a cell's value is multiplied by it at every update
+    interval: int = 16  # steps between updates
+    warmup_steps: int = 256  # until then cells are drawn evenly
+    warmup_fraction: float = 1.0  # of all cells, visited by an update during warm-up
+    fraction: float = 0.5  # the same afterwards: half anywhere, half among occupied cells
+
+    def __post_init__(self) -> None:
+        checks.number("occupancy.resolution", self.resolution, low=8, high=256, whole=True)
+        if self.resolution % 8:
+            raise InputError(
+                f"occupancy.resolution is {self.resolution}; expected a multiple of 8"
+            )
+        checks.number("occupancy.threshold", self.threshold, low=0.0)
+        checks.number("occupancy.decay", self.decay, low=0.0, high=1.0)
+        checks.number("occupancy.interval", self.interval, low=1, whole=True)
+        checks.number("occupancy.warmup_steps", self.warmup_steps, low=0, whole=True)
+        checks.number("occupancy.warmup_fraction", self.warmup_fraction, low=0.001, high=1.0)
+        checks.number("occupancy.fraction", self.fraction, low=0.001, high=1.0)
+
+
+@dataclass(frozen=True)
+class OptimiserConfig:
+    """Adam, its schedule, and the average of the parameters that pictures are rendered with."""
+
+    rate: float = 1e-2
+    beta1: float = 0.9
+    beta2: float = 0.99
+    epsilon: float = 1e-15
+    l2: float = 1e-6  # on the networks only: a hash entry that nobody visits must not shrink
+    # Over a run of known length the rate stays until `hold` of it is done and then falls
+    # exponentially to `final_rate` times itself. (Instant-NGP: x 0.33 at fixed steps, from 20k on.)
+    hold: float = 0.4
+    final_rate: float = 0.05
+    average: float = 0.95  # weight of the old average at every step
+
+    def __post_init__(self) -> None:
+        for name in ("rate", "epsilon", "final_rate"):
+            checks.number(f"optimiser.{name}", getattr(self, name), low=1e-30)
+        for name in ("beta1", "beta2", "hold", "average"):
+            checks.number(f"optimiser.{name}", getattr(self, name), low=0.0, high=0.9999)
+        checks.number("optimiser.l2", self.l2, low=0.0)
+
+    def rate_at(self, progress: float) -> float:
+        """The learning rate when `progress`, in [0, 1], of the run is done."""
+        falling = max(0.0, (progress - self.hold) / (1.0 - self.hold))
+        return self.rate * self.final_rate**falling
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    """A training step, and how long to go on."""
+
+    steps: int = 20_000
+    slots: int = 2**18  # samples a step has room for
+    rays: int = 4096  # at the first step; then as many as fill the slots
+    most_rays: int = 2**16
+    huber: float = 0.1  # error at which the loss turns from square to linear
+    blend: Literal["srgb", "linear"] = "srgb"  # light in which pictures' alpha is blended
+
+    def __post_init__(self) -> None:
+        checks.number("train.steps", self.steps, low=1, whole=True)
+        checks.number("train.slots", self.slots, low=2**11, high=2**24, whole=True)
+        checks.number("train.rays", self.rays, low=16, high=self.most_rays, whole=True)
+        checks.number("train.huber", self.huber, low=1e-6)
+        checks.choice("train.blend", self.blend, ("srgb", "linear"))
+
+
+@dataclass(frozen=True)
+class Config:
+    """One run; saved with it as `config.json`."""
+
+    preset: str = "base"
+    seed: int = 0
+    grid: HashGridConfig = field(default_factory=HashGridConfig)
+    networks: NetworkConfig = field(default_factory=NetworkConfig)
+    march: MarchConfig = field(default_factory=MarchConfig)
+    occupancy: OccupancyConfig = field(default_factory=OccupancyConfig)
+    optimiser: OptimiserConfig = field(default_factory=OptimiserConfig)
+    train: TrainConfig = field(default_factory=TrainConfig)
+
+    def __post_init__(self) -> None:
+        checks.number("seed", self.seed, low=0, high=2**32 - 1, whole=True)
+
+    def to_json(self) -> dict[str, Any]:
+        """The record as JSON values."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, values: Any) -> Config:
+        """The record from JSON values; keys left out keep their defaults.
+
+        Raises `InputError` for a key that does not exist or a value of the wrong type or size.
+        """
+        return _from_json(cls, values, "config")
+
+
+PRESETS: dict[str, Config] = {
+    "base": Config(),
+    "big": Config(
+        preset="big",
+        grid=HashGridConfig(log2_entries=21),
+        train=TrainConfig(steps=30_000, slots=2**19),
+    ),
+    # For a CPU. A coarser march and a smaller table: there the time a sample takes decides.
+    "small": Config(
+        preset="small",
+        grid=HashGridConfig(log2_entries=16, finest=1024),
+        march=MarchConfig(steps=512),
+        occupancy=OccupancyConfig(resolution=64, warmup_fraction=0.25, fraction=0.125),
+        train=TrainConfig(steps=5_000, slots=2**15, rays=512, most_rays=2**13),
+    ),
+    "tiny": Config(
+        preset="tiny",
+        grid=HashGridConfig(levels=8, features=2, log2_entries=14, finest=512),
+        networks=NetworkConfig(width=32, colour_layers=1),
+        march=MarchConfig(steps=256),
+        occupancy=OccupancyConfig(resolution=32, warmup_fraction=0.5, fraction=0.25),
+        train=TrainConfig(steps=1_000, slots=2**14, rays=256, most_rays=2**12),
+    ),
+}
+
+
+def preset(name: str, device: str, memory_bytes: int) -> Config:
+    """The preset `name`; `auto` chooses by device (metal, cuda, cpu) and its memory in bytes."""
+    checks.choice("preset", name, ("auto", *PRESETS))
+    if name != "auto":
+        return PRESETS[name]
+    if device == "cpu":
+        return PRESETS["small"]
+    # Parameters, their average and Adam's two moments take 190 MB, a step's activations about 1 GB.
+    return PRESETS["base"] if memory_bytes >= 6 * 2**30 else PRESETS["small"]
+
+
+def read_json(path: Path) -> Any:
+    """The JSON in `path`; raises `InputError` that says where it is broken."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise InputError(f"{path} does not exist") from error
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} is not valid JSON: {error}") from error
+
+
+def override(config: Config, **changes: Any) -> Config:
+    """`config` with some fields of its parts replaced, as in `override(c, train={"steps": 9})`."""
+    parts = {}
+    for name, change in changes.items():
+        part = getattr(config, name)
+        parts[name] = replace(part, **change) if is_dataclass(part) else change
+    return replace(config, **parts)
+
+
+def _from_json(kind: Any, values: Any, path: str) -> Any:
+    if not isinstance(values, dict):
+        raise InputError(f"{path} is {values!r}; expected an object")
+    known = {each.name: each for each in fields(kind)}
+    for name in values:
+        if name not in known:
+            raise InputError(f"{path}.{name} is unknown; expected one of: {', '.join(known)}")
+    default = kind()
+    arguments = {}
+    for name, value in values.items():
+        old = getattr(default, name)
+        arguments[name] = (
+            _from_json(type(old), value, f"{path}.{name}")
+            if is_dataclass(old)
+            else _typed(old, value, f"{path}.{name}")
+        )
+    return kind(**arguments)
+
+
+def _typed(old: Any, value: Any, path: str) -> Any:
+    wanted = type(old)
+    if wanted is float and type(value) is int:
+        value = float(value)
+    if type(value) is not wanted or (wanted is float and not isfinite(value)):
+        raise InputError(f"{path} is {value!r}; expected {wanted.__name__}, such as {old!r}")
+    return value

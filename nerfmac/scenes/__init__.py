@@ -1,0 +1,50 @@
+"""Photographs and their cameras: one reader per format, all giving a `Scene`."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from nerfmac import checks
+from nerfmac.checks import InputError
+from nerfmac.scenes import blender, transforms
+from nerfmac.scenes.builtin import builtin_scene_path
+from nerfmac.scenes.pixels import draw_pixels
+from nerfmac.scenes.scene import Frame, Scene, Views
+
+__all__ = ["Frame", "Scene", "Views", "builtin_scene_path", "draw_pixels", "load_scene"]
+
+BLENDER_FILES = tuple(blender.file_name(split) for split in blender.SPLITS)
+
+
+def load_scene(path: str | os.PathLike[str], *, test_every: int | None = None) -> Scene:
+    """Read a scene: a folder, or its transforms.json (or transforms_train.json) itself.
+
+    `test_every` None keeps the format's split: Blender's own files, or every 8th view of a
+    transforms.json. N holds out every Nth training view as "test" in place of that, 0 none.
+
+    Everything that the JSON and the pictures' headers tell is checked here, before anything is
+    decoded; raises InputError that says what is wrong, in which file, and what is right.
+    """
+    if test_every is not None:
+        checks.number("test_every", test_every, low=0, whole=True)
+        test_every = int(test_every)
+    path = Path(path).expanduser()
+    if path.is_file():
+        if path.suffix.lower() != ".json":
+            raise InputError(f"{path} is not a scene: expected a folder or a {_sought()}")
+        if path.name in BLENDER_FILES:
+            return blender.read_blender(path.parent, test_every)
+        return transforms.read_transforms(path, test_every)
+    if not path.is_dir():
+        raise InputError(f"{path} does not exist; expected the folder of a scene")
+    if (path / BLENDER_FILES[0]).exists():
+        return blender.read_blender(path, test_every)
+    if (path / transforms.FILE_NAME).exists():
+        return transforms.read_transforms(path / transforms.FILE_NAME, test_every)
+    state = "is empty" if not any(path.iterdir()) else "holds no scene"
+    raise InputError(f"{path} {state}: looked for {_sought()}")
+
+
+def _sought() -> str:
+    return f"{transforms.FILE_NAME} (instant-ngp, nerfstudio) or {BLENDER_FILES[0]} (Blender)"

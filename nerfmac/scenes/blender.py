@@ -1,0 +1,49 @@
+"""Blender's format: transforms_train.json, and transforms_val.json, transforms_test.json beside it.
+
+As written by the script of Mildenhall et al., 2020: `camera_angle_x` in radians for all frames, and
+`file_path` without its ending.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from nerfmac.checks import InputError
+from nerfmac.scenes.fields import read_fields
+from nerfmac.scenes.frames import Entry, entries_of, frame_of, inspect_all
+from nerfmac.scenes.holdout import hold_out
+from nerfmac.scenes.placement import placement_of
+from nerfmac.scenes.scene import Scene
+
+SPLITS = ("train", "val", "test")
+
+
+def file_name(split: str) -> str:
+    """The name of a split's file."""
+    return f"transforms_{split}.json"
+
+
+def read_blender(folder: Path, test_every: int | None = None) -> Scene:
+    """The scene in `folder`; see `load_scene` for `test_every` and for what raises InputError."""
+    files = {
+        split: read_fields(folder / file_name(split))
+        for split in SPLITS
+        if split == "train" or (folder / file_name(split)).exists()
+    }
+    entries: dict[str, list[Entry]] = {}
+    for split, file in files.items():
+        entries[split], absent = entries_of(file, folder)
+        if absent:
+            raise InputError(
+                f"{absent[0].where}: the picture does not exist in {folder}, with or without .png"
+            )
+    picture = inspect_all([entry for split in entries.values() for entry in split])
+    placement = placement_of(files["train"])
+    splits = {
+        split: tuple(frame_of(entry, picture, placement) for entry in listed)
+        for split, listed in entries.items()
+    }
+    if test_every is not None:
+        splits.pop("test", None)
+        splits |= hold_out(splits["train"], test_every, str(folder))
+    return Scene(folder.resolve().name, placement.extent, splits, has_alpha=picture.has_alpha)

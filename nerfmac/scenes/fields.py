@@ -1,0 +1,116 @@
+"""A JSON object read strictly: each value is what is expected, or an error says where it is not."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from nerfmac.checks import InputError
+
+LARGEST = 1e15
+"""No length, angle or factor in a file is larger; two of them still multiply within float32."""
+
+
+@dataclass(frozen=True)
+class Fields:
+    """A JSON object and the words for its place, such as "a/transforms.json, frame 3".
+
+    Every reading method raises InputError naming the place, the key, what is there and what is
+    right; without a `default` the key has to be there.
+    """
+
+    values: Mapping[str, Any]
+    where: str
+
+    def __contains__(self, key: str) -> bool:
+        return key in self.values
+
+    def wrong(self, key: str, expected: str) -> InputError:
+        """The error for a value that is not what is `expected`."""
+        shown = json.dumps(self.values[key])
+        shown = shown if len(shown) <= 60 else shown[:60] + "..."
+        return InputError(f"{self.where}: {key} is {shown}; expected {expected}")
+
+    def number(self, key: str, default: float | None = None, *, above: float = -math.inf) -> float:
+        """A finite number greater than `above`."""
+        if key not in self.values and default is not None:
+            return default
+        value = self._present(key)
+        if not _is_number(value) or value <= above:
+            raise self.wrong(
+                key, "a finite number" + (f" above {above:g}" if above > -math.inf else "")
+            )
+        return float(value)
+
+    def count(self, key: str, default: int) -> int:
+        """A positive integer; JSON may write it as 540.0."""
+        value = self.number(key, default, above=0)
+        if value != int(value):
+            raise self.wrong(key, "a whole number")
+        return int(value)
+
+    def numbers(self, key: str, length: int) -> tuple[float, ...]:
+        """A list of `length` finite numbers."""
+        value = self._present(key)
+        if (
+            not isinstance(value, list)
+            or len(value) != length
+            or not all(_is_number(number) for number in value)
+        ):
+            raise self.wrong(key, f"a list of {length} finite numbers")
+        return tuple(float(number) for number in value)
+
+    def table(self, key: str, rows: tuple[int, ...], columns: int) -> tuple[tuple[float, ...], ...]:
+        """A list of lists of `columns` finite numbers, as many as one of `rows` says."""
+        value = self._present(key)
+        if not isinstance(value, list) or len(value) not in rows:
+            raise self.wrong(key, f"{max(rows)} rows of {columns} numbers")
+        each = Fields({f"{key}, row {i}": row for i, row in enumerate(value)}, self.where)
+        return tuple(each.numbers(name, columns) for name in each.values)
+
+    def text(self, key: str) -> str:
+        """A string that is not empty."""
+        value = self._present(key)
+        if not isinstance(value, str) or not value:
+            raise self.wrong(key, "a text")
+        return value
+
+    def objects(self, key: str) -> list[Fields]:
+        """A list of JSON objects, at least one; their places are numbered from 0."""
+        value = self._present(key)
+        if not isinstance(value, list) or not value:
+            raise self.wrong(key, "a list with at least one entry")
+        singular = key.removesuffix("s")
+        for index, entry in enumerate(value):
+            if not isinstance(entry, dict):
+                raise InputError(f"{self.where}, {singular} {index}: expected an object")
+        return [Fields(entry, f"{self.where}, {singular} {i}") for i, entry in enumerate(value)]
+
+    def _present(self, key: str) -> Any:
+        if key not in self.values:
+            raise InputError(f"{self.where}: {key} is missing")
+        return self.values[key]
+
+
+def read_fields(path: Path) -> Fields:
+    """The JSON object in `path`; raises InputError with the line where it is no JSON."""
+    try:
+        values = json.loads(path.read_text(encoding="utf-8-sig"))
+    except json.JSONDecodeError as error:
+        raise InputError(f"{path}, line {error.lineno}: not valid JSON: {error.msg}") from error
+    except (OSError, UnicodeDecodeError, RecursionError) as error:
+        raise InputError(f"{path} cannot be read as JSON: {error}") from error
+    if not isinstance(values, dict):
+        raise InputError(f"{path} holds a JSON {type(values).__name__}; expected an object")
+    return Fields(values, str(path))
+
+
+def _is_number(value: object) -> bool:
+    # Python reads JSON's true as a kind of 1, and NaN and Infinity as floats: no numbers here.
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return abs(value) <= LARGEST

@@ -1,0 +1,135 @@
+"""Picture files: what the header says, and the pixels as uint8 RGB or RGBA.
+
+A picture is turned as its EXIF orientation asks, in its size as in its pixels, because that is how
+it is shown everywhere and how the tools that estimate cameras open it. Alpha is straight.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from PIL import Image
+
+from nerfmac.checks import InputError
+
+Pixels = npt.NDArray[np.uint8]
+
+ENDINGS = (".png", ".jpg", ".jpeg", ".webp", ".PNG", ".JPG", ".JPEG", ".WEBP")
+"""Tried in this order for a picture that is named without its ending."""
+
+ORIENTATION_TAG = 0x0112
+TURNS = {
+    2: Image.Transpose.FLIP_LEFT_RIGHT,
+    3: Image.Transpose.ROTATE_180,
+    4: Image.Transpose.FLIP_TOP_BOTTOM,
+    5: Image.Transpose.TRANSPOSE,
+    6: Image.Transpose.ROTATE_270,
+    7: Image.Transpose.TRANSVERSE,
+    8: Image.Transpose.ROTATE_90,
+}
+"""What undoes each value of EXIF's Orientation; from 5 on, width and height change places."""
+
+ALPHA_MODES = ("RGBA", "RGBa", "LA", "La", "PA")
+UNREADABLE = (
+    OSError,
+    SyntaxError,
+    ValueError,
+    EOFError,
+    struct.error,
+    Image.DecompressionBombError,
+)
+"""What Pillow's decoders raise for bytes that are no picture."""
+
+
+class Header(NamedTuple):
+    """What is known of a picture without decoding it; the size is the one after turning."""
+
+    width: int
+    height: int
+    has_alpha: bool
+
+
+def find(folder: Path, name: str) -> Path | None:
+    """The file that `name` means inside `folder`, with or without its ending; None if absent."""
+    # Capture scripts on Windows write backslashes into their JSON.
+    for given in dict.fromkeys((name, name.replace("\\", "/"))):
+        for ending in ("", *ENDINGS):
+            path = folder / (given + ending)
+            if path.is_file():
+                return path
+    return None
+
+
+def inspect(path: Path) -> Header:
+    """Read the header alone; raises InputError that names the file if it is no picture."""
+    with _opened(path) as image:
+        width, height = image.size
+        if _orientation(image) >= 5:
+            width, height = height, width
+        return Header(width, height, _has_alpha(image))
+
+
+def decode(picture: Path | Pixels, channels: int, name: str) -> Pixels:
+    """The pixels, uint8 (h, w, `channels`), of a file or of an array given in its place.
+
+    `channels` is 3 or 4; without alpha in the picture it is 255. Raises InputError that names the
+    picture if it cannot be decoded, or has alpha where three channels are wanted.
+    """
+    pixels = _decode_file(picture) if isinstance(picture, Path) else picture
+    if pixels.dtype != np.uint8 or pixels.ndim != 3 or pixels.shape[2] not in (3, 4):
+        raise InputError(
+            f"picture {name} is {pixels.dtype} {pixels.shape}; expected uint8 (h, w, 3 or 4)"
+        )
+    if pixels.shape[2] > channels:
+        raise InputError(f"picture {name} has alpha in a scene that has none")
+    if pixels.shape[2] < channels:
+        opaque = np.full((*pixels.shape[:2], 1), 255, np.uint8)
+        return np.concatenate([pixels, opaque], axis=2)
+    return pixels
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[Image.Image]:
+    try:
+        with Image.open(path) as image:
+            yield image
+    except UNREADABLE as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"{path} is not a readable picture: {error}") from error
+
+
+def _orientation(image: Image.Image) -> int:
+    # Pillow decodes a whole PNG to look for EXIF behind the pixels, where hardly anyone writes it.
+    if image.format == "PNG" and not {"exif", "Raw profile type exif"} & image.info.keys():
+        return 1
+    return int(image.getexif().get(ORIENTATION_TAG, 1))
+
+
+def _has_alpha(image: Image.Image) -> bool:
+    return image.mode in ALPHA_MODES or "transparency" in image.info
+
+
+def _decode_file(path: Path) -> Pixels:
+    with _opened(path) as image:
+        turn = TURNS.get(_orientation(image))
+        mode = "RGBA" if _has_alpha(image) else "RGB"
+        if image.mode.startswith("I"):
+            pixels = _from_sixteen_bits(image)
+        elif image.mode == "F":
+            raise InputError(f"{path} holds floating point numbers; expected 8 or 16 bits")
+        else:
+            pixels = image.convert(mode)
+        return np.asarray(pixels if turn is None else pixels.transpose(turn))
+
+
+def _from_sixteen_bits(image: Image.Image) -> Image.Image:
+    # Pillow's own conversion clips at 255 and would turn almost every pixel white.
+    grey = np.asarray(image, np.float64) / 257.0
+    return Image.fromarray(np.clip(np.rint(grey), 0, 255).astype(np.uint8)).convert("RGB")

@@ -1,0 +1,86 @@
+"""Where a file's coordinates lie in scene space: scene position = scale * position + offset.
+
+A file that says so, with `aabb_scale`, `scale` or `offset`, is placed as instant-ngp places it. One
+that says nothing, as nerfstudio writes them, is fitted to its cameras.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from nerfmac.scenes.fields import Fields
+from nerfmac.scenes.scene import LARGEST_EXTENT
+
+KEYS = ("aabb_scale", "scale", "offset")
+DEFAULT_SCALE = 0.33  # instant-ngp's, made for the Blender scenes of 2020
+DEFAULT_OFFSET = 0.5
+SURROUNDED_EXTENT = 4.0
+"""Fitted scenes without alpha: room for what lies behind the object, seen from 1 away."""
+
+PARALLEL = 1e-3
+"""Axes d are parallel, within about 2 degrees, if mean(1 - d d^T) has an eigenvalue below this."""
+
+log = logging.getLogger("nerfmac")
+
+
+class Placement(NamedTuple):
+    """`scale` in scene units per file unit; `offset` (3,) and `extent` in scene units."""
+
+    scale: float
+    offset: npt.NDArray[np.float64]
+    extent: float
+
+    def apply(self, pose: npt.NDArray[np.float64]) -> npt.NDArray[np.float32]:
+        """The pose (3, 4) with its position moved into scene space."""
+        position = self.scale * pose[:, 3:] + self.offset[:, None]
+        return np.concatenate([pose[:, :3], position], axis=1).astype(np.float32)
+
+
+def is_placed(file: Fields) -> bool:
+    """Whether the file says where it lies."""
+    return any(key in file for key in KEYS)
+
+
+def placement_of(file: Fields) -> Placement:
+    """The placement in the file, with instant-ngp's defaults; `offset` is 3 numbers or one.
+
+    Raises InputError for a scale that is not positive and an aabb_scale outside (0, 128].
+    """
+    extent = file.number("aabb_scale", 1.0, above=0)
+    if extent > LARGEST_EXTENT:
+        raise file.wrong("aabb_scale", f"a number above 0 and up to {LARGEST_EXTENT:g}")
+    scale = file.number("scale", DEFAULT_SCALE, above=0)
+    if isinstance(file.values.get("offset"), list):
+        offset = np.array(file.numbers("offset", 3))
+    else:
+        offset = np.full(3, file.number("offset", DEFAULT_OFFSET))
+    return Placement(scale, offset, extent)
+
+
+def fit(poses: Sequence[npt.NDArray[np.float64]], has_alpha: bool, where: str) -> Placement:
+    """Put what the cameras look at in the middle, and them at a mean distance of one scene unit.
+
+    What they look at is the point with the least sum of squared distances from the optical axes.
+    The extent is 1 for objects cut out by alpha, else 4. Where the axes do not meet, the cameras'
+    mean position is taken, with a warning.
+    """
+    eyes = np.stack([pose[:, 3] for pose in poses])
+    axes = np.stack([pose[:, 2] for pose in poses])
+    across = np.eye(3) - axes[:, :, None] * axes[:, None, :]
+    if np.linalg.eigvalsh(across.mean(0))[0] < PARALLEL:
+        log.warning(
+            "the cameras of %s look in one direction, so what they look at is unknown; put scale, "
+            "offset and aabb_scale into the file if the scene is not found",
+            where,
+        )
+        centre = eyes.mean(0)
+    else:
+        centre = np.linalg.solve(across.sum(0), np.einsum("nij,nj->i", across, eyes))
+    distance = float(np.linalg.norm(eyes - centre, axis=1).mean())
+    scale = 1.0 / distance if distance > 1e-6 else 1.0
+    return Placement(scale, 0.5 - scale * centre, 1.0 if has_alpha else SURROUNDED_EXTENT)

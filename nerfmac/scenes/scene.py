@@ -1,0 +1,105 @@
+"""A scene: pictures, the cameras that took them, and the cube that holds what they show.
+
+Scene space is instant-ngp's without its change of axes: cubes of side `extent` are centred at
+(0.5, 0.5, 0.5), and for an object in a plain surrounding `extent` is 1, the unit cube.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import mlx.core as mx
+import numpy as np
+import numpy.typing as npt
+
+from nerfmac import checks
+from nerfmac.cameras import Camera, Cameras
+from nerfmac.checks import InputError
+from nerfmac.scenes.pictures import decode
+
+LARGEST_EXTENT = 128.0
+"""instant-ngp's largest aabb_scale."""
+
+
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """One photograph: a file or uint8 (h, w, 3 or 4), of the size that its camera's lens says."""
+
+    camera: Camera
+    picture: Path | npt.NDArray[np.uint8]
+    name: str
+
+
+@dataclass(frozen=True, eq=False)
+class Views:
+    """A split on the device: `images` uint8 (n, h, w, 3 or 4), straight alpha; cameras; names."""
+
+    images: mx.array
+    cameras: Cameras
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Scene:
+    """Frames by split ("train", "test", ...), still undecoded, and where they are in space.
+
+    `extent` is the side of the axis-aligned cube around (0.5, 0.5, 0.5) that holds the scene, in
+    scene units; `up` points to the sky; with `has_alpha` all images of all splits are RGBA.
+    Raises InputError for an extent outside (0, 128].
+    """
+
+    name: str
+    extent: float
+    splits: Mapping[str, tuple[Frame, ...]]
+    up: tuple[float, float, float] = (0.0, 0.0, 1.0)
+    has_alpha: bool = False
+    _views: dict[str, Views] = field(default_factory=dict, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        checks.number("extent", self.extent, high=LARGEST_EXTENT)
+        if self.extent <= 0:
+            raise InputError(f"extent is {self.extent:g}; expected more than 0")
+
+    def views(self, split: str) -> Views:
+        """Decode a split's pictures, once, and put them on the device.
+
+        Raises InputError for a split that is absent or empty, and for a picture that cannot be
+        decoded or has another size than its lens.
+        """
+        frames = self.splits.get(split, ())
+        if not frames:
+            raise InputError(self._no_split(split))
+        if split not in self._views:
+            self._views[split] = _decoded(frames, channels=4 if self.has_alpha else 3)
+        return self._views[split]
+
+    def _no_split(self, split: str) -> str:
+        present = ", ".join(name for name, frames in self.splits.items() if frames) or "none"
+        message = f"scene {self.name!r} has no {split!r} views; its splits: {present}"
+        if split == "test":
+            message += ". Hold out every 8th training view with test_every=8 (--test-every 8)"
+        return message
+
+
+def _decoded(frames: tuple[Frame, ...], channels: int) -> Views:
+    cameras = Cameras.stack([frame.camera for frame in frames])
+    images = np.empty((len(frames), cameras.height, cameras.width, channels), np.uint8)
+
+    def fill(index: int) -> None:
+        frame = frames[index]
+        pixels = decode(frame.picture, channels, frame.name)
+        if pixels.shape != images[index].shape:
+            raise InputError(
+                f"{frame.name} is {pixels.shape[1]}x{pixels.shape[0]} pixels; its lens is for "
+                f"{cameras.width}x{cameras.height}"
+            )
+        images[index] = pixels
+
+    # Pillow decodes without the interpreter's lock. Only this thread touches MLX.
+    with ThreadPoolExecutor(min(len(frames), os.cpu_count() or 1)) as pool:
+        list(pool.map(fill, range(len(frames))))
+    return Views(mx.array(images), cameras, tuple(frame.name for frame in frames))

@@ -1,0 +1,57 @@
+"""The `transforms.json` of instant-ngp and of nerfstudio: one file for all frames of a capture.
+
+Lengths of the lens are in pixels of a `w` x `h` picture; each frame may override any of its values.
+Pictures that are named but absent are left out, because published captures, instant-ngp's own fox
+among them, name more than they contain.
+"""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+from nerfmac.checks import InputError
+from nerfmac.scenes.fields import read_fields
+from nerfmac.scenes.frames import entries_of, frame_of, inspect_all, pose_of
+from nerfmac.scenes.holdout import hold_out
+from nerfmac.scenes.placement import fit, is_placed, placement_of
+from nerfmac.scenes.scene import Scene
+
+FILE_NAME = "transforms.json"
+TEST_EVERY = 8
+"""The usual split of captures, since Mildenhall et al., 2019 (local light field fusion)."""
+
+log = logging.getLogger("nerfmac")
+
+
+def read_transforms(path: Path, test_every: int | None = None) -> Scene:
+    """The scene in the file `path`, frames by name; see `load_scene` for what raises InputError.
+
+    By default every 8th view is held out as "test", or none if there is only one.
+    """
+    file = read_fields(path)
+    entries, absent = entries_of(file, path.parent)
+    total = len(entries) + len(absent)
+    if not entries:
+        raise InputError(
+            f"none of the {total} pictures named in {path} exist; the first is "
+            f"{absent[0].text('file_path')!r}, looked for in {path.parent}"
+        )
+    if absent:
+        log.warning(
+            "%d of %d pictures named in %s do not exist; training on the other %d",
+            *(len(absent), total, path, len(entries)),
+        )
+    entries.sort(key=lambda entry: entry.name)
+    picture = inspect_all(entries)
+    if is_placed(file):
+        placement = placement_of(file)
+    else:
+        poses = [pose_of(entry.fields) for entry in entries]
+        placement = fit(poses, picture.has_alpha, str(path))
+    frames = tuple(frame_of(entry, picture, placement) for entry in entries)
+    if test_every is None:
+        test_every = TEST_EVERY if len(frames) > 1 else 0
+    splits = hold_out(frames, test_every, str(path))
+    name = path.resolve().parent.name
+    return Scene(name, placement.extent, splits, has_alpha=picture.has_alpha)

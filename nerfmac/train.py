@@ -1,0 +1,225 @@
+"""The compiled training step, and `Trainer.fit`: a generator of reports.
+
+One step is one compiled function, the same on every back end: pixels drawn, rays marched, field
+evaluated, composited and compared, gradients taken, parameters moved. Shapes are fixed but for the
+number of rays, which follows the samples per ray along a ladder of few sizes, since each new size
+traces the step again. Nothing here prints or writes.
+
+For a given seed and number of steps results repeat bit for bit on the `cpu` and `reference` back
+ends; GPUs add floats atomically, in any order, which leaves the last bits open.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import cache, partial
+from math import isfinite, log10
+from typing import Any
+
+import mlx.core as mx
+
+from nerfmac.colour import over
+from nerfmac.config import Config
+from nerfmac.field import Parameters, RadianceField
+from nerfmac.losses import huber
+from nerfmac.occupancy import Occupancy, OccupancyGrid, march_geometry
+from nerfmac.ops.march import march
+from nerfmac.optim import Updated, adam, zeros_like
+from nerfmac.render import Renderer, shade
+from nerfmac.scenes import Views, draw_pixels
+from nerfmac.state import TrainState
+
+_AHEAD = 2  # steps queued while the device works
+_FILL = 0.95  # share of the slots that the next step's rays are meant to take
+
+
+class DivergedError(RuntimeError):
+    """The loss is no longer finite; the message says at which step."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """How training stands after some step."""
+
+    state: TrainState
+    loss: float
+    psnr: float  # dB, of the last step's pixels
+    progress: float  # in [0, 1], of the steps or seconds asked for
+    rays_per_second: float  # since the last report
+    samples_per_second: float
+
+
+class Trainer:
+    """Trains a field on the views of one scene."""
+
+    def __init__(self, config: Config, extent: float, views: Views) -> None:
+        """`extent`: side of the scene's cube; `views`: the training split."""
+        self.config = config
+        self.field = RadianceField(config, extent)
+        self.geometry = march_geometry(config, extent)
+        self._grid = OccupancyGrid(config.occupancy, self.geometry)
+        self._views = views
+        self._step_for = cache(lambda rays: mx.compile(partial(self._step, rays)))
+        self._update_occupancy = {
+            warmup: mx.compile(partial(self._occupancy_step, warmup)) for warmup in (True, False)
+        }
+
+    def init(self) -> TrainState:
+        """The state before the first step."""
+        parameters = self.field.init(_key(self.config.seed, 0, stream=2))
+        return TrainState(
+            parameters=parameters,
+            average=parameters,
+            first_moment=zeros_like(parameters),
+            second_moment=zeros_like(parameters),
+            occupancy=self._grid.init(self._views.cameras),
+            samples_per_ray=mx.array(0.95 * self.config.train.slots / self.config.train.rays),
+            rays=self.config.train.rays,
+        )
+
+    def renderer(self, state: TrainState) -> Renderer:
+        """For pictures of the field as it stands."""
+        slots = self.config.train.slots
+        return Renderer(self.field, self.geometry, state.average, state.occupancy.bits, slots)
+
+    def fit(
+        self, state: TrainState, *, steps: int | None = None, seconds: float | None = None
+    ) -> Iterator[Report]:
+        """Train on from `state`, to `steps` in all or to `seconds` of training in all.
+
+        Without either it goes on for good, at the first learning rate. The time the caller spends
+        between two reports is not training time. Raises `DivergedError`.
+        """
+        in_flight: deque[mx.array] = deque()
+        rays_done = samples_done = 0.0
+        start, reported = time.perf_counter(), state.train_seconds
+        while (progress := _progress(state, steps, seconds)) < 1.0:
+            rate = self.config.optimiser.rate_at(progress)
+            is_update = state.step % self._interval(state.step) == 0
+            if is_update:
+                state = self._keep_occupancy(state)
+            rays_now = state.rays
+            state, measured = self._advance(state, rate)
+            mx.async_eval(measured, state.arrays())
+            in_flight.append(measured)
+            if len(in_flight) > _AHEAD:
+                mx.eval(in_flight.popleft())
+            now = time.perf_counter()
+            state = replace(state, train_seconds=state.train_seconds + now - start)
+            start = now
+            rays_done += rays_now
+            is_last = _progress(state, steps, seconds) >= 1.0
+            if is_update or is_last:
+                mx.eval(measured)
+                loss, error, samples, wanted = measured.tolist()
+                if not isfinite(loss):
+                    raise DivergedError(f"the loss is {loss} at step {state.step}")
+                samples_done = samples * rays_done / rays_now
+                now = time.perf_counter()
+                state = replace(
+                    state,
+                    train_seconds=state.train_seconds + now - start,
+                    samples_per_ray=mx.array(wanted),
+                )
+                spent = max(state.train_seconds - reported, 1e-9)
+                yield Report(
+                    state=state,
+                    loss=loss,
+                    psnr=-10.0 * log10(max(error, 1e-10)),
+                    progress=min(_progress(state, steps, seconds), 1.0),
+                    rays_per_second=rays_done / spent,
+                    samples_per_second=samples_done / spent,
+                )
+                rays_done, reported = 0.0, state.train_seconds
+                start = time.perf_counter()
+
+    def _interval(self, step: int) -> int:
+        """Steps between occupancy updates: each step at first, then ever rarer (Instant-NGP's)."""
+        return max(1, min(step // 16, self.config.occupancy.interval))
+
+    def _keep_occupancy(self, state: TrainState) -> TrainState:
+        warmup = state.step < self.config.occupancy.warmup_steps
+        values, bits = self._update_occupancy[warmup](
+            state.parameters, state.occupancy, _key(self.config.seed, state.step, stream=1)
+        )
+        rays = self._rays_for(float(state.samples_per_ray.item()))
+        return replace(state, occupancy=Occupancy(values, bits), rays=rays)
+
+    def _rays_for(self, samples_per_ray: float) -> int:
+        """The ladder's largest number of rays whose samples fit: powers of the root of two."""
+        train = self.config.train
+        wanted = min(_FILL * train.slots / max(samples_per_ray, 1e-3), train.most_rays)
+        rays, rung = 16, 8
+        while (above := round(2 ** (rung / 2) / 16) * 16) <= wanted:
+            rays, rung = max(rays, above), rung + 1
+        return rays
+
+    def _advance(self, state: TrainState, rate: float) -> tuple[TrainState, mx.array]:
+        updated, measured = self._step_for(state.rays)(
+            Updated(state.parameters, state.average, state.first_moment, state.second_moment),
+            state.occupancy.bits,
+            _key(self.config.seed, state.step, stream=0),
+            mx.array(state.step + 1, mx.float32),
+            mx.array(rate, mx.float32),
+        )
+        updated = Updated(*updated)
+        return replace(state, step=state.step + 1, **updated._asdict()), measured
+
+    def _step(
+        self,
+        rays: int,
+        now: Updated,
+        bits: mx.array,
+        key: mx.array,
+        step: mx.array,
+        rate: mx.array,
+    ) -> tuple[Any, mx.array]:
+        """One update; returns it and [loss, mean squared error, samples, samples wanted a ray]."""
+        config = self.config.train
+        draw, shift, back = mx.random.split(key, 3)
+        (origins, directions), rgba = draw_pixels(
+            self._views.images, self._views.cameras, draw, rays
+        )
+        jitter = mx.random.uniform(shape=(rays,), key=shift)
+        samples = march(origins, directions, jitter, bits, self.geometry, config.slots)
+        # A new background for every ray: matter cannot pass for it.
+        background = mx.random.uniform(shape=(rays, 3), key=back)
+        target = over(rgba, background, config.blend)
+        fits = samples.fits[:, None].astype(mx.float32)
+        share = fits / mx.maximum(3.0 * fits.sum(), 1.0)
+
+        def loss_of(parameters: Parameters) -> tuple[mx.array, mx.array]:
+            seen = shade(self.field, parameters, samples, directions)
+            predicted = seen.colour + (1.0 - seen.opacity[:, None]) * background
+            loss = (huber(predicted, target, config.huber) * share).sum()
+            return loss, (mx.square(predicted - target) * share).sum()
+
+        (loss, error), gradients = mx.value_and_grad(loss_of)(now.parameters)
+        updated = adam(Updated(*now), gradients, step, rate, self.config.optimiser)
+        used = samples.ray_start[-1].astype(mx.float32)
+        wanted = samples.wanted.astype(mx.float32).mean()
+        return updated, mx.stack([loss, error, used, wanted])
+
+    def _occupancy_step(
+        self, warmup: bool, parameters: Parameters, occupancy: Any, key: mx.array
+    ) -> Occupancy:
+        def density(position: mx.array) -> mx.array:
+            return self.field.density(parameters, position)[0]
+
+        return self._grid.update(Occupancy(*occupancy), density, key, warmup=warmup)
+
+
+def _key(seed: int, step: int, *, stream: int) -> mx.array:
+    """The random key of a step; the three streams are steps, occupancy and initial values."""
+    return mx.random.split(mx.array([seed, step], mx.uint32), 3)[stream]
+
+
+def _progress(state: TrainState, steps: int | None, seconds: float | None) -> float:
+    by_steps = state.step / steps if steps else 0.0
+    by_seconds = state.train_seconds / seconds if seconds else 0.0
+    return max(by_steps, by_seconds)
+
+

@@ -1,0 +1,101 @@
+"""Blender's format: one file a split, a field of view, names without endings."""
+
+import json
+
+import numpy as np
+import pytest
+
+from nerfmac.checks import InputError
+from nerfmac.scenes import load_scene
+from tests.scenes.scene_files import HEIGHT, WIDTH, matrix, pixels, save, write_blender
+
+
+def sizes(scene) -> dict[str, int]:
+    return {split: len(frames) for split, frames in scene.splits.items()}
+
+
+def test_each_file_is_a_split(tmp_path):
+    scene = load_scene(write_blender(tmp_path / "chair", train=6, val=2, test=3))
+    assert (scene.name, scene.extent, scene.up) == ("chair", 1.0, (0.0, 0.0, 1.0))
+    assert sizes(scene) == {"train": 6, "val": 2, "test": 3}
+    assert scene.splits["val"][1].name == "val/r_1"
+
+
+def test_the_field_of_view_spans_the_pictures_width(tmp_path):
+    lens = load_scene(write_blender(tmp_path, train=1)).splits["train"][0].camera.lens
+    assert WIDTH / 2 / lens.fl_x == pytest.approx(np.tan(0.4))
+    assert (lens.fl_y, lens.cx, lens.cy) == (lens.fl_x, WIDTH / 2, HEIGHT / 2)
+    assert (lens.width, lens.height) == (WIDTH, HEIGHT)
+
+
+def test_positions_are_scaled_about_the_middle_and_axes_stay(tmp_path):
+    scene = load_scene(write_blender(tmp_path, train=3))
+    for index, frame in enumerate(scene.splits["train"]):
+        given = np.array(matrix(index))
+        np.testing.assert_allclose(frame.camera.pose[:, :3], given[:3, :3], atol=1e-6)
+        np.testing.assert_allclose(frame.camera.pose[:, 3], 0.33 * given[:3, 3] + 0.5, atol=1e-6)
+
+
+@pytest.mark.parametrize(("channels", "has_alpha"), [(3, False), (4, True)])
+def test_alpha_is_kept_where_there_is_any(tmp_path, channels, has_alpha):
+    scene = load_scene(write_blender(tmp_path, channels=channels, train=2, test=1))
+    assert scene.has_alpha is has_alpha
+    np.testing.assert_array_equal(
+        np.array(scene.views("test").images[0]), pixels(0, channels), strict=True
+    )
+
+
+def test_one_picture_with_alpha_gives_alpha_to_every_split(tmp_path):
+    write_blender(tmp_path, channels=3, train=2, test=1)
+    save(tmp_path / "test/r_0.png", pixels(0, 4))
+    scene = load_scene(tmp_path)
+    assert scene.views("train").images.shape[3] == 4
+
+
+def test_n_replaces_the_test_file_by_every_nth_training_view(tmp_path):
+    scene = load_scene(write_blender(tmp_path, train=7, val=1, test=2), test_every=3)
+    assert sizes(scene) == {"train": 4, "val": 1, "test": 3}
+    assert [frame.name for frame in scene.splits["test"]] == ["train/r_0", "train/r_3", "train/r_6"]
+    assert not {*scene.splits["test"]} & {*scene.splits["train"]}
+
+
+def test_zero_trains_on_every_training_view_and_tests_on_none(tmp_path):
+    scene = load_scene(write_blender(tmp_path, train=7, test=2), test_every=0)
+    assert sizes(scene) == {"train": 7}
+
+
+def test_without_a_test_file_there_is_no_test_split_and_the_error_says_how_to_get_one(tmp_path):
+    scene = load_scene(write_blender(tmp_path, train=9))
+    assert sizes(scene) == {"train": 9}
+    with pytest.raises(InputError, match=r"no 'test' views; its splits: train.*--test-every 8"):
+        scene.views("test")
+    assert sizes(load_scene(tmp_path, test_every=8)) == {"train": 7, "test": 2}
+
+
+def test_a_missing_picture_is_refused_by_name(tmp_path):
+    write_blender(tmp_path, train=3, test=2)
+    (tmp_path / "test/r_1.png").unlink()
+    with pytest.raises(InputError, match=r"transforms_test\.json, frame 1 \(\./test/r_1\).*exist"):
+        load_scene(tmp_path)
+
+
+def test_splits_of_two_sizes_are_refused_and_two_files_named(tmp_path):
+    write_blender(tmp_path, train=2, test=1)
+    save(tmp_path / "test/r_0.png", pixels(0, 4, WIDTH * 2, HEIGHT * 2))
+    with pytest.raises(InputError, match=r"test/r_0\.png is 48x32 .*train/r_0\.png is 24x16"):
+        load_scene(tmp_path)
+
+
+def test_a_training_file_names_its_folders_scene(tmp_path):
+    folder = write_blender(tmp_path, train=2, test=1)
+    assert sizes(load_scene(folder / "transforms_train.json")) == {"train": 2, "test": 1}
+
+
+def test_a_placement_in_the_training_file_holds_for_all_splits(tmp_path):
+    write_blender(tmp_path, train=2, test=1)
+    path = tmp_path / "transforms_train.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "scale": 0.5, "aabb_scale": 4}))
+    scene = load_scene(tmp_path)
+    assert scene.extent == 4.0
+    position = scene.splits["test"][0].camera.pose[:, 3]
+    np.testing.assert_allclose(position, 0.5 * np.array(matrix(0))[:3, 3] + 0.5, atol=1e-6)

@@ -1,0 +1,123 @@
+"""Drawing pixels: each colour is that of the pixel its ray goes through."""
+
+import mlx.core as mx
+import numpy as np
+import pytest
+
+from nerfmac.cameras import Camera, Cameras, Lens
+from nerfmac.checks import InputError
+from nerfmac.scenes.pixels import draw_pixels
+from tests.scenes.scene_files import HEIGHT, WIDTH, pixels
+
+COUNT = 3000
+VIEWS = 4
+
+
+def cameras(**distortion: float) -> Cameras:
+    lens = Lens(WIDTH, HEIGHT, 30.0, 28.0, 11.0, 8.5, **distortion)
+    eyes = [(1.0 + view, 2.0 - view, 0.5 + 0.1 * view) for view in range(VIEWS)]
+    return Cameras.stack([Camera.look_at(eye, (0, 0, 0), (0, 0, 1), lens) for eye in eyes])
+
+
+def images(channels: int) -> mx.array:
+    return mx.array(np.stack([pixels(index, channels) for index in range(VIEWS)]))
+
+
+def drawn(channels: int, key: int = 0, compiled: bool = True) -> list[np.ndarray]:
+    stack, views = images(channels), cameras()
+
+    def draw(key):
+        return draw_pixels(stack, views, key, COUNT)
+
+    rays, colour = (mx.compile(draw) if compiled else draw)(mx.random.key(key))
+    return [np.array(each) for each in (*rays, colour)]
+
+
+def told_from(colour: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Picture, row and column that `scene_files.pixels` wrote into a colour."""
+    values = np.rint(colour[:, :3].astype(np.float64) * 255).astype(int)
+    return values[:, 2] // 3, values[:, 1] // 7, values[:, 0] // 5
+
+
+@pytest.mark.parametrize("channels", [3, 4])
+@pytest.mark.parametrize("compiled", [False, True], ids=["eager", "compiled"])
+def test_a_colour_is_that_of_the_pixel_its_ray_goes_through(channels, compiled):
+    origin, direction, colour = drawn(channels, compiled=compiled)
+    assert colour.shape == (COUNT, 4)
+    assert colour.dtype == np.float32
+    view, row, column = told_from(colour)
+    poses = np.array(cameras().poses).astype(np.float64)[view]
+    np.testing.assert_array_equal(origin, np.array(cameras().poses)[view, :, 3])
+    seen = np.einsum("rji,rj->ri", poses[:, :, :3], direction)
+    x = 30.0 * seen[:, 0] / -seen[:, 2] + 11.0
+    y = 28.0 * -seen[:, 1] / -seen[:, 2] + 8.5
+    np.testing.assert_allclose(np.stack([x, y], -1), np.stack([column, row], -1) + 0.5, atol=1e-4)
+    alpha = (255 - column - row) / 255 if channels == 4 else np.ones(COUNT)
+    np.testing.assert_allclose(colour[:, 3], alpha, atol=1e-6)
+
+
+def test_straight_alpha_leaves_colours_alone():
+    opaque, clear = images(4), np.array(images(4))
+    clear[..., 3] = 0
+    _, first = draw_pixels(opaque, cameras(), mx.random.key(1), COUNT)
+    _, second = draw_pixels(mx.array(clear), cameras(), mx.random.key(1), COUNT)
+    assert float(first[:, :3].max()) > 0.4
+    assert mx.array_equal(first[:, :3], second[:, :3])
+    assert not second[:, 3].any()
+
+
+def test_a_key_draws_the_same_pixels_whatever_was_drawn_before():
+    first = drawn(3, key=4)
+    mx.random.seed(99)
+    mx.random.uniform(shape=(7,))
+    for got, want in zip(drawn(3, key=4), first, strict=True):
+        np.testing.assert_array_equal(got, want)
+
+
+def test_another_key_draws_other_pixels():
+    first, second = (np.stack(told_from(drawn(3, key=key)[2])) for key in (4, 5))
+    assert (first == second).all(axis=0).mean() < 0.01
+
+
+def test_drawing_leaves_the_global_random_state_alone():
+    mx.random.seed(3)
+    want = mx.random.uniform(shape=(4,)).tolist()
+    mx.random.seed(3)
+    mx.eval(draw_pixels(images(3), cameras(), mx.random.key(0), 8))
+    assert mx.random.uniform(shape=(4,)).tolist() == want
+
+
+def test_every_pixel_of_every_image_is_as_likely():
+    colours = [drawn(3, key=key)[2] for key in range(10)]
+    view, row, column = told_from(np.concatenate(colours))
+    counts = np.zeros((VIEWS, HEIGHT, WIDTH))
+    np.add.at(counts, (view, row, column), 1)
+    mean = counts.mean()  # about 20 draws a pixel
+    for axis in ((1, 2), (0, 2), (0, 1)):
+        marginal = counts.mean(axis=axis) / mean
+        sigma = (marginal.size / (10 * COUNT)) ** 0.5
+        assert np.abs(marginal - 1).max() < 5 * sigma
+    chi_square = ((counts - mean) ** 2).sum() / mean / (counts.size - 1)
+    assert abs(chi_square - 1) < 5 * (2 / counts.size) ** 0.5, "axes are drawn independently"
+
+
+@pytest.mark.parametrize(
+    ("stack", "complaint"),
+    [
+        (mx.zeros((VIEWS, HEIGHT, WIDTH, 3)), "images is float32"),
+        (mx.zeros((VIEWS - 1, HEIGHT, WIDTH, 3), mx.uint8), "images has shape"),
+        (mx.zeros((VIEWS, WIDTH, HEIGHT, 3), mx.uint8), "images has shape"),
+        (mx.zeros((VIEWS, HEIGHT, WIDTH, 2), mx.uint8), "channels of images is 2"),
+    ],
+)
+def test_images_that_do_not_match_the_cameras_are_refused(stack, complaint):
+    with pytest.raises(InputError, match=complaint):
+        draw_pixels(stack, cameras(), mx.random.key(0), 4)
+
+
+def test_more_pixels_than_an_index_can_number_are_refused():
+    lens = Lens(2**16, 2**15, 1.0, 1.0, 0.0, 0.0)
+    one = Cameras.stack([Camera(lens, np.eye(3, 4))])
+    never_made = mx.zeros((1, 2**15, 2**16, 3), mx.uint8)
+    with pytest.raises(InputError, match="pixels of all images"):
+        draw_pixels(never_made, one, mx.random.key(0), 4)

@@ -1,0 +1,98 @@
+"""Scenes: what a split holds on the device, when it is decoded, and what is refused."""
+
+import dataclasses
+
+import mlx.core as mx
+import numpy as np
+import pytest
+
+from nerfmac.cameras import Camera, Lens
+from nerfmac.checks import InputError
+from nerfmac.scenes import Frame, Scene, load_scene
+from tests.scenes.scene_files import HEIGHT, WIDTH, pixels, write_blender, write_transforms
+
+LENS = Lens(WIDTH, HEIGHT, 30.0, 29.0, 11.0, 8.5)
+
+
+def frame(index: int, picture: np.ndarray | None = None) -> Frame:
+    pose = np.eye(3, 4)
+    pose[:, 3] = index, 0, 1
+    picture = pixels(index) if picture is None else picture
+    return Frame(Camera(LENS, pose), picture, f"frame {index}")
+
+
+def scene(**values) -> Scene:
+    splits = {"train": (frame(0), frame(1)), "val": ()}
+    return Scene(**({"name": "made", "extent": 1.0, "splits": splits} | values))
+
+
+def test_a_split_is_its_pictures_in_order_with_their_cameras(tmp_path):
+    views = load_scene(write_blender(tmp_path, train=5, test=2)).views("train")
+    assert views.names == tuple(f"train/r_{index}" for index in range(5))
+    assert (views.images.dtype, len(views.cameras)) == (mx.uint8, 5)
+    want = np.stack([pixels(index, 4) for index in range(5)])
+    np.testing.assert_array_equal(np.array(views.images), want)
+
+
+def test_pictures_in_memory_stand_beside_files():
+    views = scene().views("train")
+    np.testing.assert_array_equal(np.array(views.images[1]), pixels(1))
+    assert views.cameras[1].pose[0, 3] == 1
+
+
+def test_opaque_pictures_get_alpha_in_a_scene_that_has_it():
+    mixed = scene(splits={"train": (frame(0), frame(1, pixels(1, 4)))}, has_alpha=True)
+    images = np.array(mixed.views("train").images)
+    assert (images[0, ..., 3] == 255).all()
+    np.testing.assert_array_equal(images[1], pixels(1, 4))
+
+
+def test_a_split_is_decoded_once(tmp_path):
+    loaded = load_scene(write_transforms(tmp_path, 3))
+    first = loaded.views("train")
+    for path in (tmp_path / "images").iterdir():
+        path.unlink()
+    assert loaded.views("train") is first
+
+
+def test_each_scene_decodes_its_own_pictures():
+    one, other = scene(), scene(splits={"train": (frame(5),)})
+    assert len(one.views("train").names) == 2
+    assert other.views("train").names == ("frame 5",)
+
+
+def test_a_scene_cannot_be_changed():
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        scene().extent = 2.0
+
+
+@pytest.mark.parametrize("split", ["val", "tset"])
+def test_an_absent_or_empty_split_is_refused_with_those_there_are(split):
+    with pytest.raises(InputError, match=rf"'made' has no '{split}' views; its splits: train$"):
+        scene().views(split)
+
+
+@pytest.mark.parametrize("extent", [0.0, -1.0, 128.5, float("nan")])
+def test_an_impossible_extent_is_refused(extent):
+    with pytest.raises(InputError, match=r"^extent is"):
+        scene(extent=extent)
+
+
+def test_a_picture_of_another_size_than_its_lens_is_refused():
+    wrong = frame(1, pixels(1, width=WIDTH + 1))
+    with pytest.raises(InputError, match=r"frame 1 is 25x16 pixels; its lens is for 24x16"):
+        scene(splits={"train": (frame(0), wrong)}).views("train")
+
+
+def test_alpha_in_a_scene_without_it_is_refused():
+    with pytest.raises(InputError, match="frame 1 has alpha in a scene that has none"):
+        scene(splits={"train": (frame(0), frame(1, pixels(1, 4)))}).views("train")
+
+
+def test_a_truncated_file_is_refused_by_name_when_its_split_is_decoded(tmp_path):
+    path = write_transforms(tmp_path, 3)
+    cut = tmp_path / "images/002.png"
+    cut.write_bytes(cut.read_bytes()[:60])
+    loaded = load_scene(path)
+    with pytest.raises(InputError, match=r"002\.png is not a readable picture"):
+        loaded.views("train")
