@@ -1,0 +1,18 @@
+"""nerfmac: neural radiance fields on Apple GPUs, NVIDIA GPUs and plain CPUs.
+
+scene = nerfmac.load_scene("photographs/")
+run = nerfmac.train(scene, seconds=60)
+picture = run.render(run.orbit(frames=1)[0])
+"""
+
+from nerfmac.cameras import Camera as Camera
+from nerfmac.cameras import Lens as Lens
+from nerfmac.checks import InputError as InputError
+from nerfmac.config import Config as Config
+from nerfmac.run import Run as Run
+from nerfmac.run import train as train
+from nerfmac.scenes import Scene as Scene
+from nerfmac.scenes import builtin_scene_path as builtin_scene_path
+from nerfmac.scenes import load_scene as load_scene
+
+__version__ = "0.1.0"

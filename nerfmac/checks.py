@@ -14,7 +14,7 @@ import mlx.core as mx
 
 
 class InputError(ValueError):
-    """What was asked for cannot be done; the message says what was wrong, where, and what is right."""
+    """What was asked for cannot be done; says what was wrong, where, and what would be right."""
 
 
 def shape(name: str, values: mx.array, expected: Sequence[int | None]) -> None:

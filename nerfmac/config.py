@@ -6,10 +6,8 @@ says so where we depart from it. Lengths are in scene units: an object's scene i
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from math import isfinite, sqrt
-from pathlib import Path
 from typing import Any, Literal
 
 from nerfmac import checks
@@ -89,9 +87,7 @@ class OccupancyConfig:
     def __post_init__(self) -> None:
         checks.number("occupancy.resolution", self.resolution, low=8, high=256, whole=True)
         if self.resolution % 8:
-            raise InputError(
-                f"occupancy.resolution is {self.resolution}; expected a multiple of 8"
-            )
+            raise InputError(f"occupancy.resolution is {self.resolution}; expected a multiple of 8")
         checks.number("occupancy.threshold", self.threshold, low=0.0)
         checks.number("occupancy.decay", self.decay, low=0.0, high=1.0)
         checks.number("occupancy.interval", self.interval, low=1, whole=True)
@@ -213,22 +209,12 @@ def preset(name: str, device: str, memory_bytes: int) -> Config:
     return PRESETS["base"] if memory_bytes >= 6 * 2**30 else PRESETS["small"]
 
 
-def read_json(path: Path) -> Any:
-    """The JSON in `path`; raises `InputError` that says where it is broken."""
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise InputError(f"{path} does not exist") from error
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} is not valid JSON: {error}") from error
-
-
 def override(config: Config, **changes: Any) -> Config:
     """`config` with some fields of its parts replaced, as in `override(c, train={"steps": 9})`."""
-    parts = {}
+    parts: dict[str, Any] = {}
     for name, change in changes.items():
-        part = getattr(config, name)
-        parts[name] = replace(part, **change) if is_dataclass(part) else change
+        part: Any = getattr(config, name)
+        parts[name] = replace(part, **change) if isinstance(change, dict) else change
     return replace(config, **parts)
 
 

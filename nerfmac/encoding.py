@@ -33,7 +33,7 @@ class HashGrid:
         return self.config.levels * self.config.features
 
     def init(self, key: mx.array) -> mx.array:
-        """The table, (entries, features) float32, uniform in +-1e-4 (Müller et al. 2022, section 4)."""
+        """The table, (entries, features), uniform in +-1e-4 (Müller et al. 2022, section 4)."""
         return mx.random.uniform(-1e-4, 1e-4, (self.levels.entries, self.config.features), key=key)
 
     def __call__(self, table: mx.array, position: mx.array) -> mx.array:

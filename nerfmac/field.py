@@ -9,6 +9,7 @@ averaged copy and a checkpoint all speak of the same plain arrays.
 from __future__ import annotations
 
 from functools import cached_property
+from typing import cast
 
 import mlx.core as mx
 
@@ -68,13 +69,13 @@ class RadianceField:
         }
 
     def density(self, parameters: Parameters, position: mx.array) -> tuple[mx.array, mx.array]:
-        """Density (points,) per scene unit at `position` (points, 3), and the embedding (points, 16)."""
+        """Density (points,) per scene unit at `position` (points, 3); embedding (points, 16)."""
         features = self._grid(parameters["table"], position)
         embedding = self._density(parameters["density"], features)
-        return truncated_exp(embedding[:, 0]), embedding
+        return cast(mx.array, truncated_exp(embedding[:, 0])), embedding
 
     def colour(self, parameters: Parameters, embedding: mx.array, basis: mx.array) -> mx.array:
-        """Colour (points, 3) in [0, 1] from the embedding and the direction's basis (points, 16)."""
+        """Colour (points, 3) in [0, 1] from the embedding and the direction's `basis`."""
         inputs = mx.concatenate([embedding, basis], axis=1)
         return mx.sigmoid(self._colour(parameters["colour"], inputs)[:, :3])
 

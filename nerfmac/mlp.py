@@ -17,7 +17,7 @@ class StackedMlp:
     shape: MlpShape
 
     def init(self, key: mx.array) -> mx.array:
-        """(shape.weights,) float32, layer by layer uniform as Glorot and Bengio 2010, equation 16."""
+        """(shape.weights,) float32, uniform by layer (Glorot and Bengio 2010, equation 16)."""
         matrices = self.shape.matrices
         keys = mx.random.split(key, len(matrices))
         drawn = []

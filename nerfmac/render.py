@@ -57,19 +57,20 @@ class Renderer:
         """`slots`: samples evaluated at a time. `bits`: occupancy, as `ops.march` takes it."""
         self._slots = max(slots, geometry.most_intervals)
         self._rays = self._slots // 8  # of a batch; in occupied space few rays have fewer samples
-        self._count: Callable[..., mx.array] = mx.compile(
-            lambda origin, direction: count_samples(
-                origin, direction, mx.full(origin.shape[:1], 0.5), bits, geometry
-            )
-        )
+
+        def count(origin: mx.array, direction: mx.array) -> mx.array:
+            # a picture's samples stand in the middle of their intervals
+            jitter = mx.full(origin.shape[:1], 0.5)
+            return count_samples(origin, direction, jitter, bits, geometry)
 
         def batch(origin: mx.array, direction: mx.array, counts: mx.array) -> Composited:
             ray_start = mx.concatenate([mx.zeros(1, mx.int32), mx.cumsum(counts)])
-            jitter = mx.full(counts.shape, 0.5)  # a picture's samples stand in the middle
+            jitter = mx.full(counts.shape, 0.5)
             write = partial(write_samples, origin, direction, jitter, bits, geometry)
             samples = write(self._slots, counts, ray_start)
             return shade(field, parameters, samples, direction)
 
+        self._count: Callable[..., mx.array] = mx.compile(count)
         self._batch: Callable[..., Composited] = mx.compile(batch)
 
     def render(

@@ -20,7 +20,9 @@ class Samples(NamedTuple):
     width: mx.array  # (slots,) float32, length of the interval the sample stands for
     ray: mx.array  # (slots,) int32, the ray a slot belongs to; 0 where none
     ray_start: mx.array  # (rays + 1,) int32
-    wanted: mx.array  # (rays,) int32, samples the ray asked for; more than it got if they did not fit
+    wanted: (
+        mx.array
+    )  # (rays,) int32, samples the ray asked for; more than it got if they did not fit
 
     @property
     def fits(self) -> mx.array:

@@ -47,7 +47,7 @@ class TrainState:
 
     @classmethod
     def of(cls, arrays: dict[str, mx.array], numbers: dict[str, Any]) -> TrainState:
-        """The state from `arrays()` and `numbers()`. Raises `InputError` if something is missing."""
+        """The state from `arrays()` and `numbers()`; raises `InputError` if it is not whole."""
         trees: dict[str, Any] = {tree: {} for tree in cls._TREES}
         for name, values in arrays.items():
             tree, _, rest = name.partition(".")

@@ -11,7 +11,6 @@ down, as players guess otherwise, differently for small and large frames.
 
 from __future__ import annotations
 
-import os
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
@@ -24,6 +23,7 @@ from PIL import Image
 
 from nerfmac import checks
 from nerfmac.checks import InputError
+from nerfmac.files import appearing
 
 Send = Callable[[np.ndarray], None]
 
@@ -41,7 +41,7 @@ def write_video(path: Path | str, frames: Iterable[np.ndarray], fps: float) -> N
     if path.suffix.lower() != ".mp4":
         raise InputError(f"{path} is no video name; expected one that ends in .mp4")
     checks.number("fps", fps, low=1)
-    with _appearing(path) as partial:
+    with appearing(path) as partial:
         frames = iter(frames)
         first = next(frames, None)
         if first is None:
@@ -72,7 +72,7 @@ def write_frames(folder: Path | str, frames: Iterable[np.ndarray]) -> None:
     for index, frame in enumerate(frames):
         _check(frame, index, np.shape(frame))
         path = folder / f"frame_{index:05}.png"
-        with _appearing(path) as partial:
+        with appearing(path) as partial:
             try:
                 Image.fromarray(frame).save(partial)
             except OSError as error:
@@ -90,21 +90,14 @@ def _check(frame: np.ndarray, index: int, shape: tuple[int, ...]) -> None:
         raise InputError(f"frame {index} has shape {frame.shape}, but frame 0 has {shape}")
 
 
-@contextmanager
-def _appearing(path: Path) -> Iterator[Path]:
-    """Give a path beside `path` to write to; rename it to `path` only if all goes well."""
-    partial = path.with_name(f".{path.stem}.{os.getpid()}{path.suffix}")
-    if path.is_dir():
-        raise InputError(f"{path} cannot be written: it is a folder")
-    try:
-        partial.touch()  # found out now rather than after minutes of rendering
-    except OSError as error:
-        raise InputError(f"{path} cannot be written: {error.strerror}") from error
-    try:
-        yield partial
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+def _options(width: int, height: int, fps: float) -> list[str]:
+    """Return ffmpeg's options between its own name and the file's: raw RGB in, H.264 out."""
+    source = ["-f", "rawvideo", "-pix_fmt", "rgb24", "-s", f"{width}x{height}", "-r", str(fps)]
+    matrix = "scale=out_color_matrix=bt709:out_range=tv"
+    label = "setparams=color_primaries=bt709:color_trc=iec61966-2-1"  # sRGB's
+    colour = ["-vf", f"{matrix},{label}", "-pix_fmt", "yuv420p"]
+    codec = ["-c:v", "libx264", "-crf", str(QUALITY), "-preset", "medium"]
+    return ["-y", "-v", "error", *source, "-i", "-", *colour, *codec, "-movflags", "+faststart"]
 
 
 @contextmanager
@@ -115,13 +108,7 @@ def _encoder(path: Path, width: int, height: int, fps: float) -> Iterator[Send]:
     """
     import imageio_ffmpeg  # here: only who writes a video waits for the import
 
-    source = ["-f", "rawvideo", "-pix_fmt", "rgb24", "-s", f"{width}x{height}", "-r", str(fps)]
-    matrix = "scale=out_color_matrix=bt709:out_range=tv"
-    label = "setparams=color_primaries=bt709:color_trc=iec61966-2-1"  # sRGB's
-    colour = ["-vf", f"{matrix},{label}", "-pix_fmt", "yuv420p"]
-    codec = ["-c:v", "libx264", "-crf", str(QUALITY), "-preset", "medium"]
-    command = [imageio_ffmpeg.get_ffmpeg_exe(), "-y", "-v", "error", *source, "-i", "-"]
-    command += [*colour, *codec, "-movflags", "+faststart", str(path)]
+    command = [imageio_ffmpeg.get_ffmpeg_exe(), *_options(width, height, fps), str(path)]
     with tempfile.TemporaryFile() as log:
         # A group of its own: Ctrl-C is for this process, which then decides what becomes of ffmpeg.
         process = subprocess.Popen(

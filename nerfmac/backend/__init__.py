@@ -4,6 +4,8 @@ from nerfmac.backend.device import DEVICES as DEVICES
 from nerfmac.backend.device import choose_device as choose_device
 from nerfmac.backend.device import current_device as current_device
 from nerfmac.backend.device import device_name as device_name
+from nerfmac.backend.device import memory_bytes as memory_bytes
 from nerfmac.backend.kernel import Kernel as Kernel
 from nerfmac.backend.kernel import backend as backend
+from nerfmac.backend.kernel import kernels_disabled as kernels_disabled
 from nerfmac.backend.kernel import runs_kernel as runs_kernel

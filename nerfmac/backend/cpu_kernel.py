@@ -13,6 +13,7 @@ import sys
 import sysconfig
 from collections.abc import Callable, Sequence
 from functools import cache
+from importlib.metadata import version
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -74,18 +75,19 @@ def extension() -> ModuleType:
         "extension.cpp": Path(__file__).with_name("extension.cpp").read_text(),
         "nanobind.cpp": (nanobind_root / "src" / "nb_combined.cpp").read_text(),
         # Not compiled into anything; they make the library's name depend on the versions.
-        "versions.cpp": f"// mlx {mx.__version__}, nanobind {nanobind.__version__}\n",
+        "versions.cpp": f"// mlx {version('mlx')}, nanobind {version('nanobind')}\n",
     }
     path = shared_library("nerfmac_cpu_extension", sources, flags)
     spec = importlib.util.spec_from_file_location("nerfmac_cpu_extension", path)
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
         module.length(mx.zeros(3))
     except (ImportError, TypeError) as error:
         reason = str(error).splitlines()[0]
-        versions = f"mlx {mx.__version__} and nanobind {nanobind.__version__}"
+        versions = f"mlx {version('mlx')} and nanobind {version('nanobind')}"
         raise BuildError(f"the extension built with {versions} does not load: {reason}") from error
     sys.modules[spec.name] = module
     module.start_workers(processors())

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from math import prod
@@ -27,9 +28,15 @@ from nerfmac.backend.sources import kernel_source
 
 log = logging.getLogger("nerfmac")
 
+_DISABLE = "NERFMAC_DISABLE_KERNELS"  # 1, or operations with commas between them
+
 _GROUP = 256  # threads a group; larger ones exceed what some Apple GPUs allow a kernel
 
-_MAKERS = {"metal": mx.fast.metal_kernel, "cuda": mx.fast.cuda_kernel, "cpu": cpu_kernel}
+_MAKERS: dict[str, Callable[..., Any]] = {
+    "metal": mx.fast.metal_kernel,
+    "cuda": mx.fast.cuda_kernel,
+    "cpu": cpu_kernel,
+}
 
 
 @dataclass(frozen=True)
@@ -108,11 +115,25 @@ def runs_kernel(operation: str) -> bool:
     return why_reference(operation) is None
 
 
+@contextmanager
+def kernels_disabled() -> Iterator[None]:
+    """Within it, every operation runs its reference."""
+    before = os.environ.get(_DISABLE)
+    os.environ[_DISABLE] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[_DISABLE]
+        else:
+            os.environ[_DISABLE] = before
+
+
 def why_reference(operation: str | None = None) -> str | None:
     """Why the reference replaces the kernel of `operation`, in words; None if it does not."""
-    disabled = os.environ.get("NERFMAC_DISABLE_KERNELS", "")
+    disabled = os.environ.get(_DISABLE, "")
     if disabled == "1" or (operation and operation in disabled.split(",")):
-        return f"NERFMAC_DISABLE_KERNELS={disabled}"
+        return f"{_DISABLE}={disabled}"
     return _why_no_extension() if current_device() == "cpu" else None
 
 

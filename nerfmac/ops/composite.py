@@ -9,7 +9,7 @@ ray's are dead. Density is per scene unit, width and distance in scene units.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import mlx.core as mx
 
@@ -73,7 +73,7 @@ def composite(
     checks.shape("widths", widths, (slots,))
     checks.shape("ray_start", ray_start, (None,))
     checks.dtype("ray_start", ray_start, mx.int32)
-    run = _composite if runs_kernel("composite") else composite_reference
+    run: Any = _composite if runs_kernel("composite") else composite_reference
     return Composited(*run(density, colour, distances, widths, ray_start))
 
 

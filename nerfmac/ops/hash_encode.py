@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from math import ceil
+from typing import cast
 
 import mlx.core as mx
 
@@ -100,7 +101,7 @@ def hash_encode(positions: mx.array, table: mx.array, levels: HashLevels) -> mx.
         return hash_encode_reference(positions, table, levels)
     scales = mx.array(levels.scales, mx.float32)
     shapes = mx.array([number for shape in levels.shapes for number in shape], mx.uint32)
-    return _hash_encode(positions, table, scales, shapes)
+    return cast(mx.array, _hash_encode(positions, table, scales, shapes))
 
 
 def hash_encode_reference(positions: mx.array, table: mx.array, levels: HashLevels) -> mx.array:

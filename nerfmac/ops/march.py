@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import ceil, log, log2, sqrt
+from typing import Any
 
 import mlx.core as mx
 
@@ -63,7 +64,9 @@ class MarchGeometry:
         if self.cone * diagonal <= self.step:
             return ceil(diagonal / self.step) + 1
         # Steps are shortest for a ray that begins at the camera.
-        last = (1 + log(self.cone * diagonal / self.step) * self.cone / log(1 + self.cone)) / self.cone
+        last = (
+            1 + log(self.cone * diagonal / self.step) * self.cone / log(1 + self.cone)
+        ) / self.cone
         return ceil(last) + 1
 
     def settings(self) -> mx.array:
@@ -142,9 +145,10 @@ def write_samples(
 
     `counts` are `count_samples` of the same arguments; a ray's slots are its count or none.
     """
-    write = _write if runs_kernel("march") else _write_reference
+    write: Any = _write if runs_kernel("march") else _write_reference
     arrays = map(mx.stop_gradient, (origins, directions, jitter))
-    return Samples(*write(*arrays, bits, geometry, slots, ray_start), ray_start, counts)
+    position, distance, width, ray = write(*arrays, bits, geometry, slots, ray_start)
+    return Samples(position, distance, width, ray, ray_start, counts)
 
 
 def _template(geometry: MarchGeometry) -> list[tuple[str, int]]:
@@ -216,7 +220,7 @@ def _grid_reference(
 
 
 def is_occupied(position: mx.array, bits: mx.array, geometry: MarchGeometry) -> mx.array:
-    """Whether each position (..., 3), in scene coordinates, lies in an occupied cell: (...) bool."""
+    """Whether each position (..., 3), in scene coordinates, lies in an occupied cell."""
     cell = cell_of(position, geometry)
     word = bits[mx.maximum(cell, 0) >> 5]
     return (cell >= 0) & ((word >> (cell & 31).astype(mx.uint32)) & 1).astype(mx.bool_)

@@ -7,6 +7,8 @@ outputs), as in tiny-cuda-nn's fully fused networks (Müller et al. 2021).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
+from typing import cast
 
 import mlx.core as mx
 
@@ -53,7 +55,7 @@ class MlpShape:
     def matrices(self) -> list[tuple[int, int]]:
         """(inputs, outputs) of each layer."""
         widths = [self.inputs, *[self.hidden] * self.hidden_layers, self.outputs]
-        return list(zip(widths[:-1], widths[1:], strict=True))
+        return list(pairwise(widths))
 
     @property
     def weights(self) -> int:
@@ -142,4 +144,4 @@ def mlp_kernel(inputs: mx.array, weights: mx.array, shape: MlpShape) -> mx.array
         )
         return d_inputs, partial.sum(axis=0)
 
-    return run(inputs, weights)
+    return cast(mx.array, run(inputs, weights))

@@ -5,6 +5,8 @@ tiny-cuda-nn calls this degree 4 and fixes the order and the signs.
 
 from __future__ import annotations
 
+from typing import cast
+
 import mlx.core as mx
 
 from nerfmac import checks
@@ -38,7 +40,7 @@ def spherical_harmonics(directions: mx.array) -> mx.array:
     checks.dtype("directions", directions, mx.float32)
     if not runs_kernel("spherical_harmonics"):
         return spherical_harmonics_reference(directions)
-    return _spherical_harmonics(directions)
+    return cast(mx.array, _spherical_harmonics(directions))
 
 
 def spherical_harmonics_reference(directions: mx.array) -> mx.array:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 from nerfmac import checks
@@ -30,6 +31,10 @@ def load_scene(path: str | os.PathLike[str], *, test_every: int | None = None) -
         checks.number("test_every", test_every, low=0, whole=True)
         test_every = int(test_every)
     path = Path(path).expanduser()
+    return replace(_read(path, test_every), path=path, test_every=test_every)
+
+
+def _read(path: Path, test_every: int | None) -> Scene:
     if path.is_file():
         if path.suffix.lower() != ".json":
             raise InputError(f"{path} is not a scene: expected a folder or a {_sought()}")

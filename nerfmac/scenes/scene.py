@@ -49,6 +49,7 @@ class Scene:
 
     `extent` is the side of the axis-aligned cube around (0.5, 0.5, 0.5) that holds the scene, in
     scene units; `up` points to the sky; with `has_alpha` all images of all splits are RGBA.
+    `path` and `test_every` are what `load_scene` was given, if it was.
     Raises InputError for an extent outside (0, 128].
     """
 
@@ -57,6 +58,8 @@ class Scene:
     splits: Mapping[str, tuple[Frame, ...]]
     up: tuple[float, float, float] = (0.0, 0.0, 1.0)
     has_alpha: bool = False
+    path: Path | None = None
+    test_every: int | None = None
     _views: dict[str, Views] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:

@@ -13,14 +13,16 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from math import isfinite, log10
 from typing import Any
 
 import mlx.core as mx
+import numpy as np
 
+from nerfmac.checks import InputError
 from nerfmac.colour import over
 from nerfmac.config import Config
 from nerfmac.field import Parameters, RadianceField
@@ -55,17 +57,23 @@ class Report:
 class Trainer:
     """Trains a field on the views of one scene."""
 
-    def __init__(self, config: Config, extent: float, views: Views) -> None:
-        """`extent`: side of the scene's cube; `views`: the training split."""
+    def __init__(self, config: Config, extent: float, views: Views | None = None) -> None:
+        """`extent`: side of the scene's cube; `views`: the training split; None only to render."""
         self.config = config
         self.field = RadianceField(config, extent)
         self.geometry = march_geometry(config, extent)
         self._grid = OccupancyGrid(config.occupancy, self.geometry)
-        self._views = views
+        self._given_views = views
         self._step_for = cache(lambda rays: mx.compile(partial(self._step, rays)))
         self._update_occupancy = {
             warmup: mx.compile(partial(self._occupancy_step, warmup)) for warmup in (True, False)
         }
+
+    @property
+    def _views(self) -> Views:
+        if self._given_views is None:
+            raise InputError("this trainer was made without views; it can only render")
+        return self._given_views
 
     def init(self) -> TrainState:
         """The state before the first step."""
@@ -79,6 +87,19 @@ class Trainer:
             samples_per_ray=mx.array(0.95 * self.config.train.slots / self.config.train.rays),
             rays=self.config.train.rays,
         )
+
+    def compile(self, state: TrainState) -> float:
+        """Build and compile all that `fit` runs, by running it once in vain; return the seconds.
+
+        `fit` does so by itself on first use, but then as part of the training time.
+        """
+        start = time.perf_counter()
+        for warmup in (True, False):
+            key = _key(self.config.seed, 0, stream=1)
+            mx.eval(self._update_occupancy[warmup](state.parameters, state.occupancy, key))
+        after, measured = self._advance(state, rate=0.0)
+        mx.eval(after.arrays(), measured)
+        return time.perf_counter() - start
 
     def renderer(self, state: TrainState) -> Renderer:
         """For pictures of the field as it stands."""
@@ -114,7 +135,7 @@ class Trainer:
             is_last = _progress(state, steps, seconds) >= 1.0
             if is_update or is_last:
                 mx.eval(measured)
-                loss, error, samples, wanted = measured.tolist()
+                loss, error, samples, wanted = map(float, np.array(measured))
                 if not isfinite(loss):
                     raise DivergedError(f"the loss is {loss} at step {state.step}")
                 samples_done = samples * rays_done / rays_now
@@ -145,7 +166,7 @@ class Trainer:
         values, bits = self._update_occupancy[warmup](
             state.parameters, state.occupancy, _key(self.config.seed, state.step, stream=1)
         )
-        rays = self._rays_for(float(state.samples_per_ray.item()))
+        rays = self._rays_for(float(np.array(state.samples_per_ray)))
         return replace(state, occupancy=Occupancy(values, bits), rays=rays)
 
     def _rays_for(self, samples_per_ray: float) -> int:
@@ -221,5 +242,3 @@ def _progress(state: TrainState, steps: int | None, seconds: float | None) -> fl
     by_steps = state.step / steps if steps else 0.0
     by_seconds = state.train_seconds / seconds if seconds else 0.0
     return max(by_steps, by_seconds)
-
-

@@ -1,0 +1,105 @@
+# make demo      train on the built-in scene and render a video of it
+# make test      run the tests            make lint     check style and types
+# make format    format the code          make clean    remove .venv and caches; runs stay
+#
+# The environment is made in .venv on first use, by uv where it is installed, else by Python's own
+# venv and pip. On Linux MLX runs on the CPU unless CUDA=1 is given.
+
+VENV ?= .venv
+TRAIN_SECONDS ?= 60
+ARGS ?=
+
+SYSTEM := $(shell uname -s 2>/dev/null)
+ifeq ($(SYSTEM),Linux)
+  ifeq ($(CUDA),1)
+    FLAVOUR := cuda
+  else
+    FLAVOUR := cpu
+  endif
+  PACKAGE := .[$(FLAVOUR)]
+else
+  FLAVOUR := metal
+  PACKAGE := .
+endif
+
+BIN := $(VENV)/bin
+MADE := $(VENV)/made-for-$(FLAVOUR)
+INSTALLED := $(VENV)/installed
+INSTALLED_DEV := $(VENV)/installed-dev
+
+.PHONY: demo test lint format clean
+.DEFAULT_GOAL := demo
+
+demo: $(INSTALLED)
+	@run="runs/demo-$$(date +%Y%m%d-%H%M%S)"; set -x; \
+	"$(BIN)/python" -m nerfmac train --out "$$run" --seconds $(TRAIN_SECONDS) $(ARGS)
+
+test: $(INSTALLED_DEV)
+	"$(BIN)/python" -m pytest $(ARGS)
+
+lint: $(INSTALLED_DEV)
+	"$(BIN)/python" -m ruff check .
+	"$(BIN)/python" -m ruff format --check .
+	"$(BIN)/python" -m mypy
+
+format: $(INSTALLED_DEV)
+	"$(BIN)/python" -m ruff check --fix .
+	"$(BIN)/python" -m ruff format .
+
+clean:
+	rm -rf "$(VENV)" .pytest_cache .mypy_cache .ruff_cache build dist
+	find nerfmac tests scripts -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(INSTALLED): pyproject.toml $(MADE)
+	@$(call install,)
+	@touch $@
+
+$(INSTALLED_DEV): pyproject.toml $(MADE)
+	@$(call install,--group dev)
+	@touch $@ $(INSTALLED)
+
+# The stamp names the back end: another one starts from an empty environment, because MLX's CPU and
+# CUDA packages hold one file under the same name.
+$(MADE):
+	@$(make_environment)
+	@touch $@
+
+# pip learnt --group in 25.1; an environment made by uv has no pip.
+define install
+set -e; \
+echo "installing nerfmac and what it needs into $(VENV)"; \
+if command -v uv >/dev/null 2>&1; then \
+  uv pip install --quiet --python "$(BIN)/python" --editable "$(PACKAGE)" $(1); \
+else \
+  "$(BIN)/python" -m pip install --quiet --upgrade "pip>=25.1"; \
+  "$(BIN)/python" -m pip install --quiet --editable "$(PACKAGE)" $(1); \
+fi
+endef
+
+NEW_ENOUGH := 'import sys; sys.exit(sys.version_info < (3, 11))'
+
+# An environment made by hand is kept; one that this file made for another back end is not.
+define make_environment
+set -e; \
+if [ "$(SYSTEM)" = Darwin ] && [ "$$(uname -m)" != arm64 ]; then \
+  echo "nerfmac needs a Mac with Apple silicon; MLX does not run on this one." >&2; exit 2; \
+fi; \
+if ! ls "$(VENV)"/made-for-* >/dev/null 2>&1 && "$(BIN)/python" -c $(NEW_ENOUGH) 2>/dev/null \
+  && { command -v uv || "$(BIN)/python" -m pip --version; } >/dev/null 2>&1; then \
+  echo "using $(VENV) as it is"; exit; \
+fi; \
+rm -rf "$(VENV)"; \
+if command -v uv >/dev/null 2>&1; then uv venv --quiet "$(VENV)"; exit; fi; \
+for python in $(PYTHON) python3 python3.13 python3.12 python3.11 python3.14; do \
+  if "$$python" -c $(NEW_ENOUGH) 2>/dev/null; then \
+    echo "making $(VENV) with $$("$$python" --version)"; \
+    exec "$$python" -m venv "$(VENV)"; \
+  fi; \
+done; \
+echo "nerfmac needs Python 3.11 or newer; python3 here is: $$(python3 --version 2>&1)" >&2; \
+echo "Install uv, which brings its own Python, and run make again:" >&2; \
+echo "  brew install uv        or see https://docs.astral.sh/uv/" >&2; \
+echo "or install Python from https://www.python.org/downloads/ and name it:" >&2; \
+echo "  make PYTHON=/path/to/python3" >&2; \
+exit 2
+endef

@@ -1,0 +1,58 @@
+"""The command line: one file a verb, imported only when it is asked for."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import sys
+from importlib import import_module
+
+from nerfmac.checks import InputError
+
+VERBS = {
+    "train": "train a field on a scene; evaluate it and render a video of it",
+    "eval": "PSNR and SSIM of a run on a split of its scene",
+    "render": "render a run along a path, to a video or pictures",
+    "info": "what this machine computes with",
+    "selftest": "compare every kernel with its reference on this machine",
+    "bench": "time every operation against its reference on this machine",
+}
+
+_NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES}
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run `nerfmac VERB ...` and exit: 0, 1 for a failed selftest, 2 for what cannot be done.
+
+    An interrupted run exits with 130, as shells have it.
+    """
+    arguments = sys.argv[1:] if arguments is None else arguments
+    if not arguments or arguments[0] in ("-h", "--help"):
+        print(_usage())
+        sys.exit(0 if arguments else 2)
+    verb, *rest = arguments
+    if verb not in VERBS:
+        _refuse(f"{verb!r} is no verb; expected one of: {', '.join(VERBS)}")
+    logging.basicConfig(level=logging.INFO, format="nerfmac: %(message)s", stream=sys.stderr)
+    logging.getLogger("nerfmac").setLevel(logging.INFO)
+    try:
+        sys.exit(import_module(f"nerfmac.cli.{verb}").main(rest))
+    except InputError as error:
+        _refuse(str(error))
+    except OSError as error:
+        if error.errno not in _NO_ROOM:
+            raise
+        _refuse(f"{error.filename or 'a file'} cannot be written: {error.strerror}")
+    except KeyboardInterrupt:
+        print("nerfmac: interrupted", file=sys.stderr)
+        sys.exit(130)
+
+
+def _usage() -> str:
+    lines = [f"  {verb:10}{purpose}" for verb, purpose in VERBS.items()]
+    return "\n".join(["usage: nerfmac VERB ...", "", *lines, "", "nerfmac VERB --help says more."])
+
+
+def _refuse(message: str) -> None:
+    print(f"nerfmac: {message}", file=sys.stderr)
+    sys.exit(2)

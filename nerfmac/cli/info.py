@@ -1,0 +1,62 @@
+"""`nerfmac info`: what this machine computes with, and why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import Literal
+
+import tyro
+
+from nerfmac.backend import choose_device, current_device, device_name, memory_bytes
+from nerfmac.backend.build import BuildError, cache_folder, compiler_version
+from nerfmac.backend.device import processors
+from nerfmac.backend.kernel import why_reference
+from nerfmac.backend.sources import kernels_folder
+from nerfmac.config import preset
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """Show the device, the back end of every operation and where things are kept."""
+
+    device: Literal["auto", "metal", "cuda", "cpu"] = "auto"
+    """Which device to look at."""
+
+
+def main(argv: list[str]) -> int:
+    """Print what `argv` asks for; return the exit code."""
+    arguments = tyro.cli(Arguments, prog="nerfmac info", args=argv)
+    choose_device(arguments.device)
+    rows = {
+        "nerfmac": version("nerfmac"),
+        "mlx": version("mlx"),
+        "device": f"{current_device()}: {device_name()}",
+        "memory": f"{memory_bytes() / 2**30:.1f} GiB",
+        "cores": str(processors()),
+        "C++ compiler": _compiler(),
+        "kernels": str(kernels_folder()),
+        "kernel cache": str(cache_folder()),
+        "preset auto": preset("auto", current_device(), memory_bytes()).preset,
+    }
+    for name, value in rows.items():
+        print(f"{name:14}{value}")
+    print("operations")
+    for path in sorted(kernels_folder().glob("*.metal")):
+        print(f"  {path.stem:22}{_operation(path.stem)}")
+    return 0
+
+
+def _compiler() -> str:
+    try:
+        return compiler_version()
+    except BuildError as error:
+        return f"none ({error})"
+
+
+def _operation(name: str) -> str:
+    if why := why_reference(name):
+        return f"reference ({why.splitlines()[0]})"
+    if name == "mlp" and current_device() != "cpu":
+        return "MLX's matrix products"
+    return f"{current_device()} kernel"

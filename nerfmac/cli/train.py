@@ -1,0 +1,133 @@
+"""`nerfmac train`: a scene in, a run folder with its quality and a video out."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import sys
+import time
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Annotated, Literal
+
+import tyro
+
+from nerfmac.backend import choose_device, current_device, memory_bytes
+from nerfmac.checks import InputError
+from nerfmac.cli.outputs import save_preview, save_turntable, summary
+from nerfmac.config import Config
+from nerfmac.config import preset as presets
+from nerfmac.files import write_json
+from nerfmac.run import Run, train
+from nerfmac.scenes import builtin_scene_path, load_scene
+from nerfmac.trainer import DivergedError
+
+log = logging.getLogger("nerfmac")
+
+Preset = Literal["auto", "tiny", "small", "base", "big"]
+Device = Literal["auto", "metal", "cuda", "cpu"]
+
+
+@dataclass(frozen=True)
+class Arguments(Config):
+    """Train a radiance field on a scene, evaluate it and render a turntable video of it."""
+
+    scene: Annotated[Path | None, tyro.conf.Positional] = None
+    """Folder of a scene: Blender's or instant-ngp's format. Without it, the built-in scene."""
+    out: Path | None = None
+    """Folder of the run; by default runs/SCENE-TIME."""
+    steps: int | None = None
+    """Steps in all; by default the preset's number."""
+    seconds: float | None = None
+    """Seconds of training in all, in place of --steps."""
+    device: Device = "auto"
+    """What computes."""
+    preset: Preset = "auto"
+    """Size of the model; auto chooses by device and memory."""
+    resume: bool = False
+    """Go on with the run in --out, with its own configuration."""
+    test_every: int | None = None
+    """Hold out every Nth training view as test split; 0 for none."""
+    video: bool = True
+    """Render a turntable video at the end."""
+
+    @property
+    def config(self) -> Config:
+        """The run's numbers alone."""
+        return Config(**{each.name: getattr(self, each.name) for each in fields(Config)})
+
+
+def main(argv: list[str]) -> int:
+    """Train as `argv` says; return the exit code."""
+    # What the configuration's flags default to depends on the preset: it is looked for first.
+    early, _ = tyro.cli(_Early, args=_only(argv, "--preset", "--device"), return_unknown_args=True)
+    choose_device(early.device)
+    default = presets(early.preset, current_device(), memory_bytes())
+    numbers = {each.name: getattr(default, each.name) for each in fields(Config)}
+    arguments = tyro.cli(Arguments, prog="nerfmac train", args=argv, default=Arguments(**numbers))
+    # A terminated run is saved like an interrupted one.
+    signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGINT))
+    config = replace(arguments.config, preset=default.preset)
+    if arguments.resume and (config != default or _only(argv, "--preset")):
+        raise InputError("--resume goes on with the run's own configuration; leave out its flags")
+    return _train(arguments, config)
+
+
+@dataclass(frozen=True)
+class _Early:
+    preset: Preset = "auto"
+    device: Device = "auto"
+
+
+def _only(argv: list[str], *flags: str) -> list[str]:
+    """The flags named and their values, from all the arguments."""
+    kept = []
+    for i, word in enumerate(argv):
+        name, _, value = word.partition("=")
+        if name in flags:
+            kept += [name, value] if value else argv[i : i + 2]
+    return kept
+
+
+def _train(arguments: Arguments, config: Config) -> int:
+    start = time.perf_counter()
+    scene_path = arguments.scene or builtin_scene_path()
+    out = arguments.out or Path("runs") / time.strftime(f"{scene_path.name}-%Y%m%d-%H%M%S")
+    scene = load_scene(scene_path, test_every=arguments.test_every)
+    has_test = bool(scene.splits.get("test"))
+    if has_test:
+        scene.views("test")  # a broken picture is found now and not after training
+    try:
+        run = train(
+            scene,
+            steps=arguments.steps,
+            seconds=arguments.seconds,
+            device=arguments.device,
+            config=config,
+            out=out,
+            resume=arguments.resume,
+        )
+    except KeyboardInterrupt:
+        log.info("interrupted; `nerfmac train %s --out %s --resume` goes on", scene_path, out)
+        raise
+    except DivergedError as error:
+        raise InputError(f"{error}; the last good state is in {out}") from error
+    _finish(run, out, start, has_test, arguments.video)
+    return 0
+
+
+def _finish(run: Run, out: Path, start: float, has_test: bool, video: bool) -> None:
+    views = run.evaluate("test") if has_test else []
+    save_preview(out / "preview.png", run, views)
+    if video:
+        save_turntable(out / "video.mp4", run)
+    metrics = summary(run, views, wall_seconds=time.perf_counter() - start)
+    write_json(out / "metrics.json", metrics)
+    quality = (
+        f"PSNR {metrics['psnr_test']:.2f} dB, SSIM {metrics['ssim_test']:.3f}" if views else ""
+    )
+    print(
+        f"{out}: {run.state.step} steps in {run.state.train_seconds:.1f} s "
+        f"on {metrics['device_name']}; {quality or 'no test views'}",
+        file=sys.stdout,
+    )

@@ -1,0 +1,56 @@
+"""Files that are whole or not there: written under another name and moved into place."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from nerfmac.checks import InputError
+
+_DEVICE_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS}
+
+
+@contextmanager
+def appearing(path: Path) -> Iterator[Path]:
+    """Give a name beside `path` to write to; it becomes `path` only if all goes well.
+
+    Whatever goes wrong, `path` is as it was and nothing is left beside it. Raises `InputError` for
+    what the file system refuses: no folder, no permission, no space.
+    """
+    partial = path.with_name(f".{path.stem}.{os.getpid()}{path.suffix}")
+    if path.is_dir():
+        raise InputError(f"{path} cannot be written: it is a folder")
+    try:
+        partial.touch()  # found out now rather than after minutes of work
+    except OSError as error:
+        raise InputError(f"{path} cannot be written: {error.strerror}") from error
+    try:
+        yield partial
+        partial.replace(path)
+    except OSError as error:
+        if error.errno not in _DEVICE_ERRORS:
+            raise
+        raise InputError(f"{path} cannot be written: {error.strerror}") from error
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def write_json(path: Path, values: Any) -> None:
+    """Write `values` as JSON that people can read. Raises as `appearing`."""
+    with appearing(path) as partial:
+        partial.write_text(json.dumps(values, indent=2) + "\n", encoding="utf-8")
+
+
+def read_json(path: Path) -> Any:
+    """The JSON in `path`; raises `InputError` that says where it is broken."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        raise InputError(f"{path} is not valid JSON: {error}") from error

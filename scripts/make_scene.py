@@ -1,0 +1,268 @@
+"""Render the built-in scene, a still life, into a NeRF-synthetic (Blender) data set.
+
+The scene is ``data/still_life/things.py``: signed distance fields, sphere traced each inside its
+own bounding box. Light comes from a sun with soft shadows and a sky dimmed where things crowd;
+glossy things mirror the sky and, once, each other. Nothing is random: the same NumPy writes the
+same bytes.
+
+Conventions: world ``z`` is up and all lies in the cube [-1.2, 1.2]^3; a camera looks along
+its own ``-z`` (OpenGL axes); points and directions are float32 ``(3, n)``, lengths in scene units;
+pictures are sRGB with straight alpha, 0 where there is no thing.
+
+    python scripts/make_scene.py --out data/still_life
+    python scripts/make_scene.py --out /tmp/look --size 128 --views 4 0 0
+"""
+
+import argparse
+import json
+import runpy
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+Array = np.ndarray[Any, Any]  # float32 unless said otherwise
+
+SCENE = Path(__file__).resolve().parents[1] / "data" / "still_life" / "things.py"
+CAMERA_ANGLE_X = 0.6911112070083618  # radians, as in NeRF-synthetic
+CAMERA_DISTANCE = 4.0311
+HIT = 4e-4  # closer than this is on the surface
+SUN = np.array([[0.5185], [-0.4587], [0.7217]], np.float32)  # unit vector towards the sun
+SUN_COLOUR = np.array([[1.90], [1.72], [1.44]], np.float32)
+SUN_WIDTH = 0.07  # tangent of the sun's angular radius: sets how soft shadows are
+LAMP = np.array([[-0.5500], [-0.3500], [0.7583]], np.float32)  # a broad pale light, seen in glazes
+
+
+@dataclass(frozen=True)
+class Thing:
+    """One object: its shape with its paint, and where it stands; a row of the scene's table."""
+
+    shape: Callable[[Array], tuple[Array, Callable[[], Array]]]
+    size: Sequence[float]  # half the width, half the depth, and the height
+    place: Sequence[float]  # world position of the foot
+    yaw: float  # degrees
+    metal: float  # share of the colour that tints reflections instead of scattering
+    step: float  # share of the distance that is safe to walk
+
+    def turn(self) -> Array:
+        """Rotation ``(3, 3)`` from the world to the thing's frame."""
+        c, s = np.cos(np.radians(self.yaw)), np.sin(np.radians(self.yaw))
+        return np.array([[c, s, 0], [-s, c, 0], [0, 0, 1]], np.float32)
+
+    def local(self, point: Array) -> Array:
+        """World points in the thing's frame."""
+        return self.turn() @ (point - column(self.place))
+
+    def enter(self, origin: Array, direction: Array, margin: float) -> Array:
+        """World rays as rows of local origin (3), direction (3), entry and exit of the box."""
+        start, heading = self.local(origin), self.turn() @ direction
+        low, high = column([-self.size[0], -self.size[1], 0.0]), column(self.size)
+        inverse = 1.0 / np.where(np.abs(heading) < 1e-7, np.float32(1e-7), heading)
+        first, second = (low - margin - start) * inverse, (high + margin - start) * inverse
+        near = np.maximum(np.minimum(first, second).max(axis=0), 0.0)
+        far = np.maximum(first, second).min(axis=0)
+        return np.concatenate([start, np.broadcast_to(heading, start.shape), [near, far]])
+
+
+THINGS = [Thing(**row) for row in runpy.run_path(str(SCENE))["THINGS"]]
+
+
+def column(values: Sequence[float] | Array) -> Array:
+    """A colour, size or place as ``(k, 1)``; a ``(k, n)`` array stays as it is."""
+    return np.asarray(values, np.float32).reshape(len(values), -1)
+
+
+def mix(first: Sequence[float] | Array, second: Sequence[float] | Array, share: Array) -> Array:
+    """Colours from ``first`` (share 0) to ``second`` (share 1)."""
+    return column(first) + (column(second) - column(first)) * share
+
+
+def ease(low: float, high: float, x: Array) -> Array:
+    """Smooth step from 0 at ``low`` to 1 at ``high``."""
+    u = np.clip((x - low) / (high - low), 0.0, 1.0)
+    return u * u * (3.0 - 2.0 * u)
+
+
+def trace(origin: Array, direction: Array) -> tuple[Array, Array]:
+    """First hit of world rays: distance ``(n,)``, inf for none, and index of the thing, or -1."""
+    nearest = np.full(origin.shape[1], np.inf, np.float32)
+    which = np.full(origin.shape[1], -1)
+    for index, thing in enumerate(THINGS):
+        ray = thing.enter(origin, direction, 0.002)
+        ray[7] = np.minimum(ray[7], nearest)
+        rows = np.flatnonzero(ray[6] < ray[7])
+        ray = ray[:, rows]
+        for _ in range(96):
+            gap = thing.shape(ray[:3] + ray[3:6] * ray[6])[0]
+            hit = gap < HIT
+            nearest[rows[hit]], which[rows[hit]] = ray[6, hit], index
+            ray[6] += thing.step * gap
+            keep = ~hit & (ray[6] < ray[7])
+            rows, ray = rows[keep], ray[:, keep]
+            if not rows.size:
+                break
+    return nearest, which
+
+
+def sunlight(point: Array) -> Array:
+    """Share ``(n,)`` of the sun's disc that each point sees, from how closely its ray passes by."""
+    seen = np.ones(point.shape[1], np.float32)
+    for thing in THINGS:
+        ray = thing.enter(point, SUN, 0.05)
+        rows = np.flatnonzero((ray[6] < ray[7]) & (seen > 0))
+        ray = ray[:, rows]
+        ray[6] = np.maximum(ray[6], 0.012)
+        for _ in range(40):
+            if not rows.size:
+                break
+            gap = thing.shape(ray[:3] + ray[3:6] * ray[6])[0]
+            clear = ease(-1.0, 1.0, gap / (SUN_WIDTH * ray[6]))
+            seen[rows] = np.minimum(seen[rows], clear)
+            ray[6] += np.clip(thing.step * gap, 0.008, 0.1)
+            keep = (ray[6] < ray[7]) & (clear > 0)
+            rows, ray = rows[keep], ray[:, keep]
+    return seen
+
+
+def openness(point: Array, normal: Array) -> Array:
+    """Share ``(n,)`` of the sky that each point sees, from the gaps along its normal."""
+    shut = np.zeros((4, point.shape[1]), np.float32)
+    for thing in THINGS:
+        ray = thing.enter(point, normal, 0.1)
+        rows = np.flatnonzero(ray[6] < np.minimum(ray[7], 0.28))
+        for row, (tap, weight) in enumerate(((0.03, 0.2), (0.08, 0.3), (0.16, 0.3), (0.28, 0.25))):
+            gap = thing.shape(ray[:3, rows] + ray[3:6, rows] * tap)[0]
+            shut[row, rows] = np.maximum(shut[row, rows], weight * (1 - gap / tap))
+    return np.clip(1.0 - shut.sum(axis=0), 0.08, 1.0)
+
+
+def sky(direction: Array) -> Array:
+    """Radiance ``(3, n)`` that reflections find where they meet no thing."""
+    lamp = np.exp(-14.0 * (1.0 - (direction * LAMP).sum(axis=0)))
+    dome = mix((0.30, 0.27, 0.25), (0.62, 0.78, 1.0), ease(-0.3, 0.9, direction[2]))
+    return dome + column((1.5, 1.45, 1.35)) * lamp
+
+
+def surface(point: Array, which: Array) -> tuple[Array, Array]:
+    """Unit normal ``(3, n)`` and paint ``(4, n)`` at points on things."""
+    normal, paint = np.zeros_like(point), np.zeros((4, point.shape[1]), np.float32)
+    for index in np.unique(which):
+        thing, rows = THINGS[index], np.flatnonzero(which == index)
+        p = thing.local(point[:, rows])
+        slope = np.zeros_like(p)
+        for corner in ((1, -1, -1), (-1, -1, 1), (-1, 1, -1), (1, 1, 1)):
+            slope += column(corner) * thing.shape(p + np.float32(0.0015) * column(corner))[0]
+        normal[:, rows] = thing.turn().T @ (slope / np.maximum(np.linalg.norm(slope, axis=0), 1e-9))
+        paint[:, rows] = thing.shape(p)[1]()
+    return normal, paint
+
+
+def shade(point: Array, direction: Array, which: Array, bounces: int = 1) -> Array:
+    """Radiance ``(3, n)`` that hit points send back along the rays that found them."""
+    normal, paint = surface(point, which)
+    albedo, gloss = paint[:3], paint[3]
+    metal = np.array([thing.metal for thing in THINGS], np.float32)[which]
+    above, open_sky = point + 0.003 * normal, openness(point, normal)
+    sun = SUN_COLOUR * np.maximum((normal * SUN).sum(axis=0), 0.0) * sunlight(above)
+    dome = mix((0.32, 0.24, 0.18), (0.70, 0.76, 0.86), 0.5 + 0.5 * normal[2])
+    light = albedo * (1.0 - metal) * (sun + dome * open_sky)
+    cosine = np.clip(-(direction * normal).sum(axis=0), 0.0, 1.0)
+    mirror = direction + 2.0 * cosine * normal
+    glint = gloss * np.exp(90.0 * ((mirror * SUN).sum(axis=0) - 1.0))
+    light += glint * sun * mix((0.35, 0.35, 0.35), albedo, metal)
+    share = gloss * mix(np.tile(0.05 + 0.45 * (1.0 - cosine) ** 5, (3, 1)), 0.05 + albedo, metal)
+    found = sky(mirror) * open_sky
+    rows = np.flatnonzero((gloss > 0.25) * bounces)
+    if rows.size:  # Only glossy things show others, and the others show only sky.
+        found[:, rows] = sky(mirror[:, rows])
+        t, other = trace(above[:, rows], mirror[:, rows])
+        hit = np.flatnonzero(other >= 0)
+        rows, t, other = rows[hit], t[hit], other[hit]
+        ahead = mirror[:, rows]
+        found[:, rows] = shade(above[:, rows] + ahead * t, ahead, other, 0)
+    return light + share * found
+
+
+def display(light: Array) -> Array:
+    """Linear radiance to sRGB below 1: straight, then a soft shoulder, then the transfer curve."""
+    light = np.where(light > 0.5, 0.5 + 0.5 * np.tanh((light - 0.5) / 0.5), light)
+    return np.where(light < 0.0031308, 12.92 * light, 1.055 * light ** (1 / 2.4) - 0.055)
+
+
+def sample(pose: Array, corner: Array, side: int, size: int) -> Array:
+    """Premultiplied sRGB and alpha ``(4, side * side, n)`` on a grid in pixels at ``(2, n)``."""
+    steps = (np.arange(side) + 0.5) / side
+    grid = np.stack(np.meshgrid(steps, steps)).reshape(2, -1, 1)
+    pixel = (corner[:, None] + grid).reshape(2, -1)
+    x, y = (pixel - size / 2) * (np.tan(CAMERA_ANGLE_X / 2) * 2 / size)
+    ray = pose[:3, :3] @ np.stack([x, -y, -np.ones_like(x)])
+    ray = (ray / np.linalg.norm(ray, axis=0)).astype(np.float32)
+    result = np.zeros((4, ray.shape[1]), np.float32)
+    origin = pose[:3, 3:].astype(np.float32)
+    for rows in np.array_split(np.arange(ray.shape[1]), ray.shape[1] // 65536 + 1):
+        t, which = trace(np.broadcast_to(origin, (3, rows.size)), ray[:, rows])
+        rows, t, which = rows[which >= 0], t[which >= 0], which[which >= 0]
+        result[:3, rows] = display(shade(origin + ray[:, rows] * t, ray[:, rows], which))
+        result[3, rows] = 1.0
+    return result.reshape(4, side * side, -1)
+
+
+def picture(pose: Array, size: int) -> Array:
+    """One uint8 picture ``(size, size, 4)``: 2 x 2 samples a pixel, 4 x 4 around those that differ.
+
+    Samples are averaged after the sRGB transfer, since that is the space in which pictures are
+    blended with a background and a radiance field is trained.
+    """
+    corner = np.stack(np.meshgrid(np.arange(size), np.arange(size))).reshape(2, -1)
+    first = sample(pose, corner, 2, size)
+    rough = np.pad((np.ptp(first, axis=1).max(axis=0) > 0.02).reshape(size, size), 1)
+    around = [rough[y : y + size, x : x + size] for y in range(3) for x in range(3)]
+    rows = np.flatnonzero(np.any(around, axis=0))
+    mean = first.mean(axis=1)
+    mean[:, rows] = sample(pose, corner[:, rows], 4, size).mean(axis=1)
+    mean[:3] /= np.maximum(mean[3], 1e-6)
+    return np.round(255 * mean.T.reshape(size, size, 4)).astype(np.uint8)
+
+
+def poses(count: int, phase: float) -> Array:
+    """Camera-to-world matrices ``(count, 4, 4)``, elevations 5 to 75 degrees, facing the origin."""
+    index = np.arange(count)
+    low, high = np.sin(np.radians([5.0, 75.0]))
+    height = low + (high - low) * (index + 0.5) / max(count, 1)
+    azimuth = np.pi * (3 - np.sqrt(5)) * index + phase
+    flat = np.sqrt(1 - height**2)
+    back = np.stack([flat * np.cos(azimuth), flat * np.sin(azimuth), height], axis=1)
+    right = np.stack([-np.sin(azimuth), np.cos(azimuth), 0 * azimuth], axis=1)
+    pose = np.tile(np.eye(4), (count, 1, 1))
+    pose[:, :3, :3] = np.stack([right, np.cross(back, right), back], axis=2)
+    pose[:, :3, 3] = CAMERA_DISTANCE * back
+    return pose
+
+
+def main() -> None:
+    """Parse the command line and write the three splits."""
+    parser = argparse.ArgumentParser(description="Render the built-in still life.")
+    parser.add_argument("--out", type=Path, required=True, help="folder to write")
+    parser.add_argument("--size", type=int, default=256, help="side of a picture, in pixels")
+    parser.add_argument("--views", type=int, nargs=3, default=(80, 4, 10), help="train, val, test")
+    arguments = parser.parse_args()
+    for split, count, phase in zip(
+        ("train", "val", "test"), arguments.views, (0.0, 3.2, 0.2), strict=True
+    ):
+        (arguments.out / split).mkdir(parents=True, exist_ok=True)
+        frames = []
+        for index, pose in enumerate(poses(count, phase)):
+            name = f"{split}/r_{index}"
+            image = Image.fromarray(picture(pose, arguments.size))
+            image.save(arguments.out / f"{name}.png", optimize=True)
+            frames.append({"file_path": f"./{name}", "transform_matrix": pose.tolist()})
+            print(name, flush=True)
+        text = json.dumps({"camera_angle_x": CAMERA_ANGLE_X, "frames": frames}, indent=1)
+        (arguments.out / f"transforms_{split}.json").write_text(text + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,47 @@
+"""Comparators for arrays of floats, themselves tested in `test_numerics.py`.
+
+Elementwise tolerances say little about gradients: each entry of the gradient of a mean is tiny, and
+an absolute tolerance then accepts anything, zeros included. So arrays are compared as one vector,
+relative to its length, and what could make a comparison empty is an error.
+"""
+
+import mlx.core as mx
+import numpy as np
+from numpy.typing import ArrayLike
+
+
+def _vector(values: ArrayLike) -> np.ndarray:
+    """Return `values` as float64; bfloat16, unknown to NumPy, passes through float32."""
+    if isinstance(values, mx.array) and values.dtype == mx.bfloat16:
+        values = values.astype(mx.float32)
+    return np.asarray(values, np.float64)
+
+
+def assert_matches(
+    got: ArrayLike, want: ArrayLike, *, rel: float, name: str, outliers: float = 0.0
+) -> None:
+    """Fail unless `got` is `want`: same shape, finite, and `|got - want| <= rel |want|`.
+
+    `rel` is the unit roundoff times the number of terms summed times a small factor: write it so.
+    `outliers` is the share of entries, those of largest error, left out of the comparison: for
+    functions with jumps, where roundoff alone may put an entry on the other side. It is at most
+    0.05, and each left out entry must still be finite.
+    """
+    assert 0.0 <= outliers <= 0.05, f"{name}: leaving out {outliers:.0%} would hide a fault"
+    got, want = _vector(got), _vector(want)
+    assert got.shape == want.shape, f"{name}: shape {got.shape}, expected {want.shape}"
+    assert want.size, f"{name}: nothing to compare"
+    assert np.isfinite(want).all(), f"{name}: the reference is not finite"
+    bad = int((~np.isfinite(got)).sum())
+    assert bad == 0, f"{name}: {bad} of {got.size} entries are not finite"
+
+    error, scale = np.abs(got - want).ravel(), np.abs(want).ravel()
+    kept = np.argsort(error, kind="stable")[: error.size - int(outliers * error.size)]
+    length = float(np.linalg.norm(scale[kept]))
+    assert length > 0.0, f"{name}: the reference is all zero, so this compares nothing"
+    relative = float(np.linalg.norm(error[kept])) / length
+    worst = np.unravel_index(int(error.argmax()), want.shape)
+    assert relative <= rel, (
+        f"{name}: relative error {relative:.2e} > {rel:.1e}; "
+        f"worst at {tuple(map(int, worst))}: {got[worst]:.6g}, expected {want[worst]:.6g}"
+    )

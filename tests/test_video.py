@@ -1,0 +1,158 @@
+"""Videos are decoded again, frame by frame; a failed render leaves nothing behind."""
+
+import re
+import stat
+import subprocess
+from pathlib import Path
+
+import imageio_ffmpeg
+import numpy as np
+import pytest
+from PIL import Image
+
+from nerfmac.checks import InputError
+from nerfmac.video import write_frames, write_video
+
+HEIGHT, WIDTH = 46, 70  # even, and no multiple of a codec's 16-pixel block
+
+
+def frame(index: int) -> np.ndarray:
+    """Return a frame whose colours, smooth in space, tell its number and its way up."""
+    y, x = np.mgrid[:HEIGHT, :WIDTH]
+    red = np.full_like(x, 30 * index)
+    return np.stack([red, 40 + 3 * y, 20 + 3 * x], axis=-1).astype(np.uint8)
+
+
+def decoded(path: Path) -> tuple[str, np.ndarray]:
+    """Return what ffmpeg says of the video, and all its frames `(n, h, w, 3)`."""
+    command = [imageio_ffmpeg.get_ffmpeg_exe(), "-i", str(path), "-fps_mode", "passthrough"]
+    command += ["-f", "rawvideo", "-pix_fmt", "rgb24", "-"]
+    run = subprocess.run(command, capture_output=True, check=True)
+    about = next(line for line in run.stderr.decode().splitlines() if "Video: h264" in line)
+    width, height = map(int, re.search(r", (\d+)x(\d+)", about).groups())
+    return about, np.frombuffer(run.stdout, np.uint8).reshape(-1, height, width, 3)
+
+
+def test_a_video_gives_back_its_frames_in_number_order_size_and_colour(tmp_path):
+    write_video(tmp_path / "turn.mp4", (frame(i) for i in range(8)), fps=12.5)
+    about, got = decoded(tmp_path / "turn.mp4")
+    assert got.shape == (8, HEIGHT, WIDTH, 3)
+    assert "yuv420p(tv, bt709/bt709/iec61966-2-1" in about
+    assert "12.50 fps" in about
+    for index in range(8):
+        error = got[index].astype(float) - frame(index)
+        assert np.abs(error).mean() < 2.5, f"frame {index}"
+        assert np.abs(error.mean(axis=(0, 1))).max() < 2.5, f"frame {index} has a colour cast"
+    assert [path.name for path in tmp_path.iterdir()] == ["turn.mp4"]
+
+
+def test_a_video_can_start_before_it_is_loaded(tmp_path):
+    write_video(tmp_path / "turn.mp4", [frame(0), frame(1)], fps=30)
+    data = (tmp_path / "turn.mp4").read_bytes()
+    assert 0 < data.index(b"moov") < data.index(b"mdat")
+
+
+def test_strided_frames_are_written_as_they_read(tmp_path):
+    write_video(tmp_path / "turn.mp4", [frame(2)[::-1, ::-1]], fps=30)
+    error = decoded(tmp_path / "turn.mp4")[1][0].astype(float) - frame(2)[::-1, ::-1]
+    assert np.abs(error).mean() < 2.5
+
+
+@pytest.mark.parametrize("fault", [KeyboardInterrupt, RuntimeError, BrokenPipeError])
+@pytest.mark.parametrize("rendered", [0, 3])
+def test_an_interrupted_render_leaves_the_folder_as_it_was(tmp_path, fault, rendered):
+    (tmp_path / "turn.mp4").write_bytes(b"an older video")
+
+    def frames():
+        yield from (frame(i) for i in range(rendered))
+        raise fault("halfway")
+
+    with pytest.raises(fault):
+        write_video(tmp_path / "turn.mp4", frames(), fps=30)
+    assert [path.name for path in tmp_path.iterdir()] == ["turn.mp4"]
+    assert (tmp_path / "turn.mp4").read_bytes() == b"an older video"
+
+
+@pytest.mark.parametrize("reads", ["head -c 100 > /dev/null", "cat > /dev/null"])
+def test_an_encoder_that_fails_is_quoted_and_leaves_nothing(tmp_path, monkeypatch, reads):
+    encoder = tmp_path / "encoder"
+    encoder.write_text(f"#!/bin/sh\n{reads}\necho 'No space left on device' >&2\nexit 1\n")
+    encoder.chmod(encoder.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setenv("IMAGEIO_FFMPEG_EXE", str(encoder))
+    (tmp_path / "out").mkdir()
+    with pytest.raises(InputError, match="ffmpeg said: No space left on device"):
+        write_video(tmp_path / "out" / "turn.mp4", (frame(i % 8) for i in range(40)), fps=30)
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("frames", "fault"),
+    [
+        ([], "no frames"),
+        ([np.zeros((45, 70, 3), np.uint8)], "70x45; H.264 needs an even width and height"),
+        ([np.zeros((46, 71, 3), np.uint8)], "71x46"),
+        ([frame(0), frame(1)[:44]], r"frame 1 has shape \(44, 70, 3\), but frame 0"),
+        ([frame(0), frame(1) / 255.0], "frame 1 is float64; expected .* uint8"),
+        ([np.zeros((46, 70, 4), np.uint8)], r"frame 0 has shape \(46, 70, 4\)"),
+        ([np.zeros((46, 70), np.uint8)], r"frame 0 has shape \(46, 70\)"),
+    ],
+)
+def test_frames_that_no_video_can_hold_are_refused(tmp_path, frames, fault):
+    with pytest.raises(InputError, match=fault):
+        write_video(tmp_path / "turn.mp4", frames, fps=30)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_place_that_cannot_be_written_is_refused_before_a_frame_is_rendered(tmp_path):
+    def never():
+        raise AssertionError("a frame was rendered for nothing")
+        yield
+
+    (tmp_path / "folder.mp4").mkdir()
+    places = {
+        tmp_path / "absent" / "turn.mp4": "No such file or directory",
+        tmp_path / "folder.mp4": "it is a folder",
+        tmp_path / "turn.gif": "ends in .mp4",
+        tmp_path / "turn": "ends in .mp4",
+    }
+    for path, fault in places.items():
+        with pytest.raises(InputError, match=fault):
+            write_video(path, never(), fps=30)
+    with pytest.raises(InputError, match="fps is 0; expected at least 1"):
+        write_video(tmp_path / "turn.mp4", never(), fps=0)
+
+
+def test_numbered_pictures_are_exact(tmp_path):
+    write_frames(tmp_path / "turn", (frame(i) for i in range(3)))
+    paths = sorted((tmp_path / "turn").iterdir())
+    assert [path.name for path in paths] == [f"frame_0000{i}.png" for i in range(3)]
+    for index, path in enumerate(paths):
+        with Image.open(path) as picture:
+            assert (np.asarray(picture) == frame(index)).all()
+
+
+def test_an_interrupted_series_keeps_what_is_complete(tmp_path):
+    with pytest.raises(InputError, match="frame 1 is float64"):
+        write_frames(tmp_path / "turn", [frame(0), frame(1) / 255.0])
+    assert [path.name for path in (tmp_path / "turn").iterdir()] == ["frame_00000.png"]
+    with pytest.raises(InputError, match="already holds frames"):
+        write_frames(tmp_path / "turn", [frame(0)])
+
+
+def test_a_picture_that_could_not_be_finished_is_not_kept(tmp_path, monkeypatch):
+    def fill_the_disk(self, path):
+        Path(path).write_bytes(b"half a picture")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Image.Image, "save", fill_the_disk)
+    with pytest.raises(InputError, match=r"frame_00000\.png cannot be written: No space left"):
+        write_frames(tmp_path / "turn", [frame(0)])
+    assert list((tmp_path / "turn").iterdir()) == []
+
+
+def test_a_folder_that_cannot_be_made_is_refused(tmp_path):
+    with pytest.raises(InputError, match="No such file or directory"):
+        write_frames(tmp_path / "absent" / "turn", [frame(0)])
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(InputError, match="cannot be made: File exists"):
+        write_frames(tmp_path / "file", [frame(0)])

@@ -1,0 +1,91 @@
+"""The built wheel, away from the repository: what it needs at run time must be inside it."""
+
+import os
+import subprocess
+import sys
+import sysconfig
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+pytestmark = pytest.mark.slow
+
+
+def run(*command: str | Path, cwd: Path) -> str:
+    """Return what `command` prints; fail with it if its exit code is not 0.
+
+    Paths that could lead back to the repository are taken out of the environment.
+    """
+    kept = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "VIRTUAL_ENV")}
+    given = [str(part) for part in command]
+    done = subprocess.run(given, cwd=cwd, env=kept, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, f"{given}:\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory) -> Path:
+    """Return a wheel of this checkout, built by hatchling without the network."""
+    folder = tmp_path_factory.mktemp("dist")
+    run(sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder, cwd=ROOT)
+    (built,) = folder.glob("nerfmac-*.whl")
+    return built
+
+
+@pytest.fixture(scope="module")
+def installed(wheel, tmp_path_factory) -> Path:
+    """Return the bin folder of a fresh environment that holds the wheel.
+
+    The other packages are this environment's, found through a path file: nothing is downloaded. It
+    comes after the wheel's own place, and path files in there are not followed, so an editable
+    nerfmac does not get in.
+    """
+    folder = tmp_path_factory.mktemp("venv")
+    run(sys.executable, "-m", "venv", folder, cwd=folder)
+    python = folder / "bin" / "python"
+    run(python, "-m", "pip", "install", "--no-index", "--no-deps", wheel, cwd=folder)
+    where = "import sysconfig; print(sysconfig.get_path('purelib'))"
+    purelib = run(python, "-c", where, cwd=folder)
+    outer = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
+    (Path(purelib.strip()) / "outer.pth").write_text("\n".join(sorted(outer)))
+    return folder / "bin"
+
+
+def test_the_wheel_holds_the_package_and_nothing_of_the_repository_around_it(wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+    rooms = {name.split("/")[0] for name in names}
+    assert {room for room in rooms if not room.endswith(".dist-info")} == {"nerfmac"}
+    assert any(name.endswith("licenses/LICENSE") for name in names)
+
+
+def test_every_kernel_dialect_and_picture_of_the_repository_is_in_the_wheel(wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        held = {Path(name) for name in archive.namelist()}
+    for folder in ("kernels", "data/still_life"):
+        files = [path for path in (ROOT / folder).rglob("*") if path.is_file()]
+        wanted = [path.relative_to(ROOT) for path in files if path.suffix != ".pyc"]
+        assert wanted, f"the repository has no {folder}"
+        missing = [str(path) for path in wanted if "nerfmac" / path not in held]
+        assert not missing, f"not in the wheel: {missing}"
+
+
+def test_the_installed_wheel_finds_its_kernels_and_its_scene(installed, tmp_path):
+    script = """
+from importlib.resources import files
+import nerfmac
+home = files("nerfmac")
+assert "site-packages" in str(home), f"this is not the wheel: {home}"
+assert any(each.name.endswith(".metal") for each in (home / "kernels").iterdir())
+assert any((home / "kernels" / "dialects").iterdir())
+assert any((home / "data" / "still_life").iterdir())
+print(nerfmac.__version__)
+"""
+    assert run(installed / "python", "-c", script, cwd=tmp_path).strip().count(".") == 2
+
+
+def test_the_installed_wheel_runs(installed, tmp_path):
+    printed = run(installed / "nerfmac", "info", cwd=tmp_path)
+    assert "mlx" in printed.lower()
