@@ -19,6 +19,7 @@ import time
 from functools import cache
 from pathlib import Path
 
+from nerfmac.backend.cache import cache_folder
 from nerfmac.backend.device import processor_name
 
 log = logging.getLogger("nerfmac")
@@ -31,15 +32,6 @@ build_seconds = 0.0
 
 class BuildError(RuntimeError):
     """There is no compiler, or it failed; the message says which and what it printed."""
-
-
-def cache_folder() -> Path:
-    """Where libraries are kept: `$NERFMAC_CACHE`, or the user's cache folder."""
-    if folder := os.environ.get("NERFMAC_CACHE"):
-        return Path(folder)
-    if platform.system() == "Darwin":
-        return Path.home() / "Library" / "Caches" / "nerfmac"
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "nerfmac"
 
 
 @cache

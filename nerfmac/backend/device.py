@@ -14,6 +14,7 @@ from pathlib import Path
 import mlx.core as mx
 
 from nerfmac import checks
+from nerfmac.backend.cache import cache_folder
 
 DEVICES = ("auto", "metal", "cuda", "cpu")
 
@@ -36,6 +37,10 @@ def choose_device(name: str = "auto") -> str:
     if chosen != "cpu" and chosen != gpu():
         available = " and ".join(filter(None, (gpu(), "cpu")))
         raise checks.InputError(f"device is {name!r}; MLX finds only {available} on this machine")
+    if chosen == "cuda":
+        # A first training step compiles some eighty kernels, three minutes' work on an H200's host.
+        # MLX keeps them in a temporary folder, which the next restart would empty.
+        os.environ.setdefault("MLX_PTX_CACHE_DIR", str(cache_folder() / "ptx"))
     mx.set_default_device(mx.cpu if chosen == "cpu" else mx.gpu)
     return chosen
 

@@ -9,7 +9,8 @@ from typing import Literal
 import tyro
 
 from nerfmac.backend import choose_device, current_device, device_name, memory_bytes
-from nerfmac.backend.build import BuildError, cache_folder, compiler_version
+from nerfmac.backend.build import BuildError, compiler_version
+from nerfmac.backend.cache import cache_folder
 from nerfmac.backend.device import processors
 from nerfmac.backend.kernel import why_reference
 from nerfmac.backend.sources import kernels_folder

@@ -66,13 +66,20 @@ def composite(
     Raises:
         InputError: a wrong shape or type.
     """
-    slots = density.shape[0]
     checks.shape("density", density, (None,))
+    slots = density.shape[0]
     checks.shape("colour", colour, (slots, 3))
     checks.shape("distances", distances, (slots,))
     checks.shape("widths", widths, (slots,))
     checks.shape("ray_start", ray_start, (None,))
     checks.dtype("ray_start", ray_start, mx.int32)
+    for name, values in (
+        ("density", density),
+        ("colour", colour),
+        ("distances", distances),
+        ("widths", widths),
+    ):
+        checks.dtype(name, values, mx.float32)
     run: Any = _composite if runs_kernel("composite") else composite_reference
     return Composited(*run(density, colour, distances, widths, ray_start))
 
@@ -95,7 +102,12 @@ def composite_reference(
     ray = mx.where(is_alive, mx.cumsum(ended)[:slots], 0)
     place = slot - ray_start[ray]
 
-    optical = mx.where(is_alive, density * mx.stop_gradient(widths), 0.0)
+    # Dead slots may hold anything, and zero times NaN is not zero.
+    density, distances, widths = (
+        mx.where(is_alive, values, 0.0) for values in (density, distances, widths)
+    )
+    colour = mx.where(is_alive[:, None], colour, 0.0)
+    optical = density * mx.stop_gradient(widths)
     transmittance = mx.exp(optical - _sum_along_ray(optical, place))
     is_reached = mx.stop_gradient(is_alive & (transmittance >= END))
     weight = mx.where(is_reached, transmittance * (1.0 - mx.exp(-optical)), 0.0)

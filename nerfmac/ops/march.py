@@ -1,11 +1,10 @@
 """Marching rays through the occupancy grid: packed samples in occupied cells, a fixed budget.
 
-A ray's intervals begin at whole numbers of steps. Steps are `step` long near the camera and grow in
-proportion to the distance beyond step / cone, so that a pixel's footprint and the step grow alike
-(Müller et al. 2022, appendix E.1). With n(t) = t / step up to there and
-n(t) = (1 + log(cone t / step) cone / log(1 + cone)) / cone beyond, interval k begins at
-n(near) + k; its sample lies at the fraction `jitter` of it. Intervals whose sample is in an empty
-cell are left out.
+Steps are `step` long near the camera and grow in proportion to the distance beyond step / cone, so
+that a pixel's footprint and the step grow alike (Müller et al. 2022, appendix E.1). With
+n(t) = t / step up to there and n(t) = (1 + log(cone t / step) cone / log(1 + cone)) / cone beyond,
+interval k begins at n(enter) + k, where the ray enters the cube or at `near`; its sample lies at
+the fraction `jitter` of it. Intervals whose sample is in an empty cell or past the cube are left out.
 """
 
 from __future__ import annotations
@@ -111,11 +110,13 @@ def count_samples(
     geometry: MarchGeometry,
 ) -> mx.array:
     """(rays,) int32: how many samples each ray has in occupied space; arguments as in `march`."""
-    rays = origins.shape[0]
     checks.shape("origins", origins, (None, 3))
+    rays = origins.shape[0]
     checks.shape("directions", directions, (rays, 3))
     checks.shape("jitter", jitter, (rays,))
     checks.shape("bits", bits, (geometry.cells // 32,))
+    for name, values in (("origins", origins), ("directions", directions), ("jitter", jitter)):
+        checks.dtype(name, values, mx.float32)
     checks.dtype("bits", bits, mx.uint32)
     if not runs_kernel("march"):
         return _grid_reference(origins, directions, jitter, bits, geometry)[0].sum(axis=1)
@@ -209,7 +210,8 @@ def _grid_reference(
     leave = mx.where(is_outside, -1.0, leave)
 
     first = _number(enter, geometry)
-    intervals = mx.where(leave > enter, mx.ceil(_number(leave, geometry) - first), 0.0)
+    room = _number(leave, geometry) - first
+    intervals = mx.where(leave > enter, mx.ceil(room - jitter), 0.0)
     k = mx.arange(geometry.most_intervals).astype(mx.float32)
     begin = first[:, None] + k[None]
     distance = _distance(begin + jitter[:, None], geometry)

@@ -1,0 +1,1 @@
+"""Measurements: what a machine does in what time."""

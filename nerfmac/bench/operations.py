@@ -1,0 +1,130 @@
+"""Every operation as a training step uses it, to be timed against its reference.
+
+The inputs are a preset's sizes: as many points as a step has slots, rays of 32 samples. Positions
+are drawn evenly, which is the hardest case for the caches: a ray's samples are neighbours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import mlx.core as mx
+
+from nerfmac.backend import kernels_disabled
+from nerfmac.bench.timing import Timing, measure
+from nerfmac.config import Config
+from nerfmac.encoding import HashGrid
+from nerfmac.occupancy import march_geometry
+from nerfmac.ops.composite import composite
+from nerfmac.ops.hash_encode import hash_encode
+from nerfmac.ops.march import march
+from nerfmac.ops.mlp import MlpShape, mlp
+from nerfmac.ops.occupancy_update import pack_bits, splat
+from nerfmac.ops.spherical_harmonics import spherical_harmonics
+
+SAMPLES_PER_RAY = 32
+
+
+class Measured(NamedTuple):
+    """One operation's times, in milliseconds."""
+
+    name: str
+    kernel: Timing
+    reference: Timing
+
+    @property
+    def ratio(self) -> float:
+        """How many times faster the kernel is."""
+        return self.reference.median / self.kernel.median
+
+
+def measure_operations(config: Config, seconds: float) -> Iterator[Measured]:
+    """Time each computation for about `seconds`, by its kernel and by its reference, in one run."""
+    for name, compute in _computations(config):
+        kernel = measure(compute, seconds=seconds)
+        with kernels_disabled():
+            reference = measure(compute, seconds=seconds)
+        yield Measured(name, kernel, reference)
+
+
+def _computations(config: Config) -> Iterator[tuple[str, Callable[[], Any]]]:
+    points = config.train.slots
+    rays = points // SAMPLES_PER_RAY
+    yield from _encoding(config, points)
+    yield from _networks(config, points)
+    yield from _rays(config, points, rays)
+    yield from _compositing(points, rays)
+
+
+def _both(
+    name: str, function: Callable[..., mx.array], *arguments: mx.array
+) -> Iterator[tuple[str, Callable[[], Any]]]:
+    """The function alone, and with the gradient of all arguments."""
+    result = function(*arguments)
+    cotangent = mx.random.normal(result.shape, key=mx.random.key(9))
+    mx.eval(arguments, cotangent)
+    yield f"{name} forward", lambda: function(*arguments)
+    yield (
+        f"{name} forward + backward",
+        lambda: mx.vjp(function, list(arguments), [cotangent]),
+    )
+
+
+def _encoding(config: Config, points: int) -> Iterator[tuple[str, Callable[[], Any]]]:
+    grid = HashGrid(config.grid, 1.0)
+    positions = mx.random.uniform(shape=(points, 3), key=mx.random.key(1))
+    table = grid.init(mx.random.key(2))
+    mx.eval(positions)
+    # In training nobody asks for the gradient of positions.
+    yield from _both("hash_encode", lambda t: hash_encode(positions, t, grid.levels), table)
+    directions = positions - 0.5
+    directions = directions / mx.linalg.norm(directions, axis=1, keepdims=True)
+    yield from _both("spherical_harmonics", spherical_harmonics, directions)
+
+
+def _networks(config: Config, points: int) -> Iterator[tuple[str, Callable[[], Any]]]:
+    networks = config.networks
+    inputs = config.grid.levels * config.grid.features
+    shapes = {
+        "mlp density": MlpShape(inputs, networks.width, networks.density_layers, 16),
+        "mlp colour": MlpShape(32, networks.width, networks.colour_layers, 16),
+    }
+    for name, shape in shapes.items():
+        x = mx.random.normal((points, shape.inputs), key=mx.random.key(3))
+        weights = 0.2 * mx.random.normal((shape.weights,), key=mx.random.key(4))
+        yield from _both(name, lambda x, w, shape=shape: mlp(x, w, shape), x, weights)
+
+
+def _rays(config: Config, points: int, rays: int) -> Iterator[tuple[str, Callable[[], Any]]]:
+    geometry = march_geometry(config, 1.0)
+    target = mx.random.uniform(shape=(rays, 3), key=mx.random.key(5))
+    origins = 0.5 + 2.0 * mx.random.normal((rays, 3), key=mx.random.key(6))
+    directions = target - origins
+    directions = directions / mx.linalg.norm(directions, axis=1, keepdims=True)
+    jitter = mx.random.uniform(shape=(rays,), key=mx.random.key(7))
+    values = mx.random.uniform(shape=(geometry.cells,), key=mx.random.key(8))
+    threshold = mx.array([0.95])
+    bits = pack_bits(values, threshold)
+    cells = mx.random.randint(0, geometry.cells, (points,), key=mx.random.key(10))
+    mx.eval(origins, directions, jitter, bits, values, cells)
+    yield "march", lambda: march(origins, directions, jitter, bits, geometry, points)
+    yield (
+        "occupancy_update",
+        lambda: (splat(cells, values[:points], geometry.cells), pack_bits(values, threshold)),
+    )
+
+
+def _compositing(points: int, rays: int) -> Iterator[tuple[str, Callable[[], Any]]]:
+    density = 20.0 * mx.random.uniform(shape=(points,), key=mx.random.key(11))
+    colour = mx.random.uniform(shape=(points, 3), key=mx.random.key(12))
+    distances = (mx.arange(points) % SAMPLES_PER_RAY).astype(mx.float32) * 0.01
+    widths = mx.full((points,), 0.01)
+    ray_start = mx.arange(rays + 1, dtype=mx.int32) * SAMPLES_PER_RAY
+    mx.eval(distances, widths, ray_start)
+
+    def flat(density: mx.array, colour: mx.array) -> mx.array:
+        seen = composite(density, colour, distances, widths, ray_start)
+        return mx.concatenate([seen.colour.reshape(-1), seen.opacity, seen.depth])
+
+    yield from _both("composite", flat, density, colour)
