@@ -54,7 +54,7 @@ METAL_FUNC uint hash_entry(HashCell cell, HashLevel level, int which) {
   const uint x = cell.index[0][which & 1];
   const uint y = cell.index[1][(which >> 1) & 1];
   const uint z = cell.index[2][(which >> 2) & 1];
-  // A hashed level has 2^k entries. A dense one is left only by points outside [0, 1].
+  // A hashed level has 2^k entries. A dense one is left at its upper border and outside [0, 1].
   if (level.is_hashed) return level.first + ((x ^ y ^ z) & (level.entries - 1));
   const uint index = x + y + z;
   return level.first + (index < level.entries ? index : index % level.entries);

@@ -24,7 +24,7 @@ struct MarchRay {
   float3 origin, direction;
   float first;    // number at which interval 0 begins
   float jitter;   // where in its interval a sample lies, in [0, 1)
-  int intervals;  // how many intervals begin inside the scene's cube
+  int intervals;  // how many intervals have their sample inside the scene's cube
 };
 
 template <typename Origins, typename Directions, typename Jitter, typename Settings>
@@ -48,7 +48,8 @@ METAL_FUNC MarchRay march_ray(
     }
   }
   r.first = march_number(enter, step, cone);
-  r.intervals = leave > enter ? int(ceil(march_number(leave, step, cone) - r.first)) : 0;
+  const float room = march_number(leave, step, cone) - r.first;
+  r.intervals = leave > enter ? int(ceil(room - r.jitter)) : 0;
   return r;
 }
 
@@ -98,19 +99,23 @@ METAL_FUNC void march_count(
   counts[ray] = count;
 }
 
-// Slots that no ray owns keep the zeros they start from.
+// A ray leaves out its first skip[ray] samples. Slots that no ray owns keep the zeros they start
+// from.
 template <int RESOLUTION, int CASCADES, typename Origins, typename Directions, typename Jitter,
-          typename Bits, typename Settings, typename RayStart, typename Positions,
+          typename Bits, typename Settings, typename RayStart, typename Skip, typename Positions,
           typename Distances, typename Widths, typename RayOf>
 METAL_FUNC void march_write(
     uint3 thread_index, int rays, Origins origins, Directions directions, Jitter jitter, Bits bits,
-    Settings settings, RayStart ray_start, Positions positions, Distances distances, Widths widths,
-    RayOf ray_of) {
+    Settings settings, RayStart ray_start, Skip skip, Positions positions, Distances distances,
+    Widths widths, RayOf ray_of) {
   const uint ray = thread_index.x;
   if (ray >= uint(rays)) return;
   const MarchRay r = march_ray(ray, origins, directions, jitter, settings);
   const float step = settings[2], cone = settings[3];
   int k = -1;
+  for (int i = 0; i < skip[ray]; ++i) {
+    k = march_next<RESOLUTION, CASCADES>(r, k + 1, bits, settings);
+  }
   for (int slot = ray_start[ray]; slot < ray_start[ray + 1]; ++slot) {
     k = march_next<RESOLUTION, CASCADES>(r, k + 1, bits, settings);
     const float begin = r.first + float(k);

@@ -14,5 +14,4 @@ from nerfmac.run import train as train
 from nerfmac.scenes import Scene as Scene
 from nerfmac.scenes import builtin_scene_path as builtin_scene_path
 from nerfmac.scenes import load_scene as load_scene
-
-__version__ = "0.1.0"
+from nerfmac.version import __version__ as __version__

@@ -15,7 +15,7 @@ import mlx.core as mx
 
 from nerfmac.checks import InputError
 from nerfmac.files import appearing
-from nerfmac.state import TrainState
+from nerfmac.state import Shapes, TrainState
 
 FORMAT = "nerfmac checkpoint 1"
 
@@ -30,28 +30,38 @@ def save_checkpoint(path: Path, state: TrainState, notes: dict[str, Any]) -> Non
         "numbers": json.dumps(state.numbers()),
         "notes": json.dumps(notes),
     }
+    arrays = state.arrays()
+    mx.eval(arrays)  # so that what fails below is the writing
     with appearing(path) as partial:
-        mx.save_safetensors(str(partial), state.arrays(), metadata)
-        # MLX does not notice a disk that fills up while it writes.
-        _check_length(partial, path)
+        try:
+            mx.save_safetensors(str(partial), arrays, metadata)
+        except RuntimeError as error:
+            raise InputError(f"{path} cannot be written: {error}; is there room for it?") from error
+        # MLX does not notice all that is lost on a disk that fills up while it writes.
+        if fault := _fault(partial):
+            raise InputError(f"{path} cannot be written: it {fault}; is there room for it?")
 
 
-def load_checkpoint(path: Path, shapes: dict[str, tuple[int, ...]]) -> tuple[TrainState, Any]:
-    """The state and the notes in `path`; `shapes` are the parameters' by name.
+def load_checkpoint(path: Path, shapes: Shapes) -> tuple[TrainState, Any]:
+    """The state and the notes in `path`; `shapes` are those of its arrays.
 
     Raises `InputError` for a file that is absent, cut short, of another format or of another
     configuration.
     """
     if not path.is_file():
         raise InputError(f"{path} does not exist")
-    _check_length(path, path)
-    loaded: Any = mx.load(str(path), return_metadata=True)
+    if fault := _fault(path):
+        raise InputError(f"{path} {fault}")
+    try:
+        loaded: Any = mx.load(str(path), return_metadata=True)
+    except (RuntimeError, ValueError) as error:
+        raise InputError(f"{path} is not a safetensors file: {error}") from error
     arrays, metadata = loaded
     found = metadata.get("format", "no nerfmac checkpoint")
     if found != FORMAT:
         raise InputError(f"{path} is of format {found!r}; this version reads {FORMAT!r}")
     for name, shape in shapes.items():
-        got = arrays[f"parameters.{name}"].shape if f"parameters.{name}" in arrays else None
+        got = arrays[name].shape if name in arrays else None
         if got != shape:
             raise InputError(f"{path}: {name} has shape {got}; its configuration says {shape}")
     try:
@@ -61,8 +71,8 @@ def load_checkpoint(path: Path, shapes: dict[str, tuple[int, ...]]) -> tuple[Tra
         raise InputError(f"{path} is not a whole checkpoint: {error}") from error
 
 
-def _check_length(path: Path, name: Path) -> None:
-    """Raise unless the file is as long as its header says; `name` is for the message."""
+def _fault(path: Path) -> str | None:
+    """What is wrong with the length of a safetensors file; None if it is as its header says."""
     size = path.stat().st_size
     try:
         with path.open("rb") as file:
@@ -72,7 +82,6 @@ def _check_length(path: Path, name: Path) -> None:
             tensor["data_offsets"][1] for key, tensor in header.items() if key != "__metadata__"
         ]
         expected = 8 + length + max(ends, default=0)
-    except (struct.error, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise InputError(f"{name} is not a safetensors file, or cut short in its header") from error
-    if size != expected:
-        raise InputError(f"{name} is cut short: {size} bytes; its header says {expected}")
+    except (struct.error, ValueError, LookupError, TypeError, AttributeError):
+        return "is not a safetensors file, or cut short in its header"
+    return None if size == expected else f"is cut short: {size} bytes of {expected}"

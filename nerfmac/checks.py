@@ -39,6 +39,7 @@ def number(
 ) -> None:
     """Raise unless `value` is finite, within [low, high] and, if `whole`, an integer."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    is_number = is_number and abs(value) < 1e300  # so large an integer is no float
     if not is_number or not math.isfinite(value) or (whole and value != int(value)):
         raise InputError(f"{name} is {value!r}; expected {'an integer' if whole else 'a number'}")
     if not low <= value <= high:

@@ -138,6 +138,7 @@ class TrainConfig:
     def __post_init__(self) -> None:
         checks.number("train.steps", self.steps, low=1, whole=True)
         checks.number("train.slots", self.slots, low=2**11, high=2**24, whole=True)
+        checks.number("train.most_rays", self.most_rays, low=16, high=2**24, whole=True)
         checks.number("train.rays", self.rays, low=16, high=self.most_rays, whole=True)
         checks.number("train.huber", self.huber, low=1e-6)
         checks.choice("train.blend", self.blend, ("srgb", "linear"))
@@ -243,8 +244,9 @@ def _from_json(kind: Any, values: Any, path: str) -> Any:
 
 def _typed(old: Any, value: Any, path: str) -> Any:
     wanted = type(old)
-    if wanted is float and type(value) is int:
+    is_huge = type(value) is int and abs(value) >= 2**63  # JSON's integers have no end
+    if wanted is float and type(value) is int and not is_huge:
         value = float(value)
-    if type(value) is not wanted or (wanted is float and not isfinite(value)):
+    if type(value) is not wanted or is_huge or (wanted is float and not isfinite(value)):
         raise InputError(f"{path} is {value!r}; expected {wanted.__name__}, such as {old!r}")
     return value

@@ -1,8 +1,10 @@
 """Rays to pixels: the shading that training and rendering share, and whole pictures.
 
-A picture is rendered in two passes. The first counts every ray's samples in occupied space; rays
-without any are background. The others are packed into batches of a fixed size, so a picture of any
-size runs through one compiled function and memory stays bounded.
+A picture is rendered in turns. First every ray's samples in occupied space are counted; rays
+without any are background. Then the rays that still let light through evaluate their next few
+samples, twice as many each turn, so that hardly anything behind a surface is ever looked at. What
+is evaluated is packed into batches of a fixed size: a picture of any size runs through one compiled
+function, and memory stays bounded.
 """
 
 from __future__ import annotations
@@ -17,12 +19,16 @@ import numpy.typing as npt
 
 from nerfmac.cameras import Camera
 from nerfmac.field import Parameters, RadianceField
-from nerfmac.ops.composite import Composited, composite
+from nerfmac.ops.composite import END, Composited, composite
 from nerfmac.ops.march import MarchGeometry, count_samples, write_samples
-from nerfmac.rays import camera_rays
+from nerfmac.rays import Rays, camera_rays
 from nerfmac.samples import Samples
 
 Picture = npt.NDArray[np.float32]
+Indices = npt.NDArray[np.signedinteger]
+
+FIRST_TURN = 8
+"""Samples a ray evaluates in its first turn, at most."""
 
 
 class Rendered(NamedTuple):
@@ -31,6 +37,14 @@ class Rendered(NamedTuple):
     colour: Picture  # (h, w, 3) sRGB in [0, 1], over the background
     opacity: Picture  # (h, w) in [0, 1]
     depth: Picture  # (h, w) mean distance of what is seen, in scene units; 0 where nothing is
+
+
+class Seen(NamedTuple):
+    """What some rays see of a stretch of theirs, on the host; as `Composited`."""
+
+    colour: Picture
+    opacity: Picture
+    depth: Picture
 
 
 def shade(
@@ -55,19 +69,21 @@ class Renderer:
         slots: int,
     ) -> None:
         """`slots`: samples evaluated at a time. `bits`: occupancy, as `ops.march` takes it."""
-        self._slots = max(slots, geometry.most_intervals)
-        self._rays = self._slots // 8  # of a batch; in occupied space few rays have fewer samples
+        self._slots = max(slots, FIRST_TURN)
+        self._rays = self._slots // FIRST_TURN  # of a batch
 
         def count(origin: mx.array, direction: mx.array) -> mx.array:
             # a picture's samples stand in the middle of their intervals
             jitter = mx.full(origin.shape[:1], 0.5)
             return count_samples(origin, direction, jitter, bits, geometry)
 
-        def batch(origin: mx.array, direction: mx.array, counts: mx.array) -> Composited:
-            ray_start = mx.concatenate([mx.zeros(1, mx.int32), mx.cumsum(counts)])
-            jitter = mx.full(counts.shape, 0.5)
+        def batch(
+            origin: mx.array, direction: mx.array, take: mx.array, skip: mx.array
+        ) -> Composited:
+            ray_start = mx.concatenate([mx.zeros(1, mx.int32), mx.cumsum(take)])
+            jitter = mx.full(take.shape, 0.5)
             write = partial(write_samples, origin, direction, jitter, bits, geometry)
-            samples = write(self._slots, counts, ray_start)
+            samples = write(self._slots, ray_start, skip)
             return shade(field, parameters, samples, direction)
 
         self._count: Callable[..., mx.array] = mx.compile(count)
@@ -79,21 +95,25 @@ class Renderer:
         """The picture that `camera` takes, over `background` (sRGB in [0, 1])."""
         width, height = camera.lens.width, camera.lens.height
         rays = camera_rays(camera)
-        counts = np.array(self._count(rays.origin, rays.direction))
+        left = np.array(self._count(rays.origin, rays.direction))  # samples not yet evaluated
+        done = np.zeros_like(left)
         colour = np.zeros((width * height, 3), np.float32)
-        opacity = np.zeros(width * height, np.float32)
+        transmittance = np.ones(width * height, np.float32)
         depth = np.zeros(width * height, np.float32)
-        for chosen in self._batches(counts):
-            # The padding repeats ray 0 with no samples.
-            padded = np.zeros(self._rays, np.int32)
-            padded[: len(chosen)] = chosen
-            some = mx.array(padded)
-            wanted = np.where(np.arange(self._rays) < len(chosen), counts[padded], 0)
-            seen = self._batch(rays.origin[some], rays.direction[some], mx.array(wanted))
-            mx.eval(seen)
-            for whole, part in zip((colour, opacity, depth), seen, strict=True):
-                whole[chosen] = np.array(part)[: len(chosen)]
-        colour += (1.0 - opacity[:, None]) * np.array(background, np.float32)
+        turn = FIRST_TURN
+        while len(alive := np.flatnonzero((left > 0) & (transmittance >= END))):
+            take = np.minimum(left[alive], min(turn, self._slots))
+            for some in self._batches(take):
+                chosen = alive[some]
+                seen = self._see(rays, chosen, take[some], done[chosen])
+                colour[chosen] += transmittance[chosen, None] * seen.colour
+                depth[chosen] += transmittance[chosen] * seen.depth
+                transmittance[chosen] *= 1.0 - seen.opacity
+            left[alive] -= take
+            done[alive] += take
+            turn *= 2
+        opacity = 1.0 - transmittance
+        colour += transmittance[:, None] * np.array(background, np.float32)
         depth /= np.maximum(opacity, 1e-6)
         return Rendered(
             np.clip(colour, 0.0, 1.0).reshape(height, width, 3),
@@ -101,13 +121,23 @@ class Renderer:
             depth.reshape(height, width),
         )
 
-    def _batches(self, counts: npt.NDArray[np.int32]) -> Iterator[npt.NDArray[np.int32]]:
-        """Numbers of the rays that have samples, cut so that every part fits a batch."""
-        alive = np.flatnonzero(counts).astype(np.int32)
-        ends = np.cumsum(counts[alive], dtype=np.int64)
+    def _see(self, rays: Rays, chosen: Indices, take: Indices, skip: Indices) -> Seen:
+        """What the chosen rays' next `take` samples after `skip` show, as host arrays."""
+        # The padding repeats ray 0 with no samples.
+        padding = (0, self._rays - len(chosen))
+        some, counts, skipped = (
+            mx.array(np.pad(each, padding).astype(np.int32)) for each in (chosen, take, skip)
+        )
+        seen = self._batch(rays.origin[some], rays.direction[some], counts, skipped)
+        mx.eval(seen)
+        return Seen(*(np.array(part)[: len(chosen)] for part in seen))
+
+    def _batches(self, take: Indices) -> Iterator[slice]:
+        """Stretches of rays whose samples fit a batch."""
+        ends = np.cumsum(take, dtype=np.int64)
         begin, used = 0, 0
-        while begin < len(alive):
+        while begin < len(take):
             end = int(np.searchsorted(ends, used + self._slots, side="right"))
             end = min(end, begin + self._rays)
-            yield alive[begin:end]
+            yield slice(begin, end)
             begin, used = end, int(ends[end - 1])

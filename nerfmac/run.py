@@ -12,7 +12,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tqdm.auto import tqdm
@@ -106,13 +106,10 @@ class Run:
         Raises `InputError` for a folder that holds none, or a broken one.
         """
         folder = Path(folder)
-        if not (folder / "config.json").is_file():
-            raise InputError(f"{folder} is not a run: it has no config.json")
+        scene = read_record(folder)
         config = Config.from_json(read_json(folder / "config.json"))
-        path = folder / "scene.json"
-        scene = SceneRecord.from_json(read_json(path), path)
         trainer = Trainer(config, scene.extent)
-        state, notes = load_checkpoint(folder / "checkpoint.safetensors", trainer.field.shapes)
+        state, notes = load_checkpoint(folder / "checkpoint.safetensors", trainer.shapes)
         curve = [tuple(point) for point in notes["curve"]]
         return cls(
             config,
@@ -123,6 +120,14 @@ class Run:
             build_seconds=notes["build_seconds"],
             rates=tuple(notes["rates"]),
         )
+
+
+def read_record(folder: Path) -> SceneRecord:
+    """What the run in `folder` remembers of its scene. Raises `InputError` if it holds no run."""
+    if not (folder / "config.json").is_file():
+        raise InputError(f"{folder} is not a run: it has no config.json")
+    path = folder / "scene.json"
+    return SceneRecord.from_json(read_json(path), path)
 
 
 def make_folder(folder: Path) -> None:
@@ -176,6 +181,11 @@ def train(
     views = source.views("train")
     if resume and folder is not None:
         run = Run.load(folder)
+        if not _agree(run.scene, SceneRecord.of(source)):
+            raise InputError(
+                f"{folder} was trained on {run.scene.path}, from other views than those of the "
+                f"scene {source.name!r}; resume it with its own scene and test_every"
+            )
         run.trainer, run.source = Trainer(run.config, run.scene.extent, views), source
     else:
         chosen = config or override(presets(preset, current_device(), memory_bytes()), seed=seed)
@@ -206,6 +216,12 @@ def _check_request(
         is_taken = any(folder.iterdir())
     if is_taken and not resume:
         raise InputError(f"{folder} exists already; resume it or name another folder")
+
+
+def _agree(one: SceneRecord, other: SceneRecord) -> bool:
+    """Whether both have the same training views, wherever they are kept."""
+    kept = [replace(each, path=None, test_every=None).to_json() for each in (one, other)]
+    return kept[0] == kept[1]
 
 
 def _fit(

@@ -17,10 +17,11 @@ import numpy as np
 from nerfmac.backend import kernels_disabled, runs_kernel
 from nerfmac.ops.composite import composite
 from nerfmac.ops.hash_encode import HashLevels, hash_encode
-from nerfmac.ops.march import MarchGeometry, march
+from nerfmac.ops.march import MarchGeometry, march, write_samples
 from nerfmac.ops.mlp import MlpShape, mlp_kernel, mlp_reference
 from nerfmac.ops.occupancy_update import pack_bits, splat
 from nerfmac.ops.spherical_harmonics import spherical_harmonics
+from nerfmac.samples import Samples
 
 Arrays = dict[str, mx.array]
 
@@ -224,17 +225,29 @@ def _march_cases() -> Iterator[Case]:
                     bits = pack_bits((drawn < share).astype(mx.float32), mx.array([0.5]))
                 samples = march(*rays, bits, geometry, slots)
                 count = rays[2].shape[0]
+                # The same samples without each ray's first two.
+                skip = mx.minimum(samples.ray_start[1:] - samples.ray_start[:-1], 2)
+                left = samples.ray_start - mx.concatenate([mx.zeros(1, mx.int32), mx.cumsum(skip)])
+                later = write_samples(*rays, bits, geometry, slots, left, skip)
                 # Rounding may move a sample over a cell's face, and with it all that follow: so
                 # rays' sums are compared, and not slots.
-                ray = mx.where(samples.width > 0, samples.ray, count)
-                sums = {
-                    each: mx.zeros((count + 1, *values.shape[1:])).at[ray].add(values)[:count]
-                    for each, values in samples._asdict().items()
-                    if each in ("position", "distance", "width")
+                return {
+                    **_sums_by_ray(samples, count, "position", "distance", "width"),
+                    **{f"later {k}": v for k, v in _sums_by_ray(later, count, "distance").items()},
+                    "wanted": samples.wanted,
+                    "fits": samples.fits,
                 }
-                return {**sums, "wanted": samples.wanted, "fits": samples.fits}
 
             yield Case("march", f"{name}-{count}-{share}", run, 512, 0.03 if count > 100 else 0.0)
+
+
+def _sums_by_ray(samples: Samples, rays: int, *names: str) -> Arrays:
+    ray = mx.where(samples.width > 0, samples.ray, rays)
+    values = {name: getattr(samples, name) for name in names}
+    return {
+        name: mx.zeros((rays + 1, *each.shape[1:])).at[ray].add(each)[:rays]
+        for name, each in values.items()
+    }
 
 
 def _composite_cases() -> Iterator[Case]:

@@ -11,6 +11,8 @@ from nerfmac.checks import InputError
 from nerfmac.field import Parameters
 from nerfmac.occupancy import Occupancy
 
+Shapes = dict[str, tuple[int, ...]]
+
 
 @dataclass(frozen=True)
 class TrainState:
@@ -44,6 +46,15 @@ class TrainState:
     def numbers(self) -> dict[str, int | float]:
         """All that is not an array."""
         return {name: getattr(self, name) for name in self._NUMBERS}
+
+    @classmethod
+    def shapes(cls, parameters: Shapes, cells: int) -> Shapes:
+        """The shapes of `arrays()`, given the parameters' and how many cells the grid has."""
+        trees = {
+            f"{tree}.{name}": shape for tree in cls._TREES for name, shape in parameters.items()
+        }
+        grid = {"occupancy.values": (cells,), "occupancy.bits": (cells // 32,)}
+        return {**trees, **grid, "samples_per_ray": ()}
 
     @classmethod
     def of(cls, arrays: dict[str, mx.array], numbers: dict[str, Any]) -> TrainState:

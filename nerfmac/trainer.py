@@ -32,14 +32,14 @@ from nerfmac.ops.march import march
 from nerfmac.optim import Updated, adam, zeros_like
 from nerfmac.render import Renderer, shade
 from nerfmac.scenes import Views, draw_pixels
-from nerfmac.state import TrainState
+from nerfmac.state import Shapes, TrainState
 
 _AHEAD = 2  # steps queued while the device works
 _FILL = 0.95  # share of the slots that the next step's rays are meant to take
 
 
 class DivergedError(RuntimeError):
-    """The loss is no longer finite; the message says at which step."""
+    """The loss or a parameter is no longer finite; the message says at which step."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +68,11 @@ class Trainer:
         self._update_occupancy = {
             warmup: mx.compile(partial(self._occupancy_step, warmup)) for warmup in (True, False)
         }
+
+    @property
+    def shapes(self) -> Shapes:
+        """The shapes of a state's arrays, by the names of `TrainState.arrays`."""
+        return TrainState.shapes(self.field.shapes, self.geometry.cells)
 
     @property
     def _views(self) -> Views:
@@ -138,6 +143,9 @@ class Trainer:
                 loss, error, samples, wanted = map(float, np.array(measured))
                 if not isfinite(loss):
                     raise DivergedError(f"the loss is {loss} at step {state.step}")
+                # The loss tells of the parameters before the step, not of those it led to.
+                if not _are_finite(state.parameters):
+                    raise DivergedError(f"the parameters are not finite after step {state.step}")
                 samples_done = samples * rays_done / rays_now
                 now = time.perf_counter()
                 state = replace(
@@ -231,6 +239,10 @@ class Trainer:
             return self.field.density(parameters, position)[0]
 
         return self._grid.update(Occupancy(*occupancy), density, key, warmup=warmup)
+
+
+def _are_finite(parameters: Parameters) -> bool:
+    return all(bool(mx.all(mx.isfinite(values))) for values in parameters.values())
 
 
 def _key(seed: int, step: int, *, stream: int) -> mx.array:

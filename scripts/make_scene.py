@@ -1,6 +1,6 @@
 """Render the built-in scene, a still life, into a NeRF-synthetic (Blender) data set.
 
-The scene is ``data/still_life/things.py``: signed distance fields, sphere traced each inside its
+The scene is ``scripts/still_life.py``: signed distance fields, sphere traced each inside its
 own bounding box. Light comes from a sun with soft shadows and a sky dimmed where things crowd;
 glossy things mirror the sky and, once, each other. Nothing is random: the same NumPy writes the
 same bytes.
@@ -26,7 +26,7 @@ from PIL import Image
 
 Array = np.ndarray[Any, Any]  # float32 unless said otherwise
 
-SCENE = Path(__file__).resolve().parents[1] / "data" / "still_life" / "things.py"
+SCENE = Path(__file__).with_name("still_life.py")
 CAMERA_ANGLE_X = 0.6911112070083618  # radians, as in NeRF-synthetic
 CAMERA_DISTANCE = 4.0311
 HIT = 4e-4  # closer than this is on the surface

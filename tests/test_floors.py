@@ -10,7 +10,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "nerfmac"
 LONGEST = 320  # lines of a file
 FLOORS = (
-    ("config", "checks", "files"),
+    ("config", "checks", "files", "version"),
     ("backend", "cameras", "colour", "rays", "samples"),
     ("ops", "scenes"),
     ("encoding", "mlp", "field", "occupancy"),
@@ -94,12 +94,12 @@ def test_no_file_outgrows_one_sitting():
 
 
 PLANTED = [
-    ("rays.py", "from nerfmac.train import fit", "rays.py:1: rays may not import train"),
-    ("rays.py", "import nerfmac.train as t", "rays may not import train"),
-    ("rays.py", "from nerfmac import train", "rays may not import train"),
+    ("rays.py", "from nerfmac.trainer import fit", "rays.py:1: rays may not import trainer"),
+    ("rays.py", "import nerfmac.trainer as t", "rays may not import trainer"),
+    ("rays.py", "from nerfmac import trainer", "rays may not import trainer"),
     ("rays.py", "from nerfmac import fit", "rays may not import __init__"),
     ("rays.py", "import nerfmac", "rays may not import __init__"),
-    ("rays.py", "def f():\n    from nerfmac.train import fit", "rays.py:2: rays may not"),
+    ("rays.py", "def f():\n    from nerfmac.trainer import fit", "rays.py:2: rays may not"),
     ("ops/march.py", "from nerfmac.occupancy import Grid", "ops/march.py:1: ops may not"),
     ("ops/march.py", "from . import hash", "ops/march.py:1: a relative import"),
     ("ops/march.py", "from ..checks import shape", "a relative import"),
@@ -120,10 +120,10 @@ def test_a_planted_fault_is_found(tmp_path, name, source, fault):
 @pytest.mark.parametrize(
     ("name", "source"),
     [
-        ("train.py", "from nerfmac.rays import Rays\nimport nerfmac.ops.march"),
-        ("train.py", "from nerfmac import checks, optim"),
+        ("trainer.py", "from nerfmac.rays import Rays\nimport nerfmac.ops.march"),
+        ("trainer.py", "from nerfmac import checks, optim"),
         ("cli/train.py", "import numpy\nfrom nerfmac.cli.common import scene"),
-        ("__init__.py", "from nerfmac.train import fit"),
+        ("__init__.py", "from nerfmac.trainer import fit"),
         ("__main__.py", "from nerfmac.cli import main"),
     ],
 )

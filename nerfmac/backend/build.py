@@ -48,8 +48,15 @@ def compiler() -> str:
 @cache
 def compiler_version() -> str:
     """What the compiler says of itself, in one line, and the processor it compiles for."""
-    result = subprocess.run([compiler(), "--version"], capture_output=True, text=True, check=False)
-    return f"{(result.stdout or result.stderr).splitlines()[0]}; {processor_name()}"
+    command = [compiler(), "--version"]
+    try:
+        result = subprocess.run(command, capture_output=True, text=True, check=False)
+    except OSError as error:
+        raise BuildError(f"{compiler()} does not run: {error.strerror}") from error
+    lines = (result.stdout or result.stderr).splitlines()
+    if result.returncode != 0 or not lines:
+        raise BuildError(f"{compiler()} does not tell its version: {' '.join(lines)}")
+    return f"{lines[0]}; {processor_name()}"
 
 
 def shared_library(

@@ -163,8 +163,15 @@ def _program(
 
 @cache
 def _function(name: str, text: str) -> int:
-    """Address of the compiled program `text`; libraries stay loaded for the process' life."""
-    library = ctypes.CDLL(str(shared_library(name, {f"{name}.cpp": text}, _FLAGS)))
+    """Address of the compiled program `text`; libraries stay loaded for the process' life.
+
+    Raises `BuildError`.
+    """
+    path = shared_library(name, {f"{name}.cpp": text}, _FLAGS)
+    try:
+        library = ctypes.CDLL(str(path))
+    except OSError as error:
+        raise BuildError(f"{path} does not load: {error}") from error
     address = ctypes.cast(library.run, ctypes.c_void_p).value
     assert address is not None
     return address

@@ -24,7 +24,7 @@ import mlx.core as mx
 from nerfmac.backend.build import BuildError
 from nerfmac.backend.cpu_kernel import cpu_kernel, extension
 from nerfmac.backend.device import current_device
-from nerfmac.backend.sources import kernel_source
+from nerfmac.backend.sources import dialect_source, kernel_source
 
 log = logging.getLogger("nerfmac")
 
@@ -141,6 +141,9 @@ def why_reference(operation: str | None = None) -> str | None:
 def _why_no_extension() -> str | None:
     try:
         extension()
+        # Kernels are compiled with other flags than the extension, which a compiler may refuse.
+        probe = cpu_kernel("nerfmac_probe", [], ["one"], "one[0] = 1;", dialect_source("cpu"))
+        probe(inputs=[], output_shapes=[(1,)], output_dtypes=[mx.int32], grid=(1, 1, 1))
     except BuildError as error:
         log.warning("CPU kernels are off, plain MLX operations (slower) replace them: %s", error)
         return str(error)

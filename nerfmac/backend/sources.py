@@ -23,6 +23,11 @@ def kernels_folder() -> Path:
     raise FileNotFoundError(f"no kernels in {' or '.join(map(str, candidates))}; reinstall nerfmac")
 
 
+def dialect_source(dialect: str) -> str:
+    """The header that gives `metal`, `cuda` or `cpu` the names it lacks."""
+    return (kernels_folder() / "dialects" / f"{dialect}.h").read_text()
+
+
 @cache
 def kernel_source(operation: str, dialect: str) -> str:
     """The text of `kernels/<operation>.metal` for `metal`, `cuda` or `cpu`: headers pasted in."""
@@ -37,4 +42,4 @@ def kernel_source(operation: str, dialect: str) -> str:
         return _INCLUDE.sub(paste, (folder / name).read_text())
 
     text = _INCLUDE.sub(paste, (folder / f"{operation}.metal").read_text())
-    return (folder / "dialects" / f"{dialect}.h").read_text() + "\n" + text
+    return dialect_source(dialect) + "\n" + text

@@ -41,14 +41,15 @@ class Measured(NamedTuple):
 
 def measure_operations(config: Config, seconds: float) -> Iterator[Measured]:
     """Time each computation for about `seconds`, by its kernel and by its reference, in one run."""
-    for name, compute in _computations(config):
+    for name, compute in computations(config):
         kernel = measure(compute, seconds=seconds)
         with kernels_disabled():
             reference = measure(compute, seconds=seconds)
         yield Measured(name, kernel, reference)
 
 
-def _computations(config: Config) -> Iterator[tuple[str, Callable[[], Any]]]:
+def computations(config: Config) -> Iterator[tuple[str, Callable[[], Any]]]:
+    """Every computation that is measured: its name, and a call that returns unevaluated arrays."""
     points = config.train.slots
     rays = points // SAMPLES_PER_RAY
     yield from _encoding(config, points)

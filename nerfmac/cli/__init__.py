@@ -7,6 +7,7 @@ import logging
 import sys
 from importlib import import_module
 
+from nerfmac.backend.build import BuildError
 from nerfmac.checks import InputError
 
 VERBS = {
@@ -37,7 +38,7 @@ def main(arguments: list[str] | None = None) -> None:
     logging.getLogger("nerfmac").setLevel(logging.INFO)
     try:
         sys.exit(import_module(f"nerfmac.cli.{verb}").main(rest))
-    except InputError as error:
+    except (InputError, BuildError) as error:
         _refuse(str(error))
     except OSError as error:
         if error.errno not in _NO_ROOM:

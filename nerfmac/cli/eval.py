@@ -18,7 +18,7 @@ from nerfmac.run import Run
 class Arguments:
     """Render every view of a split and compare it with its photograph."""
 
-    run: Annotated[Path, tyro.conf.Positional]
+    run: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
     """Folder of a run."""
     split: Literal["test", "val", "train"] = "test"
     """Which views."""

@@ -15,6 +15,7 @@ from nerfmac.backend.device import processors
 from nerfmac.backend.kernel import why_reference
 from nerfmac.backend.sources import kernels_folder
 from nerfmac.config import preset
+from nerfmac.version import __version__
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,7 @@ def main(argv: list[str]) -> int:
     arguments = tyro.cli(Arguments, prog="nerfmac info", args=argv)
     choose_device(arguments.device)
     rows = {
-        "nerfmac": version("nerfmac"),
+        "nerfmac": __version__,
         "mlx": version("mlx"),
         "device": f"{current_device()}: {device_name()}",
         "memory": f"{memory_bytes() / 2**30:.1f} GiB",

@@ -20,6 +20,7 @@ from nerfmac.evaluate import BACKGROUNDS, ViewQuality
 from nerfmac.files import appearing
 from nerfmac.render import Picture
 from nerfmac.run import Run
+from nerfmac.version import __version__
 from nerfmac.video import write_video
 
 TURNTABLE_SECONDS = 4.0
@@ -101,7 +102,7 @@ def machine() -> dict[str, str]:
         "device_name": device_name(),
         "backend": backend(),
         "mlx_version": version("mlx"),
-        "nerfmac_version": version("nerfmac"),
+        "nerfmac_version": __version__,
     }
 
 

@@ -23,7 +23,7 @@ from nerfmac.video import write_frames, write_video
 class Arguments:
     """Render a run along a path."""
 
-    run: Annotated[Path, tyro.conf.Positional]
+    run: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
     """Folder of a run."""
     path: Literal["orbit", "test"] = "orbit"
     """A turn around the scene, or the test views' cameras."""

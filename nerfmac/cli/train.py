@@ -18,7 +18,7 @@ from nerfmac.cli.outputs import save_preview, save_turntable, summary
 from nerfmac.config import Config
 from nerfmac.config import preset as presets
 from nerfmac.files import write_json
-from nerfmac.run import Run, train
+from nerfmac.run import Run, read_record, train
 from nerfmac.scenes import builtin_scene_path, load_scene
 from nerfmac.trainer import DivergedError
 
@@ -45,7 +45,7 @@ class Arguments(Config):
     preset: Preset = "auto"
     """Size of the model; auto chooses by device and memory."""
     resume: bool = False
-    """Go on with the run in --out, with its own configuration."""
+    """Go on with the run in --out, with its own scene and configuration."""
     test_every: int | None = None
     """Hold out every Nth training view as test split; 0 for none."""
     video: bool = True
@@ -60,13 +60,13 @@ class Arguments(Config):
 def main(argv: list[str]) -> int:
     """Train as `argv` says; return the exit code."""
     # What the configuration's flags default to depends on the preset: it is looked for first.
-    early, _ = tyro.cli(_Early, args=_only(argv, "--preset", "--device"), return_unknown_args=True)
+    early = tyro.cli(_Early, prog="nerfmac train", args=_only(argv, "--preset", "--device"))
     choose_device(early.device)
     default = presets(early.preset, current_device(), memory_bytes())
     numbers = {each.name: getattr(default, each.name) for each in fields(Config)}
     arguments = tyro.cli(Arguments, prog="nerfmac train", args=argv, default=Arguments(**numbers))
     # A terminated run is saved like an interrupted one.
-    signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGINT))
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     config = replace(arguments.config, preset=default.preset)
     if arguments.resume and (config != default or _only(argv, "--preset")):
         raise InputError("--resume goes on with the run's own configuration; leave out its flags")
@@ -91,9 +91,9 @@ def _only(argv: list[str], *flags: str) -> list[str]:
 
 def _train(arguments: Arguments, config: Config) -> int:
     start = time.perf_counter()
-    scene_path = arguments.scene or builtin_scene_path()
+    scene_path, test_every = _scene_of(arguments)
     out = arguments.out or Path("runs") / time.strftime(f"{scene_path.name}-%Y%m%d-%H%M%S")
-    scene = load_scene(scene_path, test_every=arguments.test_every)
+    scene = load_scene(scene_path, test_every=test_every)
     has_test = bool(scene.splits.get("test"))
     if has_test:
         scene.views("test")  # a broken picture is found now and not after training
@@ -108,12 +108,28 @@ def _train(arguments: Arguments, config: Config) -> int:
             resume=arguments.resume,
         )
     except KeyboardInterrupt:
-        log.info("interrupted; `nerfmac train %s --out %s --resume` goes on", scene_path, out)
+        limits = {"--steps": arguments.steps, "--seconds": arguments.seconds}
+        given = "".join(f" {flag} {value}" for flag, value in limits.items() if value)
+        log.info("interrupted; `nerfmac train --out %s --resume%s` goes on", out, given)
         raise
     except DivergedError as error:
         raise InputError(f"{error}; the last good state is in {out}") from error
     _finish(run, out, start, has_test, arguments.video)
     return 0
+
+
+def _scene_of(arguments: Arguments) -> tuple[Path, int | None]:
+    """The scene's path and which views to hold out: as given, else those of the run to resume."""
+    if not arguments.resume:
+        return arguments.scene or builtin_scene_path(), arguments.test_every
+    if arguments.out is None:
+        raise InputError("--resume needs --out, the folder of the run to go on with")
+    record = read_record(arguments.out)
+    path = arguments.scene or (Path(record.path) if record.path else None)
+    if path is None:
+        raise InputError(f"the scene of {arguments.out} was never in files: it cannot be resumed")
+    every = record.test_every if arguments.test_every is None else arguments.test_every
+    return path, every
 
 
 def _finish(run: Run, out: Path, start: float, has_test: bool, video: bool) -> None:

@@ -4,7 +4,8 @@ Steps are `step` long near the camera and grow in proportion to the distance bey
 that a pixel's footprint and the step grow alike (Müller et al. 2022, appendix E.1). With
 n(t) = t / step up to there and n(t) = (1 + log(cone t / step) cone / log(1 + cone)) / cone beyond,
 interval k begins at n(enter) + k, where the ray enters the cube or at `near`; its sample lies at
-the fraction `jitter` of it. Intervals whose sample is in an empty cell or past the cube are left out.
+the fraction `jitter` of it. Intervals whose sample is in an empty cell, or past the cube, are left
+out.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _COUNT = Kernel(
 _WRITE = Kernel(
     "march",
     "march_write",
-    inputs=(*_RAYS, "ray_start"),
+    inputs=(*_RAYS, "ray_start", "skip"),
     outputs=("positions", "distances", "widths", "ray_of"),
     rows="origins_shape[0]",
 )
@@ -99,7 +100,9 @@ def march(
     ends = mx.cumsum(counts)
     kept = mx.where(ends <= slots, counts, 0)
     ray_start = mx.concatenate([mx.zeros(1, mx.int32), mx.cumsum(kept)])
-    return write_samples(origins, directions, jitter, bits, geometry, slots, counts, ray_start)
+    skip = mx.zeros_like(counts)
+    samples = write_samples(origins, directions, jitter, bits, geometry, slots, ray_start, skip)
+    return samples._replace(wanted=counts)
 
 
 def count_samples(
@@ -139,24 +142,27 @@ def write_samples(
     bits: mx.array,
     geometry: MarchGeometry,
     slots: int,
-    counts: mx.array,
     ray_start: mx.array,
+    skip: mx.array,
 ) -> Samples:
-    """Fill the slots that `ray_start` gives each ray with its first samples.
+    """Fill the slots that `ray_start` gives each ray with its samples from number `skip` on.
 
-    `counts` are `count_samples` of the same arguments; a ray's slots are its count or none.
+    `ray_start` is (rays + 1,) int32, as in `Samples`, and `skip` (rays,) int32. A ray must have as
+    many samples (`count_samples`) as the two ask for. Other arguments are as in `march`.
     """
+    checks.shape("ray_start", ray_start, (origins.shape[0] + 1,))
+    checks.shape("skip", skip, (origins.shape[0],))
     write: Any = _write if runs_kernel("march") else _write_reference
     arrays = map(mx.stop_gradient, (origins, directions, jitter))
-    position, distance, width, ray = write(*arrays, bits, geometry, slots, ray_start)
-    return Samples(position, distance, width, ray, ray_start, counts)
+    position, distance, width, ray = write(*arrays, bits, geometry, slots, ray_start, skip)
+    return Samples(position, distance, width, ray, ray_start, ray_start[1:] - ray_start[:-1])
 
 
 def _template(geometry: MarchGeometry) -> list[tuple[str, int]]:
     return [("RESOLUTION", geometry.resolution), ("CASCADES", geometry.cascades)]
 
 
-def _write(origins, directions, jitter, bits, geometry, slots, ray_start):  # type: ignore[no-untyped-def]
+def _write(origins, directions, jitter, bits, geometry, slots, ray_start, skip):  # type: ignore[no-untyped-def]
     return _WRITE(
         origins,
         directions,
@@ -164,6 +170,7 @@ def _write(origins, directions, jitter, bits, geometry, slots, ray_start):  # ty
         bits,
         geometry.settings(),
         ray_start,
+        skip,
         grid=(origins.shape[0], 1, 1),
         template=_template(geometry),
         output_shapes=[(slots, 3), (slots,), (slots,), (slots,)],
@@ -172,11 +179,13 @@ def _write(origins, directions, jitter, bits, geometry, slots, ray_start):  # ty
     )
 
 
-def _write_reference(origins, directions, jitter, bits, geometry, slots, ray_start):  # type: ignore[no-untyped-def]
+def _write_reference(origins, directions, jitter, bits, geometry, slots, ray_start, skip):  # type: ignore[no-untyped-def]
     is_sample, distance, width = _grid_reference(origins, directions, jitter, bits, geometry)
     rays = origins.shape[0]
-    is_kept = is_sample & (ray_start[1:] > ray_start[:-1])[:, None]
-    place = ray_start[:-1, None] + mx.cumsum(is_sample.astype(mx.int32), axis=1) - 1
+    number = mx.cumsum(is_sample.astype(mx.int32), axis=1) - 1 - skip[:, None]
+    own = ray_start[1:, None] - ray_start[:-1, None]
+    is_kept = is_sample & (number >= 0) & (number < own)
+    place = ray_start[:-1, None] + number
     # Everything that is not kept goes to one slot more, which is cut off again.
     slot = mx.where(is_kept, place, slots).reshape(-1)
     ray = mx.broadcast_to(mx.arange(rays)[:, None], is_sample.shape)

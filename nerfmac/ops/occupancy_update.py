@@ -37,11 +37,13 @@ def splat(cells: mx.array, estimates: mx.array, count: int) -> mx.array:
     """
     checks.shape("cells", cells, (None,))
     checks.shape("estimates", estimates, cells.shape)
+    checks.dtype("cells", cells, mx.int32)
+    checks.dtype("estimates", estimates, mx.float32)
     estimates = mx.stop_gradient(estimates)
     if not runs_kernel("occupancy_update"):
         return mx.zeros(count).at[cells].maximum(estimates)
     (peaks,) = _SPLAT(
-        cells.astype(mx.int32),
+        cells,
         estimates,
         grid=(cells.shape[0], 1, 1),
         output_shapes=[(count,)],
@@ -56,6 +58,8 @@ def pack_bits(values: mx.array, threshold: mx.array) -> mx.array:
     `values` is (count,) float32 with a multiple of 32 elements, `threshold` (1,) float32.
     """
     checks.shape("threshold", threshold, (1,))
+    checks.dtype("values", values, mx.float32)
+    checks.dtype("threshold", threshold, mx.float32)
     if values.ndim != 1 or values.shape[0] % 32:
         raise checks.InputError(f"values has shape {values.shape}; expected a multiple of 32")
     if not runs_kernel("occupancy_update"):

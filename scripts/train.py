@@ -1,0 +1,11 @@
+"""Train a field on a folder of posed pictures: the same as `nerfmac train`.
+
+python scripts/train.py photographs --seconds 60
+"""
+
+import sys
+
+from nerfmac.cli import main
+
+if __name__ == "__main__":
+    main(["train", *sys.argv[1:]])

@@ -1,0 +1,71 @@
+"""The benchmark measures what it says: kernel and reference of the same computation."""
+
+import json
+
+import mlx.core as mx
+import numpy as np
+import pytest
+
+from nerfmac.backend import kernels_disabled, runs_kernel
+from nerfmac.backend.sources import kernels_folder
+from nerfmac.bench.operations import computations, measure_operations
+from nerfmac.bench.timing import measure
+from nerfmac.cli import main
+from nerfmac.config import PRESETS, override
+
+SMALL = override(PRESETS["tiny"], train={"slots": 2048, "rays": 64})
+
+
+def test_a_computation_is_run_for_every_call_counted():
+    calls = []
+
+    def compute():
+        calls.append(runs_kernel("march"))
+        return mx.zeros(3) + 1.0
+
+    timing = measure(compute, seconds=0.0)
+    assert timing.calls == 5
+    assert len(calls) == 5 + 2  # two to warm up
+    assert 0.0 < timing.low <= timing.median <= timing.high
+
+
+def test_every_operation_is_measured():
+    measured = " ".join(row.name for row in measure_operations(SMALL, 0.0))
+    for path in kernels_folder().glob("*.metal"):
+        assert path.stem in measured
+
+
+def test_kernel_and_reference_compute_the_same():
+    for name, compute in computations(SMALL):
+        got, want = [], []
+        mx.eval(by_kernel := compute())
+        with kernels_disabled():
+            mx.eval(by_reference := compute())
+        for kept, tree in ((got, by_kernel), (want, by_reference)):
+            _leaves(tree, kept)
+        assert len(got) == len(want) > 0
+        for one, other in zip(got, want, strict=True):
+            assert one.shape == other.shape, name
+            total, expected = float(np.sum(one)), float(np.sum(other))
+            assert total == pytest.approx(expected, rel=1e-2, abs=1e-2), name
+
+
+def test_figures_are_written_as_json(tmp_path, capsys):
+    with pytest.raises(SystemExit) as left:
+        main(["bench", "--preset", "tiny", "--seconds", "0.01", "--json", str(tmp_path / "b.json")])
+    assert left.value.code == 0
+    figures = json.loads((tmp_path / "b.json").read_text())
+    assert figures["preset"] == "tiny"
+    forward = figures["operations"]["hash_encode forward"]
+    assert forward["ratio"] == pytest.approx(
+        forward["reference_ms"]["median"] / forward["kernel_ms"]["median"]
+    )
+    assert "hash_encode forward" in capsys.readouterr().out
+
+
+def _leaves(tree, kept):
+    if isinstance(tree, mx.array):
+        kept.append(np.array(tree.astype(mx.float32)))
+    else:
+        for branch in tree:
+            _leaves(branch, kept)

@@ -1,0 +1,232 @@
+"""Alpha compositing, against the rendering equation summed sample by sample in float64."""
+
+from contextlib import nullcontext
+
+import mlx.core as mx
+import numpy as np
+import pytest
+from numerics import assert_matches
+
+from nerfmac.backend import choose_device, kernels_disabled
+from nerfmac.checks import InputError
+from nerfmac.ops.composite import composite
+
+ROUNDOFF = 2.0**-24
+COUNTS = (0, 1, 17, 0, 33, 5, 0)
+DEAD = 6  # slots behind the last ray's
+
+
+@pytest.fixture(autouse=True, params=["kernel", "reference"])
+def run_by(request):
+    choose_device("cpu")
+    with kernels_disabled() if request.param == "reference" else nullcontext():
+        yield request.param
+
+
+def starts(counts) -> np.ndarray:
+    return np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
+
+
+def scene(thickness: float = 0.3, counts=COUNTS) -> dict[str, np.ndarray]:
+    """Random samples, `thickness` optically in the mean; distances grow along each ray."""
+    random, slots = np.random.default_rng(5), sum(counts) + DEAD
+    widths = random.uniform(0.01, 0.03, slots)
+    place = np.concatenate([*[np.arange(count) for count in counts], np.zeros(DEAD)])
+    return {
+        "density": random.uniform(0.0, 2.0, slots) * thickness / 0.02,
+        "colour": random.uniform(0.0, 1.0, (slots, 3)) * [1.0, 0.5, 0.2],
+        "distances": 0.4 + 0.03 * place + 0.5 * widths,
+        "widths": widths,
+        "ray_start": starts(counts),
+    }
+
+
+def on_device(values: dict[str, np.ndarray]) -> dict[str, mx.array]:
+    return {
+        name: mx.array(each, mx.int32 if name == "ray_start" else mx.float32)
+        for name, each in values.items()
+    }
+
+
+def run(values: dict[str, np.ndarray]) -> list[np.ndarray]:
+    return [np.array(each, np.float64) for each in composite(**on_device(values))]
+
+
+def summed(density, colour, distances, widths, ray_start):
+    """The oracle: colour, opacity and depth of each ray."""
+    rays = len(ray_start) - 1
+    total, opacity, depth = np.zeros((rays, 3)), np.zeros(rays), np.zeros(rays)
+    for ray in range(rays):
+        light = 1.0
+        for i in range(ray_start[ray], ray_start[ray + 1]):
+            if light < 1e-4:
+                break
+            weight = light * (1.0 - np.exp(-density[i] * widths[i]))
+            total[ray] += weight * colour[i]
+            opacity[ray] += weight
+            depth[ray] += weight * distances[i]
+            light -= weight
+    return total, opacity, depth
+
+
+RESULTS = ("colour", "opacity", "depth")
+
+
+@pytest.mark.parametrize("thickness", [0.01, 0.3, 5.0])
+def test_results_are_the_rendering_equations_sums(thickness):
+    values = scene(thickness)
+    for name, got, want in zip(RESULTS, run(values), summed(**values), strict=True):
+        assert_matches(got, want, rel=4 * 33 * ROUNDOFF, name=name)
+
+
+def test_splitting_every_interval_in_two_changes_nothing():
+    values = scene(0.05)  # thin enough that no ray ends early
+    halves = {name: np.repeat(each, 2, axis=0) for name, each in values.items()}
+    halves["widths"] = halves["widths"] / 2
+    halves["ray_start"] = 2 * values["ray_start"]
+    for name, got, want in zip(RESULTS, run(halves), run(values), strict=True):
+        assert_matches(got, want, rel=4 * 66 * ROUNDOFF, name=name)
+
+
+@pytest.mark.parametrize("place", [0, 9, 16])
+def test_an_opaque_wall_hides_what_is_behind_and_its_distance_is_the_depth(place):
+    values = scene(0.0, counts=(17,))
+    wall_colour = values["colour"][place].copy()
+    values["density"][place] = 1e5
+    values["density"][place + 1 : 17] = 50.0
+    values["colour"][place + 1 :] = 1e6
+    colour, opacity, depth = run(values)
+    assert colour[0] == pytest.approx(wall_colour, rel=8 * ROUNDOFF)
+    assert opacity[0] == 1.0
+    assert depth[0] == pytest.approx(values["distances"][place], rel=8 * ROUNDOFF)
+
+
+def test_an_empty_ray_sees_nothing_at_all():
+    for counts in (COUNTS, (0, 0)):
+        empty = np.array(counts) == 0
+        for name, got in zip(RESULTS, run(scene(counts=counts)), strict=True):
+            assert (got[empty] == 0).all(), name
+            assert (got[~empty] != 0).all(), name
+
+
+def test_opacity_is_what_the_optical_thickness_leaves():
+    values = scene(0.1)
+    thickness = (values["density"] * values["widths"])[: sum(COUNTS)]
+    assert thickness.sum() < 9.0, "a ray may end early"
+    ray = np.repeat(np.arange(len(COUNTS)), COUNTS)
+    want = 1 - np.exp(-np.bincount(ray, thickness, minlength=len(COUNTS)))
+    assert_matches(run(values)[1], want, rel=4 * 33 * ROUNDOFF, name="opacity")
+
+
+@pytest.mark.parametrize("thickness", [0.05, 4.0])
+def test_weights_sum_to_opacity(thickness):
+    values = scene(thickness)
+    values["colour"][:], values["distances"][:] = 1.0, 1.0
+    colour, opacity, depth = run(values)
+    assert_matches(colour, opacity[:, None].repeat(3, 1), rel=4 * 33 * ROUNDOFF, name="colour")
+    assert_matches(depth, opacity, rel=4 * 33 * ROUNDOFF, name="depth")
+
+
+@pytest.mark.parametrize(("left", "is_seen"), [(1.1e-4, True), (0.9e-4, False)])
+def test_a_ray_ends_before_the_sample_that_too_little_light_reaches(left, is_seen):
+    values = scene(counts=(2,))
+    values["density"][:2] = -np.log(left) / values["widths"][0], 500.0
+    values["colour"][:2] = [1.0, 0.0, 0.0], [0.0, 1e4, 0.0]
+    colour, opacity, _ = run(values)
+    assert (colour[0, 1] > 0) == is_seen
+    assert opacity[0] == pytest.approx(1.0 if is_seen else 1.0 - left, abs=1e-5)
+
+    def brightness(density: mx.array) -> mx.array:
+        return composite(**on_device(values) | {"density": density}).colour.sum()
+
+    slope = np.array(mx.grad(brightness)(on_device(values)["density"]))
+    assert (slope[1] != 0) == is_seen
+
+
+def test_gradients_are_the_finite_differences_through_every_result():
+    values = scene(0.25)
+    # One ray ends early, and its end is not where a difference would cross it.
+    values["density"][35:38] *= 40.0
+    random, rays = np.random.default_rng(6), len(COUNTS)
+    mixes = [random.normal(size=shape) for shape in ((rays, 3), (rays,), (rays,))]
+
+    def loss(changed: dict[str, np.ndarray]) -> float:
+        return sum(
+            float((m * r).sum()) for m, r in zip(mixes, summed(**values | changed), strict=True)
+        )
+
+    def combined(density: mx.array, colour: mx.array) -> mx.array:
+        results = composite(**on_device(values) | {"density": density, "colour": colour})
+        weighted = [
+            (mx.array(m, mx.float32) * r).sum() for m, r in zip(mixes, results, strict=True)
+        ]
+        return mx.stack(weighted).sum()
+
+    device = on_device(values)
+    got = mx.grad(combined, argnums=(0, 1))(device["density"], device["colour"])
+    for name, gradient in zip(("density", "colour"), got, strict=True):
+        want = np.zeros_like(values[name])
+        for index in np.ndindex(want.shape):
+            step = np.zeros_like(want)
+            step[index] = 1e-4
+            ahead, behind = (loss({name: values[name] + sign * step}) for sign in (1, -1))
+            want[index] = (ahead - behind) / 2e-4
+        assert 35 < np.count_nonzero(want) < want.size - 10
+        assert_matches(gradient, want, rel=16 * 33 * ROUNDOFF, name=f"d {name}")
+        assert not np.array(gradient)[sum(COUNTS) :].any(), "a dead slot has a gradient"
+
+
+@pytest.mark.parametrize("rubbish", [1e30, -7.0, np.nan, np.inf])
+def test_dead_slots_do_not_matter_and_get_no_gradient(rubbish):
+    clean, dirty = scene(), scene()
+    for name in ("density", "colour", "distances", "widths"):
+        dirty[name][sum(COUNTS) :] = rubbish
+    for name, got, want in zip(RESULTS, run(dirty), run(clean), strict=True):
+        assert (got == want).all(), name
+
+    def slopes(values: dict[str, np.ndarray]) -> list[np.ndarray]:
+        device = on_device(values)
+
+        def loss(density: mx.array, colour: mx.array) -> mx.array:
+            seen = composite(**device | {"density": density, "colour": colour})
+            return mx.square(seen.colour).sum() + seen.opacity.sum() + seen.depth.sum()
+
+        d = mx.grad(loss, argnums=(0, 1))(device["density"], device["colour"])
+        return [np.array(each) for each in d]
+
+    for got, want in zip(slopes(dirty), slopes(clean), strict=True):
+        assert (got == want).all()
+        assert not got[sum(COUNTS) :].any()
+
+
+def test_rays_do_not_see_each_other():
+    values = scene(0.2)
+    other = {name: each.copy() for name, each in values.items()}
+    other["density"][1:18] *= 3.0  # the third ray's
+    other["colour"][1:18] *= 0.5
+    for name, got, want in zip(RESULTS, run(other), run(values), strict=True):
+        assert (got[2] != want[2]).all(), name
+        assert (np.delete(got, 2, axis=0) == np.delete(want, 2, axis=0)).all(), name
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("density", lambda a: a[:, None]),
+        ("density", lambda a: a.astype(mx.float16)),
+        ("colour", lambda a: a[:, :2]),
+        ("colour", lambda a: a[:-1]),
+        ("colour", lambda a: a.astype(mx.float16)),
+        ("distances", lambda a: a[:-1]),
+        ("distances", lambda a: a.astype(mx.int32)),
+        ("widths", lambda a: a[1:]),
+        ("widths", lambda a: a.astype(mx.bfloat16)),
+        ("ray_start", lambda a: a.astype(mx.float32)),
+        ("ray_start", lambda a: a[None]),
+    ],
+)
+def test_a_wrong_shape_or_type_is_refused_by_name(name, change):
+    arguments = on_device(scene())
+    arguments[name] = change(arguments[name])
+    with pytest.raises(InputError, match=f"^{name} "):
+        composite(**arguments)

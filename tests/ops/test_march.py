@@ -1,0 +1,306 @@
+"""Marching, against a walk along each ray step by step in float64."""
+
+from contextlib import nullcontext
+from math import ceil, sqrt
+
+import mlx.core as mx
+import numpy as np
+import pytest
+from numerics import assert_matches
+
+from nerfmac.backend import choose_device, kernels_disabled
+from nerfmac.checks import InputError
+from nerfmac.ops.march import MarchGeometry, count_samples, march
+from tests.ops.marching import GEOMETRIES, grid, packed, run, some_rays
+
+ROUNDOFF = 2.0**-24
+
+
+@pytest.fixture(autouse=True, params=["kernel", "reference"])
+def run_by(request):
+    choose_device("cpu")
+    with kernels_disabled() if request.param == "reference" else nullcontext():
+        yield request.param
+
+
+@pytest.fixture(params=GEOMETRIES)
+def geometry(request):
+    return GEOMETRIES[request.param]
+
+
+def cell_at(position: np.ndarray, geometry: MarchGeometry) -> tuple[int, ...] | None:
+    """Cascade, z, y and x of the smallest cascade's cell that holds the point."""
+    for cascade in range(geometry.cascades):
+        side = 2.0**cascade
+        if np.abs(position - 0.5).max() < side / 2:
+            x, y, z = ((position - 0.5 + side / 2) / side * geometry.resolution).astype(int)
+            return cascade, z, y, x
+    return None
+
+
+def chord(origin, direction, geometry) -> tuple[float, float]:
+    """Where the ray enters the cube, or `near` if later, and where it leaves it."""
+    sides = np.array([-0.5, 0.5])[:, None] * geometry.extent + 0.5
+    with np.errstate(divide="ignore"):
+        cuts = (sides - origin) / direction
+    return max(cuts.min(axis=0).max(), geometry.near), cuts.max(axis=0).min()
+
+
+def walk(origin, direction, jitter, is_set, geometry) -> list[float]:
+    """Distances of the samples, one step after the other."""
+
+    def advance(distance: float, steps: float) -> float:
+        if geometry.cone == 0:
+            return distance + steps * geometry.step
+        turn = geometry.step / geometry.cone  # from here on steps grow
+        even = min(max((turn - distance) / geometry.step, 0.0), steps)
+        return (distance + even * geometry.step) * (1 + geometry.cone) ** (steps - even)
+
+    begin, leave = chord(origin, direction, geometry)
+    found = []
+    while begin < leave:
+        distance = advance(begin, jitter)
+        cell = cell_at(origin + distance * direction, geometry)
+        if distance < leave and cell is not None and is_set[cell]:
+            found.append(distance)
+        begin = advance(begin, 1.0)
+    return found
+
+
+@pytest.mark.parametrize("share", [0.15, 1.0])
+def test_samples_are_those_of_a_walk_step_by_step(geometry, share):
+    rays, is_set = some_rays(geometry), grid(geometry, share)
+    got = run(rays, is_set, geometry)
+    exact = zip(*(each.astype(np.float64) for each in rays), strict=True)
+    want = [walk(*ray, is_set, geometry) for ray in exact]
+    counts = np.array([len(each) for each in want])
+    assert (counts > 0).mean() > 0.5
+    # Roundoff may put a sample on the other side of a cell's face, of a hundred or so a ray.
+    is_same = got["wanted"] == counts
+    assert is_same.mean() >= 0.96
+    assert np.abs(got["wanted"] - counts).max() <= 2
+    starts = got["ray_start"]
+    for ray in np.flatnonzero(is_same & (counts > 0)):
+        distance = got["distance"][starts[ray] : starts[ray + 1]]
+        # The log and the exp of a number of hundreds of steps, each to a few roundoffs.
+        tolerance = 512 * ROUNDOFF * geometry.extent
+        close = np.abs(distance - want[ray]) < tolerance
+        assert close.mean() > 0.98, f"ray {ray}"
+
+
+def test_every_sample_lies_in_an_occupied_cell_of_the_cube(geometry):
+    is_set = grid(geometry, 0.3)
+    got = run(some_rays(geometry), is_set, geometry)
+    used = got["ray_start"][-1]
+    assert used > 1000
+    position = got["position"][:used].astype(np.float64)
+    rounding = 64 * ROUNDOFF * geometry.extent
+    assert np.abs(position - 0.5).max() <= geometry.extent / 2 + rounding
+    cells = [cell_at(each, geometry) for each in position]
+    in_occupied = [cell is not None and is_set[cell] for cell in cells]
+    assert np.mean(in_occupied) > 0.998  # the others' place in the cell is within roundoff of 0
+
+
+def test_positions_are_the_rays_at_the_distances(geometry):
+    origins, directions, jitter = some_rays(geometry)
+    got = run((origins, directions, jitter), grid(geometry, 0.3), geometry)
+    used = got["ray_start"][-1]
+    ray, distance = got["ray"][:used], got["distance"][:used]
+    want = origins[ray] + directions[ray].astype(np.float64) * distance[:, None]
+    assert_matches(got["position"][:used], want, rel=4 * ROUNDOFF, name="position")
+
+
+@pytest.mark.parametrize("jitter", [0.0, 0.5, 0.999])
+def test_in_a_full_grid_widths_sum_to_the_chord_within_a_step(geometry, jitter):
+    origins, directions, _ = some_rays(geometry)
+    rays = (origins, directions, np.full(len(origins), jitter))
+    got = run(rays, grid(geometry, 1.1), geometry)
+    hits = 0
+    for ray, (origin, direction) in enumerate(zip(origins, directions, strict=True)):
+        enter, leave = chord(origin.astype(np.float64), direction, geometry)
+        own = slice(*got["ray_start"][ray : ray + 2])
+        step = max(geometry.step, geometry.cone * leave) * 1.001
+        assert abs(got["width"][own].sum() - max(leave - enter, 0.0)) <= step, f"ray {ray}"
+        hits += leave > enter
+    assert hits > 100
+
+
+@pytest.mark.parametrize("name", ["scene", "odd"])
+def test_steps_are_even_at_first_and_grow_with_distance_beyond_step_over_cone(name):
+    geometry = GEOMETRIES[name]
+    turn = geometry.step / geometry.cone
+    far = 0.5 - 0.49 * geometry.extent
+    origin = np.array([[far, far + 0.1, far + 0.2]])
+    direction = np.array([[3.0, 2.0, 4.0]]) / sqrt(29)
+    got = run((origin, direction, [0.0]), grid(geometry, 1.1), geometry)
+    used = got["ray_start"][-1]
+    begin, width = got["distance"][:used], got["width"][:used]  # no jitter: interval and sample
+    even, growing = begin + geometry.step < turn, begin > turn
+    assert even.sum() > 10
+    assert growing.sum() > 10
+    # A width is the difference of two distances, each to the roundoff of some hundred steps.
+    tolerance = 512 * ROUNDOFF * geometry.extent
+    assert np.abs(width[even] - geometry.step).max() < tolerance
+    assert np.abs(width[growing] - geometry.cone * begin[growing]).max() < tolerance
+    assert np.abs(begin[1:] - begin[:-1] - width[:-1]).max() < tolerance
+
+
+def test_no_sample_is_nearer_than_near(geometry):
+    random = np.random.default_rng(9)
+    directions = random.normal(size=(50, 3))
+    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+    origins = 0.5 + 0.2 * geometry.extent * random.uniform(-1, 1, (50, 3))
+    got = run((origins, directions, np.zeros(50)), grid(geometry, 1.1), geometry)
+    first = got["distance"][got["ray_start"][:-1][got["wanted"] > 0]]
+    assert len(first) > 20
+    assert first == pytest.approx(geometry.near, rel=1e-4)
+
+
+@pytest.mark.parametrize("cascade", [0, 1, 2])
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_matter_along_one_axis_is_found_on_that_axis(axis, cascade):
+    geometry = GEOMETRIES["scene"]
+    side, cells = 2.0**cascade, geometry.resolution
+    place = np.array([9, 9, 9])  # just off the middle
+    place[axis] = 14  # outside the cascade within
+    is_set = grid(geometry, 0.0)
+    is_set[cascade, place[2], place[1], place[0]] = True
+    lowest = 0.5 - side / 2 + place * side / cells
+    centre = lowest + side / cells / 2
+    for along in range(3):
+        direction = np.eye(3)[along]
+        through, beside = (each - side * direction for each in (centre, np.roll(centre, 1)))
+        # `beside` has the matter on another axis: unless it runs along it, it meets nothing.
+        origins = np.stack([through, beside])
+        got = run((origins, np.stack([direction] * 2), [0.3, 0.3]), is_set, geometry)
+        own, beside_hits = got["wanted"]
+        assert own > 0
+        assert beside_hits == 0
+        position = got["position"][:own]
+        assert (position >= lowest - 1e-5).all()
+        assert (position <= lowest + side / cells + 1e-5).all()
+        assert abs(got["width"][:own].sum() - side / cells) < 2 * geometry.cone * 1.1 * side
+
+
+def test_rays_along_axes_cross_the_whole_cube(geometry):
+    half = geometry.extent / 2
+    directions = np.concatenate([np.eye(3), -np.eye(3)])
+    origins = 0.5 - directions * (half + 0.3) + 0.37 * half * (np.roll(directions, 1, axis=1) + 0.1)
+    got = run((origins, directions, np.full(6, 0.5)), grid(geometry, 1.1), geometry)
+    for ray in range(6):
+        width = got["width"][slice(*got["ray_start"][ray : ray + 2])].sum()
+        enter, leave = chord(origins[ray], directions[ray], geometry)
+        assert leave - enter > 0.9 * geometry.extent
+        assert abs(width - (leave - enter)) <= max(geometry.step, geometry.cone * leave) * 1.001
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_a_ray_along_a_face_is_inside_just_before_the_face_and_outside_behind_it(geometry, axis):
+    half, direction = geometry.extent / 2, np.eye(3)[axis]
+    across = np.roll(direction, 1)
+    origins = [0.5 - 2 * half * direction + (half + by) * across for by in (-1e-4, 1e-4)]
+    origins += [0.5 - 2 * half * direction - (half + by) * across for by in (-1e-4, 1e-4)]
+    got = run((origins, [direction] * 4, np.full(4, 0.5)), grid(geometry, 1.1), geometry)
+    inside_high, outside_high, inside_low, outside_low = got["wanted"]
+    assert min(inside_high, inside_low) > 5
+    assert max(outside_high, outside_low) == 0
+
+
+def test_a_ray_that_misses_the_cube_has_no_samples(geometry):
+    half = geometry.extent / 2
+    origins = 0.5 + half * np.array([[3.0, 0.1, 0.2], [3.0, 0.0, 0.0], [1.2, 1.2, -2.0]])
+    directions = np.array([[0.0, 0.6, 0.8], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])  # past, away, along
+    got = run((origins, directions, np.full(3, 0.5)), grid(geometry, 1.1), geometry)
+    assert got["wanted"].tolist() == [0, 0, 0]
+    assert got["ray_start"].tolist() == [0, 0, 0, 0]
+    assert got["fits"].all()
+
+
+def test_an_empty_grid_has_no_samples(geometry):
+    got = run(some_rays(geometry), grid(geometry, 0.0), geometry)
+    assert not got["wanted"].any()
+    assert not got["position"].any()
+
+
+def test_jitter_moves_samples_forwards_inside_their_intervals(geometry):
+    _, directions, _ = some_rays(geometry)
+    # From inside: where a ray enters the cube, roundoff decides about a sample on the border.
+    origins = 0.5 + 0.2 * geometry.extent * np.random.default_rng(1).uniform(-1, 1, (150, 3))
+    shifted = [
+        run((origins, directions, np.full(150, jitter)), grid(geometry, 1.1), geometry)
+        for jitter in (0.0, 0.25, 0.75, 0.999)
+    ]
+    compared = 0
+    for ray in range(150):
+        parts = [slice(*each["ray_start"][ray : ray + 2]) for each in shifted]
+        count = min(each["wanted"][ray] for each in shifted)
+        # The last intervals' samples leave the cube one by one as they move.
+        assert max(each["wanted"][ray] for each in shifted) <= count + 1
+        begin, *later = (
+            each["distance"][part][:count] for each, part in zip(shifted, parts, strict=True)
+        )
+        width = shifted[0]["width"][parts[0]][:count]
+        rounding = 512 * ROUNDOFF * geometry.extent
+        before = begin - rounding
+        for moved in later:
+            assert (moved > before).all()
+            assert (moved < begin + width + rounding).all()
+            before = moved
+        compared += count
+    assert compared > 2000
+
+
+def test_no_ray_has_more_intervals_than_the_geometry_says(geometry):
+    # The cube's diagonals, the longest way there is, from a corner on.
+    from_corner = MarchGeometry(
+        geometry.extent, geometry.resolution, 0.0, geometry.step, geometry.cone
+    )
+    signs = np.array([[1, 1, 1], [1, -1, 1], [-1, 1, 1], [-1, -1, 1]])
+    origins = 0.5 - 0.49999 * geometry.extent * signs
+    rays = (origins, signs / sqrt(3), np.zeros(4))
+    counts = run(rays, grid(from_corner, 1.1), from_corner)["wanted"]
+    most = from_corner.most_intervals
+    assert (counts <= most).all()
+    assert (counts >= most - 4).all(), "the bound wastes room"
+
+
+@pytest.mark.parametrize(
+    ("extent", "cascades"), [(0.3, 1), (1.0, 1), (1.01, 2), (2.0, 2), (3.0, 3), (4.0, 3), (16.0, 5)]
+)
+def test_cascades_double_until_they_hold_the_scene(extent, cascades):
+    geometry = MarchGeometry(extent, 8, 0.1, 0.01, 0.0)
+    assert geometry.cascades == cascades
+    assert geometry.cells == cascades * 512
+    assert 2 ** (cascades - 1) >= extent
+
+
+def test_counting_alone_agrees_with_marching(geometry):
+    rays, is_set = some_rays(geometry), grid(geometry, 0.2)
+    arrays = [mx.array(each) for each in rays]
+    counts = np.array(count_samples(*arrays, packed(is_set), geometry))
+    assert counts.dtype == np.int32
+    assert (counts == run(rays, is_set, geometry)["wanted"]).all()
+    assert counts.max() <= ceil(sqrt(3) * geometry.extent / geometry.step) + 1
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("origins", lambda a: a[:, :2]),
+        ("origins", lambda a: a.astype(mx.float16)),
+        ("directions", lambda a: a[1:]),
+        ("directions", lambda a: a.astype(mx.bfloat16)),
+        ("jitter", lambda a: a[:, None]),
+        ("jitter", lambda a: a.astype(mx.int32)),
+        ("bits", lambda a: a[:-1]),
+        ("bits", lambda a: a.astype(mx.int32)),
+    ],
+)
+def test_a_wrong_shape_or_type_is_refused_by_name(name, change):
+    geometry = GEOMETRIES["object"]
+    rays = dict(zip(("origins", "directions", "jitter"), some_rays(geometry), strict=True))
+    arguments = {each: mx.array(values) for each, values in rays.items()}
+    arguments["bits"] = packed(grid(geometry, 0.5))
+    arguments[name] = change(arguments[name])
+    with pytest.raises(InputError, match=f"^{name} "):
+        march(**arguments, geometry=geometry, slots=100)

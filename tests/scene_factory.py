@@ -1,0 +1,96 @@
+"""A scene small enough to train on in a test: two balls, seen by cameras that agree about them.
+
+Nothing in it is symmetric: the balls differ in size, place and colour, and their colour changes
+along every axis. Cameras stand on a rising spiral.
+"""
+
+import json
+import signal
+from pathlib import Path
+
+import mlx.core as mx
+import numpy as np
+import pytest
+from PIL import Image
+
+from nerfmac.cameras import Camera, Lens
+from nerfmac.cli import main
+from nerfmac.config import PRESETS, Config, override
+
+WIDTH, HEIGHT = 20, 16
+ANGLE = 0.7  # radians that a picture is wide
+BALLS = (((0.4, -0.1, 0.3), 0.75, (0.9, 0.3, 0.1)), ((-0.6, 0.4, -0.4), 0.5, (0.1, 0.5, 0.8)))
+"""Centre and radius in the file's units, and colour."""
+
+# The preset's own networks, so that its kernels serve; the rest is as small as it can be.
+CONFIG: Config = override(
+    PRESETS["tiny"],
+    grid={"log2_entries": 10},
+    march={"steps": 64},
+    train={"slots": 2**11, "rays": 64, "most_rays": 2**10},
+)
+
+FLAGS = (
+    *("--preset", "tiny", "--device", "cpu", "--grid.log2-entries", "10", "--march.steps", "64"),
+    *("--train.slots", "2048", "--train.rays", "64", "--train.most-rays", "1024"),
+)
+"""`CONFIG` for the command line."""
+
+
+def nerfmac(*arguments: object) -> int:
+    """Run the command line in this process; return its exit code."""
+    handler, device = signal.getsignal(signal.SIGTERM), mx.default_device()
+    try:
+        with pytest.raises(SystemExit) as end:
+            main([str(argument) for argument in arguments])
+    finally:
+        signal.signal(signal.SIGTERM, handler)
+        mx.set_default_device(device)
+    assert isinstance(end.value.code, int)
+    return end.value.code
+
+
+def write_scene(folder: Path, *, test: int = 2, train: int = 8) -> Path:
+    """Write the scene in Blender's format; return its folder."""
+    lens = Lens.from_fov(ANGLE, WIDTH, HEIGHT)
+    poses = [_pose(index, lens) for index in range(test + train)]
+    for split, chosen in (("test", poses[:test]), ("train", poses[test:])):
+        frames = []
+        for index, pose in enumerate(chosen):
+            (folder / split).mkdir(parents=True, exist_ok=True)
+            matrix = [*pose.tolist(), [0.0, 0.0, 0.0, 1.0]]
+            frames.append({"file_path": f"./{split}/r_{index}", "transform_matrix": matrix})
+            Image.fromarray(_picture(pose, lens)).save(folder / split / f"r_{index}.png")
+        if frames:
+            values = {"camera_angle_x": ANGLE, "frames": frames}
+            (folder / f"transforms_{split}.json").write_text(json.dumps(values))
+    return folder
+
+
+def _pose(index: int, lens: Lens) -> np.ndarray:
+    turn = 2.4 * index  # the golden angle: any number of them is spread out
+    eye = (3.6 * np.cos(turn), 3.9 * np.sin(turn), 0.4 + 0.22 * index)
+    return Camera.look_at(eye, (0.05, 0.1, -0.05), (0, 0, 1), lens).pose.astype(float)
+
+
+def _picture(pose: np.ndarray, lens: Lens) -> np.ndarray:
+    """uint8 (h, w, 4): what a camera sees of the balls; around them nothing."""
+    row, column = np.mgrid[:HEIGHT, :WIDTH] + 0.5
+    x, y = (column - lens.cx) / lens.fl_x, (lens.cy - row) / lens.fl_y
+    direction = np.stack([x, y, -np.ones_like(x)], axis=-1) @ pose[:, :3].T
+    direction /= np.linalg.norm(direction, axis=-1, keepdims=True)
+    origin = pose[:, 3]
+    nearest = np.full((HEIGHT, WIDTH), np.inf)
+    picture = np.zeros((HEIGHT, WIDTH, 4))
+    for centre, radius, colour in BALLS:
+        offset = origin - np.array(centre)
+        along = direction @ offset
+        inside = along**2 - offset @ offset + radius**2
+        distance = -along - np.sqrt(np.maximum(inside, 0))
+        is_seen = (inside > 0) & (distance < nearest)
+        normal = (offset + distance[..., None] * direction) / radius
+        shaded = np.array(colour) + 0.25 * normal
+        seen = np.concatenate([np.clip(shaded, 0, 1), np.ones((HEIGHT, WIDTH, 1))], axis=-1)
+        picture[is_seen] = seen[is_seen]
+        nearest[is_seen] = distance[is_seen]
+    return (picture * 255 + 0.5).astype(np.uint8)

@@ -1,0 +1,243 @@
+"""Configuration: strict in what it takes, whole in what it writes, no field without a reader."""
+
+import ast
+import json
+from dataclasses import fields, is_dataclass, replace
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from nerfmac import config as module
+from nerfmac.checks import InputError
+from nerfmac.config import (
+    PRESETS,
+    Config,
+    HashGridConfig,
+    MarchConfig,
+    NetworkConfig,
+    OccupancyConfig,
+    OptimiserConfig,
+    TrainConfig,
+    override,
+    preset,
+)
+
+PACKAGE = Path(module.__file__).parent
+RECORDS = (
+    Config,
+    HashGridConfig,
+    NetworkConfig,
+    MarchConfig,
+    OccupancyConfig,
+    OptimiserConfig,
+    TrainConfig,
+)
+PARTS = [each.name for each in fields(Config) if is_dataclass(getattr(Config(), each.name))]
+NUMBERS = [
+    (part, each.name)
+    for part in PARTS
+    for each in fields(getattr(Config(), part))
+    if isinstance(getattr(getattr(Config(), part), each.name), int | float)
+]
+
+
+def changed() -> Config:
+    """A record that differs from the defaults in every part."""
+    return Config(
+        preset="base",
+        seed=7,
+        grid=HashGridConfig(levels=4, features=8, finest=300),
+        networks=NetworkConfig(width=48, colour_layers=3),
+        march=MarchConfig(near=0.03, cone=0.0),
+        occupancy=OccupancyConfig(resolution=40, decay=0.9),
+        optimiser=OptimiserConfig(rate=3e-3, l2=0.0, average=0.5),
+        train=TrainConfig(slots=5000, blend="linear"),
+    )
+
+
+@pytest.mark.parametrize("config", [*PRESETS.values(), changed()])
+def test_a_record_survives_the_way_through_json(config):
+    assert Config.from_json(json.loads(json.dumps(config.to_json()))) == config
+
+
+def test_keys_left_out_keep_their_defaults():
+    assert Config.from_json({}) == Config()
+    got = Config.from_json({"seed": 3, "train": {"steps": 9}})
+    assert got == replace(Config(), seed=3, train=TrainConfig(steps=9))
+
+
+def test_an_integer_will_do_for_a_float():
+    near = Config.from_json({"march": {"near": 1}}).march.near
+    assert near == 1.0
+    assert type(near) is float
+
+
+@pytest.mark.parametrize(
+    ("values", "path"),
+    [
+        ({"speed": 1}, "config.speed"),
+        ({"train": {"step": 1}}, "config.train.step"),
+        ({"grid": {"levels": 8, "level": 8}}, "config.grid.level"),
+    ],
+)
+def test_an_unknown_key_is_refused_with_its_path_and_what_there_is(values, path):
+    with pytest.raises(InputError, match=rf"^{path} is unknown; expected one of: \w+, "):
+        Config.from_json(values)
+
+
+@pytest.mark.parametrize(
+    ("values", "path"),
+    [
+        (None, "config"),
+        ([], "config"),
+        ({"train": 3}, "config.train"),
+        ({"train": None}, "config.train"),
+        ({"train": {"steps": "9"}}, "config.train.steps"),
+        ({"train": {"steps": 9.0}}, "config.train.steps"),
+        ({"train": {"steps": True}}, "config.train.steps"),
+        ({"train": {"steps": None}}, "config.train.steps"),
+        ({"train": {"blend": 1}}, "config.train.blend"),
+        ({"march": {"near": "0.1"}}, "config.march.near"),
+        ({"march": {"near": False}}, "config.march.near"),
+        ({"march": {"near": [0.1]}}, "config.march.near"),
+        ({"march": {"near": float("nan")}}, "config.march.near"),
+        ({"optimiser": {"rate": float("inf")}}, "config.optimiser.rate"),
+        ({"optimiser": {"rate": -float("inf")}}, "config.optimiser.rate"),
+        ({"march": {"near": 10**400}}, "config.march.near"),
+        ({"seed": 10**400}, "config.seed"),
+        ({"preset": 4}, "config.preset"),
+    ],
+)
+def test_a_wrong_type_is_refused_with_its_path(values, path):
+    with pytest.raises(InputError, match=rf"^{path} is "):
+        Config.from_json(values)
+
+
+def test_what_json_itself_calls_numbers_but_is_none_is_refused():
+    with pytest.raises(InputError, match=r"^config\.march\.cone is nan"):
+        Config.from_json(json.loads('{"march": {"cone": NaN}}'))
+
+
+@pytest.mark.parametrize(("part", "name"), NUMBERS)
+def test_no_number_may_be_nan_or_impossible(part, name):
+    for value in (float("nan"), -1, "1"):
+        with pytest.raises(InputError, match=rf"^{part}\.{name} is "):
+            override(Config(), **{part: {name: value}})
+
+
+@pytest.mark.parametrize(
+    ("part", "change", "path"),
+    [
+        ("grid", {"levels": 33}, "grid.levels"),
+        ("grid", {"levels": 1}, "grid.levels"),
+        ("grid", {"levels": 4.5}, "grid.levels"),
+        ("grid", {"features": 3}, r"grid.levels \* grid.features"),
+        ("grid", {"log2_entries": 30}, "grid.log2_entries"),
+        ("grid", {"finest": 15}, "grid.finest"),
+        ("networks", {"width": 24}, "networks.width"),
+        ("networks", {"width": 256}, "networks.width"),
+        ("networks", {"density_layers": 0}, "networks.density_layers"),
+        ("networks", {"colour_layers": 9}, "networks.colour_layers"),
+        ("march", {"steps": 0}, "march.steps"),
+        ("march", {"cone": 0.5}, "march.cone"),
+        ("occupancy", {"resolution": 100}, "occupancy.resolution"),
+        ("occupancy", {"decay": 1.5}, "occupancy.decay"),
+        ("occupancy", {"interval": 0}, "occupancy.interval"),
+        ("occupancy", {"fraction": 0.0}, "occupancy.fraction"),
+        ("optimiser", {"rate": 0.0}, "optimiser.rate"),
+        ("optimiser", {"beta2": 1.0}, "optimiser.beta2"),
+        ("optimiser", {"hold": 1.0}, "optimiser.hold"),
+        ("train", {"steps": 0}, "train.steps"),
+        ("train", {"slots": 10}, "train.slots"),
+        ("train", {"rays": 8}, "train.rays"),
+        ("train", {"rays": 2**17}, "train.rays"),
+        ("train", {"most_rays": 1}, "train.most_rays"),
+        ("train", {"most_rays": 20000.5}, "train.most_rays"),
+        ("train", {"blend": "gamma"}, "train.blend"),
+    ],
+)
+def test_an_impossible_number_is_refused_with_its_path(part, change, path):
+    with pytest.raises(InputError, match=rf"^{path} is "):
+        override(Config(), **{part: change})
+    with pytest.raises(InputError, match=rf"{path} is "):
+        Config.from_json({part: change})
+
+
+@pytest.mark.parametrize("seed", [-1, 2**32, 0.5, True])
+def test_an_impossible_seed_is_refused(seed):
+    with pytest.raises(InputError, match=r"^seed is "):
+        Config(seed=seed)
+
+
+@pytest.mark.parametrize("record", RECORDS)
+def test_every_field_is_read_somewhere(record):
+    read = set()
+    for path in PACKAGE.rglob("*.py"):
+        tree = ast.parse(path.read_text())
+        # A record's checks of itself are no use that is made of it.
+        checks = {
+            id(inner)
+            for node in ast.walk(tree)
+            if isinstance(node, ast.FunctionDef) and node.name == "__post_init__"
+            for inner in ast.walk(node)
+        }
+        read |= {
+            node.attr
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Attribute) and id(node) not in checks
+        }
+    unread = {each.name for each in fields(record)} - read
+    # Who opens a saved run reads which preset it was; the program has no use for it.
+    assert unread <= {"preset"}
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_a_preset_is_a_valid_record_that_knows_its_name(name):
+    config = PRESETS[name]
+    assert config.preset == name
+    assert config == override(config, train={}), "checked anew"
+    assert config.train.rays <= config.train.most_rays
+    assert preset(name, "cpu", 0) == preset(name, "cuda", 2**40) == config
+
+
+@pytest.mark.parametrize(
+    ("device", "memory", "name"),
+    [
+        ("cpu", 2**40, "small"),
+        ("metal", 8 * 2**30, "base"),
+        ("cuda", 80 * 2**30, "base"),
+        ("metal", 4 * 2**30, "small"),
+        ("cuda", 2 * 2**30, "small"),
+    ],
+)
+def test_auto_chooses_by_device_and_memory(device, memory, name):
+    assert preset("auto", device, memory) == PRESETS[name]
+
+
+def test_an_unknown_preset_is_refused_with_the_ones_there_are():
+    with pytest.raises(InputError, match=r"^preset is 'huge'; expected one of: auto, base, big"):
+        preset("huge", "cpu", 0)
+
+
+def test_override_replaces_some_fields_and_keeps_the_others():
+    got = override(changed(), seed=9, train={"steps": 11}, march={"steps": 64})
+    assert got.seed == 9
+    assert got.train == replace(changed().train, steps=11)
+    assert got.march == replace(changed().march, steps=64)
+    assert got.optimiser == changed().optimiser
+    assert changed().train.steps == TrainConfig().steps
+
+
+def test_the_rate_holds_and_then_falls_exponentially_to_its_final_share():
+    schedule = OptimiserConfig(rate=0.02, hold=0.25, final_rate=0.01)
+    assert [schedule.rate_at(p) for p in (0.0, 0.1, 0.25)] == [0.02] * 3
+    assert schedule.rate_at(1.0) == pytest.approx(0.02 * 0.01)
+    assert schedule.rate_at(0.625) == pytest.approx(0.02 * 0.1)  # half way down: the root
+    later = [schedule.rate_at(0.25 + 0.05 * i) for i in range(16)]
+    ratios = [b / a for a, b in pairwise(later)]
+    assert ratios == pytest.approx([0.01 ** (1 / 15)] * 15)
+
+
+def test_a_step_is_its_share_of_the_unit_cubes_diagonal():
+    assert MarchConfig(steps=512).step * 512 == pytest.approx(3**0.5)

@@ -1,0 +1,105 @@
+"""A file is whole or not there, whatever goes wrong while it is written."""
+
+import errno
+import os
+import resource
+import signal
+
+import pytest
+
+from nerfmac.checks import InputError
+from nerfmac.files import appearing, read_json, write_json
+
+
+@pytest.fixture
+def path(tmp_path):
+    """A file that is there already."""
+    path = tmp_path / "kept.json"
+    path.write_text("old")
+    return path
+
+
+def assert_untouched(path):
+    assert path.read_text() == "old"
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_a_file_appears_when_it_is_whole(path):
+    with appearing(path) as partial:
+        partial.write_text("new, hal")
+        assert path.read_text() == "old"
+        partial.write_text("new, whole")
+    assert path.read_text() == "new, whole"
+    assert list(path.parent.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("fault", [KeyError, KeyboardInterrupt, SystemExit])
+def test_a_fault_while_writing_leaves_the_old_file_alone(path, fault):
+    with pytest.raises(fault), appearing(path) as partial:  # noqa: PT012
+        partial.write_text("new, hal")
+        raise fault
+    assert_untouched(path)
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO])
+def test_a_disk_without_room_is_named_and_leaves_the_old_file_alone(path, number):
+    with pytest.raises(InputError) as caught, appearing(path) as partial:  # noqa: PT012
+        partial.write_text("new, hal")
+        raise OSError(number, os.strerror(number))
+    assert str(caught.value) == f"{path} cannot be written: {os.strerror(number)}"
+    assert_untouched(path)
+
+
+def test_a_fault_of_the_program_keeps_its_own_name(path):
+    with pytest.raises(FileNotFoundError), appearing(path):
+        raise FileNotFoundError(errno.ENOENT, "no such picture")
+    assert_untouched(path)
+
+
+def test_a_real_limit_on_the_size_of_files_is_met_the_same_way(path):
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
+    try:
+        with pytest.raises(InputError, match="File too large"):
+            write_json(path, list(range(5000)))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, handler)
+    assert_untouched(path)
+
+
+def test_a_place_that_cannot_be_written_is_found_out_before_the_work(tmp_path):
+    (tmp_path / "file").write_text("")
+    for path in (tmp_path, tmp_path / "nowhere" / "a.json", tmp_path / "file" / "a.json"):
+        with pytest.raises(InputError, match=f"{path} cannot be written"), appearing(path):
+            pytest.fail("the work was begun")
+    assert [each.name for each in tmp_path.iterdir()] == ["file"]
+
+
+def test_json_comes_back_as_it_was(tmp_path):
+    values = {"ü": [1, 2.5, None, True], "deep": {"er": "ß"}}
+    write_json(tmp_path / "a.json", values)
+    assert read_json(tmp_path / "a.json") == values
+    assert (tmp_path / "a.json").read_text().startswith("{\n  ")
+
+
+def test_values_that_are_no_json_leave_the_old_file_alone(path):
+    with pytest.raises(TypeError):
+        write_json(path, {"a": object()})
+    assert_untouched(path)
+
+
+@pytest.mark.parametrize(
+    ("content", "complaint"), [(b"{", "not valid JSON"), (b"\xff\xfe{}", "not valid JSON")]
+)
+def test_broken_json_is_refused_with_its_name(path, content, complaint):
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=f"{path} is {complaint}"):
+        read_json(path)
+
+
+def test_json_that_is_not_there_is_refused_with_its_name(tmp_path):
+    for path in (tmp_path / "a.json", tmp_path):
+        with pytest.raises(InputError, match=f"{path} cannot be read"):
+            read_json(path)

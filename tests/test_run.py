@@ -1,0 +1,165 @@
+"""`train` and `Run` do in a notebook what the command line does."""
+
+import errno
+import itertools
+import os
+import time
+from dataclasses import replace
+
+import mlx.core as mx
+import numpy as np
+import pytest
+
+import nerfmac
+from nerfmac import checkpoint, run
+from nerfmac.checks import InputError
+from nerfmac.config import override
+from nerfmac.run import Run, train
+from nerfmac.scenes import load_scene
+from nerfmac.trainer import DivergedError
+from tests.scene_factory import CONFIG, HEIGHT, WIDTH, write_scene
+
+SETTINGS = {"device": "cpu", "config": CONFIG, "progress": False}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def device_is_given_back():
+    device = mx.default_device()
+    yield
+    mx.set_default_device(device)
+
+
+@pytest.fixture(scope="module")
+def scene(tmp_path_factory):
+    return load_scene(write_scene(tmp_path_factory.mktemp("scenes") / "balls"))
+
+
+@pytest.fixture(scope="module")
+def made(scene):
+    return train(scene, steps=40, **SETTINGS)
+
+
+def test_a_run_in_memory_writes_nothing_and_renders(scene, tmp_path, monkeypatch, capfd):
+    monkeypatch.chdir(tmp_path)
+    made = nerfmac.train(scene, seconds=0.1, **SETTINGS)
+    camera = made.orbit(frames=3)[1]
+    rendered = made.render(camera)
+    assert rendered.colour.shape == (HEIGHT, WIDTH, 3)
+    assert list(tmp_path.iterdir()) == []
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_loaded_run_renders_what_the_saved_one_did(made, tmp_path):
+    made.save(tmp_path / "deep" / "run")
+    loaded = Run.load(tmp_path / "deep" / "run")
+    assert loaded.config == made.config
+    assert loaded.curve == made.curve
+    assert loaded.rates == made.rates
+    camera = made.orbit(frames=4)[1]
+    assert np.array_equal(camera.pose, loaded.orbit(frames=4)[1].pose)
+    for got, want in zip(loaded.render(camera), made.render(camera), strict=True):
+        assert np.array_equal(got, want)
+
+
+def test_a_loaded_run_is_measured_as_the_saved_one_was(made, tmp_path):
+    made.save(tmp_path)
+    got, want = (each.evaluate(progress=False) for each in (Run.load(tmp_path), made))
+    assert [(view.name, view.psnr, view.ssim) for view in got] == [
+        (view.name, view.psnr, view.ssim) for view in want
+    ]
+
+
+def test_pictures_are_of_the_averaged_parameters(made, scene):
+    camera = scene.splits["test"][0].camera
+    averaged = made.render(camera).colour
+    last = made.trainer.renderer(replace(made.state, average=made.state.parameters)).render(camera)
+    assert not np.array_equal(averaged, last.colour)
+
+
+def test_each_report_is_handed_on(scene):
+    seen = []
+    made = train(scene, steps=20, on_report=seen.append, **SETTINGS)
+    assert [report.state.step for report in seen] == list(range(1, 21))
+    assert made.state.step == 20
+    assert all(report.rays_per_second > 0 for report in seen)
+    assert all(report.samples_per_second > 0 for report in seen)
+
+
+def test_the_seed_alone_may_be_named(scene):
+    made = train(scene, steps=1, device="cpu", preset="tiny", seed=5, progress=False)
+    assert (made.config.preset, made.config.seed) == ("tiny", 5)
+
+
+def test_an_interruption_is_raised_once_the_run_is_saved(scene, tmp_path):
+    def interrupt(report):
+        if report.state.step == 9:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train(scene, steps=30, out=tmp_path / "run", on_report=interrupt, **SETTINGS)
+    assert Run.load(tmp_path / "run").state.step == 9
+
+
+def test_a_long_run_is_saved_now_and_then(scene, tmp_path, monkeypatch):
+    seen = set()
+
+    def look(_):
+        if (tmp_path / "checkpoint.safetensors").exists():
+            seen.add(Run.load(tmp_path).state.step)
+
+    clock = itertools.count(0.0, 20.0)
+    monkeypatch.setattr(run.time, "perf_counter", lambda: next(clock))
+    train(scene, steps=12, out=tmp_path, on_report=look, **SETTINGS)
+    monkeypatch.setattr(run.time, "perf_counter", time.perf_counter)
+    assert len(seen) > 3
+    assert Run.load(tmp_path).state.step == 12
+
+
+def test_a_run_that_diverges_keeps_its_last_good_state(scene, tmp_path):
+    config = override(CONFIG, optimiser={"rate": 1e30})
+    settings = {**SETTINGS, "config": config}
+    with pytest.raises(DivergedError, match=r"(at|after) step \d"):
+        train(scene, steps=50, out=tmp_path, **settings)
+    for name, values in Run.load(tmp_path).state.arrays().items():
+        assert np.isfinite(np.array(values)).all(), f"{name} is not finite"
+
+
+def test_a_full_disk_ends_a_run_with_its_older_checkpoint(scene, tmp_path, monkeypatch):
+    save, saved = checkpoint.mx.save_safetensors, []
+
+    def once(name, *rest):
+        if saved:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        saved.append(name)
+        save(name, *rest)
+
+    monkeypatch.setattr(checkpoint.mx, "save_safetensors", once)
+    with pytest.raises(InputError, match=r"checkpoint\.safetensors cannot be written: No space"):
+        train(scene, steps=3, out=tmp_path, **SETTINGS)
+    assert Run.load(tmp_path).state.step == 0
+    assert len(list(tmp_path.iterdir())) == 3
+
+
+def test_what_cannot_be_trained_is_refused_before_anything_is_written(scene, tmp_path):
+    out = tmp_path / "run"
+    for words, request in {
+        "steps is 0": {"steps": 0},
+        "steps is 2.5": {"steps": 2.5},
+        "seconds is nan": {"seconds": float("nan")},
+        "both steps and seconds": {"steps": 1, "seconds": 1},
+        "device is 'warp'": {"steps": 1, "device": "warp"},
+        "preset is 'huge'": {"steps": 1, "preset": "huge", "config": None},
+        "is not a run": {"steps": 1, "resume": True},
+    }.items():
+        with pytest.raises(InputError, match=words):
+            train(scene, **{**SETTINGS, **request}, out=out)
+    with pytest.raises(InputError, match="resume needs the folder"):
+        train(scene, resume=True, **SETTINGS)
+    assert not out.exists()
+
+
+def test_a_scene_that_was_never_in_files_cannot_be_read_again(made, tmp_path):
+    record = replace(made.scene, path=None)
+    replace(made, scene=record).save(tmp_path)
+    with pytest.raises(InputError, match="never in files"):
+        Run.load(tmp_path).evaluate(progress=False)

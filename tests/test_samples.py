@@ -1,0 +1,88 @@
+"""Packed samples: the invariants of `Samples`, held by what marching writes."""
+
+from contextlib import nullcontext
+
+import mlx.core as mx
+import numpy as np
+import pytest
+
+from nerfmac.backend import choose_device, kernels_disabled
+from nerfmac.ops.march import write_samples
+from tests.ops.marching import GEOMETRIES, PLENTY, grid, packed, run, some_rays
+
+
+@pytest.fixture(autouse=True, params=["kernel", "reference"])
+def run_by(request):
+    choose_device("cpu")
+    with kernels_disabled() if request.param == "reference" else nullcontext():
+        yield request.param
+
+
+@pytest.fixture(params=GEOMETRIES)
+def geometry(request):
+    return GEOMETRIES[request.param]
+
+
+def test_samples_of_a_ray_are_ordered_front_to_back(geometry):
+    got = run(some_rays(geometry), grid(geometry, 0.3), geometry)
+    starts, used = got["ray_start"], got["ray_start"][-1]
+    same_ray = got["ray"][1:used] == got["ray"][: used - 1]
+    assert (np.diff(got["distance"][:used])[same_ray] > 0).all()
+    assert (got["width"][:used] > 0).all()
+    assert (starts[1:] - starts[:-1] == got["wanted"]).all()
+
+
+def test_slots_are_packed_ray_by_ray_and_the_dead_ones_are_zero(geometry):
+    got = run(some_rays(geometry), grid(geometry, 0.3), geometry)
+    starts, used = got["ray_start"], got["ray_start"][-1]
+    assert starts[0] == 0
+    assert (np.diff(starts) >= 0).all()
+    assert (got["ray"][:used] == np.repeat(np.arange(150), got["wanted"])).all()
+    assert used < PLENTY
+    for name in ("position", "distance", "width", "ray"):
+        assert len(got[name]) == PLENTY
+        assert not got[name][used:].any(), name
+    assert got["fits"].all()
+
+
+def test_a_ray_that_does_not_fit_and_those_after_it_get_no_samples(geometry):
+    rays, is_set = some_rays(geometry), grid(geometry, 0.3)
+    ample = run(rays, is_set, geometry)
+    last = 100  # the ray that falls short by one slot
+    last += int(np.flatnonzero(ample["wanted"][last:])[0])
+    slots = int(ample["ray_start"][last + 1]) - 1
+    tight = run(rays, is_set, geometry, slots)
+    assert (tight["wanted"] == ample["wanted"]).all()
+    assert (tight["ray_start"][: last + 1] == ample["ray_start"][: last + 1]).all()
+    assert (tight["ray_start"][last:] == ample["ray_start"][last]).all()
+    has_none_left = np.arange(150) >= last
+    assert (tight["fits"] == ~(has_none_left & (ample["wanted"] > 0))).all()
+    kept = ample["ray_start"][last]
+    for name in ("position", "distance", "width", "ray"):
+        assert (tight[name][:kept] == ample[name][:kept]).all(), name
+        assert not tight[name][kept:].any(), name
+
+
+def test_rays_may_leave_out_their_first_samples_and_stop_before_their_last(geometry):
+    rays, is_set = some_rays(geometry), grid(geometry, 0.3)
+    whole = run(rays, is_set, geometry)
+    random = np.random.default_rng(2)
+    skip = random.integers(0, whole["wanted"] + 1).astype(np.int32)
+    take = random.integers(0, whole["wanted"] - skip + 1)
+    starts = np.concatenate([[0], np.cumsum(take)]).astype(np.int32)
+    arrays = [mx.array(each) for each in rays]
+    part = write_samples(
+        *arrays, packed(is_set), geometry, PLENTY, mx.array(starts), mx.array(skip)
+    )
+    chosen = np.concatenate(
+        [
+            first + np.arange(n)
+            for first, n in zip(whole["ray_start"][:-1] + skip, take, strict=True)
+        ]
+    )
+    assert 500 < len(chosen) < 0.5 * whole["ray_start"][-1]
+    for name in ("position", "distance", "width", "ray"):
+        got = np.array(getattr(part, name))
+        assert (got[: len(chosen)] == whole[name][chosen]).all(), name
+        assert not got[len(chosen) :].any(), name
+    assert (np.array(part.ray_start) == starts).all()
