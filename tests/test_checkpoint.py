@@ -68,7 +68,7 @@ def with_header(path, change):
 def test_a_state_and_its_notes_come_back_bit_for_bit(path, state):
     loaded, notes = load_checkpoint(path, SHAPES)
     assert notes == NOTES
-    assert loaded.numbers() == state.numbers()
+    assert (loaded.step, loaded.rays, loaded.train_seconds) == (17, 96, 1 / 3)
     got, want = loaded.arrays(), state.arrays()
     assert got.keys() == want.keys() == SHAPES.keys()
     for name in want:

@@ -92,6 +92,14 @@ def test_another_seed_gives_another_field(scene):
             assert not np.array_equal(values, arrays(other)[name]), f"{name} is the same"
 
 
+def test_another_seed_begins_and_draws_differently(scene):
+    one, other = (trainer_for(scene, seed=seed) for seed in (0, 1))
+    for name, values in one.init().parameters.items():
+        assert not np.array_equal(values, other.init().parameters[name]), f"{name} is the same"
+    losses = [next(trainer.fit(one.init(), steps=5)).loss for trainer in (one, other)]
+    assert losses[0] != losses[1]
+
+
 def test_training_makes_pictures_of_unseen_views_better(scene):
     trainer = trainer_for(scene)
     states = [trainer.init(), trained(trainer, 400)[-1].state]
@@ -209,6 +217,14 @@ def test_a_loss_that_is_not_finite_ends_the_run_before_it_is_reported(scene):
     for name in ("parameters", "average"):
         for part, values in getattr(good, name).items():
             assert mx.all(mx.isfinite(values)), f"{name}.{part} of the last report is not finite"
+
+
+def test_a_loss_that_is_not_finite_is_named_with_its_step(scene):
+    trainer = trainer_for(scene)
+    state = trainer.init()
+    spoiled = {**state.parameters, "colour": state.parameters["colour"] * np.nan}
+    with pytest.raises(DivergedError, match="the loss is nan at step 1"):
+        next(trainer.fit(replace(state, parameters=spoiled), steps=5))
 
 
 def test_parameters_that_are_not_finite_are_never_reported(scene):

@@ -73,8 +73,10 @@ def processor_name() -> str:
 def memory_bytes() -> int:
     """Memory that the current device can use, in bytes: the GPU's own, or the machine's."""
     if current_device() != "cpu":
-        info = mx.device_info()
-        return int(info.get("max_recommended_working_set_size", info.get("memory_size", 0)))
+        info = mx.device_info()  # of other keys on Metal than on CUDA
+        for key in ("max_recommended_working_set_size", "total_memory", "memory_size"):
+            if key in info:
+                return int(info[key])
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 

@@ -180,7 +180,9 @@ def _write(origins, directions, jitter, bits, geometry, slots, ray_start, skip):
 
 
 def _write_reference(origins, directions, jitter, bits, geometry, slots, ray_start, skip):  # type: ignore[no-untyped-def]
-    is_sample, distance, width = _grid_reference(origins, directions, jitter, bits, geometry)
+    is_sample, position, distance, width = _grid_reference(
+        origins, directions, jitter, bits, geometry
+    )
     rays = origins.shape[0]
     number = mx.cumsum(is_sample.astype(mx.int32), axis=1) - 1 - skip[:, None]
     own = ray_start[1:, None] - ray_start[:-1, None]
@@ -189,7 +191,6 @@ def _write_reference(origins, directions, jitter, bits, geometry, slots, ray_sta
     # Everything that is not kept goes to one slot more, which is cut off again.
     slot = mx.where(is_kept, place, slots).reshape(-1)
     ray = mx.broadcast_to(mx.arange(rays)[:, None], is_sample.shape)
-    position = origins[:, None] + directions[:, None] * distance[:, :, None]
 
     def pack(values: mx.array) -> mx.array:
         flat = values.reshape(slot.shape[0], *values.shape[2:])
@@ -206,8 +207,8 @@ def _grid_reference(
     jitter: mx.array,
     bits: mx.array,
     geometry: MarchGeometry,
-) -> tuple[mx.array, mx.array, mx.array]:
-    """For every ray and interval: is it a sample, its distance, its width; (rays, intervals)."""
+) -> tuple[mx.array, mx.array, mx.array, mx.array]:
+    """For every ray and interval (rays, intervals): is it a sample, position, distance, width."""
     half = geometry.extent / 2
     is_flat = mx.abs(directions) < 1e-9
     slope = mx.where(is_flat, 1.0, directions)
@@ -227,7 +228,7 @@ def _grid_reference(
     width = _distance(begin + 1.0, geometry) - _distance(begin, geometry)
     position = origins[:, None] + directions[:, None] * distance[:, :, None]
     is_sample = (k[None] < intervals[:, None]) & is_occupied(position, bits, geometry)
-    return is_sample, distance, width
+    return is_sample, position, distance, width
 
 
 def is_occupied(position: mx.array, bits: mx.array, geometry: MarchGeometry) -> mx.array:

@@ -12,7 +12,7 @@ from nerfmac.run import Run
 from tests.scene_factory import FLAGS, nerfmac, write_scene
 
 STEPS = 400  # a run is resumed to as many: its learning rate follows from them
-PATIENCE = 60.0  # seconds until a run must have come to what is waited for
+PATIENCE = 30.0  # seconds until a run must have come to what is waited for
 
 
 @pytest.fixture(scope="module")
@@ -37,12 +37,15 @@ def started(scene, out, *flags, before=()):
 def interrupted(process, stop):
     """Send the signal `stop` once the bar counts steps; return the exit code and stderr."""
     told, begin = "", time.monotonic()
-    while "step 1" not in told:
-        assert time.monotonic() - begin < PATIENCE, told
-        told += process.stderr.read(1)
-    process.send_signal(stop)
-    _, rest = process.communicate(timeout=PATIENCE)
-    return process.returncode, told + rest
+    try:
+        while "step 1" not in told:
+            assert time.monotonic() - begin < PATIENCE, told
+            told += process.stderr.read(1)
+        process.send_signal(stop)
+        _, rest = process.communicate(timeout=PATIENCE)
+        return process.returncode, told + rest
+    finally:
+        process.kill()
 
 
 @pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
