@@ -189,6 +189,8 @@ def train(
         run.trainer, run.source = Trainer(run.config, run.scene.extent, views), source
     else:
         chosen = config or override(presets(preset, current_device(), memory_bytes()), seed=seed)
+        if steps is not None:
+            chosen = override(chosen, train={"steps": int(steps)})
         trainer = Trainer(chosen, source.extent, views)
         run = Run(chosen, SceneRecord.of(source), trainer, trainer.init(), source=source)
         if folder is not None:

@@ -15,7 +15,6 @@ pictures are sRGB with straight alpha, 0 where there is no thing.
 
 import argparse
 import json
-import runpy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,10 +22,11 @@ from typing import Any
 
 import numpy as np
 from PIL import Image
+from still_life import THINGS as ROWS
+from still_life import column, ease, mix
 
 Array = np.ndarray[Any, Any]  # float32 unless said otherwise
 
-SCENE = Path(__file__).with_name("still_life.py")
 CAMERA_ANGLE_X = 0.6911112070083618  # radians, as in NeRF-synthetic
 CAMERA_DISTANCE = 4.0311
 HIT = 4e-4  # closer than this is on the surface
@@ -67,23 +67,7 @@ class Thing:
         return np.concatenate([start, np.broadcast_to(heading, start.shape), [near, far]])
 
 
-THINGS = [Thing(**row) for row in runpy.run_path(str(SCENE))["THINGS"]]
-
-
-def column(values: Sequence[float] | Array) -> Array:
-    """A colour, size or place as ``(k, 1)``; a ``(k, n)`` array stays as it is."""
-    return np.asarray(values, np.float32).reshape(len(values), -1)
-
-
-def mix(first: Sequence[float] | Array, second: Sequence[float] | Array, share: Array) -> Array:
-    """Colours from ``first`` (share 0) to ``second`` (share 1)."""
-    return column(first) + (column(second) - column(first)) * share
-
-
-def ease(low: float, high: float, x: Array) -> Array:
-    """Smooth step from 0 at ``low`` to 1 at ``high``."""
-    u = np.clip((x - low) / (high - low), 0.0, 1.0)
-    return u * u * (3.0 - 2.0 * u)
+THINGS = [Thing(**row) for row in ROWS]
 
 
 def trace(origin: Array, direction: Array) -> tuple[Array, Array]:

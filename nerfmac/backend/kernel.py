@@ -132,7 +132,7 @@ def kernels_disabled() -> Iterator[None]:
 def why_reference(operation: str | None = None) -> str | None:
     """Why the reference replaces the kernel of `operation`, in words; None if it does not."""
     disabled = os.environ.get(_DISABLE, "")
-    if disabled == "1" or (operation and operation in disabled.split(",")):
+    if disabled == "1" or (operation and operation in disabled.replace(" ", "").split(",")):
         return f"{_DISABLE}={disabled}"
     return _why_no_extension() if current_device() == "cpu" else None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import logging
+import os
 import sys
 from importlib import import_module
 
@@ -40,6 +41,10 @@ def main(arguments: list[str] | None = None) -> None:
         sys.exit(import_module(f"nerfmac.cli.{verb}").main(rest))
     except (InputError, BuildError) as error:
         _refuse(str(error))
+    except BrokenPipeError:
+        # Whoever read our output has seen enough; Python must not try to flush the rest.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
     except OSError as error:
         if error.errno not in _NO_ROOM:
             raise

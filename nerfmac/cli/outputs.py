@@ -55,7 +55,7 @@ def save_turntable(path: Path, run: Run) -> None:
 def save_preview(path: Path, run: Run, views: Sequence[ViewQuality]) -> None:
     """A picture of the run: a test view beside its photograph, or else a view from the path."""
     if views:
-        view = views[len(views) // 2]
+        view = views[0]
         picture = np.concatenate([view.rendered.colour, view.photograph], axis=1)
     else:
         picture = run.render(run.orbit(1)[0]).colour
