@@ -25,7 +25,7 @@ from nerfmac.video import write_video
 
 TURNTABLE_SECONDS = 4.0
 FRAMES_PER_SECOND = 12.0
-TURNTABLE_SIZE = 480
+TURNTABLE_SIZE = 256
 """Pixels of a turntable's longer side, at most, on a CPU; elsewhere the photographs' size."""
 
 
