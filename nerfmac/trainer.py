@@ -120,50 +120,32 @@ class Trainer:
         between two reports is not training time. Raises `DivergedError`.
         """
         in_flight: deque[mx.array] = deque()
-        rays_done = samples_done = 0.0
-        start, reported = time.perf_counter(), state.train_seconds
+        clock, rays_done = _Clock(state.train_seconds), 0
         while (progress := _progress(state, steps, seconds)) < 1.0:
-            rate = self.config.optimiser.rate_at(progress)
             is_update = state.step % self._interval(state.step) == 0
             if is_update:
                 state = self._keep_occupancy(state)
-            rays_now = state.rays
-            state, measured = self._advance(state, rate)
+            rays_done += state.rays
+            state, measured = self._advance(state, self.config.optimiser.rate_at(progress))
             mx.async_eval(measured, state.arrays())
             in_flight.append(measured)
             if len(in_flight) > _AHEAD:
                 mx.eval(in_flight.popleft())
-            now = time.perf_counter()
-            state = replace(state, train_seconds=state.train_seconds + now - start)
-            start = now
-            rays_done += rays_now
-            is_last = _progress(state, steps, seconds) >= 1.0
-            if is_update or is_last:
-                mx.eval(measured)
-                loss, error, samples, wanted = map(float, np.array(measured))
-                if not isfinite(loss):
-                    raise DivergedError(f"the loss is {loss} at step {state.step}")
-                # The loss tells of the parameters before the step, not of those it led to.
-                if not _are_finite(state.parameters):
-                    raise DivergedError(f"the parameters are not finite after step {state.step}")
-                samples_done = samples * rays_done / rays_now
-                now = time.perf_counter()
-                state = replace(
-                    state,
-                    train_seconds=state.train_seconds + now - start,
-                    samples_per_ray=mx.array(wanted),
-                )
-                spent = max(state.train_seconds - reported, 1e-9)
+            state = replace(state, train_seconds=clock.read())
+            if is_update or _progress(state, steps, seconds) >= 1.0:
+                loss, error, samples, wanted = _read(measured, state)
+                state = replace(state, train_seconds=clock.read(), samples_per_ray=mx.array(wanted))
+                rays_per_second = rays_done / clock.lap()
                 yield Report(
                     state=state,
                     loss=loss,
                     psnr=-10.0 * log10(max(error, 1e-10)),
                     progress=min(_progress(state, steps, seconds), 1.0),
-                    rays_per_second=rays_done / spent,
-                    samples_per_second=samples_done / spent,
+                    rays_per_second=rays_per_second,
+                    samples_per_second=rays_per_second * samples / state.rays,
                 )
-                rays_done, reported = 0.0, state.train_seconds
-                start = time.perf_counter()
+                rays_done = 0
+                clock.go_on()
 
     def _interval(self, step: int) -> int:
         """Steps between occupancy updates: each step at first, then ever rarer (Instant-NGP's)."""
@@ -243,6 +225,41 @@ class Trainer:
 
 def _are_finite(parameters: Parameters) -> bool:
     return all(bool(mx.all(mx.isfinite(values))) for values in parameters.values())
+
+
+class _Clock:
+    """Seconds of training; what passes between `lap` and `go_on` does not count."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = self._last_lap = seconds
+        self.go_on()
+
+    def go_on(self) -> None:
+        self._since = time.perf_counter()
+
+    def read(self) -> float:
+        """All seconds so far."""
+        now = time.perf_counter()
+        self._seconds += now - self._since
+        self._since = now
+        return self._seconds
+
+    def lap(self) -> float:
+        """Seconds since the last lap, as last read."""
+        passed = self._seconds - self._last_lap
+        self._last_lap = self._seconds
+        return max(passed, 1e-9)
+
+
+def _read(measured: mx.array, state: TrainState) -> tuple[float, float, float, float]:
+    """What `Trainer._step` measured, from the device. Raises `DivergedError`."""
+    loss, error, samples, wanted = map(float, np.array(measured))
+    if not isfinite(loss):
+        raise DivergedError(f"the loss is {loss} at step {state.step}")
+    # The loss tells of the parameters before the step, not of those it led to.
+    if not _are_finite(state.parameters):
+        raise DivergedError(f"the parameters are not finite after step {state.step}")
+    return loss, error, samples, wanted
 
 
 def _key(seed: int, step: int, *, stream: int) -> mx.array:

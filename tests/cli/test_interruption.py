@@ -31,7 +31,14 @@ def whole(scene, tmp_path_factory):
 def started(scene, out, *flags, before=()):
     command = [*before, sys.executable, "-m", "nerfmac", "train", scene, *FLAGS, *flags]
     words = [str(word) for word in (*command, "--out", out, "--no-video")]
-    return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    # A suite started in the background ignores Ctrl-C, and a process inherits that: as from a
+    # terminal, unless a test wants it otherwise.
+    old = None if before else signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    finally:
+        if old is not None:
+            signal.signal(signal.SIGINT, old)
 
 
 def interrupted(process, stop):
