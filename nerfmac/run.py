@@ -87,8 +87,9 @@ class Run:
         total = len(views.names)
         return list(tqdm(outcomes, f"{split} views", total, disable=not progress, unit="view"))
 
-    def save(self, folder: Path) -> None:
+    def save(self, folder: str | Path) -> None:
         """Write the run to `folder`, which is made if absent. Raises `InputError`."""
+        folder = Path(folder)
         make_folder(folder)
         write_json(folder / "config.json", self.config.to_json())
         write_json(folder / "scene.json", self.scene.to_json())

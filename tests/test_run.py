@@ -50,7 +50,7 @@ def test_a_run_in_memory_writes_nothing_and_renders(scene, tmp_path, monkeypatch
 
 
 def test_a_loaded_run_renders_what_the_saved_one_did(made, tmp_path):
-    made.save(tmp_path / "deep" / "run")
+    made.save(str(tmp_path / "deep" / "run"))
     loaded = Run.load(tmp_path / "deep" / "run")
     assert loaded.config == made.config
     assert loaded.curve == made.curve
