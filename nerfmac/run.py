@@ -18,7 +18,7 @@ from pathlib import Path
 from tqdm.auto import tqdm
 
 from nerfmac import checks
-from nerfmac.backend import choose_device, current_device, memory_bytes
+from nerfmac.backend import backend, choose_device, current_device, device_name, memory_bytes
 from nerfmac.cameras import Camera
 from nerfmac.checkpoint import load_checkpoint, save_checkpoint
 from nerfmac.checks import InputError
@@ -198,6 +198,7 @@ def train(
             run.save(folder)
     if steps is None and seconds is None:
         steps = run.config.train.steps
+    log.info("%s, %s back end, preset %s", device_name(), backend(), run.config.preset)
     run.build_seconds += run.trainer.compile(run.state)
     _fit(run, steps, seconds, folder, progress, on_report)
     return run
