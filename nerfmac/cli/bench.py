@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 import tyro
 
@@ -13,6 +12,7 @@ from nerfmac.backend import choose_device, current_device, memory_bytes
 from nerfmac.backend.kernel import why_reference
 from nerfmac.bench.operations import Measured, measure_operations
 from nerfmac.checks import InputError
+from nerfmac.cli.choices import Device, Preset
 from nerfmac.cli.outputs import machine
 from nerfmac.config import preset
 from nerfmac.files import write_json
@@ -22,9 +22,9 @@ from nerfmac.files import write_json
 class Arguments:
     """Time every operation, at the sizes of a preset's training step."""
 
-    preset: Literal["auto", "tiny", "small", "base", "big"] = "auto"
+    preset: Preset = "auto"
     """Whose sizes."""
-    device: Literal["auto", "metal", "cuda", "cpu"] = "auto"
+    device: Device = "auto"
     """What computes."""
     seconds: float = 1.0
     """Time for each figure, about."""

@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 import tyro
 
 from nerfmac.backend import choose_device
+from nerfmac.cli.choices import Device
 from nerfmac.cli.outputs import machine, quality
 from nerfmac.files import write_json
 from nerfmac.run import Run
@@ -26,7 +27,7 @@ class Arguments:
     """What lies behind the scene, and behind pictures with alpha."""
     json: Path | None = None
     """Write the figures to this file too."""
-    device: Literal["auto", "metal", "cuda", "cpu"] = "auto"
+    device: Device = "auto"
     """What computes."""
 
 

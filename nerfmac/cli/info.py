@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from importlib.metadata import version
-from typing import Literal
 
 import tyro
 
@@ -14,6 +13,7 @@ from nerfmac.backend.cache import cache_folder
 from nerfmac.backend.device import processors
 from nerfmac.backend.kernel import why_reference
 from nerfmac.backend.sources import kernels_folder
+from nerfmac.cli.choices import Device
 from nerfmac.config import preset
 from nerfmac.version import __version__
 
@@ -22,7 +22,7 @@ from nerfmac.version import __version__
 class Arguments:
     """Show the device, the back end of every operation and where things are kept."""
 
-    device: Literal["auto", "metal", "cuda", "cpu"] = "auto"
+    device: Device = "auto"
     """Which device to look at."""
 
 

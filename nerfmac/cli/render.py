@@ -13,6 +13,7 @@ from nerfmac import checks
 from nerfmac.backend import choose_device
 from nerfmac.cameras import Camera
 from nerfmac.checks import InputError
+from nerfmac.cli.choices import Device
 from nerfmac.cli.outputs import frames
 from nerfmac.run import Run
 from nerfmac.scenes import load_scene
@@ -37,7 +38,7 @@ class Arguments:
     """What lies behind the scene."""
     out: Path | None = None
     """FILE.mp4, or a folder for numbered pictures; by default RUN/PATH.mp4."""
-    device: Literal["auto", "metal", "cuda", "cpu"] = "auto"
+    device: Device = "auto"
     """What computes."""
 
 

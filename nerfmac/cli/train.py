@@ -8,12 +8,13 @@ import sys
 import time
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import tyro
 
 from nerfmac.backend import choose_device, current_device, memory_bytes
 from nerfmac.checks import InputError
+from nerfmac.cli.choices import Device, Preset
 from nerfmac.cli.outputs import save_preview, save_turntable, summary
 from nerfmac.config import Config
 from nerfmac.config import preset as presets
@@ -23,9 +24,6 @@ from nerfmac.scenes import builtin_scene_path, load_scene
 from nerfmac.trainer import DivergedError
 
 log = logging.getLogger("nerfmac")
-
-Preset = Literal["auto", "tiny", "small", "base", "big"]
-Device = Literal["auto", "metal", "cuda", "cpu"]
 
 
 @dataclass(frozen=True)

@@ -4,19 +4,10 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
-from nerfmac.backend import choose_device
 from nerfmac.backend.cpu_kernel import cpu_kernel
 from nerfmac.backend.sources import dialect_source
 
 HEADER = dialect_source("cpu")
-
-
-@pytest.fixture(autouse=True)
-def on_the_cpu():
-    device = mx.default_device()
-    choose_device("cpu")
-    yield
-    mx.set_default_device(device)
 
 
 def like(x):

@@ -7,10 +7,9 @@ import subprocess
 import sys
 from contextlib import suppress
 
-import mlx.core as mx
 import pytest
 
-from nerfmac.backend import backend, choose_device, kernels_disabled, runs_kernel
+from nerfmac.backend import backend, kernels_disabled, runs_kernel
 from nerfmac.backend.build import cache_folder
 from nerfmac.backend.cpu_kernel import extension
 from nerfmac.backend.kernel import why_reference
@@ -40,14 +39,6 @@ def assert_all_reference(ran, why):
     for line in shown.values():
         assert "reference (" in line
         assert why in line
-
-
-@pytest.fixture(autouse=True)
-def on_the_cpu():
-    device = mx.default_device()
-    choose_device("cpu")
-    yield
-    mx.set_default_device(device)
 
 
 @pytest.fixture

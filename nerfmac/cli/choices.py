@@ -1,0 +1,6 @@
+"""What several verbs let a user choose among."""
+
+from typing import Literal
+
+Device = Literal["auto", "metal", "cuda", "cpu"]
+Preset = Literal["auto", "tiny", "small", "base", "big"]
