@@ -2,7 +2,8 @@
 // hash rules of tiny-cuda-nn's grid.
 //
 // One thread handles one point at one level: thread_index = (point, level, 0).
-// shapes holds three integers a level: vertices along an axis, first entry in the table, entries.
+// shapes holds the number of levels, then three integers a level: vertices along an axis, first entry
+// in the table, entries.
 
 struct HashLevel {
   float scale;
@@ -13,11 +14,11 @@ struct HashLevel {
 
 template <typename Scales, typename Shapes>
 METAL_FUNC HashLevel hash_level(uint level, Scales scales, Shapes shapes) {
-  const uint vertices = shapes[3 * level];
+  const uint vertices = shapes[3 * level + 1];
   HashLevel result;
   result.scale = scales[level];
-  result.first = shapes[3 * level + 1];
-  result.entries = shapes[3 * level + 2];
+  result.first = shapes[3 * level + 2];
+  result.entries = shapes[3 * level + 3];
   // 1625 cubed is the last cube below 2^32, so the product cannot wrap.
   result.is_hashed = vertices > 1625 || vertices * vertices * vertices > result.entries;
   result.multiplier[0] = 1;
@@ -66,12 +67,12 @@ METAL_FUNC float hash_weight(HashCell cell, int which) {
          cell.weight[2][(which >> 2) & 1];
 }
 
-template <int LEVELS, int FEATURES, typename Positions, typename Table, typename Scales,
+template <int FEATURES, typename Positions, typename Table, typename Scales,
           typename Shapes, typename Encoded>
 METAL_FUNC void hash_encode_forward(
     uint3 thread_index, int points, Positions positions, Table table, Scales scales, Shapes shapes,
     Encoded encoded) {
-  const uint point = thread_index.x, level = thread_index.y;
+  const uint point = thread_index.x, level = thread_index.y, levels = shapes[0];
   if (point >= uint(points)) return;
   const HashLevel geometry = hash_level(level, scales, shapes);
   const HashCell cell = hash_cell(positions, point, geometry);
@@ -85,22 +86,22 @@ METAL_FUNC void hash_encode_forward(
     }
   }
   for (int i = 0; i < FEATURES; ++i) {
-    encoded[(point * LEVELS + level) * FEATURES + i] = sum[i];
+    encoded[(point * levels + level) * FEATURES + i] = sum[i];
   }
 }
 
 // Accumulates into table_gradient, which starts from zero.
-template <int LEVELS, int FEATURES, typename Positions, typename Scales, typename Shapes,
+template <int FEATURES, typename Positions, typename Scales, typename Shapes,
           typename Gradient, typename TableGradient>
 METAL_FUNC void hash_encode_table_gradient(
     uint3 thread_index, int points, Positions positions, Gradient gradient, Scales scales,
     Shapes shapes, TableGradient table_gradient) {
-  const uint point = thread_index.x, level = thread_index.y;
+  const uint point = thread_index.x, level = thread_index.y, levels = shapes[0];
   if (point >= uint(points)) return;
   float incoming[FEATURES];
   bool is_zero = true;
   for (int i = 0; i < FEATURES; ++i) {
-    incoming[i] = gradient[(point * LEVELS + level) * FEATURES + i];
+    incoming[i] = gradient[(point * levels + level) * FEATURES + i];
     is_zero = is_zero && incoming[i] == 0.0f;
   }
   // Samples behind a surface and unused slots have no gradient: spare the memory traffic.
@@ -119,15 +120,15 @@ METAL_FUNC void hash_encode_table_gradient(
 }
 
 // One thread a point: thread_index = (point, 0, 0); sums over the levels.
-template <int LEVELS, int FEATURES, typename Positions, typename Table, typename Scales,
+template <int FEATURES, typename Positions, typename Table, typename Scales,
           typename Shapes, typename Gradient, typename PositionGradient>
 METAL_FUNC void hash_encode_position_gradient(
     uint3 thread_index, int points, Positions positions, Table table, Gradient gradient,
     Scales scales, Shapes shapes, PositionGradient position_gradient) {
-  const uint point = thread_index.x;
+  const uint point = thread_index.x, levels = shapes[0];
   if (point >= uint(points)) return;
   float sum[3] = {0.0f, 0.0f, 0.0f};
-  for (uint level = 0; level < LEVELS; ++level) {
+  for (uint level = 0; level < levels; ++level) {
     const HashLevel geometry = hash_level(level, scales, shapes);
     const HashCell cell = hash_cell(positions, point, geometry);
     UNROLL
@@ -136,7 +137,7 @@ METAL_FUNC void hash_encode_position_gradient(
       float along = 0.0f;  // this vertex's features along the incoming gradient
       for (int i = 0; i < FEATURES; ++i) {
         along = fma(float(table[entry * FEATURES + i]),
-                    float(gradient[(point * LEVELS + level) * FEATURES + i]), along);
+                    float(gradient[(point * levels + level) * FEATURES + i]), along);
       }
       for (int axis = 0; axis < 3; ++axis) {
         // The weight's derivative: the other two axes' factors, signed by this axis' side.

@@ -8,7 +8,8 @@
 // so interval k is known without having walked through the ones before it, and empty cells are
 // crossed in one stride. The sample lies at the same fraction, `jitter`, of each interval.
 //
-// settings = [extent, near, step, cone]; the scene is a cube of side extent around (0.5, 0.5, 0.5).
+// settings = [extent, near, step, cone, resolution, cascades]; the scene is a cube of side extent
+// around (0.5, 0.5, 0.5), the last two are the occupancy grid's.
 
 METAL_FUNC float march_number(float distance, float step, float cone) {
   if (cone * distance <= step) return distance / step;
@@ -55,13 +56,13 @@ METAL_FUNC MarchRay march_ray(
 
 // Steps k on to the first interval not before `k` whose sample lies in an occupied cell; returns
 // r.intervals when there is none.
-template <int RESOLUTION, int CASCADES, typename Bits, typename Settings>
+template <typename Bits, typename Settings>
 METAL_FUNC int march_next(MarchRay r, int k, Bits bits, Settings settings) {
   const float step = settings[2], cone = settings[3];
   while (k < r.intervals) {
     const float distance = march_distance(r.first + r.jitter + float(k), step, cone);
     const float3 position = r.origin + r.direction * distance;
-    const OccupancyCell<RESOLUTION> cell = occupancy_cell<RESOLUTION, CASCADES>(position);
+    const OccupancyCell cell = occupancy_cell(position, int(settings[4]), int(settings[5]));
     if (cell.index < 0) {
       ++k;
       continue;
@@ -82,7 +83,7 @@ METAL_FUNC int march_next(MarchRay r, int k, Bits bits, Settings settings) {
   return r.intervals;
 }
 
-template <int RESOLUTION, int CASCADES, typename Origins, typename Directions, typename Jitter,
+template <typename Origins, typename Directions, typename Jitter,
           typename Bits, typename Settings, typename Counts>
 METAL_FUNC void march_count(
     uint3 thread_index, int rays, Origins origins, Directions directions, Jitter jitter, Bits bits,
@@ -91,17 +92,17 @@ METAL_FUNC void march_count(
   if (ray >= uint(rays)) return;
   const MarchRay r = march_ray(ray, origins, directions, jitter, settings);
   int count = 0;
-  int k = march_next<RESOLUTION, CASCADES>(r, 0, bits, settings);
+  int k = march_next(r, 0, bits, settings);
   while (k < r.intervals) {
     ++count;
-    k = march_next<RESOLUTION, CASCADES>(r, k + 1, bits, settings);
+    k = march_next(r, k + 1, bits, settings);
   }
   counts[ray] = count;
 }
 
 // A ray leaves out its first skip[ray] samples. Slots that no ray owns keep the zeros they start
 // from.
-template <int RESOLUTION, int CASCADES, typename Origins, typename Directions, typename Jitter,
+template <typename Origins, typename Directions, typename Jitter,
           typename Bits, typename Settings, typename RayStart, typename Skip, typename Positions,
           typename Distances, typename Widths, typename RayOf>
 METAL_FUNC void march_write(
@@ -114,10 +115,10 @@ METAL_FUNC void march_write(
   const float step = settings[2], cone = settings[3];
   int k = -1;
   for (int i = 0; i < skip[ray]; ++i) {
-    k = march_next<RESOLUTION, CASCADES>(r, k + 1, bits, settings);
+    k = march_next(r, k + 1, bits, settings);
   }
   for (int slot = ray_start[ray]; slot < ray_start[ray + 1]; ++slot) {
-    k = march_next<RESOLUTION, CASCADES>(r, k + 1, bits, settings);
+    k = march_next(r, k + 1, bits, settings);
     const float begin = r.first + float(k);
     const float distance = march_distance(begin + r.jitter, step, cone);
     const float3 position = r.origin + r.direction * distance;

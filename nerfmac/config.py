@@ -13,6 +13,12 @@ from typing import Any, Literal
 from nerfmac import checks
 from nerfmac.checks import InputError
 
+FEATURES = (1, 2, 4, 8)
+"""What a level of the hash grid may have; as in tiny-cuda-nn, powers of two that one load reads."""
+
+WIDTHS = (16, 32, 64, 128)
+"""What a network's hidden layers may have; as in tiny-cuda-nn's fully fused networks."""
+
 
 @dataclass(frozen=True)
 class HashGridConfig:
@@ -26,7 +32,9 @@ class HashGridConfig:
 
     def __post_init__(self) -> None:
         checks.number("grid.levels", self.levels, low=2, high=32, whole=True)
-        checks.number("grid.features", self.features, low=1, high=8, whole=True)
+        checks.number("grid.features", self.features, whole=True)
+        if self.features not in FEATURES:
+            raise InputError(f"grid.features is {self.features}; expected 1, 2, 4 or 8")
         checks.number("grid.log2_entries", self.log2_entries, low=8, high=24, whole=True)
         checks.number("grid.coarsest", self.coarsest, low=2, whole=True)
         checks.number("grid.finest", self.finest, low=self.coarsest, high=2**20, whole=True)
@@ -46,9 +54,9 @@ class NetworkConfig:
     colour_layers: int = 2
 
     def __post_init__(self) -> None:
-        checks.number("networks.width", self.width, low=16, high=128, whole=True)
-        if self.width % 16:
-            raise InputError(f"networks.width is {self.width}; expected a multiple of 16")
+        checks.number("networks.width", self.width, whole=True)
+        if self.width not in WIDTHS:
+            raise InputError(f"networks.width is {self.width}; expected 16, 32, 64 or 128")
         checks.number("networks.density_layers", self.density_layers, low=1, high=4, whole=True)
         checks.number("networks.colour_layers", self.colour_layers, low=1, high=4, whole=True)
 

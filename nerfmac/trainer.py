@@ -99,12 +99,17 @@ class Trainer:
         `fit` does so by itself on first use, but then as part of the training time.
         """
         start = time.perf_counter()
-        for warmup in (True, False):
-            key = _key(self.config.seed, 0, stream=1)
-            mx.eval(self._update_occupancy[warmup](state.parameters, state.occupancy, key))
-        after, measured = self._advance(state, rate=0.0)
-        mx.eval(after.arrays(), measured)
+        for results in self.trial(state):
+            mx.eval(results)
         return time.perf_counter() - start
+
+    def trial(self, state: TrainState) -> Iterator[Any]:
+        """All that `fit` computes, once each and not evaluated: both occupancy updates, a step."""
+        key = _key(self.config.seed, 0, stream=1)
+        for warmup in (True, False):
+            yield self._update_occupancy[warmup](state.parameters, state.occupancy, key)
+        after, measured = self._advance(state, rate=0.0)
+        yield after.arrays(), measured
 
     def renderer(self, state: TrainState) -> Renderer:
         """For pictures of the field as it stands."""

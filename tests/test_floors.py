@@ -16,7 +16,7 @@ FLOORS = (
     ("encoding", "mlp", "field", "occupancy"),
     ("render", "losses", "metrics", "state"),
     ("optim", "trainer", "checkpoint", "evaluate", "distributed"),
-    ("paths", "video", "export", "run", "selftest", "viewer", "bench", "cli"),
+    ("paths", "video", "export", "run", "selftest", "specialisations", "viewer", "bench", "cli"),
     ("__init__", "__main__"),  # above all: the public names, and `python -m nerfmac`
 )
 FLOOR = {module: floor for floor, modules in enumerate(FLOORS) for module in modules}

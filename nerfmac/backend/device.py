@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 import platform
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import mlx.core as mx
@@ -17,6 +19,8 @@ from nerfmac import checks
 from nerfmac.backend.cache import cache_folder
 
 DEVICES = ("auto", "metal", "cuda", "cpu")
+
+_pretended: str | None = None
 
 
 def gpu() -> str | None:
@@ -47,7 +51,20 @@ def choose_device(name: str = "auto") -> str:
 
 def current_device() -> str:
     """`metal`, `cuda` or `cpu`: where MLX computes by default at present."""
+    if _pretended:
+        return _pretended
     return (gpu() or "cpu") if mx.default_device().type == mx.DeviceType.gpu else "cpu"
+
+
+@contextmanager
+def pretended(name: str) -> Iterator[None]:
+    """Within it `current_device` says `name`, whatever this machine has."""
+    global _pretended
+    before, _pretended = _pretended, name
+    try:
+        yield
+    finally:
+        _pretended = before
 
 
 def device_name() -> str:

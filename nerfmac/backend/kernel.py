@@ -72,7 +72,8 @@ class Kernel:
             ]
         build = _build(self, current_device(), tuple(name for name, _ in template))
         extra: dict[str, Any] = {"init_value": 0} if zeroed or self.accumulates else {}
-        launched: list[mx.array] = build(
+        return _launch(
+            build,
             inputs=list(inputs),
             template=list(template),
             grid=grid,
@@ -81,13 +82,30 @@ class Kernel:
             output_dtypes=list(output_dtypes),
             **extra,
         )
-        return launched
 
     def body(self, template: tuple[str, ...]) -> str:
         """The body: a call of the function with everything it takes."""
         arguments = ("thread_position_in_grid", self.rows, *self.inputs, *self.outputs)
         parameters = f"<{', '.join(template)}>" if template else ""
         return f"{self.function}{parameters}({', '.join(arguments)});"
+
+
+def _launch_here(build: Callable[..., list[mx.array]], **call: Any) -> list[mx.array]:
+    return build(**call)
+
+
+_launch = _launch_here
+
+
+@contextmanager
+def launched_by(launch: Callable[..., list[mx.array]]) -> Iterator[None]:
+    """Within it `launch` is called with a built kernel and the arguments of its launch."""
+    global _launch
+    before, _launch = _launch, launch
+    try:
+        yield
+    finally:
+        _launch = before
 
 
 @cache

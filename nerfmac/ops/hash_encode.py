@@ -100,7 +100,8 @@ def hash_encode(positions: mx.array, table: mx.array, levels: HashLevels) -> mx.
     if not runs_kernel("hash_encode"):
         return hash_encode_reference(positions, table, levels)
     scales = mx.array(levels.scales, mx.float32)
-    shapes = mx.array([number for shape in levels.shapes for number in shape], mx.uint32)
+    numbers = [number for shape in levels.shapes for number in shape]
+    shapes = mx.array([levels.levels, *numbers], mx.uint32)
     return cast(mx.array, _hash_encode(positions, table, scales, shapes))
 
 
@@ -143,7 +144,7 @@ def _hash_encode(
         scales,
         shapes,
         grid=(points, levels, 1),
-        template=[("LEVELS", levels), ("FEATURES", features)],
+        template=[("FEATURES", features)],
         output_shapes=[(points, levels * features)],
         output_dtypes=[mx.float32],
     )
@@ -154,7 +155,7 @@ def _hash_encode(
 def _hash_encode_vjp(primals, cotangent, _output):  # type: ignore[no-untyped-def]
     positions, table, scales, shapes = primals
     points, levels, features = positions.shape[0], scales.shape[0], table.shape[1]
-    template = [("LEVELS", levels), ("FEATURES", features)]
+    template = [("FEATURES", features)]
     # Each is computed only where somebody asks for it: unused outputs are never evaluated.
     (d_table,) = _TABLE_GRADIENT(
         positions,

@@ -71,7 +71,8 @@ class MarchGeometry:
 
     def settings(self) -> mx.array:
         """The numbers as the kernels take them."""
-        return mx.array([self.extent, self.near, self.step, self.cone], mx.float32)
+        lengths = (self.extent, self.near, self.step, self.cone)
+        return mx.array([*lengths, self.resolution, self.cascades], mx.float32)
 
 
 def march(
@@ -128,7 +129,6 @@ def count_samples(
         bits,
         geometry.settings(),
         grid=(rays, 1, 1),
-        template=_template(geometry),
         output_shapes=[(rays,)],
         output_dtypes=[mx.int32],
     )
@@ -158,10 +158,6 @@ def write_samples(
     return Samples(position, distance, width, ray, ray_start, ray_start[1:] - ray_start[:-1])
 
 
-def _template(geometry: MarchGeometry) -> list[tuple[str, int]]:
-    return [("RESOLUTION", geometry.resolution), ("CASCADES", geometry.cascades)]
-
-
 def _write(origins, directions, jitter, bits, geometry, slots, ray_start, skip):  # type: ignore[no-untyped-def]
     return _WRITE(
         origins,
@@ -172,7 +168,6 @@ def _write(origins, directions, jitter, bits, geometry, slots, ray_start, skip):
         ray_start,
         skip,
         grid=(origins.shape[0], 1, 1),
-        template=_template(geometry),
         output_shapes=[(slots, 3), (slots,), (slots,), (slots,)],
         output_dtypes=[mx.float32, mx.float32, mx.float32, mx.int32],
         zeroed=True,

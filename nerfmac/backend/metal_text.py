@@ -1,0 +1,98 @@
+"""What Metal is given: the exact text and launch of every kernel, on any machine.
+
+MLX writes a kernel's signature when it is called, and calls it only where there is Metal. But
+`mx.export_function` records the call anywhere, with the text that MLX would hand to Metal's
+compiler (after its own header, which includes metal_stdlib). So kernels can be read, judged and run
+by other means on a machine without an Apple GPU.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import mlx.core as mx
+
+from nerfmac.backend import device, kernel
+
+Size = tuple[int, int, int]
+
+
+class Launch(NamedTuple):
+    """One launch of one kernel, as MLX would make it on Metal."""
+
+    name: str  # the kernel's, its template arguments and its inputs' types, as MLX joins them
+    text: str
+    grid: Size  # threads
+    group: Size  # threads of a threadgroup
+    output_shapes: list[tuple[int, ...]]
+    output_dtypes: list[mx.Dtype]
+    zeroed: bool  # whether the outputs start from zero
+
+    @property
+    def specialisation(self) -> str:
+        """The name without what every kernel's begins with."""
+        return self.name.removeprefix("custom_kernel_nerfmac_")
+
+
+StandIn = Callable[[Launch, Sequence[mx.array]], list[mx.array]]
+"""Does what the GPU would with a launch and its inputs."""
+
+
+@contextmanager
+def on_metal(stand_in: StandIn) -> Iterator[None]:
+    """Within it the device is Metal, but launches go to `stand_in`.
+
+    Functions that `mx.compile` has made must not run inside: they hold launches of their own.
+    """
+
+    def launch(build: Callable[..., list[mx.array]], **call: Any) -> list[mx.array]:
+        return stand_in(exported(build, call), call["inputs"])
+
+    with device.pretended("metal"), kernel.launched_by(launch):
+        yield
+
+
+@contextmanager
+def recorded() -> Iterator[dict[str, Launch]]:
+    """Within it nothing is launched; fills a dictionary with the launches, by kernel name.
+
+    Kernels give zeros, so what follows from them makes no sense, but has its shape.
+    """
+    launches: dict[str, Launch] = {}
+
+    def record(launch: Launch, _inputs: Sequence[mx.array]) -> list[mx.array]:
+        launches.setdefault(launch.name, launch)
+        return list(map(mx.zeros, launch.output_shapes, launch.output_dtypes))
+
+    mx.disable_compile()
+    try:
+        with on_metal(record):
+            yield launches
+    finally:
+        mx.enable_compile()
+
+
+def exported(build: Callable[..., list[mx.array]], call: dict[str, Any]) -> Launch:
+    """The launch that `build(**call)`, of an `mx.fast.metal_kernel`, would make."""
+    found: list[list[Any]] = []
+
+    def see(event: dict[str, Any]) -> None:
+        if event.get("name") == "CustomKernel":
+            found.append(event["arguments"])
+
+    # Only shapes and types matter: the inputs themselves may belong to another trace.
+    inputs = [mx.zeros(each.shape, each.dtype) for each in call["inputs"]]
+    mx.export_function(see, lambda *arrays: build(**{**call, "inputs": list(arrays)}), *inputs)
+    (arguments,) = found
+    name, text, *numbers = arguments
+    return Launch(
+        name=name,
+        text=text,
+        grid=tuple(numbers[:3]),
+        group=tuple(numbers[3:6]),
+        output_shapes=call["output_shapes"],
+        output_dtypes=call["output_dtypes"],
+        zeroed="init_value" in call,
+    )

@@ -1,0 +1,71 @@
+"""Every kernel in every specialisation that a preset or an option can reach on Metal.
+
+A specialisation is a kernel with its template arguments and its inputs' types and address spaces
+(MLX passes arrays of fewer than eight elements as `constant`). They are not listed by hand: whole
+training steps, occupancy updates and pictures are traced for configurations that cover what the
+options can change in a kernel, and the launches recorded.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from itertools import product
+
+import mlx.core as mx
+
+from nerfmac.backend.metal_text import Launch, recorded
+from nerfmac.cameras import Camera, Cameras, Lens
+from nerfmac.config import FEATURES, PRESETS, WIDTHS, Config, override
+from nerfmac.scenes import Views
+from nerfmac.state import TrainState
+from nerfmac.trainer import Trainer
+
+_LEVELS = (2, 4, 16, 32)  # few make the levels' own arrays short enough for `constant`
+_LAYERS = range(1, 4 + 1)
+_PICTURES = (1, 4, 64)  # pixels: rays' arrays in `constant`, in both, in `device`
+
+
+def configurations() -> Iterator[Config]:
+    """The presets, and configurations in which each option of a kernel takes each of its values."""
+    yield from PRESETS.values()
+    for levels, features in product(_LEVELS, FEATURES):
+        if levels * features % 16 == 0:
+            yield override(Config(), grid={"levels": levels, "features": features})
+    for width, layers in product(WIDTHS, _LAYERS):
+        networks = {"width": width, "density_layers": layers, "colour_layers": layers}
+        yield override(Config(), networks=networks)
+
+
+def specialisations() -> dict[str, Launch]:
+    """A launch of each specialisation, by `Launch.specialisation`, in the order of first use."""
+    with recorded() as launches:
+        for config in configurations():
+            _use(config)
+    return {launch.specialisation: launch for launch in launches.values()}
+
+
+def _use(config: Config) -> None:
+    """Do all that a user can with `config`, without evaluating anything."""
+    trainer = Trainer(config, extent=1.0, views=_views())
+    kinds = {"occupancy.bits": mx.uint32}
+    arrays = {
+        name: mx.zeros(shape, kinds.get(name, mx.float32)) for name, shape in trainer.shapes.items()
+    }
+    state = TrainState.of(arrays, {"step": 0, "rays": config.train.rays, "train_seconds": 0.0})
+    deque(trainer.trial(state), maxlen=0)
+    for pixels in _PICTURES:
+        trainer.renderer(state).render(_camera(pixels))
+    # The slope of the field, for normals.
+    mx.grad(lambda position: trainer.field.density(state.parameters, position)[0].sum())(
+        mx.zeros((64, 3))
+    )
+
+
+def _views() -> Views:
+    cameras = Cameras.stack([_camera(4)])
+    return Views(mx.zeros((1, 1, 4, 4), mx.uint8), cameras, ("one",))
+
+
+def _camera(pixels: int) -> Camera:
+    return Camera.look_at((2, 1, 3), (0, 0, 0), (0, 0, 1), Lens.from_fov(1.0, pixels, 1))
