@@ -3,7 +3,8 @@
 # make format    format the code          make clean    remove .venv and caches; runs stay
 #
 # The environment is made in .venv on first use, by uv where it is installed, else by Python's own
-# venv and pip. On Linux MLX runs on the CPU unless CUDA=1 is given.
+# venv and pip. On Linux MLX runs on the CPU unless CUDA=1 is given. Nothing here installs anything
+# on the system: scripts/install_clang.sh does, once, for the tests that need clang++.
 
 VENV ?= .venv
 TRAIN_SECONDS ?= 60

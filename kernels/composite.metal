@@ -3,60 +3,104 @@
 //   weight_i = T_i (1 - exp(-density_i width_i)),   T_i = exp(-sum_{j<i} density_j width_j)
 //
 // Ray r owns the samples ray_start[r] to ray_start[r + 1] - 1, front to back. A ray ends before the
-// first sample that less than 1e-4 of the light would reach. One thread a ray.
+// first sample that less than 1e-4 of the light would reach. A simdgroup a ray, which looks at
+// SIMD_WIDTH samples at a time: thread_index = (ray * SIMD_WIDTH + lane, 0, 0).
 
 constant constexpr float composite_end = 1e-4f;
+
+struct CompositeSample {
+  bool is_reached;
+  float reaching, passing, weight;  // light before it, behind it, and what it takes away
+};
+
+// Sample `i` of a ray that ends before `end`; `optical` is the ray's optical depth before the
+// simdgroup's samples and becomes that behind them.
+template <typename Density, typename Widths>
+METAL_FUNC CompositeSample composite_sample(
+    int i, int end, Density density, Widths widths, thread float& optical) {
+  const float own = i < end ? density[i] * widths[i] : 0.0f;
+  const float before = optical + simd_prefix_exclusive_sum(own);
+  CompositeSample sample;
+  sample.reaching = exp(-before);
+  sample.is_reached = i < end && sample.reaching >= composite_end;
+  sample.passing = sample.reaching * exp(-own);
+  sample.weight = sample.is_reached ? sample.reaching - sample.passing : 0.0f;
+  optical += simd_sum(own);
+  return sample;
+}
 
 template <typename Density, typename Colour, typename Distances, typename Widths,
           typename RayStart, typename RayColour, typename Opacity, typename Depth>
 METAL_FUNC void composite_forward(
     uint3 thread_index, int rays, Density density, Colour colour, Distances distances,
     Widths widths, RayStart ray_start, RayColour ray_colour, Opacity opacity, Depth depth) {
-  const uint ray = thread_index.x;
+  const uint ray = thread_index.x / SIMD_WIDTH;
+  const int lane = int(thread_index.x % SIMD_WIDTH);
   if (ray >= uint(rays)) return;
-  float transmittance = 1.0f, far = 0.0f;
+  const int end = ray_start[ray + 1];
+  float optical = 0.0f, seen = 0.0f, far = 0.0f;
   float sum[3] = {0.0f, 0.0f, 0.0f};
-  for (int i = ray_start[ray]; i < ray_start[ray + 1] && transmittance >= composite_end; ++i) {
-    const float passed = exp(-density[i] * widths[i]);
-    const float weight = transmittance * (1.0f - passed);
-    for (int c = 0; c < 3; ++c) sum[c] = fma(weight, float(colour[3 * i + c]), sum[c]);
-    far = fma(weight, float(distances[i]), far);
-    transmittance *= passed;
+  for (int first = ray_start[ray]; first < end && exp(-optical) >= composite_end;
+       first += SIMD_WIDTH) {
+    const int i = first + lane;
+    const CompositeSample sample = composite_sample(i, end, density, widths, optical);
+    if (sample.is_reached) {
+      for (int c = 0; c < 3; ++c) sum[c] = fma(sample.weight, float(colour[3 * i + c]), sum[c]);
+      far = fma(sample.weight, float(distances[i]), far);
+      seen += sample.weight;
+    }
   }
+  for (int c = 0; c < 3; ++c) sum[c] = simd_sum(sum[c]);
+  far = simd_sum(far);
+  seen = simd_sum(seen);
+  if (lane != 0) return;
   for (int c = 0; c < 3; ++c) ray_colour[3 * ray + c] = sum[c];
-  opacity[ray] = 1.0f - transmittance;
+  opacity[ray] = seen;
   depth[ray] = far;
 }
 
 // With g_i = d_colour . colour_i + d_opacity + d_depth distance_i, the gradient of density_i is
 // width_i (T_{i+1} g_i - sum_{j>i} weight_j g_j); the last sum is what the forward results leave
-// after the samples up to i. Samples behind a ray's end keep the zeros they start from.
+// after the samples up to i. Samples behind a ray's end have no gradient, nor have the slots that
+// no ray owns, of slots[0] in all.
 template <typename Density, typename Colour, typename Distances, typename Widths,
-          typename RayStart, typename RayColour, typename Opacity, typename Depth,
+          typename RayStart, typename Slots, typename RayColour, typename Opacity, typename Depth,
           typename RayColourGradient, typename OpacityGradient, typename DepthGradient,
           typename DensityGradient, typename ColourGradient>
 METAL_FUNC void composite_gradient(
     uint3 thread_index, int rays, Density density, Colour colour, Distances distances,
-    Widths widths, RayStart ray_start, RayColour ray_colour, Opacity opacity, Depth depth,
-    RayColourGradient d_ray_colour, OpacityGradient d_opacity, DepthGradient d_depth,
+    Widths widths, RayStart ray_start, Slots slots, RayColour ray_colour, Opacity opacity,
+    Depth depth, RayColourGradient d_ray_colour, OpacityGradient d_opacity, DepthGradient d_depth,
     DensityGradient d_density, ColourGradient d_colour) {
-  const uint ray = thread_index.x;
+  const uint ray = thread_index.x / SIMD_WIDTH;
+  const int lane = int(thread_index.x % SIMD_WIDTH);
   if (ray >= uint(rays)) return;
+  for (int i = ray_start[rays] + int(thread_index.x); i < slots[0]; i += rays * SIMD_WIDTH) {
+    d_density[i] = 0.0f;
+    for (int c = 0; c < 3; ++c) d_colour[3 * i + c] = 0.0f;
+  }
   float behind = d_opacity[ray] * opacity[ray] + d_depth[ray] * depth[ray];
   for (int c = 0; c < 3; ++c) {
     behind = fma(float(d_ray_colour[3 * ray + c]), float(ray_colour[3 * ray + c]), behind);
   }
-  float transmittance = 1.0f;
-  for (int i = ray_start[ray]; i < ray_start[ray + 1] && transmittance >= composite_end; ++i) {
-    const float passed = exp(-density[i] * widths[i]);
-    const float weight = transmittance * (1.0f - passed);
-    float along = fma(float(d_depth[ray]), float(distances[i]), float(d_opacity[ray]));
-    for (int c = 0; c < 3; ++c) {
-      along = fma(float(d_ray_colour[3 * ray + c]), float(colour[3 * i + c]), along);
-      d_colour[3 * i + c] = weight * d_ray_colour[3 * ray + c];
+  const int end = ray_start[ray + 1];
+  float optical = 0.0f;
+  for (int first = ray_start[ray]; first < end; first += SIMD_WIDTH) {
+    const int i = first + lane;
+    const CompositeSample sample = composite_sample(i, end, density, widths, optical);
+    float along = 0.0f;
+    if (sample.is_reached) {
+      along = fma(float(d_depth[ray]), float(distances[i]), float(d_opacity[ray]));
+      for (int c = 0; c < 3; ++c) {
+        along = fma(float(d_ray_colour[3 * ray + c]), float(colour[3 * i + c]), along);
+      }
     }
-    transmittance *= passed;
-    behind = fma(-weight, along, behind);
-    d_density[i] = widths[i] * (transmittance * along - behind);
+    const float own = sample.weight * along;
+    const float after = behind - simd_prefix_exclusive_sum(own) - own;
+    behind -= simd_sum(own);
+    if (i < end) {
+      for (int c = 0; c < 3; ++c) d_colour[3 * i + c] = sample.weight * d_ray_colour[3 * ray + c];
+      d_density[i] = sample.is_reached ? widths[i] * (sample.passing * along - after) : 0.0f;
+    }
   }
 }

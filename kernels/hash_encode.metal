@@ -2,8 +2,8 @@
 // hash rules of tiny-cuda-nn's grid.
 //
 // One thread handles one point at one level: thread_index = (point, level, 0).
-// shapes holds the number of levels, then three integers a level: vertices along an axis, first entry
-// in the table, entries.
+// shapes holds the number of levels, then three integers a level: vertices along an axis, first
+// entry in the table, entries.
 
 struct HashLevel {
   float scale;
@@ -27,8 +27,8 @@ METAL_FUNC HashLevel hash_level(uint level, Scales scales, Shapes shapes) {
   return result;
 }
 
-// The cell that holds a point: for its lower and upper face along each axis, the face's share of the
-// vertices' indices and its weight.
+// The cell that holds a point: for its lower and upper face along each axis, the face's share of
+// the vertices' indices and its weight.
 struct HashCell {
   uint index[3][2];
   float weight[3][2];
@@ -67,6 +67,40 @@ METAL_FUNC float hash_weight(HashCell cell, int which) {
          cell.weight[2][(which >> 2) & 1];
 }
 
+// A vertex's features, read and written at once.
+template <int FEATURES, typename Scalar>
+struct alignas(FEATURES * sizeof(Scalar) < ALIGNMENT ? FEATURES * sizeof(Scalar)
+                                                    : ALIGNMENT) HashRow {
+  Scalar at[FEATURES];
+};
+
+template <int FEATURES, typename Scalar>
+METAL_FUNC HashRow<FEATURES, Scalar> hash_row(const device Scalar* rows, uint row) {
+  return reinterpret_cast<const device HashRow<FEATURES, Scalar>*>(rows)[row];
+}
+
+template <int FEATURES, typename Scalar>
+METAL_FUNC void hash_store(device Scalar* rows, uint row, thread const float* values) {
+  device HashRow<FEATURES, Scalar>* to =
+      reinterpret_cast<device HashRow<FEATURES, Scalar>*>(rows) + row;
+  for (int i = 0; i < FEATURES; ++i) to->at[i] = Scalar(values[i]);
+}
+
+// The features of one point at one level.
+template <int FEATURES, typename Positions, typename Table, typename Scales, typename Shapes>
+METAL_FUNC void hash_interpolate(Positions positions, uint point, uint level, Table table,
+                                 Scales scales, Shapes shapes, thread float* features) {
+  const HashLevel geometry = hash_level(level, scales, shapes);
+  const HashCell cell = hash_cell(positions, point, geometry);
+  for (int i = 0; i < FEATURES; ++i) features[i] = 0.0f;
+  UNROLL
+  for (int which = 0; which < 8; ++which) {
+    const float weight = hash_weight(cell, which);
+    const auto row = hash_row<FEATURES>(table, hash_entry(cell, geometry, which));
+    for (int i = 0; i < FEATURES; ++i) features[i] = fma(weight, float(row.at[i]), features[i]);
+  }
+}
+
 template <int FEATURES, typename Positions, typename Table, typename Scales,
           typename Shapes, typename Encoded>
 METAL_FUNC void hash_encode_forward(
@@ -74,20 +108,9 @@ METAL_FUNC void hash_encode_forward(
     Encoded encoded) {
   const uint point = thread_index.x, level = thread_index.y, levels = shapes[0];
   if (point >= uint(points)) return;
-  const HashLevel geometry = hash_level(level, scales, shapes);
-  const HashCell cell = hash_cell(positions, point, geometry);
-  float sum[FEATURES] = {};
-  UNROLL
-  for (int which = 0; which < 8; ++which) {
-    const float weight = hash_weight(cell, which);
-    const uint entry = hash_entry(cell, geometry, which);
-    for (int i = 0; i < FEATURES; ++i) {
-      sum[i] = fma(weight, float(table[entry * FEATURES + i]), sum[i]);
-    }
-  }
-  for (int i = 0; i < FEATURES; ++i) {
-    encoded[(point * levels + level) * FEATURES + i] = sum[i];
-  }
+  float features[FEATURES];
+  hash_interpolate<FEATURES>(positions, point, level, table, scales, shapes, features);
+  hash_store<FEATURES>(encoded, point * levels + level, features);
 }
 
 // Accumulates into table_gradient, which starts from zero.
@@ -98,12 +121,9 @@ METAL_FUNC void hash_encode_table_gradient(
     Shapes shapes, TableGradient table_gradient) {
   const uint point = thread_index.x, level = thread_index.y, levels = shapes[0];
   if (point >= uint(points)) return;
-  float incoming[FEATURES];
+  const auto row = hash_row<FEATURES>(gradient, point * levels + level);
   bool is_zero = true;
-  for (int i = 0; i < FEATURES; ++i) {
-    incoming[i] = gradient[(point * levels + level) * FEATURES + i];
-    is_zero = is_zero && incoming[i] == 0.0f;
-  }
+  for (int i = 0; i < FEATURES; ++i) is_zero = is_zero && float(row.at[i]) == 0.0f;
   // Samples behind a surface and unused slots have no gradient: spare the memory traffic.
   if (is_zero) return;
   const HashLevel geometry = hash_level(level, scales, shapes);
@@ -111,11 +131,9 @@ METAL_FUNC void hash_encode_table_gradient(
   UNROLL
   for (int which = 0; which < 8; ++which) {
     const float weight = hash_weight(cell, which);
-    const uint entry = hash_entry(cell, geometry, which);
-    for (int i = 0; i < FEATURES; ++i) {
-      atomic_fetch_add_explicit(
-          &table_gradient[entry * FEATURES + i], weight * incoming[i], memory_order_relaxed);
-    }
+    float share[FEATURES];
+    for (int i = 0; i < FEATURES; ++i) share[i] = weight * float(row.at[i]);
+    atomic_add_row<FEATURES>(table_gradient, hash_entry(cell, geometry, which), share);
   }
 }
 
@@ -131,13 +149,13 @@ METAL_FUNC void hash_encode_position_gradient(
   for (uint level = 0; level < levels; ++level) {
     const HashLevel geometry = hash_level(level, scales, shapes);
     const HashCell cell = hash_cell(positions, point, geometry);
+    const auto incoming = hash_row<FEATURES>(gradient, point * levels + level);
     UNROLL
     for (int which = 0; which < 8; ++which) {
-      const uint entry = hash_entry(cell, geometry, which);
+      const auto row = hash_row<FEATURES>(table, hash_entry(cell, geometry, which));
       float along = 0.0f;  // this vertex's features along the incoming gradient
       for (int i = 0; i < FEATURES; ++i) {
-        along = fma(float(table[entry * FEATURES + i]),
-                    float(gradient[(point * levels + level) * FEATURES + i]), along);
+        along = fma(float(row.at[i]), float(incoming.at[i]), along);
       }
       for (int axis = 0; axis < 3; ++axis) {
         // The weight's derivative: the other two axes' factors, signed by this axis' side.

@@ -8,35 +8,52 @@
 // so interval k is known without having walked through the ones before it, and empty cells are
 // crossed in one stride. The sample lies at the same fraction, `jitter`, of each interval.
 //
-// settings = [extent, near, step, cone, resolution, cascades]; the scene is a cube of side extent
-// around (0.5, 0.5, 0.5), the last two are the occupancy grid's.
+// settings = [extent, near, step, cone, log(1 + cone), resolution, cascades]; the scene is a cube
+// of side extent around (0.5, 0.5, 0.5), the last two are the occupancy grid's.
 
-METAL_FUNC float march_number(float distance, float step, float cone) {
-  if (cone * distance <= step) return distance / step;
-  return (1.0f + log(cone * distance / step) * (cone / log(1.0f + cone))) / cone;
+struct MarchSettings {
+  float extent, near, step, cone, growth;
+  int resolution, cascades;
+};
+
+template <typename Settings>
+METAL_FUNC MarchSettings march_settings(Settings settings) {
+  return MarchSettings{settings[0], settings[1], settings[2],     settings[3],
+                       settings[4], int(settings[5]), int(settings[6])};
 }
 
-METAL_FUNC float march_distance(float number, float step, float cone) {
-  if (cone * number <= 1.0f) return number * step;
-  return step / cone * exp((cone * number - 1.0f) * (log(1.0f + cone) / cone));
+METAL_FUNC float march_number(float distance, MarchSettings to) {
+  if (to.cone * distance <= to.step) return distance / to.step;
+  return (1.0f + log(to.cone * distance / to.step) * (to.cone / to.growth)) / to.cone;
+}
+
+METAL_FUNC float march_distance(float number, MarchSettings to) {
+  if (to.cone * number <= 1.0f) return number * to.step;
+  return to.step / to.cone * exp((to.cone * number - 1.0f) * (to.growth / to.cone));
 }
 
 struct MarchRay {
   float3 origin, direction;
+  float3 inverse;  // of the direction
   float first;    // number at which interval 0 begins
   float jitter;   // where in its interval a sample lies, in [0, 1)
   int intervals;  // how many intervals have their sample inside the scene's cube
 };
 
-template <typename Origins, typename Directions, typename Jitter, typename Settings>
+// Of a direction along the axis' faces: so large that they are never reached.
+METAL_FUNC float march_inverse(float slope) { return abs(slope) > 1e-9f ? 1.0f / slope : -1e9f; }
+
+template <typename Origins, typename Directions, typename Jitter>
 METAL_FUNC MarchRay march_ray(
-    uint ray, Origins origins, Directions directions, Jitter jitter, Settings settings) {
+    uint ray, Origins origins, Directions directions, Jitter jitter, MarchSettings settings) {
   MarchRay r;
   r.origin = float3{origins[3 * ray], origins[3 * ray + 1], origins[3 * ray + 2]};
   r.direction = float3{directions[3 * ray], directions[3 * ray + 1], directions[3 * ray + 2]};
   r.jitter = jitter[ray];
-  const float half_side = 0.5f * settings[0], step = settings[2], cone = settings[3];
-  float enter = settings[1], leave = 1e9f;
+  r.inverse = float3{march_inverse(r.direction.x), march_inverse(r.direction.y),
+                     march_inverse(r.direction.z)};
+  const float half_side = 0.5f * settings.extent;
+  float enter = settings.near, leave = 1e9f;
   for (int axis = 0; axis < 3; ++axis) {
     const float origin = origins[3 * ray + axis] - 0.5f, slope = directions[3 * ray + axis];
     if (abs(slope) < 1e-9f) {
@@ -48,85 +65,120 @@ METAL_FUNC MarchRay march_ray(
       leave = min(leave, max(a, b));
     }
   }
-  r.first = march_number(enter, step, cone);
-  const float room = march_number(leave, step, cone) - r.first;
+  r.first = march_number(enter, settings);
+  const float room = march_number(leave, settings) - r.first;
   r.intervals = leave > enter ? int(ceil(room - r.jitter)) : 0;
   return r;
 }
 
-// Steps k on to the first interval not before `k` whose sample lies in an occupied cell; returns
-// r.intervals when there is none.
-template <typename Bits, typename Settings>
-METAL_FUNC int march_next(MarchRay r, int k, Bits bits, Settings settings) {
-  const float step = settings[2], cone = settings[3];
-  while (k < r.intervals) {
-    const float distance = march_distance(r.first + r.jitter + float(k), step, cone);
-    const float3 position = r.origin + r.direction * distance;
-    const OccupancyCell cell = occupancy_cell(position, int(settings[4]), int(settings[5]));
-    if (cell.index < 0) {
-      ++k;
-      continue;
-    }
-    if ((bits[cell.index >> 5] >> (cell.index & 31)) & 1) return k;
-    // Leave the empty cell: the nearest of the three faces ahead.
-    const float place[3] = {cell.place.x, cell.place.y, cell.place.z};
-    const float slope[3] = {r.direction.x, r.direction.y, r.direction.z};
-    float ahead = 1e9f;
-    for (int axis = 0; axis < 3; ++axis) {
-      const float face = floor(place[axis]) + (slope[axis] > 0.0f ? 1.0f : 0.0f);
-      if (abs(slope[axis]) > 1e-9f) ahead = min(ahead, (face - place[axis]) / slope[axis]);
-    }
-    const float number = march_number(distance + ahead * cell.side, step, cone);
-    // A thousandth early rather than late: a sample on the face belongs to the next cell.
-    k = max(k + 1, int(ceil(number - r.first - r.jitter - 1e-3f)));
-  }
-  return r.intervals;
+struct MarchProbe {
+  float distance;  // of the interval's sample
+  bool is_sample;  // whether that lies in an occupied cell
+  int next;        // the first interval after this one that may hold a sample
+};
+
+// How far the next face along one axis is, in cells.
+METAL_FUNC float march_ahead(float place, float inverse) {
+  return (floor(place) + (inverse > 0.0f ? 1.0f : 0.0f) - place) * inverse;
 }
 
-template <typename Origins, typename Directions, typename Jitter,
-          typename Bits, typename Settings, typename Counts>
+template <typename Bits>
+METAL_FUNC MarchProbe march_probe(MarchRay r, int k, Bits bits, MarchSettings settings) {
+  MarchProbe probe;
+  probe.distance = march_distance(r.first + r.jitter + float(k), settings);
+  probe.is_sample = false;
+  probe.next = k + 1;
+  if (k >= r.intervals) return probe;
+  const float3 position = r.origin + r.direction * probe.distance;
+  const OccupancyCell cell = occupancy_cell(position, settings.resolution, settings.cascades);
+  if (cell.index < 0) return probe;
+  probe.is_sample = (bits[cell.index >> 5] >> (cell.index & 31)) & 1;
+  if (probe.is_sample) return probe;
+  // Leave the empty cell: the nearest of the three faces ahead.
+  const float ahead = min(min(march_ahead(cell.place.x, r.inverse.x),
+                              march_ahead(cell.place.y, r.inverse.y)),
+                          march_ahead(cell.place.z, r.inverse.z));
+  const float number = march_number(probe.distance + ahead * cell.side, settings);
+  // A thousandth early rather than late: a sample on the face belongs to the next cell.
+  probe.next = max(k + 1, int(ceil(number - r.first - r.jitter - 1e-3f)));
+  return probe;
+}
+
+// Moves k on to the ray's next sample, which the probe then holds; false if there is none.
+template <typename Bits>
+METAL_FUNC bool march_search(
+    MarchRay r, thread int& k, thread MarchProbe& probe, Bits bits, MarchSettings settings) {
+  while (k < r.intervals) {
+    probe = march_probe(r, k, bits, settings);
+    if (probe.is_sample) return true;
+    k = probe.next;
+  }
+  return false;
+}
+
+// Where a simdgroup that has probed intervals k to k + SIMD_WIDTH - 1 goes on: after the empty cell
+// of the last one, if it is in one.
+METAL_FUNC int march_on(int k, MarchProbe probe) {
+  return max(k + SIMD_WIDTH, simd_broadcast(probe.next, SIMD_WIDTH - 1));
+}
+
+// A simdgroup a ray: thread_index = (ray * SIMD_WIDTH + lane, 0, 0).
+template <typename Origins, typename Directions, typename Jitter, typename Bits, typename Settings,
+          typename Counts>
 METAL_FUNC void march_count(
     uint3 thread_index, int rays, Origins origins, Directions directions, Jitter jitter, Bits bits,
     Settings settings, Counts counts) {
-  const uint ray = thread_index.x;
+  const uint ray = thread_index.x / SIMD_WIDTH;
+  const int lane = int(thread_index.x % SIMD_WIDTH);
   if (ray >= uint(rays)) return;
-  const MarchRay r = march_ray(ray, origins, directions, jitter, settings);
+  const MarchSettings to = march_settings(settings);
+  const MarchRay r = march_ray(ray, origins, directions, jitter, to);
   int count = 0;
-  int k = march_next(r, 0, bits, settings);
-  while (k < r.intervals) {
-    ++count;
-    k = march_next(r, k + 1, bits, settings);
+  for (int k = 0; k < r.intervals;) {
+    const MarchProbe probe = march_probe(r, k + lane, bits, to);
+    count += simd_sum(int(probe.is_sample));
+    k = march_on(k, probe);
   }
-  counts[ray] = count;
+  if (lane == 0) counts[ray] = count;
 }
 
-// A ray leaves out its first skip[ray] samples. Slots that no ray owns keep the zeros they start
-// from.
-template <typename Origins, typename Directions, typename Jitter,
-          typename Bits, typename Settings, typename RayStart, typename Skip, typename Positions,
-          typename Distances, typename Widths, typename RayOf>
+// A simdgroup a ray, which leaves out its first skip[ray] samples. Slots that no ray owns, of
+// slots[0] in all, become zero.
+template <typename Origins, typename Directions, typename Jitter, typename Bits, typename Settings,
+          typename RayStart, typename Skip, typename Slots, typename Positions, typename Distances,
+          typename Widths, typename RayOf>
 METAL_FUNC void march_write(
     uint3 thread_index, int rays, Origins origins, Directions directions, Jitter jitter, Bits bits,
-    Settings settings, RayStart ray_start, Skip skip, Positions positions, Distances distances,
-    Widths widths, RayOf ray_of) {
-  const uint ray = thread_index.x;
+    Settings settings, RayStart ray_start, Skip skip, Slots slots, Positions positions,
+    Distances distances, Widths widths, RayOf ray_of) {
+  const uint ray = thread_index.x / SIMD_WIDTH;
+  const int lane = int(thread_index.x % SIMD_WIDTH);
   if (ray >= uint(rays)) return;
-  const MarchRay r = march_ray(ray, origins, directions, jitter, settings);
-  const float step = settings[2], cone = settings[3];
-  int k = -1;
-  for (int i = 0; i < skip[ray]; ++i) {
-    k = march_next(r, k + 1, bits, settings);
+  for (int slot = ray_start[rays] + int(thread_index.x); slot < slots[0];
+       slot += rays * SIMD_WIDTH) {
+    for (int axis = 0; axis < 3; ++axis) positions[3 * slot + axis] = 0.0f;
+    distances[slot] = 0.0f;
+    widths[slot] = 0.0f;
+    ray_of[slot] = 0;
   }
-  for (int slot = ray_start[ray]; slot < ray_start[ray + 1]; ++slot) {
-    k = march_next(r, k + 1, bits, settings);
-    const float begin = r.first + float(k);
-    const float distance = march_distance(begin + r.jitter, step, cone);
-    const float3 position = r.origin + r.direction * distance;
-    positions[3 * slot] = position.x;
-    positions[3 * slot + 1] = position.y;
-    positions[3 * slot + 2] = position.z;
-    distances[slot] = distance;
-    widths[slot] = march_distance(begin + 1.0f, step, cone) - march_distance(begin, step, cone);
-    ray_of[slot] = int(ray);
+  const MarchSettings to = march_settings(settings);
+  const MarchRay r = march_ray(ray, origins, directions, jitter, to);
+  const int begin = ray_start[ray], end = ray_start[ray + 1];
+  int first = begin - skip[ray];  // slot of the next sample
+  for (int k = 0; k < r.intervals && first < end;) {
+    const MarchProbe probe = march_probe(r, k + lane, bits, to);
+    const int slot = first + simd_prefix_exclusive_sum(int(probe.is_sample));
+    if (probe.is_sample && slot >= begin && slot < end) {
+      const float3 position = r.origin + r.direction * probe.distance;
+      positions[3 * slot] = position.x;
+      positions[3 * slot + 1] = position.y;
+      positions[3 * slot + 2] = position.z;
+      distances[slot] = probe.distance;
+      const float number = r.first + float(k + lane);
+      widths[slot] = march_distance(number + 1.0f, to) - march_distance(number, to);
+      ray_of[slot] = int(ray);
+    }
+    first += simd_sum(int(probe.is_sample));
+    k = march_on(k, probe);
   }
 }

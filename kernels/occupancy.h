@@ -1,6 +1,6 @@
 // The occupancy grid's geometry: cascade c is a cube of side 2^c around (0.5, 0.5, 0.5), cut into
-// `resolution` cells along each axis. A point belongs to the smallest cascade that holds it. Cells are
-// numbered x fastest, then y, z, cascade; 32 cells share a word of the bit field.
+// `resolution` cells along each axis. A point belongs to the smallest cascade that holds it. Cells
+// are numbered x fastest, then y, z, cascade; 32 cells share a word of the bit field.
 
 struct OccupancyCell {
   float3 place;  // position in units of cells, from the cascade's lowest corner
@@ -12,14 +12,15 @@ METAL_FUNC OccupancyCell occupancy_cell(float3 position, int resolution, int cas
   const float3 offset = position - float3{0.5f, 0.5f, 0.5f};
   const float reach = max(max(abs(offset.x), abs(offset.y)), abs(offset.z));
   int cascade = 0;
-  float size = 1.0f;
+  float size = 1.0f, cells = float(resolution);  // of a side, and a unit of length
   while (cascade < cascades && reach >= 0.5f * size) {
     ++cascade;
     size *= 2.0f;
+    cells *= 0.5f;
   }
   OccupancyCell cell;
   cell.side = size / float(resolution);
-  cell.place = (offset + float3{0.5f * size, 0.5f * size, 0.5f * size}) * (float(resolution) / size);
+  cell.place = (offset + float3{0.5f * size, 0.5f * size, 0.5f * size}) * cells;
   const int x = min(max(int(cell.place.x), 0), resolution - 1);
   const int y = min(max(int(cell.place.y), 0), resolution - 1);
   const int z = min(max(int(cell.place.z), 0), resolution - 1);

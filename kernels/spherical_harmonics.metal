@@ -1,30 +1,34 @@
 // Real spherical harmonics up to degree 4 (sixteen coefficients: orders 0 to 3) as polynomials of a
 // unit direction, with tiny-cuda-nn's order and signs. One thread a direction.
 
+template <typename Basis>
+METAL_FUNC void spherical_harmonics(float x, float y, float z, Basis basis) {
+  const float xy = x * y, xz = x * z, yz = y * z, x2 = x * x, y2 = y * y, z2 = z * z;
+  basis[0] = 0.28209479177387814f;
+  basis[1] = -0.48860251190291987f * y;
+  basis[2] = 0.48860251190291987f * z;
+  basis[3] = -0.48860251190291987f * x;
+  basis[4] = 1.0925484305920792f * xy;
+  basis[5] = -1.0925484305920792f * yz;
+  basis[6] = 0.94617469575755997f * z2 - 0.31539156525251999f;
+  basis[7] = -1.0925484305920792f * xz;
+  basis[8] = 0.54627421529603959f * (x2 - y2);
+  basis[9] = 0.59004358992664352f * y * (y2 - 3.0f * x2);
+  basis[10] = 2.8906114426405538f * xy * z;
+  basis[11] = 0.45704579946446572f * y * (1.0f - 5.0f * z2);
+  basis[12] = 0.3731763325901154f * z * (5.0f * z2 - 3.0f);
+  basis[13] = 0.45704579946446572f * x * (1.0f - 5.0f * z2);
+  basis[14] = 1.4453057213202769f * z * (x2 - y2);
+  basis[15] = 0.59004358992664352f * x * (3.0f * y2 - x2);
+}
+
 template <typename Directions, typename Basis>
 METAL_FUNC void spherical_harmonics_forward(
     uint3 thread_index, int count, Directions directions, Basis basis) {
   const uint row = thread_index.x;
   if (row >= uint(count)) return;
-  const float x = directions[3 * row], y = directions[3 * row + 1], z = directions[3 * row + 2];
-  const float xy = x * y, xz = x * z, yz = y * z, x2 = x * x, y2 = y * y, z2 = z * z;
-  const uint first = 16 * row;
-  basis[first + 0] = 0.28209479177387814f;
-  basis[first + 1] = -0.48860251190291987f * y;
-  basis[first + 2] = 0.48860251190291987f * z;
-  basis[first + 3] = -0.48860251190291987f * x;
-  basis[first + 4] = 1.0925484305920792f * xy;
-  basis[first + 5] = -1.0925484305920792f * yz;
-  basis[first + 6] = 0.94617469575755997f * z2 - 0.31539156525251999f;
-  basis[first + 7] = -1.0925484305920792f * xz;
-  basis[first + 8] = 0.54627421529603959f * (x2 - y2);
-  basis[first + 9] = 0.59004358992664352f * y * (y2 - 3.0f * x2);
-  basis[first + 10] = 2.8906114426405538f * xy * z;
-  basis[first + 11] = 0.45704579946446572f * y * (1.0f - 5.0f * z2);
-  basis[first + 12] = 0.3731763325901154f * z * (5.0f * z2 - 3.0f);
-  basis[first + 13] = 0.45704579946446572f * x * (1.0f - 5.0f * z2);
-  basis[first + 14] = 1.4453057213202769f * z * (x2 - y2);
-  basis[first + 15] = 0.59004358992664352f * x * (3.0f * y2 - x2);
+  spherical_harmonics(
+      directions[3 * row], directions[3 * row + 1], directions[3 * row + 2], basis + 16 * row);
 }
 
 template <typename Directions, typename Gradient, typename DirectionGradient>

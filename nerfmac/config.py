@@ -16,6 +16,9 @@ from nerfmac.checks import InputError
 FEATURES = (1, 2, 4, 8)
 """What a level of the hash grid may have; as in tiny-cuda-nn, powers of two that one load reads."""
 
+WIDEST_FEATURES = 128
+"""Most features of all levels together: what the networks' gradient has room to share."""
+
 WIDTHS = (16, 32, 64, 128)
 """What a network's hidden layers may have; as in tiny-cuda-nn's fully fused networks."""
 
@@ -38,10 +41,11 @@ class HashGridConfig:
         checks.number("grid.log2_entries", self.log2_entries, low=8, high=24, whole=True)
         checks.number("grid.coarsest", self.coarsest, low=2, whole=True)
         checks.number("grid.finest", self.finest, low=self.coarsest, high=2**20, whole=True)
-        if self.levels * self.features % 16:
+        every = self.levels * self.features
+        if every % 16 or every > WIDEST_FEATURES:
             raise InputError(
-                f"grid.levels * grid.features is {self.levels * self.features}; "
-                "expected a multiple of 16, the networks' unit of width"
+                f"grid.levels * grid.features is {every}; expected a multiple of 16, the networks' "
+                f"unit of width, up to {WIDEST_FEATURES}"
             )
 
 
@@ -141,6 +145,7 @@ class TrainConfig:
     rays: int = 4096  # at the first step; then as many as fill the slots
     most_rays: int = 2**16
     huber: float = 0.1  # error at which the loss turns from square to linear
+    loss_scale: float = 1024.0  # lifts gradients above half precision's smallest numbers
     blend: Literal["srgb", "linear"] = "srgb"  # light in which pictures' alpha is blended
 
     def __post_init__(self) -> None:
@@ -149,6 +154,7 @@ class TrainConfig:
         checks.number("train.most_rays", self.most_rays, low=16, high=2**24, whole=True)
         checks.number("train.rays", self.rays, low=16, high=self.most_rays, whole=True)
         checks.number("train.huber", self.huber, low=1e-6)
+        checks.number("train.loss_scale", self.loss_scale, low=1.0, high=2.0**16)
         checks.choice("train.blend", self.blend, ("srgb", "linear"))
 
 

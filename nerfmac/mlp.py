@@ -1,4 +1,4 @@
-"""`StackedMlp`: a small network whose weights are one flat array."""
+"""`StackedMlps`: the density network and, on top of it, the colour network."""
 
 from __future__ import annotations
 
@@ -7,25 +7,51 @@ from math import sqrt
 
 import mlx.core as mx
 
-from nerfmac.ops.mlp import MlpShape, mlp
+from nerfmac.ops.networks import MlpShape, NetworksShape, networks, networks_density
+
+Parameters = dict[str, mx.array]
 
 
 @dataclass(frozen=True)
-class StackedMlp:
-    """No biases, ReLU between layers, none at the end; widths are multiples of 16."""
+class StackedMlps:
+    """No biases, ReLU between layers; `density` and `colour` name their flat weights."""
 
-    shape: MlpShape
+    shape: NetworksShape
 
-    def init(self, key: mx.array) -> mx.array:
-        """(shape.weights,) float32, uniform by layer (Glorot and Bengio 2010, equation 16)."""
-        matrices = self.shape.matrices
-        keys = mx.random.split(key, len(matrices))
-        drawn = []
-        for (rows, columns), each in zip(matrices, keys, strict=True):
-            bound = sqrt(6.0 / (rows + columns))
-            drawn.append(mx.random.uniform(-bound, bound, (rows * columns,), key=each))
-        return mx.concatenate(drawn)
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """The parameters' names and shapes."""
+        return {"density": (self.shape.density.weights,), "colour": (self.shape.colour.weights,)}
 
-    def __call__(self, weights: mx.array, inputs: mx.array) -> mx.array:
-        """(rows, shape.outputs) from `inputs` (rows, shape.inputs)."""
-        return mlp(inputs, weights, self.shape)
+    def init(self, density: mx.array, colour: mx.array) -> Parameters:
+        """Fresh weights, float32, from one key for each network."""
+        return {
+            "density": uniform_by_layer(self.shape.density, density),
+            "colour": uniform_by_layer(self.shape.colour, colour),
+        }
+
+    def __call__(
+        self,
+        parameters: Parameters,
+        features: mx.array,
+        basis: mx.array,
+        ray: mx.array,
+        used: mx.array,
+    ) -> tuple[mx.array, mx.array]:
+        """Density (slots,) and colour (slots, 3); arguments as in `ops.networks.networks`."""
+        weights = parameters["density"], parameters["colour"]
+        return networks(features, basis, ray, used, *weights, self.shape)
+
+    def density(self, parameters: Parameters, features: mx.array) -> mx.array:
+        """Density (points,) alone, without a gradient."""
+        return networks_density(features, parameters["density"], parameters["colour"], self.shape)
+
+
+def uniform_by_layer(shape: MlpShape, key: mx.array) -> mx.array:
+    """(shape.weights,) float32, uniform by layer (Glorot and Bengio 2010, equation 16)."""
+    keys = mx.random.split(key, len(shape.matrices))
+    drawn = []
+    for (rows, columns), each in zip(shape.matrices, keys, strict=True):
+        bound = sqrt(6.0 / (rows + columns))
+        drawn.append(mx.random.uniform(-bound, bound, (rows * columns,), key=each))
+    return mx.concatenate(drawn)

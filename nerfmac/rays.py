@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from functools import lru_cache
+from typing import NamedTuple, cast
 
 import mlx.core as mx
 
@@ -28,20 +30,36 @@ def rays_through(cameras: Cameras, view: mx.array, pixel: mx.array) -> Rays:
     checks.dtype("pixel", pixel, mx.float32)
     checks.shape("view", view, (None,))
     checks.shape("pixel", pixel, (view.shape[0], 2))
-    intrinsics, poses = cameras.intrinsics[view], cameras.poses[view]
+    distortion = cameras.distortion[view] if cameras.is_distorted else None
+    return _through(cameras.intrinsics[view], distortion, cameras.poses[view], pixel)
+
+
+def _through(
+    intrinsics: mx.array, distortion: mx.array | None, poses: mx.array, pixel: mx.array
+) -> Rays:
     point = (pixel - intrinsics[:, 2:]) / intrinsics[:, :2]
-    if cameras.is_distorted:
-        point = undistort(point, cameras.distortion[view])
+    if distortion is not None:
+        point = undistort(point, distortion)
     # Sums of columns and no matmul, which a GPU may do in TF32 with ten bits of mantissa.
     direction = poses[:, :, 0] * point[:, :1] - poses[:, :, 1] * point[:, 1:] - poses[:, :, 2]
     length = mx.sqrt(mx.sum(mx.square(direction), axis=-1, keepdims=True))
-    return Rays(poses[:, :, 3], direction / length)
+    origin = mx.broadcast_to(poses[:, :, 3], direction.shape)
+    return Rays(origin, direction / length)
 
 
 def camera_rays(camera: Camera) -> Rays:
     """The rays through all pixel centres of one view, row by row from the top left."""
-    width, height = camera.lens.width, camera.lens.height
-    index = mx.arange(width * height)
-    pixel = mx.stack([index % width, index // width], axis=-1).astype(mx.float32) + 0.5
-    view = mx.zeros((width * height,), mx.int32)
-    return rays_through(Cameras.stack([camera]), view, pixel)
+    cameras = Cameras.stack([camera])
+    distortion = cameras.distortion if cameras.is_distorted else None
+    size = camera.lens.width, camera.lens.height
+    return Rays(*_all_pixels(*size)(cameras.intrinsics, distortion, cameras.poses))
+
+
+@lru_cache(maxsize=64)
+def _all_pixels(width: int, height: int) -> Callable[..., Rays]:
+    def rays(intrinsics: mx.array, distortion: mx.array | None, poses: mx.array) -> Rays:
+        index = mx.arange(width * height)
+        pixel = mx.stack([index % width, index // width], axis=-1).astype(mx.float32) + 0.5
+        return _through(intrinsics, distortion, poses, pixel)
+
+    return cast(Callable[..., Rays], mx.compile(rays))

@@ -16,7 +16,8 @@ import mlx.core as mx
 
 from nerfmac.backend.metal_text import Launch, recorded
 from nerfmac.cameras import Camera, Cameras, Lens
-from nerfmac.config import FEATURES, PRESETS, WIDTHS, Config, override
+from nerfmac.config import FEATURES, PRESETS, WIDEST_FEATURES, WIDTHS, Config, override
+from nerfmac.samples import Samples
 from nerfmac.scenes import Views
 from nerfmac.state import TrainState
 from nerfmac.trainer import Trainer
@@ -30,11 +31,12 @@ def configurations() -> Iterator[Config]:
     """The presets, and configurations in which each option of a kernel takes each of its values."""
     yield from PRESETS.values()
     for levels, features in product(_LEVELS, FEATURES):
-        if levels * features % 16 == 0:
+        if levels * features % 16 == 0 and levels * features <= WIDEST_FEATURES:
             yield override(Config(), grid={"levels": levels, "features": features})
-    for width, layers in product(WIDTHS, _LAYERS):
-        networks = {"width": width, "density_layers": layers, "colour_layers": layers}
-        yield override(Config(), networks=networks)
+    for width in WIDTHS:
+        yield override(Config(), networks={"width": width})
+    for layers in _LAYERS:
+        yield override(Config(), networks={"density_layers": layers, "colour_layers": layers})
 
 
 def specialisations() -> dict[str, Launch]:
@@ -57,9 +59,15 @@ def _use(config: Config) -> None:
     for pixels in _PICTURES:
         trainer.renderer(state).render(_camera(pixels))
     # The slope of the field, for normals.
-    mx.grad(lambda position: trainer.field.density(state.parameters, position)[0].sum())(
-        mx.zeros((64, 3))
-    )
+    mx.grad(lambda position: _brightness(trainer, state, position))(mx.zeros((64, 3)))
+
+
+def _brightness(trainer: Trainer, state: TrainState, position: mx.array) -> mx.array:
+    count = mx.array([0, position.shape[0]], mx.int32)
+    numbers = mx.zeros(position.shape[0])
+    samples = Samples(position, numbers, numbers, numbers.astype(mx.int32), count, count[1:])
+    density, _ = trainer.field(state.parameters, samples, mx.zeros((16, 3)))
+    return density.sum()
 
 
 def _views() -> Views:

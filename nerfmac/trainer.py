@@ -211,9 +211,12 @@ class Trainer:
             seen = shade(self.field, parameters, samples, directions)
             predicted = seen.colour + (1.0 - seen.opacity[:, None]) * background
             loss = (huber(predicted, target, config.huber) * share).sum()
-            return loss, (mx.square(predicted - target) * share).sum()
+            return config.loss_scale * loss, (mx.square(predicted - target) * share).sum()
 
         (loss, error), gradients = mx.value_and_grad(loss_of)(now.parameters)
+        unscale = 1.0 / config.loss_scale
+        loss = unscale * loss
+        gradients = {name: unscale * gradient for name, gradient in gradients.items()}
         updated = adam(Updated(*now), gradients, step, rate, self.config.optimiser)
         used = samples.ray_start[-1].astype(mx.float32)
         wanted = samples.wanted.astype(mx.float32).mean()
@@ -223,7 +226,7 @@ class Trainer:
         self, warmup: bool, parameters: Parameters, occupancy: Any, key: mx.array
     ) -> Occupancy:
         def density(position: mx.array) -> mx.array:
-            return self.field.density(parameters, position)[0]
+            return self.field.density(parameters, position)
 
         return self._grid.update(Occupancy(*occupancy), density, key, warmup=warmup)
 

@@ -40,18 +40,13 @@ class Blob:
     radii = (0.35, 0.2, 0.15)
     peak = 40.0
 
-    def density(self, parameters, position):
+    def __call__(self, parameters, samples, directions):
+        position = samples.position
         place = (position - mx.array(self.centre)) / mx.array(self.radii)
         inside = mx.maximum(1.0 - mx.square(place).sum(axis=1), 0.0)
-        return parameters["peak"] * inside * inside, position
-
-    def colour(self, parameters, embedding, basis):
-        shifted = mx.stack([embedding[:, 0], embedding[:, 1], 0.5 + basis[:, 2]], axis=1)
-        return shifted * parameters["tint"]
-
-    @staticmethod
-    def basis(direction):
-        return mx.concatenate([mx.zeros((len(direction), 2)), 0.4 * direction[:, :1]], axis=1)
+        sideways = directions[:, 0][samples.ray]
+        colour = mx.stack([position[:, 0], position[:, 1], 0.5 + 0.4 * sideways], axis=1)
+        return parameters["peak"] * inside * inside, colour * parameters["tint"]
 
     @property
     def parameters(self) -> dict[str, mx.array]:
@@ -73,16 +68,11 @@ class Box:
     def __init__(self, low, high, colour=(0.9, 0.3, 0.1), density=60.0) -> None:
         self.low, self.high, self.shade, self.thickness = low, high, colour, density
 
-    def density(self, _, position):
+    def __call__(self, _, samples, directions):
+        position = samples.position
         inside = (position > mx.array(self.low)) & (position < mx.array(self.high))
-        return self.thickness * mx.all(inside, axis=1).astype(mx.float32), position
-
-    def colour(self, _, embedding, __):
-        return mx.broadcast_to(mx.array(self.shade), embedding.shape)
-
-    @staticmethod
-    def basis(direction):
-        return direction
+        density = self.thickness * mx.all(inside, axis=1).astype(mx.float32)
+        return density, mx.broadcast_to(mx.array(self.shade), position.shape)
 
 
 def full(geometry: MarchGeometry) -> mx.array:

@@ -9,3 +9,5 @@ from nerfmac.backend.kernel import Kernel as Kernel
 from nerfmac.backend.kernel import backend as backend
 from nerfmac.backend.kernel import kernels_disabled as kernels_disabled
 from nerfmac.backend.kernel import runs_kernel as runs_kernel
+from nerfmac.backend.kernel import simd_width as simd_width
+from nerfmac.backend.kernel import working_dtype as working_dtype

@@ -2,7 +2,7 @@
 
 The body handed to MLX only forwards to that function:
 
-    function<TEMPLATE...>(thread_position_in_grid, rows, inputs..., outputs...)
+    function<TEMPLATE...>(thread_position_in_grid, rows, inputs..., outputs..., space)
 
 `rows` is how many rows the grid's first axis covers. Kernels compare against it, since Metal
 launches exactly the grid asked for while CUDA rounds it up to whole blocks.
@@ -44,8 +44,9 @@ class Kernel:
     """A function of `kernels/<operation>.metal`.
 
     `rows` is the C++ expression, over the inputs' `_shape`s, for the length of the grid's first
-    axis. An `accumulates` kernel adds into its outputs, which start from zero; on the CPU each row
-    of its grid (fixed y and z) must own disjoint outputs.
+    axis. `space` declares an array in the threadgroup's memory, if the function wants one: Metal
+    allows that in a kernel's own body only. An `accumulates` kernel adds into its outputs, which
+    start from zero; on the CPU each row of its grid (fixed y and z) must own disjoint outputs.
     """
 
     operation: str
@@ -53,18 +54,23 @@ class Kernel:
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     rows: str
+    space: str = ""
     accumulates: bool = False
 
     def __call__(
         self,
         *inputs: mx.array,
         grid: tuple[int, int, int],
+        group: int | None = None,
         output_shapes: Sequence[Sequence[int]],
         output_dtypes: Sequence[mx.Dtype],
         template: Sequence[tuple[str, int]] = (),
         zeroed: bool = False,
     ) -> list[mx.array]:
-        """Launch over `grid` threads; outputs start from zero if `zeroed` or if it accumulates."""
+        """Launch over `grid` threads, `group` of them to a threadgroup.
+
+        Outputs start from zero if `zeroed` or if the kernel accumulates.
+        """
         if prod(grid) == 0:
             return [
                 mx.zeros(shape, dtype)
@@ -77,7 +83,7 @@ class Kernel:
             inputs=list(inputs),
             template=list(template),
             grid=grid,
-            threadgroup=(min(_GROUP, grid[0]), 1, 1),
+            threadgroup=(group or min(_GROUP, grid[0]), 1, 1),
             output_shapes=[tuple(shape) for shape in output_shapes],
             output_dtypes=list(output_dtypes),
             **extra,
@@ -86,8 +92,11 @@ class Kernel:
     def body(self, template: tuple[str, ...]) -> str:
         """The body: a call of the function with everything it takes."""
         arguments = ("thread_position_in_grid", self.rows, *self.inputs, *self.outputs)
+        declaration = f"threadgroup {self.space}; " if self.space else ""
+        if self.space:
+            arguments += ("space",)
         parameters = f"<{', '.join(template)}>" if template else ""
-        return f"{self.function}{parameters}({', '.join(arguments)});"
+        return f"{declaration}{self.function}{parameters}({', '.join(arguments)});"
 
 
 def _launch_here(build: Callable[..., list[mx.array]], **call: Any) -> list[mx.array]:
@@ -121,6 +130,16 @@ def _build(kernel: Kernel, device: str, template: tuple[str, ...]) -> Any:
         header=kernel_source(kernel.operation, device),
         **options,
     )
+
+
+def simd_width() -> int:
+    """Threads that run in step and share values: a simdgroup's on a GPU, one on a CPU."""
+    return 1 if current_device() == "cpu" else 32
+
+
+def working_dtype() -> mx.Dtype:
+    """What features and activations are computed in: half precision where kernels run on a GPU."""
+    return mx.float32 if backend() in ("cpu", "reference") else mx.float16
 
 
 def backend(operation: str | None = None) -> str:

@@ -1,4 +1,4 @@
-"""Finding the kernels' text: `kernels/*.metal`, its headers and one dialect header a back end."""
+"""Finding the kernels' text: `kernels/*.metal`, shared headers, and each back end's dialect."""
 
 from __future__ import annotations
 
@@ -25,13 +25,17 @@ def kernels_folder() -> Path:
 
 def dialect_source(dialect: str) -> str:
     """The header that gives `metal`, `cuda` or `cpu` the names it lacks."""
-    return (kernels_folder() / "dialects" / f"{dialect}.h").read_text()
+    return (kernels_folder() / "dialects" / dialect / "prelude.h").read_text()
 
 
 @cache
 def kernel_source(operation: str, dialect: str) -> str:
-    """The text of `kernels/<operation>.metal` for `metal`, `cuda` or `cpu`: headers pasted in."""
+    """The text of `kernels/<operation>.metal` for `metal`, `cuda` or `cpu`: headers pasted in.
+
+    A header is the dialect's where it has one of that name, else the one all dialects share.
+    """
     folder = kernels_folder()
+    dialect_folder = folder / "dialects" / dialect
     included: set[str] = set()
 
     def paste(match: re.Match[str]) -> str:
@@ -39,7 +43,9 @@ def kernel_source(operation: str, dialect: str) -> str:
         if name in included:
             return ""
         included.add(name)
-        return _INCLUDE.sub(paste, (folder / name).read_text())
+        own = dialect_folder / name
+        path = own if own.is_file() else folder / name
+        return _INCLUDE.sub(paste, path.read_text())
 
     text = _INCLUDE.sub(paste, (folder / f"{operation}.metal").read_text())
     return dialect_source(dialect) + "\n" + text

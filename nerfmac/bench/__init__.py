@@ -1,1 +1,1 @@
-"""Measurements: what a machine does in what time."""
+"""Measurements: what a machine does in what time, alone and beside PyTorch."""

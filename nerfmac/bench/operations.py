@@ -6,12 +6,13 @@ are drawn evenly, which is the hardest case for the caches: a ray's samples are 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import mlx.core as mx
 
-from nerfmac.backend import kernels_disabled
+from nerfmac.backend import kernels_disabled, working_dtype
 from nerfmac.bench.timing import Timing, measure
 from nerfmac.config import Config
 from nerfmac.encoding import HashGrid
@@ -19,9 +20,10 @@ from nerfmac.occupancy import march_geometry
 from nerfmac.ops.composite import composite
 from nerfmac.ops.hash_encode import hash_encode
 from nerfmac.ops.march import march
-from nerfmac.ops.mlp import MlpShape, mlp
+from nerfmac.ops.networks import BASIS, NetworksShape, networks, networks_density
 from nerfmac.ops.occupancy_update import pack_bits, splat
 from nerfmac.ops.spherical_harmonics import spherical_harmonics
+from nerfmac.ops.trace import TraceGeometry, trace
 
 SAMPLES_PER_RAY = 32
 
@@ -53,23 +55,45 @@ def computations(config: Config) -> Iterator[tuple[str, Callable[[], Any]]]:
     points = config.train.slots
     rays = points // SAMPLES_PER_RAY
     yield from _encoding(config, points)
-    yield from _networks(config, points)
+    yield from _networks(config, points, rays)
     yield from _rays(config, points, rays)
     yield from _compositing(points, rays)
 
 
 def _both(
-    name: str, function: Callable[..., mx.array], *arguments: mx.array
+    name: str,
+    function: Callable[..., Any],
+    *arguments: mx.array,
+    result: mx.Dtype = mx.float32,
 ) -> Iterator[tuple[str, Callable[[], Any]]]:
-    """The function alone, and with the gradient of all arguments."""
-    result = function(*arguments)
-    cotangent = mx.random.normal(result.shape, key=mx.random.key(9))
-    mx.eval(arguments, cotangent)
-    yield f"{name} forward", lambda: function(*arguments)
-    yield (
-        f"{name} forward + backward",
-        lambda: mx.vjp(function, list(arguments), [cotangent]),
+    """The function alone, and with the gradient of all arguments.
+
+    Half precision, of `arguments` or of the `result`, stands for `working_dtype()`: a GPU's kernels
+    and their references have different ones, and no conversion shall be timed.
+    """
+    given = _as_computed(arguments)
+    results = function(*given())
+    results = results if isinstance(results, tuple) else (results,)
+    keys = mx.random.split(mx.random.key(9), len(results))
+    cotangents = _as_computed(
+        mx.random.normal(each.shape, key=key).astype(result)
+        for each, key in zip(results, keys, strict=True)
     )
+    yield f"{name} forward", lambda: function(*given())
+    yield f"{name} forward + backward", lambda: mx.vjp(function, given(), cotangents())
+
+
+def _as_computed(arrays: Iterable[mx.array]) -> Callable[[], list[mx.array]]:
+    """A call that gives `arrays`, those of half precision in `working_dtype()`."""
+    arrays = list(arrays)
+
+    @cache
+    def typed(dtype: mx.Dtype) -> list[mx.array]:
+        given = [each.astype(dtype) if each.dtype == mx.float16 else each for each in arrays]
+        mx.eval(given)
+        return given
+
+    return lambda: typed(working_dtype())
 
 
 def _encoding(config: Config, points: int) -> Iterator[tuple[str, Callable[[], Any]]]:
@@ -78,23 +102,43 @@ def _encoding(config: Config, points: int) -> Iterator[tuple[str, Callable[[], A
     table = grid.init(mx.random.key(2))
     mx.eval(positions)
     # In training nobody asks for the gradient of positions.
-    yield from _both("hash_encode", lambda t: hash_encode(positions, t, grid.levels), table)
+    yield from _both(
+        "hash_encode",
+        lambda table: hash_encode(positions, table, grid.levels),
+        table,
+        result=mx.float16,
+    )
     directions = positions - 0.5
     directions = directions / mx.linalg.norm(directions, axis=1, keepdims=True)
     yield from _both("spherical_harmonics", spherical_harmonics, directions)
 
 
-def _networks(config: Config, points: int) -> Iterator[tuple[str, Callable[[], Any]]]:
-    networks = config.networks
-    inputs = config.grid.levels * config.grid.features
-    shapes = {
-        "mlp density": MlpShape(inputs, networks.width, networks.density_layers, 16),
-        "mlp colour": MlpShape(32, networks.width, networks.colour_layers, 16),
-    }
-    for name, shape in shapes.items():
-        x = mx.random.normal((points, shape.inputs), key=mx.random.key(3))
-        weights = 0.2 * mx.random.normal((shape.weights,), key=mx.random.key(4))
-        yield from _both(name, lambda x, w, shape=shape: mlp(x, w, shape), x, weights)
+def _networks(config: Config, points: int, rays: int) -> Iterator[tuple[str, Callable[[], Any]]]:
+    shape, weights = _network_weights(config)
+    keys = mx.random.split(mx.random.key(3), 2)
+    features = mx.random.normal((points, shape.features), key=keys[0]).astype(mx.float16)
+    basis = mx.random.normal((rays, BASIS), key=keys[1])
+    ray = mx.arange(points, dtype=mx.int32) // SAMPLES_PER_RAY
+    used = mx.array([points], mx.int32)
+    mx.eval(basis, ray, used)
+
+    def seen(features: mx.array, density: mx.array, colour: mx.array) -> Any:
+        return networks(features, basis, ray, used, density, colour, shape)
+
+    yield from _both("networks", seen, features, *weights)
+    density = partial(networks_density, shape=shape)
+    given = _as_computed([features, *weights])
+    yield "networks density", lambda: density(*given())
+
+
+def _network_weights(config: Config) -> tuple[NetworksShape, list[mx.array]]:
+    inputs, widths = config.grid.levels * config.grid.features, config.networks
+    shape = NetworksShape(inputs, widths.width, widths.density_layers, widths.colour_layers)
+    keys = mx.random.split(mx.random.key(4), 2)
+    return shape, [
+        0.2 * mx.random.normal((each.weights,), key=key)
+        for each, key in zip((shape.density, shape.colour), keys, strict=True)
+    ]
 
 
 def _rays(config: Config, points: int, rays: int) -> Iterator[tuple[str, Callable[[], Any]]]:
@@ -114,6 +158,17 @@ def _rays(config: Config, points: int, rays: int) -> Iterator[tuple[str, Callabl
         "occupancy_update",
         lambda: (splat(cells, values[:points], geometry.cells), pack_bits(values, threshold)),
     )
+    shape, weights = _network_weights(config)
+    levels = HashGrid(config.grid, 1.0).levels
+    table = mx.random.normal((levels.entries, config.grid.features), key=mx.random.key(13))
+    sizes = TraceGeometry(geometry, levels, shape)
+    given = _as_computed([table.astype(mx.float16), *weights])
+
+    def seen() -> Any:
+        table, density, colour = given()
+        return trace(origins, directions, bits, sizes, table, density, colour)
+
+    yield "trace", seen
 
 
 def _compositing(points: int, rays: int) -> Iterator[tuple[str, Callable[[], Any]]]:

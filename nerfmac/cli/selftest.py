@@ -2,47 +2,158 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 import tyro
 
+from nerfmac import checks
 from nerfmac.backend import choose_device, current_device, device_name
 from nerfmac.backend.device import gpu
 from nerfmac.backend.kernel import why_reference
+from nerfmac.backend.sources import kernels_folder
 from nerfmac.checks import InputError
-from nerfmac.selftest import cases, compare
+from nerfmac.config import PRESETS
+from nerfmac.diagnosis import Compared, Timed, as_text, compared, reach, timed
+from nerfmac.metal_files import write_metal
+from nerfmac.report import Report, software
+from nerfmac.selftest import cases
 
 
 @dataclass(frozen=True)
 class Arguments:
-    """Compare results and gradients of every kernel with plain MLX operations."""
+    """Compare every kernel with plain MLX operations, and time it."""
 
     device: Literal["all", "metal", "cuda", "cpu"] = "all"
     """Which of this machine's devices."""
+    operation: str | None = None
+    """Only the kernels of this operation (`nerfmac info` lists them)."""
+    report: Path | None = None
+    """Write everything to this JSON file too: attach it to a bug report."""
+    dump_metal: Path | None = None
+    """Instead, write the Metal text of every kernel to this folder; needs no Mac."""
 
 
 def main(argv: list[str]) -> int:
     """Test as `argv` says; return 0 if everything agrees, else 1."""
     arguments = tyro.cli(Arguments, prog="nerfmac selftest", args=argv)
-    devices = [gpu(), "cpu"] if arguments.device == "all" else [arguments.device]
-    failures = [_test(device) for device in devices if device]
-    return 1 if any(failures) else 0
+    if arguments.dump_metal:
+        return _dump(arguments, arguments.dump_metal)
+    operations = sorted(path.stem for path in kernels_folder().glob("*.metal"))
+    if arguments.operation:
+        checks.choice("operation", arguments.operation, operations)
+        operations = [arguments.operation]
+    devices = _testable(arguments.device, operations)
+    report = Report(arguments.report)
+    print(", ".join(f"{name} {value}" for name, value in software().items()))
+    try:
+        for device in devices:
+            choose_device(device)
+            _test(report, arguments.operation)
+        report.end()
+    except KeyboardInterrupt:
+        if report.path:
+            report.save()  # the interrupt may have come while it was being written
+            print(f"nerfmac: what was found so far is in {report.path}", file=sys.stderr)
+        raise
+    if report.path:
+        print(f"everything is in {report.path}")
+    elif not report.passed:
+        print("to report this, attach the file that `nerfmac selftest --report FILE` writes")
+    return 0 if report.passed else 1
 
 
-def _test(device: str) -> int:
-    """Print one device's table; return how many comparisons failed."""
-    choose_device(device)
+def _dump(arguments: Arguments, folder: Path) -> int:
+    if arguments != Arguments(dump_metal=folder):
+        raise InputError("--dump-metal tests nothing; expected no other option with it")
+    paths = write_metal(folder)
+    print(f"the Metal text of {len(paths)} specialisations is in {folder}")
+    return 0
+
+
+def _testable(wanted: str, operations: list[str]) -> list[str]:
+    """The devices that run all `operations` as kernels; refuse if there are none."""
+    devices = list(filter(None, (gpu(), "cpu"))) if wanted == "all" else [wanted]
+    testable, reasons = [], []
+    for device in devices:
+        choose_device(device)
+        reason = next(filter(None, map(why_reference, operations)), None)
+        if reason:
+            reasons.append(f"there are no kernels to test on {device}: {reason}")
+        else:
+            testable.append(device)
+    if not testable:
+        raise InputError(reasons[0])
+    for reason in reasons:
+        print(f"nerfmac: {reason}", file=sys.stderr)
+    return testable
+
+
+def _test(report: Report, operation: str | None) -> None:
+    """Compare and time on the current device; print and report what comes of it."""
     print(f"{current_device()}: {device_name()}")
-    if why := why_reference():
-        raise InputError(f"there are no kernels to test on {device}: {why}")
-    compared = failed = 0
+    report.begin_device()
+    done: list[Compared] = []
     for case in cases():
-        outcomes = compare(case)
-        worst = max(outcome.error for outcome in outcomes)
-        bad = [outcome.array for outcome in outcomes if not outcome.passed]
-        verdict = f"DIFFERS: {', '.join(bad)}" if bad else "ok"
-        print(f"  {case!s:36} error {worst:8.1e}  of {case.tolerance:.1e}  {verdict}", flush=True)
-        compared, failed = compared + len(outcomes), failed + len(bad)
-    print(f"{device}: {compared - failed} of {compared} arrays agree with their references")
-    return failed
+        if operation not in (None, case.operation):
+            continue
+        report.begin(str(case))
+        outcome = compared(case)
+        report.add_case(outcome)
+        _print_case(outcome, {each.fault for each in done})
+        done.append(outcome)
+    if current_device() == "metal" and operation is None:
+        _print_reach(report, done)
+    if not any(outcome.fault for outcome in done):
+        _time(report, operation)
+    report.end_device()
+    _print_sum(done)
+
+
+def _print_case(outcome: Compared, faults: set[str | None]) -> None:
+    case = outcome.case
+    if outcome.fault:
+        text = "as above" if outcome.fault in faults else outcome.fault
+        print(f"  {case!s:36} FAILS: {text}", flush=True)
+        return
+    worst = max(each.error for each in outcome.outcomes)
+    verdict = f"DIFFERS: {', '.join(outcome.differing)}" if outcome.differing else "ok"
+    print(f"  {case!s:36} error {worst:8.1e}  of {case.tolerance:.1e}  {verdict}", flush=True)
+
+
+def _print_reach(report: Report, done: list[Compared]) -> None:
+    ran, not_run = reach(done)
+    report.add_not_run(not_run)
+    print(f"  {len(ran)} of {len(ran) + len(not_run)} reachable specialisations ran")
+    for name in not_run:
+        print(f"    NOT RUN: {name}")
+
+
+def _time(report: Report, operation: str | None) -> None:
+    preset = "small" if current_device() == "cpu" else "base"
+    print(f"  kernels at the sizes of preset {preset}; GB/s as if each array were moved once")
+    report.begin("timing")
+    try:
+        for each in timed(PRESETS[preset], operation):
+            report.add_timed(each)
+            _print_timed(each)
+    except Exception as error:
+        report.add_kernels_fault(as_text(error))
+        print(f"  timing FAILS: {as_text(error)}")
+
+
+def _print_timed(each: Timed) -> None:
+    median, low, high, _ = each.timing
+    spread = f"({low:.2f} to {high:.2f})"
+    print(f"  {each!s:48}{median:8.2f} ms {spread:>18}{each.bandwidth:8.1f} GB/s", flush=True)
+
+
+def _print_sum(done: list[Compared]) -> None:
+    arrays = [outcome for each in done for outcome in each.outcomes]
+    agreed = sum(outcome.passed for outcome in arrays)
+    faults = sum(each.fault is not None for each in done)
+    print(f"{current_device()}: {agreed} of {len(arrays)} arrays agree with their references")
+    if faults:
+        print(f"{current_device()}: {faults} of {len(done)} cases FAIL")

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import mlx.core as mx
 
 from nerfmac import checks
-from nerfmac.backend import Kernel, runs_kernel
+from nerfmac.backend import Kernel, runs_kernel, simd_width
 
 END = 1e-4  # kernels/composite.metal says the same
 
@@ -30,7 +30,7 @@ _FORWARD = Kernel(
 _GRADIENT = Kernel(
     "composite",
     "composite_gradient",
-    inputs=(*_PACKED, *_RESULTS, "d_ray_colour", "d_opacity", "d_depth"),
+    inputs=(*_PACKED, "slots", *_RESULTS, "d_ray_colour", "d_opacity", "d_depth"),
     outputs=("d_density", "d_colour"),
     rows="ray_start_shape[0] - 1",
 )
@@ -141,7 +141,7 @@ def _composite(density, colour, distances, widths, ray_start):  # type: ignore[n
             distances,
             widths,
             ray_start,
-            grid=(rays, 1, 1),
+            grid=(rays * simd_width(), 1, 1),
             output_shapes=[(rays, 3), (rays,), (rays,)],
             output_dtypes=[mx.float32] * 3,
         )
@@ -153,11 +153,11 @@ def _composite_vjp(primals, cotangents, outputs):  # type: ignore[no-untyped-def
     density, colour, distances, widths, ray_start = primals
     d_density, d_colour = _GRADIENT(
         *primals,
+        mx.array(density.shape, mx.int32),
         *outputs,
         *cotangents,
-        grid=(ray_start.shape[0] - 1, 1, 1),
+        grid=((ray_start.shape[0] - 1) * simd_width(), 1, 1),
         output_shapes=[density.shape, colour.shape],
         output_dtypes=[mx.float32] * 2,
-        zeroed=True,  # samples behind a ray's end, and dead ones, have no gradient
     )
     return d_density, d_colour, *(mx.zeros_like(a) for a in (distances, widths, ray_start))

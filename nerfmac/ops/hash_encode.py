@@ -16,7 +16,7 @@ from typing import cast
 import mlx.core as mx
 
 from nerfmac import checks
-from nerfmac.backend import Kernel, runs_kernel
+from nerfmac.backend import Kernel, runs_kernel, working_dtype
 
 _ARGUMENTS = ("scales", "shapes")
 _FORWARD = Kernel(
@@ -73,6 +73,11 @@ class HashLevels:
         """Entries of all levels together."""
         return self.shapes[-1][1] + self.shapes[-1][2]
 
+    def arrays(self) -> tuple[mx.array, mx.array]:
+        """The geometry as kernels take it: scales float32, and the levels' number and shapes."""
+        numbers = [number for shape in self.shapes for number in shape]
+        return mx.array(self.scales, mx.float32), mx.array([self.levels, *numbers], mx.uint32)
+
     def is_hashed(self, level: int) -> bool:
         """Whether two vertices of the level may share an entry."""
         vertices, _, entries = self.shapes[level]
@@ -84,11 +89,12 @@ def hash_encode(positions: mx.array, table: mx.array, levels: HashLevels) -> mx.
 
     Args:
         positions: (points, 3) float32, in [0, 1]; outside it the grid goes on with wrapped indices.
-        table: (levels.entries, features) float32.
+        table: (levels.entries, features) float32; on a GPU float16 too. Features are 1, 2, 4 or 8.
         levels: the geometry.
 
     Returns:
-        (points, levels.levels * features) float32; differentiable in `positions` and `table`.
+        (points, levels.levels * features), float16 on a GPU, else float32; differentiable in
+        `positions` and `table`.
 
     Raises:
         InputError: a wrong shape or type.
@@ -96,13 +102,10 @@ def hash_encode(positions: mx.array, table: mx.array, levels: HashLevels) -> mx.
     checks.shape("positions", positions, (None, 3))
     checks.shape("table", table, (levels.entries, None))
     checks.dtype("positions", positions, mx.float32)
-    checks.dtype("table", table, mx.float32)
+    checks.dtype("table", table, mx.float32, working_dtype())
     if not runs_kernel("hash_encode"):
         return hash_encode_reference(positions, table, levels)
-    scales = mx.array(levels.scales, mx.float32)
-    numbers = [number for shape in levels.shapes for number in shape]
-    shapes = mx.array([levels.levels, *numbers], mx.uint32)
-    return cast(mx.array, _hash_encode(positions, table, scales, shapes))
+    return cast(mx.array, _hash_encode(positions, table, *levels.arrays()))
 
 
 def hash_encode_reference(positions: mx.array, table: mx.array, levels: HashLevels) -> mx.array:
@@ -140,13 +143,13 @@ def _hash_encode(
     points, levels, features = positions.shape[0], scales.shape[0], table.shape[1]
     (encoded,) = _FORWARD(
         positions,
-        table,
+        table.astype(working_dtype()),
         scales,
         shapes,
         grid=(points, levels, 1),
         template=[("FEATURES", features)],
         output_shapes=[(points, levels * features)],
-        output_dtypes=[mx.float32],
+        output_dtypes=[working_dtype()],
     )
     return encoded
 
@@ -169,7 +172,7 @@ def _hash_encode_vjp(primals, cotangent, _output):  # type: ignore[no-untyped-de
     )
     (d_positions,) = _POSITION_GRADIENT(
         positions,
-        table,
+        table.astype(working_dtype()),
         cotangent,
         scales,
         shapes,

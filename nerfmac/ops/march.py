@@ -17,7 +17,7 @@ from typing import Any
 import mlx.core as mx
 
 from nerfmac import checks
-from nerfmac.backend import Kernel, runs_kernel
+from nerfmac.backend import Kernel, runs_kernel, simd_width
 from nerfmac.samples import Samples
 
 _RAYS = ("origins", "directions", "jitter", "bits", "settings")
@@ -31,7 +31,7 @@ _COUNT = Kernel(
 _WRITE = Kernel(
     "march",
     "march_write",
-    inputs=(*_RAYS, "ray_start", "skip"),
+    inputs=(*_RAYS, "ray_start", "skip", "slots"),
     outputs=("positions", "distances", "widths", "ray_of"),
     rows="origins_shape[0]",
 )
@@ -71,7 +71,7 @@ class MarchGeometry:
 
     def settings(self) -> mx.array:
         """The numbers as the kernels take them."""
-        lengths = (self.extent, self.near, self.step, self.cone)
+        lengths = (self.extent, self.near, self.step, self.cone, log(1 + self.cone))
         return mx.array([*lengths, self.resolution, self.cascades], mx.float32)
 
 
@@ -128,7 +128,7 @@ def count_samples(
         *map(mx.stop_gradient, (origins, directions, jitter)),
         bits,
         geometry.settings(),
-        grid=(rays, 1, 1),
+        grid=(rays * simd_width(), 1, 1),
         output_shapes=[(rays,)],
         output_dtypes=[mx.int32],
     )
@@ -167,10 +167,10 @@ def _write(origins, directions, jitter, bits, geometry, slots, ray_start, skip):
         geometry.settings(),
         ray_start,
         skip,
-        grid=(origins.shape[0], 1, 1),
+        mx.array([slots], mx.int32),
+        grid=(origins.shape[0] * simd_width(), 1, 1),
         output_shapes=[(slots, 3), (slots,), (slots,), (slots,)],
         output_dtypes=[mx.float32, mx.float32, mx.float32, mx.int32],
-        zeroed=True,
     )
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from nerfmac.backend import kernels_disabled, runs_kernel
 from nerfmac.backend.sources import kernels_folder
+from nerfmac.bench import operations
 from nerfmac.bench.operations import computations, measure_operations
 from nerfmac.bench.timing import measure
 from nerfmac.cli import main
@@ -30,9 +31,11 @@ def test_a_computation_is_run_for_every_call_counted():
 
 
 def test_every_operation_is_measured():
-    measured = " ".join(row.name for row in measure_operations(SMALL, 0.0))
-    for path in kernels_folder().glob("*.metal"):
-        assert path.stem in measured
+    measured = [name for name, _ in computations(SMALL)]
+    assert len(set(measured)) == len(measured)
+    files = {path.stem for path in kernels_folder().glob("*.metal")}
+    assert {name.split()[0] for name in measured} == files
+    assert [row.name for row in measure_operations(SMALL, 0.0)] == measured
 
 
 def test_kernel_and_reference_compute_the_same():
@@ -48,6 +51,28 @@ def test_kernel_and_reference_compute_the_same():
             assert one.shape == other.shape, name
             total, expected = float(np.sum(one)), float(np.sum(other))
             assert total == pytest.approx(expected, rel=1e-2, abs=1e-2), name
+
+
+def test_half_precision_stands_for_what_a_call_is_computed_in(monkeypatch):
+    seen = []
+
+    def toy(features, weights):
+        seen.append((features.dtype, weights.dtype, features.dtype))
+        return features * weights
+
+    def vjp(function, given, cotangents):
+        assert function is toy
+        seen.append(tuple(each.dtype for each in (*given, *cotangents)))
+
+    monkeypatch.setattr(mx, "vjp", vjp)
+    given = mx.ones(3, mx.float16), mx.ones(3)
+    (_, forward), (_, backward) = operations._both("toy", toy, *given, result=mx.float16)
+    for dtype in (mx.float16, mx.float32, mx.float16):
+        monkeypatch.setattr(operations, "working_dtype", lambda dtype=dtype: dtype)
+        seen.clear()
+        forward()
+        backward()
+        assert seen == [(dtype, mx.float32, dtype)] * 2
 
 
 def test_figures_are_written_as_json(tmp_path, capsys):

@@ -5,18 +5,34 @@
 namespace runtime {
 
 // Gives every active lane of the simdgroup all lanes' values: `mine` has `bytes` bytes, `all` room
-// for 32 times as many, in the order of lanes. Waits until every lane that has not returned arrives,
-// by a call with the same `what`. Returns a mask of the lanes that took part.
+// for 32 times as many, in the order of lanes. Waits until every lane that has not returned arrives at
+// the same call of the kernel's; `what` names it. Returns a mask of the lanes that took part.
 unsigned exchange(const char* what, const void* mine, void* all, unsigned bytes);
 
-// Wait for the threads of the threadgroup, or of the simdgroup, that have not returned.
-void threadgroup_barrier();
-void simdgroup_barrier();
+// Wait for the threads of the threadgroup, or of the simdgroup. Accesses before and after are ordered
+// in the memory that is named by the bits of Metal's mem_flags: 1 for device, 2 for threadgroup.
+void threadgroup_barrier(unsigned memory);
+void simdgroup_barrier(unsigned memory);
 
 // What the thread is about to read and write atomically, at once.
 void atomic_access(const volatile void* address, unsigned bytes);
 
 // The lane within its simdgroup.
 unsigned lane();
+
+// Memory for the threadgroup variable of that name, the same for all threads; its content is lost
+// from one threadgroup to the next. `element` is the size of what an index counts.
+void* threadgroup_memory(const char* name, unsigned long bytes, unsigned element);
+
+// Where a thread is, by the names of Metal's attributes.
+struct Place {
+  unsigned thread_position_in_grid[3], threads_per_grid[3];
+  unsigned threadgroup_position_in_grid[3], threadgroups_per_grid[3];
+  unsigned thread_position_in_threadgroup[3], threads_per_threadgroup[3];
+  unsigned dispatch_threads_per_threadgroup[3];
+  unsigned thread_index_in_threadgroup[1];
+  unsigned thread_index_in_simdgroup[1], threads_per_simdgroup[1];
+  unsigned simdgroup_index_in_threadgroup[1], simdgroups_per_threadgroup[1];
+};
 
 }  // namespace runtime

@@ -8,10 +8,11 @@
 #include <cstdint>
 #include <cstring>
 
-#define METAL_FUNC static inline __attribute__((always_inline))
+#define METAL_FUNC inline __attribute__((always_inline))
 #define device
 #define constant
 #define thread
+#define threadgroup
 
 using uint = std::uint32_t;
 using std::ceil;
@@ -23,7 +24,6 @@ using std::sqrt;
 
 constexpr int memory_order_relaxed = 0;
 
-METAL_FUNC void atomic_fetch_add_explicit(float* address, float value, int) { *address += value; }
 METAL_FUNC void atomic_fetch_max_explicit(uint* address, uint value, int) {
   *address = *address < value ? value : *address;
 }
@@ -43,6 +43,9 @@ METAL_FUNC float max(float a, float b) { return a > b ? a : b; }
 METAL_FUNC float abs(float a) { return std::fabs(a); }
 METAL_FUNC float clamp(float value, float low, float high) { return min(max(value, low), high); }
 
+struct uint2 {
+  uint x, y;
+};
 struct uint3 {
   uint x, y, z;
 };
@@ -53,20 +56,26 @@ METAL_FUNC float3 operator+(float3 a, float3 b) { return float3{a.x + b.x, a.y +
 METAL_FUNC float3 operator-(float3 a, float3 b) { return float3{a.x - b.x, a.y - b.y, a.z - b.z}; }
 METAL_FUNC float3 operator*(float3 a, float b) { return float3{a.x * b, a.y * b, a.z * b}; }
 
+// Adds N values to row `row` of rows of N.
+template <int N>
+METAL_FUNC void atomic_add_row(float* rows, uint row, const float* values) {
+  for (int i = 0; i < N; ++i) rows[row * N + i] += values[i];
+}
+
+// Bytes that every array's beginning is a multiple of: MLX allocates less aligned than malloc.
+#define ALIGNMENT 4
+
+// Threads of a simdgroup: each runs alone, and what a simdgroup shares is its own.
+#define SIMD_WIDTH 1
+
+METAL_FUNC int simd_sum(int value) { return value; }
+METAL_FUNC float simd_sum(float value) { return value; }
+METAL_FUNC int simd_prefix_exclusive_sum(int) { return 0; }
+METAL_FUNC float simd_prefix_exclusive_sum(float) { return 0.0f; }
+METAL_FUNC int simd_broadcast(int value, int) { return value; }
+METAL_FUNC float simd_broadcast(float value, int) { return value; }
+METAL_FUNC bool simd_any(bool value) { return value; }
+METAL_FUNC void simd_publish() {}
+
 // Keeps a small array whose loops it heads in registers.
 #define UNROLL _Pragma("GCC unroll 16")
-
-// Floats one thread works on at once where a kernel is vectorised (kernels/mlp.metal): one AVX-512
-// register; compilers split it into two or four where registers are narrower.
-typedef float lanes __attribute__((vector_size(64)));
-#define LANES 16
-
-// The same anywhere in memory, over plain floats.
-typedef float packed_lanes __attribute__((vector_size(64), aligned(4), may_alias));
-
-METAL_FUNC lanes load_lanes(const float* from) {
-  return *reinterpret_cast<const packed_lanes*>(from);
-}
-METAL_FUNC void store_lanes(float* to, lanes value) {
-  *reinterpret_cast<packed_lanes*>(to) = value;
-}

@@ -1,0 +1,175 @@
+// Tiles on a CPU: plain arrays of floats, whose rows are cut into vectors of LANES neighbours. A
+// simdgroup is one thread and a threadgroup one simdgroup, so nothing is shared.
+
+#define TILE_SIMDGROUPS 1
+#define TRACE_RAYS 16
+#define TRACE_SHARE 512
+
+// Floats that one instruction works on: an AVX-512 register; compilers split it into two or four
+// where registers are narrower.
+typedef float lanes __attribute__((vector_size(64)));
+#define LANES 16
+
+// The same anywhere in memory, over plain floats.
+typedef float packed_lanes __attribute__((vector_size(64), aligned(4), may_alias));
+
+METAL_FUNC lanes load_lanes(const float* from) {
+  return *reinterpret_cast<const packed_lanes*>(from);
+}
+METAL_FUNC void store_lanes(float* to, lanes value) {
+  *reinterpret_cast<packed_lanes*>(to) = value;
+}
+
+typedef float tile_value;
+
+template <int COLUMNS>
+struct Tile {
+  float at[16 * COLUMNS];
+};
+
+template <int COLUMNS>
+using Sums = Tile<COLUMNS>;
+
+// A matrix is stored row by row: where element `index` stands.
+template <int IN, int OUT>
+METAL_FUNC uint2 tile_place(uint index) {
+  return uint2{index / OUT, index % OUT};
+}
+
+template <int IN, int OUT>
+METAL_FUNC void tile_multiply(uint, const Tile<IN>& x, const float* matrix, Sums<OUT>& out) {
+  constexpr int COLUMNS = OUT / LANES;
+  constexpr int ROWS = COLUMNS < 16 ? 16 / COLUMNS : 1;  // sixteen sums in registers
+  for (int row = 0; row < 16; row += ROWS) {
+    lanes sum[ROWS][COLUMNS] = {};
+    for (int i = 0; i < IN; ++i) {
+      UNROLL
+      for (int column = 0; column < COLUMNS; ++column) {
+        const lanes weight = load_lanes(matrix + i * OUT + column * LANES);
+        UNROLL
+        for (int r = 0; r < ROWS; ++r) {
+          sum[r][column] = x.at[(row + r) * IN + i] * weight + sum[r][column];
+        }
+      }
+    }
+    UNROLL
+    for (int r = 0; r < ROWS; ++r) {
+      UNROLL
+      for (int column = 0; column < COLUMNS; ++column) {
+        store_lanes(out.at + (row + r) * OUT + column * LANES, sum[r][column]);
+      }
+    }
+  }
+}
+
+template <int COLUMNS, typename Function>
+METAL_FUNC void tile_each(uint, Sums<COLUMNS>& sums, Function function) {
+  for (int row = 0; row < 16; ++row) {
+    for (int column = 0; column < COLUMNS; ++column) {
+      float& value = sums.at[row * COLUMNS + column];
+      value = function(row, column, value);
+    }
+  }
+}
+
+template <int COLUMNS, typename Function>
+METAL_FUNC void tile_fill(uint, Tile<COLUMNS>& tile, Function function) {
+  for (int row = 0; row < 16; ++row) {
+    for (int column = 0; column < COLUMNS; ++column) {
+      tile.at[row * COLUMNS + column] = function(row, column);
+    }
+  }
+}
+
+template <int COLUMNS>
+METAL_FUNC void tile_round(const Sums<COLUMNS>& sums, Tile<COLUMNS>& tile) {
+  tile = sums;
+}
+
+// ReLU; what is not a number stays so, and a diverged run is noticed.
+template <int COLUMNS>
+METAL_FUNC void tile_rectify(const Sums<COLUMNS>& sums, Tile<COLUMNS>& tile) {
+  for (int i = 0; i < 16 * COLUMNS; ++i) tile.at[i] = sums.at[i] < 0.0f ? 0.0f : sums.at[i];
+}
+
+template <int COLUMNS>
+METAL_FUNC void tile_gate(const Sums<COLUMNS>& d, const Tile<COLUMNS>& active, Tile<COLUMNS>& out) {
+  for (int i = 0; i < 16 * COLUMNS; ++i) out.at[i] = active.at[i] > 0.0f ? d.at[i] : 0.0f;
+}
+
+// Adds the first columns of `more`.
+template <int COLUMNS, int MORE>
+METAL_FUNC void tile_add(Sums<COLUMNS>& sums, const Sums<MORE>& more) {
+  for (int row = 0; row < 16; ++row) {
+    for (int i = 0; i < COLUMNS; ++i) sums.at[row * COLUMNS + i] += more.at[row * MORE + i];
+  }
+}
+
+template <int COLUMNS>
+METAL_FUNC void tile_clear(Sums<COLUMNS>& sums) {
+  sums = {};
+}
+
+template <int LEFT, int RIGHT>
+METAL_FUNC void tile_join(
+    const Tile<LEFT>& left, const Tile<RIGHT>& right, Tile<LEFT + RIGHT>& out) {
+  for (int row = 0; row < 16; ++row) {
+    for (int i = 0; i < LEFT; ++i) out.at[row * (LEFT + RIGHT) + i] = left.at[row * LEFT + i];
+    for (int i = 0; i < RIGHT; ++i) {
+      out.at[row * (LEFT + RIGHT) + LEFT + i] = right.at[row * RIGHT + i];
+    }
+  }
+}
+
+METAL_FUNC bool tile_any(uint, bool value, tile_value*) { return value; }
+
+// The gradient of an IN x OUT matrix is summed where it will stand.
+template <int IN, int OUT>
+struct MatrixGradient {
+  float* at;
+};
+
+template <int IN, int OUT>
+METAL_FUNC void tile_gradient_start(MatrixGradient<IN, OUT>& share, float* out) {
+  share.at = out;
+  for (int i = 0; i < IN * OUT; ++i) out[i] = 0.0f;
+}
+
+constexpr int tile_space(int, int) { return 1; }
+
+template <int IN, int OUT>
+METAL_FUNC void tile_gradient(uint, const Tile<IN>& x, const Tile<OUT>& d,
+                              MatrixGradient<IN, OUT>& share, tile_value*) {
+  constexpr int COLUMNS = OUT / LANES;
+  constexpr int ROWS = COLUMNS < 16 ? 16 / COLUMNS : 1;
+  for (int i = 0; i < IN; i += ROWS) {
+    lanes sum[ROWS][COLUMNS];
+    UNROLL
+    for (int r = 0; r < ROWS; ++r) {
+      UNROLL
+      for (int column = 0; column < COLUMNS; ++column) {
+        sum[r][column] = load_lanes(share.at + (i + r) * OUT + column * LANES);
+      }
+    }
+    for (int row = 0; row < 16; ++row) {
+      UNROLL
+      for (int column = 0; column < COLUMNS; ++column) {
+        const lanes slope = load_lanes(d.at + row * OUT + column * LANES);
+        UNROLL
+        for (int r = 0; r < ROWS; ++r) {
+          sum[r][column] = x.at[row * IN + i + r] * slope + sum[r][column];
+        }
+      }
+    }
+    UNROLL
+    for (int r = 0; r < ROWS; ++r) {
+      UNROLL
+      for (int column = 0; column < COLUMNS; ++column) {
+        store_lanes(share.at + (i + r) * OUT + column * LANES, sum[r][column]);
+      }
+    }
+  }
+}
+
+template <int IN, int OUT>
+METAL_FUNC void tile_gradient_store(uint, const MatrixGradient<IN, OUT>&, float*) {}

@@ -1,0 +1,94 @@
+// The Metal names that the kernels use, in CUDA C++.
+//
+// Address spaces vanish: CUDA's pointers are generic. Accumulated outputs are plain pointers there,
+// so Metal's atomic functions take those.
+
+#define METAL_FUNC __device__ __forceinline__
+#define device
+#define constant
+#define thread
+#define threadgroup __shared__
+
+#define thread_position_in_grid                                                       \
+  uint3 {                                                                             \
+    blockIdx.x *blockDim.x + threadIdx.x, blockIdx.y *blockDim.y + threadIdx.y,       \
+        blockIdx.z *blockDim.z + threadIdx.z                                          \
+  }
+
+using uint = unsigned int;
+
+constexpr int memory_order_relaxed = 0;
+
+METAL_FUNC void atomic_fetch_max_explicit(uint* address, uint value, int) {
+  atomicMax(address, value);
+}
+
+template <typename To, typename From>
+METAL_FUNC To as_type(From value) {
+  static_assert(sizeof(To) == sizeof(From), "as_type keeps the size");
+  To result;
+  memcpy(&result, &value, sizeof(To));
+  return result;
+}
+
+METAL_FUNC float clamp(float value, float low, float high) {
+  return fminf(fmaxf(value, low), high);
+}
+
+METAL_FUNC float3 operator+(float3 a, float3 b) { return float3{a.x + b.x, a.y + b.y, a.z + b.z}; }
+METAL_FUNC float3 operator-(float3 a, float3 b) { return float3{a.x - b.x, a.y - b.y, a.z - b.z}; }
+METAL_FUNC float3 operator*(float3 a, float b) { return float3{a.x * b, a.y * b, a.z * b}; }
+
+// Adds N values to row `row` of rows of N; from Hopper on, four at once.
+template <int N>
+METAL_FUNC void atomic_add_row(float* rows, uint row, const float* values) {
+  float* to = rows + row * N;
+#if __CUDA_ARCH__ >= 900
+  if constexpr (N == 2) {
+    asm volatile("red.relaxed.gpu.global.add.v2.f32 [%0], {%1, %2};" ::"l"(to), "f"(values[0]),
+                 "f"(values[1])
+                 : "memory");
+    return;
+  } else if constexpr (N % 4 == 0) {
+    for (int i = 0; i < N; i += 4) {
+      asm volatile("red.relaxed.gpu.global.add.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(to + i),
+                   "f"(values[i]), "f"(values[i + 1]), "f"(values[i + 2]), "f"(values[i + 3])
+                   : "memory");
+    }
+    return;
+  }
+#endif
+  for (int i = 0; i < N; ++i) atomicAdd(to + i, values[i]);
+}
+
+// Bytes that every array's beginning is a multiple of, as far as one load can profit.
+#define ALIGNMENT 16
+
+// Threads of a simdgroup, which CUDA calls a warp. All of them take part in what follows.
+#define SIMD_WIDTH 32
+
+METAL_FUNC int simd_sum(int value) { return __reduce_add_sync(~0u, value); }
+METAL_FUNC float simd_sum(float value) {
+  for (int other = 16; other > 0; other /= 2) value += __shfl_xor_sync(~0u, value, other);
+  return value;
+}
+template <typename Value>
+METAL_FUNC Value simd_prefix_exclusive_sum(Value value) {
+  const int lane = threadIdx.x % 32;
+  Value sum = value;
+  for (int distance = 1; distance < 32; distance *= 2) {
+    const Value below = __shfl_up_sync(~0u, sum, distance);
+    if (lane >= distance) sum += below;
+  }
+  return sum - value;
+}
+template <typename Value>
+METAL_FUNC Value simd_broadcast(Value value, int lane) {
+  return __shfl_sync(~0u, value, lane);
+}
+METAL_FUNC bool simd_any(bool value) { return __any_sync(~0u, value); }
+// Lets a simdgroup's lanes see what they have written to the threadgroup's memory.
+METAL_FUNC void simd_publish() { __syncwarp(); }
+
+// Keeps a small array whose loops it heads in registers.
+#define UNROLL _Pragma("unroll")

@@ -1,0 +1,226 @@
+// Tiles on NVIDIA's tensor cores: mma.m16n8k16, half precision with float accumulation.
+//
+// The instruction's layouts (PTX manual, "Matrix Fragments for mma.m16n8k16") let a product's sums
+// be the next product's left factor without leaving their lane: with g = lane / 4 and t = lane % 4,
+// a lane holds columns 2t and 2t + 1 of rows g and g + 8 in each block of eight columns.
+
+#include <cuda_fp16.h>
+
+#define TILE_SIMDGROUPS 4
+#define TRACE_RAYS 32
+#define TRACE_SHARE 32  // more, and fewer simdgroups, cost a fifth
+#define TILE_PADDING 8  // halves between a shared tile's rows: eight rows start in different banks
+
+typedef half tile_value;
+
+template <int COLUMNS>
+struct Tile {
+  uint part[COLUMNS / 8][2];  // two halves each; [1] is row g + 8
+};
+
+template <int COLUMNS>
+struct Sums {
+  float part[COLUMNS / 8][4];  // row g, then row g + 8
+};
+
+METAL_FUNC uint tile_halves(float low, float high) {
+  const half2 both = __floats2half2_rn(low, high);
+  return *reinterpret_cast<const uint*>(&both);
+}
+
+METAL_FUNC void tile_mma(float (&sums)[4], uint a0, uint a1, uint a2, uint a3, uint b0, uint b1) {
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
+      "{%8, %9}, {%0, %1, %2, %3};"
+      : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
+      : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
+}
+
+// A matrix is stored as the lanes read it: for each block of 8 columns and 16 rows, each lane's
+// rows 2t, 2t + 1, 2t + 8, 2t + 9 of column g.
+template <int IN, int OUT>
+METAL_FUNC uint2 tile_place(uint index) {
+  const uint element = index % 4, lane = index / 4 % 32, block = index / 128;
+  const uint row = block % (IN / 16) * 16 + lane % 4 * 2 + element % 2 + element / 2 * 8;
+  return uint2{row, block / (IN / 16) * 8 + lane / 4};
+}
+
+template <int IN, int OUT, typename Matrix>
+METAL_FUNC void tile_multiply(uint local, const Tile<IN>& x, Matrix matrix, Sums<OUT>& out) {
+  const uint2* fragments = reinterpret_cast<const uint2*>(matrix) + local % 32;
+  UNROLL
+  for (int n = 0; n < OUT / 8; ++n) {
+    for (int i = 0; i < 4; ++i) out.part[n][i] = 0.0f;
+    UNROLL
+    for (int k = 0; k < IN / 16; ++k) {
+      const uint2 b = fragments[(n * (IN / 16) + k) * 32];
+      tile_mma(out.part[n], x.part[2 * k][0], x.part[2 * k][1], x.part[2 * k + 1][0],
+               x.part[2 * k + 1][1], b.x, b.y);
+    }
+  }
+}
+
+template <int COLUMNS, typename Function>
+METAL_FUNC void tile_each(uint local, Sums<COLUMNS>& sums, Function function) {
+  const int row = local % 32 / 4, column = local % 4 * 2;
+  UNROLL
+  for (int n = 0; n < COLUMNS / 8; ++n) {
+    UNROLL
+    for (int i = 0; i < 4; ++i) {
+      float& value = sums.part[n][i];
+      value = function(row + i / 2 * 8, n * 8 + column + i % 2, value);
+    }
+  }
+}
+
+template <int COLUMNS>
+METAL_FUNC void tile_round(const Sums<COLUMNS>& sums, Tile<COLUMNS>& tile) {
+  UNROLL
+  for (int n = 0; n < COLUMNS / 8; ++n) {
+    tile.part[n][0] = tile_halves(sums.part[n][0], sums.part[n][1]);
+    tile.part[n][1] = tile_halves(sums.part[n][2], sums.part[n][3]);
+  }
+}
+
+// ReLU; what is not a number stays so, and a diverged run is noticed.
+template <int COLUMNS>
+METAL_FUNC void tile_rectify(const Sums<COLUMNS>& sums, Tile<COLUMNS>& tile) {
+  tile_round(sums, tile);
+  const half2 zero = __floats2half2_rn(0.0f, 0.0f);
+  UNROLL
+  for (int n = 0; n < COLUMNS / 8; ++n) {
+    for (int i = 0; i < 2; ++i) {
+      half2& both = *reinterpret_cast<half2*>(&tile.part[n][i]);
+      both = __hmax2_nan(both, zero);
+    }
+  }
+}
+
+// Keeps d where the rectified activation let something through.
+template <int COLUMNS>
+METAL_FUNC void tile_gate(const Sums<COLUMNS>& d, const Tile<COLUMNS>& active, Tile<COLUMNS>& out) {
+  UNROLL
+  for (int n = 0; n < COLUMNS / 8; ++n) {
+    UNROLL
+    for (int i = 0; i < 2; ++i) {
+      const uint on = active.part[n][i];  // rectified: not negative, so any bit means more than 0
+      out.part[n][i] = tile_halves(on & 0x7fffu ? d.part[n][2 * i] : 0.0f,
+                                   on & 0x7fff0000u ? d.part[n][2 * i + 1] : 0.0f);
+    }
+  }
+}
+
+// Adds the first columns of `more`.
+template <int COLUMNS, int MORE>
+METAL_FUNC void tile_add(Sums<COLUMNS>& sums, const Sums<MORE>& more) {
+  for (int n = 0; n < COLUMNS / 8; ++n) {
+    for (int i = 0; i < 4; ++i) sums.part[n][i] += more.part[n][i];
+  }
+}
+
+template <int COLUMNS>
+METAL_FUNC void tile_clear(Sums<COLUMNS>& sums) {
+  sums = {};
+}
+
+template <int LEFT, int RIGHT>
+METAL_FUNC void tile_join(
+    const Tile<LEFT>& left, const Tile<RIGHT>& right, Tile<LEFT + RIGHT>& out) {
+  for (int n = 0; n < LEFT / 8; ++n) {
+    for (int i = 0; i < 2; ++i) out.part[n][i] = left.part[n][i];
+  }
+  for (int n = 0; n < RIGHT / 8; ++n) {
+    for (int i = 0; i < 2; ++i) out.part[LEFT / 8 + n][i] = right.part[n][i];
+  }
+}
+
+template <int COLUMNS, typename Function>
+METAL_FUNC void tile_fill(uint local, Tile<COLUMNS>& tile, Function function) {
+  const int row = local % 32 / 4, column = local % 4 * 2;
+  UNROLL
+  for (int n = 0; n < COLUMNS / 8; ++n) {
+    UNROLL
+    for (int i = 0; i < 2; ++i) {
+      tile.part[n][i] = tile_halves(function(row + 8 * i, n * 8 + column),
+                                    function(row + 8 * i, n * 8 + column + 1));
+    }
+  }
+}
+
+// Whether `value` holds in any thread of the threadgroup.
+METAL_FUNC bool tile_any(uint, bool value, tile_value*) { return __syncthreads_or(value); }
+
+// One simdgroup's share of the gradient of an IN x OUT matrix: every TILE_SIMDGROUPS-th block.
+template <int IN, int OUT>
+struct MatrixGradient {
+  float part[(IN / 16 * (OUT / 8) + TILE_SIMDGROUPS - 1) / TILE_SIMDGROUPS][4];
+};
+
+template <int IN, int OUT>
+METAL_FUNC void tile_gradient_start(MatrixGradient<IN, OUT>& share, float*) {
+  share = {};
+}
+
+// Values that tile_gradient needs of the threadgroup's memory.
+constexpr int tile_space(int in, int out) {
+  return TILE_SIMDGROUPS * 16 * (in + out + 2 * TILE_PADDING);
+}
+
+template <int COLUMNS>
+METAL_FUNC void tile_share(uint lane, const Tile<COLUMNS>& tile, tile_value* space) {
+  uint* place = reinterpret_cast<uint*>(
+      space + lane / 4 * (COLUMNS + TILE_PADDING) + lane % 4 * 2);
+  UNROLL
+  for (int n = 0; n < COLUMNS / 8; ++n) {
+    place[4 * n] = tile.part[n][0];
+    place[4 * n + 4 * (COLUMNS + TILE_PADDING)] = tile.part[n][1];
+  }
+}
+
+// Transposed x times d, summed over the threadgroup's tiles.
+template <int IN, int OUT>
+METAL_FUNC void tile_gradient(uint local, const Tile<IN>& x, const Tile<OUT>& d,
+                              MatrixGradient<IN, OUT>& share, tile_value* space) {
+  constexpr int LEFT = 16 * (IN + TILE_PADDING), RIGHT = 16 * (OUT + TILE_PADDING);
+  const uint simdgroup = local / 32, lane = local % 32;
+  tile_value* right = space + TILE_SIMDGROUPS * LEFT;
+  __syncthreads();
+  tile_share(lane, x, space + simdgroup * LEFT);
+  tile_share(lane, d, right + simdgroup * RIGHT);
+  __syncthreads();
+  UNROLL
+  for (int i = 0; i < sizeof(share.part) / sizeof(share.part[0]); ++i) {
+    const int block = int(simdgroup) + i * TILE_SIMDGROUPS;
+    if (block >= IN / 16 * (OUT / 8)) continue;
+    const int m = block % (IN / 16) * 16, n = block / (IN / 16) * 8;
+    UNROLL
+    for (int tile = 0; tile < TILE_SIMDGROUPS; ++tile) {
+      // ldmatrix.trans: each lane names a row of a block of 8 x 8 and gets a piece of its transpose.
+      const tile_value* a_row = space + tile * LEFT +
+                                (lane % 8 + lane / 16 * 8) * (IN + TILE_PADDING) + m +
+                                lane / 8 % 2 * 8;
+      const tile_value* b_row = right + tile * RIGHT + lane % 16 * (OUT + TILE_PADDING) + n;
+      uint a[4], b[2];
+      asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+                   : "=r"(a[0]), "=r"(a[1]), "=r"(a[2]), "=r"(a[3])
+                   : "r"(uint(__cvta_generic_to_shared(a_row))));
+      asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0, %1}, [%2];"
+                   : "=r"(b[0]), "=r"(b[1])
+                   : "r"(uint(__cvta_generic_to_shared(b_row))));
+      tile_mma(share.part[i], a[0], a[1], a[2], a[3], b[0], b[1]);
+    }
+  }
+}
+
+template <int IN, int OUT>
+METAL_FUNC void tile_gradient_store(uint local, const MatrixGradient<IN, OUT>& share, float* out) {
+  const int row = local % 32 / 4, column = local % 4 * 2;
+  UNROLL
+  for (int i = 0; i < sizeof(share.part) / sizeof(share.part[0]); ++i) {
+    const int block = int(local / 32) + i * TILE_SIMDGROUPS;
+    if (block >= IN / 16 * (OUT / 8)) continue;
+    for (int j = 0; j < 4; ++j) {
+      const int m = block % (IN / 16) * 16 + row + j / 2 * 8;
+      out[m * OUT + block / (IN / 16) * 8 + column + j % 2] = share.part[i][j];
+    }
+  }
+}

@@ -1,0 +1,226 @@
+// Tiles on Apple GPUs: simdgroup matrices of 8 x 8, half precision with float accumulation.
+//
+// Nothing is const here: Metal's specification does not say that a const matrix may be read.
+
+#define TILE_SIMDGROUPS 4
+#define TRACE_RAYS 32
+#define TRACE_SHARE 32
+
+typedef half tile_value;
+
+template <int COLUMNS>
+struct Tile {
+  simdgroup_half8x8 part[COLUMNS / 8][2];  // rows 0 to 7, rows 8 to 15
+};
+
+template <int COLUMNS>
+struct Sums {
+  simdgroup_float8x8 part[COLUMNS / 8][2];
+};
+
+// A matrix is stored row by row: where element `index` stands.
+template <int IN, int OUT>
+METAL_FUNC uint2 tile_place(uint index) {
+  return uint2{index / OUT, index % OUT};
+}
+
+template <int IN, int OUT, typename Matrix>
+METAL_FUNC void tile_multiply(uint, thread Tile<IN>& x, Matrix matrix, thread Sums<OUT>& out) {
+  UNROLL
+  for (int n = 0; n < OUT / 8; ++n) {
+    for (int i = 0; i < 2; ++i) out.part[n][i] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
+    for (int k = 0; k < IN / 8; ++k) {
+      simdgroup_half8x8 b;
+      simdgroup_load(b, matrix + k * 8 * OUT + n * 8, OUT);
+      for (int i = 0; i < 2; ++i) {
+        simdgroup_multiply_accumulate(out.part[n][i], x.part[k][i], b, out.part[n][i]);
+      }
+    }
+  }
+}
+
+// Where a lane's first element of a matrix stands, thread_elements()[0]; [1] is the next column.
+struct TileSeat {
+  int row, column;
+};
+
+METAL_FUNC TileSeat tile_seat(uint lane) {
+  const int quad = int(lane) / 4;
+  return TileSeat{(quad & 4) + int(lane) / 2 % 4, (quad & 2) * 2 + int(lane) % 2 * 2};
+}
+
+template <int COLUMNS, typename Function>
+METAL_FUNC void tile_each(uint local, thread Sums<COLUMNS>& sums, Function function) {
+  const TileSeat seat = tile_seat(local % 32);
+  UNROLL
+  for (int n = 0; n < COLUMNS / 8; ++n) {
+    UNROLL
+    for (int i = 0; i < 2; ++i) {
+      thread auto& two = sums.part[n][i].thread_elements();
+      two[0] = function(seat.row + 8 * i, 8 * n + seat.column, two[0]);
+      two[1] = function(seat.row + 8 * i, 8 * n + seat.column + 1, two[1]);
+    }
+  }
+}
+
+template <int COLUMNS, typename Function>
+METAL_FUNC void tile_fill(uint local, thread Tile<COLUMNS>& tile, Function function) {
+  const TileSeat seat = tile_seat(local % 32);
+  UNROLL
+  for (int n = 0; n < COLUMNS / 8; ++n) {
+    UNROLL
+    for (int i = 0; i < 2; ++i) {
+      thread auto& two = tile.part[n][i].thread_elements();
+      two[0] = half(function(seat.row + 8 * i, 8 * n + seat.column));
+      two[1] = half(function(seat.row + 8 * i, 8 * n + seat.column + 1));
+    }
+  }
+}
+
+template <int COLUMNS>
+METAL_FUNC void tile_round(thread Sums<COLUMNS>& sums, thread Tile<COLUMNS>& tile) {
+  UNROLL
+  for (int n = 0; n < COLUMNS / 8; ++n) {
+    UNROLL
+    for (int i = 0; i < 2; ++i) {
+      for (int e = 0; e < 2; ++e) {
+        tile.part[n][i].thread_elements()[e] = half(sums.part[n][i].thread_elements()[e]);
+      }
+    }
+  }
+}
+
+// ReLU; what is not a number stays so, and a diverged run is noticed.
+template <int COLUMNS>
+METAL_FUNC void tile_rectify(thread Sums<COLUMNS>& sums, thread Tile<COLUMNS>& tile) {
+  UNROLL
+  for (int n = 0; n < COLUMNS / 8; ++n) {
+    UNROLL
+    for (int i = 0; i < 2; ++i) {
+      for (int e = 0; e < 2; ++e) {
+        const float value = sums.part[n][i].thread_elements()[e];
+        tile.part[n][i].thread_elements()[e] = half(value < 0.0f ? 0.0f : value);
+      }
+    }
+  }
+}
+
+// Keeps d where the rectified activation let something through.
+template <int COLUMNS>
+METAL_FUNC void tile_gate(
+    thread Sums<COLUMNS>& d, thread Tile<COLUMNS>& active, thread Tile<COLUMNS>& out) {
+  UNROLL
+  for (int n = 0; n < COLUMNS / 8; ++n) {
+    UNROLL
+    for (int i = 0; i < 2; ++i) {
+      for (int e = 0; e < 2; ++e) {
+        const bool is_on = active.part[n][i].thread_elements()[e] > 0.0h;
+        const float slope = d.part[n][i].thread_elements()[e];
+        out.part[n][i].thread_elements()[e] = half(is_on ? slope : 0.0f);
+      }
+    }
+  }
+}
+
+// Adds the first columns of `more`.
+template <int COLUMNS, int MORE>
+METAL_FUNC void tile_add(thread Sums<COLUMNS>& sums, thread Sums<MORE>& more) {
+  for (int n = 0; n < COLUMNS / 8; ++n) {
+    for (int i = 0; i < 2; ++i) {
+      for (int e = 0; e < 2; ++e) {
+        sums.part[n][i].thread_elements()[e] += more.part[n][i].thread_elements()[e];
+      }
+    }
+  }
+}
+
+template <int COLUMNS>
+METAL_FUNC void tile_clear(thread Sums<COLUMNS>& sums) {
+  for (int n = 0; n < COLUMNS / 8; ++n) {
+    for (int i = 0; i < 2; ++i) {
+      sums.part[n][i] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
+    }
+  }
+}
+
+template <int LEFT, int RIGHT>
+METAL_FUNC void tile_join(thread Tile<LEFT>& left, thread Tile<RIGHT>& right,
+                          thread Tile<LEFT + RIGHT>& out) {
+  for (int n = 0; n < LEFT / 8; ++n) {
+    for (int i = 0; i < 2; ++i) out.part[n][i] = left.part[n][i];
+  }
+  for (int n = 0; n < RIGHT / 8; ++n) {
+    for (int i = 0; i < 2; ++i) out.part[LEFT / 8 + n][i] = right.part[n][i];
+  }
+}
+
+// Whether `value` holds in any thread of the threadgroup; uses the first values of `space`.
+METAL_FUNC bool tile_any(uint local, bool value, threadgroup tile_value* space) {
+  const bool any = simd_any(value);
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+  if (local % 32 == 0) space[local / 32] = any ? 1.0h : 0.0h;
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+  bool result = false;
+  for (int i = 0; i < TILE_SIMDGROUPS; ++i) result = result || space[i] > 0.0h;
+  return result;
+}
+
+// One simdgroup's share of the gradient of an IN x OUT matrix: every TILE_SIMDGROUPS-th block.
+template <int IN, int OUT>
+struct MatrixGradient {
+  simdgroup_float8x8 part[IN / 8 * (OUT / 8) / TILE_SIMDGROUPS];
+};
+
+template <int IN, int OUT>
+METAL_FUNC void tile_gradient_start(thread MatrixGradient<IN, OUT>& share, device float*) {
+  for (int i = 0; i < IN / 8 * (OUT / 8) / TILE_SIMDGROUPS; ++i) {
+    share.part[i] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
+  }
+}
+
+// Values that tile_gradient needs of the threadgroup's memory.
+constexpr int tile_space(int in, int out) { return TILE_SIMDGROUPS * 16 * (in + out); }
+
+template <int COLUMNS>
+METAL_FUNC void tile_share(thread Tile<COLUMNS>& tile, threadgroup tile_value* space) {
+  UNROLL
+  for (int n = 0; n < COLUMNS / 8; ++n) {
+    simdgroup_store(tile.part[n][0], space + 8 * n, COLUMNS);
+    simdgroup_store(tile.part[n][1], space + 8 * COLUMNS + 8 * n, COLUMNS);
+  }
+}
+
+// Transposed x times d, summed over the threadgroup's tiles.
+template <int IN, int OUT>
+METAL_FUNC void tile_gradient(
+    uint local, thread Tile<IN>& x, thread Tile<OUT>& d,
+    thread MatrixGradient<IN, OUT>& share, threadgroup tile_value* space) {
+  const int simdgroup = int(local) / 32;
+  threadgroup tile_value* right = space + TILE_SIMDGROUPS * 16 * IN;
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+  tile_share(x, space + simdgroup * 16 * IN);
+  tile_share(d, right + simdgroup * 16 * OUT);
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+  UNROLL
+  for (int i = 0; i < IN / 8 * (OUT / 8) / TILE_SIMDGROUPS; ++i) {
+    const int block = simdgroup + i * TILE_SIMDGROUPS;
+    const int m = block % (IN / 8) * 8, n = block / (IN / 8) * 8;
+    for (int row = 0; row < TILE_SIMDGROUPS * 16; row += 8) {
+      simdgroup_half8x8 a, b;
+      simdgroup_load(a, space + row * IN + m, IN, ulong2{0, 0}, true);
+      simdgroup_load(b, right + row * OUT + n, OUT);
+      simdgroup_multiply_accumulate(share.part[i], a, b, share.part[i]);
+    }
+  }
+}
+
+template <int IN, int OUT>
+METAL_FUNC void tile_gradient_store(
+    uint local, thread MatrixGradient<IN, OUT>& share, device float* out) {
+  UNROLL
+  for (int i = 0; i < IN / 8 * (OUT / 8) / TILE_SIMDGROUPS; ++i) {
+    const int block = int(local) / 32 + i * TILE_SIMDGROUPS;
+    simdgroup_store(
+        share.part[i], out + block % (IN / 8) * 8 * OUT + block / (IN / 8) * 8, OUT);
+  }
+}

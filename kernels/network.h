@@ -1,0 +1,78 @@
+#include "tile.h"
+
+// One network on tiles: forward, and back with the gradient of its matrices, which stand one after
+// the other. No biases, ReLU between layers, none after the last, which has 16 outputs.
+
+constexpr int networks_weights(int in, int width, int layers, int out) {
+  return in * width + (layers - 1) * width * width + width * out;
+}
+
+// One network's activations: each layer's outputs after ReLU, and the last layer's sums.
+template <int IN, int WIDTH, int LAYERS, typename Stored>
+METAL_FUNC void network_forward(uint local, thread Tile<IN>& x, Stored stored,
+                                thread Tile<WIDTH>* hidden, thread Sums<16>& out) {
+  Sums<WIDTH> sums;
+  tile_multiply<IN, WIDTH>(local, x, stored, sums);
+  tile_rectify(sums, hidden[0]);
+  UNROLL
+  for (int layer = 1; layer < LAYERS; ++layer) {
+    tile_multiply<WIDTH, WIDTH>(
+        local, hidden[layer - 1], stored + IN * WIDTH + (layer - 1) * WIDTH * WIDTH, sums);
+    tile_rectify(sums, hidden[layer]);
+  }
+  tile_multiply<WIDTH, 16>(
+      local, hidden[LAYERS - 1], stored + IN * WIDTH + (LAYERS - 1) * WIDTH * WIDTH, out);
+}
+
+// A simdgroup's share of a network's gradient.
+template <int IN, int WIDTH, int LAYERS>
+struct NetworkGradient {
+  MatrixGradient<IN, WIDTH> first;
+  MatrixGradient<WIDTH, WIDTH> square[LAYERS > 1 ? LAYERS - 1 : 1];
+  MatrixGradient<WIDTH, 16> last;
+};
+
+template <int IN, int WIDTH, int LAYERS, typename Out>
+METAL_FUNC void network_gradient_start(thread NetworkGradient<IN, WIDTH, LAYERS>& share, Out out) {
+  tile_gradient_start(share.first, out);
+  UNROLL
+  for (int layer = 1; layer < LAYERS; ++layer) {
+    tile_gradient_start(share.square[layer - 1], out + IN * WIDTH + (layer - 1) * WIDTH * WIDTH);
+  }
+  tile_gradient_start(share.last, out + IN * WIDTH + (LAYERS - 1) * WIDTH * WIDTH);
+}
+
+template <int IN, int WIDTH, int LAYERS, typename Out>
+METAL_FUNC void network_gradient_store(
+    uint local, thread NetworkGradient<IN, WIDTH, LAYERS>& share, Out out) {
+  tile_gradient_store(local, share.first, out);
+  UNROLL
+  for (int layer = 1; layer < LAYERS; ++layer) {
+    tile_gradient_store(
+        local, share.square[layer - 1], out + IN * WIDTH + (layer - 1) * WIDTH * WIDTH);
+  }
+  tile_gradient_store(local, share.last, out + IN * WIDTH + (LAYERS - 1) * WIDTH * WIDTH);
+}
+
+// Back through one network: d belongs to its outputs, d_x to its inputs.
+template <int IN, int WIDTH, int LAYERS, typename Transposed, typename Space>
+METAL_FUNC void network_backward(
+    uint local, thread Tile<IN>& x, thread Tile<WIDTH>* hidden, thread Tile<16>& d,
+    Transposed transposed, thread NetworkGradient<IN, WIDTH, LAYERS>& share,
+    thread Sums<IN>& d_x, Space space) {
+  Sums<WIDTH> sums;
+  Tile<WIDTH> d_hidden;
+  tile_gradient<WIDTH, 16>(local, hidden[LAYERS - 1], d, share.last, space);
+  tile_multiply<16, WIDTH>(
+      local, d, transposed + IN * WIDTH + (LAYERS - 1) * WIDTH * WIDTH, sums);
+  tile_gate(sums, hidden[LAYERS - 1], d_hidden);
+  UNROLL
+  for (int layer = LAYERS - 1; layer > 0; --layer) {
+    tile_gradient<WIDTH, WIDTH>(local, hidden[layer - 1], d_hidden, share.square[layer - 1], space);
+    tile_multiply<WIDTH, WIDTH>(
+        local, d_hidden, transposed + IN * WIDTH + (layer - 1) * WIDTH * WIDTH, sums);
+    tile_gate(sums, hidden[layer - 1], d_hidden);
+  }
+  tile_gradient<IN, WIDTH>(local, x, d_hidden, share.first, space);
+  tile_multiply<WIDTH, IN>(local, d_hidden, transposed, d_x);
+}

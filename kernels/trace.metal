@@ -1,0 +1,198 @@
+#include "march.metal"
+#include "hash_encode.metal"
+#include "spherical_harmonics.metal"
+#include "networks.metal"
+
+// Whole rays in one pass: marching, encoding, networks and compositing, until less than 1e-4 of the
+// light is left.
+//
+// A simdgroup keeps TRACE_RAYS rays on their way, each with one sample at a time, so that the
+// networks' tiles are full. A ray that ends gives its place to the next of the simdgroup's share of
+// TRACE_SHARE rays, which are neighbours in the picture.
+
+// Simdgroups of a threadgroup: as many as have room in its memory.
+constexpr int trace_simdgroups(int in) {
+  return TILE_SIMDGROUPS > 2 && in > 64 ? 2 : TILE_SIMDGROUPS;
+}
+
+constant constexpr float trace_end = 1e-4f;  // as composite_end
+
+// What a simdgroup's lanes tell each other.
+template <int IN>
+struct TraceSpace {
+  tile_value features[TRACE_RAYS * IN];
+  float basis[TRACE_RAYS * 16];
+  float density[TRACE_RAYS];
+  float colour[TRACE_RAYS * 3];
+};
+
+// Samples stand in the middle of their intervals.
+struct TraceJitter {
+  METAL_FUNC float operator[](uint) const { return 0.5f; }
+};
+
+// The ray that is traced as number `i`: where pictures of `width` columns can be cut into blocks of
+// 8 x 4 pixels, block after block, for such rays stay together for longer than those of a row.
+METAL_FUNC int trace_index(int i, int rays, int width) {
+  if (width == 0 || width % 8 != 0 || rays % (4 * width) != 0) return i;
+  const int block = i / 32, row = block / (width / 8) * 4 + i % 32 / 8;
+  return row * width + block % (width / 8) * 8 + i % 8;
+}
+
+struct TraceRay {
+  MarchRay march;
+  int index;  // -1: none
+  int k;      // interval
+  bool has_sample;
+  float distance;  // of the sample
+  float transmittance, depth;
+  float colour[3];
+};
+
+template <typename Origins, typename Directions, typename Basis>
+METAL_FUNC TraceRay trace_start(
+    int index, Origins origins, Directions directions, MarchSettings settings, Basis basis) {
+  TraceRay ray;
+  ray.march = march_ray(index, origins, directions, TraceJitter{}, settings);
+  ray.index = index;
+  ray.k = 0;
+  ray.has_sample = false;
+  ray.distance = ray.depth = 0.0f;
+  ray.transmittance = 1.0f;
+  for (int c = 0; c < 3; ++c) ray.colour[c] = 0.0f;
+  spherical_harmonics(
+      ray.march.direction.x, ray.march.direction.y, ray.march.direction.z, basis);
+  return ray;
+}
+
+template <typename RayColour, typename Opacity, typename Depth>
+METAL_FUNC void trace_finish(
+    thread TraceRay& ray, RayColour ray_colour, Opacity opacity, Depth depth) {
+  for (int c = 0; c < 3; ++c) ray_colour[3 * ray.index + c] = ray.colour[c];
+  opacity[ray.index] = 1.0f - ray.transmittance;
+  depth[ray.index] = ray.depth;
+  ray.index = -1;
+  ray.has_sample = false;
+}
+
+// Takes what a ray's sample adds, and moves on to the next interval.
+template <typename Colour>
+METAL_FUNC void trace_composite(
+    thread TraceRay& ray, float density, Colour colour, MarchSettings settings) {
+  const float number = ray.march.first + float(ray.k);
+  const float width =
+      march_distance(number + 1.0f, settings) - march_distance(number, settings);
+  const float passing = ray.transmittance * exp(-density * width);
+  const float weight = ray.transmittance - passing;
+  for (int c = 0; c < 3; ++c) ray.colour[c] = fma(weight, colour[c], ray.colour[c]);
+  ray.depth = fma(weight, ray.distance, ray.depth);
+  ray.transmittance = passing;
+  ray.has_sample = false;
+  ++ray.k;
+}
+
+// The features of a position, in scene coordinates.
+template <int LEVELS, int FEATURES, typename Table, typename Scales, typename Shapes,
+          typename Features>
+METAL_FUNC void trace_encode(
+    float3 position, float extent, Table table, Scales scales, Shapes shapes, Features features) {
+  const float place[3] = {(position.x - 0.5f) / extent + 0.5f, (position.y - 0.5f) / extent + 0.5f,
+                          (position.z - 0.5f) / extent + 0.5f};
+  for (int level = 0; level < LEVELS; ++level) {
+    float sum[FEATURES];
+    hash_interpolate<FEATURES>(place, 0, level, table, scales, shapes, sum);
+    for (int i = 0; i < FEATURES; ++i) features[level * FEATURES + i] = tile_value(sum[i]);
+  }
+}
+
+template <int IN, int WIDTH, int DENSITY_LAYERS, int COLOUR_LAYERS, int FEATURES, typename Origins,
+          typename Directions, typename Bits, typename Settings, typename Width, typename Table, typename Scales,
+          typename Shapes, typename Stored, typename RayColour, typename Opacity, typename Depth,
+          typename Space>
+METAL_FUNC void trace(
+    uint3 thread_index, int rays, Origins origins, Directions directions, Bits bits,
+    Settings settings, Width width, Table table, Scales scales, Shapes shapes, Stored stored,
+    RayColour ray_colour, Opacity opacity, Depth depth, Space spaces) {
+  const uint local = thread_index.x % (SIMD_WIDTH * trace_simdgroups(IN));
+  const int lane = int(local % SIMD_WIDTH);
+  auto space = spaces + local / SIMD_WIDTH;
+  int next = int(thread_index.x / SIMD_WIDTH) * TRACE_SHARE;
+  const int last = min(next + TRACE_SHARE, rays);
+  const MarchSettings to = march_settings(settings);
+  TraceRay own[TRACE_RAYS / SIMD_WIDTH];
+  for (int o = 0; o < TRACE_RAYS / SIMD_WIDTH; ++o) {
+    own[o].index = -1;
+    own[o].has_sample = false;
+    for (int i = 0; i < IN; ++i) space->features[(o * SIMD_WIDTH + lane) * IN + i] = tile_value(0);
+    for (int i = 0; i < 16; ++i) space->basis[(o * SIMD_WIDTH + lane) * 16 + i] = 0.0f;
+  }
+
+  for (;;) {
+    // Rays that ended give way to the next ones, many at once: neighbours cross empty space alike.
+    bool is_busy = false;
+    for (;;) {
+      int free = 0;
+      for (int o = 0; o < TRACE_RAYS / SIMD_WIDTH; ++o) free += simd_sum(int(own[o].index < 0));
+      const bool is_refilled = next < last && free >= TRACE_RAYS / 2;
+      is_busy = false;
+      for (int o = 0; o < TRACE_RAYS / SIMD_WIDTH; ++o) {
+        thread TraceRay& ray = own[o];
+        if (is_refilled) {
+          const bool is_free = ray.index < 0;
+          const int index = next + simd_prefix_exclusive_sum(int(is_free));
+          next += simd_sum(int(is_free));
+          if (is_free && index < last) {
+            ray = trace_start(trace_index(index, rays, width[0]), origins, directions, to,
+                              space->basis + (o * SIMD_WIDTH + lane) * 16);
+          }
+        }
+        if (ray.index >= 0 && !ray.has_sample) {
+          MarchProbe probe;
+          ray.has_sample = march_search(ray.march, ray.k, probe, bits, to);
+          ray.distance = probe.distance;
+          if (!ray.has_sample) trace_finish(ray, ray_colour, opacity, depth);
+        }
+        is_busy = is_busy || ray.has_sample;
+      }
+      if (!is_refilled) break;
+    }
+    if (!simd_any(is_busy)) {
+      if (next >= last) return;
+      continue;
+    }
+
+    for (int o = 0; o < TRACE_RAYS / SIMD_WIDTH; ++o) {
+      if (own[o].has_sample) {
+        trace_encode<IN / FEATURES, FEATURES>(
+            own[o].march.origin + own[o].march.direction * own[o].distance, to.extent, table,
+            scales, shapes, space->features + (o * SIMD_WIDTH + lane) * IN);
+      }
+    }
+    simd_publish();
+    for (int first = 0; first < TRACE_RAYS; first += 16) {
+      Tile<IN> x;
+      Tile<WIDTH> hidden[DENSITY_LAYERS > COLOUR_LAYERS ? DENSITY_LAYERS : COLOUR_LAYERS];
+      Tile<16> embedding, basis;
+      Tile<32> joined;
+      Sums<16> sums;
+      tile_fill(local, x, network_rows(space->features + first * IN, IN, 16));
+      network_forward<IN, WIDTH, DENSITY_LAYERS>(local, x, stored, hidden, sums);
+      tile_each(local, sums, network_density(space->density + first, 16));
+      tile_round(sums, embedding);
+      tile_fill(local, basis, network_rows(space->basis + first * 16, 16, 16));
+      tile_join(embedding, basis, joined);
+      network_forward<32, WIDTH, COLOUR_LAYERS>(
+          local, joined, stored + networks_weights(IN, WIDTH, DENSITY_LAYERS, 16), hidden, sums);
+      tile_each(local, sums, network_colour(space->colour + first * 3, 16));
+    }
+    simd_publish();
+
+    for (int o = 0; o < TRACE_RAYS / SIMD_WIDTH; ++o) {
+      if (own[o].has_sample) {
+        const int row = o * SIMD_WIDTH + lane;
+        trace_composite(own[o], space->density[row], space->colour + 3 * row, to);
+        if (own[o].transmittance < trace_end) trace_finish(own[o], ray_colour, opacity, depth);
+      }
+    }
+  }
+}

@@ -1,0 +1,165 @@
+"""What one device makes of the kernels: every case compared, every kernel timed.
+
+What is raised, by a compiler that refuses a kernel say, is a finding like any other: it is kept and
+the rest goes on. A kernel's traffic is what it cannot avoid, each input read and each output
+written once; over the time it gives the bandwidth achieved, which caches may lift above the
+memory's and which is far below it where a kernel waits for something else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from math import prod
+from typing import Any
+
+import mlx.core as mx
+
+from nerfmac.backend import current_device, kernel, kernels_disabled
+from nerfmac.backend.metal_text import exported
+from nerfmac.bench.operations import computations
+from nerfmac.bench.timing import Timing, measure
+from nerfmac.config import Config
+from nerfmac.selftest import Case, Outcome, compare
+from nerfmac.specialisations import specialisations
+
+Build = Callable[..., list[mx.array]]
+Call = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Compared:
+    """How a case came out."""
+
+    case: Case
+    outcomes: list[Outcome]
+    fault: str | None  # what was raised; then there are no outcomes
+    launched: list[str]  # specialisations, in order; noted on Metal alone
+
+    @property
+    def differing(self) -> list[str]:
+        """Names of the arrays that do not agree with the reference."""
+        return [outcome.array for outcome in self.outcomes if not outcome.passed]
+
+    @property
+    def passed(self) -> bool:
+        """Whether it ran and everything agrees."""
+        return self.fault is None and not self.differing
+
+
+@dataclass(frozen=True)
+class Timed:
+    """How long one launch of a computation takes, at the size of a training step."""
+
+    computation: str
+    number: int  # which of the computation's launches, from 1
+    specialisation: str | None  # on Metal
+    traffic: int  # bytes
+    timing: Timing  # an accumulating kernel's includes setting its outputs to zero
+
+    @property
+    def bandwidth(self) -> float:
+        """Traffic over the median time, 10^9 bytes a second."""
+        return self.traffic / self.timing.median / 1e6
+
+    def __str__(self) -> str:
+        return f"{self.computation}, launch {self.number}"
+
+
+def compared(case: Case) -> Compared:
+    """Run `case` with and without kernels; keep what is raised."""
+    launched: list[str] = []
+    outcomes: list[Outcome] = []
+    fault = None
+    with _noting(launched):
+        try:
+            outcomes = compare(case)
+        except Exception as error:
+            fault = as_text(error)
+    return Compared(case, outcomes, fault, list(dict.fromkeys(launched)))
+
+
+def reach(comparisons: Iterable[Compared]) -> tuple[list[str], list[str]]:
+    """The specialisations that a preset or an option can reach: those that ran, those that did not.
+
+    Metal's compiler sees a kernel when it is launched, so it has not seen the latter.
+    """
+    launched = {name for each in comparisons if not each.fault for name in each.launched}
+    reachable = specialisations()
+    return [n for n in reachable if n in launched], [n for n in reachable if n not in launched]
+
+
+def timed(config: Config, operation: str | None = None, seconds: float = 0.2) -> Iterator[Timed]:
+    """Time each different launch of an operation (of all, for None), about `seconds` each.
+
+    The launches are those of a training step with `config`, with its inputs' sizes.
+    """
+    seen: set[tuple[Build, str]] = set()
+    for computation, compute in _computations(config):
+        if operation and computation.split()[0] != operation:
+            continue
+        for number, (build, call) in enumerate(_launches(compute), start=1):
+            if (what := (build, _sizes(call))) in seen:
+                continue
+            seen.add(what)
+            mx.eval(call["inputs"])
+            timing = measure(partial(build, **call), seconds=seconds)
+            name = exported(build, call).specialisation if current_device() == "metal" else None
+            yield Timed(computation, number, name, _traffic(call), timing)
+
+
+def as_text(error: Exception) -> str:
+    """An exception as a report shows it."""
+    return f"{type(error).__name__}: {error}"
+
+
+@contextmanager
+def _noting(launched: list[str]) -> Iterator[None]:
+    """Within it, on Metal, append the name of each specialisation that is launched."""
+
+    def launch(build: Build, **call: Any) -> list[mx.array]:
+        launched.append(exported(build, call).specialisation)
+        return build(**call)
+
+    if current_device() != "metal":
+        yield
+        return
+    with kernel.launched_by(launch):
+        yield
+
+
+def _computations(config: Config) -> Iterator[tuple[str, Callable[[], Any]]]:
+    """The same as `computations`; no kernel that may be at fault makes their inputs."""
+    remaining = computations(config)
+    while True:
+        with kernels_disabled():
+            following = next(remaining, None)
+        if following is None:
+            return
+        yield following
+
+
+def _launches(compute: Callable[[], Any]) -> list[tuple[Build, Call]]:
+    """What `compute` launches: each built kernel, and the arguments of its launch."""
+    launches: list[tuple[Build, Call]] = []
+
+    def launch(build: Build, **call: Any) -> list[mx.array]:
+        launches.append((build, call))
+        return build(**call)
+
+    with kernel.launched_by(launch):
+        compute()
+    return launches
+
+
+def _sizes(call: Call) -> str:
+    inputs = [(each.shape, each.dtype) for each in call["inputs"]]
+    return repr((inputs, call["template"], call["grid"], call["output_shapes"]))
+
+
+def _traffic(call: Call) -> int:
+    outputs = zip(call["output_shapes"], call["output_dtypes"], strict=True)
+    written = sum(prod(shape) * dtype.size for shape, dtype in outputs)
+    return written + sum(each.nbytes for each in call["inputs"])

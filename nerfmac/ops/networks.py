@@ -1,0 +1,299 @@
+"""The two stacked networks in one pass: features and directions to density and colour.
+
+A density network turns the features of a position into an embedding, whose first value is the
+logarithm of the density; a colour network takes the embedding and a basis of the direction (Müller
+et al. 2022, section 5.4). No biases, ReLU between layers, a sigmoid after the colours.
+
+A network's weights are one flat array, the layers' matrices one after the other, each row-major
+(inputs, outputs), as in tiny-cuda-nn's fully fused networks (Müller et al. 2021).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, cast
+
+import mlx.core as mx
+
+from nerfmac import checks
+from nerfmac.backend import Kernel, runs_kernel, simd_width, working_dtype
+
+EMBEDDING = 16
+"""Outputs of the density network: what it tells the colour network of a position."""
+
+BASIS = 16
+"""Inputs of the colour network that tell the direction."""
+
+_OUTPUTS = 16  # of the colour network; the first three are used
+_ROWS = 16  # of a tile; kernels/dialects/*/tile.h say the same
+_SIMDGROUPS = 4  # of a threadgroup on a GPU; as there
+_GROUPS = 256  # partial sums of the weights' gradient on a GPU
+_CPU_GROUPS = 32  # the same on a CPU: fixed, so that results do not depend on the cores
+
+_FEATURES = ("features", "basis", "ray", "used", "stored")
+_STORE = Kernel(
+    "networks", "networks_store", inputs=("density", "colour"), outputs=("stored",), rows="0"
+)
+_DENSITY = Kernel(
+    "networks",
+    "networks_density",
+    inputs=("features", "stored"),
+    outputs=("density",),
+    rows="features_shape[0]",
+)
+_FORWARD = Kernel(
+    "networks",
+    "networks_forward",
+    inputs=_FEATURES,
+    outputs=("density", "colour"),
+    rows="features_shape[0]",
+)
+_GRADIENT = Kernel(
+    "networks",
+    "networks_gradient",
+    inputs=(*_FEATURES, "d_density", "d_colour"),
+    outputs=("d_features", "d_weights"),
+    rows="features_shape[0]",
+    space="tile_value space[tile_space(IN > WIDTH ? IN : WIDTH, WIDTH)]",
+)
+
+
+@dataclass(frozen=True)
+class MlpShape:
+    """Widths of one network's layers; each a multiple of 16, the tiles' unit."""
+
+    inputs: int
+    hidden: int
+    hidden_layers: int
+    outputs: int
+
+    def __post_init__(self) -> None:
+        for name in ("inputs", "hidden", "outputs"):
+            if getattr(self, name) < 16 or getattr(self, name) % 16:
+                raise checks.InputError(
+                    f"{name} is {getattr(self, name)}; expected a positive multiple of 16"
+                )
+        checks.number("hidden_layers", self.hidden_layers, low=1, whole=True)
+
+    @property
+    def matrices(self) -> list[tuple[int, int]]:
+        """(inputs, outputs) of each layer."""
+        widths = [self.inputs, *[self.hidden] * self.hidden_layers, self.outputs]
+        return list(pairwise(widths))
+
+    @property
+    def weights(self) -> int:
+        """Weights of all layers together."""
+        return sum(rows * columns for rows, columns in self.matrices)
+
+    def split(self, weights: mx.array) -> list[mx.array]:
+        """The flat `weights` as matrices."""
+        matrices, first = [], 0
+        for rows, columns in self.matrices:
+            matrices.append(weights[first : first + rows * columns].reshape(rows, columns))
+            first += rows * columns
+        return matrices
+
+
+@dataclass(frozen=True)
+class NetworksShape:
+    """Widths of the two networks."""
+
+    features: int
+    width: int
+    density_layers: int  # hidden ones
+    colour_layers: int
+
+    @property
+    def density(self) -> MlpShape:
+        """The network from features to embedding."""
+        return MlpShape(self.features, self.width, self.density_layers, EMBEDDING)
+
+    @property
+    def colour(self) -> MlpShape:
+        """The network from embedding and basis to colour."""
+        return MlpShape(EMBEDDING + BASIS, self.width, self.colour_layers, _OUTPUTS)
+
+    @property
+    def template(self) -> list[tuple[str, int]]:
+        """What the kernels are specialised for."""
+        return [
+            ("IN", self.features),
+            ("WIDTH", self.width),
+            ("DENSITY_LAYERS", self.density_layers),
+            ("COLOUR_LAYERS", self.colour_layers),
+        ]
+
+
+def networks(
+    features: mx.array,
+    basis: mx.array,
+    ray: mx.array,
+    used: mx.array,
+    density_weights: mx.array,
+    colour_weights: mx.array,
+    shape: NetworksShape,
+) -> tuple[mx.array, mx.array]:
+    """Density and colour of packed samples.
+
+    Args:
+        features: (slots, shape.features), float32; on a GPU float16 too.
+        basis: (rays, 16) float32, of each ray's direction.
+        ray: (slots,) int32, each sample's ray.
+        used: (1,) int32: how many slots hold samples. Nothing is said of the results of the others,
+            and they have no gradient.
+        density_weights: (shape.density.weights,) float32.
+        colour_weights: (shape.colour.weights,) float32.
+        shape: the layers' widths.
+
+    Returns:
+        Density (slots,) and colour (slots, 3) in [0, 1], float32; differentiable in `features` and
+        the weights.
+
+    Raises:
+        InputError: a wrong shape or type.
+    """
+    _check(features, density_weights, colour_weights, shape)
+    slots = features.shape[0]
+    checks.shape("basis", basis, (None, BASIS))
+    checks.shape("ray", ray, (slots,))
+    checks.shape("used", used, (1,))
+    checks.dtype("basis", basis, mx.float32)
+    checks.dtype("ray", ray, mx.int32)
+    checks.dtype("used", used, mx.int32)
+    run: Any = _networks(shape) if runs_kernel("networks") else _reference(shape)
+    density, colour = run(features, basis, ray, used, density_weights, colour_weights)
+    return density, colour
+
+
+def networks_density(
+    features: mx.array, density_weights: mx.array, colour_weights: mx.array, shape: NetworksShape
+) -> mx.array:
+    """Density (points,) float32 alone; arguments as in `networks`. Not differentiable by kernel."""
+    _check(features, density_weights, colour_weights, shape)
+    if not runs_kernel("networks"):
+        return _density_reference(features, density_weights, shape)[0]
+    points = features.shape[0]
+    (density,) = _DENSITY(
+        features,
+        stored_weights(density_weights, colour_weights, shape),
+        **_tiles(points),
+        template=shape.template[:3],  # nothing of the colour network
+        output_shapes=[(points,)],
+        output_dtypes=[mx.float32],
+    )
+    return density
+
+
+def stored_weights(density: mx.array, colour: mx.array, shape: NetworksShape) -> mx.array:
+    """The weights as the kernels read them, once as they are and once transposed."""
+    size = 2 * (density.size + colour.size)
+    (stored,) = _STORE(
+        density,
+        colour,
+        grid=(size, 1, 1),
+        template=shape.template,
+        output_shapes=[(size,)],
+        output_dtypes=[working_dtype()],
+    )
+    return stored
+
+
+def _check(features: mx.array, density: mx.array, colour: mx.array, shape: NetworksShape) -> None:
+    checks.shape("features", features, (None, shape.features))
+    checks.shape("density_weights", density, (shape.density.weights,))
+    checks.shape("colour_weights", colour, (shape.colour.weights,))
+    checks.dtype("features", features, working_dtype())
+    checks.dtype("density_weights", density, mx.float32)
+    checks.dtype("colour_weights", colour, mx.float32)
+
+
+@mx.custom_function
+def truncated_exp(x: mx.array) -> mx.array:
+    """exp(x), whose gradient is that at the nearest point of [-15, 15] (as Instant-NGP's)."""
+    return mx.exp(x)
+
+
+@truncated_exp.vjp
+def _truncated_exp_vjp(x, cotangent, _output):  # type: ignore[no-untyped-def]
+    return cotangent * mx.exp(mx.clip(x, -15.0, 15.0))
+
+
+def mlp_reference(inputs: mx.array, weights: mx.array, shape: MlpShape) -> mx.array:
+    """One network in plain MLX: (rows, shape.outputs) from `inputs` (rows, shape.inputs)."""
+    *hidden, last = shape.split(weights)
+    for matrix in hidden:
+        inputs = mx.maximum(inputs @ matrix, 0.0)
+    return inputs @ last
+
+
+def _density_reference(
+    features: mx.array, weights: mx.array, shape: NetworksShape
+) -> tuple[mx.array, mx.array]:
+    embedding = mlp_reference(features.astype(mx.float32), weights, shape.density)
+    return cast(mx.array, truncated_exp(embedding[:, 0])), embedding
+
+
+def _reference(shape: NetworksShape) -> Any:
+    def run(features, basis, ray, used, density_weights, colour_weights):  # type: ignore[no-untyped-def]
+        is_used = mx.arange(features.shape[0]) < used
+        # Slots that nobody uses may hold anything, and zero times NaN is not zero.
+        features = mx.where(is_used[:, None], features, 0.0)
+        basis = mx.stop_gradient(basis)
+        ray = mx.where(is_used, ray, 0)
+        density, embedding = _density_reference(features, density_weights, shape)
+        inputs = mx.concatenate([embedding, basis[ray]], axis=1)
+        colour = mx.sigmoid(mlp_reference(inputs, colour_weights, shape.colour)[:, :3])
+        return mx.where(is_used, density, 0.0), mx.where(is_used[:, None], colour, 0.0)
+
+    return run
+
+
+def _tiles(rows: int) -> dict[str, Any]:
+    """The grid of a kernel that gives each simdgroup a tile."""
+    return _groups(-(-rows // (_ROWS * _simdgroups())))
+
+
+def _groups(groups: int) -> dict[str, Any]:
+    threads = simd_width() * _simdgroups()
+    return {"grid": (groups * threads, 1, 1), "group": threads}
+
+
+def _simdgroups() -> int:
+    return 1 if simd_width() == 1 else _SIMDGROUPS
+
+
+def _networks(shape: NetworksShape) -> Any:
+    @mx.custom_function
+    def run(features, basis, ray, used, density_weights, colour_weights):  # type: ignore[no-untyped-def]
+        slots = features.shape[0]
+        return tuple(
+            _FORWARD(
+                *(features, basis, ray, used),
+                stored_weights(density_weights, colour_weights, shape),
+                **_tiles(slots),
+                template=shape.template,
+                output_shapes=[(slots,), (slots, 3)],
+                output_dtypes=[mx.float32] * 2,
+            )
+        )
+
+    @run.vjp
+    def run_vjp(primals, cotangents, _outputs):  # type: ignore[no-untyped-def]
+        features, basis, ray, used, density_weights, colour_weights = primals
+        groups = _CPU_GROUPS if simd_width() == 1 else _GROUPS
+        d_features, partial = _GRADIENT(
+            *(features, basis, ray, used),
+            stored_weights(density_weights, colour_weights, shape),
+            *cotangents,
+            **_groups(groups),
+            template=[*shape.template, ("GROUPS", groups)],
+            output_shapes=[features.shape, (groups, density_weights.size + colour_weights.size)],
+            output_dtypes=[features.dtype, mx.float32],
+        )
+        d_weights = partial.sum(axis=0)
+        d_density, d_colour = mx.split(d_weights, [density_weights.size])
+        return d_features, *map(mx.zeros_like, (basis, ray, used)), d_density, d_colour
+
+    return run

@@ -1,0 +1,145 @@
+"""Tracing whole rays through a field: what `march`, `hash_encode`, `networks` and `composite` do.
+
+One kernel takes each ray from sample to sample until it leaves the scene or less than 1e-4 of the
+light is left. No sample behind a surface is evaluated, none is stored, and the host waits for
+nothing in between. For pictures: there is no gradient.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import mlx.core as mx
+
+from nerfmac import checks
+from nerfmac.backend import Kernel, runs_kernel, simd_width, working_dtype
+from nerfmac.ops.composite import Composited, composite
+from nerfmac.ops.hash_encode import HashLevels, hash_encode
+from nerfmac.ops.march import MarchGeometry, count_samples, write_samples
+from nerfmac.ops.networks import NetworksShape, networks, stored_weights
+from nerfmac.ops.spherical_harmonics import spherical_harmonics
+
+_SHARE = 32  # rays of a simdgroup; kernels/dialects/*/tile.h say the same
+_CPU_SHARE = 512
+_TRACE = Kernel(
+    "trace",
+    "trace",
+    inputs=(
+        *("origins", "directions", "bits", "settings", "width"),
+        *("table", "scales", "shapes", "stored"),
+    ),
+    outputs=("ray_colour", "opacity", "depth"),
+    rows="origins_shape[0]",
+    space="TraceSpace<IN> space[trace_simdgroups(IN)]",
+)
+
+
+@dataclass(frozen=True)
+class TraceGeometry:
+    """All sizes that tracing depends on."""
+
+    march: MarchGeometry
+    levels: HashLevels
+    networks: NetworksShape
+
+
+def trace(
+    origins: mx.array,
+    directions: mx.array,
+    bits: mx.array,
+    geometry: TraceGeometry,
+    table: mx.array,
+    density_weights: mx.array,
+    colour_weights: mx.array,
+    width: int = 0,
+) -> Composited:
+    """What rays see of a field; samples stand in the middle of their intervals.
+
+    Args:
+        origins: (rays, 3) float32, scene coordinates.
+        directions: (rays, 3) float32, unit.
+        bits: occupancy, as in `march`.
+        geometry: the scene's cube, the grids and the networks.
+        table: as in `hash_encode`, whose unit cube is the scene's.
+        density_weights, colour_weights: as in `networks`.
+        width: of the picture whose pixels the rays are, row by row, if they are: neighbours are
+            then traced together. It changes the time only.
+
+    Raises:
+        InputError: a wrong shape or type.
+    """
+    rays = origins.shape[0]
+    checks.shape("origins", origins, (None, 3))
+    checks.shape("directions", directions, (rays, 3))
+    checks.shape("bits", bits, (geometry.march.cells // 32,))
+    checks.shape("table", table, (geometry.levels.entries, None))
+    checks.shape("density_weights", density_weights, (geometry.networks.density.weights,))
+    checks.shape("colour_weights", colour_weights, (geometry.networks.colour.weights,))
+    checks.dtype("bits", bits, mx.uint32)
+    checks.dtype("table", table, mx.float32, working_dtype())
+    for name, values in (
+        ("origins", origins),
+        ("directions", directions),
+        ("density_weights", density_weights),
+        ("colour_weights", colour_weights),
+    ):
+        checks.dtype(name, values, mx.float32)
+    arguments = (origins, directions, bits, geometry, table, density_weights, colour_weights)
+    return _trace(*arguments, width) if runs_kernel("trace") else trace_reference(*arguments)
+
+
+def trace_reference(
+    origins: mx.array,
+    directions: mx.array,
+    bits: mx.array,
+    geometry: TraceGeometry,
+    table: mx.array,
+    density_weights: mx.array,
+    colour_weights: mx.array,
+) -> Composited:
+    """The same step by step; waits for the device to learn how many samples there are."""
+    jitter = mx.full(origins.shape[:1], 0.5)
+    counts = count_samples(origins, directions, jitter, bits, geometry.march)
+    ray_start = mx.concatenate([mx.zeros(1, mx.int32), mx.cumsum(counts)])
+    slots = max(int(ray_start[-1]), 1)
+    march = (origins, directions, jitter, bits, geometry.march, slots, ray_start)
+    samples = write_samples(*march, mx.zeros_like(counts))
+    unit = (samples.position - 0.5) / geometry.march.extent + 0.5
+    density, colour = networks(
+        hash_encode(unit, table, geometry.levels),
+        spherical_harmonics(directions),
+        samples.ray,
+        ray_start[-1:],
+        density_weights,
+        colour_weights,
+        geometry.networks,
+    )
+    return composite(density, colour, samples.distance, samples.width, ray_start)
+
+
+def _trace(
+    origins: mx.array,
+    directions: mx.array,
+    bits: mx.array,
+    geometry: TraceGeometry,
+    table: mx.array,
+    density_weights: mx.array,
+    colour_weights: mx.array,
+    width: int,
+) -> Composited:
+    rays, shape = origins.shape[0], geometry.networks
+    simdgroups = 1 if simd_width() == 1 else 4 if shape.features <= 64 else 2
+    group = simdgroups * simd_width()
+    share = _CPU_SHARE if simd_width() == 1 else _SHARE
+    shares = -(-rays // (share * simdgroups))
+    results = _TRACE(
+        *(origins, directions, bits, geometry.march.settings(), mx.array([width], mx.int32)),
+        *(table.astype(working_dtype()), *geometry.levels.arrays()),
+        stored_weights(density_weights, colour_weights, shape),
+        grid=(shares * group, 1, 1),
+        group=group,
+        template=[*shape.template, ("FEATURES", table.shape[1])],
+        output_shapes=[(rays, 3), (rays,), (rays,)],
+        output_dtypes=[mx.float32] * 3,
+    )
+    return Composited(*results)

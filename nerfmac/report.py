@@ -1,0 +1,167 @@
+"""A selftest's findings as one JSON file, to attach to a bug report.
+
+The file is whole at every moment: it is written anew with each finding, and before each case, which
+it names, so that even a crash of the process leaves what came before and what it happened in.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import platform
+from collections.abc import Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import mlx.core as mx
+
+from nerfmac.backend import current_device, device_name
+from nerfmac.backend.build import compiler_version
+from nerfmac.diagnosis import Compared, Timed
+from nerfmac.files import write_json
+from nerfmac.version import __version__
+
+_SETTINGS = ("MTL_", "METAL_")  # variables that switch on Metal's own checks
+
+
+def software() -> dict[str, str]:
+    """What runs here: versions, the operating system, and what is set for Metal."""
+    return {
+        "nerfmac": __version__,
+        "mlx": version("mlx"),
+        "python": platform.python_version(),
+        "system": _system(),
+        **{name: value for name, value in os.environ.items() if name.startswith(_SETTINGS)},
+    }
+
+
+def _system() -> str:
+    """Such as `macOS 15.3 (Darwin 24.3.0, arm64)`."""
+    name = platform.system()
+    if mac := platform.mac_ver()[0]:
+        name = f"macOS {mac}"
+    elif Path("/etc/os-release").is_file():
+        name = platform.freedesktop_os_release()["PRETTY_NAME"]
+    return f"{name} ({platform.system()} {platform.release()}, {platform.machine()})"
+
+
+def _details() -> dict[str, Any]:
+    """What else there is to know of the current device."""
+    if current_device() == "cpu":
+        return {"compiler": compiler_version()}
+    return {
+        name: value if isinstance(value, int) else str(value)
+        for name, value in mx.device_info().items()
+    }
+
+
+class Report:
+    """The findings so far; without a `path` they are kept in memory alone.
+
+    Raises `InputError` where the file cannot be written, at once.
+    """
+
+    def __init__(self, path: Path | None) -> None:
+        """Begin an empty report."""
+        self.path = path
+        self.values: dict[str, Any] = {"complete": False, **software(), "devices": []}
+        self.save()
+
+    @property
+    def passed(self) -> bool:
+        """Whether every device has passed."""
+        return all(device["passed"] for device in self.values["devices"])
+
+    def begin_device(self) -> None:
+        """What follows is about the current device."""
+        self.values["devices"].append(
+            {
+                "device": current_device(),
+                "device_name": device_name(),
+                "details": _details(),
+                "passed": True,
+                "running": None,  # the case in progress
+                "cases": [],
+                "not_run": [],
+                "kernels": [],
+                "kernels_fault": None,
+            }
+        )
+
+    def begin(self, what: str) -> None:
+        """`what` runs now: if the process dies, the file says in what."""
+        self._device["running"] = what
+        self.save()
+
+    def add_case(self, compared: Compared) -> None:
+        """Keep a case's outcome."""
+        self._device["cases"].append(_case(compared))
+        self._device["passed"] &= compared.passed
+        self.save()
+
+    def add_not_run(self, specialisations: Sequence[str]) -> None:
+        """Keep the specialisations that no case ran."""
+        self._device["not_run"] = list(specialisations)
+        self._device["passed"] &= not specialisations
+        self.save()
+
+    def add_timed(self, timed: Timed) -> None:
+        """Keep a kernel's time."""
+        self._device["kernels"].append(_kernel(timed))
+        self.save()
+
+    def add_kernels_fault(self, fault: str) -> None:
+        """Keep what ended the timing."""
+        self._device["kernels_fault"] = fault
+        self._device["passed"] = False
+        self.save()
+
+    def end_device(self) -> None:
+        """The device has been through everything."""
+        self._device["running"] = None
+        self.save()
+
+    def end(self) -> None:
+        """Nothing follows."""
+        self.values["complete"] = True
+        self.save()
+
+    def save(self) -> None:
+        """Write what is known so far."""
+        if self.path:
+            write_json(self.path, self.values)
+
+    @property
+    def _device(self) -> dict[str, Any]:
+        return self.values["devices"][-1]
+
+
+def _case(compared: Compared) -> dict[str, Any]:
+    return {
+        "case": str(compared.case),
+        "passed": compared.passed,
+        "tolerance": compared.case.tolerance,
+        "arrays": [
+            {
+                "array": outcome.array,
+                # JSON has no infinity: null where a result is not finite or of another shape.
+                "error": outcome.error if math.isfinite(outcome.error) else None,
+                "passed": bool(outcome.passed),
+            }
+            for outcome in compared.outcomes
+        ],
+        "fault": compared.fault,
+        "specialisations": compared.launched,
+    }
+
+
+def _kernel(timed: Timed) -> dict[str, Any]:
+    return {
+        "computation": timed.computation,
+        "launch": timed.number,
+        "specialisation": timed.specialisation,
+        "milliseconds": timed.timing._asdict(),
+        "bytes": timed.traffic,
+        "gigabytes_per_second": timed.bandwidth,
+    }

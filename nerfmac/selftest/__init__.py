@@ -1,0 +1,29 @@
+"""Every kernel against its reference on this machine: the cases, and how they are compared.
+
+`nerfmac selftest` prints the outcome as a table and the test suite asserts it, so a user's machine
+is checked by what checks ours. A case runs twice, with kernels and without, and gives named arrays:
+results, and the gradient of a fixed random combination of them for every differentiable argument.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from nerfmac.selftest.comparison import Arrays as Arrays
+from nerfmac.selftest.comparison import Case as Case
+from nerfmac.selftest.comparison import Outcome as Outcome
+from nerfmac.selftest.comparison import compare as compare
+from nerfmac.selftest.encodings import hash_encode_cases, spherical_harmonics_cases
+from nerfmac.selftest.fields import networks_cases, trace_cases
+from nerfmac.selftest.rays import composite_cases, march_cases, occupancy_update_cases
+
+
+def cases() -> Iterator[Case]:
+    """All cases, operation by operation."""
+    yield from hash_encode_cases()
+    yield from spherical_harmonics_cases()
+    yield from networks_cases()
+    yield from march_cases()
+    yield from composite_cases()
+    yield from trace_cases()
+    yield from occupancy_update_cases()

@@ -1,0 +1,131 @@
+"""Cases of rays: marching, compositing and the occupancy grid."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import mlx.core as mx
+import numpy as np
+
+from nerfmac.backend import kernels_disabled
+from nerfmac.ops.composite import composite
+from nerfmac.ops.march import MarchGeometry, march, write_samples
+from nerfmac.ops.occupancy_update import pack_bits, splat
+from nerfmac.samples import Samples
+from nerfmac.selftest.comparison import Arrays, Case, with_gradients
+
+
+def drawn_rays(count: int, extent: float) -> tuple[mx.array, mx.array, mx.array]:
+    """Rays from around towards the unit cube; the first three run along axes."""
+    keys = mx.random.split(mx.random.key(count), 3)
+    origins = 0.5 + extent * (mx.random.uniform(shape=(count, 3), key=keys[0]) - 0.45) * 2.0
+    targets = mx.random.uniform(shape=(count, 3), key=keys[1])
+    directions = targets - origins
+    directions = directions / mx.linalg.norm(directions, axis=1, keepdims=True)
+    along = mx.array([[0.0, 0.0, 1.0], [-1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
+    start = mx.array([[0.3, 0.7, -2.0], [2.0 * extent, 0.4, 0.6], [5.0 * extent, -3.0, 0.2]])
+    origins = mx.concatenate([start, origins[3:]])[:count]
+    directions = mx.concatenate([along, directions[3:]])[:count]
+    return origins, directions, mx.random.uniform(shape=(count,), key=keys[2])
+
+
+def march_cases() -> Iterator[Case]:
+    """Grids from empty to full, in one cascade and in several."""
+    geometries = {
+        "object": MarchGeometry(1.0, 32, 0.05, 3**0.5 / 256, 0.0),
+        "scene": MarchGeometry(4.0, 32, 0.1, 3**0.5 / 256, 1 / 64),
+        "odd": MarchGeometry(3.0, 16, 0.0, 3**0.5 / 128, 1 / 256),
+    }
+    for name, geometry in geometries.items():
+        for count, share, slots in ((2, 0.5, 999), (301, 0.2, 9000), (64, 1.0, 9000), (9, 0.0, 64)):
+            drawn = mx.random.uniform(shape=(geometry.cells,), key=mx.random.key(3))
+            rays = drawn_rays(count, geometry.extent)
+
+            def run(
+                rays: tuple[mx.array, mx.array, mx.array] = rays,
+                drawn: mx.array = drawn,
+                share: float = share,
+                geometry: MarchGeometry = geometry,
+                slots: int = slots,
+            ) -> Arrays:
+                with kernels_disabled():  # packing has its own cases
+                    bits = pack_bits((drawn < share).astype(mx.float32), mx.array([0.5]))
+                samples = march(*rays, bits, geometry, slots)
+                count = rays[2].shape[0]
+                # The same samples without each ray's first two.
+                skip = mx.minimum(samples.ray_start[1:] - samples.ray_start[:-1], 2)
+                left = samples.ray_start - mx.concatenate([mx.zeros(1, mx.int32), mx.cumsum(skip)])
+                later = write_samples(*rays, bits, geometry, slots, left, skip)
+                # Rounding may move a sample over a cell's face, and with it all that follow: so
+                # rays' sums are compared, and not slots.
+                return {
+                    **_sums_by_ray(samples, count, "position", "distance", "width"),
+                    **{f"later {k}": v for k, v in _sums_by_ray(later, count, "distance").items()},
+                    "wanted": samples.wanted,
+                    "fits": samples.fits,
+                }
+
+            yield Case("march", f"{name}-{count}-{share}", run, 512, 0.03 if count > 100 else 0.0)
+
+
+def _sums_by_ray(samples: Samples, rays: int, *names: str) -> Arrays:
+    ray = mx.where(samples.width > 0, samples.ray, rays)
+    values = {name: getattr(samples, name) for name in names}
+    return {
+        name: mx.zeros((rays + 1, *each.shape[1:])).at[ray].add(each)[:rays]
+        for name, each in values.items()
+    }
+
+
+def composite_cases() -> Iterator[Case]:
+    """Rays of one sample, of all samples and of none."""
+    lengths = {
+        "one": [5],
+        "empty": [0, 0, 0],
+        "mixed": [0, 1, 64, 0, 33, 7, 200, 0],
+        "single": [600],
+        "many": [i * 7919 % 61 for i in range(517)],
+    }
+    for name, counts in lengths.items():
+        for density_scale in (3.0, 300.0):  # seen through; ending early
+            used = sum(counts)
+            slots = used + 13  # some slots belong to no ray
+            keys = mx.random.split(mx.random.key(slots), 3)
+            density = density_scale * mx.random.uniform(shape=(slots,), key=keys[0])
+            colour = mx.random.uniform(shape=(slots, 3), key=keys[1])
+            widths = 0.02 * mx.random.uniform(0.5, 1.0, (slots,), key=keys[2])
+            starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
+            first = np.repeat(starts[:-1], counts)
+            distances = mx.array(0.02 * (np.arange(slots) - np.pad(first, (0, 13))), mx.float32)
+
+            packed = (distances, widths, mx.array(starts))
+
+            def run(
+                density: mx.array = density,
+                colour: mx.array = colour,
+                packed: tuple[mx.array, mx.array, mx.array] = packed,
+            ) -> Arrays:
+                return with_gradients(
+                    lambda d, c: list(composite(d, c, *packed)), density=density, colour=colour
+                )
+
+            yield Case("composite", f"{name}-{density_scale:g}", run, 256)
+
+
+def occupancy_update_cases() -> Iterator[Case]:
+    """Estimates that meet in cells, and words of bits."""
+    for count in (1, 5, 4000):
+        cells = mx.random.randint(0, 1000, (count,), key=mx.random.key(count))
+        estimates = mx.random.uniform(shape=(count,), key=mx.random.key(5))
+
+        def run_splat(cells: mx.array = cells, estimates: mx.array = estimates) -> Arrays:
+            return {"peaks": splat(cells, estimates, 1024)}
+
+        yield Case("occupancy_update", f"splat-{count}", run_splat, 1)
+    for count in (32, 96, 8192):
+        values = mx.random.uniform(-0.1, 1.0, (count,), key=mx.random.key(count))
+
+        def run_pack(values: mx.array = values) -> Arrays:
+            return {"bits": pack_bits(values, mx.array([0.6]))}
+
+        yield Case("occupancy_update", f"pack-{count}", run_pack, 1)

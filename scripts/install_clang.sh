@@ -1,0 +1,126 @@
+#!/usr/bin/env bash
+# Install clang++ with its sanitizers: by them the tests judge and execute the kernels' Metal text.
+# Does nothing where one is there. Run it once; Debian and Ubuntu need root or sudo for it.
+set -euo pipefail
+
+fail() {
+  echo "install_clang.sh: $1" >&2
+  exit 1
+}
+
+scratch="$(mktemp -d)"
+trap 'rm -rf "$scratch"' EXIT
+
+# What the tests need of a compiler, in small: half precision, and to be called before each access.
+# Without a kind of coverage (func) beside trace-loads clang makes no such calls, in silence.
+cat > "$scratch/probe.cpp" <<'CPP'
+#include <vector>
+
+static int seen = 0;
+#define SEEN __attribute__((no_sanitize("coverage", "address"))) void
+extern "C" {
+SEEN __sanitizer_cov_load1(void*) { ++seen; }
+SEEN __sanitizer_cov_load2(void*) { ++seen; }
+SEEN __sanitizer_cov_load4(void*) { ++seen; }
+SEEN __sanitizer_cov_load8(void*) { ++seen; }
+SEEN __sanitizer_cov_load16(void*) { ++seen; }
+SEEN __sanitizer_cov_store1(void*) { ++seen; }
+SEEN __sanitizer_cov_store2(void*) { ++seen; }
+SEEN __sanitizer_cov_store4(void*) { ++seen; }
+SEEN __sanitizer_cov_store8(void*) { ++seen; }
+SEEN __sanitizer_cov_store16(void*) { ++seen; }
+}
+
+int main(int count, char**) {
+  std::vector<_Float16> values(3, static_cast<_Float16>(count));
+  values[count] += 4;
+  return seen == 0;
+}
+CPP
+
+# Prints the clang++ that the tests take: $NERFMAC_CLANG, or the first that is new enough.
+names=(clang++ clang++-{21,20,19,18,17,16,15})
+[ -z "${NERFMAC_CLANG:-}" ] || names=("$NERFMAC_CLANG")
+taken() {
+  local name
+  for name in "${names[@]}"; do
+    if [ "$(version_of "$name")" -ge 15 ]; then
+      echo "$name"
+      return
+    fi
+  done
+  return 1
+}
+
+# Prints a compiler's major version; 0 if it is not there.
+version_of() {
+  local said
+  said="$({ command -v "$1" && "$1" --version; } 2> /dev/null)" || said=""
+  [[ "$said" =~ clang\ version\ ([0-9]+) ]] && echo "${BASH_REMATCH[1]}" || echo 0
+}
+
+# Whether what $1 builds runs; if not, why is in $scratch/said.
+serves() {
+  "$1" -std=c++17 -fsanitize=address,undefined -fsanitize-coverage=func,trace-loads,trace-stores \
+    "$scratch/probe.cpp" -o "$scratch/probe" > "$scratch/said" 2>&1 || return 1
+  ASAN_OPTIONS=detect_leaks=0 "$scratch/probe" > "$scratch/ran" 2>&1 && return
+  echo "$1 builds, but its program fails: $(tail -n 1 "$scratch/ran")" > "$scratch/said"
+  return 1
+}
+
+# Prints the version to install of those that apt offers; the tests were written with 16.
+offered() {
+  local version
+  for version in 16 17 18 19 20 21 15; do
+    if apt-cache show "clang-$version" > /dev/null 2>&1; then
+      echo "$version"
+      return
+    fi
+  done
+  return 1
+}
+
+# On a Mac without the tools, clang++ is a stand-in that opens a window.
+if [ "$(uname -s)" = Darwin ] && ! xcode-select -p > /dev/null 2>&1; then
+  fail "clang++ comes with Apple's command line tools: run xcode-select --install"
+fi
+
+version=""
+if found="$(taken)"; then
+  if serves "$found"; then
+    echo "$found serves: $(command -v "$found")"
+    exit
+  fi
+  echo "$found is here, but: $(head -n 1 "$scratch/said")"
+  version="$(version_of "$found")" # what it lacks is to be of its own version
+fi
+if [ -n "${NERFMAC_CLANG:-}" ]; then
+  fail "NERFMAC_CLANG=$NERFMAC_CLANG is no clang++ of version 15 or newer with its sanitizers"
+fi
+
+if ! command -v apt-get > /dev/null; then
+  fail "install clang 15 or newer with its sanitizers (compiler-rt) by this system's own means"
+fi
+as_root=()
+if [ "$(id -u)" != 0 ]; then
+  sudo -n true 2> /dev/null || fail "apt-get needs root: run it with sudo"
+  as_root=(sudo -n)
+fi
+apt() {
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq -o Dpkg::Use-Pty=0 "$@" \
+    > "$scratch/apt" 2>&1
+}
+
+# A new machine knows no packages before its first update; one without a network keeps its old list.
+apt update || true
+version="${version:-$(offered)}" || fail "apt-get knows no clang: $(tail -n 1 "$scratch/apt")"
+packages=("clang-$version")
+if apt-cache show "libclang-rt-$version-dev" > /dev/null 2>&1; then
+  packages+=("libclang-rt-$version-dev") # else the sanitizers come with clang
+fi
+echo "installing ${packages[*]}"
+apt install --yes --no-install-recommends "${packages[@]}" ||
+  fail "apt-get failed: $(tail -n 1 "$scratch/apt")"
+found="$(taken)" || fail "clang-$version is installed, but no clang++ of version 15 is on the PATH"
+serves "$found" || fail "clang-$version is installed, but: $(head -n 1 "$scratch/said")"
+echo "$found serves: $(command -v "$found")"

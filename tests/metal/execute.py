@@ -1,0 +1,284 @@
+"""Runs the exact text that Metal would get, on this machine's CPU, under strict watch.
+
+An `Executor` stands in for the GPU (`nerfmac.backend.metal_text.on_metal`). It compiles a launch's
+text with clang, against metal_stdlib.h, and runs it over exactly the grid that Metal would launch,
+in a process of its own (runtime_main.cpp). `ExecutionError` says which rule of Metal's was broken:
+races, unwritten memory and indices out of bounds are found by a record of every access
+(runtime_memory.cpp), barriers and collectives that cannot complete by running threads as fibers
+(runtime.cpp), overflows and accesses beyond private arrays by clang's sanitizers.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import subprocess
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from math import prod
+from pathlib import Path
+from typing import NamedTuple
+
+import mlx.core as mx
+import numpy as np
+
+from nerfmac.backend.metal_text import Launch
+from tests.metal.judge import clang
+from tests.metal.judge_text import Source
+
+_HERE = Path(__file__).parent
+_SECONDS = 120  # for one launch
+
+_RUNTIME = (
+    "-std=c++17",
+    "-O2",
+    "-fno-omit-frame-pointer",
+    "-rdynamic",
+)
+_KERNEL = (
+    "-std=c++14",
+    "-O0",  # so that no access is optimised away before it is recorded
+    "-g1",
+    "-fsanitize=address,undefined,float-cast-overflow",
+    "-fno-sanitize=vptr,function",
+    "-fno-sanitize-recover=all",
+    # The runtime is called at each load and store; the C library may replace none.
+    "-fsanitize-coverage=func,trace-loads,trace-stores",
+    "-fno-builtin",
+    *(f"-Wl,--wrap=__asan_{name}" for name in ("memcpy", "memmove", "memset")),
+    "-ftrivial-auto-var-init=pattern",
+    "-fno-omit-frame-pointer",
+    "-fPIC",
+    "-shared",
+    "-w",  # what deserves a warning is judged elsewhere
+)
+
+_SIGNATURE = re.compile(r"\[\[kernel\]\] void (?P<name>\w+)\(\n(?P<parameters>.*?)\) \{", re.DOTALL)
+_PARAMETER = re.compile(r"\s*(?P<type>.+?) (?P<name>\w+) \[\[(?P<attribute>\w+)(?:\(\d+\))?\]\]")
+_ELEMENT = re.compile(r"(?:atomic<)?(\w+)>?[*&]$")
+_INSTANCE = re.compile(r"^template \[\[host_name.* decltype\(\w+(<.*>)\)", re.MULTILINE)
+_THREADGROUP = re.compile(
+    r"static threadgroup (?P<type>[^;,]+?) (?P<name>\w+)(?P<sizes>(?:\[[^];]*\])*) = \{\};"
+)
+_REPORT = re.compile(
+    r"(?:broken rule: |ERROR: AddressSanitizer: |runtime error: |(?=while thread ))(.*)"
+)
+
+_BYTES = {
+    "bool": 1, "int8_t": 1, "uint8_t": 1, "int16_t": 2, "uint16_t": 2, "half": 2, "float16_t": 2,
+    "int": 4, "int32_t": 4, "uint32_t": 4, "float": 4, "int64_t": 8, "uint64_t": 8,
+}  # fmt: skip
+_NUMPY = {mx.float32: np.float32, mx.float16: np.float16, mx.int32: np.int32, mx.uint32: np.uint32}
+
+
+class ExecutionError(RuntimeError):
+    """A kernel did what Metal leaves undefined; the message says what, where and which thread."""
+
+
+class Parameter(NamedTuple):
+    """One parameter of a kernel, as its signature declares it."""
+
+    type: str
+    name: str
+    attribute: str  # `buffer`, or what Metal passes
+
+    def argument(self, buffer: int) -> str:
+        """The expression that stands for it in a call; `buffer` is its number if it is one."""
+        if self.attribute == "buffer":
+            cast = f"({self.type[:-1]}*)buffers[{buffer}]"
+            return f"*{cast}" if self.type.endswith("&") else cast
+        width = int(self.type[-1]) if self.type[-1].isdigit() else 1
+        return f"{self.type}{{{', '.join(f'place.{self.attribute}[{i}]' for i in range(width))}}}"
+
+
+class Buffer(NamedTuple):
+    """What a launch passes for one buffer."""
+
+    name: str
+    role: str  # as runtime_main.cpp names them
+    bytes: int
+    element: int  # bytes
+    content: bytes = b""
+
+    def __str__(self) -> str:
+        return f"{self.name}:{self.role}:{self.bytes}:{self.element}"
+
+
+class Executor:
+    """Stands in for Metal's GPU; compiled programs stay in `folder`.
+
+    With `last`, only that many threadgroups at the end of the grid run. Then there are no results
+    but zeros, and inputs have no content but zeros unless `given` names them: arrays may be vast.
+    """
+
+    def __init__(self, folder: Path, last: int | None = None, given: Collection[str] = ()) -> None:
+        self.folder = folder
+        self.last = last
+        self.given = given
+        self.launches: list[Launch] = []
+        # Of the latest launch: for each buffer the range of elements that holds all touched ones,
+        # and for each output how many elements have no value.
+        self.touched: dict[str, range] = {}
+        self.unwritten: dict[str, int] = {}
+
+    def __call__(self, launch: Launch, inputs: Sequence[mx.array]) -> list[mx.array]:
+        """Run `launch`. Raises `ExecutionError`."""
+        self.launches.append(launch)
+        buffers = list(_buffers(launch, inputs, None if self.last is None else self.given))
+        groups = prod(
+            -(-grid // group) for grid, group in zip(launch.grid, launch.group, strict=True)
+        )
+        first = 0 if self.last is None else max(0, groups - self.last)
+        command = [self._runtime(), self._kernel(launch.text)]
+        command += [*launch.grid, *launch.group, first, groups, *buffers]
+        contents = b"".join(buffer.content for buffer in buffers)
+        try:
+            result = subprocess.run(
+                list(map(str, command)), input=contents, capture_output=True, timeout=_SECONDS
+            )
+        except subprocess.TimeoutExpired as error:
+            raise ExecutionError(f"{launch.specialisation} runs on for {_SECONDS} s") from error
+        if result.returncode != 0:
+            report = result.stderr.decode(errors="replace")
+            raise ExecutionError(f"{launch.specialisation}: {_summary(report)}\n{report}")
+        found = np.frombuffer(result.stdout[-24 * len(buffers) :], np.int64).reshape(-1, 3)
+        self.touched, self.unwritten = {}, {}
+        for buffer, (begin, end, unwritten) in zip(buffers, found.tolist(), strict=True):
+            span = (begin // buffer.element, -(-end // buffer.element))
+            self.touched[buffer.name] = range(*span) if end else range(0)
+            if buffer.role != "input":
+                self.unwritten[buffer.name] = -(-unwritten // buffer.element)
+        if self.last is not None:
+            return list(map(mx.zeros, launch.output_shapes, launch.output_dtypes))
+        return list(_outputs(launch, result.stdout))
+
+    def compile(self, texts: Iterable[str]) -> None:
+        """Compile several kernels at once, so that launches find them.
+
+        What does not compile raises `ExecutionError` when it is launched.
+        """
+        self._runtime()
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            wait([pool.submit(self._kernel, text) for text in dict.fromkeys(texts)])
+
+    def _kernel(self, text: str) -> Path:
+        built = self.folder / f"{hashlib.sha256(text.encode()).hexdigest()[:20]}.so"
+        if not built.exists():
+            source = built.with_suffix(".cpp")
+            source.write_text(program(text))
+            _run_clang(*_KERNEL, f"-I{_HERE}", "-include", "metal_stdlib.h", source, "-o", built)
+        return built
+
+    def _runtime(self) -> Path:
+        built = self.folder / "runtime"
+        if not built.exists():
+            objects = []
+            for source in sorted(_HERE.glob("runtime*.cpp")):
+                objects.append(self.folder / f"{source.stem}.o")
+                _run_clang(*_RUNTIME, "-c", source, "-o", objects[-1])
+            _run_clang("-fsanitize=address,undefined", "-rdynamic", *objects, "-o", built)
+        return built
+
+
+def parameters(text: str) -> list[Parameter]:
+    """The parameters of the kernel, in order."""
+    signature = _SIGNATURE.search(text)
+    assert signature, "the text has no kernel"
+    found = []
+    for each in signature["parameters"].split(",\n"):
+        declared = _PARAMETER.fullmatch(each)
+        assert declared, f"{each!r} is no parameter that can be passed"
+        found.append(Parameter(declared["type"], declared["name"], declared["attribute"]))
+    return found
+
+
+def program(text: str) -> str:
+    """C++ for this machine: the kernel, and a function that runs one thread of it."""
+    signature, instance = _SIGNATURE.search(text), _INSTANCE.search(text)
+    assert signature, "the text has no kernel"
+    numbered = enumerate(parameters(text))  # buffers come first
+    arguments = ", ".join(parameter.argument(number) for number, parameter in numbered)
+    name = signature["name"] + (instance[1] if instance else "")
+    translated = _THREADGROUP.sub(_in_the_runtime, Source(text).cpp())
+    assert "static threadgroup" not in translated, "declare one threadgroup variable at a time"
+    return (
+        f"{translated}\n"
+        'extern "C" void run_thread(void* const* buffers, const runtime::Place& place) {\n'
+        f"  {name}({arguments});\n}}\n"
+    )
+
+
+def _in_the_runtime(declared: re.Match[str]) -> str:
+    """A threadgroup variable as a reference to memory that the runtime knows."""
+    of_type, name, sizes = declared["type"], declared["name"], declared["sizes"]
+    return (
+        f"threadgroup {of_type} (&{name}){sizes} = *(threadgroup {of_type} (*){sizes})"
+        f'runtime::threadgroup_memory("{name}", sizeof({of_type}{sizes}), sizeof({of_type}));'
+    )
+
+
+def _buffers(
+    launch: Launch, inputs: Sequence[mx.array], given: Collection[str] | None
+) -> Iterator[Buffer]:
+    """The buffers in the kernel's order: inputs, each with what MLX adds of it, then outputs.
+
+    Only the inputs that are named in `given` have contents, or all if it is None.
+    """
+    declared = [each for each in parameters(launch.text) if each.attribute == "buffer"]
+    outputs = len(launch.output_shapes)
+    left = iter(inputs)
+    name, array = "", mx.array(0)
+    for parameter in declared[:-outputs]:
+        element = _element_bytes(parameter)
+        of_input = parameter.name.removeprefix(name)
+        if name and of_input in ("_shape", "_strides", "_ndim"):
+            content = _about(array, of_input).tobytes()
+        else:
+            name, array = parameter.name, next(left)
+            if given is not None and name not in given:
+                yield Buffer(name, "vast_input", array.nbytes, element)
+                continue
+            content = np.array(array).tobytes()
+        yield Buffer(parameter.name, "input", len(content), element, content)
+    assert next(left, None) is None, "the kernel takes fewer inputs"
+    role = ("" if given is None else "vast_") + ("zeroed" if launch.zeroed else "output")
+    for parameter, shape, dtype in zip(
+        declared[-outputs:], launch.output_shapes, launch.output_dtypes, strict=True
+    ):
+        yield Buffer(parameter.name, role, prod(shape) * dtype.size, _element_bytes(parameter))
+
+
+def _about(array: mx.array, what: str) -> np.ndarray:
+    if what == "_shape":
+        return np.array(array.shape, np.int32)
+    if what == "_ndim":
+        return np.array(array.ndim, np.int32)
+    steps = np.cumprod([1, *reversed(array.shape[1:])])  # MLX makes inputs contiguous
+    return steps[::-1].astype(np.int64)
+
+
+def _element_bytes(parameter: Parameter) -> int:
+    match = _ELEMENT.search(parameter.type)
+    assert match, f"{parameter.type} is no buffer"
+    return _BYTES[match[1]]
+
+
+def _outputs(launch: Launch, contents: bytes) -> Iterator[mx.array]:
+    start = 0
+    for shape, dtype in zip(launch.output_shapes, launch.output_dtypes, strict=True):
+        values = np.frombuffer(contents, _NUMPY[dtype], prod(shape), start)
+        start += values.nbytes
+        yield mx.array(values.reshape(shape))
+
+
+def _summary(report: str) -> str:
+    """What broke, and where clang's sanitizers found it, the thread."""
+    return ", ".join(match[1] for match in _REPORT.finditer(report)) or "the process ended early"
+
+
+def _run_clang(*words: str | Path) -> None:
+    command = [clang(), *map(str, words)]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    if result.returncode != 0:
+        raise ExecutionError(f"clang refuses it:\n{result.stderr}{' '.join(command)}")

@@ -1,0 +1,142 @@
+"""Judges the text that MLX hands to Metal's compiler, by clang, on a machine without Metal.
+
+The text, as `nerfmac.backend.metal_text` records it, is read for what is Metal's own
+(judge_text.py), compiled against a header with Metal's names and types (metal_stdlib.h), and the
+program that results is read for what only the whole shows (judge_ir.py). Where clang cannot tell
+what Metal would take, the text is refused: what passes is what both understand alike.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from tests.metal.judge_ir import Program
+from tests.metal.judge_rules import Complaint, Rule
+from tests.metal.judge_text import Source
+
+HERE = Path(__file__).parent
+
+_FILE = "kernel"  # what clang is told that the text is called
+
+_CANDIDATES = ("clang++", *(f"clang++-{version}" for version in range(21, 14, -1)))
+_OLDEST = 15  # the first with half on x86
+
+_WARNINGS = {
+    "unknown-attributes": Rule.ATTRIBUTE,
+    "uninitialized": Rule.UNINITIALISED,
+    "conditional-uninitialized": Rule.UNINITIALISED,
+    "sometimes-uninitialized": Rule.UNINITIALISED,
+    "uninitialized-const-reference": Rule.UNINITIALISED,
+    "return-type": Rule.RETURN,
+    "shadow": Rule.SHADOW,
+    "c++11-narrowing": Rule.NARROWING,
+}
+
+_ERRORS = {
+    r"automatic variable qualified with an address space": Rule.THREADGROUP,
+    r"undefined template 'metal::atomic<|incomplete type .*atomic<": Rule.ATOMIC,
+    r"'this' object is in address space": Rule.STRUCT,
+    r"matrix_storage|a simdgroup_matrix has": Rule.MATRIX,
+    r"read-only|const-qualified|loses const|drops 'const'|discards qualifiers": Rule.READ_ONLY,
+    r"address space|\b(?:device|constant|threadgroup) \w+ \*": Rule.ADDRESS_SPACE,
+    r"variable length array": Rule.ARRAY_LENGTH,
+    r"no matching function|is ambiguous|undeclared identifier|no member named": Rule.FUNCTION,
+    r"\bvec<|vector of \d|cannot convert between vector": Rule.VECTOR,
+}
+
+_OPTIONS = (
+    *("-x", "c++", "-std=c++14", "-S", "-emit-llvm", "-o", "-"),
+    # All that is written is compiled, and nothing taken away. A GPU's conventions do not turn a
+    # pair of integers into a double, as x86's do.
+    *("--target=spir64", "-O0", "-g", "-femit-all-decls", "-Xclang", "-disable-llvm-passes"),
+    *("-nostdinc", "-fno-exceptions", "-fno-rtti", "-flax-vector-conversions=none"),
+    *("-fno-caret-diagnostics", "-fno-elide-type", "-ferror-limit=0"),
+    *("-Wno-everything", *(f"-Werror={warning}" for warning in _WARNINGS)),
+    *("-include", str(HERE / "metal_stdlib.h"), "-"),
+)
+
+_DIAGNOSTIC = re.compile(
+    r"^(?P<file>[^:\n]+):(?P<line>\d+):\d+: (?P<kind>(?:fatal )?error|warning|note): "
+    r"(?P<message>.*?)(?: \[(?P<flags>[^][]*)\])?$"
+)
+
+
+def judge(text: str) -> list[Complaint]:
+    """What Metal would refuse in a launch's exact text, line by line; nothing if it is accepted."""
+    source = Source(text)
+    compiled = subprocess.run(
+        [clang(), *_OPTIONS],
+        input=f'#line 1 "{_FILE}"\n{source.cpp()}',
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    complaints = [*source.complaints, *_of_clang(compiled.stderr)]
+    if compiled.returncode == 0:
+        complaints += Program(compiled.stdout, _FILE).complaints()
+    elif not complaints:
+        complaints = [Complaint(Rule.LANGUAGE, 0, compiled.stderr)]
+    return sorted(set(complaints), key=lambda complaint: complaint.line)
+
+
+@cache
+def clang() -> str:
+    """The compiler: $NERFMAC_CLANG, or the first on the path; skips the test if there is none."""
+    named = os.environ.get("NERFMAC_CLANG")
+    for candidate in [named] if named else _CANDIDATES:
+        path = shutil.which(candidate)
+        if path and _version(path) >= _OLDEST:
+            return path
+    reason = "needs clang++ (scripts/install_clang.sh installs it)"
+    if os.environ.get("CI"):  # where a test that is skipped would go unseen
+        pytest.fail(reason, pytrace=False)
+    pytest.skip(reason)
+
+
+def _version(path: str) -> int:
+    said = subprocess.run([path, "--version"], capture_output=True, text=True, check=False).stdout
+    found = re.search(r"clang version (\d+)", said)
+    return int(found[1]) if found else 0
+
+
+def _of_clang(diagnostics: str) -> Iterator[Complaint]:
+    """A complaint for each error, at the first line of the text that it or its notes name."""
+    errors: list[list[re.Match[str]]] = []
+    for line in diagnostics.splitlines():
+        match = _DIAGNOSTIC.match(line)
+        if match and match["kind"] != "note":
+            errors.append([match])
+        elif match and errors and not match["message"].startswith("expanded from"):
+            errors[-1].append(match)
+    for error in errors:
+        line = next((int(match["line"]) for match in error if match["file"] == _FILE), 0)
+        yield Complaint(
+            _rule(*error), line, _readable("; ".join(each["message"] for each in error))
+        )
+
+
+def _rule(error: re.Match[str], *notes: re.Match[str]) -> Rule:
+    for flag in (error["flags"] or "").split(","):
+        if flag.removeprefix("-W") in _WARNINGS:
+            return _WARNINGS[flag.removeprefix("-W")]
+    message = "\n".join(match["message"] for match in (error, *notes))
+    if message.startswith("no matching function") and any(note["file"] != _FILE for note in notes):
+        return Rule.FUNCTION  # of Metal's, for whatever reason each candidate gives
+    for pattern, rule in _ERRORS.items():
+        if re.search(pattern, message):
+            return rule
+    return Rule.LANGUAGE
+
+
+def _readable(message: str) -> str:
+    for number, name in enumerate(("device", "constant", "threadgroup"), start=1):
+        message = message.replace(f"__attribute__((address_space({number})))", name)
+    return message

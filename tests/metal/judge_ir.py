@@ -1,0 +1,126 @@
+"""What only the whole program shows: who calls whom, where variables live, how large they are.
+
+Read from LLVM's intermediate representation of a kernel, as clang writes it with debug information
+and before any pass.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from functools import cached_property
+
+from tests.metal.judge_rules import Complaint, Rule
+
+THREADGROUP_BYTES = 32 * 1024
+
+_CONSTANT, _THREADGROUP = "addrspace(2)", "addrspace(3)"  # of metal_stdlib.h
+
+_SYMBOL = r'@(?P<symbol>"[^"]+"|[\w.$]+)'
+_FUNCTION = re.compile(
+    rf"^define [^@\n]*{_SYMBOL}\([^\n]*!dbg (?P<node>!\d+) \{{\n(?P<body>.*?)^\}}",
+    re.MULTILINE | re.DOTALL,
+)
+_GLOBAL = re.compile(
+    rf"^{_SYMBOL} = (?P<kind>.*?)\b(?:global|constant) .*!dbg (?P<node>!\d+)",
+    re.MULTILINE,
+)
+_NODE = re.compile(r"^(!\d+) = (.*)$", re.MULTILINE)
+_FIELD = re.compile(r'(\w+): ("[^"]*"|![\d]+|\w+)')
+_CALLED = re.compile(rf"\bcall [^@\n]*{_SYMBOL}\(")
+_CALLED_THROUGH_POINTER = re.compile(r"\bcall [^@\n]*?%[\w.]+\(")
+_DECLARED = re.compile(r"^declare [^@]*@(_Z(?!N7runtime)\w+)\(", re.MULTILINE)
+_REINTERPRETED = re.compile(r"= bitcast <\d+ x (?!i1>)\w+> \S+ to <")
+_DOUBLE = re.compile(r"\b(?:double|x86_fp80|fp128)\b")
+
+
+class Program:
+    """The intermediate representation of a kernel whose text has the name `file`."""
+
+    def __init__(self, text: str, file: str) -> None:
+        self._text = text
+        self._file = file
+
+    def complaints(self) -> Iterator[Complaint]:
+        """What is wrong with it."""
+        yield from self._of_functions()
+        yield from self._of_recursion()
+        yield from self._of_variables()
+
+    @cached_property
+    def _nodes(self) -> dict[str, dict[str, str]]:
+        """Of the debug information, each node's fields."""
+        return {name: dict(_FIELD.findall(node)) for name, node in _NODE.findall(self._text)}
+
+    @cached_property
+    def _functions(self) -> dict[str, re.Match[str]]:
+        return {match["symbol"]: match for match in _FUNCTION.finditer(self._text)}
+
+    def _is_judged(self, node: dict[str, str]) -> bool:
+        return self._nodes.get(node.get("file", ""), {}).get("filename") == f'"{self._file}"'
+
+    def _described(self, function: re.Match[str]) -> tuple[str, int]:
+        node = self._nodes[function["node"]]
+        return node["name"].strip('"'), int(node["line"])
+
+    def _of_functions(self) -> Iterator[Complaint]:
+        for function in self._functions.values():
+            if not self._is_judged(self._nodes[function["node"]]):
+                continue
+            name, line = self._described(function)
+            for instruction in function["body"].splitlines():
+                at = re.search(r"!dbg (!\d+)", instruction)
+                where = int(self._nodes[at[1]].get("line", line)) if at else line
+                if _DOUBLE.search(instruction):
+                    yield Complaint(Rule.DOUBLE, where, f"'{name}' computes with a double")
+                if _REINTERPRETED.search(instruction):
+                    kept = f"'{name}' casts a vector, which keeps its bits here but not on Metal"
+                    yield Complaint(Rule.VECTOR, where, kept)
+                if _CALLED_THROUGH_POINTER.search(instruction):
+                    called = f"'{name}' calls a function through a pointer"
+                    yield Complaint(Rule.FUNCTION_POINTER, where, called)
+        for symbol in _DECLARED.findall(self._text):
+            yield Complaint(Rule.UNDEFINED, 0, f"'{symbol}' has no body")
+
+    def _of_recursion(self) -> Iterator[Complaint]:
+        calls = {
+            symbol: {called["symbol"] for called in _CALLED.finditer(function["body"])}
+            for symbol, function in self._functions.items()
+        }
+        reached: dict[str, set[str]] = defaultdict(set)
+        for symbol in calls:
+            ahead = [symbol]
+            while ahead:
+                new = calls.get(ahead.pop(), set()) - reached[symbol]
+                reached[symbol] |= new
+                ahead.extend(new)
+            if symbol in reached[symbol]:
+                name, line = self._described(self._functions[symbol])
+                yield Complaint(Rule.RECURSION, line, f"'{name}' calls itself")
+
+    def _of_variables(self) -> Iterator[Complaint]:
+        used = 0
+        for match in _GLOBAL.finditer(self._text):
+            node = self._nodes[match["node"]]
+            node = self._nodes.get(node.get("var", ""), node)
+            if "name" not in node or not self._is_judged(node):
+                continue
+            name, line = node["name"].strip('"'), int(node["line"])
+            scope = self._nodes.get(node["scope"], {})
+            if _THREADGROUP not in match["kind"]:
+                if _CONSTANT not in match["kind"]:
+                    yield Complaint(Rule.PROGRAM_SCOPE, line, f"'{name}' is not in `constant`")
+            elif "linkageName" in scope:
+                used += self._bytes(node["type"])
+            else:
+                yield Complaint(Rule.THREADGROUP, line, f"'{name}' is outside every function")
+        if used > THREADGROUP_BYTES:
+            over = f"threadgroup variables take {used} bytes"
+            yield Complaint(Rule.THREADGROUP_SIZE, 0, over)
+
+    def _bytes(self, node: str) -> int:
+        fields = self._nodes[node]
+        while "size" not in fields:  # a name for a type
+            fields = self._nodes[fields["baseType"]]
+        return int(fields["size"]) // 8

@@ -1,0 +1,51 @@
+"""The rules of Metal that judge.py holds a kernel to, and a breach of one."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import NamedTuple
+
+
+class Rule(StrEnum):
+    """A rule of Metal, or of ours where Metal leaves more open; the value says what it asks."""
+
+    SIGNATURE = "a kernel returns void and takes what Metal can give it"
+    ATTRIBUTE = "an attribute is one that Metal knows, where it belongs, with a valid argument"
+    BUFFERS = "a kernel has at most 31 buffers, each with its own index"
+    HOST_NAME = "an instance has the name of its kernel"
+    ADDRESS_SPACE = "a pointer leads to the address space that is asked for"
+    UNQUALIFIED = "a pointer or reference names its address space"
+    READ_ONLY = "constant memory is only read"
+    PROGRAM_SCOPE = "a static or program-scope variable is a constant in `constant`"
+    THREADGROUP = "a threadgroup variable stands at the top of the kernel's body, without a value"
+    THREADGROUP_SIZE = "threadgroup memory has 32 KB"
+    FUNCTION = "a function exists, for these types and for one choice of them"
+    ATOMIC = "an atomic type is one that Metal has"
+    STRUCT = (
+        "a struct goes to device or threadgroup memory member by member, as clang knows no other"
+    )
+    MATRIX = "a simdgroup_matrix has 8 by 8 elements of float, half or bfloat"
+    VECTOR = "a vector converts to another type element by element only"
+    NARROWING = "braces do not narrow"
+    DOUBLE = "nothing is a double"
+    UNINITIALISED = "a variable has a value before it is read"
+    RECURSION = "no function calls itself"
+    FUNCTION_POINTER = "no function is called through a pointer"
+    UNDEFINED = "a function that is called has a body"
+    ARRAY_LENGTH = "an array's length is a constant"
+    RETURN = "a function that has a result returns it"
+    SHADOW = "no name hides another"
+    KEYWORD = "no keyword of Metal is a name"
+    CPP = "a feature of C++ is one that Metal has"
+    LANGUAGE = "the text is C++14 with Metal's library"
+
+
+class Complaint(NamedTuple):
+    """A breach of a rule: the line of the exact text (0 for the whole of it), and what is wrong."""
+
+    rule: Rule
+    line: int
+    message: str
+
+    def __str__(self) -> str:
+        return f"line {self.line}: {self.message} ({self.rule.name}: {self.rule.value})"

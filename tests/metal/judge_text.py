@@ -1,0 +1,306 @@
+"""What of Metal's rules clang cannot know, read from a kernel's text; and the text as C++.
+
+Metal's own syntax is small: attributes on a kernel and its parameters, a last line that makes an
+instance, arrays in threadgroup memory. What is judged here is taken out, and nothing else, so that
+clang sees, and refuses, what is left.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import NamedTuple
+
+from tests.metal.judge_rules import Complaint, Rule
+
+ADDRESS_SPACES = {"device", "constant", "threadgroup", "thread"}
+
+_QUALIFIERS = {*ADDRESS_SPACES, "const", "volatile"}
+
+_KEYWORDS = {"kernel", "vertex", "fragment"}
+
+_MISSING = {  # of C++, in Metal
+    "double": Rule.DOUBLE,
+    **dict.fromkeys(("new", "delete", "goto", "virtual", "throw", "try"), Rule.CPP),
+    **dict.fromkeys(("dynamic_cast", "typeid", "noexcept", "thread_local", "register"), Rule.CPP),
+}
+
+_BEFORE_LAMBDA = {"(", ",", "=", "{", "}", ";", "return"}  # an index follows what it is into
+
+_OURS = re.compile(r"runtime|__\w+|METAL_(?!FUNC$)\w+")  # the judge's header's, not Metal's
+
+_VECTORS = {  # what a kernel can ask for, as a position or a size along each axis
+    "thread_position_in_grid",
+    "thread_position_in_threadgroup",
+    "threadgroup_position_in_grid",
+    "threadgroups_per_grid",
+    "threads_per_grid",
+    "threads_per_threadgroup",
+}
+_SCALARS = {  # or as one number
+    "simdgroup_index_in_threadgroup",
+    "simdgroups_per_threadgroup",
+    "thread_index_in_simdgroup",
+    "thread_index_in_threadgroup",
+    "threads_per_simdgroup",
+}
+
+_BUFFERS = 31
+
+_TOKEN = re.compile(
+    r'(?P<name>[A-Za-z_]\w*)|\.?\d(?:[eE][+-]|[\w.])*|\[\[|\]\]|&&|->|::|"[^"\n]*"|[^\s\w]'
+)
+_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+_SCALAR = "bool|char|uchar|short|ushort|int|uint|long|ulong|half|float"
+_TYPE = re.compile(
+    rf"(?:{_SCALAR})[234]?|u?int(?:8|16|32|64)_t|bfloat|b?float16_t|size_t|unsigned|void|auto"
+    r"|atomic(?:_\w+)?|vec|simd_vote|simdgroup_\w*(?:8x8|matrix)"
+)
+_DECLARED = re.compile(r"\b(?:struct|enum|class|typename|using)\s+(\w+)|\btypedef\b[^;]*?(\w+)\s*;")
+
+_STRUCT = re.compile(r"\bstruct\s[^;{}]*?(\w+)\s*\{")
+_HALF = re.compile(r"(?<![\w.])((?:\d+\.\d*|\.\d+)(?:[eE][+-]?\d+)?)[hH]\b")  # 1.0h
+_KERNEL = re.compile(r"\[\[kernel\]\]\s+(?P<returns>[^()\[\];]+?)\s+(?P<name>\w+)\s*\(")
+_ATTRIBUTE = re.compile(r"\s*\[\[\s*(?P<name>\w+)\s*(?:\((?P<argument>[^()]*)\)\s*)?\]\]")
+_INSTANCE = re.compile(
+    r'template \[\[host_name\("(?P<host>[^"]*)"\)\]\] \[\[kernel\]\] '
+    r"decltype\((?P<whose>\w+<.*>)\) (?P<which>(?P<name>\w+)<.*>);"
+)
+_THREADGROUP = re.compile(r"(?<=[;{}])\s*(threadgroup\s[\w<>,:\s]+\s\w+\s*(?:\[[^];]*\]\s*)*);")
+
+
+class _Token(NamedTuple):
+    text: str
+    line: int
+    is_name: bool
+
+
+class Source:
+    """A kernel's text, and what was found in it."""
+
+    def __init__(self, text: str) -> None:
+        self.complaints: list[Complaint] = []
+        self._text = _COMMENT.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), text)
+        self._edits: list[tuple[int, int, str]] = []
+        self._signatures: dict[str, str] = {}
+        self._templates: dict[str, int] = {}  # those without an instance, and their lines
+        self._read_tokens()
+        self._read_kernels()
+        self._read_instances()
+
+    def cpp(self) -> str:
+        """The text as C++, each line where it was."""
+        text = self._text
+        for start, end, replacement in sorted(self._edits, reverse=True):
+            text = text[:start] + replacement + text[end:]
+        text = _HALF.sub(r"half(\1f)", text)
+        return _STRUCT.sub(r"\g<0> METAL_STRUCT(\1)", text)
+
+    def _complain(self, rule: Rule, line: int, message: str) -> None:
+        self.complaints.append(Complaint(rule, line, message))
+
+    def _line(self, position: int) -> int:
+        return self._text.count("\n", 0, position) + 1
+
+    # Words ---------------------------------------------------------------------------------------
+
+    def _read_tokens(self) -> None:
+        tokens = list(_tokens(self._text))
+        types = {name for pair in _DECLARED.findall(self._text) for name in pair}
+        words = [token.text for token in tokens]
+        for i, token in enumerate(tokens):
+            before, after = words[max(i - 1, 0)], words[min(i + 1, len(words) - 1)]
+            word = token.text
+            if word in ("*", "&", "&&"):
+                self._read_pointer(words, i, types, token.line)
+            if word == "[" and before in _BEFORE_LAMBDA:
+                self._complain(Rule.CPP, token.line, "Metal has lambdas from version 3.2 on only")
+            if not token.is_name:
+                continue
+            if word in _MISSING:
+                self._complain(_MISSING[word], token.line, f"'{word}' is not in Metal")
+            elif word == after == "long":
+                self._complain(Rule.CPP, token.line, "'long long' is not in Metal")
+            elif _OURS.fullmatch(word) and word != "__attribute__":
+                self._complain(Rule.FUNCTION, token.line, f"'{word}' is none of Metal's names")
+            elif _is_misplaced(word, before, after):
+                self._complain(Rule.KEYWORD, token.line, f"'{word}' is a keyword")
+            elif word == "static":
+                self._read_static(words[i:], token.line)
+
+    def _read_static(self, words: list[str], line: int) -> None:
+        declared = []
+        for word in words:
+            if word in ("=", ";", "(", "{", "["):
+                break
+            declared.append(word)
+        if word == "(" or "constant" in declared:
+            return
+        rule = Rule.THREADGROUP if "threadgroup" in declared else Rule.PROGRAM_SCOPE
+        self._complain(rule, line, f"'{' '.join(declared)}' is static and not in `constant`")
+
+    def _read_pointer(self, words: list[str], i: int, types: set[str], line: int) -> None:
+        """Complain of a `*` or `&` that makes a type of one that names no address space."""
+        end = i - 1
+        if words[end] == "(":  # of `float (*f)(int)` or `float (&array)[4]`; else not in a type
+            end -= 1
+        specifiers: list[str] = []
+        while _is_name(words[end]) or words[end] in (">", "::"):
+            if words[end] == ">":
+                if any(word not in _QUALIFIERS for word in specifiers):
+                    break
+                end = _opening(words, end)
+                if end < 0:
+                    return
+            else:
+                specifiers.append(words[end])
+            end -= 1
+        named = [word for word in specifiers if word not in _QUALIFIERS]
+        if not named or not (_TYPE.fullmatch(named[0]) or named[0] in types):
+            return
+        said = f"{' '.join(reversed(specifiers))} {words[i]}"
+        if words[i - 1] == "(":
+            bracket = words[i + 1 + _is_name(words[i + 1]) :][:2]
+            if bracket == [")", "("]:
+                self._complain(Rule.FUNCTION_POINTER, line, f"'{said}' points to a function")
+            if bracket != [")", "["]:
+                return
+        if not ADDRESS_SPACES.intersection(specifiers):
+            self._complain(Rule.UNQUALIFIED, line, f"'{said}' names no address space")
+
+    # Kernels -------------------------------------------------------------------------------------
+
+    def _read_kernels(self) -> None:
+        for match in _KERNEL.finditer(self._text):
+            line = self._line(match.start())
+            self._edits.append((match.start(), match.start() + len("[[kernel]]"), ""))
+            if match["returns"] != "void":
+                self._complain(Rule.SIGNATURE, line, f"a kernel returns '{match['returns']}'")
+            if self._text[: match.start()].rstrip().endswith(">"):
+                self._templates[match["name"]] = line
+            end = _closing(self._text, match.end() - 1, "()")
+            self._read_parameters(match["name"], match.end(), end)
+            start = self._text.index("{", end)
+            self._read_body(start, _closing(self._text, start, "{}"))
+        if not self._signatures:
+            self._complain(Rule.SIGNATURE, 0, "no kernel")
+
+    def _read_parameters(self, kernel: str, start: int, end: int) -> None:
+        types: list[str] = []
+        buffers: list[int] = []
+        widths: set[str] = set()
+        for first, last in _split(self._text, start, end):
+            text = self._text[first:last]
+            attributes = list(_ATTRIBUTE.finditer(text))
+            declared = text[: attributes[0].start()] if attributes else text
+            of_type, name = re.fullmatch(r"\s*(.*?)\s*(\w*)\s*", declared, re.DOTALL).groups()
+            types.append(" ".join(of_type.split()))
+            line = self._line(first + len(text) - len(text.lstrip()))
+            if len(attributes) != 1:
+                self._complain(Rule.ATTRIBUTE, line, f"'{name}' needs one attribute")
+                continue
+            (attribute,) = attributes
+            wrong = _wrong_parameter(types[-1], attribute)
+            if wrong:
+                self._complain(Rule.ATTRIBUTE, line, f"'{name}': {wrong}")
+                continue
+            self._edits.append((first + attribute.start(), first + attribute.end(), ""))
+            if attribute["name"] == "buffer":
+                buffers.append(int(attribute["argument"]))
+            elif attribute["name"] in _VECTORS:
+                widths.add(types[-1].lstrip("ushortin"))
+        line = self._line(start)
+        if len(set(buffers)) < len(buffers) or max(buffers, default=0) >= _BUFFERS:
+            self._complain(Rule.BUFFERS, line, f"buffers {', '.join(map(str, buffers))}")
+        if len(widths) > 1:
+            self._complain(Rule.ATTRIBUTE, line, "positions and sizes of different dimensions")
+        self._signatures[kernel] = f"({', '.join(types)})"
+
+    def _read_body(self, start: int, end: int) -> None:
+        for match in _THREADGROUP.finditer(self._text, start, end):
+            before = self._text[start : match.start(1)]
+            if before.count("{") - before.count("}") == 1:
+                # An atomic has a constructor, which clang finds for no address space but its own.
+                self._edits.append((match.start(1), match.start(1), "static "))
+                self._edits.append((match.end(1), match.end(1), " = {}"))
+
+    def _read_instances(self) -> None:
+        for match in _INSTANCE.finditer(self._text):
+            name, which = match["name"], match["which"]
+            if match["host"] != name or match["whose"] != which or name not in self._signatures:
+                line = self._line(match.start())
+                self._complain(Rule.HOST_NAME, line, f"names differ in '{match[0]}'")
+            else:
+                instance = f"template void {which}{self._signatures[name]};"
+                self._edits.append((*match.span(), instance))
+            self._templates.pop(name, None)
+        for name, line in self._templates.items():
+            self._complain(Rule.HOST_NAME, line, f"no instance of the template '{name}'")
+
+
+def _wrong_parameter(of_type: str, attribute: re.Match[str]) -> str | None:
+    name, argument = attribute["name"], attribute["argument"]
+    if name == "buffer":
+        if not (argument and argument.strip().isdecimal()):
+            return f"'{argument}' is no buffer's index"
+        where = {"device", "constant"}.intersection(re.findall(r"\w+", of_type))
+        if not (where and of_type.endswith(("*", "&"))):
+            return f"a buffer is a pointer or reference in device or constant, not '{of_type}'"
+        return None
+    if name not in _VECTORS | _SCALARS or argument is not None:
+        return f"{attribute[0].strip()} is no attribute of a parameter"
+    if not re.fullmatch(r"u(?:int|short)[23]?" if name in _VECTORS else r"u(?:int|short)", of_type):
+        return f"{name} is no '{of_type}'"
+    return None
+
+
+def _tokens(text: str) -> Iterator[_Token]:
+    line, at = 1, 0
+    for match in _TOKEN.finditer(text):
+        line += text.count("\n", at, match.start())
+        at = match.start()
+        yield _Token(match[0], line, match["name"] is not None)
+
+
+def _is_misplaced(word: str, before: str, after: str) -> bool:
+    if word in _KEYWORDS:
+        return (before, after) != ("[[", "]]")
+    # Of an object, or after the parameters of a struct's function.
+    return word in ADDRESS_SPACES and not (_is_name(after) or after in "*&" or before == ")")
+
+
+def _is_name(word: str) -> bool:
+    return word[0].isalpha() or word[0] == "_"
+
+
+def _opening(words: list[str], end: int) -> int:
+    """Where the `<` stands that words[end], a `>`, closes; -1 if nowhere."""
+    depth = 0
+    while end >= 0 and words[end] not in ("{", "}", ";"):
+        depth += (words[end] == ">") - (words[end] == "<")
+        if depth == 0:
+            return end
+        end -= 1
+    return -1
+
+
+def _closing(text: str, start: int, pair: str) -> int:
+    """Where the bracket that opens at `start` closes; the end if it does not."""
+    depth = 0
+    for i in range(start, len(text)):
+        depth += (text[i] == pair[0]) - (text[i] == pair[1])
+        if depth == 0:
+            return i
+    return len(text)
+
+
+def _split(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """The pieces of text[start:end] between the commas outside brackets."""
+    depth, cuts = 0, [start - 1]
+    for i in range(start, end):
+        depth += (text[i] in "(<[") - (text[i] in ")>]")
+        if text[i] == "," and depth == 0:
+            cuts.append(i)
+    for before, after in pairwise([*cuts, end]):
+        yield before + 1, after

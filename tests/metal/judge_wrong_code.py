@@ -1,0 +1,263 @@
+"""Kernels that break a rule of functions, types or statements."""
+
+from __future__ import annotations
+
+from tests.metal.judge_rules import Rule
+from tests.metal.wrong_kernels import Pair
+
+_TWICE = "METAL_FUNC float twice(float x) { return 2.0f * x; }\n"
+
+FUNCTIONS = {
+    "exp-of-int": Pair(Rule.FUNCTION, "1", "1.0f", "results[0] = exp(@);"),
+    "max-of-two-types": Pair(Rule.FUNCTION, "0", "0.0f", "results[0] = max(values[0], @);"),
+    "the-c-library's": Pair(Rule.FUNCTION, "expf", "exp", "results[0] = @(values[0]);"),
+    "a-builtin": Pair(Rule.FUNCTION, "__builtin_expf", "exp", "results[0] = @(values[0]);"),
+    "what-running-takes": Pair(
+        Rule.FUNCTION,
+        "runtime::lane()",
+        "thread_index_in_simdgroup",
+        "results[0] = float(thread_index_in_simdgroup + @);",
+    ),
+    "sum-of-bools": Pair(Rule.FUNCTION, "true", "1", "results[0] = float(simd_sum(@));"),
+    "sum-of-longs": Pair(Rule.FUNCTION, "ulong", "uint", "results[0] = float(simd_sum(@(1)));"),
+    "vector-exp-of-int": Pair(Rule.FUNCTION, "int3", "float3", "results[0] = exp(@{}).x;"),
+    "atomic-max-of-float": Pair(
+        Rule.FUNCTION,
+        "max",
+        "add",
+        "atomic_fetch_@_explicit(&results[0], 1.0f, memory_order_relaxed);",
+        atomic=True,
+    ),
+    "atomic-add-to-threadgroup-float": Pair(
+        Rule.FUNCTION,
+        "float",
+        "uint",
+        """threadgroup atomic<@> sum;
+        atomic_fetch_add_explicit(&sum, 1, memory_order_relaxed); results[0] = 1.0f;""",
+    ),
+    "atomic-of-a-plain-number": Pair(
+        Rule.FUNCTION,
+        "uint",
+        "atomic<uint>",
+        """threadgroup @ sum;
+        atomic_fetch_add_explicit(&sum, 1, memory_order_relaxed); results[0] = 1.0f;""",
+    ),
+    "memory-order": Pair(
+        Rule.FUNCTION,
+        "seq_cst",
+        "relaxed",
+        "atomic_fetch_add_explicit(&results[0], 1.0f, memory_order_@);",
+        atomic=True,
+    ),
+    "atomic-half": Pair(
+        Rule.ATOMIC, "half", "int", "threadgroup atomic<@> sum[4]; results[0] = 1.0f;"
+    ),
+    "atomic-ulong": Pair(
+        Rule.ATOMIC, "ulong", "uint", "threadgroup atomic<@> sum[4]; results[0] = 1.0f;"
+    ),
+    "without-a-body": Pair(
+        Rule.UNDEFINED,
+        ";",
+        "{ return x; }",
+        "results[0] = same(values[0]);",
+        "float same(float x) @",
+    ),
+    "recursion": Pair(
+        Rule.RECURSION,
+        "power(x, n - 1)",
+        "x",
+        "results[0] = power(values[0], 3);",
+        "METAL_FUNC float power(float x, int n) { return n > 0 ? x * @ : 1.0f; }",
+    ),
+    "mutual-recursion": Pair(
+        Rule.RECURSION,
+        "even(n - 1)",
+        "n == 1",
+        "results[0] = even(3) ? 1.0f : 0.0f;",
+        """METAL_FUNC bool even(int n);
+        METAL_FUNC bool odd(int n) { return n != 0 && @; }
+        METAL_FUNC bool even(int n) { return n == 0 || odd(n - 1); }""",
+    ),
+    "recursive-template": Pair(
+        Rule.RECURSION,
+        "sum<N>",
+        "sum<N - 1>",
+        "results[0] = sum<4>(values);",
+        """template <int N, typename Values> METAL_FUNC float sum(Values values) {
+          return N > 0 ? values[N > 0 ? N - 1 : 0] + @(values) : 0.0f;
+        }
+        """
+        # Without an end of its own, instances would go on below zero.
+        "template <> METAL_FUNC float sum<0, const device float*>(const device float*) "
+        "{ return 0.0f; }",
+    ),
+    "function-pointer": Pair(
+        Rule.FUNCTION_POINTER,
+        "float (*scale)(float) = twice;",
+        "",
+        "@ results[0] = twice(values[0]);",
+        _TWICE,
+    ),
+    "function-pointer-by-auto": Pair(
+        Rule.FUNCTION_POINTER,
+        "auto scale = twice; results[0] = scale",
+        "results[0] = twice",
+        "@(values[0]);",
+        _TWICE,
+    ),
+}
+
+TYPES = {
+    "matrix-of-int": Pair(
+        Rule.MATRIX, "int", "half", "simdgroup_matrix<@, 8, 8> x; results[0] = 1.0f;"
+    ),
+    "matrix-too-large": Pair(
+        Rule.MATRIX, "16", "8", "simdgroup_matrix<float, @, 8> x; results[0] = 1.0f;"
+    ),
+    "matrix-sum-of-half": Pair(
+        Rule.FUNCTION,
+        "half",
+        "float",
+        """simdgroup_float8x8 a(1.0f); simdgroup_@8x8 sum(0);
+        simdgroup_multiply_accumulate(sum, a, a, sum);
+        results[0] = float(sum.thread_elements()[0]);""",
+    ),
+    "matrix-elements": Pair(
+        Rule.VECTOR,
+        "const float2 x = sum.thread_elements();",
+        "const float2 x{sum.thread_elements()[0], sum.thread_elements()[1]};",
+        "simdgroup_float8x8 sum(1.0f); @ results[0] = x.x;",
+    ),
+    "float4-to-float3": Pair(
+        Rule.VECTOR, "x", "x.xyz", "float4 x{}; float3 y = @; results[0] = y.x;"
+    ),
+    "float3-to-half3": Pair(
+        Rule.VECTOR, "float3", "half3", "@ x{}; half3 y = x; results[0] = float(y.x);"
+    ),
+    "float3-to-int3": Pair(
+        Rule.VECTOR, "float3", "int3", "@ x{}; int3 y = x; results[0] = float(y.x);"
+    ),
+    "uint3-to-int3": Pair(
+        Rule.VECTOR, "uint3", "int3", "@ x{}; int3 y = x; results[0] = float(y.x);"
+    ),
+    "float4-cast-to-int4": Pair(
+        Rule.VECTOR,
+        "int4(x)",
+        "int4{int(x.x), int(x.y), int(x.z), int(x.w)}",
+        "float4 x{}; int4 y = @; results[0] = float(y.x);",
+    ),
+    "int-in-braces-of-float": Pair(
+        Rule.NARROWING,
+        "i",
+        "float(i)",
+        "const int i = int(values[0]); const float2 x{0.0f, @}; results[0] = x.x;",
+    ),
+    "double": Pair(Rule.DOUBLE, "double", "float", "@ x = 1.0f; results[0] = float(x);"),
+    "double-by-name": Pair(Rule.DOUBLE, "double", "float", "results[0] = float(uint(sizeof(@)));"),
+    "double-in-passing": Pair(
+        Rule.DOUBLE,
+        "1.0",
+        "uint2{1, 1}",
+        "both(); results[0] = 1.0f;",
+        "METAL_FUNC auto both() { return @; }",
+    ),
+    "literal-without-suffix": Pair(Rule.DOUBLE, "2.0", "2.0f", "results[0] = values[0] * @;"),
+    "auto-of-literal-without-suffix": Pair(
+        Rule.DOUBLE, "2.0", "2.0f", "const auto x = @; results[0] = float(x);"
+    ),
+}
+
+STATEMENTS = {
+    "uninitialised": Pair(Rule.UNINITIALISED, "", "= 1.0f", "float x @; results[0] = x;"),
+    "uninitialised-in-one-case": Pair(
+        Rule.UNINITIALISED,
+        "",
+        "else x = 2.0f;",
+        "float x; if (values[0] > 0.0f) x = 1.0f; @ results[0] = x;",
+    ),
+    "uninitialised-by-two-conditions": Pair(
+        Rule.UNINITIALISED,
+        "",
+        "= 2.0f",
+        "float x @; if (values[0] > 0.0f) x = 1.0f; if (values[1] > 0.0f) results[0] = x;",
+    ),
+    "uninitialised-by-reference": Pair(
+        Rule.UNINITIALISED,
+        "",
+        "= 1.0f",
+        "float x @; results[0] = same(x);",
+        "METAL_FUNC float same(thread const float& x) { return x; }",
+    ),
+    "array-of-variable-length": Pair(
+        Rule.ARRAY_LENGTH,
+        "int(values[0])",
+        "4",
+        "const int n = @; float own[n]; own[0] = 1.0f; results[0] = own[0];",
+    ),
+    "threadgroup-array-of-variable-length": Pair(
+        Rule.ARRAY_LENGTH,
+        "int(values[0])",
+        "4",
+        "const int n = @; threadgroup float tile[n]; tile[0] = 1.0f; results[0] = tile[0];",
+    ),
+    "no-return": Pair(
+        Rule.RETURN,
+        "if (x > 0.0f)",
+        "",
+        "results[0] = same(values[0]);",
+        "METAL_FUNC float same(float x) { @ return x; }",
+    ),
+    "shadow": Pair(
+        Rule.SHADOW,
+        "float x = 2.0f;",
+        "float y = x;",
+        "float x = 1.0f; results[1] = x; { @ results[0] = x; }",
+    ),
+    "unknown-attribute": Pair(
+        Rule.ATTRIBUTE, "[[unrolled]]", "", "@ for (int i = 0; i < 4; ++i) results[i] = 1.0f;"
+    ),
+    **{
+        f"{word}-as-a-name": Pair(
+            Rule.KEYWORD, word, "rows", "const int @ = 1; results[0] = float(@);"
+        )
+        for word in ("kernel", "vertex", "fragment", "device", "constant", "thread", "threadgroup")
+    },
+    "goto": Pair(Rule.CPP, "goto end;", "", "@ end: results[0] = 1.0f;"),
+    "new": Pair(Rule.CPP, "*new int(1)", "1", "const int x = @; results[0] = float(x);"),
+    "virtual": Pair(
+        Rule.CPP,
+        "virtual",
+        "",
+        "results[0] = 1.0f;",
+        "struct A { @ float one() { return 1.0f; } };",
+    ),
+    "throw": Pair(Rule.CPP, "throw 1;", "return;", "if (values[0] > 0.0f) @ results[0] = 1.0f;"),
+    **{
+        statement.split("(")[0].split()[0]: Pair(Rule.CPP, statement, "", "@ results[0] = 1.0f;")
+        for statement in (
+            "delete &results[0];",
+            "try { results[0] = 2.0f; } catch (...) { }",
+            "dynamic_cast<int>(1);",
+            "typeid(int);",
+            "noexcept(1);",
+            "thread_local int own = 1;",
+            "register int own = 1;",
+        )
+    },
+    "long-long": Pair(Rule.CPP, "long long", "long", "@ x = 1; results[0] = float(x);"),
+    "lambda": Pair(
+        Rule.CPP,
+        "auto same = [](float x) { return x; };",
+        "",
+        "@ results[0] = values[0];",
+    ),
+    "c++17": Pair(
+        Rule.LANGUAGE,
+        "auto",
+        "int",
+        "results[0] = float(number<4>());",
+        "template <@ N> METAL_FUNC int number() { return N; }",
+    ),
+    "the-host's-header": Pair(Rule.LANGUAGE, "#include <stddef.h>", "", "results[0] = 1.0f;", "@"),
+    "no-such-syntax": Pair(Rule.LANGUAGE, "then", "", "if (values[0] > 0.0f) @ results[0] = 1.0f;"),
+}

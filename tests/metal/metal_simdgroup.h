@@ -1,0 +1,312 @@
+// What the lanes of a simdgroup do together, for metal_stdlib.h. Lanes that have returned take no
+// part. Where Metal leaves undefined what a lane gets, from one that takes no part for example, it
+// gets all bits set: for floats, no number.
+#pragma once
+
+namespace metal {
+namespace parts {
+
+template <typename T>
+struct lane_value {};
+#define METAL_LANE_VALUE(T)      \
+  template <>                    \
+  struct lane_value<T> {         \
+    typedef T type;              \
+  };                             \
+  template <int N>               \
+  struct lane_value<vec<T, N>> { \
+    typedef vec<T, N> type;      \
+  };
+METAL_LANE_VALUE(char)
+METAL_LANE_VALUE(uchar)
+METAL_LANE_VALUE(short)
+METAL_LANE_VALUE(ushort)
+METAL_LANE_VALUE(int)
+METAL_LANE_VALUE(uint)
+METAL_LANE_VALUE(half)
+METAL_LANE_VALUE(float)
+#undef METAL_LANE_VALUE
+
+// T, where simdgroups exchange such values; elsewhere no type, and the function does not exist.
+template <typename T>
+using lane_type = typename lane_value<T>::type;
+
+// Every lane's value, on each lane.
+template <typename T>
+struct gathered {
+  T values[32];
+  uint active;
+
+  METAL_RUNTIME gathered(const char* what, T mine) {
+    active = runtime::exchange(what, &mine, values, sizeof(T));
+    for (uint lane = 0; lane < 32; ++lane) {
+      if (!takes_part(lane)) __builtin_memset(&values[lane], 0xff, sizeof(T));
+    }
+  }
+  METAL_RUNTIME bool takes_part(uint lane) const { return active >> lane & 1; }
+  METAL_RUNTIME uint first() const { return uint(__builtin_ctz(active)); }
+  METAL_RUNTIME T of(uint lane) const {
+    T value;
+    __builtin_memset(&value, 0xff, sizeof(T));
+    return lane < 32 ? values[lane] : value;
+  }
+  // A bit for each lane that has another value than zero.
+  METAL_RUNTIME ulong votes() const {
+    ulong votes = 0;
+    for (uint lane = 0; lane < 32; ++lane) {
+      if (takes_part(lane) && values[lane]) votes |= ulong(1) << lane;
+    }
+    return votes;
+  }
+};
+
+}  // namespace parts
+
+// --- Reductions and shuffles -------------------------------------------------------------------
+
+// Of the active lanes' values, or of those before a lane.
+#define METAL_REDUCTION(name, combined)                                   \
+  template <typename T>                                                   \
+  METAL_RUNTIME parts::lane_type<T> name(T mine) {                               \
+    const parts::gathered<T> all(#name, mine);                                   \
+    T sum = all.of(all.first());                                          \
+    for (uint lane = all.first() + 1; lane < 32; ++lane) {                \
+      if (all.takes_part(lane)) sum = combined;                           \
+    }                                                                     \
+    return sum;                                                           \
+  }
+METAL_REDUCTION(simd_sum, sum + all.of(lane))
+METAL_REDUCTION(simd_min, min(sum, all.of(lane)))
+METAL_REDUCTION(simd_max, max(sum, all.of(lane)))
+#undef METAL_REDUCTION
+
+#define METAL_PREFIX_SUM(name, end)                                       \
+  template <typename T>                                                   \
+  METAL_RUNTIME parts::lane_type<T> name(T mine) {                               \
+    const parts::gathered<T> all(#name, mine);                                   \
+    T sum = T(0);                                                         \
+    for (uint lane = 0; lane < end; ++lane) {                             \
+      if (all.takes_part(lane)) sum += all.of(lane);                      \
+    }                                                                     \
+    return sum;                                                           \
+  }
+METAL_PREFIX_SUM(simd_prefix_exclusive_sum, runtime::lane())
+METAL_PREFIX_SUM(simd_prefix_inclusive_sum, runtime::lane() + 1)
+#undef METAL_PREFIX_SUM
+
+template <typename T>
+METAL_RUNTIME parts::lane_type<T> simd_broadcast(T mine, ushort lane) {
+  return parts::gathered<T>("simd_broadcast", mine).of(lane);
+}
+template <typename T>
+METAL_RUNTIME parts::lane_type<T> simd_broadcast_first(T mine) {
+  const parts::gathered<T> all("simd_broadcast_first", mine);
+  return all.of(all.first());
+}
+template <typename T>
+METAL_RUNTIME parts::lane_type<T> simd_shuffle(T mine, ushort lane) {
+  return parts::gathered<T>("simd_shuffle", mine).of(lane);
+}
+template <typename T>
+METAL_RUNTIME parts::lane_type<T> simd_shuffle_xor(T mine, ushort mask) {
+  return parts::gathered<T>("simd_shuffle_xor", mine).of(runtime::lane() ^ mask);
+}
+// Lanes without a lane that far below or above keep their own value.
+template <typename T>
+METAL_RUNTIME parts::lane_type<T> simd_shuffle_up(T mine, ushort delta) {
+  const parts::gathered<T> all("simd_shuffle_up", mine);
+  return runtime::lane() < delta ? mine : all.of(runtime::lane() - delta);
+}
+template <typename T>
+METAL_RUNTIME parts::lane_type<T> simd_shuffle_down(T mine, ushort delta) {
+  const parts::gathered<T> all("simd_shuffle_down", mine);
+  return runtime::lane() + delta > 31 ? mine : all.of(runtime::lane() + delta);
+}
+// Lanes without a lane that far below go on from the top of `filling`.
+template <typename T>
+METAL_RUNTIME parts::lane_type<T> simd_shuffle_and_fill_up(T mine, T filling, ushort delta) {
+  const parts::gathered<T> all("simd_shuffle_and_fill_up", mine);
+  const parts::gathered<T> fill("simd_shuffle_and_fill_up filling", filling);
+  const uint lane = runtime::lane();
+  return lane < delta ? fill.of(32 + lane - delta) : all.of(lane - delta);
+}
+
+// --- Votes -------------------------------------------------------------------------------------
+
+struct simd_vote {
+  typedef ulong vote_t;
+
+  METAL_FUNC explicit simd_vote(vote_t votes) : votes(votes) {}
+  METAL_FUNC explicit operator vote_t() const { return votes; }
+  METAL_FUNC bool all() const { return votes == 0xffffffff; }
+  METAL_FUNC bool any() const { return votes != 0; }
+
+ private:
+  vote_t votes;
+};
+
+METAL_RUNTIME simd_vote simd_ballot(bool mine) {
+  return simd_vote(parts::gathered<bool>("simd_ballot", mine).votes());
+}
+METAL_RUNTIME bool simd_any(bool mine) {
+  return parts::gathered<bool>("simd_any", mine).votes() != 0;
+}
+METAL_RUNTIME bool simd_all(bool mine) {
+  return parts::gathered<bool>("simd_all", !mine).votes() == 0;
+}
+METAL_RUNTIME simd_vote simd_active_threads_mask() {
+  return simd_vote(parts::gathered<bool>("simd_active_threads_mask", true).votes());
+}
+METAL_RUNTIME bool simd_is_first() {
+  return parts::gathered<bool>("simd_is_first", true).first() == runtime::lane();
+}
+
+// --- Matrices ----------------------------------------------------------------------------------
+
+namespace parts {
+
+// Metal's type has room for all 64 elements; the first two are the lane's own.
+template <typename T>
+struct matrix_storage {};
+template <>
+struct matrix_storage<float> {
+  typedef vec<float, 64> type;
+};
+template <>
+struct matrix_storage<half> {
+  typedef vec<half, 64> type;
+};
+template <>
+struct matrix_storage<bfloat> {
+  struct type {
+    bfloat elements[64];
+    METAL_FUNC thread bfloat& operator[](int i) { return elements[i]; }
+    METAL_FUNC bfloat operator[](int i) const { return elements[i]; }
+  };
+};
+
+// Where a lane's first element stands; its second is the next column's.
+METAL_FUNC uint row_of(uint lane) { return (lane / 4 & 4) + lane / 2 % 4; }
+METAL_FUNC uint column_of(uint lane) { return (lane / 4 & 2) * 2 + lane % 2 * 2; }
+METAL_FUNC uint lane_of(uint row, uint column) {
+  return (row & 4) * 4 + row % 4 * 2 + (column & 4) * 2 + column / 2 % 2;
+}
+
+// The sum's type where the factors are of type T: the same, or float.
+template <typename Sum, typename T>
+struct matrix_sum {};
+template <typename T>
+struct matrix_sum<T, T> {
+  typedef void result;
+};
+template <typename T>
+struct matrix_sum<float, T> {
+  typedef void result;
+};
+template <>
+struct matrix_sum<float, float> {
+  typedef void result;
+};
+
+// Two matrices' elements of a lane.
+struct factors {
+  float a[2], b[2];
+};
+
+// This lane's elements of a times b.
+template <typename Elements>
+METAL_RUNTIME float2 product(const char* what, Elements a, Elements b) {
+  const factors mine = {{float(a[0]), float(a[1])}, {float(b[0]), float(b[1])}};
+  const gathered<factors> all(what, mine);
+  const uint row = row_of(runtime::lane()), column = column_of(runtime::lane());
+  float2 sum = 0.0f;
+  for (uint k = 0; k < 8; ++k) {
+    const float left = all.values[lane_of(row, k)].a[k % 2];
+    for (uint i = 0; i < 2; ++i) sum[i] += left * all.values[lane_of(k, column)].b[i];
+  }
+  return sum;
+}
+
+}  // namespace parts
+
+template <typename T, int Cols, int Rows>
+struct simdgroup_matrix {
+  static_assert(Cols == 8 && Rows == 8, "a simdgroup_matrix has 8 by 8 elements");
+  typedef typename parts::matrix_storage<T>::type storage_type;
+
+  simdgroup_matrix() = default;
+  METAL_RUNTIME explicit simdgroup_matrix(T diagonal) {
+    const uint row = parts::row_of(runtime::lane()), column = parts::column_of(runtime::lane());
+    for (uint i = 0; i < 2; ++i) elements[i] = column + i == row ? diagonal : T(0.0f);
+  }
+  METAL_FUNC thread storage_type& thread_elements() { return elements; }
+  METAL_FUNC storage_type thread_elements() const { return elements; }
+
+ private:
+  storage_type elements;
+};
+typedef simdgroup_matrix<float, 8, 8> simdgroup_float8x8;
+typedef simdgroup_matrix<half, 8, 8> simdgroup_half8x8;
+typedef simdgroup_matrix<bfloat, 8, 8> simdgroup_bfloat8x8;
+
+template <typename T, int Cols, int Rows>
+METAL_RUNTIME simdgroup_matrix<T, Cols, Rows> make_filled_simdgroup_matrix(T value) {
+  simdgroup_matrix<T, Cols, Rows> result;
+  for (int i = 0; i < 2; ++i) result.thread_elements()[i] = value;
+  return result;
+}
+
+// Inlined, so that the accesses are recorded as the kernel's own. The origin is (column, row) of
+// the matrix, and so (row, column) of memory that holds its transpose.
+#define METAL_MATRIX_ACCESS(space)                                                              \
+  template <typename T>                                                                         \
+  METAL_FUNC void simdgroup_load(                                                               \
+      thread simdgroup_matrix<T, 8, 8>& d, const space T* from, ulong elements_per_row = 8,     \
+      ulong2 matrix_origin = 0, bool transpose_matrix = false) {                                \
+    const ulong row = matrix_origin.y + parts::row_of(runtime::lane());                         \
+    const ulong column = matrix_origin.x + parts::column_of(runtime::lane());                   \
+    for (ulong i = 0; i < 2; ++i) {                                                             \
+      d.thread_elements()[i] = transpose_matrix ? from[(column + i) * elements_per_row + row]   \
+                                                : from[row * elements_per_row + column + i];    \
+    }                                                                                           \
+  }                                                                                             \
+  template <typename T>                                                                         \
+  METAL_FUNC void simdgroup_store(                                                              \
+      simdgroup_matrix<T, 8, 8> a, space T* to, ulong elements_per_row = 8,                     \
+      ulong2 matrix_origin = 0, bool transpose_matrix = false) {                                \
+    const ulong row = matrix_origin.y + parts::row_of(runtime::lane());                         \
+    const ulong column = matrix_origin.x + parts::column_of(runtime::lane());                   \
+    for (ulong i = 0; i < 2; ++i) {                                                             \
+      const T value = a.thread_elements()[i];                                                   \
+      if (transpose_matrix) {                                                                   \
+        to[(column + i) * elements_per_row + row] = value;                                      \
+      } else {                                                                                  \
+        to[row * elements_per_row + column + i] = value;                                        \
+      }                                                                                         \
+    }                                                                                           \
+  }
+METAL_MATRIX_ACCESS(device)
+METAL_MATRIX_ACCESS(threadgroup)
+#undef METAL_MATRIX_ACCESS
+
+template <typename Sum, typename T>
+METAL_RUNTIME typename parts::matrix_sum<Sum, T>::result simdgroup_multiply(
+    thread simdgroup_matrix<Sum, 8, 8>& d, simdgroup_matrix<T, 8, 8> a,
+    simdgroup_matrix<T, 8, 8> b) {
+  const float2 product =
+      parts::product("simdgroup_multiply", a.thread_elements(), b.thread_elements());
+  for (uint i = 0; i < 2; ++i) d.thread_elements()[i] = Sum(product[i]);
+}
+
+template <typename Sum, typename T>
+METAL_RUNTIME typename parts::matrix_sum<Sum, T>::result simdgroup_multiply_accumulate(
+    thread simdgroup_matrix<Sum, 8, 8>& d, simdgroup_matrix<T, 8, 8> a, simdgroup_matrix<T, 8, 8> b,
+    simdgroup_matrix<Sum, 8, 8> c) {
+  const float2 product =
+      parts::product("simdgroup_multiply_accumulate", a.thread_elements(), b.thread_elements());
+  for (uint i = 0; i < 2; ++i) {
+    d.thread_elements()[i] = Sum(float(c.thread_elements()[i]) + product[i]);
+  }
+}
+
+}  // namespace metal

@@ -1,0 +1,321 @@
+"""Every specialisation that Metal would run, run here: its exact text gives what it should.
+
+The cases are the self-test's. Each runs once, with every launch going to the executor, which also
+watches for what Metal leaves undefined (execute.py says what).
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+
+import mlx.core as mx
+import numpy as np
+import pytest
+
+from nerfmac.backend import choose_device, kernels_disabled
+from nerfmac.backend.metal_text import Launch, on_metal, recorded
+from nerfmac.ops.composite import composite
+from nerfmac.ops.hash_encode import HashLevels, hash_encode
+from nerfmac.ops.march import MarchGeometry, write_samples
+from nerfmac.ops.networks import NetworksShape, networks, networks_density
+from nerfmac.ops.occupancy_update import pack_bits, splat
+from nerfmac.ops.spherical_harmonics import spherical_harmonics
+from nerfmac.selftest import Case, Outcome, cases, compare
+from nerfmac.specialisations import specialisations
+from tests.metal.execute import ExecutionError, Executor, parameters
+
+_LARGE = 2**22  # bytes that a case's launches may write before it is left out, where others do
+
+# Of these, rows that hold no samples keep whatever stands there, and nothing may read it.
+LEAVES_ROWS = {"networks_forward"}
+
+choose_device("cpu")
+
+
+def function(launch: Launch) -> str:
+    """The kernel's function, as kernels/*.metal names it."""
+    match = re.search(r"(\w+)(?:<[^;]*>)?\(thread_position_in_grid,", launch.text)
+    assert match
+    return match[1]
+
+
+@cache
+def launches_of_cases() -> dict[Case, list[Launch]]:
+    """What each case launches."""
+    found = {}
+    for case in cases():
+        with recorded() as launches:
+            case.run()
+        found[case] = list(launches.values())
+    return found
+
+
+@cache
+def covering() -> dict[str, list[Case]]:
+    """For each specialisation that can be reached or tested, the cases to run; small ones first."""
+    cover: dict[str, list[Case]] = {name: [] for name in specialisations()}
+    sizes = {
+        case: sum(
+            np.prod(shape) * dtype.size
+            for launch in launches
+            for shape, dtype in zip(launch.output_shapes, launch.output_dtypes, strict=True)
+        )
+        for case, launches in launches_of_cases().items()
+    }
+    for case in sorted(sizes, key=sizes.__getitem__):
+        names = [launch.specialisation for launch in launches_of_cases()[case]]
+        if sizes[case] <= _LARGE or not all(cover.get(name) for name in names):
+            for name in names:
+                cover.setdefault(name, []).append(case)
+    return cover
+
+
+def _chosen() -> dict[Case, None]:
+    return dict.fromkeys(case for some in covering().values() for case in some)
+
+
+class Session:
+    """Runs cases, each once, and keeps what came out."""
+
+    def __init__(self, executor: Executor) -> None:
+        self.executor = executor
+        self.unwritten: dict[str, set[str]] = defaultdict(set)  # by function
+        self.passed: set[tuple[bool, bool]] = set()  # inputs: fewer than 8 elements; in `constant`
+        self._outcomes: dict[Case, tuple[list[Outcome], set[str]] | ExecutionError] = {}
+
+    def run(self, case: Case) -> tuple[list[Outcome], set[str]]:
+        """Outcomes, and specialisations that were launched. Raises `ExecutionError`."""
+        if case not in self._outcomes:
+            launched: set[str] = set()
+
+            def execute(launch: Launch, inputs: Sequence[mx.array]) -> list[mx.array]:
+                launched.add(launch.specialisation)
+                outputs = self.executor(launch, inputs)
+                self.passed |= set(_passed(launch, inputs))
+                for name, count in self.executor.unwritten.items():
+                    if count:
+                        self.unwritten[function(launch)].add(name)
+                return outputs
+
+            mx.disable_compile()
+            try:
+                with on_metal(execute):
+                    self._outcomes[case] = compare(case), launched
+            except ExecutionError as error:
+                self._outcomes[case] = error
+            finally:
+                mx.enable_compile()
+        found = self._outcomes[case]
+        if isinstance(found, ExecutionError):
+            raise found
+        return found
+
+
+def _passed(launch: Launch, inputs: Sequence[mx.array]) -> Iterator[tuple[bool, bool]]:
+    types = {parameter.name: parameter.type for parameter in parameters(launch.text)}
+    given = [name for name in types if not name.endswith(("_shape", "_strides", "_ndim"))]
+    for name, array in zip(given, inputs, strict=False):
+        yield array.size < 8, "constant" in types[name].split()
+
+
+@pytest.fixture(scope="session")
+def session(executor):
+    executor.compile(launch.text for case in _chosen() for launch in launches_of_cases()[case])
+    return Session(executor)
+
+
+@pytest.mark.parametrize("name", covering(), ids=str)
+def test_specialisation_equals_the_reference(session, name):
+    assert covering()[name], "no case of the self-test launches it"
+    for case in covering()[name]:
+        outcomes, launched = session.run(case)
+        assert name in launched, f"{case} did not launch it this time"
+        for outcome in outcomes:
+            assert outcome.passed, (
+                f"{case}: {outcome.array} is off by {outcome.error:.2e}; expected "
+                f"{case.tolerance:.1e}"
+            )
+
+
+def test_outputs_are_written_whole(session):
+    for case in _chosen():
+        session.run(case)
+    assert set(session.unwritten) <= LEAVES_ROWS, dict(session.unwritten)
+
+
+FUNCTIONS = sorted({function(each) for some in launches_of_cases().values() for each in some})
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_grid_that_is_no_multiple_of_the_threadgroup_is_run(name):
+    assert any(
+        launch.grid[0] % launch.group[0] and launch.grid[0] > launch.group[0]
+        for case in _chosen()
+        for launch in launches_of_cases()[case]
+        if function(launch) == name
+    )
+
+
+def test_threadgroups_are_at_most_256_wide_and_grids_fit_32_bits():
+    launches = [*specialisations().values()]
+    launches += [launch for some in launches_of_cases().values() for launch in some]
+    for launch in launches:
+        assert np.prod(launch.group) <= 256, launch.name
+        assert max(launch.grid) < 2**32, launch.name
+
+
+def test_inputs_of_fewer_than_eight_elements_arrive_as_constant(session):
+    for case in _chosen():
+        session.run(case)
+    assert session.passed == {(True, True), (False, False)}
+
+
+def test_empty_inputs_launch_nothing_and_give_zeros(executor):
+    levels = HashLevels(2, 12, 16, 2.0)
+    nothing = {
+        "hash_encode": lambda: hash_encode(mx.zeros((0, 3)), mx.ones((levels.entries, 4)), levels),
+        "spherical_harmonics": lambda: spherical_harmonics(mx.zeros((0, 3))),
+        "splat": lambda: splat(mx.zeros(0, mx.int32), mx.zeros(0), 8),
+    }
+    for name, call in nothing.items():
+        launched = len(executor.launches)
+        with on_metal(executor):
+            got = call()
+        with kernels_disabled():
+            want = call()
+        assert len(executor.launches) == launched, name
+        assert got.shape == want.shape, name
+        np.testing.assert_array_equal(np.array(got), np.zeros(got.shape))
+
+
+# --- Arrays of more than 2^31 bytes ------------------------------------------------------------
+
+ROWS = 2**25 + 7  # of which the last threadgroup has seven
+SLOTS = 2**29 + 5
+
+
+@pytest.fixture
+def touched(executor):
+    """Runs the last threadgroup of each launch of a call: by function, what it touches.
+
+    Only the inputs that are named are evaluated; the others read as zeros.
+    """
+
+    def run(call: Callable[[], object], *given: str) -> dict[str, dict[str, range]]:
+        last = Executor(executor.folder, last=1, given=given)
+        found = {}
+
+        def execute(launch: Launch, inputs: Sequence[mx.array]) -> list[mx.array]:
+            outputs = last(launch, inputs)
+            found[function(launch)] = dict(last.touched)
+            return outputs
+
+        mx.disable_compile()
+        try:
+            with on_metal(execute):
+                call()
+        finally:
+            mx.enable_compile()
+        return found
+
+    return run
+
+
+def _last(count: int, width: int, rows: int = ROWS) -> range:
+    """Elements of the last `count` rows, of `width` elements each."""
+    return range((rows - count) * width, rows * width)
+
+
+def _gradients(call: Callable[..., mx.array | tuple[mx.array, ...]], *primals: mx.array) -> None:
+    """Forward and backward, without evaluating anything."""
+
+    def listed(*arrays: mx.array) -> list[mx.array]:
+        outputs = call(*arrays)
+        return [outputs] if isinstance(outputs, mx.array) else list(outputs)
+
+    outputs = listed(*primals)
+    mx.vjp(listed, list(primals), list(map(mx.zeros_like, outputs)))
+
+
+def test_hash_encoding_of_more_than_2_31_bytes(touched):
+    levels = HashLevels(8, 12, 16, 1.4)
+    table = mx.ones((levels.entries, 4))
+    found = touched(
+        lambda: _gradients(lambda p, t: hash_encode(p, t, levels), mx.zeros((ROWS, 3)), table),
+        "scales",
+        "shapes",
+    )
+    last_level = range((ROWS - 7) * 32 + 28, ROWS * 32)
+    assert found["hash_encode_forward"]["positions"] == _last(7, 3)
+    assert found["hash_encode_forward"]["encoded"] == last_level
+    assert found["hash_encode_table_gradient"]["gradient"] == last_level
+    assert found["hash_encode_position_gradient"]["gradient"] == _last(7, 32)
+    assert found["hash_encode_position_gradient"]["position_gradient"] == _last(7, 3)
+
+
+def test_spherical_harmonics_of_more_than_2_31_bytes(touched):
+    found = touched(lambda: _gradients(spherical_harmonics, mx.zeros((ROWS, 3))))
+    assert found["spherical_harmonics_forward"]["basis"] == _last(7, 16)
+    assert found["spherical_harmonics_gradient"]["gradient"] == _last(7, 16)
+    assert found["spherical_harmonics_gradient"]["direction_gradient"] == _last(7, 3)
+
+
+def test_networks_of_more_than_2_31_bytes(touched):
+    shape = NetworksShape(32, 16, 1, 1)
+    features = mx.zeros((ROWS, 32), mx.float16)
+    weights = mx.zeros(shape.density.weights), mx.zeros(shape.colour.weights)
+    ray, used = mx.zeros(ROWS, mx.int32), mx.array([ROWS], mx.int32)
+
+    def call() -> None:
+        networks_density(features, *weights, shape)
+        _gradients(
+            lambda f, d, c: networks(f, mx.ones((1, 16)), ray, used, d, c, shape),
+            features,
+            *weights,
+        )
+
+    found = touched(call, "used")
+    assert found["networks_density"]["features"] == _last(7, 32)
+    assert found["networks_density"]["density"] == _last(7, 1)
+    assert found["networks_forward"]["features"] == _last(7, 32)
+    assert found["networks_forward"]["colour"] == _last(7, 3)
+    # Each threadgroup takes every 256th tile of 64 rows; the last one has none of the last rows.
+    assert found["networks_gradient"]["d_features"] == range(255 * 64 * 32, (ROWS - 7) * 32)
+
+
+def test_compositing_of_more_than_2_31_bytes(touched):
+    numbers = mx.zeros(SLOTS)
+    ray_start = mx.array([SLOTS - 45, SLOTS - 40, SLOTS], mx.int32)
+    found = touched(
+        lambda: _gradients(
+            lambda d, c: composite(d, c, numbers, numbers, ray_start),
+            numbers,
+            mx.zeros((SLOTS, 3)),
+        ),
+        "ray_start",
+        "slots",
+    )
+    assert found["composite_forward"]["colour"] == _last(45, 3, SLOTS)
+    assert found["composite_gradient"]["d_colour"] == _last(45, 3, SLOTS)
+
+
+def test_marching_into_more_than_2_31_bytes(touched):
+    geometry = MarchGeometry(1.0, 32, 0.05, 3**0.5 / 256, 0.0)
+    ray_start = mx.array([SLOTS - 9, SLOTS - 5, SLOTS], mx.int32)
+    origins, directions = mx.array([[0.5, 0.4, -1.0]] * 2), mx.array([[0.0, 0.0, 1.0]] * 2)
+    bits = mx.full(geometry.cells // 32, 2**32 - 1, mx.uint32)
+    arguments = (origins, directions, mx.zeros(2), bits, geometry, SLOTS, ray_start)
+    given = ("origins", "directions", "bits", "settings", "ray_start", "skip", "slots")
+    found = touched(lambda: write_samples(*arguments, mx.array([0, 3], mx.int32)), *given)
+    assert found["march_write"]["positions"] == _last(9, 3, SLOTS)
+    assert found["march_write"]["ray_of"] == _last(9, 1, SLOTS)
+
+
+def test_packing_of_more_than_2_31_bytes(touched):
+    cells = 2**29 + 96
+    found = touched(lambda: pack_bits(mx.zeros(cells), mx.array([0.5])))
+    assert found["occupancy_pack"]["values"] == _last(96, 1, cells)
+    assert found["occupancy_pack"]["bits"] == _last(3, 1, cells // 32)

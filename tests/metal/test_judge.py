@@ -1,0 +1,224 @@
+"""The judge refuses what Metal refuses, rule by rule, and takes what differs in that alone."""
+
+import mlx.core as mx
+import pytest
+
+from nerfmac.backend.metal_text import exported
+from tests.metal.judge import clang, judge
+from tests.metal.judge_rules import Rule
+from tests.metal.judge_wrong_code import FUNCTIONS, STATEMENTS, TYPES
+from tests.metal.wrong_kernels import MEMORY, Pair
+
+PAIRS = {**MEMORY, **FUNCTIONS, **TYPES, **STATEMENTS}
+
+
+def text_of(body, header="", atomic=False, inputs=("values", "few"), **template):
+    build = mx.fast.metal_kernel(
+        name="judged",
+        input_names=list(inputs),
+        output_names=["results"],
+        source=body,
+        header=header,
+        atomic_outputs=atomic,
+    )
+    call = {
+        "inputs": [mx.zeros(4 if name == "few" else 64) for name in inputs],
+        "template": list(template.items()),
+        "grid": (64, 1, 1),
+        "threadgroup": (64, 1, 1),
+        "output_shapes": [(64,)],
+        "output_dtypes": [mx.float32],
+    }
+    return exported(build, call).text
+
+
+def filled(pair: Pair, hole: str) -> str:
+    header, body = (part.replace("@", hole) for part in (pair.header, pair.body))
+    return text_of(body, header + "\n", pair.atomic)
+
+
+@pytest.mark.parametrize("pair", PAIRS.values(), ids=PAIRS)
+def test_breaking_a_rule_is_refused(pair):
+    complaints = judge(filled(pair, pair.wrong))
+    assert pair.rule in [complaint.rule for complaint in complaints], complaints
+
+
+@pytest.mark.parametrize("pair", PAIRS.values(), ids=PAIRS)
+def test_keeping_it_is_accepted(pair):
+    assert judge(filled(pair, pair.right)) == []
+
+
+SIGNED = text_of(
+    """const uint i = thread_position_in_grid.x + thread_index_in_simdgroup;
+    if (i < threads_per_grid.x) results[i] = float(N) * values[i] + few[0];
+    """,
+    N=4,
+)
+
+
+EDITS = {  # of the signature and the last line, which MLX writes
+    "unknown-parameter-attribute": (
+        Rule.ATTRIBUTE,
+        "[[thread_position_in_grid]]",
+        "[[thread_position_in_gird]]",
+    ),
+    "parameter-without-attribute": (Rule.ATTRIBUTE, " [[thread_position_in_grid]]", ""),
+    "signed-position": (Rule.ATTRIBUTE, "uint3 thread_position", "int3 thread_position"),
+    "index-as-a-vector": (Rule.ATTRIBUTE, "uint thread_index", "uint2 thread_index"),
+    "positions-of-two-widths": (Rule.ATTRIBUTE, "uint3 threads_per_grid", "uint threads_per_grid"),
+    "argument-of-a-position": (Rule.ATTRIBUTE, "[[threads_per_grid]]", "[[threads_per_grid(0)]]"),
+    "buffer-without-index": (Rule.ATTRIBUTE, "[[buffer(0)]]", "[[buffer]]"),
+    "buffer-with-a-name": (Rule.ATTRIBUTE, "[[buffer(0)]]", "[[buffer(first)]]"),
+    "buffer-in-threadgroup": (
+        Rule.ATTRIBUTE,
+        "const device float* values",
+        "const threadgroup float* values",
+    ),
+    "buffer-by-value": (Rule.ATTRIBUTE, "const constant float* few", "const constant float few"),
+    "same-buffer-twice": (Rule.BUFFERS, "[[buffer(1)]]", "[[buffer(0)]]"),
+    "buffer-past-the-last": (Rule.BUFFERS, "[[buffer(0)]]", "[[buffer(31)]]"),
+    "result-of-a-kernel": (Rule.SIGNATURE, "[[kernel]] void", "[[kernel]] float"),
+    "host-name-of-another": (Rule.HOST_NAME, 'host_name("custom', 'host_name("other'),
+    "instance-of-another": (Rule.HOST_NAME, "decltype(custom", "decltype(other"),
+    "other-arguments": (Rule.HOST_NAME, "_float<4>;", "_float<8>;"),
+    "no-instance": (Rule.HOST_NAME, "template [[host_name", "// template [[host_name"),
+}
+
+
+def test_the_signature_is_accepted_before_it_is_edited():
+    assert judge(SIGNED) == []
+
+
+@pytest.mark.parametrize(("rule", "before", "after"), EDITS.values(), ids=EDITS)
+def test_a_wrong_signature_is_refused(rule, before, after):
+    assert before in SIGNED
+    complaints = judge(SIGNED.replace(before, after, 1))
+    assert rule in [complaint.rule for complaint in complaints], complaints
+
+
+def test_a_text_without_a_kernel_is_refused():
+    (complaint,) = judge("METAL_FUNC float one() { return 1.0f; }")
+    assert complaint.rule is Rule.SIGNATURE
+
+
+@pytest.mark.parametrize(("inputs", "rules"), [(30, []), (31, [Rule.BUFFERS])])
+def test_a_kernel_has_31_buffers_at_most(inputs, rules):
+    text = text_of("results[0] = 1.0f;", inputs=[f"input{i}" for i in range(inputs)])
+    assert [complaint.rule for complaint in judge(text)] == rules
+
+
+@pytest.mark.parametrize(
+    ("ci", "outcome"), [("", pytest.skip.Exception), ("true", pytest.fail.Exception)]
+)
+def test_without_clang_a_test_is_skipped_but_fails_in_ci(ci, outcome, monkeypatch):
+    monkeypatch.setenv("CI", ci)
+    monkeypatch.setenv("NERFMAC_CLANG", "/nowhere/clang++")
+    with pytest.raises(outcome, match=r"scripts/install_clang\.sh"):
+        clang.__wrapped__()
+
+
+def test_every_rule_is_broken_once():
+    assert {pair.rule for pair in PAIRS.values()} | {edit[0] for edit in EDITS.values()} == {*Rule}
+
+
+def test_a_complaint_names_the_rule_the_line_and_what_clang_says():
+    text = text_of("float x = 1.0f;\nfloat3 y = x;\nresults[0] = twice(y.x);\n")
+    line = next(i for i, line in enumerate(text.splitlines(), start=1) if "twice" in line)
+    (complaint,) = judge(text)
+    assert complaint.line == line
+    assert str(complaint).startswith(f"line {line}: use of undeclared identifier 'twice' (FUNCTION")
+
+
+def test_a_complaint_in_a_template_or_in_the_header_is_at_a_line_of_the_text():
+    header = "template <typename T>\nMETAL_FUNC T twice(T x) {\n  return exp(x) + simd_sum(x);\n}\n"
+    text = text_of("results[0] = float(twice(1));", header)
+    assert [complaint.line for complaint in judge(text)] == [3]
+    text = text_of("simdgroup_matrix<float, 4, 4> x;\nresults[0] = 1.0f;\n")
+    line = next(i for i, line in enumerate(text.splitlines(), start=1) if "4, 4" in line)
+    assert judge(text)[0].line == line
+
+
+ACCEPTED = {
+    "reductions and shuffles": """
+      const float x = values[thread_position_in_grid.x];
+      const uint lane = thread_index_in_simdgroup;
+      float sum = simd_sum(x) + simd_max(x) - simd_min(x) + simd_broadcast_first(x);
+      sum += simd_prefix_exclusive_sum(x) + simd_prefix_inclusive_sum(x) + simd_broadcast(x, 3);
+      sum += simd_shuffle(x, ushort(lane ^ 1)) + simd_shuffle_xor(x, 2) + simd_shuffle_up(x, 1);
+      sum += simd_shuffle_down(x, 1) + simd_shuffle_and_fill_up(x, 0.0f, 1);
+      sum += simd_sum(float3{x, x, x}).y + float(simd_sum(half(x)));
+      const ulong votes = ulong(simd_ballot(x > 0.0f)) & ulong(simd_active_threads_mask());
+      if (simd_is_first() && simd_any(x > 0.0f) && !simd_all(x > 0.0f) && votes != 0) {
+        results[thread_position_in_grid.x] = sum;
+      }
+      """,
+    "matrices": """
+      threadgroup half tile[8 * 16];
+      for (uint i = thread_index_in_threadgroup; i < 128; i += 64) tile[i] = half(values[i % 64]);
+      threadgroup_barrier(mem_flags::mem_threadgroup);
+      simdgroup_half8x8 a, b;
+      simdgroup_load(a, tile, 16);
+      simdgroup_load(b, tile + 8, 16, ulong2{0, 0}, true);
+      simdgroup_float8x8 sum = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
+      simdgroup_multiply_accumulate(sum, a, b, sum);
+      simdgroup_float8x8 square;
+      simdgroup_multiply(square, sum, sum);
+      square.thread_elements()[1] = max(square.thread_elements()[1], 0.0f);
+      simdgroup_bfloat8x8 rough(bfloat(1.0f));
+      simdgroup_multiply_accumulate(square, rough, rough, square);
+      simdgroup_barrier(mem_flags::mem_none);
+      simdgroup_store(square, results, 8);
+      """,
+    "threadgroup atomics": """
+      threadgroup atomic<uint> counts[4];
+      threadgroup int order[64];
+      threadgroup uint last;
+      if (thread_index_in_threadgroup < 4) {
+        atomic_store_explicit(&counts[thread_index_in_threadgroup], 0, memory_order_relaxed);
+      }
+      threadgroup_barrier(mem_flags::mem_threadgroup | mem_flags::mem_device);
+      const uint bin = thread_position_in_grid.x % 4;
+      order[thread_index_in_threadgroup] =
+          int(atomic_fetch_add_explicit(&counts[bin], 1u, memory_order_relaxed));
+      if (thread_index_in_threadgroup == 63) last = bin;
+      threadgroup_barrier(mem_flags::mem_threadgroup);
+      const uint most = atomic_load_explicit(&counts[bin], memory_order_relaxed);
+      results[thread_position_in_grid.x] = float(most + last) + float(order[63]);
+      """,
+    "arithmetic": """
+      const float3 x{values[0], values[1], few[0]};
+      const half h = half(x.x) * 0.5h;
+      const float3 y = clamp(mix(x, fma(x, x, x), x), min(x, abs(x)), max(x, floor(x)));
+      float sum = precise::exp(y.x) + fast::log(y.y) + exp2(y.z) + log2(y.x) + sqrt(y.y);
+      sum += rsqrt(y.x) + ceil(y.y) + fabs(y.z) + sin(y.x) * cos(y.y) + pow(y.x, 2.0f);
+      sum += float(exp(h) + max(h, 0.0h)) + float(min(3, int(y.x))) + float(max(3u, uint(y.x)));
+      sum += as_type<float4>(uint4{1, 2, 3, 4}).x;
+      results[0] = select(sum, as_type<float>(as_type<uint>(sum) & 0x7fffffffu), sum > 0.0f);
+      """,
+}
+
+
+@pytest.mark.parametrize("body", ACCEPTED.values(), ids=ACCEPTED)
+def test_what_metal_has_is_accepted(body):
+    assert judge(text_of(body)) == []
+
+
+def test_structs_are_copied_from_any_memory():
+    header = """
+    template <int N>
+    struct alignas(N * sizeof(float) < 16 ? N * sizeof(float) : 16) Row { float at[N]; };
+    template <int N>
+    METAL_FUNC Row<N> row_of(const device float* rows, uint row) {
+      return reinterpret_cast<const device Row<N>*>(rows)[row];
+    }
+    struct Pair { int first, second; };
+    METAL_FUNC Pair pair_of(int first) { return Pair{first, 2}; }
+    """
+    body = """
+    threadgroup Pair pairs[2];
+    pairs[0].first = 1;
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    const Pair pair = pairs[0];
+    results[0] = row_of<4>(values, 1).at[2] + float(pair.first + pair_of(1).second);
+    """
+    assert judge(text_of(body, header)) == []

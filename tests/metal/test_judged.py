@@ -1,0 +1,37 @@
+"""Metal's compiler would take the exact text of every kernel, as far as clang can judge."""
+
+import re
+
+import pytest
+
+from nerfmac.backend.metal_text import recorded
+from nerfmac.backend.sources import kernels_folder
+from nerfmac.selftest import cases
+from nerfmac.specialisations import specialisations
+from tests.metal.judge import judge
+
+_FUNCTION = re.compile(r"METAL_FUNC void (\w+)\(\s*uint3 thread_index\b")
+_CALLED = re.compile(r"\b(\w+)(?:<[\w, ]+>)?\(thread_position_in_grid,")
+
+
+def _self_test():
+    """What no configuration reaches, but `nerfmac selftest` does."""
+    with recorded() as launches:
+        for case in cases():
+            case.run()
+    return {launch.specialisation: launch for launch in launches.values()}
+
+
+LAUNCHES = {**specialisations(), **_self_test()}
+
+
+@pytest.mark.parametrize("launch", LAUNCHES.values(), ids=LAUNCHES)
+def test_judged(launch):
+    assert [str(complaint) for complaint in judge(launch.text)] == []
+
+
+def test_every_kernel_is_judged():
+    texts = [path.read_text() for path in kernels_folder().glob("*.metal")]
+    written = {name for text in texts for name in _FUNCTION.findall(text)}
+    judged = {name for launch in LAUNCHES.values() for name in _CALLED.findall(launch.text)}
+    assert judged == written

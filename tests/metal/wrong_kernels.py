@@ -1,0 +1,167 @@
+"""Kernels that break a rule of memory; what the pairs in judge_wrong_code.py have in common.
+
+The body and the header are handed to MLX, as ours are. The kernel has `values` in device memory,
+`few` in constant memory and `results` to write to, all of them floats.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from tests.metal.judge_rules import Rule
+
+
+class Pair(NamedTuple):
+    """Two kernels: `@` in the header or the body stands for what is wrong, or right."""
+
+    rule: Rule
+    wrong: str
+    right: str
+    body: str
+    header: str = ""
+    atomic: bool = False
+
+
+_READ = "METAL_FUNC float read(@ float* from) { return from[0]; }\n"
+_ROW = "struct Row { float at[4]; };\n"
+
+MEMORY = {
+    "device-to-threadgroup": Pair(
+        Rule.ADDRESS_SPACE, "threadgroup", "device const", "results[0] = read(values);", _READ
+    ),
+    "device-to-thread": Pair(
+        Rule.ADDRESS_SPACE, "thread const", "device const", "results[0] = read(values);", _READ
+    ),
+    "constant-to-device": Pair(
+        Rule.ADDRESS_SPACE, "device const", "constant", "results[0] = read(few);", _READ
+    ),
+    "thread-to-device": Pair(
+        Rule.ADDRESS_SPACE,
+        "device",
+        "thread",
+        "float own = 1.0f; @ float* at = &own; results[0] = *at;",
+    ),
+    "threadgroup-to-device": Pair(
+        Rule.ADDRESS_SPACE,
+        "device",
+        "threadgroup",
+        "threadgroup float tile[4]; tile[0] = 1.0f; @ float* at = tile; results[0] = at[0];",
+    ),
+    "write-to-input": Pair(Rule.READ_ONLY, "values", "results", "@[0] = 1.0f;"),
+    "write-to-constant": Pair(
+        Rule.READ_ONLY,
+        "at[0] = 1.0f;",
+        "",
+        "results[0] = read(few);",
+        "METAL_FUNC float read(constant float* at) { @ return at[0]; }",
+    ),
+    "pointer": Pair(
+        Rule.UNQUALIFIED, "", "thread", "float own = 1.0f; results[0] = read(&own);", _READ
+    ),
+    "reference": Pair(
+        Rule.UNQUALIFIED,
+        "",
+        "thread",
+        "float own = 1.0f; grow(own); results[0] = own;",
+        "METAL_FUNC void grow(@ float& x) { x += 1.0f; }",
+    ),
+    "pointer-of-template": Pair(
+        Rule.UNQUALIFIED,
+        "",
+        "thread",
+        "float own = 1.0f; results[0] = read(&own);",
+        "template <typename T> METAL_FUNC T read(@ const T* from) { return from[0]; }",
+    ),
+    "pointer-to-struct": Pair(
+        Rule.UNQUALIFIED,
+        "",
+        "thread",
+        "Row row = {}; @ Row* at = &row; results[0] = at->at[0];",
+        _ROW,
+    ),
+    "reference-to-matrix": Pair(
+        Rule.UNQUALIFIED,
+        "",
+        "thread",
+        "simdgroup_float8x8 x; fill(x); results[0] = x.thread_elements()[0];",
+        """METAL_FUNC void fill(@ simdgroup_matrix<float, 8, 8>& x) {
+          x.thread_elements()[0] = 1.0f;
+        }""",
+    ),
+    "reference-to-array": Pair(
+        Rule.UNQUALIFIED,
+        "",
+        "thread",
+        "float own[2] = {1.0f, 2.0f}; results[0] = sum(own);",
+        "METAL_FUNC float sum(@ float (&x)[2]) { return x[0] + x[1]; }",
+    ),
+    "pointer-in-cast": Pair(
+        Rule.UNQUALIFIED,
+        "float*",
+        "thread float*",
+        "uint own = 1; results[0] = *reinterpret_cast<@>(&own);",
+    ),
+    "struct-to-device": Pair(
+        Rule.STRUCT,
+        "*at = row;",
+        "for (int i = 0; i < 4; ++i) at->at[i] = row.at[i];",
+        "device Row* at = reinterpret_cast<device Row*>(results); Row row = {}; @",
+        _ROW,
+    ),
+    "program-scope-constexpr": Pair(
+        Rule.PROGRAM_SCOPE, "", "constant", "results[0] = one;", "@ constexpr float one = 1.0f;"
+    ),
+    "program-scope-const": Pair(
+        Rule.PROGRAM_SCOPE, "", "constant", "results[0] = 1.0f;", "@ const float one = 1.0f;"
+    ),
+    "program-scope-variable": Pair(Rule.PROGRAM_SCOPE, "int count;", "", "results[0] = 1.0f;", "@"),
+    "static-local": Pair(
+        Rule.PROGRAM_SCOPE, "static", "", "@ int count = 0; results[0] = float(++count);"
+    ),
+    "static-member": Pair(
+        Rule.PROGRAM_SCOPE,
+        "",
+        "constant",
+        "results[0] = float(Sizes::rows);",
+        "struct Sizes { static constexpr @ int rows = 4; };",
+    ),
+    "threadgroup-in-function": Pair(
+        Rule.THREADGROUP,
+        "threadgroup",
+        "",
+        "results[0] = sum(values[0]);",
+        "METAL_FUNC float sum(float x) { @ float tile[4]; tile[0] = x; return tile[0]; }",
+    ),
+    "threadgroup-in-block": Pair(
+        Rule.THREADGROUP,
+        "{ threadgroup float tile[4]; tile[0] = 1.0f; }",
+        "threadgroup float tile[4]; { tile[0] = 1.0f; }",
+        "@ results[0] = 1.0f;",
+    ),
+    "threadgroup-with-value": Pair(
+        Rule.THREADGROUP, "= 1.0f;", "; sum = 1.0f;", "threadgroup float sum @ results[0] = sum;"
+    ),
+    "threadgroup-static": Pair(
+        Rule.THREADGROUP,
+        "static",
+        "",
+        "@ threadgroup float tile[4]; tile[0] = 1.0f; results[0] = tile[0];",
+    ),
+    "threadgroup-at-program-scope": Pair(
+        Rule.THREADGROUP, "threadgroup float tile[4];", "", "results[0] = 1.0f;", "@"
+    ),
+    "threadgroup-too-large": Pair(
+        Rule.THREADGROUP_SIZE,
+        "8193",
+        "8192",
+        "threadgroup float tile[@]; tile[0] = 1.0f; results[0] = tile[0];",
+    ),
+    "threadgroup-too-large-in-all": Pair(
+        Rule.THREADGROUP_SIZE,
+        "129",
+        "128",
+        """threadgroup half tile[64][128]; tile[0][0] = half(1.0f);
+        threadgroup float4 more[@][8]; more[0][0] = float4{1.0f, 1.0f, 1.0f, 1.0f};
+        results[0] = more[0][0].x;""",
+    ),
+}

@@ -1,0 +1,319 @@
+"""The two stacked networks, against matrix products and finite differences in NumPy's float64."""
+
+from contextlib import nullcontext
+from functools import cache
+from itertools import pairwise
+from math import sqrt
+
+import mlx.core as mx
+import numpy as np
+import pytest
+from numerics import assert_matches
+
+from nerfmac.backend import choose_device, kernels_disabled
+from nerfmac.checks import InputError
+from nerfmac.ops.networks import NetworksShape, networks, networks_density, truncated_exp
+
+ROUNDOFF = 2.0**-24
+SMALL = NetworksShape(16, 16, 2, 2)
+TINY = NetworksShape(16, 32, 1, 1)
+SHAPES = [
+    SMALL,
+    TINY,
+    NetworksShape(48, 64, 3, 4),
+    NetworksShape(128, 128, 1, 2),
+    NetworksShape(32, 16, 4, 3),
+]
+TRAINED = ("features", "density_weights", "colour_weights")
+RESULTS = ("density", "colour")
+Values = dict[str, np.ndarray]
+
+
+@pytest.fixture(autouse=True, params=["kernel", "reference"])
+def run_by(request):
+    choose_device("cpu")
+    with kernels_disabled() if request.param == "reference" else nullcontext():
+        yield request.param
+
+
+def drawn(shape: NetworksShape, slots: int, per_ray: int = 7) -> Values:
+    """Inputs that no exchange of rows, columns or rays leaves as they are."""
+    random = np.random.default_rng(slots)
+    values = {
+        "features": random.normal(0.2, 1.0, (slots, shape.features)),
+        "basis": random.normal(-0.3, 1.0, (slots // per_ray + 4, 16)),
+        "ray": np.arange(slots)[::-1] // per_ray + 2,
+        "used": np.array([slots]),
+    }
+    for name in ("density", "colour"):
+        matrices = [
+            random.normal(0.0, sqrt(2.0 / rows), rows * columns)
+            for rows, columns in getattr(shape, name).matrices
+        ]
+        values[f"{name}_weights"] = np.concatenate(matrices)
+    return {
+        name: each.astype(np.float32).astype(np.float64) if each.dtype == np.float64 else each
+        for name, each in values.items()
+    }
+
+
+def mixes(slots: int) -> list[np.ndarray]:
+    """Gradients of the two results."""
+    random = np.random.default_rng(slots + 1)
+    return [random.normal(size=size).astype(np.float32) for size in ((slots,), (slots, 3))]
+
+
+def on_device(values: Values) -> dict[str, mx.array]:
+    return {
+        name: mx.array(each, mx.int32 if name in ("ray", "used") else mx.float32)
+        for name, each in values.items()
+    }
+
+
+def run(values: Values, shape: NetworksShape) -> list[np.ndarray]:
+    return [np.array(each) for each in networks(**on_device(values), shape=shape)]
+
+
+def slopes(values: Values, shape: NetworksShape, mixed: list[np.ndarray]) -> Values:
+    device = on_device(values)
+
+    def results(*trained: mx.array) -> tuple[mx.array, mx.array]:
+        return networks(**device | dict(zip(TRAINED, trained, strict=True)), shape=shape)
+
+    given = [device[name] for name in TRAINED]
+    _, got = mx.vjp(results, given, [mx.array(each, mx.float32) for each in mixed])
+    return dict(zip(TRAINED, map(np.array, got), strict=True))
+
+
+def layers(inputs: np.ndarray, weights: np.ndarray, widths: list[int]) -> np.ndarray:
+    """Layer by layer, cutting the matrices off the front of the flat weights."""
+    for layer, (rows, columns) in enumerate(pairwise(widths)):
+        matrix, weights = weights[: rows * columns], weights[rows * columns :]
+        inputs = inputs @ matrix.reshape(rows, columns)
+        if layer < len(widths) - 2:
+            inputs = np.maximum(inputs, 0.0)
+    assert not weights.size
+    return inputs
+
+
+def evaluate(values: Values, shape: NetworksShape) -> list[np.ndarray]:
+    """The oracle: density and colour."""
+    hidden = [shape.width] * shape.density_layers
+    embedding = layers(values["features"], values["density_weights"], [shape.features, *hidden, 16])
+    inputs = np.concatenate([embedding, values["basis"][values["ray"]]], axis=1)
+    hidden = [shape.width] * shape.colour_layers
+    colour = layers(inputs, values["colour_weights"], [32, *hidden, 16])[:, :3]
+    return [np.exp(embedding[:, 0]), 1.0 / (1.0 + np.exp(-colour))]
+
+
+@cache
+def differences(shape: NetworksShape, slots: int) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """Finite differences of the mixed results: entries of each trained argument, and their slopes.
+
+    All entries of the small ones, the others' first and last and some between.
+    """
+    values, step, found = drawn(shape, slots), 1e-6, {}
+
+    def mixed() -> float:
+        results = evaluate(values, shape)
+        return sum(float((m * r).sum()) for m, r in zip(mixes(slots), results, strict=True))
+
+    for name in TRAINED:
+        flat = values[name].reshape(-1)
+        chosen = np.arange(flat.size)
+        if flat.size > 1100:
+            between = np.random.default_rng(3).choice(chosen[1:-1], 300, replace=False)
+            chosen = np.concatenate([chosen[:1], between, chosen[-1:]])
+        want = np.zeros(chosen.size)
+        for place, index in enumerate(chosen):
+            before = flat[index]
+            flat[index] = before + step
+            ahead = mixed()
+            flat[index] = before - step
+            want[place] = (ahead - mixed()) / (2 * step)
+            flat[index] = before
+        found[name] = chosen, want
+    return found
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("slots", [1, 15, 16, 17, 33, 500])
+def test_density_and_colour_are_the_stacked_networks(shape, slots):
+    for per_ray in (1, 7):
+        values = drawn(shape, slots, per_ray)
+        want = evaluate(values, shape)
+        for name, one, other in zip(RESULTS, run(values, shape), want, strict=True):
+            assert_matches(one, other, rel=64 * ROUNDOFF, name=name)
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("points", [1, 16, 33, 500])
+def test_density_alone_is_the_first_networks(shape, points):
+    device = on_device(values := drawn(shape, points))
+    alone = networks_density(*(device[name] for name in TRAINED), shape)
+    assert_matches(alone, evaluate(values, shape)[0], rel=64 * ROUNDOFF, name="density")
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_gradients_are_the_finite_differences_in_features_and_both_weights(shape):
+    slots = 21  # a tile and a part of one
+    got = slopes(drawn(shape, slots), shape, mixes(slots))
+    for name, (chosen, want) in differences(shape, slots).items():
+        assert np.count_nonzero(want) > 100
+        one = got[name].reshape(-1)[chosen]
+        assert_matches(one, want, rel=64 * ROUNDOFF, name=f"d {name}")
+
+
+@pytest.mark.parametrize("slots", [33, 1100])  # the larger: more tiles than partial sums
+def test_the_weights_gradient_is_the_sum_of_the_rows(slots):
+    values, mixed = drawn(SMALL, slots), mixes(slots)
+    whole, total = slopes(values, SMALL, mixed), {}
+    for part in np.array_split(np.arange(slots), 5):
+        cut = {"features": values["features"][part], "ray": values["ray"][part]}
+        cut["used"] = np.array([part.size])
+        for name, each in slopes(values | cut, SMALL, [m[part] for m in mixed]).items():
+            total[name] = [*total.get(name, []), each.astype(np.float64)]
+    for name in TRAINED:
+        want = np.concatenate(total[name]) if name == "features" else sum(total[name])
+        assert_matches(whole[name], want, rel=64 * ROUNDOFF, name=f"d {name}")
+
+
+@pytest.mark.parametrize("row", [0, 15, 16, 37])
+def test_rows_do_not_see_each_other(row):
+    values, mixed = drawn(SMALL, 38), mixes(38)
+    other = {name: each.copy() for name, each in values.items()}
+    other["features"][row] *= -2.0
+    other["ray"][row] += 1
+    before, after = (
+        [*run(each, SMALL), slopes(each, SMALL, mixed)["features"]] for each in (values, other)
+    )
+    for name, one, two in zip((*RESULTS, "d features"), before, after, strict=True):
+        assert (one[row] != two[row]).any(), name
+        assert (np.delete(one, row, axis=0) == np.delete(two, row, axis=0)).all(), name
+
+
+@pytest.mark.parametrize("rubbish", [np.nan, np.inf, 3e38])
+@pytest.mark.parametrize("used", [0, 1, 16, 23, 64])
+def test_rows_past_the_used_ones_do_not_matter_and_get_no_gradient(used, rubbish, run_by):
+    clean = drawn(SMALL, 70) | {"used": np.array([used])}
+    dirty = {name: each.copy() for name, each in clean.items()}
+    dirty["features"][used:] = rubbish
+    dirty["ray"][used:] = np.where(np.arange(70 - used) % 2, 2**30, -5)
+    mixed, soiled = mixes(70), mixes(70)
+    for each in soiled:
+        each[used:] = rubbish if run_by == "kernel" else 1e30  # a reference multiplies by zero
+    for name, got, want in zip(RESULTS, run(dirty, SMALL), run(clean, SMALL), strict=True):
+        assert got.shape == want.shape
+        assert (got[:used] == want[:used]).all(), name
+    d_dirty, d_clean = slopes(dirty, SMALL, soiled), slopes(clean, SMALL, mixed)
+    for name in TRAINED:
+        assert (d_dirty[name] == d_clean[name]).all(), name
+        assert d_clean[name].any() == (used > 0), name
+    assert not d_clean["features"][used:].any()
+
+
+@pytest.mark.parametrize("result", [0, 1, 2, 3])
+def test_rows_without_a_gradient_leave_the_weights_to_the_others(result):
+    # Whole tiles and parts of them without one; the others have it in a single result.
+    slots, chosen = 1100, np.array([3, 39, 40, 800])
+    values, mixed = drawn(SMALL, slots), [np.zeros(slots), np.zeros((slots, 3))]
+    mixed[min(result, 1)].reshape(slots, -1)[chosen, max(result - 1, 0)] = [1.0, -2.0, 0.5, 3.0]
+    got = slopes(values, SMALL, mixed)
+    cut = {"features": values["features"][chosen], "ray": values["ray"][chosen]}
+    alone = slopes(values | cut | {"used": np.array([4])}, SMALL, [m[chosen] for m in mixed])
+    assert alone["features"].any(axis=1).all()
+    assert not np.delete(got["features"], chosen, axis=0).any()
+    got["features"] = got["features"][chosen]
+    for name in TRAINED[: 2 if result == 0 else 3]:
+        assert_matches(got[name], alone[name], rel=64 * ROUNDOFF, name=f"d {name}")
+    assert got["colour_weights"].any() == (result > 0)
+
+
+def test_the_densitys_slope_is_that_at_the_nearest_point_within_fifteen():
+    logs = np.array([-1000.0, -80.0, -15.5, -14.5, -1.0, 2.5, 14.5, 15.5, 80.0, 1000.0])
+    values, weigh = drawn(TINY, logs.size), np.arange(1.0, 11.0)
+    values["colour_weights"][:] = 0.0
+    first, last = np.zeros((16, 32)), np.zeros((32, 16))
+    first[3, 7], last[7, 0] = 1.0, 1.0  # the logarithm is a feature less another
+    first[5, 9], last[9, 0] = 1.0, -1.0
+    values["density_weights"] = np.concatenate([first.ravel(), last.ravel()])
+    values["features"][:, 3], values["features"][:, 5] = np.maximum(logs, 0), np.maximum(-logs, 0)
+    with np.errstate(over="ignore"):
+        density = np.exp(logs.astype(np.float32))
+    assert run(values, TINY)[0] == pytest.approx(density, rel=64 * ROUNDOFF, abs=1e-34)
+    d = slopes(values, TINY, [weigh, np.zeros((logs.size, 3))])["features"]
+    want = weigh * np.exp(np.clip(logs, -15, 15))
+    assert d[:, 3] - d[:, 5] == pytest.approx(want, rel=64 * ROUNDOFF)
+    assert not np.delete(d, (3, 5), axis=1).any()
+
+
+def test_truncated_exp_is_exp_whose_slope_is_that_at_the_nearest_point_within_fifteen():
+    x = np.array([-100.0, -20.0, -15.0, -1.0, 0.0, 2.5, 15.0, 20.0, 80.0])
+    on_mlx, weigh = mx.array(x, mx.float32), np.arange(1.0, 10.0)
+    assert np.array(truncated_exp(on_mlx)) == pytest.approx(np.exp(x), rel=128 * ROUNDOFF)
+    slope = mx.grad(lambda x: (truncated_exp(x) * mx.array(weigh, mx.float32)).sum())
+    want = weigh * np.exp(np.clip(x, -15, 15))
+    assert np.array(slope(on_mlx)) == pytest.approx(want, rel=64 * ROUNDOFF)
+
+
+def test_results_repeat_bit_for_bit():
+    values, mixed = drawn(SMALL, 1100), mixes(1100)
+    one, two = ([*run(values, SMALL), *slopes(values, SMALL, mixed).values()] for _ in range(2))
+    for first, second in zip(one, two, strict=True):
+        assert first.tobytes() == second.tobytes()
+
+
+@pytest.mark.parametrize("run_by", ["kernel"], indirect=True)  # the C++ of the other takes long
+def test_a_compiled_gradient_equals_the_plain_one():
+    device = on_device(drawn(SMALL, 70))
+
+    def loss(features: mx.array, density_weights: mx.array) -> mx.array:
+        trained = {"features": features, "density_weights": density_weights}
+        density, colour = networks(**device | trained, shape=SMALL)
+        return (density * colour[:, 1]).sum()
+
+    plain = mx.grad(loss, argnums=(0, 1))
+    compiled = mx.compile(plain)
+    for scale in (1.0, 0.5):  # the second call runs what the first one traced
+        given = scale * device["features"], device["density_weights"]
+        for name, one, other in zip(TRAINED, compiled(*given), plain(*given), strict=False):
+            assert_matches(one, other, rel=64 * ROUNDOFF, name=f"d {name}")
+
+
+def test_no_slots_give_no_results_and_no_gradient():
+    values = drawn(SMALL, 0)
+    assert [each.shape for each in run(values, SMALL)] == [(0,), (0, 3)]
+    assert not any(each.any() for each in slopes(values, SMALL, mixes(0)).values())
+    device = on_device(values)
+    assert networks_density(*(device[name] for name in TRAINED), SMALL).shape == (0,)
+
+
+WRONG = [
+    ("features", lambda a: a[:, :15]),
+    ("features", lambda a: a.astype(mx.float16)),
+    ("basis", lambda a: a[:, :15]),
+    ("basis", lambda a: a.astype(mx.float16)),
+    ("ray", lambda a: a[:-1]),
+    ("ray", lambda a: a[:, None]),
+    ("ray", lambda a: a.astype(mx.uint32)),
+    ("used", lambda a: a[0]),
+    ("used", lambda a: mx.concatenate([a, a])),
+    ("used", lambda a: a.astype(mx.float32)),
+    ("used", lambda a: a.astype(mx.int64)),
+    ("density_weights", lambda a: a[:-1]),
+    ("density_weights", lambda a: a[None]),
+    ("density_weights", lambda a: a.astype(mx.float16)),
+    ("colour_weights", lambda a: a[1:]),
+    ("colour_weights", lambda a: a.astype(mx.bfloat16)),
+]
+
+
+@pytest.mark.parametrize(("name", "change"), WRONG)
+def test_a_wrong_shape_or_type_is_refused_by_name(name, change):
+    arguments = on_device(drawn(TINY, 4))
+    arguments[name] = change(arguments[name])
+    with pytest.raises(InputError, match=f"^{name} "):
+        networks(**arguments, shape=TINY)
+    if name in TRAINED:
+        with pytest.raises(InputError, match=f"^{name} "):
+            networks_density(*(arguments[each] for each in TRAINED), TINY)
