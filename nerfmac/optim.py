@@ -7,7 +7,8 @@ from typing import NamedTuple
 import mlx.core as mx
 
 from nerfmac.config import OptimiserConfig
-from nerfmac.field import Parameters
+from nerfmac.mlp import Parameters
+from nerfmac.ops.adam import Moments, Step, adam_step
 
 
 class Updated(NamedTuple):
@@ -25,29 +26,33 @@ def zeros_like(parameters: Parameters) -> Parameters:
 
 
 def adam(
-    now: Updated, gradients: Parameters, step: mx.array, rate: mx.array, config: OptimiserConfig
+    now: Updated,
+    gradients: Parameters,
+    step: mx.array,
+    rate: mx.array,
+    config: OptimiserConfig,
+    unscale: float = 1.0,
 ) -> Updated:
     """One step of Adam (Kingma and Ba 2015, algorithm 1), and of the average of the parameters.
 
-    `step` () counts from 1, `rate` () is the learning rate, both float32. The average leaves out
-    the weight of its start, as Adam's moments do, so it is the parameters themselves at step 1.
+    `step` () counts from 1, `rate` () is the learning rate, both float32; gradients are multiplied
+    by `unscale`. The average leaves out the weight of its start, as Adam's moments do, so it is the
+    parameters themselves at step 1.
     """
-    after = Updated({}, {}, {}, {})
-    # step sizes and corrections once, not once an element
     correction = 1.0 - mx.power(config.beta2, step)
-    size = rate * mx.sqrt(correction) / (1.0 - mx.power(config.beta1, step))
-    epsilon = config.epsilon * mx.sqrt(correction)
-    fresh = (1.0 - config.average) / (1.0 - mx.power(config.average, step))
-    for name, values in now.parameters.items():
-        gradient = gradients[name]
-        if name != "table":
-            gradient = gradient + config.l2 * values
-        first = config.beta1 * now.first_moment[name] + (1.0 - config.beta1) * gradient
-        second = config.beta2 * now.second_moment[name] + (1.0 - config.beta2) * gradient**2
-        moved = values - size * first / (mx.sqrt(second) + epsilon)
-        average = now.average[name]
-        after.parameters[name] = moved
-        after.average[name] = average + fresh * (moved - average)
-        after.first_moment[name] = first
-        after.second_moment[name] = second
+    numbers = Step(
+        beta1=config.beta1,
+        beta2=config.beta2,
+        size=rate * mx.sqrt(correction) / (1.0 - mx.power(config.beta1, step)),
+        epsilon=config.epsilon * mx.sqrt(correction),
+        fresh=(1.0 - config.average) / (1.0 - mx.power(config.average, step)),
+        l2=0.0,
+        unscale=unscale,
+    )
+    after = Updated({}, {}, {}, {})
+    for name, gradient in gradients.items():
+        own = numbers if name == "table" else numbers._replace(l2=config.l2)
+        moved = adam_step(Moments(*(tree[name] for tree in now)), gradient, own)
+        for tree, values in zip(after, moved, strict=True):
+            tree[name] = values
     return after

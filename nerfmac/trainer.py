@@ -215,12 +215,10 @@ class Trainer:
 
         (loss, error), gradients = mx.value_and_grad(loss_of)(now.parameters)
         unscale = 1.0 / config.loss_scale
-        loss = unscale * loss
-        gradients = {name: unscale * gradient for name, gradient in gradients.items()}
-        updated = adam(Updated(*now), gradients, step, rate, self.config.optimiser)
+        updated = adam(Updated(*now), gradients, step, rate, self.config.optimiser, unscale)
         used = samples.ray_start[-1].astype(mx.float32)
         wanted = samples.wanted.astype(mx.float32).mean()
-        return updated, mx.stack([loss, error, used, wanted])
+        return updated, mx.stack([unscale * loss, error, used, wanted])
 
     def _occupancy_step(
         self, warmup: bool, parameters: Parameters, occupancy: Any, key: mx.array

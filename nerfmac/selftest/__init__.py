@@ -15,6 +15,7 @@ from nerfmac.selftest.comparison import Outcome as Outcome
 from nerfmac.selftest.comparison import compare as compare
 from nerfmac.selftest.encodings import hash_encode_cases, spherical_harmonics_cases
 from nerfmac.selftest.fields import networks_cases, trace_cases
+from nerfmac.selftest.optimiser import adam_cases
 from nerfmac.selftest.rays import composite_cases, march_cases, occupancy_update_cases
 
 
@@ -27,3 +28,4 @@ def cases() -> Iterator[Case]:
     yield from composite_cases()
     yield from trace_cases()
     yield from occupancy_update_cases()
+    yield from adam_cases()

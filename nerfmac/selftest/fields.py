@@ -29,6 +29,9 @@ def networks_cases() -> Iterator[Case]:
         "deeper": NetworksShape(48, 64, 3, 3),
         "twice": NetworksShape(32, 64, 2, 2),
         "flat": NetworksShape(32, 64, 1, 1),
+        "thrice": NetworksShape(32, 64, 3, 3),
+        **{f"of-{features}": NetworksShape(features, 64, 1, 2) for features in (16, 64, 128)},
+        **{f"width-{width}": NetworksShape(32, width, 1, 2) for width in (16, 32, 128)},
     }
     for name, shape in shapes.items():
         for slots in (1, 31, 700) if name in ("base", "tiny") else (129,):
@@ -73,19 +76,34 @@ def _exact_products() -> AbstractContextManager[Any]:
     return nullcontext() if runs_kernel("networks") else mx.stream(mx.cpu)
 
 
+_GRIDS = ((2, 8), (4, 4), (4, 8), (16, 1), (16, 2), (16, 4), (16, 8), (32, 1), (32, 2), (32, 4))
+"""Levels and features, besides those of the cases with names."""
+
+
 def trace_cases() -> Iterator[Case]:
     """Rays through a small field whose matter is what chance makes of random weights."""
     cube = MarchGeometry(1.0, 16, 0.05, 3**0.5 / 128, 0.0)
     scene = MarchGeometry(4.0, 16, 0.1, 3**0.5 / 128, 1 / 64)
-    for name, march, levels, features, width, layers in (
-        ("object", cube, HashLevels(8, 12, 8, 1.5), 4, 64, (1, 2)),
-        ("scene", scene, HashLevels(8, 12, 8, 1.5), 2, 32, (1, 1)),
-        ("wide", cube, HashLevels(16, 10, 8, 1.2), 8, 128, (1, 2)),
-        ("deep", scene, HashLevels(16, 10, 8, 1.2), 1, 16, (4, 4)),
-    ):
+    fields = {
+        "object": (cube, HashLevels(8, 12, 8, 1.5), 4, 64, (1, 2)),
+        "scene": (scene, HashLevels(8, 12, 8, 1.5), 2, 32, (1, 1)),
+        "wide": (cube, HashLevels(16, 10, 8, 1.2), 8, 128, (1, 2)),
+        "deep": (scene, HashLevels(16, 10, 8, 1.2), 1, 16, (4, 4)),
+    }
+    # Each of the grids, widths and depths that can be asked for has a kernel of its own.
+    others = {
+        f"{levels}x{features}": (cube, HashLevels(levels, 10, 8, 1.2), features, 64, (1, 2))
+        for levels, features in _GRIDS
+    }
+    for width in (16, 32, 128):
+        others[f"width-{width}"] = (cube, HashLevels(8, 10, 8, 1.2), 4, width, (1, 2))
+    for depth in (1, 2, 3, 4):
+        others[f"layers-{depth}"] = (cube, HashLevels(8, 10, 8, 1.2), 4, 64, (depth, depth))
+    for name, (march, levels, features, width, layers) in (fields | others).items():
         shape = NetworksShape(levels.levels * features, width, *layers)
         geometry = TraceGeometry(march, levels, shape)
-        for count, share in ((1, 0.3), (2, 0.3), (960, 0.02), (70, 1.0), (33, 0.0)):
+        many = ((2, 0.3), (960, 0.02), (70, 1.0), (33, 0.0)) if name in fields else ((33, 0.3),)
+        for count, share in ((1, 0.3), *many):
 
             def run(
                 geometry: TraceGeometry = geometry,

@@ -122,7 +122,7 @@ def occupancy_update_cases() -> Iterator[Case]:
             return {"peaks": splat(cells, estimates, 1024)}
 
         yield Case("occupancy_update", f"splat-{count}", run_splat, 1)
-    for count in (32, 96, 8192):
+    for count in (32, 96, 8192, 8224):
         values = mx.random.uniform(-0.1, 1.0, (count,), key=mx.random.key(count))
 
         def run_pack(values: mx.array = values) -> Arrays:

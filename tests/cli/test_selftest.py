@@ -143,7 +143,7 @@ def test_the_report_holds_every_case_and_every_kernels_time(tmp_path, capsys):
         assert all(each["error"] <= case["tolerance"] for each in case["arrays"])
         assert name in said
     forward, backward = only["kernels"]
-    rows = 2**14  # of the preset small
+    rows = 2**15  # of the preset small
     assert forward["bytes"] == 4 * rows * (3 + 16)
     assert backward["bytes"] == 4 * rows * (3 + 16 + 3)
     for each in (forward, backward):
@@ -162,7 +162,7 @@ def test_a_kernel_that_differs_from_its_reference_is_named(wrong, tmp_path, monk
         is_kernel = spherical_harmonics.runs_kernel("spherical_harmonics")
         return wrong(outputs) if is_kernel and directions.shape[0] == 2 else outputs
 
-    monkeypatch.setattr("nerfmac.selftest.spherical_harmonics", spoilt)
+    monkeypatch.setattr("nerfmac.selftest.encodings.spherical_harmonics", spoilt)
     path = tmp_path / "selftest.json"
     assert nerfmac(*QUICK, "--report", path) == 1
     line = next(x for x in capsys.readouterr().out.splitlines() if "spherical_harmonics-2 " in x)

@@ -148,7 +148,7 @@ class Executor:
             span = (begin // buffer.element, -(-end // buffer.element))
             self.touched[buffer.name] = range(*span) if end else range(0)
             if buffer.role != "input":
-                self.unwritten[buffer.name] = -(-unwritten // buffer.element)
+                self.unwritten[buffer.name] = unwritten
         if self.last is not None:
             return list(map(mx.zeros, launch.output_shapes, launch.output_dtypes))
         return list(_outputs(launch, result.stdout))

@@ -6,7 +6,7 @@
 // with one of the roles input, output, zeroed; `vast_` before it for memory whose content is neither
 // given (it is zero) nor wanted. Standard input holds the inputs' contents; standard output gets the
 // outputs', then for each buffer three 64-bit integers: where its touched bytes begin and end, and how
-// many bytes of it have no value.
+// many of its grains have no value.
 
 #include <dlfcn.h>
 #include <link.h>

@@ -39,6 +39,8 @@ void* reserve(std::size_t bytes, int protection) {
   return memory;
 }
 
+std::size_t grains(const Buffer& buffer) { return buffer.bytes / buffer.grain; }
+
 std::string element(const Buffer& buffer, std::uintptr_t address) {
   const long offset = long(address) - long(buffer.begin), size = buffer.element;
   const long index = (offset >= 0 ? offset : offset - size + 1) / size, rest = offset - index * size;
@@ -50,8 +52,8 @@ const char* verb(Access access) {
   return access == read ? "read" : access == written ? "written" : "changed atomically";
 }
 
-bool has_value(const Buffer& buffer, std::size_t byte) {
-  return buffer.role == Role::zeroed || buffer.records[byte].of[written].group != 0;
+bool has_value(const Buffer& buffer, std::size_t index) {
+  return buffer.role == Role::zeroed || buffer.records[index].of[written].group != 0;
 }
 
 // Whether no barrier lies between what happens now and accesses summed up.
@@ -81,10 +83,10 @@ void add(Moment& sum, Moment now) {
   }
 }
 
-void check_race(const Buffer& buffer, std::size_t byte, Access access, Access other, Moment now) {
-  const Moment past = buffer.records[byte].of[other];
+void check_race(const Buffer& buffer, std::size_t index, Access access, Access other, Moment now) {
+  const Moment past = buffer.records[index].of[other];
   if (!is_unordered(past, now)) return;
-  const std::uintptr_t address = std::uintptr_t(buffer.begin) + byte;
+  const std::uintptr_t address = std::uintptr_t(buffer.begin) + index * buffer.grain;
   broken("race", element(buffer, address) + " is " + verb(access) + " by " + who(now) + " and was " +
                      verb(other) + " by " + who(past) + ", with no barrier between");
 }
@@ -115,7 +117,8 @@ void touch(const volatile void* where, std::size_t bytes, Access access) {
     broken("input written", element(buffer, address) + " is " + verb(access) + " by " + who(now[0]));
   }
   const Moment moment = now[buffer.role == Role::threadgroup ? in_threadgroup : in_device];
-  for (std::size_t i = first; i < first + bytes; ++i) {
+  const std::size_t last = (first + bytes - 1) / buffer.grain;
+  for (std::size_t i = first / buffer.grain; i <= last; ++i) {
     Moment* of = buffer.records[i].of;
     if (access != written && !has_value(buffer, i)) {
       broken("unwritten memory read", element(buffer, address) + " is " + verb(access) + " by " +
@@ -128,9 +131,12 @@ void touch(const volatile void* where, std::size_t bytes, Access access) {
   }
 }
 
-// All types' alignment is their size, in Metal as here. clang checks it in private memory alone.
-void check_alignment(const volatile void* where, std::size_t bytes, Access access) {
+// All types' alignment is their size, in Metal as here; clang checks it in private memory alone.
+template <unsigned bytes>
+void access(const volatile void* where, Access access) {
   const std::uintptr_t address = std::uintptr_t(where), offset = address - arena;
+  if (own_stack.holds(address)) return;  // most are
+  touch(where, bytes, access);
   if (address % bytes == 0 || now[0].group == 0 || offset >= zone * buffers.size()) return;
   broken("misaligned", element(buffers[offset / zone], address) + " is " + verb(access) + " by " +
                            who(now[0]) + " in " + std::to_string(bytes) + " bytes at once");
@@ -149,10 +155,10 @@ Buffer& add_buffer(const std::string& name, Role role, std::size_t bytes, unsign
     std::perror("opening a buffer");
     std::exit(2);
   }
-  Buffer buffer{name, role, bytes, element, begin};
+  Buffer buffer{name, role, bytes, element, element <= 8 ? element : 1, begin};
   if (role != Role::input && bytes > 0) {
     buffer.records =
-        static_cast<Record*>(reserve(bytes * sizeof(Record), PROT_READ | PROT_WRITE));
+        static_cast<Record*>(reserve(grains(buffer) * sizeof(Record), PROT_READ | PROT_WRITE));
   }
   buffers.push_back(buffer);
   return buffers.back();
@@ -161,14 +167,14 @@ Buffer& add_buffer(const std::string& name, Role role, std::size_t bytes, unsign
 void forget_threadgroup_memory() {
   for (Buffer& buffer : buffers) {
     if (buffer.role != Role::threadgroup) continue;
-    std::memset(static_cast<void*>(buffer.records), 0, buffer.bytes * sizeof(Record));
+    std::memset(static_cast<void*>(buffer.records), 0, grains(buffer) * sizeof(Record));
   }
 }
 
 std::size_t unwritten(const Buffer& buffer) {
   if (buffer.role != Role::output) return 0;
   std::size_t count = 0;
-  for (std::size_t i = 0; i < buffer.bytes; ++i) count += !has_value(buffer, i);
+  for (std::size_t i = 0; i < grains(buffer); ++i) count += !has_value(buffer, i);
   return count;
 }
 
@@ -182,18 +188,12 @@ void broken(const char* rule, const std::string& what) {
 
 void atomic_access(const volatile void* address, unsigned bytes) {
   touch(address, bytes, atomic);
-  check_alignment(address, bytes, atomic);
 }
 
 }  // namespace runtime
 
+using runtime::access;
 using runtime::touch;
-
-template <unsigned bytes>
-static void access(void* address, runtime::Access kind) {
-  touch(address, bytes, kind);
-  runtime::check_alignment(address, bytes, kind);
-}
 
 extern "C" {
 

@@ -1,4 +1,4 @@
-// The record of a launch's memory: its buffers, who touched each byte of them, and which accesses
+// The record of a launch's memory: its buffers, who touched each element of them, and which accesses
 // break a rule of Metal's.
 #pragma once
 
@@ -28,7 +28,7 @@ enum class Role {
   threadgroup,
 };
 
-// What is known of one byte: for each kind of access, all of that kind, summed up.
+// What is known of one grain: for each kind of access, all of that kind, summed up.
 enum Access { read, written, atomic };
 struct Record {
   Moment of[3];
@@ -38,9 +38,10 @@ struct Buffer {
   std::string name;
   Role role;
   std::size_t bytes;
-  unsigned element;  // bytes that an index counts
+  unsigned element;  // bytes of one
+  unsigned grain;    // bytes that share a record: one element, or less if that is a struct
   char* begin;
-  Record* records = nullptr;               // of each byte; an input needs none
+  Record* records = nullptr;               // of each grain; an input needs none
   std::size_t first = SIZE_MAX, last = 0;  // where the touched bytes begin and end
 };
 
@@ -63,7 +64,7 @@ enum Memory { in_device, in_threadgroup, memories };
 // Whose accesses are recorded; of group 0 if no thread runs.
 extern Moment now[memories];
 
-// How many bytes of an output have no value.
+// How many grains of an output have no value.
 std::size_t unwritten(const Buffer& buffer);
 
 // Ends the program with a report: the rule's name and what broke it.
