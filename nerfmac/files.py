@@ -6,7 +6,7 @@ import errno
 import json
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +26,10 @@ def appearing(path: Path) -> Iterator[Path]:
     if path.is_dir():
         raise InputError(f"{path} cannot be written: it is a folder")
     try:
-        partial.touch()  # found out now rather than after minutes of work
-    except OSError as error:
-        raise InputError(f"{path} cannot be written: {error.strerror}") from error
-    try:
+        try:
+            partial.touch()  # found out now rather than after minutes of work
+        except OSError as error:
+            raise InputError(f"{path} cannot be written: {error.strerror}") from error
         yield partial
         partial.replace(path)
     except OSError as error:
@@ -37,7 +37,9 @@ def appearing(path: Path) -> Iterator[Path]:
             raise
         raise InputError(f"{path} cannot be written: {error.strerror}") from error
     finally:
-        partial.unlink(missing_ok=True)
+        # An interruption may come between any two lines, and a folder that is not there has none.
+        with suppress(NotADirectoryError):
+            partial.unlink(missing_ok=True)
 
 
 def write_json(path: Path, values: Any) -> None:
