@@ -2,8 +2,9 @@
 
 What is raised, by a compiler that refuses a kernel say, is a finding like any other: it is kept and
 the rest goes on. A kernel's traffic is what it cannot avoid, each input read and each output
-written once; over the time it gives the bandwidth achieved, which caches may lift above the
-memory's and which is far below it where a kernel waits for something else.
+written once, and twice where the kernel adds into it; over the time it gives the bandwidth
+achieved, which caches may lift above the memory's and which is far below it where a kernel waits
+for something else.
 """
 
 from __future__ import annotations
@@ -11,22 +12,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
-from math import prod
 from typing import Any
 
 import mlx.core as mx
 
 from nerfmac.backend import current_device, kernel, kernels_disabled
 from nerfmac.backend.metal_text import exported
+from nerfmac.bench.launches import Build, Call, launches
 from nerfmac.bench.operations import computations
 from nerfmac.bench.timing import Timing, measure
 from nerfmac.config import Config
 from nerfmac.selftest import Case, Outcome, compare
 from nerfmac.specialisations import specialisations
-
-Build = Callable[..., list[mx.array]]
-Call = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -100,14 +97,15 @@ def timed(config: Config, operation: str | None = None, seconds: float = 0.2) ->
     for computation, compute in _computations(config):
         if operation and computation.split()[0] != operation:
             continue
-        for number, (build, call) in enumerate(_launches(compute), start=1):
+        for number, launched in enumerate(launches(compute), start=1):
+            build, call = launched.build, launched.call
             if (what := (build, _sizes(call))) in seen:
                 continue
             seen.add(what)
             mx.eval(call["inputs"])
-            timing = measure(partial(build, **call), seconds=seconds)
+            timing = measure(launched.again, seconds=seconds)
             name = exported(build, call).specialisation if current_device() == "metal" else None
-            yield Timed(computation, number, name, _traffic(call), timing)
+            yield Timed(computation, number, name, launched.traffic, timing)
 
 
 def as_text(error: Exception) -> str:
@@ -141,25 +139,6 @@ def _computations(config: Config) -> Iterator[tuple[str, Callable[[], Any]]]:
         yield following
 
 
-def _launches(compute: Callable[[], Any]) -> list[tuple[Build, Call]]:
-    """What `compute` launches: each built kernel, and the arguments of its launch."""
-    launches: list[tuple[Build, Call]] = []
-
-    def launch(build: Build, **call: Any) -> list[mx.array]:
-        launches.append((build, call))
-        return build(**call)
-
-    with kernel.launched_by(launch):
-        compute()
-    return launches
-
-
 def _sizes(call: Call) -> str:
     inputs = [(each.shape, each.dtype) for each in call["inputs"]]
     return repr((inputs, call["template"], call["grid"], call["output_shapes"]))
-
-
-def _traffic(call: Call) -> int:
-    outputs = zip(call["output_shapes"], call["output_dtypes"], strict=True)
-    written = sum(prod(shape) * dtype.size for shape, dtype in outputs)
-    return written + sum(each.nbytes for each in call["inputs"])

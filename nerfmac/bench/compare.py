@@ -24,7 +24,7 @@ import numpy as np
 from nerfmac import checks
 from nerfmac.backend import backend, device_name
 from nerfmac.bench.contestants import BACKGROUND, Contestant, Nerfmac, TorchSide, Window
-from nerfmac.bench.timing import Timing
+from nerfmac.bench.timing import Timing, quartiles
 from nerfmac.cameras import Camera
 from nerfmac.colour import over
 from nerfmac.config import Config
@@ -146,7 +146,7 @@ def compare(
     done = [
         Side(
             side.name,
-            _timing([1e3 * each.seconds / each.steps for each in windows[side.name]]),
+            quartiles([each.seconds / each.steps for each in windows[side.name]]),
             float(np.median([each.samples_per_second for each in windows[side.name]])),
             batch[side.name],
             ray[side.name],
@@ -226,15 +226,10 @@ def _latencies(sides: Sequence[Contestant], rays: Rays) -> dict[str, Timing]:
             start = time.perf_counter()
             trace()
             if call >= 0:
-                spent[name].append(1e3 * (time.perf_counter() - start))
-    return {name: _timing(times) for name, times in spent.items()}
-
-
-def _timing(times: Sequence[float]) -> Timing:
-    low, median, high = (float(q) for q in np.quantile(times, [0.25, 0.5, 0.75]))
-    return Timing(median, low, high, len(times))
+                spent[name].append(time.perf_counter() - start)
+    return {name: quartiles(times) for name, times in spent.items()}
 
 
 def _cell(timing: Timing) -> str:
     spread = f"({timing.low:.2f} to {timing.high:.2f})"
-    return f"{timing.median:9.2f} ms{spread:>17} "
+    return f"{timing.median:9.2f} ms {spread:>18} "

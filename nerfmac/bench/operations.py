@@ -17,6 +17,7 @@ from nerfmac.bench.timing import Timing, measure
 from nerfmac.config import Config
 from nerfmac.encoding import HashGrid
 from nerfmac.occupancy import march_geometry
+from nerfmac.ops.adam import Moments, Step, adam_step
 from nerfmac.ops.composite import composite
 from nerfmac.ops.hash_encode import hash_encode
 from nerfmac.ops.march import march
@@ -40,6 +41,14 @@ class Measured(NamedTuple):
         """How many times faster the kernel is."""
         return self.reference.median / self.kernel.median
 
+    def to_json(self) -> dict[str, Any]:
+        """The record as JSON values."""
+        return {
+            "kernel_ms": self.kernel._asdict(),
+            "reference_ms": self.reference._asdict(),
+            "ratio": self.ratio,
+        }
+
 
 def measure_operations(config: Config, seconds: float) -> Iterator[Measured]:
     """Time each computation for about `seconds`, by its kernel and by its reference, in one run."""
@@ -58,6 +67,7 @@ def computations(config: Config) -> Iterator[tuple[str, Callable[[], Any]]]:
     yield from _networks(config, points, rays)
     yield from _rays(config, points, rays)
     yield from _compositing(points, rays)
+    yield _optimiser(config)
 
 
 def _both(
@@ -184,3 +194,15 @@ def _compositing(points: int, rays: int) -> Iterator[tuple[str, Callable[[], Any
         return mx.concatenate([seen.colour.reshape(-1), seen.opacity, seen.depth])
 
     yield from _both("composite", flat, density, colour)
+
+
+def _optimiser(config: Config) -> tuple[str, Callable[[], Any]]:
+    levels = HashGrid(config.grid, 1.0).levels
+    keys = mx.random.split(mx.random.key(14), 5)
+    *now, gradient = (
+        mx.random.uniform(shape=(levels.entries, config.grid.features), key=key) for key in keys
+    )
+    size, epsilon, fresh = map(mx.array, (1e-3, 1e-15, 0.05))
+    step = Step(0.9, 0.99, size, epsilon, fresh, l2=1e-6, unscale=1e-3)
+    mx.eval(now, gradient)
+    return "adam", lambda: adam_step(Moments(*now), gradient, step)

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from math import ceil
 from typing import Any, NamedTuple
 
 import mlx.core as mx
 import numpy as np
+
+QUEUE_SECONDS = 0.02
+"""What is queued at a time lasts about so long: a launch's own cost is far below it."""
+
+QUEUE = 16
+"""Most calls queued at a time; the results of all are in memory together."""
 
 
 class Timing(NamedTuple):
@@ -18,18 +25,33 @@ class Timing(NamedTuple):
     high: float  # a quarter took more
     calls: int
 
+    def times(self, factor: float) -> Timing:
+        """The timing of `factor` times as much."""
+        return Timing(factor * self.median, factor * self.low, factor * self.high, self.calls)
 
-def measure(compute: Callable[[], Any], *, seconds: float = 1.0, most: int = 100) -> Timing:
+
+def quartiles(seconds: Sequence[float]) -> Timing:
+    """The timing that single calls' seconds make."""
+    low, median, high = (1e3 * float(q) for q in np.quantile(seconds, [0.25, 0.5, 0.75]))
+    return Timing(median, low, high, len(seconds))
+
+
+def measure(
+    compute: Callable[[], Any], *, seconds: float = 1.0, most: int = 100, queued: bool = False
+) -> Timing:
     """Time `compute`, which returns arrays that have not been evaluated.
 
-    It is called twice to warm up, then at least five times and for about `seconds`.
+    It is called twice to warm up, then at least five times and for about `seconds`. `queued` calls
+    are evaluated several at a time and share what it costs to start and to wait for the device.
     """
     for _ in range(2):
-        mx.eval(compute())
-    spent: list[float] = []
-    while len(spent) < 5 or (sum(spent) < seconds and len(spent) < most):
         start = time.perf_counter()
         mx.eval(compute())
-        spent.append(time.perf_counter() - start)
-    low, median, high = (1e3 * float(q) for q in np.quantile(spent, [0.25, 0.5, 0.75]))
-    return Timing(median, low, high, len(spent))
+        once = time.perf_counter() - start
+    repeats = max(1, min(QUEUE, ceil(QUEUE_SECONDS / max(once, 1e-6)))) if queued else 1
+    spent: list[float] = []
+    while len(spent) < 5 or (repeats * sum(spent) < seconds and len(spent) < most):
+        start = time.perf_counter()
+        mx.eval([compute() for _ in range(repeats)])
+        spent.append((time.perf_counter() - start) / repeats)
+    return quartiles(spent)

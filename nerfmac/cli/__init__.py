@@ -17,7 +17,7 @@ VERBS = {
     "render": "render a run along a path, to a video or pictures",
     "info": "what this machine computes with",
     "selftest": "compare every kernel with its reference on this machine",
-    "bench": "time every operation against its reference on this machine",
+    "bench": "time operations, a training step and a picture on this machine",
 }
 
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES}

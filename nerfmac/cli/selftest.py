@@ -133,7 +133,10 @@ def _print_reach(report: Report, done: list[Compared]) -> None:
 
 def _time(report: Report, operation: str | None) -> None:
     preset = "small" if current_device() == "cpu" else "base"
-    print(f"  kernels at the sizes of preset {preset}; GB/s as if each array were moved once")
+    print(
+        f"  kernels at the sizes of preset {preset}; GB/s as if each array were moved once, "
+        "or twice if added into"
+    )
     report.begin("timing")
     try:
         for each in timed(PRESETS[preset], operation):

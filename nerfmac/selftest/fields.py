@@ -22,6 +22,7 @@ def networks_cases() -> Iterator[Case]:
     """Both networks together and the density alone; a fifth of the slots is unused."""
     shapes = {
         "base": NetworksShape(32, 64, 1, 2),
+        "small": NetworksShape(32, 32, 1, 1),
         "tiny": NetworksShape(16, 32, 1, 1),
         "narrow": NetworksShape(64, 16, 1, 2),
         "wide": NetworksShape(128, 128, 1, 2),
@@ -95,6 +96,7 @@ def trace_cases() -> Iterator[Case]:
         f"{levels}x{features}": (cube, HashLevels(levels, 10, 8, 1.2), features, 64, (1, 2))
         for levels, features in _GRIDS
     }
+    others["small"] = (cube, HashLevels(8, 10, 8, 1.2), 4, 32, (1, 1))
     for width in (16, 32, 128):
         others[f"width-{width}"] = (cube, HashLevels(8, 10, 8, 1.2), 4, width, (1, 2))
     for depth in (1, 2, 3, 4):

@@ -1,7 +1,5 @@
 """The benchmark measures what it says: kernel and reference of the same computation."""
 
-import json
-
 import mlx.core as mx
 import numpy as np
 import pytest
@@ -11,7 +9,6 @@ from nerfmac.backend.sources import kernels_folder
 from nerfmac.bench import operations
 from nerfmac.bench.operations import computations, measure_operations
 from nerfmac.bench.timing import measure
-from nerfmac.cli import main
 from nerfmac.config import PRESETS, override
 
 SMALL = override(PRESETS["tiny"], train={"slots": 2048, "rays": 64})
@@ -73,19 +70,6 @@ def test_half_precision_stands_for_what_a_call_is_computed_in(monkeypatch):
         forward()
         backward()
         assert seen == [(dtype, mx.float32, dtype)] * 2
-
-
-def test_figures_are_written_as_json(tmp_path, capsys):
-    with pytest.raises(SystemExit) as left:
-        main(["bench", "--preset", "tiny", "--seconds", "0.01", "--json", str(tmp_path / "b.json")])
-    assert left.value.code == 0
-    figures = json.loads((tmp_path / "b.json").read_text())
-    assert figures["preset"] == "tiny"
-    forward = figures["operations"]["hash_encode forward"]
-    assert forward["ratio"] == pytest.approx(
-        forward["reference_ms"]["median"] / forward["kernel_ms"]["median"]
-    )
-    assert "hash_encode forward" in capsys.readouterr().out
 
 
 def _leaves(tree, kept):

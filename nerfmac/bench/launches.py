@@ -1,0 +1,93 @@
+"""The kernels that a computation launches: which, with what, and the bytes they cannot avoid."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import mlx.core as mx
+
+from nerfmac.backend import kernel
+from nerfmac.backend.metal_text import Launch, on_metal
+
+Build = Callable[..., list[mx.array]]
+Call = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Launched:
+    """One launch: a built kernel, the arguments of its launch and what it gave."""
+
+    build: Build
+    call: Call
+    outputs: list[mx.array]
+
+    def again(self) -> list[mx.array]:
+        """The same launch once more, not evaluated."""
+        return self.build(**self.call)
+
+    @property
+    def traffic(self) -> int:
+        """Bytes if each array is moved once, and twice where the kernel adds into it."""
+        outputs = zip(self.call["output_shapes"], self.call["output_dtypes"], strict=True)
+        written = sum(prod(shape) * dtype.size for shape, dtype in outputs)
+        times = 2 if "init_value" in self.call else 1
+        return times * written + sum(each.nbytes for each in self.call["inputs"])
+
+
+def launches(compute: Callable[[], Any]) -> list[Launched]:
+    """What `compute` launches, in order, whether or not anybody evaluates it."""
+    found: list[Launched] = []
+
+    def launch(build: Build, **call: Any) -> list[mx.array]:
+        found.append(Launched(build, call, build(**call)))
+        return found[-1].outputs
+
+    with kernel.launched_by(launch):
+        compute()
+    return found
+
+
+def launched_names(compute: Callable[[], Any]) -> list[str]:
+    """The specialisations that `compute` would launch on Metal, in the same order as `launches`.
+
+    Such a name begins with the function's; nothing is launched.
+    """
+    names: list[str] = []
+
+    def note(launch: Launch, _inputs: Sequence[mx.array]) -> list[mx.array]:
+        names.append(launch.specialisation)
+        return list(map(mx.zeros, launch.output_shapes, launch.output_dtypes))
+
+    with on_metal(note):
+        compute()
+    return names
+
+
+@contextmanager
+def replayed(before: Sequence[Launched]) -> Iterator[None]:
+    """Within it nothing is launched: the launches give what `before` gave, one after the other.
+
+    Their inputs are computed all the same.
+    """
+    remaining = iter(before)
+
+    def launch(_build: Build, **call: Any) -> list[mx.array]:
+        given: list[mx.array] = mx.depends(next(remaining).outputs, call["inputs"])
+        return given
+
+    with kernel.launched_by(launch):
+        yield
+
+
+@contextmanager
+def uncompiled() -> Iterator[None]:
+    """Within it, what `mx.compile` has made runs as it was written."""
+    mx.disable_compile()
+    try:
+        yield
+    finally:
+        mx.enable_compile()

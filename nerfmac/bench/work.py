@@ -1,0 +1,265 @@
+"""What a training step cannot avoid doing, counted from its shapes alone.
+
+Bytes: `once` takes each input as read once and each output as written once, twice where a kernel
+adds into it; only a cache that keeps whole arrays from one kernel to the next can spare any of
+them. `anew` takes each row that is gathered from a table, or added to one, as moved every time, as
+if no cache ever held one. A kernel's few settings are left out.
+
+Operations: floating-point additions, multiplications, comparisons and functions such as exp count
+one each, a multiply-add two; arithmetic on integers (hashes, indices) is left out. All slots are
+taken to hold samples, and all samples to be reached by light.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil
+
+from nerfmac.config import Config
+from nerfmac.encoding import HashGrid
+from nerfmac.occupancy import march_geometry
+from nerfmac.ops.networks import BASIS, NetworksShape
+
+FLOAT = 4
+"""Bytes of a float32, an int32 or a uint32."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """Bytes and operations; see the module's text."""
+
+    once: int = 0
+    anew: int = 0
+    operations: int = 0
+
+    def __add__(self, other: Work) -> Work:
+        return Work(
+            self.once + other.once, self.anew + other.anew, self.operations + other.operations
+        )
+
+    def share(self, parts: int) -> Work:
+        """One of so many equal parts."""
+        return Work(self.once // parts, self.anew // parts, self.operations // parts)
+
+    def seconds(self, bandwidth: float, rate: float, *, cached: bool = False) -> float:
+        """The longer of moving the bytes and of computing, at bytes and operations a second.
+
+        `cached`: as if caches held every row that is needed again.
+        """
+        return max((self.once if cached else self.anew) / bandwidth, self.operations / rate)
+
+
+def _streamed(bytes_moved: int, operations: int) -> Work:
+    """Work that gathers nothing."""
+    return Work(bytes_moved, bytes_moved, operations)
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """All that the counts of a step depend on."""
+
+    rays: int
+    slots: int
+    cells: int  # of the occupancy grid
+    visited: int  # cells, by an occupancy update
+    interval: int  # steps from one occupancy update to the next
+    levels: int
+    features: int  # a level
+    entries: int  # of all levels' tables
+    networks: NetworksShape
+    half: int  # bytes of a feature or an activation
+    groups: int  # partial sums of the networks' gradient
+
+    @classmethod
+    def of(cls, config: Config, extent: float, rays: int, *, on_gpu: bool) -> Sizes:
+        """A step's sizes after the warm-up, in a scene of side `extent`, with `rays` rays."""
+        grid, widths = HashGrid(config.grid, extent), config.networks
+        cells = march_geometry(config, extent).cells
+        return cls(
+            rays=rays,
+            slots=config.train.slots,
+            cells=cells,
+            visited=ceil(cells * config.occupancy.fraction),
+            interval=config.occupancy.interval,
+            levels=config.grid.levels,
+            features=config.grid.features,
+            entries=grid.levels.entries,
+            networks=NetworksShape(
+                grid.outputs, widths.width, widths.density_layers, widths.colour_layers
+            ),
+            half=2 if on_gpu else FLOAT,
+            groups=256 if on_gpu else 32,
+        )
+
+    @property
+    def weights(self) -> int:
+        """Weights of both networks."""
+        return self.networks.density.weights + self.networks.colour.weights
+
+    @property
+    def parameters(self) -> int:
+        """All that Adam moves."""
+        return self.entries * self.features + self.weights
+
+
+def hash_encode_forward(sizes: Sizes, points: int) -> Work:
+    """Each point and level: its cell (5 an axis), 8 corners' weights (2) and sums (2 a feature).
+
+    Gathered: a row of the table a corner.
+    """
+    each, row = points * sizes.levels, sizes.features * sizes.half
+    around = 3 * FLOAT * points + each * row
+    rows = 8 * each
+    return Work(
+        around + min(rows, sizes.entries) * row,
+        around + rows * row,
+        each * (3 * 5 + 8 * (2 + 2 * sizes.features)),
+    )
+
+
+def hash_encode_table_gradient(sizes: Sizes, points: int) -> Work:
+    """As forward; each corner's share (1 a feature) is added to a row of float32 (1 a feature).
+
+    The rows start from zero, which writes the table once.
+    """
+    each, row = points * sizes.levels, sizes.features * FLOAT
+    around = 3 * FLOAT * points + each * sizes.features * sizes.half
+    table = sizes.entries * row
+    return Work(
+        around + 2 * table,
+        around + table + 2 * 8 * each * row,
+        each * (3 * 5 + 8 * (2 + 2 * sizes.features)),
+    )
+
+
+def spherical_harmonics_forward(sizes: Sizes) -> Work:
+    """The polynomials as they are written: 43 operations a direction."""
+    return _streamed(sizes.rays * (3 + BASIS) * FLOAT, 43 * sizes.rays)
+
+
+def networks_store(sizes: Sizes) -> Work:
+    """Every weight is read once and written twice, in the working type."""
+    return _streamed(sizes.weights * (FLOAT + 2 * sizes.half), 0)
+
+
+def _network_inputs(sizes: Sizes) -> int:
+    """Bytes of features, of each sample's ray, of the rays' bases and of the stored weights."""
+    sample = sizes.networks.features * sizes.half + FLOAT
+    return sizes.slots * sample + sizes.rays * BASIS * FLOAT + 2 * sizes.weights * sizes.half
+
+
+def networks_forward(sizes: Sizes) -> Work:
+    """A multiply-add a sample and weight; density and colour are written."""
+    return _streamed(
+        _network_inputs(sizes) + sizes.slots * 4 * FLOAT, 2 * sizes.slots * sizes.weights
+    )
+
+
+def networks_gradient(sizes: Sizes) -> Work:
+    """Forward once more, and two products as large: the gradient of inputs and that of weights.
+
+    The gradients of density and colour are read, that of features written, that of the weights
+    written as partial sums.
+    """
+    moved = sizes.slots * (4 * FLOAT + sizes.networks.features * sizes.half)
+    moved += sizes.groups * sizes.weights * FLOAT
+    return _streamed(_network_inputs(sizes) + moved, 6 * sizes.slots * sizes.weights)
+
+
+def networks_density(sizes: Sizes, points: int) -> Work:
+    """A multiply-add a point and weight of the density network."""
+    moved = points * (sizes.networks.features * sizes.half + FLOAT)
+    return _streamed(
+        moved + 2 * sizes.weights * sizes.half, 2 * points * sizes.networks.density.weights
+    )
+
+
+def _march(sizes: Sizes, moved: int) -> Work:
+    """One pass: a ray meets the cube (32), a sample's place (8) and cell (20) are found.
+
+    What is spent on intervals in empty cells is not known from the shapes and left out. Gathered:
+    a word of the grid a sample.
+    """
+    moved += sizes.rays * 7 * FLOAT  # origin, direction, jitter
+    words = sizes.cells // 32
+    return Work(
+        moved + min(words, sizes.slots) * FLOAT,
+        moved + sizes.slots * FLOAT,
+        32 * sizes.rays + 28 * sizes.slots,
+    )
+
+
+def march_count(sizes: Sizes) -> Work:
+    """A pass that writes a number a ray."""
+    return _march(sizes, sizes.rays * FLOAT)
+
+
+def march_write(sizes: Sizes) -> Work:
+    """A pass that reads each ray's slots and writes position, distance, width and ray."""
+    return _march(sizes, (2 * sizes.rays + 1) * FLOAT + 6 * sizes.slots * FLOAT)
+
+
+def composite_forward(sizes: Sizes) -> Work:
+    """Each sample: its weight (7), the sums of colour, distance and opacity (9)."""
+    moved = 6 * sizes.slots + (sizes.rays + 1) + 5 * sizes.rays
+    return _streamed(moved * FLOAT, 16 * sizes.slots)
+
+
+def composite_gradient(sizes: Sizes) -> Work:
+    """Each sample: its weight (7), what is along the gradient (8), behind it (4), results (6)."""
+    moved = (6 + 4) * sizes.slots + (sizes.rays + 1) + 2 * 5 * sizes.rays
+    return _streamed(moved * FLOAT, 25 * sizes.slots)
+
+
+def adam(sizes: Sizes) -> Work:
+    """Each parameter: five numbers read, four written, 18 operations."""
+    return _streamed(9 * FLOAT * sizes.parameters, 18 * sizes.parameters)
+
+
+def occupancy_splat(sizes: Sizes) -> Work:
+    """Each estimate raises a cell's; the cells start from zero, which writes them once."""
+    around = 2 * FLOAT * sizes.visited
+    cells = FLOAT * sizes.cells
+    return Work(around + 2 * cells, around + cells + 2 * FLOAT * sizes.visited, sizes.visited)
+
+
+def occupancy_pack(sizes: Sizes) -> Work:
+    """Each cell's value is compared and becomes a bit."""
+    return _streamed(FLOAT * sizes.cells + sizes.cells // 8, sizes.cells)
+
+
+def step_work(sizes: Sizes) -> dict[str, Work]:
+    """A step's work by kernel, all launches of one together, without the occupancy update."""
+    stored = networks_store(sizes)
+    return {
+        "march_count": march_count(sizes),
+        "march_write": march_write(sizes),
+        "hash_encode_forward": hash_encode_forward(sizes, sizes.slots),
+        "spherical_harmonics_forward": spherical_harmonics_forward(sizes),
+        "networks_store": stored + stored,  # forward and for the gradient
+        "networks_forward": networks_forward(sizes),
+        "composite_forward": composite_forward(sizes),
+        "composite_gradient": composite_gradient(sizes),
+        "networks_gradient": networks_gradient(sizes),
+        "hash_encode_table_gradient": hash_encode_table_gradient(sizes, sizes.slots),
+        "adam": adam(sizes),
+    }
+
+
+def between_work(sizes: Sizes) -> Work:
+    """A step's work outside kernels, the largest of it: rounding the table, adding partial sums."""
+    table = sizes.entries * sizes.features
+    rounded = table * (FLOAT + sizes.half) if sizes.half < FLOAT else 0
+    partial = sizes.groups * sizes.weights
+    return _streamed(rounded + FLOAT * (partial + sizes.weights), partial)
+
+
+def update_work(sizes: Sizes) -> dict[str, Work]:
+    """An occupancy update's work by kernel, after the warm-up."""
+    return {
+        "hash_encode_forward": hash_encode_forward(sizes, sizes.visited),
+        "networks_store": networks_store(sizes),
+        "networks_density": networks_density(sizes, sizes.visited),
+        "occupancy_splat": occupancy_splat(sizes),
+        "occupancy_pack": occupancy_pack(sizes),
+    }

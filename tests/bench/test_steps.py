@@ -1,0 +1,99 @@
+"""The step's parts are all of the step, and what is left without kernels launches none."""
+
+import json
+
+import mlx.core as mx
+import numpy as np
+import pytest
+
+from nerfmac.backend import choose_device
+from nerfmac.backend.metal_text import recorded
+from nerfmac.bench import steps
+from nerfmac.bench.ceilings import Ceilings
+from nerfmac.bench.launches import launches, replayed
+from nerfmac.bench.steps import Part, Stepped, apart, parts, time_steps
+from nerfmac.bench.timing import Timing
+from nerfmac.bench.work import Work
+from nerfmac.ops.composite import composite
+from nerfmac.scenes import load_scene
+from nerfmac.trainer import Trainer
+from tests.scene_factory import CONFIG, write_scene
+
+MOST = Ceilings(1e9, 1e12, "made up")
+
+
+@pytest.fixture(scope="module")
+def scene(tmp_path_factory):
+    choose_device("cpu")
+    return load_scene(write_scene(tmp_path_factory.mktemp("scene")))
+
+
+@pytest.fixture(scope="module")
+def trainer(scene):
+    return Trainer(CONFIG, scene.extent, scene.views("train"))
+
+
+@pytest.fixture(scope="module")
+def measured(scene, trainer):
+    return list(parts(trainer, scene, trainer.init(), 0.0))
+
+
+def test_the_parts_cover_every_kernel_that_a_step_launches(trainer, measured):
+    with recorded() as seen:
+        for _ in trainer.trial(trainer.init()):
+            pass
+    named = [part.name for part in measured]
+    assert len(named) == len(set(named))
+    kernels = set(named) - {"draw pixels", "everything else", "occupancy update, 1/16"}
+    assert len(kernels) == 11
+    # The occupancy update's own, and one whose result nobody asks for.
+    others = {"networks_density", "occupancy_splat", "occupancy_pack"}
+    others.add("hash_encode_position_gradient")
+    assert not kernels & others
+    launched = [launch.specialisation for launch in seen.values()]
+    for name in kernels | others:
+        assert any(each.startswith(f"{name}_") for each in launched), name
+    for each in launched:
+        assert any(each.startswith(f"{name}_") for name in kernels | others), each
+
+
+def test_every_part_but_the_drawing_is_counted_and_survives_json(measured):
+    for part in measured:
+        assert part.timing.low <= part.timing.median <= part.timing.high or part.work
+        values = json.loads(json.dumps(part.to_json(MOST)))
+        assert (values["counted"] is None) == (part.name == "draw pixels")
+        if part.work:
+            assert 0.0 < values["limit_once_ms"] <= values["limit_anew_ms"]
+
+
+def test_a_replayed_computation_gives_what_the_launches_gave_before():
+    def compute(density):
+        samples, start = mx.arange(64.0).reshape(-1, 16), mx.array([0, 4], mx.int32)
+        widths = mx.full((4,), 0.1)
+        return composite(density, samples[:, :3], samples[:, 1], widths, start).colour
+
+    before = launches(lambda: compute(mx.ones(4)))
+    want, other = np.array(compute(mx.ones(4))), mx.full((4,), 2.0)
+    with replayed(before):
+        got = compute(other)
+    assert (np.array(got) == want).all()
+    assert (np.array(compute(other)) != want).any()
+
+
+def test_the_sum_is_set_against_the_step():
+    def timing(median):
+        return Timing(median, median, median, 5)
+
+    some = [Part("a", timing(3.0)), Part("b", timing(6.0), Work(1, 1, 1))]
+    whole = Stepped(timing(10.0), 1.0, 1.0, None)
+    assert steps.total(some) == 9.0
+    assert apart(some, whole) == pytest.approx(-10.0)
+    assert Part("c", timing(1.0), Work(10**6, 3 * 10**6, 10**6)).limit(MOST, cached=False) == 3.0
+
+
+def test_training_is_timed_where_it_stands(trainer):
+    state = trainer.init()
+    whole = time_steps(trainer, state, 0.0)
+    assert whole.step.calls == steps.WINDOWS
+    assert whole.state.step > state.step
+    assert 0 < whole.samples_per_second <= CONFIG.train.slots / whole.step.low * 1e3
