@@ -30,12 +30,7 @@ from tests.metal.judge_text import Source
 _HERE = Path(__file__).parent
 _SECONDS = 120  # for one launch
 
-_RUNTIME = (
-    "-std=c++17",
-    "-O2",
-    "-fno-omit-frame-pointer",
-    "-rdynamic",
-)
+_RUNTIME = ("-std=c++20", "-O2", "-fno-omit-frame-pointer")
 _KERNEL = (
     "-std=c++14",
     "-O0",  # so that no access is optimised away before it is recorded
@@ -130,6 +125,8 @@ class Executor:
             -(-grid // group) for grid, group in zip(launch.grid, launch.group, strict=True)
         )
         first = 0 if self.last is None else max(0, groups - self.last)
+        assert prod(launch.group) <= 1024, "Metal has no threadgroups of so many threads"
+        assert groups - first < 2**20 - 1, "more threadgroups than the record can tell apart"
         command = [self._runtime(), self._kernel(launch.text)]
         command += [*launch.grid, *launch.group, first, groups, *buffers]
         contents = b"".join(buffer.content for buffer in buffers)

@@ -39,9 +39,6 @@ struct gathered {
 
   METAL_RUNTIME gathered(const char* what, T mine) {
     active = runtime::exchange(what, &mine, values, sizeof(T));
-    for (uint lane = 0; lane < 32; ++lane) {
-      if (!takes_part(lane)) __builtin_memset(&values[lane], 0xff, sizeof(T));
-    }
   }
   METAL_RUNTIME bool takes_part(uint lane) const { return active >> lane & 1; }
   METAL_RUNTIME uint first() const { return uint(__builtin_ctz(active)); }
@@ -188,9 +185,6 @@ struct matrix_storage<bfloat> {
 // Where a lane's first element stands; its second is the next column's.
 METAL_FUNC uint row_of(uint lane) { return (lane / 4 & 4) + lane / 2 % 4; }
 METAL_FUNC uint column_of(uint lane) { return (lane / 4 & 2) * 2 + lane % 2 * 2; }
-METAL_FUNC uint lane_of(uint row, uint column) {
-  return (row & 4) * 4 + row % 4 * 2 + (column & 4) * 2 + column / 2 % 2;
-}
 
 // The sum's type where the factors are of type T: the same, or float.
 template <typename Sum, typename T>
@@ -208,23 +202,16 @@ struct matrix_sum<float, float> {
   typedef void result;
 };
 
-// Two matrices' elements of a lane.
-struct factors {
-  float a[2], b[2];
-};
-
 // This lane's elements of a times b.
 template <typename Elements>
-METAL_RUNTIME float2 product(const char* what, Elements a, Elements b) {
-  const factors mine = {{float(a[0]), float(a[1])}, {float(b[0]), float(b[1])}};
-  const gathered<factors> all(what, mine);
-  const uint row = row_of(runtime::lane()), column = column_of(runtime::lane());
-  float2 sum = 0.0f;
-  for (uint k = 0; k < 8; ++k) {
-    const float left = all.values[lane_of(row, k)].a[k % 2];
-    for (uint i = 0; i < 2; ++i) sum[i] += left * all.values[lane_of(k, column)].b[i];
-  }
-  return sum;
+METAL_RUNTIME float2 product(
+    const char* what, thread const Elements& a, thread const Elements& b) {
+  const uint lane = runtime::lane();
+  const runtime::MatrixFactors mine = {
+      row_of(lane), column_of(lane), {float(a[0]), float(a[1])}, {float(b[0]), float(b[1])}};
+  float sum[2];
+  runtime::matrix_product(what, mine, sum);
+  return float2{sum[0], sum[1]};
 }
 
 }  // namespace parts

@@ -17,7 +17,8 @@
 
 #define METAL_FUNC inline __attribute__((always_inline))
 // What threads do through the runtime: no access of the kernel's own, so none to be recorded.
-#define METAL_RUNTIME inline __attribute__((noinline, no_sanitize("coverage")))
+#define METAL_RUNTIME \
+  inline __attribute__((noinline, no_sanitize("coverage", "address", "undefined")))
 
 typedef char int8_t;
 typedef short int16_t;

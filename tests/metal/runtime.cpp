@@ -1,5 +1,5 @@
-// Runs a kernel over a grid as Metal would: threadgroup by threadgroup, each thread a fiber that runs
-// until it returns or waits for others.
+// Runs a kernel over a grid as Metal would: threadgroup by threadgroup, each thread a fiber that
+// runs until it returns or waits for others.
 
 #include "runtime_grid.h"
 
@@ -254,6 +254,20 @@ unsigned exchange(const char* what, const void* mine, void* all, unsigned bytes)
   thread.bytes = bytes;
   WAIT(exchanging)
   return thread.mask;
+}
+
+void matrix_product(const char* what, const MatrixFactors& mine, float* product) {
+  MatrixFactors all[simdgroup_width];
+  exchange(what, &mine, all, sizeof(mine));
+  float a[8], b[8][2];  // the lane's row of a, and its columns of b
+  for (const MatrixFactors& lane : all) {
+    if (lane.row == mine.row) std::copy(lane.a, lane.a + 2, a + lane.column);
+    if (lane.column == mine.column) std::copy(lane.b, lane.b + 2, b[lane.row]);
+  }
+  for (int i = 0; i < 2; ++i) {
+    product[i] = 0.0f;
+    for (int k = 0; k < 8; ++k) product[i] += a[k] * b[k][i];
+  }
 }
 
 void threadgroup_barrier(unsigned memory) {

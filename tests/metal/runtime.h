@@ -1,16 +1,26 @@
-// What executing a kernel on the host needs beyond the language: lanes that wait for each other, and
-// a record of every access. runtime.cpp does it; metal_stdlib.h asks for it.
+// What executing a kernel on the host needs beyond the language: lanes that wait for each other,
+// and a record of every access. runtime.cpp does it; metal_stdlib.h asks for it.
 #pragma once
 
 namespace runtime {
 
 // Gives every active lane of the simdgroup all lanes' values: `mine` has `bytes` bytes, `all` room
-// for 32 times as many, in the order of lanes. Waits until every lane that has not returned arrives at
-// the same call of the kernel's; `what` names it. Returns a mask of the lanes that took part.
+// for 32 times as many, in the order of lanes; of lanes that take no part all bits are set. Waits
+// until every lane that has not returned arrives at the same call of the kernel's; `what` names it.
+// Returns a mask of the lanes that took part.
 unsigned exchange(const char* what, const void* mine, void* all, unsigned bytes);
 
-// Wait for the threads of the threadgroup, or of the simdgroup. Accesses before and after are ordered
-// in the memory that is named by the bits of Metal's mem_flags: 1 for device, 2 for threadgroup.
+// Two 8 x 8 matrices' elements of a lane: where the first stands, the second in the next column.
+struct MatrixFactors {
+  unsigned row, column;
+  float a[2], b[2];
+};
+
+// The lane's elements of a times b.
+void matrix_product(const char* what, const MatrixFactors& mine, float* product);
+
+// Wait for the threads of the threadgroup, or of the simdgroup. Accesses before and after are
+// ordered in the memory that the bits of Metal's mem_flags name: 1 for device, 2 for threadgroup.
 void threadgroup_barrier(unsigned memory);
 void simdgroup_barrier(unsigned memory);
 

@@ -19,8 +19,8 @@ namespace {
 
 constexpr std::size_t stack_bytes = std::size_t{1} << 20, page = 4096;
 
-// Where the compiler's own setjmp and longjmp go on. Those of the C library, and its swapcontext, make
-// AddressSanitizer forget what it knows of the stacks.
+// Where the compiler's own setjmp and longjmp go on. Those of the C library, and its swapcontext,
+// make AddressSanitizer forget what it knows of the stacks.
 using Jump = void* [5];
 
 Jump scheduler;

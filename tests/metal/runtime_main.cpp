@@ -2,11 +2,11 @@
 //
 //   runtime KERNEL GRID_X GRID_Y GRID_Z GROUP_X GROUP_Y GROUP_Z FIRST LAST BUFFER...
 //
-// KERNEL is a shared library. Threadgroups FIRST to LAST - 1 run. A BUFFER is name:role:bytes:element
-// with one of the roles input, output, zeroed; `vast_` before it for memory whose content is neither
-// given (it is zero) nor wanted. Standard input holds the inputs' contents; standard output gets the
-// outputs', then for each buffer three 64-bit integers: where its touched bytes begin and end, and how
-// many of its grains have no value.
+// KERNEL is a shared library. Threadgroups FIRST to LAST - 1 run. A BUFFER is
+// name:role:bytes:element with one of the roles input, output, zeroed; `vast_` before it for memory
+// whose content is neither given (it is zero) nor wanted. Standard input holds the inputs'
+// contents; standard output gets the outputs', then for each buffer three 64-bit integers: where
+// its touched bytes begin and end, and how many of its grains have no value.
 
 #include <dlfcn.h>
 #include <link.h>

@@ -43,13 +43,19 @@ std::size_t grains(const Buffer& buffer) { return buffer.bytes / buffer.grain; }
 
 std::string element(const Buffer& buffer, std::uintptr_t address) {
   const long offset = long(address) - long(buffer.begin), size = buffer.element;
-  const long index = (offset >= 0 ? offset : offset - size + 1) / size, rest = offset - index * size;
+  const long index = (offset >= 0 ? offset : offset - size + 1) / size;
+  const long rest = offset - index * size;
   const std::string name = buffer.name + "[" + std::to_string(index) + "]";
   return rest == 0 ? name : name + " + " + std::to_string(rest) + " bytes";
 }
 
 const char* verb(Access access) {
   return access == read ? "read" : access == written ? "written" : "changed atomically";
+}
+
+std::string touched(
+    const Buffer& buffer, std::uintptr_t address, Access access, Moment moment) {
+  return element(buffer, address) + " is " + verb(access) + " by " + who(moment);
 }
 
 bool has_value(const Buffer& buffer, std::size_t index) {
@@ -87,8 +93,8 @@ void check_race(const Buffer& buffer, std::size_t index, Access access, Access o
   const Moment past = buffer.records[index].of[other];
   if (!is_unordered(past, now)) return;
   const std::uintptr_t address = std::uintptr_t(buffer.begin) + index * buffer.grain;
-  broken("race", element(buffer, address) + " is " + verb(access) + " by " + who(now) + " and was " +
-                     verb(other) + " by " + who(past) + ", with no barrier between");
+  broken("race", touched(buffer, address, access, now) + " and was " + verb(other) + " by " +
+                     who(past) + ", with no barrier between");
 }
 
 void touch_elsewhere(std::uintptr_t address, Access access) {
@@ -106,23 +112,23 @@ void touch(const volatile void* where, std::size_t bytes, Access access) {
   Buffer& buffer = buffers[offset / zone];
   const std::size_t first = address - std::uintptr_t(buffer.begin);
   if (first >= buffer.bytes || bytes > buffer.bytes - first) {
-    broken("out of bounds", element(buffer, address) + " is " + verb(access) + " by " + who(now[0]) +
-                                "; " + buffer.name + " has " +
-                                std::to_string(buffer.bytes / buffer.element) + " elements");
+    const std::string size = std::to_string(buffer.bytes / buffer.element);
+    broken("out of bounds", touched(buffer, address, access, now[0]) + "; " + buffer.name +
+                                " has " + size + " elements");
   }
   buffer.first = first < buffer.first ? first : buffer.first;
   buffer.last = first + bytes > buffer.last ? first + bytes : buffer.last;
   if (buffer.role == Role::input) {
     if (access == read) return;
-    broken("input written", element(buffer, address) + " is " + verb(access) + " by " + who(now[0]));
+    broken("input written", touched(buffer, address, access, now[0]));
   }
   const Moment moment = now[buffer.role == Role::threadgroup ? in_threadgroup : in_device];
   const std::size_t last = (first + bytes - 1) / buffer.grain;
   for (std::size_t i = first / buffer.grain; i <= last; ++i) {
     Moment* of = buffer.records[i].of;
     if (access != written && !has_value(buffer, i)) {
-      broken("unwritten memory read", element(buffer, address) + " is " + verb(access) + " by " +
-                                          who(now[0]) + " before anyone wrote it");
+      broken("unwritten memory read",
+             touched(buffer, address, access, now[0]) + " before anyone wrote it");
     }
     if (access != read) check_race(buffer, i, access, read, moment);
     check_race(buffer, i, access, written, moment);
@@ -138,8 +144,8 @@ void access(const volatile void* where, Access access) {
   if (own_stack.holds(address)) return;  // most are
   touch(where, bytes, access);
   if (address % bytes == 0 || now[0].group == 0 || offset >= zone * buffers.size()) return;
-  broken("misaligned", element(buffers[offset / zone], address) + " is " + verb(access) + " by " +
-                           who(now[0]) + " in " + std::to_string(bytes) + " bytes at once");
+  broken("misaligned", touched(buffers[offset / zone], address, access, now[0]) + " in " +
+                           std::to_string(bytes) + " bytes at once");
 }
 
 }  // namespace

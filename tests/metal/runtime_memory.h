@@ -1,5 +1,5 @@
-// The record of a launch's memory: its buffers, who touched each element of them, and which accesses
-// break a rule of Metal's.
+// The record of a launch's memory: its buffers, who touched each element of them, and which
+// accesses break a rule of Metal's.
 #pragma once
 
 #include <cstddef>

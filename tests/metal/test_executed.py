@@ -6,144 +6,61 @@ watches for what Metal leaves undefined (execute.py says what).
 
 from __future__ import annotations
 
-import re
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
-from functools import cache
+from collections.abc import Callable, Sequence
 
 import mlx.core as mx
 import numpy as np
 import pytest
 
 from nerfmac.backend import choose_device, kernels_disabled
-from nerfmac.backend.metal_text import Launch, on_metal, recorded
+from nerfmac.backend.metal_text import Launch, on_metal
 from nerfmac.ops.composite import composite
 from nerfmac.ops.hash_encode import HashLevels, hash_encode
 from nerfmac.ops.march import MarchGeometry, write_samples
 from nerfmac.ops.networks import NetworksShape, networks, networks_density
 from nerfmac.ops.occupancy_update import pack_bits, splat
 from nerfmac.ops.spherical_harmonics import spherical_harmonics
-from nerfmac.selftest import Case, Outcome, cases, compare
 from nerfmac.specialisations import specialisations
-from tests.metal.execute import ExecutionError, Executor, parameters
+from tests.metal.execute import Executor
+from tests.metal.executed_cases import Runs, chosen, covering, function, launches_of_cases, run
 
-_LARGE = 2**22  # bytes that a case's launches may write before it is left out, where others do
-
-# Of these, rows that hold no samples keep whatever stands there, and nothing may read it.
+# Of its outputs, rows that hold no samples keep whatever stands there, and nothing may read it.
 LEAVES_ROWS = {"networks_forward"}
 
 choose_device("cpu")
 
 
-def function(launch: Launch) -> str:
-    """The kernel's function, as kernels/*.metal names it."""
-    match = re.search(r"(\w+)(?:<[\w, ]*>)?\(thread_position_in_grid,", launch.text)
-    assert match
-    return match[1]
-
-
-@cache
-def launches_of_cases() -> dict[Case, list[Launch]]:
-    """What each case launches."""
-    found = {}
-    for case in cases():
-        with recorded() as launches:
-            case.run()
-        found[case] = list(launches.values())
-    return found
-
-
-@cache
-def covering() -> dict[str, list[Case]]:
-    """For each specialisation that can be reached or tested, the cases to run; small ones first."""
-    cover: dict[str, list[Case]] = {name: [] for name in specialisations()}
-    sizes = {
-        case: sum(
-            np.prod(shape) * dtype.size
-            for launch in launches
-            for shape, dtype in zip(launch.output_shapes, launch.output_dtypes, strict=True)
-        )
-        for case, launches in launches_of_cases().items()
-    }
-    for case in sorted(sizes, key=sizes.__getitem__):
-        names = [launch.specialisation for launch in launches_of_cases()[case]]
-        if sizes[case] <= _LARGE or not all(cover.get(name) for name in names):
-            for name in names:
-                cover.setdefault(name, []).append(case)
-    return cover
-
-
-def _chosen() -> dict[Case, None]:
-    return dict.fromkeys(case for some in covering().values() for case in some)
-
-
-class Session:
-    """Runs cases, each once, and keeps what came out."""
-
-    def __init__(self, executor: Executor) -> None:
-        self.executor = executor
-        self.unwritten: dict[str, set[str]] = defaultdict(set)  # by function
-        self.passed: set[tuple[bool, bool]] = set()  # inputs: fewer than 8 elements; in `constant`
-        self._outcomes: dict[Case, tuple[list[Outcome], set[str]] | ExecutionError] = {}
-
-    def run(self, case: Case) -> tuple[list[Outcome], set[str]]:
-        """Outcomes, and specialisations that were launched. Raises `ExecutionError`."""
-        if case not in self._outcomes:
-            launched: set[str] = set()
-
-            def execute(launch: Launch, inputs: Sequence[mx.array]) -> list[mx.array]:
-                launched.add(launch.specialisation)
-                outputs = self.executor(launch, inputs)
-                self.passed |= set(_passed(launch, inputs))
-                for name, count in self.executor.unwritten.items():
-                    if count:
-                        self.unwritten[function(launch)].add(name)
-                return outputs
-
-            mx.disable_compile()
-            try:
-                with on_metal(execute):
-                    self._outcomes[case] = compare(case), launched
-            except ExecutionError as error:
-                self._outcomes[case] = error
-            finally:
-                mx.enable_compile()
-        found = self._outcomes[case]
-        if isinstance(found, ExecutionError):
-            raise found
-        return found
-
-
-def _passed(launch: Launch, inputs: Sequence[mx.array]) -> Iterator[tuple[bool, bool]]:
-    types = {parameter.name: parameter.type for parameter in parameters(launch.text)}
-    given = [name for name in types if not name.endswith(("_shape", "_strides", "_ndim"))]
-    for name, array in zip(given, inputs, strict=False):
-        yield array.size < 8, "constant" in types[name].split()
-
-
-@pytest.fixture(scope="session")
-def session(executor):
-    executor.compile(launch.text for case in _chosen() for launch in launches_of_cases()[case])
-    return Session(executor)
+@pytest.fixture(scope="module")
+def runs(executor):
+    runs = Runs(executor)
+    yield runs
+    runs.close()
 
 
 @pytest.mark.parametrize("name", covering(), ids=str)
-def test_specialisation_equals_the_reference(session, name):
+def test_specialisation_equals_the_reference(runs, name):
     assert covering()[name], "no case of the self-test launches it"
     for case in covering()[name]:
-        outcomes, launched = session.run(case)
-        assert name in launched, f"{case} did not launch it this time"
-        for outcome in outcomes:
+        found = runs[case]
+        assert not found.error, f"{case}: {found.error}"
+        assert name in found.launched, f"{case} did not launch it this time"
+        for outcome in found.outcomes:
             assert outcome.passed, (
                 f"{case}: {outcome.array} is off by {outcome.error:.2e}; expected "
-                f"{case.tolerance:.1e}"
+                f"{found.tolerance:.1e}"
             )
 
 
-def test_outputs_are_written_whole(session):
-    for case in _chosen():
-        session.run(case)
-    assert set(session.unwritten) <= LEAVES_ROWS, dict(session.unwritten)
+def test_threadgroups_that_take_several_tiles_each_give_the_same_gradient(executor, monkeypatch):
+    monkeypatch.setattr("nerfmac.ops.networks._GROUPS", 2)
+    found = run("networks-tiny-700", executor.folder)
+    assert not found.error, found.error
+    assert "networks_gradient__16_32_1_1_2_" in " ".join(found.launched)
+    assert all(outcome.passed for outcome in found.outcomes), found.outcomes
+
+
+def test_outputs_are_written_whole(runs):
+    assert set().union(*(runs[case].unwritten for case in chosen())) == LEAVES_ROWS
 
 
 # Launched by whole threadgroups.
@@ -153,7 +70,7 @@ FUNCTIONS = {function(each) for some in launches_of_cases().values() for each in
 
 @pytest.mark.parametrize("name", sorted(FUNCTIONS))
 def test_grid_that_is_no_multiple_of_the_threadgroup_is_run(name):
-    launches = [each for case in _chosen() for each in launches_of_cases()[case]]
+    launches = [each for case in chosen() for each in launches_of_cases()[case]]
     sizes = [(each.grid[0], each.group[0]) for each in launches if function(each) == name]
     assert any(grid > group and grid % group for grid, group in sizes) == (name not in WHOLE)
 
@@ -166,10 +83,8 @@ def test_threadgroups_are_at_most_256_wide_and_grids_fit_32_bits():
         assert max(launch.grid) < 2**32, launch.name
 
 
-def test_inputs_of_fewer_than_eight_elements_arrive_as_constant(session):
-    for case in _chosen():
-        session.run(case)
-    assert session.passed == {(True, True), (False, False)}
+def test_inputs_of_fewer_than_eight_elements_arrive_as_constant(runs):
+    assert set().union(*(runs[case].inputs for case in chosen())) == {(True, True), (False, False)}
 
 
 def test_empty_inputs_launch_nothing_and_give_zeros(executor):

@@ -1,0 +1,312 @@
+"""Wrong kernels for the executor to catch, each beside a right one that differs in little else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tests.metal.trials import COUNT, Trial
+
+THREADGROUP = "threadgroup_barrier(mem_flags::mem_threadgroup);\n"
+SIMDGROUP = "simdgroup_barrier(mem_flags::mem_threadgroup);\n"
+PLAIN = "reinterpret_cast<device float*>(out)"
+ADD = "atomic_fetch_add_explicit(&out[0], 1.0f, memory_order_relaxed);\n"
+HELD = "threadgroup float held[64];\n"
+FOURS = "struct Four { float of[4]; };\nthreadgroup Four held[16];\n"
+
+
+@dataclass
+class Pair:
+    """A wrong kernel with the words of its report, beside the right one."""
+
+    wrong: Trial
+    words: str  # a regular expression
+    right: Trial
+
+
+PAIRS = {
+    "race between threadgroups": Pair(
+        Trial("out[i % 32] = 1;", size=32, group=32),
+        r"race: out\[0\] is written by thread \(32, 0, 0\) of threadgroup \(1, 0, 0\) and was "
+        r"written by thread \(0, 0, 0\) of threadgroup \(0, 0, 0\), with no barrier between",
+        Trial("out[i] = 1;", group=32),
+    ),
+    "race between threadgroups, of a read and a later write": Pair(
+        Trial("if (i < 32) out[i] = out[i + 32]; else out[i] = 1;", group=32, zeroed=True),
+        r"race: out\[32\] is written by thread \(32, 0, 0\) .* was read by thread \(0, 0, 0\)",
+        Trial("out[i] = out[i] + 1;", group=32, zeroed=True),
+    ),
+    "race between threadgroups, through a barrier": Pair(
+        Trial("out[i % 32] = 1; threadgroup_barrier(mem_flags::mem_device);", size=32, group=32),
+        r"race: out\[0\] is written by thread \(32, 0, 0\)",
+        Trial("out[i] = 1; threadgroup_barrier(mem_flags::mem_device);", group=32),
+    ),
+    "race within a threadgroup": Pair(
+        Trial(HELD + "held[i] = in[i]; out[i] = held[i / 2];"),
+        r"race: held\[0\] is read by thread \(1, 0, 0\) .* was written by thread \(0, 0, 0\)",
+        Trial(HELD + "held[i] = in[i];" + THREADGROUP + "out[i] = held[i / 2];"),
+    ),
+    "race within a threadgroup, of reads and the next turn's writes": Pair(
+        Trial(
+            HELD + "for (uint turn = 0; turn < 2; ++turn) {\nheld[i] = in[i];\n"
+            + THREADGROUP + "out[i] = held[63 - i];\n}"
+        ),
+        r"race: held\[31\] is read by thread \(32, 0, 0\) .* was written by thread \(31, 0, 0\)",
+        Trial(
+            HELD + "for (uint turn = 0; turn < 2; ++turn) {\nheld[i] = in[i];\n"
+            + THREADGROUP + "out[i] = held[63 - i];\n" + THREADGROUP + "}"
+        ),
+    ),
+    "race between simdgroups with a barrier for each": Pair(
+        Trial(HELD + "held[i] = in[i];" + SIMDGROUP + "out[i] = held[i / 2];"),
+        r"race: held\[16\] is read by thread \(32, 0, 0\) .* was written by thread \(16, 0, 0\)",
+        Trial(HELD + "held[i] = in[i];" + SIMDGROUP + "out[i] = held[i / 32 * 32 + i % 32 / 2];"),
+    ),
+    "race within a simdgroup that only exchanges": Pair(
+        Trial(
+            HELD + "held[i] = in[i];\nout[i] = simd_sum(in[i]);\nout[i] = held[31 - i];",
+            size=32, grid=32, group=32,
+        ),
+        r"race: held\[31\] is read by thread \(0, 0, 0\) .* was written by thread \(31, 0, 0\)",
+        Trial(
+            HELD + "held[i] = in[i];\n" + SIMDGROUP + "out[i] = held[31 - i];",
+            size=32, grid=32, group=32,
+        ),
+    ),
+    "race for a member of a struct": Pair(
+        Trial(FOURS + "held[i / 4].of[i % 4] = in[i];\nout[i] = held[i / 4].of[0];"),
+        r"race: held\[0\] is read by thread \(1, 0, 0\) .* was written by thread \(0, 0, 0\)",
+        Trial(FOURS + "held[i / 4].of[i % 4] = in[i];\n" + THREADGROUP + "out[i] = held[0].of[0];"),
+    ),
+    "race of two that write the same": Pair(
+        Trial("out[0] = 1;", size=1),
+        r"race: out\[0\] is written by thread \(1, 0, 0\)",
+        Trial("if (i == 0) out[0] = 1;", size=1),
+    ),
+    "race in device memory, with a barrier for threadgroup memory": Pair(
+        Trial("out[i] = 1;" + THREADGROUP + "if (i < 32) out[i] = out[i + 32];"),
+        r"race: out\[32\] is read by thread \(0, 0, 0\)",
+        Trial(
+            "out[i] = 1; threadgroup_barrier(mem_flags::mem_device);"
+            "if (i < 32) out[i] = out[i + 32];"
+        ),
+    ),
+    "race of an atomic and a plain write": Pair(
+        Trial(ADD + f"if (i == 9) {PLAIN}[0] = 1;", size=1, zeroed=True, atomic=True),
+        r"race: out\[0\] is written by thread \(9, 0, 0\) .* was changed atomically by several "
+        r"lanes of simdgroup 0 of threadgroup \(0, 0, 0\)",
+        Trial(ADD, size=1, zeroed=True, atomic=True),
+    ),
+    "race of a plain read and an atomic": Pair(
+        Trial(f"if (i == 0 && {PLAIN}[0] > 1) return;" + ADD, size=1, zeroed=True, atomic=True),
+        r"race: out\[0\] is changed atomically by thread \(1, 0, 0\) .* was read by thread \(0,",
+        Trial(
+            f"if (i == 0 && {PLAIN}[0] > 1) return; threadgroup_barrier(mem_flags::mem_device);"
+            + ADD, size=1, zeroed=True, atomic=True,
+        ),
+    ),
+    "race of a write with what several threadgroups read": Pair(
+        Trial(
+            "if (i % 32 == 8) {\nconst float held = out[0];\nif (i == 40) out[0] = held;\n}",
+            group=32, zeroed=True,
+        ),
+        r"race: out\[0\] is written by thread \(40, 0, 0\) .* was read by several threadgroups",
+        Trial("if (i == 40) {\nconst float held = out[0];\nout[0] = held;\n}", zeroed=True),
+    ),
+    "race of a write with what several simdgroups read": Pair(
+        Trial(
+            "if (i % 32 == 8) {\nconst float held = out[0];\nif (i == 40) out[0] = held;\n}",
+            zeroed=True,
+        ),
+        r"race: out\[0\] is written by thread \(40, 0, 0\) .* was read by several simdgroups of ",
+        Trial(
+            "const float held = out[0]; threadgroup_barrier(mem_flags::mem_device);\n"
+            "if (i == 40) out[0] = held;", zeroed=True,
+        ),
+    ),
+    "race of a write with what several lanes read": Pair(
+        Trial(
+            "if (i > 10) {\nconst float held = out[0];\nif (i == 20) out[0] = held;\n}",
+            zeroed=True, grid=32, group=32,
+        ),
+        r"race: out\[0\] is written by thread \(20, 0, 0\) .* was read by several lanes of ",
+        Trial(
+            "const float held = out[0]; simdgroup_barrier(mem_flags::mem_device);\n"
+            "if (i == 20) out[0] = held;", zeroed=True, grid=32, group=32,
+        ),
+    ),
+    "unwritten output": Pair(
+        Trial("out[i] = out[i] + in[i];"),
+        r"unwritten memory read: out\[0\] is read by thread \(0, 0, 0\)",
+        Trial("out[i] = out[i] + in[i];", zeroed=True),
+    ),
+    "unwritten output, changed atomically": Pair(
+        Trial(ADD, size=1, atomic=True),
+        r"unwritten memory read: out\[0\] is changed atomically by thread \(0, 0, 0\)",
+        Trial(ADD, size=1, atomic=True, zeroed=True),
+    ),
+    "unwritten threadgroup memory": Pair(
+        Trial(HELD + "if (i < 63) held[i] = in[i];\n" + THREADGROUP + "out[i] = held[i];"),
+        r"unwritten memory read: held\[63\] is read by thread \(63, 0, 0\)",
+        Trial(HELD + "held[i] = in[i];\n" + THREADGROUP + "out[i] = held[i];"),
+    ),
+    "threadgroup memory of another threadgroup": Pair(
+        Trial(
+            HELD + "if (i < 32) held[i] = in[i];\n" + THREADGROUP + "out[i] = held[i % 32];",
+            group=32,
+        ),
+        r"unwritten memory read: held\[0\] is read by thread \(32, 0, 0\)",
+        Trial(HELD + "held[i % 32] = in[i];\n" + THREADGROUP + "out[i] = held[i % 32];", group=32),
+    ),
+    "index beyond an input's end": Pair(
+        Trial("out[i] = in[i + 1];"),
+        r"out of bounds: in\[64\] is read by thread \(63, 0, 0\) .*; in has 64 elements",
+        Trial("out[i] = in[min(i + 1, 63u)];"),
+    ),
+    "index before an input's begin": Pair(
+        Trial("out[i] = in[int(i) - 1];"),
+        r"out of bounds: in\[-1\] is read by thread \(0, 0, 0\)",
+        Trial("out[i] = in[max(int(i) - 1, 0)];"),
+    ),
+    "index that wraps at 2^32": Pair(
+        Trial("out[i] = in[i - 1];"),
+        r"out of bounds: in\[4294967295\] is read by thread \(0, 0, 0\)",
+        Trial("out[i] = in[(i - 1) % 64];"),
+    ),
+    "index beyond an output's end": Pair(
+        Trial("out[i] = 1;", size=63),
+        r"out of bounds: out\[63\] is written by thread \(63, 0, 0\)",
+        Trial("if (i < 63) out[i] = 1;", size=63),
+    ),
+    "index before an output's begin": Pair(
+        Trial("out[int(i) - 2] = 1;", zeroed=True),
+        r"out of bounds: out\[-2\] is written by thread \(0, 0, 0\)",
+        Trial("if (i > 1) out[int(i) - 2] = 1;", zeroed=True),
+    ),
+    "vector that reaches beyond the end": Pair(
+        Trial("out[i] = reinterpret_cast<const device float4*>(in)[15].x;", COUNT[:62]),
+        r"out of bounds: in\[60\] is read by thread \(0, 0, 0\)",
+        Trial("out[i] = reinterpret_cast<const device float4*>(in)[15].x;"),
+    ),
+    "copy that reaches beyond the end": Pair(
+        Trial("__builtin_memcpy((void*)&out[4 * i], (const void*)&in[4 * i + 1], 16);", grid=16),
+        r"out of bounds: in\[61\] is read by thread \(15, 0, 0\)",
+        Trial("__builtin_memcpy((void*)&out[4 * i], (const void*)&in[4 * i], 16);", grid=16),
+    ),
+    "element of no buffer": Pair(
+        Trial("out[i] = *(in + 0x4000000000);"),
+        r"out of bounds: address \w+, in no buffer and not in the thread's own memory, is read",
+        Trial("out[i] = *(in + 0x4);"),
+    ),
+    "index beyond a threadgroup array": Pair(
+        Trial(HELD + "threadgroup float* all = held;\nall[i + 1] = 1;\nout[i] = 1;"),
+        r"out of bounds: held\[64\] is written by thread \(63, 0, 0\)",
+        Trial(HELD + "threadgroup float* all = held;\nall[i] = 1;\nout[i] = 1;"),
+    ),
+    "index before a private array's begin": Pair(
+        Trial("float own[4] = {}; out[i] = own[int(in[i]) - 1];", grid=4, group=4, size=4),
+        r"index -1 out of bounds for type 'float\[4\]'",
+        Trial("float own[4] = {}; out[i] = own[int(in[i])];", grid=4, group=4, size=4),
+    ),
+    "pointer beyond a private array": Pair(
+        Trial(
+            "float own[4] = {}; thread float* all = own; out[i] = all[i + 1];",
+            grid=4, group=4, size=4,
+        ),
+        r"stack-buffer-overflow on address .*while thread \(3, 0, 0\)",
+        Trial(
+            "float own[4] = {}; thread float* all = own; out[i] = all[i];",
+            grid=4, group=4, size=4,
+        ),
+    ),
+    "misaligned vector": Pair(
+        Trial("out[i] = reinterpret_cast<const device float4*>(in + 1)->x;"),
+        r"misaligned: in\[1\] is read by thread \(0, 0, 0\) .* in 16 bytes at once",
+        Trial("out[i] = reinterpret_cast<const device float4*>(in + 4)->x;"),
+    ),
+    "write to an input": Pair(
+        Trial("const_cast<device float*>(in)[i] = 1; out[i] = 1;"),
+        r"input written: in\[0\] is written by thread \(0, 0, 0\)",
+        Trial("out[i] = in[i];"),
+    ),
+    "barrier after some have returned": Pair(
+        Trial("out[i] = 1;\nif (i > 40) return;\n" + THREADGROUP),
+        r"barrier not reached by all: returned: thread \(41, 0, 0\) .* and 22 more; waiting in "
+        r"threadgroup_barrier of line \d+: thread \(0, 0, 0\) .* and 40 more",
+        Trial("out[i] = 1;\n" + THREADGROUP + "if (i > 40) return;\n"),
+    ),
+    "barrier in a loop that some have left": Pair(
+        Trial(
+            "out[i] = 1;\nfor (uint turn = 0; turn < 2; ++turn) {\n" + THREADGROUP
+            + "if (i > 40) return;\n}"
+        ),
+        r"barrier not reached by all: returned: thread \(41, 0, 0\)",
+        Trial(
+            "out[i] = 1;\nfor (uint turn = 0; turn < 2; ++turn) {\n" + THREADGROUP
+            + "if (turn == 1) return;\n}"
+        ),
+    ),
+    "barrier that some never come to": Pair(
+        Trial("out[i] = 1;\nif (i > 31) {\n" + THREADGROUP + "}"),
+        r"barrier not reached by all: returned: thread \(0, 0, 0\)",
+        Trial("out[i] = 1;\nif (in[0] < 1) {\n" + THREADGROUP + "}"),
+    ),
+    "barriers of two branches": Pair(
+        Trial("out[i] = 1;\nif (i > 31) {\n" + THREADGROUP + "} else {\n" + THREADGROUP + "}"),
+        r"barrier not reached by all: waiting in threadgroup_barrier of line (\d+): .*; "
+        r"waiting in threadgroup_barrier of line (?!\1)\d+: ",
+        Trial("out[i] = 1;\n" + THREADGROUP),
+    ),
+    "simdgroup's barrier after some have returned": Pair(
+        Trial("out[i] = 1;\nif (i == 3) return;\n" + SIMDGROUP),
+        r"barrier not reached by all: returned: thread \(3, 0, 0\)",
+        Trial("out[i] = 1;\nif (i > 31) return;\n" + SIMDGROUP),
+    ),
+    "lanes in two collectives": Pair(
+        Trial("if (i % 2) out[i] = simd_sum(1.0f);\nelse out[i] = simd_max(1.0f);"),
+        r"divergent simdgroup: waiting in simd_max of line \d+: thread \(0, 0, 0\) .* and 15 more; "
+        r"waiting in simd_sum of line \d+: thread \(1, 0, 0\) .* and 15 more",
+        Trial("if (i > 31) out[i] = simd_sum(1.0f);\nelse out[i] = simd_max(1.0f);"),
+    ),
+    "lanes in one collective of two places": Pair(
+        Trial("if (i % 2) out[i] = simd_sum(1.0f);\nelse out[i] = simd_sum(2.0f);"),
+        r"divergent simdgroup: waiting in simd_sum of line (\d+): .*; "
+        r"waiting in simd_sum of line (?!\1)\d+: ",
+        Trial("out[i] = simd_sum(i % 2 ? 1.0f : 2.0f);"),
+    ),
+    "lanes at a barrier and in a collective": Pair(
+        Trial("out[i] = 1;\nif (i % 2) simd_sum(1.0f);\n" + THREADGROUP),
+        r"divergent simdgroup: waiting in simd_sum of .*; waiting in threadgroup_barrier of ",
+        Trial("out[i] = 1;\nsimd_sum(1.0f);\n" + THREADGROUP),
+    ),
+    "matrix of an incomplete simdgroup": Pair(
+        Trial(
+            "simdgroup_float8x8 a(1.0f), b;\nsimdgroup_multiply(b, a, a);\nout[i] = 1;",
+            grid=31, group=31, size=31,
+        ),
+        r"incomplete simdgroup: waiting in simdgroup_multiply of line \d+: .* and 30 more",
+        Trial("simdgroup_float8x8 a(1.0f), b;\nsimdgroup_multiply(b, a, a);\nout[i] = 1;"),
+    ),
+    "signed overflow": Pair(
+        Trial("out[i] = int(i) * 0x7000000;"),
+        r"signed integer overflow: 19 \* 117440512.*while thread \(19, 0, 0\)",
+        Trial("out[i] = uint(i) * 0x7000000;"),
+    ),
+    "division by zero": Pair(
+        Trial("out[i] = 5 / int(i);"), r"division by zero", Trial("out[i] = 5 / (int(i) + 1);")
+    ),
+    "shift by more than there is": Pair(
+        Trial("out[i] = 1u << i;"),
+        r"shift exponent 32 is too large",
+        Trial("out[i] = 1u << i / 2;"),
+    ),
+    "number too large for an integer": Pair(
+        Trial("out[i] = int(in[i] * 1e9f);"),
+        r"3e\+09 is outside the range of representable values of type 'int'",
+        Trial("out[i] = int(in[i] * 1e7f);"),
+    ),
+    "too much threadgroup memory": Pair(
+        Trial(HELD + "threadgroup float more[8192];\nheld[i] = 1;\nmore[i] = out[i] = 1;"),
+        r"threadgroup memory: more makes it 33024 bytes",
+        Trial(HELD + "threadgroup float more[8128];\nheld[i] = 1;\nmore[i] = out[i] = 1;"),
+    ),
+}  # fmt: skip

@@ -1,0 +1,124 @@
+"""Small kernels for the executor to run, and what right ones give."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import mlx.core as mx
+import numpy as np
+
+from nerfmac.backend.metal_text import Launch, exported
+from tests.metal.execute import Executor
+
+I = "const uint i = thread_position_in_grid.x;\n"  # noqa: E741
+COUNT = np.arange(64, dtype=np.float32)
+
+
+@dataclass
+class Trial:
+    """A small kernel with one input, `in`, and one output, `out`, of floats."""
+
+    body: str
+    given: np.ndarray = field(default_factory=lambda: COUNT)
+    size: int = 64  # of the output
+    grid: int = 64
+    group: int = 64
+    zeroed: bool = False
+    atomic: bool = False
+
+    def launch(self) -> Launch:
+        return exported(*self._call())
+
+    def __call__(self, executor: Executor) -> np.ndarray:
+        (out,) = executor(self.launch(), [mx.array(self.given)])
+        return np.array(out)
+
+    def _call(self) -> tuple[Any, dict[str, Any]]:
+        kernel = mx.fast.metal_kernel(
+            name="trial",
+            input_names=["in"],
+            output_names=["out"],
+            source=I + self.body,
+            atomic_outputs=self.atomic,
+        )
+        call = {
+            "inputs": [mx.array(self.given)],
+            "grid": (self.grid, 1, 1),
+            "threadgroup": (self.group, 1, 1),
+            "output_shapes": [(self.size,)],
+            "output_dtypes": [mx.float32],
+        }
+        if self.zeroed:
+            call["init_value"] = 0
+        return kernel, call
+
+
+SHARED = "threadgroup float shared[64];\nshared[i % 64] = in[i];\n"
+BARRIER = "threadgroup_barrier(mem_flags::mem_threadgroup);\n"
+
+# Simdgroup 1 of the 40 threads is partial: it has 8 lanes.
+RIGHT = {
+    "sum over a simdgroup": (
+        Trial("out[i] = simd_sum(in[i]);"),
+        np.repeat([COUNT[:32].sum(), COUNT[32:].sum()], 32),
+    ),
+    "sum over a partial simdgroup": (
+        Trial("out[i] = simd_sum(in[i]);", grid=40, size=40, group=40),
+        np.repeat([COUNT[:32].sum(), COUNT[32:40].sum()], [32, 8]),
+    ),
+    "sum over the lanes that have not returned": (
+        Trial("out[i] = 0; if (i % 2) return; out[i] = simd_sum(in[i]);", size=32, grid=32),
+        np.where(np.arange(32) % 2, 0, COUNT[:32:2].sum()),
+    ),
+    "shuffle": (
+        Trial("out[i] = simd_shuffle_xor(in[i], 5);"),
+        COUNT[np.arange(64) ^ 5],
+    ),
+    "shuffle in a partial simdgroup": (
+        Trial("out[i] = simd_shuffle_xor(in[i], 5);", grid=40, size=40, group=40),
+        COUNT[np.arange(40) ^ 5],
+    ),
+    "shuffle from a lane that has returned": (
+        Trial("out[i] = 0; if (i > 7) return; out[i] = simd_shuffle(in[i], 9);", size=32, grid=32),
+        np.where(np.arange(32) > 7, 0, np.nan),
+    ),
+    "prefix sum": (
+        Trial("out[i] = simd_prefix_exclusive_sum(in[i]);"),
+        np.concatenate([np.cumsum(part) - part for part in (COUNT[:32], COUNT[32:])]),
+    ),
+    "prefix sum over a partial simdgroup": (
+        Trial("out[i] = simd_prefix_exclusive_sum(in[i]);", grid=40, size=40, group=40),
+        np.concatenate([np.cumsum(part) - part for part in (COUNT[:32], COUNT[32:40])]),
+    ),
+    "ballot": (
+        Trial("out[i] = uint((simd_vote::vote_t)simd_ballot(in[i] > 35)) >> 20;"),
+        np.repeat([0, 0xFFF], 32),
+    ),
+    "ballot of a partial simdgroup": (
+        Trial(
+            "out[i] = uint((simd_vote::vote_t)simd_ballot(in[i] > 35));",
+            grid=40, size=40, group=40,
+        ),
+        np.repeat([0, 0b11110000], [32, 8]),
+    ),
+    "reduction over a threadgroup": (
+        Trial(
+            SHARED + BARRIER + "for (uint step = 32; step > 0; step /= 2) {\n"
+            "if (i < step) shared[i] += shared[i + step];\n" + BARRIER + "}\n"
+            "if (i == 0) out[0] = shared[0];", size=1,
+        ),
+        [COUNT.sum()],
+    ),
+    "threadgroups of which the last is smaller": (
+        Trial("out[i] = threads_per_threadgroup.x;", grid=50, size=50, group=32),
+        np.repeat([32, 18], [32, 18]),
+    ),
+    "sum in device memory": (
+        Trial(
+            "atomic_fetch_add_explicit(&out[i % 3], in[i], memory_order_relaxed);",
+            size=3, zeroed=True, atomic=True, group=16,
+        ),
+        [COUNT[k::3].sum() for k in range(3)],
+    ),
+}  # fmt: skip
