@@ -1,7 +1,7 @@
 // One step of Adam (Kingma and Ba 2015, algorithm 1) and of the average of the parameters, in one
 // pass over the arrays. One thread an element.
 //
-// numbers = [beta1, beta2, size, epsilon, fresh, l2, unscale]: the moments' decay, the step's length
+// numbers = [beta1, beta2, size, epsilon, fresh, l2, unscale]: the moments' decay, the step's size
 // and epsilon with the bias corrections in them, the newest parameters' weight in the average, the
 // weight of the squared parameters in the loss, and what the gradient is multiplied by.
 

@@ -2,8 +2,8 @@
 
 // The two stacked networks in one pass (Mueller et al. 2022, section 5.4): features of a position
 // to density and an embedding, the embedding and a basis of the direction to a colour. No biases,
-// ReLU between layers. Activations never leave the simdgroup that computes them, sixteen samples at a
-// time (tile.h), and the gradient computes them again rather than read them back.
+// ReLU between layers. Activations never leave the simdgroup that computes them, sixteen samples at
+// a time (tile.h), and the gradient computes them again rather than read them back.
 //
 // density holds the density network's matrices one after the other, each row-major (inputs,
 // outputs), colour the colour network's; stored, both as tile.h wants them: all matrices, then all

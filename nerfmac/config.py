@@ -16,6 +16,9 @@ from nerfmac.checks import InputError
 FEATURES = (1, 2, 4, 8)
 """What a level of the hash grid may have; as in tiny-cuda-nn, powers of two that one load reads."""
 
+FILL = 0.95
+"""Share of a step's slots that its rays are meant to take."""
+
 WIDEST_FEATURES = 128
 """Most features of all levels together: what the networks' gradient has room to share."""
 
@@ -107,6 +110,10 @@ class OccupancyConfig:
         checks.number("occupancy.warmup_fraction", self.warmup_fraction, low=0.001, high=1.0)
         checks.number("occupancy.fraction", self.fraction, low=0.001, high=1.0)
 
+    def interval_at(self, step: int) -> int:
+        """Steps between updates: each step at first, then ever rarer (Instant-NGP's)."""
+        return max(1, min(step // 16, self.interval))
+
 
 @dataclass(frozen=True)
 class OptimiserConfig:
@@ -156,6 +163,14 @@ class TrainConfig:
         checks.number("train.huber", self.huber, low=1e-6)
         checks.number("train.loss_scale", self.loss_scale, low=1.0, high=2.0**16)
         checks.choice("train.blend", self.blend, ("srgb", "linear"))
+
+    def rays_for(self, samples_per_ray: float) -> int:
+        """The ladder's largest number of rays whose samples fit: powers of the root of two."""
+        wanted = min(FILL * self.slots / max(samples_per_ray, 1e-3), self.most_rays)
+        rays, rung = 16, 8
+        while (above := round(2 ** (rung / 2) / 16) * 16) <= wanted:
+            rays, rung = max(rays, above), rung + 1
+        return rays
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ import numpy as np
 
 from nerfmac.checks import InputError
 from nerfmac.colour import over
-from nerfmac.config import Config
+from nerfmac.config import FILL, Config
 from nerfmac.field import Parameters, RadianceField
 from nerfmac.losses import huber
 from nerfmac.occupancy import Occupancy, OccupancyGrid, march_geometry
@@ -35,7 +35,6 @@ from nerfmac.scenes import Views, draw_pixels
 from nerfmac.state import Shapes, TrainState
 
 _AHEAD = 2  # steps queued while the device works
-_FILL = 0.95  # share of the slots that the next step's rays are meant to take
 
 
 class DivergedError(RuntimeError):
@@ -89,7 +88,7 @@ class Trainer:
             first_moment=zeros_like(parameters),
             second_moment=zeros_like(parameters),
             occupancy=self._grid.init(self._views.cameras),
-            samples_per_ray=mx.array(0.95 * self.config.train.slots / self.config.train.rays),
+            samples_per_ray=mx.array(FILL * self.config.train.slots / self.config.train.rays),
             rays=self.config.train.rays,
         )
 
@@ -127,7 +126,7 @@ class Trainer:
         in_flight: deque[mx.array] = deque()
         clock, rays_done = _Clock(state.train_seconds), 0
         while (progress := _progress(state, steps, seconds)) < 1.0:
-            is_update = state.step % self._interval(state.step) == 0
+            is_update = state.step % self.config.occupancy.interval_at(state.step) == 0
             if is_update:
                 state = self._keep_occupancy(state)
             rays_done += state.rays
@@ -152,26 +151,13 @@ class Trainer:
                 rays_done = 0
                 clock.go_on()
 
-    def _interval(self, step: int) -> int:
-        """Steps between occupancy updates: each step at first, then ever rarer (Instant-NGP's)."""
-        return max(1, min(step // 16, self.config.occupancy.interval))
-
     def _keep_occupancy(self, state: TrainState) -> TrainState:
         warmup = state.step < self.config.occupancy.warmup_steps
         values, bits = self._update_occupancy[warmup](
             state.parameters, state.occupancy, _key(self.config.seed, state.step, stream=1)
         )
-        rays = self._rays_for(float(np.array(state.samples_per_ray)))
+        rays = self.config.train.rays_for(float(np.array(state.samples_per_ray)))
         return replace(state, occupancy=Occupancy(values, bits), rays=rays)
-
-    def _rays_for(self, samples_per_ray: float) -> int:
-        """The ladder's largest number of rays whose samples fit: powers of the root of two."""
-        train = self.config.train
-        wanted = min(_FILL * train.slots / max(samples_per_ray, 1e-3), train.most_rays)
-        rays, rung = 16, 8
-        while (above := round(2 ** (rung / 2) / 16) * 16) <= wanted:
-            rays, rung = max(rays, above), rung + 1
-        return rays
 
     def _advance(self, state: TrainState, rate: float) -> tuple[TrainState, mx.array]:
         updated, measured = self._step_for(state.rays)(

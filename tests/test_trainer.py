@@ -155,10 +155,9 @@ def test_a_step_is_traced_once_for_each_number_of_rays(scene, monkeypatch):
     assert len(used) > 2
 
 
-def test_rays_follow_the_samples_per_ray(scene):
-    trainer = trainer_for(scene)
+def test_rays_follow_the_samples_per_ray():
     slots, most = CONFIG.train.slots, CONFIG.train.most_rays
-    numbers = [trainer._rays_for(samples) for samples in (0.0, 1.0, 2.0, 3.7, 20.0, 1e9)]
+    numbers = [CONFIG.train.rays_for(samples) for samples in (0.0, 1.0, 2.0, 3.7, 20.0, 1e9)]
     assert numbers == sorted(numbers, reverse=True)
     assert numbers[0] == numbers[1] <= most
     assert numbers[-1] == 16
@@ -171,7 +170,7 @@ def test_the_next_step_has_the_rays_that_the_last_report_asks_for(scene):
     trainer = trainer_for(scene)
     reports = trained(trainer, 30)  # a report a step
     for before, after in pairwise(reports):
-        wanted = trainer._rays_for(float(before.state.samples_per_ray))
+        wanted = CONFIG.train.rays_for(float(before.state.samples_per_ray))
         assert after.state.rays == wanted, f"step {after.state.step}"
 
 

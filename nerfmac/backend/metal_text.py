@@ -35,6 +35,10 @@ class Launch(NamedTuple):
         """The name without what every kernel's begins with."""
         return self.name.removeprefix("custom_kernel_nerfmac_")
 
+    def zeros(self) -> list[mx.array]:
+        """Outputs for whoever does not run it."""
+        return list(map(mx.zeros, self.output_shapes, self.output_dtypes))
+
 
 StandIn = Callable[[Launch, Sequence[mx.array]], list[mx.array]]
 """Does what the GPU would with a launch and its inputs."""
@@ -44,14 +48,18 @@ StandIn = Callable[[Launch, Sequence[mx.array]], list[mx.array]]
 def on_metal(stand_in: StandIn) -> Iterator[None]:
     """Within it the device is Metal, but launches go to `stand_in`.
 
-    Functions that `mx.compile` has made must not run inside: they hold launches of their own.
+    What `mx.compile` has made runs as it was written: compiled, it holds launches of its own.
     """
 
     def launch(build: Callable[..., list[mx.array]], **call: Any) -> list[mx.array]:
         return stand_in(exported(build, call), call["inputs"])
 
-    with device.pretended("metal"), kernel.launched_by(launch):
-        yield
+    mx.disable_compile()
+    try:
+        with device.pretended("metal"), kernel.launched_by(launch):
+            yield
+    finally:
+        mx.enable_compile()
 
 
 @contextmanager
@@ -64,14 +72,10 @@ def recorded() -> Iterator[dict[str, Launch]]:
 
     def record(launch: Launch, _inputs: Sequence[mx.array]) -> list[mx.array]:
         launches.setdefault(launch.name, launch)
-        return list(map(mx.zeros, launch.output_shapes, launch.output_dtypes))
+        return launch.zeros()
 
-    mx.disable_compile()
-    try:
-        with on_metal(record):
-            yield launches
-    finally:
-        mx.enable_compile()
+    with on_metal(record):
+        yield launches
 
 
 def exported(build: Callable[..., list[mx.array]], call: dict[str, Any]) -> Launch:

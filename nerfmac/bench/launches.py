@@ -60,7 +60,7 @@ def launched_names(compute: Callable[[], Any]) -> list[str]:
 
     def note(launch: Launch, _inputs: Sequence[mx.array]) -> list[mx.array]:
         names.append(launch.specialisation)
-        return list(map(mx.zeros, launch.output_shapes, launch.output_dtypes))
+        return launch.zeros()
 
     with on_metal(note):
         compute()

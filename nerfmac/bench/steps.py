@@ -218,7 +218,7 @@ def recorded_launches(trainer: Trainer, state: TrainState) -> list[list[tuple[st
     with uncompiled():
         trial, again = trainer.trial(state), trainer.trial(state)
         found = [launches(partial(next, trial)) for _ in _TRIAL]
-        names = [launched_names(partial(next, again)) for _ in _TRIAL]
+    names = [launched_names(partial(next, again)) for _ in _TRIAL]
     for each in itertools.chain(*found):
         mx.eval(each.call["inputs"], each.outputs)
     return [

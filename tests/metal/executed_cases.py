@@ -94,7 +94,6 @@ class Runs:
 def run(name: str, folder: Path) -> Run:
     """Compare the case of that name with its reference, in this process."""
     choose_device("cpu")
-    mx.disable_compile()
     executor = Executor(folder)
     case = _cases()[name]
     found = Run(name, set(), set(), set(), [], 0.0, "")

@@ -73,7 +73,6 @@ METAL_FUNC float simd_sum(float value) { return value; }
 METAL_FUNC int simd_prefix_exclusive_sum(int) { return 0; }
 METAL_FUNC float simd_prefix_exclusive_sum(float) { return 0.0f; }
 METAL_FUNC int simd_broadcast(int value, int) { return value; }
-METAL_FUNC float simd_broadcast(float value, int) { return value; }
 METAL_FUNC bool simd_any(bool value) { return value; }
 METAL_FUNC void simd_publish() {}
 

@@ -194,7 +194,7 @@ METAL_FUNC void tile_gradient(uint local, const Tile<IN>& x, const Tile<OUT>& d,
     const int m = block % (IN / 16) * 16, n = block / (IN / 16) * 8;
     UNROLL
     for (int tile = 0; tile < TILE_SIMDGROUPS; ++tile) {
-      // ldmatrix.trans: each lane names a row of a block of 8 x 8 and gets a piece of its transpose.
+      // ldmatrix.trans: a lane names a row of a block of 8 x 8 and gets a piece of its transpose.
       const tile_value* a_row = space + tile * LEFT +
                                 (lane % 8 + lane / 16 * 8) * (IN + TILE_PADDING) + m +
                                 lane / 8 % 2 * 8;

@@ -21,10 +21,6 @@ class TorchOccupancy:
         self._config, self._geometry = config, geometry
         self.values, self.occupied = values, values >= 0.0
 
-    def interval(self, step: int) -> int:
-        """Steps between two updates at `step`."""
-        return max(1, min(step // 16, self._config.interval))
-
     @torch.no_grad()
     def update(
         self,

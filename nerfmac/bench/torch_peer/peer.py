@@ -32,8 +32,6 @@ from nerfmac.occupancy import march_geometry
 from nerfmac.scenes import Views
 from nerfmac.trainer import Trainer
 
-_FILL = 0.95  # share of the slots that the next step's rays are meant to take
-
 
 class TorchPeer:
     """A field in training. Rendering uses the averaged parameters."""
@@ -101,7 +99,7 @@ class TorchPeer:
         """One step of training, at the learning rate for `progress`, in [0, 1]."""
         if self.is_update:
             self.occupancy.update(self._density, self.steps, self._random)
-            self.rays = self.rays_for(float(self._measured[2]))
+            self.rays = self.config.train.rays_for(float(self._measured[2]))
         loss, samples = self._loss()
         self._scaler.scale(loss).backward()
         self._move(progress)
@@ -111,16 +109,7 @@ class TorchPeer:
     @property
     def is_update(self) -> bool:
         """Whether the next step brings the occupancy grid up to date first."""
-        return self.steps % self.occupancy.interval(self.steps) == 0
-
-    def rays_for(self, samples_per_ray: float) -> int:
-        """How many rays' samples fit: on `Trainer`'s ladder, powers of the root of two."""
-        train = self.config.train
-        wanted = min(_FILL * train.slots / max(samples_per_ray, 1e-3), train.most_rays)
-        rays, rung = 16, 8
-        while (above := round(2 ** (rung / 2) / 16) * 16) <= wanted:
-            rays, rung = max(rays, above), rung + 1
-        return rays
+        return self.steps % self.config.occupancy.interval_at(self.steps) == 0
 
     def tensor(self, array: npt.NDArray[Any]) -> torch.Tensor:
         """A copy of `array` on the device."""
