@@ -54,11 +54,8 @@ def orbit(
     at one place and look one way, and bad numbers.
     """
     checks.number("frames", frames, low=1, whole=True)
-    if not cameras:
-        raise InputError("no cameras to fit a path to; expected at least one")
     frame = _frame(up)
-    poses = np.stack([camera.pose for camera in cameras]).astype(np.float64)
-    places, axes = poses[:, :, 3], -poses[:, :, 2]
+    places, axes = _axes(cameras)
     centre = _centre(places, axes)
     distance = float(np.median(np.sum((centre - places) * axes, axis=1)))
     outward = (
@@ -76,6 +73,22 @@ def orbit(
         eye = centre + distance * direction
         path.append(Camera.look_at(eye, eye - direction, frame[2], lens))
     return path
+
+
+def centre_of(cameras: Sequence[Camera]) -> Vectors:
+    """Return the point `(3,)` that the path of `orbit` goes round, behind cameras that look out.
+
+    Raises `InputError` as `orbit` does.
+    """
+    return _centre(*_axes(cameras))
+
+
+def _axes(cameras: Sequence[Camera]) -> tuple[Vectors, Vectors]:
+    """Return the cameras' places and the unit directions that they look in, both (n, 3)."""
+    if not cameras:
+        raise InputError("no cameras to fit a path to; expected at least one")
+    poses = np.stack([camera.pose for camera in cameras]).astype(np.float64)
+    return poses[:, :, 3], -poses[:, :, 2]
 
 
 def _frame(up: npt.ArrayLike) -> Vectors:

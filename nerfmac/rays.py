@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import lru_cache
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 import mlx.core as mx
 
@@ -51,15 +49,19 @@ def camera_rays(camera: Camera) -> Rays:
     """The rays through all pixel centres of one view, row by row from the top left."""
     cameras = Cameras.stack([camera])
     distortion = cameras.distortion if cameras.is_distorted else None
-    size = camera.lens.width, camera.lens.height
-    return Rays(*_all_pixels(*size)(cameras.intrinsics, distortion, cameras.poses))
+    width, height = camera.lens.width, camera.lens.height
+    index = mx.arange(width * height)
+    rays = _pixel_rays(index, mx.array(width), cameras.intrinsics, distortion, cameras.poses)
+    return Rays(*rays)
 
 
-@lru_cache(maxsize=64)
-def _all_pixels(width: int, height: int) -> Callable[..., Rays]:
-    def rays(intrinsics: mx.array, distortion: mx.array | None, poses: mx.array) -> Rays:
-        index = mx.arange(width * height)
-        pixel = mx.stack([index % width, index // width], axis=-1).astype(mx.float32) + 0.5
-        return _through(intrinsics, distortion, poses, pixel)
-
-    return cast(Callable[..., Rays], mx.compile(rays))
+@mx.compile
+def _pixel_rays(
+    index: mx.array,
+    width: mx.array,  # no constant, or each width would compile a fused kernel of its own
+    intrinsics: mx.array,
+    distortion: mx.array | None,
+    poses: mx.array,
+) -> Rays:
+    pixel = mx.stack([index % width, index // width], axis=-1).astype(mx.float32) + 0.5
+    return _through(intrinsics, distortion, poses, pixel)

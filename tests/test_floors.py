@@ -18,6 +18,7 @@ FLOORS = (
     ("optim", "trainer", "checkpoint", "evaluate", "distributed"),
     (
         "paths",
+        "keyframes",
         "video",
         "export",
         "run",

@@ -1,17 +1,15 @@
 """Videos are decoded again, frame by frame; a failed render leaves nothing behind."""
 
-import re
 import stat
-import subprocess
 from pathlib import Path
 
-import imageio_ffmpeg
 import numpy as np
 import pytest
 from PIL import Image
 
 from nerfmac.checks import InputError
 from nerfmac.video import write_frames, write_video
+from tests.decoding import decoded
 
 HEIGHT, WIDTH = 46, 70  # even, and no multiple of a codec's 16-pixel block
 
@@ -21,16 +19,6 @@ def frame(index: int) -> np.ndarray:
     y, x = np.mgrid[:HEIGHT, :WIDTH]
     red = np.full_like(x, 30 * index)
     return np.stack([red, 40 + 3 * y, 20 + 3 * x], axis=-1).astype(np.uint8)
-
-
-def decoded(path: Path) -> tuple[str, np.ndarray]:
-    """Return what ffmpeg says of the video, and all its frames `(n, h, w, 3)`."""
-    command = [imageio_ffmpeg.get_ffmpeg_exe(), "-i", str(path), "-fps_mode", "passthrough"]
-    command += ["-f", "rawvideo", "-pix_fmt", "rgb24", "-"]
-    run = subprocess.run(command, capture_output=True, check=True)
-    about = next(line for line in run.stderr.decode().splitlines() if "Video: h264" in line)
-    width, height = map(int, re.search(r", (\d+)x(\d+)", about).groups())
-    return about, np.frombuffer(run.stdout, np.uint8).reshape(-1, height, width, 3)
 
 
 def test_a_video_gives_back_its_frames_in_number_order_size_and_colour(tmp_path):

@@ -15,6 +15,7 @@ from nerfmac.cameras import Camera
 from nerfmac.checks import InputError
 from nerfmac.cli.choices import Device
 from nerfmac.cli.outputs import frames
+from nerfmac.keyframes import CameraPath
 from nerfmac.run import Run
 from nerfmac.scenes import load_scene
 from nerfmac.video import write_frames, write_video
@@ -26,8 +27,8 @@ class Arguments:
 
     run: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
     """Folder of a run."""
-    path: Literal["orbit", "test"] = "orbit"
-    """A turn around the scene, or the test views' cameras."""
+    path: Annotated[str, tyro.conf.arg(metavar="orbit|test|FILE.json")] = "orbit"
+    """A turn around the scene, the test views' cameras, or a camera path that the viewer saved."""
     frames: int = 120
     """Pictures on the path; --path test has as many as there are views."""
     size: str | None = None
@@ -47,12 +48,17 @@ def main(argv: list[str]) -> int:
     arguments = tyro.cli(Arguments, prog="nerfmac render", args=argv)
     checks.number("frames", arguments.frames, low=1, whole=True)
     size = _size(arguments.size) if arguments.size else None
+    path = _camera_path(arguments.path)
     choose_device(arguments.device)
     run = Run.load(arguments.run)
-    cameras = (
-        _test_cameras(run, size) if arguments.path == "test" else run.orbit(arguments.frames, size)
-    )
-    out = arguments.out or arguments.run / f"{arguments.path}.mp4"
+    if path is not None:
+        lens = run.scene.cameras[0].lens
+        cameras = path.cameras(arguments.frames, size or (lens.width, lens.height))
+    elif arguments.path == "test":
+        cameras = _test_cameras(run, size)
+    else:
+        cameras = run.orbit(arguments.frames, size)
+    out = arguments.out or arguments.run / f"{Path(arguments.path).stem}.mp4"
     pictures = frames(run, cameras, arguments.background)
     if out.suffix.lower() == ".mp4":
         write_video(out, pictures, arguments.fps)
@@ -72,6 +78,15 @@ def _size(text: str) -> tuple[int, int]:
     checks.number("--size's width", width, low=2, high=8192)
     checks.number("--size's height", height, low=2, high=8192)
     return width, height
+
+
+def _camera_path(name: str) -> CameraPath | None:
+    """The camera path that is a file, before anything slow is begun."""
+    if name in ("orbit", "test"):
+        return None
+    if Path(name).suffix.lower() != ".json":
+        raise InputError(f"--path is {name!r}; expected orbit, test or a camera path's FILE.json")
+    return CameraPath.load(name)
 
 
 def _test_cameras(run: Run, size: tuple[int, int] | None) -> list[Camera]:

@@ -152,7 +152,8 @@ def test_an_impossible_number(capsys, tmp_path, scene, flags, names):
         (("train", "--optimiser.rate", "nan"), ["optimiser.rate is nan"]),
         (("eval",), ["RUN"]),
         (("eval", "run", "--split", "best"), ["--split", "best"]),
-        (("render", "run", "--path", "zigzag"), ["--path", "zigzag"]),
+        (("render", "run", "--path", "zigzag"), ["--path", "zigzag", "orbit, test", "FILE.json"]),
+        (("render", "run", "--path", "tour.json"), ["tour.json cannot be read"]),
         (("info", "--loud"), ["--loud"]),
     ],
 )

@@ -1,18 +1,18 @@
 """`nerfmac render` and `nerfmac eval` show and measure a saved run."""
 
 import json
-import re
 import subprocess
 import sys
 
-import imageio_ffmpeg
 import numpy as np
 import pytest
 from PIL import Image
 
-from nerfmac.run import train
+from nerfmac.keyframes import CameraPath, Keyframe
+from nerfmac.run import Run, train
 from nerfmac.scenes import load_scene
 from tests.conftest import ROOT
+from tests.decoding import decoded
 from tests.scene_factory import CONFIG, HEIGHT, WIDTH, nerfmac, write_scene
 
 
@@ -24,16 +24,6 @@ def folder(tmp_path_factory):
     return place / "run"
 
 
-def decoded(path):
-    """All frames of a video, (n, h, w, 3) uint8."""
-    command = [imageio_ffmpeg.get_ffmpeg_exe(), "-i", str(path), "-fps_mode", "passthrough"]
-    command += ["-f", "rawvideo", "-pix_fmt", "rgb24", "-"]
-    ran = subprocess.run(command, capture_output=True, check=True)
-    stream = next(line for line in ran.stderr.decode().splitlines() if "Video: h264" in line)
-    width, height = map(int, re.search(r", (\d+)x(\d+)", stream).groups())
-    return np.frombuffer(ran.stdout, np.uint8).reshape(-1, height, width, 3)
-
-
 def pictures(folder):
     return [np.asarray(Image.open(path)).copy() for path in sorted(folder.glob("frame_*.png"))]
 
@@ -41,7 +31,7 @@ def pictures(folder):
 def test_a_turn_is_a_video_of_as_many_frames_as_asked_for(folder, tmp_path):
     out = tmp_path / "turn.mp4"
     assert nerfmac("render", folder, "--frames", 5, "--out", out) == 0
-    frames = decoded(out)
+    _, frames = decoded(out)
     assert frames.shape == (5, HEIGHT, WIDTH, 3)
     assert all(frame.std() > 5 for frame in frames), "a frame shows nothing"
     assert not np.array_equal(frames[0], frames[2])
@@ -49,7 +39,7 @@ def test_a_turn_is_a_video_of_as_many_frames_as_asked_for(folder, tmp_path):
 
 def test_without_a_name_the_video_lies_in_the_run(folder):
     assert nerfmac("render", folder, "--frames", 1) == 0
-    assert decoded(folder / "orbit.mp4").shape[0] == 1
+    assert len(decoded(folder / "orbit.mp4")[1]) == 1
 
 
 @pytest.mark.parametrize("path", ["orbit", "test"])
@@ -57,7 +47,7 @@ def test_a_video_has_even_sides_whatever_was_asked_for(folder, tmp_path, path):
     out = tmp_path / "odd.mp4"
     flags = ("--path", path, "--frames", 1, "--size", "33x21", "--out", out)
     assert nerfmac("render", folder, *flags) == 0
-    _, height, width, _ = decoded(out).shape
+    height, width = decoded(out)[1].shape[1:3]
     assert (height % 2, width % 2) == (0, 0)
     assert abs(height - 21) <= 1
     assert abs(width - 33) <= 1
@@ -78,6 +68,31 @@ def test_the_test_path_is_the_test_cameras_and_a_folder_gets_pictures(folder, tm
             for picture in (picture, rendered[1 - index])
         ]
         assert errors[0] < errors[1], f"frame {index} is nearer to the other view"
+
+
+def test_a_saved_camera_path_is_rendered_from_its_first_keyframe_to_its_last(folder, tmp_path):
+    run = Run.load(folder)
+    keyframes = [Keyframe(run.scene.cameras[index].pose, 0.5 + 0.2 * index) for index in range(3)]
+    CameraPath(keyframes).save(tmp_path / "tour.JSON")
+    out = tmp_path / "frames"
+    flags = ("--path", tmp_path / "tour.JSON", "--frames", 4, "--size", "32x24", "--out", out)
+    assert nerfmac("render", folder, *flags) == 0
+    rendered = pictures(out)
+    assert len(rendered) == 4
+    for picture, keyframe in ((rendered[0], keyframes[0]), (rendered[-1], keyframes[-1])):
+        want = 255.0 * run.render(keyframe.camera(32, 24)).colour
+        assert np.abs(picture - want).max() < 2.0
+    assert np.abs(rendered[1].astype(float) - rendered[2]).mean() > 1.0
+
+
+def test_a_saved_camera_paths_video_is_named_after_it_and_as_large_as_the_photographs(
+    folder, tmp_path
+):
+    CameraPath([Keyframe(Run.load(folder).scene.cameras[1].pose, 0.6)]).save(
+        tmp_path / "still.json"
+    )
+    assert nerfmac("render", folder, "--path", tmp_path / "still.json", "--frames", 2) == 0
+    assert decoded(folder / "still.mp4")[1].shape == (2, HEIGHT, WIDTH, 3)
 
 
 def test_the_background_lies_behind_the_scene(folder, tmp_path):
