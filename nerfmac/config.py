@@ -164,9 +164,13 @@ class TrainConfig:
         checks.number("train.loss_scale", self.loss_scale, low=1.0, high=2.0**16)
         checks.choice("train.blend", self.blend, ("srgb", "linear"))
 
-    def rays_for(self, samples_per_ray: float) -> int:
-        """The ladder's largest number of rays whose samples fit: powers of the root of two."""
-        wanted = min(FILL * self.slots / max(samples_per_ray, 1e-3), self.most_rays)
+    def rays_for(self, samples_per_ray: float, most: int | None = None) -> int:
+        """The ladder's largest number of rays whose samples fit: powers of the root of two.
+
+        `most` is a limit below `most_rays`.
+        """
+        most = self.most_rays if most is None else min(most, self.most_rays)
+        wanted = min(FILL * self.slots / max(samples_per_ray, 1e-3), most)
         rays, rung = 16, 8
         while (above := round(2 ** (rung / 2) / 16) * 16) <= wanted:
             rays, rung = max(rays, above), rung + 1

@@ -59,6 +59,12 @@ class Run:
     rates: tuple[float, float] = (0.0, 0.0)
     """Rays and samples per second of training, over the last part of it."""
 
+    @classmethod
+    def begin(cls, scene: Scene, config: Config) -> Run:
+        """The run on `scene`'s training views, before the first step. Raises `InputError`."""
+        trainer = Trainer(config, scene.extent, scene.views("train"))
+        return cls(config, SceneRecord.of(scene), trainer, trainer.init(), source=scene)
+
     def renderer(self) -> Renderer:
         """Renders the field as it stands."""
         return self.trainer.renderer(self.state)
@@ -77,15 +83,26 @@ class Run:
         self, split: str = "test", background: str = "white", *, progress: bool = True
     ) -> list[ViewQuality]:
         """PSNR and SSIM of every view of a split, from the scene's pictures."""
-        if self.source is None:
-            if self.scene.path is None:
-                raise InputError("the run's scene was never in files: it cannot be read again")
-            self.source = load_scene(self.scene.path, test_every=self.scene.test_every)
-        views = self.source.views(split)
+        views = self.pictures().views(split)
         blend = self.config.train.blend
         outcomes = evaluate(self.renderer(), views, background, blend)
         total = len(views.names)
         return list(tqdm(outcomes, f"{split} views", total, disable=not progress, unit="view"))
+
+    def pictures(self) -> Scene:
+        """The scene with its pictures, read again if need be. Raises `InputError`."""
+        if self.source is None:
+            if self.scene.path is None:
+                raise InputError("the run's scene was never in files: it cannot be read again")
+            self.source = load_scene(self.scene.path, test_every=self.scene.test_every)
+        return self.source
+
+    def smooth_rates(self, report: Report) -> None:
+        """Let `rates` follow what `report` measured."""
+        old, new = self.rates, (report.rays_per_second, report.samples_per_second)
+        if any(old):
+            new = old[0] + 0.05 * (new[0] - old[0]), old[1] + 0.05 * (new[1] - old[1])
+        self.rates = new
 
     def save(self, folder: str | Path) -> None:
         """Write the run to `folder`, which is made if absent. Raises `InputError`."""
@@ -192,8 +209,7 @@ def train(
         chosen = config or override(presets(preset, current_device(), memory_bytes()), seed=seed)
         if steps is not None:
             chosen = override(chosen, train={"steps": int(steps)})
-        trainer = Trainer(chosen, source.extent, views)
-        run = Run(chosen, SceneRecord.of(source), trainer, trainer.init(), source=source)
+        run = Run.begin(source, chosen)
         if folder is not None:
             run.save(folder)
     if steps is None and seconds is None:
@@ -215,10 +231,13 @@ def _check_request(
         checks.number("seconds", seconds, low=1e-3)
     if resume and folder is None:
         raise InputError("resume needs the folder of the run to go on with")
-    is_taken = folder is not None and folder.exists()
-    if folder is not None and is_taken and folder.is_dir():
-        is_taken = any(folder.iterdir())
-    if is_taken and not resume:
+    if folder is not None and not resume:
+        check_free(folder)
+
+
+def check_free(folder: Path) -> None:
+    """Raise `InputError` if `folder` exists and is more than an empty folder."""
+    if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
         raise InputError(f"{folder} exists already; resume it or name another folder")
 
 
@@ -253,7 +272,7 @@ def _fit(
             if report.progress >= (len(run.curve) + 1) / CURVE_POINTS:
                 run.curve.append((state.step, state.train_seconds, sum(recent) / len(recent)))
                 recent = []
-            run.rates = _smoothed(run.rates, report)
+            run.smooth_rates(report)
             bar.set_postfix_str(_status(report), refresh=False)
             bar.update(min(state.step if steps else state.train_seconds, bar.total or 0) - bar.n)
             if on_report:
@@ -274,10 +293,3 @@ def _status(report: Report) -> str:
         f"{report.rays_per_second / 1e3:.0f}k rays/s, "
         f"{report.samples_per_second / 1e3:.0f}k samples/s"
     )
-
-
-def _smoothed(old: tuple[float, float], report: Report) -> tuple[float, float]:
-    new = report.rays_per_second, report.samples_per_second
-    if not any(old):
-        return new
-    return old[0] + 0.05 * (new[0] - old[0]), old[1] + 0.05 * (new[1] - old[1])

@@ -41,6 +41,26 @@ class DivergedError(RuntimeError):
     """The loss or a parameter is no longer finite; the message says at which step."""
 
 
+@dataclass
+class Goal:
+    """How far to train, and how. `Trainer.train` reads it at every step: it may change meanwhile.
+
+    Without a limit training goes on for good, at the first learning rate.
+    """
+
+    steps: int | None = None  # in all
+    seconds: float | None = None  # of training, in all
+    rate: float = 1.0  # factor on the learning rate
+    most_rays: int | None = None  # of a step; None: the configuration's
+    turn: float | None = None  # seconds between reports, at most; None: a report an update
+
+    def progress(self, state: TrainState) -> float:
+        """How much of the way is done; 1 or more at the end."""
+        by_steps = state.step / self.steps if self.steps else 0.0
+        by_seconds = state.train_seconds / self.seconds if self.seconds else 0.0
+        return max(by_steps, by_seconds)
+
+
 @dataclass(frozen=True)
 class Report:
     """How training stands after some step."""
@@ -118,45 +138,53 @@ class Trainer:
     def fit(
         self, state: TrainState, *, steps: int | None = None, seconds: float | None = None
     ) -> Iterator[Report]:
-        """Train on from `state`, to `steps` in all or to `seconds` of training in all.
+        """Train on from `state`, to `steps` in all or to `seconds` of training in all."""
+        return self.train(state, Goal(steps, seconds))
 
-        Without either it goes on for good, at the first learning rate. The time the caller spends
-        between two reports is not training time. Raises `DivergedError`.
+    def train(self, state: TrainState, goal: Goal) -> Iterator[Report]:
+        """Train on from `state` to the goal, with a report at every update of the occupancy grid.
+
+        The time the caller spends between two reports is not training time. Reports that
+        `goal.turn` adds change nothing in what is trained. Raises `DivergedError`.
         """
         in_flight: deque[mx.array] = deque()
         clock, rays_done = _Clock(state.train_seconds), 0
-        while (progress := _progress(state, steps, seconds)) < 1.0:
+        while (progress := goal.progress(state)) < 1.0:
             is_update = state.step % self.config.occupancy.interval_at(state.step) == 0
             if is_update:
-                state = self._keep_occupancy(state)
+                state = self._keep_occupancy(state, goal.most_rays)
             rays_done += state.rays
-            state, measured = self._advance(state, self.config.optimiser.rate_at(progress))
+            rate = goal.rate * self.config.optimiser.rate_at(progress)
+            state, measured = self._advance(state, rate)
             mx.async_eval(measured, state.arrays())
             in_flight.append(measured)
             if len(in_flight) > _AHEAD:
                 mx.eval(in_flight.popleft())
             state = replace(state, train_seconds=clock.read())
-            if is_update or _progress(state, steps, seconds) >= 1.0:
+            is_measured = is_update or goal.progress(state) >= 1.0
+            if is_measured or clock.is_over(goal.turn):
                 loss, error, samples, wanted = _read(measured, state)
-                state = replace(state, train_seconds=clock.read(), samples_per_ray=mx.array(wanted))
+                state = replace(state, train_seconds=clock.read())
+                if is_measured:
+                    state = replace(state, samples_per_ray=mx.array(wanted))
                 rays_per_second = rays_done / clock.lap()
                 yield Report(
                     state=state,
                     loss=loss,
                     psnr=-10.0 * log10(max(error, 1e-10)),
-                    progress=min(_progress(state, steps, seconds), 1.0),
+                    progress=min(goal.progress(state), 1.0),
                     rays_per_second=rays_per_second,
                     samples_per_second=rays_per_second * samples / state.rays,
                 )
                 rays_done = 0
                 clock.go_on()
 
-    def _keep_occupancy(self, state: TrainState) -> TrainState:
+    def _keep_occupancy(self, state: TrainState, most_rays: int | None) -> TrainState:
         warmup = state.step < self.config.occupancy.warmup_steps
         values, bits = self._update_occupancy[warmup](
             state.parameters, state.occupancy, _key(self.config.seed, state.step, stream=1)
         )
-        rays = self.config.train.rays_for(float(np.array(state.samples_per_ray)))
+        rays = self.config.train.rays_for(float(np.array(state.samples_per_ray)), most_rays)
         return replace(state, occupancy=Occupancy(values, bits), rays=rays)
 
     def _advance(self, state: TrainState, rate: float) -> tuple[TrainState, mx.array]:
@@ -236,6 +264,10 @@ class _Clock:
         self._since = now
         return self._seconds
 
+    def is_over(self, turn: float | None) -> bool:
+        """Whether a lap has lasted for `turn` seconds, as last read."""
+        return turn is not None and self._seconds - self._last_lap >= turn
+
     def lap(self) -> float:
         """Seconds since the last lap, as last read."""
         passed = self._seconds - self._last_lap
@@ -257,9 +289,3 @@ def _read(measured: mx.array, state: TrainState) -> tuple[float, float, float, f
 def _key(seed: int, step: int, *, stream: int) -> mx.array:
     """The random key of a step; the three streams are steps, occupancy and initial values."""
     return mx.random.split(mx.array([seed, step], mx.uint32), 3)[stream]
-
-
-def _progress(state: TrainState, steps: int | None, seconds: float | None) -> float:
-    by_steps = state.step / steps if steps else 0.0
-    by_seconds = state.train_seconds / seconds if seconds else 0.0
-    return max(by_steps, by_seconds)

@@ -14,7 +14,7 @@ from nerfmac.checks import InputError
 from nerfmac.config import override
 from nerfmac.evaluate import evaluate
 from nerfmac.scenes import load_scene
-from nerfmac.trainer import DivergedError, Report, Trainer
+from nerfmac.trainer import DivergedError, Goal, Report, Trainer
 from tests.scene_factory import CONFIG, write_scene
 
 
@@ -239,3 +239,43 @@ def test_a_trainer_without_views_refuses_to_train(scene):
     trainer = Trainer(CONFIG, scene.extent)
     with pytest.raises(InputError, match="without views; it can only render"):
         trainer.init()
+
+
+def test_reports_that_a_turn_adds_change_nothing_in_what_is_trained(scene):
+    trainer = trainer_for(scene)
+    watched = list(trainer.train(trainer.init(), Goal(steps=70, turn=0.0)))
+    assert [report.state.step for report in watched] == list(range(1, 71))
+    alone = trained(trainer, 70)
+    assert len(alone) < 70
+    assert_same(watched[-1].state, alone[-1].state)
+
+
+def test_a_goal_that_changes_meanwhile_is_heeded(scene):
+    trainer = trainer_for(scene)
+    goal = Goal(turn=0.0)
+    steps = []
+    for report in trainer.train(trainer.init(), goal):
+        steps.append(report.state.step)
+        if report.state.step == 3:
+            goal.steps = 5
+    assert steps == [1, 2, 3, 4, 5]
+
+
+def test_the_goals_rate_scales_the_learning_rate(scene):
+    trainer = trainer_for(scene)
+    start = trainer.init()
+
+    def moved(rate):
+        (report,) = trainer.train(start, Goal(steps=1, rate=rate))
+        new, old = (np.array(state.parameters["table"]) for state in (report.state, start))
+        return np.linalg.norm(new - old)
+
+    assert moved(0.5) == pytest.approx(0.5 * moved(1.0), rel=1e-3)
+
+
+def test_the_goals_limit_holds_the_number_of_rays(scene):
+    trainer = trainer_for(scene)
+    free = max(report.state.rays for report in trained(trainer, 40))
+    limit = free // 3
+    reports = list(trainer.train(replace(trainer.init(), rays=limit), Goal(40, most_rays=limit)))
+    assert 16 <= max(report.state.rays for report in reports) <= limit
