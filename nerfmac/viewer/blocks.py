@@ -1,0 +1,104 @@
+"""The first thing in occupied space that rays meet: a sample, or a cell as a solid block.
+
+Cells are found by marching in steps so fine that what they could miss, the corner of a cell, is
+smaller than a pixel; where a ray enters the cell is then computed exactly.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+import mlx.core as mx
+
+from nerfmac.ops.march import MarchGeometry, cell_of, count_samples, is_occupied, write_samples
+from nerfmac.rays import Rays
+
+FINEST = 1 / 16
+"""Shortest step that looks for cells, in sides of the smallest cells."""
+
+FOOTPRINT = 1 / 1024
+"""Growth of these steps with distance: about a pixel of a picture 1000 pixels wide."""
+
+
+BARELY = 1e-3
+"""How far beyond a cell's face its neighbour is looked for, in sides of the cell."""
+
+
+class FirstSamples(NamedTuple):
+    """What marching rays meets first."""
+
+    samples: mx.array  # (rays,) int32, how many the whole ray has
+    distance: mx.array  # (rays,) float32, the first sample's, in scene units; 0 without any
+    position: mx.array  # (rays, 3) float32, scene coordinates; any without a sample
+
+
+class Blocks(NamedTuple):
+    """Where rays meet the first occupied cell."""
+
+    is_hit: mx.array  # (rays,) bool
+    depth: mx.array  # (rays,) float32, distance to its face, in scene units; 0 without a cell
+    axis: mx.array  # (rays,) int32, which axis that face stands across
+    cell: mx.array  # (rays,) int32, number of the cell; -1 without one
+
+
+def first_samples(rays: Rays, bits: mx.array, geometry: MarchGeometry) -> FirstSamples:
+    """The samples that `ops.march` takes first, and how many it takes; in intervals' middles."""
+    number = rays.origin.shape[0]
+    march = (*rays, mx.full((number,), 0.5), bits, geometry)
+    count = count_samples(*march)
+    ray_start = mx.concatenate([mx.zeros(1, mx.int32), mx.cumsum(mx.minimum(count, 1))])
+    packed = write_samples(*march, number, ray_start, mx.zeros_like(count))
+    own = mx.minimum(ray_start[:-1], number - 1)
+    distance = mx.where(count > 0, packed.distance[own], 0.0)
+    return FirstSamples(count, distance, packed.position[own])
+
+
+def first_blocks(rays: Rays, bits: mx.array, geometry: MarchGeometry) -> Blocks:
+    """The occupied cells that rays meet first, as solid cubes cut off at the scene's cube."""
+    fine = replace(geometry, step=FINEST / geometry.resolution, cone=FOOTPRINT)
+    first = first_samples(rays, bits, fine)
+    is_hit = first.samples > 0
+    cell = cell_of(first.position, geometry)
+    entry, axis = _enter(rays, cell, geometry)
+    # A ray that leaves a cell within a step may have no sample there and its first one in the next
+    # cell, across a corner in up to three more: so back to the cell whose front is free.
+    for _ in range(3):
+        beyond = BARELY * _side(cell, geometry)
+        is_across = mx.arange(3) == axis[:, None]
+        position = rays.origin + rays.direction * entry[:, None]
+        position = position - mx.where(is_across, mx.sign(rays.direction) * beyond, 0.0)
+        is_hidden = is_occupied(position, bits, geometry) & (entry > geometry.near)
+        cell = mx.where(is_hidden, cell_of(position, geometry), cell)
+        entry, axis = _enter(rays, cell, geometry)
+    # A camera may stand in the cell: then it sees it from as near as it sees anything.
+    depth = mx.where(is_hit, mx.maximum(entry, geometry.near), 0.0)
+    return Blocks(is_hit, depth, axis, mx.where(is_hit, cell, -1))
+
+
+def cascade_of(cell: mx.array, geometry: MarchGeometry) -> mx.array:
+    """Which cascade a numbered cell belongs to, 0 the innermost."""
+    return mx.maximum(cell, 0) // geometry.resolution**3
+
+
+def _enter(rays: Rays, cell: mx.array, geometry: MarchGeometry) -> tuple[mx.array, mx.array]:
+    """At what distance rays enter cells, and across which axis' face."""
+    lowest, highest = _cube(cell, geometry)
+    # A ray between two faces, along them, has entered there already: any distance up to 0 will do.
+    slope = mx.where(mx.abs(rays.direction) < 1e-9, 1.0, rays.direction)
+    face = (mx.where(slope > 0, lowest, highest) - rays.origin) / slope
+    return face.max(axis=1), mx.argmax(face, axis=1).astype(mx.int32)
+
+
+def _cube(cell: mx.array, geometry: MarchGeometry) -> tuple[mx.array, mx.array]:
+    """Lowest and highest corner (cells, 3) of cells, as far as they are in the scene's cube."""
+    resolution, half = geometry.resolution, geometry.extent / 2
+    side = _side(cell, geometry)
+    number = mx.stack([cell // resolution**axis % resolution for axis in range(3)], axis=1)
+    lowest = 0.5 + (number - resolution // 2) * side
+    return mx.maximum(lowest, 0.5 - half), mx.minimum(lowest + side, 0.5 + half)
+
+
+def _side(cell: mx.array, geometry: MarchGeometry) -> mx.array:
+    """(cells, 1) sides of cells, in scene units."""
+    return mx.power(2.0, cascade_of(cell, geometry))[:, None] / geometry.resolution

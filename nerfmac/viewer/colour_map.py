@@ -1,0 +1,52 @@
+"""Colour maps: numbers in [0, 1] to colours, through anchors that are interpolated linearly."""
+
+from __future__ import annotations
+
+import mlx.core as mx
+
+Anchors = tuple[tuple[float, float, float], ...]
+
+TURBO: Anchors = (
+    (0.190, 0.072, 0.232),
+    (0.251, 0.252, 0.632),
+    (0.276, 0.420, 0.890),
+    (0.259, 0.578, 0.999),
+    (0.160, 0.733, 0.925),
+    (0.093, 0.863, 0.765),
+    (0.192, 0.947, 0.599),
+    (0.421, 0.994, 0.391),
+    (0.638, 0.991, 0.236),
+    (0.799, 0.928, 0.204),
+    (0.929, 0.817, 0.226),
+    (0.992, 0.681, 0.206),
+    (0.985, 0.502, 0.132),
+    (0.925, 0.323, 0.058),
+    (0.823, 0.191, 0.019),
+    (0.675, 0.089, 0.004),
+    (0.480, 0.016, 0.011),
+)
+"""Google's Turbo (Mikhailov 2019), from violet over green to red: tells small differences apart."""
+
+INFERNO: Anchors = (
+    (0.001, 0.000, 0.014),
+    (0.090, 0.045, 0.230),
+    (0.258, 0.039, 0.406),
+    (0.419, 0.091, 0.433),
+    (0.578, 0.148, 0.404),
+    (0.733, 0.214, 0.332),
+    (0.865, 0.317, 0.226),
+    (0.953, 0.465, 0.102),
+    (0.988, 0.645, 0.040),
+    (0.965, 0.840, 0.267),
+    (0.988, 0.998, 0.645),
+)
+"""Matplotlib's Inferno (Smith and van der Walt 2015): evenly brighter, from black to yellow."""
+
+
+def coloured(values: mx.array, anchors: Anchors) -> mx.array:
+    """(n, 3) sRGB in [0, 1] for `values` (n,), which are cut off at 0 and 1."""
+    table = mx.array(anchors)
+    place = mx.clip(values, 0.0, 1.0) * (len(anchors) - 1)
+    below = mx.minimum(place.astype(mx.int32), len(anchors) - 2)
+    share = (place - below)[:, None]
+    return table[below] * (1.0 - share) + table[below + 1] * share

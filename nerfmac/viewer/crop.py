@@ -1,0 +1,50 @@
+"""A box that cuts a scene down to what is inside it, in whole cells of the occupancy grid.
+
+Nothing is seen where the grid is empty, so leaving only the cells that overlap the box hides the
+rest from every kind of picture at no cost. The box thereby acts to the next cell's face outwards.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from math import ceil, floor
+
+import mlx.core as mx
+
+from nerfmac.ops.march import MarchGeometry
+from nerfmac.ops.occupancy_update import pack_bits
+
+Corner = tuple[float, float, float]
+Box = tuple[Corner, Corner]
+"""Lowest and highest corner, in scene units."""
+
+
+def cropped(bits: mx.array, geometry: MarchGeometry, box: Box | None) -> mx.array:
+    """The occupancy `bits`, as `ops.march` takes them, of the cells that overlap `box` alone."""
+    if box is None:
+        return bits
+    low, high = box
+    return bits & _overlapping(geometry, tuple(low), tuple(high))  # lists cannot be looked up
+
+
+@lru_cache(maxsize=4)
+def _overlapping(geometry: MarchGeometry, low: Corner, high: Corner) -> mx.array:
+    """(cells / 32,) uint32: the cells that share more than a face with the box."""
+    values = []
+    for cascade in range(geometry.cascades):
+        ends = zip(low, high, strict=True)
+        x, y, z = (_between(geometry, cascade, *each) for each in ends)
+        values.append((z[:, None, None] * y[:, None] * x).reshape(-1))
+    bits = pack_bits(mx.concatenate(values), mx.array([0.5]))
+    mx.eval(bits)
+    return bits
+
+
+def _between(geometry: MarchGeometry, cascade: int, low: float, high: float) -> mx.array:
+    """(resolution,) float32, 1 for a cascade's cells along an axis between the two positions."""
+    size, cells = 2.0**cascade, geometry.resolution
+    begin, end = (((place - 0.5) / size + 0.5) * cells for place in (low, high))
+    index = mx.arange(cells)
+    # Held to the grid first: a box may reach far beyond it.
+    first, last = floor(max(begin, -1.0)), ceil(min(end, cells + 1.0))
+    return ((index >= first) & (index < last)).astype(mx.float32)

@@ -1,0 +1,88 @@
+"""`Film`: a video along a path, made beside everything else.
+
+A thread of its own feeds the encoder and asks the worker for strips of the pictures, so that
+whoever watches and trains meanwhile waits for a strip at most.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, wait
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from nerfmac.cameras import Camera
+from nerfmac.video import write_video
+
+STRIP = 2**16
+"""Pixels that are rendered at a time."""
+
+Render = Callable[[Camera], "Future[np.ndarray]"]
+
+
+class Cancelled(Exception):
+    """The film was given up; there is no file."""
+
+
+class Film:
+    """A video in the making. The file appears when it is whole."""
+
+    def __init__(self, path: Path, render: Render, cameras: Sequence[Camera], fps: float) -> None:
+        """`render` gives the uint8 (h, w, 3) picture of a camera, soon."""
+        self.path = path
+        self.total = len(cameras)
+        self.done = 0
+        self.result: Future[Path] = Future()
+        self._render, self._cameras, self._fps = render, cameras, fps
+        self._is_cancelled = threading.Event()
+        self._start = time.monotonic()
+
+    def start(self) -> Film:
+        """Make it; `result` has the path, or why there is none."""
+        threading.Thread(target=self._make, name="nerfmac film", daemon=True).start()
+        return self
+
+    def wait(self, seconds: float) -> None:
+        """Wait until it is made, or given up, but no longer than that."""
+        wait([self.result], seconds)
+
+    def cancel(self) -> None:
+        """Give up, soon."""
+        self._is_cancelled.set()
+
+    @property
+    def left(self) -> float | None:
+        """Seconds that the rest may take; None: nobody knows yet."""
+        if not self.done:
+            return None
+        return (time.monotonic() - self._start) / self.done * (self.total - self.done)
+
+    def _make(self) -> None:
+        try:
+            write_video(self.path, self._frames(), self._fps)
+        except BaseException as error:  # whoever waits for the result is told
+            self.result.set_exception(error)
+        else:
+            self.result.set_result(self.path)
+
+    def _frames(self) -> Iterator[np.ndarray]:
+        for camera in self._cameras:
+            yield np.concatenate([self._strip(strip) for strip in _strips(camera)])
+            self.done += 1
+
+    def _strip(self, camera: Camera) -> np.ndarray:
+        if self._is_cancelled.is_set():
+            raise Cancelled
+        return self._render(camera).result()
+
+
+def _strips(camera: Camera) -> Iterator[Camera]:
+    lens = camera.lens
+    rows = max(STRIP // lens.width // 4 * 4, 4)
+    for first in range(0, lens.height, rows):
+        part = replace(lens, height=min(rows, lens.height - first), cy=lens.cy - first)
+        yield replace(camera, lens=part)

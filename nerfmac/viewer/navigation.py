@@ -1,0 +1,206 @@
+"""Where the viewer's camera stands, and how a pointer and keys move it.
+
+A `View` never changes: each move gives a new one. The scene follows the pointer: what is dragged to
+the right goes to the right, and the camera to the left. Travel of the pointer is in units of the
+picture's height, x right and y down. The camera turns about the view's centre, which stands
+straight ahead of it. It has no roll once it is turned; until then it may stand tilted, as a
+training camera may.
+
+However far a move leads, what comes of it is a camera that can be rendered and moved back.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+
+from nerfmac import checks
+from nerfmac.cameras import Camera, focal_length
+from nerfmac.checks import InputError
+from nerfmac.keyframes import Keyframe
+from nerfmac.paths import centre_of, orbit
+from nerfmac.scenes.fields import LARGEST
+
+Vector = npt.NDArray[np.float64]
+
+STEEPEST = math.radians(89.0)
+"""Most that orbiting tilts a view up or down. At 90 degrees the next move would turn it upside
+down, and before that a small move to the side would spin it."""
+
+CLOSEST = 0.1
+"""Least distance to the centre, in scene units: nothing is rendered nearer to a camera than that
+(`MarchConfig.near`), and from nearer yet, factors on the distance would never lead out again."""
+
+FARTHEST = 1e4
+"""Most distance from the scene's middle: beyond it float32 tells neighbouring rays' samples apart
+no more."""
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """A camera and what it turns about.
+
+    pose    float64 (3, 4), camera to scene
+    centre  float64 (3,), the point that orbiting turns about
+    up      float64 (3,), unit: the scene's upright direction; given in any length
+    fov     vertical field of view, in radians
+
+    Raises InputError, here and in all methods, for wrong shapes and numbers that are not finite.
+    """
+
+    pose: npt.NDArray[np.float64]
+    centre: Vector
+    up: Vector
+    fov: float
+
+    def __post_init__(self) -> None:
+        sky = _finite("up", self.up, (3,))
+        length = np.linalg.norm(sky)
+        if not length > 0.0:
+            raise InputError("up is all zero; expected a direction")
+        focal_length("fov", self.fov, 1)
+        values = {
+            "pose": _finite("pose", self.pose, (3, 4)),
+            "centre": _finite("centre", self.centre, (3,)),
+            "up": sky / length,
+        }
+        for name, value in values.items():
+            value.setflags(write=False)
+            object.__setattr__(self, name, value)
+
+    @classmethod
+    def initial(cls, cameras: Sequence[Camera], up: npt.ArrayLike) -> Self:
+        """The first view of `paths.orbit` around what the training `cameras` saw.
+
+        The centre is that path's or, if cameras that look outwards have it behind them, a point as
+        far ahead. Raises InputError as `paths.orbit` does.
+        """
+        camera = orbit(cameras, up=up, frames=1)[0]
+        pose = camera.pose.astype(np.float64)
+        distance = abs(float((pose[:, 3] - centre_of(cameras)) @ pose[:, 2]))
+        centre = pose[:, 3] - max(distance, CLOSEST) * pose[:, 2]
+        fov = 2.0 * math.atan(0.5 * camera.lens.height / camera.lens.fl_y)
+        return cls(pose, centre, np.asarray(up, np.float64), fov)
+
+    @property
+    def distance(self) -> float:
+        """From the camera to the centre, in scene units; at least `CLOSEST`."""
+        return max(float(np.linalg.norm(self.centre - self.pose[:, 3])), CLOSEST)
+
+    def orbit(self, right: float, down: float) -> Self:
+        """Turn about the centre as the pointer drags the scene: by pi for a picture's height.
+
+        The horizon is level afterwards, and the view at most `STEEPEST` up or down.
+        """
+        right, down = _number("right", right), _number("down", down)
+        heading, elevation = self._direction(self.pose[:, 2], math.cos(STEEPEST))
+        angle = -math.pi * right
+        heading = math.cos(angle) * heading + math.sin(angle) * np.cross(self.up, heading)
+        elevation += math.pi * min(max(down, -1.0), 1.0)
+        turn = self._level(heading, min(max(elevation, -STEEPEST), STEEPEST))
+        # The centre stays where the camera sees it.
+        place = self.centre + turn @ (self.pose[:, :3].T @ (self.pose[:, 3] - self.centre))
+        return replace(self, pose=np.c_[turn, place])
+
+    def pan(self, right: float, down: float) -> Self:
+        """Move aside so that what is as far away as the centre follows the pointer."""
+        height = 2.0 * self.distance * math.tan(0.5 * self.fov)
+        right, down = _number("right", right), _number("down", down)
+        return self._moved(-right * height, down * height, 0.0)
+
+    def dolly(self, log_factor: float) -> Self:
+        """Multiply the distance to the centre by exp(`log_factor`).
+
+        Nearer than `CLOSEST` the camera still goes on, and pushes the centre ahead of itself.
+        """
+        log_factor = _number("log_factor", log_factor)
+        wanted = self.distance * math.exp(min(log_factor, math.log(FARTHEST / self.distance)))
+        moved = self._moved(0.0, 0.0, self.distance - wanted)
+        return moved._centred(CLOSEST) if wanted < CLOSEST else replace(moved, centre=self.centre)
+
+    def walk(self, right: float, up: float, forward: float, speed: float) -> Self:
+        """Move along the camera's axes for so many seconds at `speed`, scene units a second."""
+        speed = _number("speed", speed)
+        seconds = {"right": right, "up": up, "forward": forward}
+        return self._moved(*(_number(name, value) * speed for name, value in seconds.items()))
+
+    def look_at(self, point: npt.ArrayLike) -> Self:
+        """Turn to the scene position `point` (3,), which becomes the centre; the horizon is level.
+
+        A point further away than `FARTHEST` leaves the centre that far away, before it. Raises
+        InputError if the camera stands at the point.
+        """
+        point = _finite("point", point, (3,))
+        back = self.pose[:, 3] - point
+        distance = float(np.linalg.norm(back))
+        if not distance > 1e-9:
+            raise InputError(f"point {point.tolist()} is where the camera stands")
+        centre = point if distance <= FARTHEST else self.pose[:, 3] - FARTHEST / distance * back
+        turn = self._level(*self._direction(back, 1e-9))
+        return replace(self, pose=np.c_[turn, self.pose[:, 3]], centre=centre)
+
+    def stand(self, pose: npt.ArrayLike) -> Self:
+        """Take a training camera's `pose` (3, 4) as it is; the centre is as far ahead as before."""
+        moved = replace(self, pose=_finite("pose", pose, (3, 4)))
+        return moved._centred(self.distance)
+
+    def with_fov(self, fov: float) -> Self:
+        """The same with another vertical field of view, in radians between 0 and pi."""
+        return replace(self, fov=fov)
+
+    def camera(self, width: int, height: int) -> Camera:
+        """The camera for a picture of `width` x `height` square pixels, without distortion."""
+        return Keyframe(self.pose, self.fov).camera(width, height)
+
+    def _centred(self, distance: float) -> Self:
+        return replace(self, centre=self.pose[:, 3] - distance * self.pose[:, 2])
+
+    def _moved(self, right: float, up: float, forward: float) -> Self:
+        """Move camera and centre along the camera's axes, in scene units, within `FARTHEST`."""
+        limit = max(FARTHEST, float(np.linalg.norm(self.pose[:, 3])))
+        along = np.clip(np.array([right, up, -forward]), -2.0 * limit, 2.0 * limit)
+        place = self.pose[:, 3] + self.pose[:, :3] @ along
+        place *= min(1.0, limit / max(float(np.linalg.norm(place)), CLOSEST))
+        centre = self.centre + place - self.pose[:, 3]
+        return replace(self, pose=np.c_[self.pose[:, :3], place], centre=centre)
+
+    def _direction(self, back: Vector, vague: float) -> tuple[Vector, float]:
+        """Level unit vector and elevation in radians of `back`, any vector from scene to camera.
+
+        Where it leans no further than `vague` from `up`, per height, which level vector it is near
+        says little: then that which the camera's own sides stand for, so that it turns least.
+        """
+        height = float(back @ self.up)
+        level = back - height * self.up
+        length = float(np.linalg.norm(level))
+        if length > vague * abs(height):
+            return level / length, math.atan2(height, length)
+        own = self.pose[:, 2] - (self.pose[:, 2] @ self.up) * self.up
+        aside = np.cross(self.pose[:, 0], self.up)
+        level = max(own, aside, key=lambda side: float(side @ side))
+        return level / np.linalg.norm(level), math.copysign(0.5 * math.pi, height)
+
+    def _level(self, heading: Vector, elevation: float) -> npt.NDArray[np.float64]:
+        """Rotation (3, 3) of a camera without roll that has the scene behind `heading`."""
+        back = math.cos(elevation) * heading + math.sin(elevation) * self.up
+        right = np.cross(self.up, heading)
+        return np.stack([right, np.cross(back, right), back], axis=1)
+
+
+def _number(name: str, value: float) -> float:
+    checks.number(name, value)
+    return float(value)
+
+
+def _finite(name: str, values: npt.ArrayLike, shape: tuple[int, ...]) -> npt.NDArray[np.float64]:
+    array = np.array(values, np.float64)
+    if array.shape != shape:
+        raise InputError(f"{name} has shape {array.shape}; expected {shape}")
+    if not (np.abs(array) <= LARGEST).all():  # nor is a NaN
+        raise InputError(f"{name} holds a number that is not finite, or larger than {LARGEST:g}")
+    return array

@@ -1,0 +1,136 @@
+"""`Worker`: the one thread of a process that owns every MLX object of its viewers.
+
+Two threads on one model crash the process, a lazy array made on one thread cannot be evaluated on
+another, and MLX's streams, random state and compiled functions are per thread. So training and
+rendering take turns on this thread; everybody else sets plain state and wakes it, or submits a
+task and gets its result, which holds no lazy array.
+"""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future
+from functools import cache
+from typing import Protocol, TypeVar
+
+T = TypeVar("T")
+
+log = logging.getLogger("nerfmac")
+
+LONGEST_WAIT = 3600.0
+"""Seconds; a thread can't wait for ever."""
+
+
+class Activity(Protocol):
+    """Something that goes on for long, in short turns."""
+
+    def turn(self) -> float | None:
+        """Do a little; return after how many seconds to be called again, None: when woken."""
+        ...
+
+
+class Worker:
+    """Runs tasks in the order of submission, and between them a turn of each activity."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Condition()
+        self._tasks: deque[Callable[[], None]] = deque()
+        self._due: dict[Activity, float] = {}
+        self._is_ending = False
+        self._thread = threading.Thread(target=self._run, name="nerfmac", daemon=True)
+        self._thread.start()
+
+    def submit(self, task: Callable[[], T]) -> Future[T]:
+        """Run `task` soon; on the worker itself, at once."""
+        future: Future[T] = Future()
+        if threading.current_thread() is self._thread:
+            _fulfil(future, task)
+            return future
+        with self._lock:
+            if self._is_ending:
+                raise RuntimeError("the worker has ended")
+            self._tasks.append(lambda: _fulfil(future, task))
+            self._lock.notify()
+        return future
+
+    def add(self, activity: Activity) -> None:
+        """Give `activity` its turns from now on."""
+        self.wake(activity, is_new=True)
+
+    def remove(self, activity: Activity, last: Callable[[], None]) -> None:
+        """Give it no more turns, then do `last`; within one of its turns, `last` comes at once."""
+        with self._lock:
+            self._due.pop(activity, None)
+            if self._is_ending:
+                return
+        self.submit(last).result()
+
+    def wake(self, activity: Activity, *, is_new: bool = False) -> None:
+        """Give `activity` a turn now; any thread may ask for it."""
+        with self._lock:
+            if is_new or activity in self._due:
+                self._due[activity] = 0.0
+                self._lock.notify()
+
+    def end(self) -> None:
+        """Stop after what is under way, and wait for that."""
+        with self._lock:
+            self._is_ending = True
+            self._lock.notify()
+        self._thread.join(timeout=10.0)
+
+    def _run(self) -> None:
+        while (next_up := self._wait()) is not None:
+            for each in next_up:
+                each()
+
+    def _wait(self) -> list[Callable[[], None]] | None:
+        """Whatever can be done now: all tasks and due turns; None at the end."""
+        with self._lock:
+            while not self._is_ending:
+                tasks = list(self._tasks)
+                self._tasks.clear()
+                now = time.monotonic()
+                due = [activity for activity, when in self._due.items() if when <= now]
+                if tasks or due:
+                    return [*tasks, *(lambda each=each: self._turn(each) for each in due)]
+                self._lock.wait(min([*self._due.values(), now + LONGEST_WAIT]) - now)
+            return None
+
+    def _turn(self, activity: Activity) -> None:
+        with self._lock:
+            if activity not in self._due:
+                return
+            self._due[activity] = float("inf")  # a wake from now on makes it due again
+        try:
+            pause = activity.turn()
+        except Exception:
+            log.exception("%s is given up", activity)  # the others go on
+            with self._lock:
+                self._due.pop(activity, None)
+            return
+        with self._lock:
+            if pause is not None and activity in self._due:
+                self._due[activity] = min(self._due[activity], time.monotonic() + pause)
+
+
+def _fulfil(future: Future[T], task: Callable[[], T]) -> None:
+    if future.set_running_or_notify_cancel():
+        try:
+            future.set_result(task())
+        except BaseException as error:  # whatever it is belongs to who waits for the result
+            future.set_exception(error)
+
+
+@cache
+def the_worker() -> Worker:
+    """The process' own, started on first use."""
+    worker = Worker()
+    # The thread would go on computing while the interpreter takes itself apart, and crash.
+    atexit.register(worker.end)
+    return worker

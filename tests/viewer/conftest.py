@@ -1,0 +1,107 @@
+"""A small trained run, and sessions on it that are driven turn by turn."""
+
+import io
+from dataclasses import replace
+
+import mlx.core as mx
+import numpy as np
+import pytest
+from PIL import Image
+
+from nerfmac.backend import choose_device
+from nerfmac.run import Run
+from nerfmac.scenes import load_scene
+from nerfmac.viewer.session import Session
+from tests.scene_factory import CONFIG, write_scene
+
+
+@pytest.fixture(scope="session")
+def small_scene(tmp_path_factory):
+    """The scene of two balls, read from files."""
+    return load_scene(write_scene(tmp_path_factory.mktemp("scenes") / "balls"))
+
+
+@pytest.fixture(scope="session")
+def small_run(small_scene):
+    """A run on it after some steps; take a copy."""
+    device = mx.default_device()
+    choose_device("cpu")
+    run = Run.begin(small_scene, CONFIG)
+    for report in run.trainer.fit(run.state, steps=120):
+        run.state = report.state
+    mx.eval(run.state.arrays())
+    yield run
+    mx.set_default_device(device)
+
+
+class Here:
+    """In place of the worker: does at once, on this thread, what it is asked for."""
+
+    def wake(self, _activity):
+        pass
+
+    def submit(self, task):
+        from concurrent.futures import Future
+
+        future = Future()
+        future.set_result(task())
+        return future
+
+
+class Page:
+    """A session, and what a page would have got from it."""
+
+    def __init__(self, run, out=None):
+        self.messages, self.kept = [], []
+        self.answers = True  # whether frames are acked
+        self.session = Session(
+            Here(), replace(run, curve=list(run.curve)), self.hear, self.kept.append, out
+        )
+
+    def hear(self, message, buffers):
+        self.messages.append((message, buffers))
+        if message["kind"] == "frame" and self.answers:
+            self.session.post({"kind": "ack", "id": message["id"]})
+
+    def open(self, width=48, height=32):
+        self.say("ready", width=width, height=height)
+        return self
+
+    def say(self, kind, **content):
+        self.session.post({"kind": kind, **content})
+
+    def turns(self, count=1):
+        for _ in range(count):
+            self.session.turn()
+
+    def settle(self):
+        """Turn until there is nothing left to do at once."""
+        for _ in range(2000):
+            pause = self.session.turn()
+            if pause is None or pause > 0.0:
+                return self
+        raise AssertionError("it does not come to rest")
+
+    def take(self, kind):
+        """The messages of a kind since the last call, and drop all others."""
+        taken = [message for message, _ in self.messages if message["kind"] == kind]
+        self.messages.clear()
+        return taken
+
+    def pictures(self):
+        """The frames so far, as (message, uint8 (h, w, 3))."""
+        return [
+            (message, np.asarray(Image.open(io.BytesIO(buffers[0]))))
+            for message, buffers in self.messages
+            if message["kind"] == "frame"
+        ]
+
+    @property
+    def notice(self):
+        return self.session.notice
+
+
+@pytest.fixture
+def page(small_run):
+    """A page that has not opened yet."""
+    return Page(small_run)
