@@ -18,6 +18,7 @@ VERBS = {
     "info": "what this machine computes with",
     "selftest": "compare every kernel with its reference on this machine",
     "bench": "time operations, a training step and a picture on this machine",
+    "view": "open a run or a scene in a viewer that trains on, in JupyterLab",
 }
 
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES}

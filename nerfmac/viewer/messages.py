@@ -4,7 +4,9 @@ A message is a JSON object whose `kind` names its function here. Lengths of poin
 units of the picture's height, x to the right and y down; `t` is the page's clock in milliseconds,
 which the frame that answers carries back.
 
-    ready, size     width, height of the picture's area in device pixels
+    ready           view: a name for this view of the page, which may say it more than once;
+                    width, height of the picture's area in device pixels
+    size            width, height
     ack             id: that frame has been drawn
     move            orbit, pan: [x, y]; dolly: logarithm of a factor on the distance;
                     walk: [right, up, forward] in seconds; moving: whether more is to come
@@ -50,9 +52,9 @@ def handle(session: Session, message: Message) -> None:
 
 
 def _ready(session: Session, message: Message) -> None:
-    session.screen.hear(is_new=True)
+    if session.screen.is_new(message["view"]):
+        session.introduce()
     _size(session, message)
-    session.introduce()
 
 
 def _size(session: Session, message: Message) -> None:
@@ -96,6 +98,8 @@ def _set(session: Session, message: Message) -> None:
 
 
 def _train(session: Session, _message: Message) -> None:
+    if session.training.is_done:
+        session.set(steps=None, seconds=None)  # who goes on past a limit wants none
     session.start()
 
 

@@ -109,6 +109,7 @@ class Screen:
         self.shown: Frame | None = None
         self._shown_state: TrainState | None = None
         self._size: tuple[int, int] | None = None
+        self._views: set[str] = set()  # that have said that they are ready
         self._under_way: deque[int] = deque()
         self._sent = self._heard = 0.0  # when
         self._id = 0
@@ -125,12 +126,18 @@ class Screen:
         """What is shown is not what should be."""
         self.shown = self._job = None
 
-    def hear(self, *, is_new: bool = False) -> None:
-        """The page is alive; `is_new`: it has just opened and knows of nothing."""
+    def hear(self) -> None:
+        """The page is alive."""
         self._heard = time.monotonic()
-        if is_new:
-            self._under_way.clear()
-            self.invalidate()
+
+    def is_new(self, view: str) -> bool:
+        """Whether the page's `view` has just opened; then it knows of nothing."""
+        if view in self._views:
+            return False
+        self._views.add(view)
+        self._under_way.clear()
+        self.invalidate()
+        return True
 
     def answered(self, number: int) -> None:
         """The page has drawn frame `number`."""

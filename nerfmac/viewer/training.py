@@ -36,11 +36,16 @@ class Training:
         """Whether turns get anywhere."""
         return self._reports is not None
 
+    @property
+    def is_done(self) -> bool:
+        """Whether the limit is reached."""
+        return self.goal.progress(self.run.state) >= 1.0
+
     def start(self) -> None:
         """Train from now on. Raises `InputError` without pictures, or at the goal already."""
         if self.is_running:
             return
-        if self.goal.progress(self.run.state) >= 1.0:
+        if self.is_done:
             raise InputError("training has reached its limit; raise or remove it to go on")
         scene = self.run.pictures()
         self.run.trainer = Trainer(self.run.config, scene.extent, scene.views("train"))
@@ -69,7 +74,7 @@ class Training:
             raise
         if report is not None:
             self._take(report)
-        if self.goal.progress(self.run.state) >= 1.0:
+        if self.is_done:
             self.pause()
         elif time.monotonic() - self._saved > SAVE_SECONDS:
             self.save()

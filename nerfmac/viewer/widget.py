@@ -75,6 +75,7 @@ class Viewer(anywidget.AnyWidget):
             )
         )
         self._picture: DisplayHandle | None = None
+        _hear_while_cells_run(self.comm)
         self._worker.add(self._session)
         self._is_open = True
         self.on_msg(self._hear)
@@ -199,6 +200,16 @@ class Viewer(anywidget.AnyWidget):
 
     def _tell(self, message: Message, buffers: list[bytes]) -> None:
         self.send(message, buffers)
+
+
+def _hear_while_cells_run(comm: Any) -> None:
+    """Let the page's messages come through while the kernel's main thread runs a cell.
+
+    JupyterLab sends them to a subshell of the kernel, a thread of its own. ipykernel 7 sends them
+    on to the shell of whoever last spoke to the page, which is the main one: all cells are its.
+    """
+    if hasattr(comm, "_reply_subshell_for"):
+        comm._reply_subshell_for = lambda _data, asked: asked
 
 
 def _opened(

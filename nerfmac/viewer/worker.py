@@ -18,6 +18,8 @@ from concurrent.futures import Future
 from functools import cache
 from typing import Protocol, TypeVar
 
+import mlx.core as mx
+
 T = TypeVar("T")
 
 log = logging.getLogger("nerfmac")
@@ -88,6 +90,7 @@ class Worker:
         while (next_up := self._wait()) is not None:
             for each in next_up:
                 each()
+        mx.clear_streams()  # this thread's own; MLX ends the process if they outlive it
 
     def _wait(self) -> list[Callable[[], None]] | None:
         """Whatever can be done now: all tasks and due turns; None at the end."""

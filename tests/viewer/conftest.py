@@ -63,8 +63,8 @@ class Page:
         if message["kind"] == "frame" and self.answers:
             self.session.post({"kind": "ack", "id": message["id"]})
 
-    def open(self, width=48, height=32):
-        self.say("ready", width=width, height=height)
+    def open(self, width=48, height=32, view="first"):
+        self.say("ready", view=view, width=width, height=height)
         return self
 
     def say(self, kind, **content):

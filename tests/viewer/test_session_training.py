@@ -1,7 +1,9 @@
 """Training in a session: started, paused, watched, and saved; driven turn by turn."""
 
 import numpy as np
+import pytest
 
+from nerfmac.checks import InputError
 from nerfmac.run import Run
 from nerfmac.trainer import DivergedError
 from tests.viewer.conftest import Page
@@ -70,12 +72,22 @@ def test_training_that_is_paused_goes_on_from_there(page):
     assert page.session.run.state.step == step + 5
 
 
-def test_training_at_its_limit_says_why_it_does_not_start(page):
+def test_training_that_was_given_a_limit_already_reached_is_refused(page):
+    page.session.set(steps=100)
+    with pytest.raises(InputError, match="reached its limit"):
+        page.session.start()
+    assert not page.session.training.is_running
+
+
+def test_who_presses_start_at_the_limit_goes_on_without_one(page):
+    page.open().settle()
     page.say("set", values={"steps": 100})
     page.say("train")
+    page.turns(30)
+    assert page.session.run.state.step > 120
+    assert page.session.settings.steps is None
+    page.say("pause")
     page.settle()
-    assert "reached its limit" in page.notice
-    assert not page.session.training.is_running
 
 
 def test_training_that_fails_is_told_and_the_last_good_state_shown(page, monkeypatch):
@@ -122,7 +134,7 @@ def test_the_curve_comes_point_by_point_and_whole_to_a_new_page(page):
     assert not any(curve["fresh"] for curve in curves[1:])
     assert steps == sorted(set(steps))
     assert steps[-1] == 200
-    page.open().settle()
+    page.open(view="second").settle()
     (whole,) = page.take("curve")
     assert whole["fresh"]
     assert whole["points"] == points

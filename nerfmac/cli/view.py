@@ -1,0 +1,151 @@
+"""`nerfmac view`: a run or a scene in the viewer, which stands in a notebook in JupyterLab.
+
+The notebook is written once and is the user's from then on: into a run's own folder, or for a scene
+into the working folder, since scenes are never written to.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated, Any
+from urllib.parse import quote
+
+import tyro
+
+from nerfmac import checks
+from nerfmac.checks import InputError
+from nerfmac.files import read_json, write_json
+from nerfmac.run import read_record
+from nerfmac.scenes import builtin_scene_path, load_scene
+
+NEEDED = ("jupyterlab", "anywidget")
+"""What the extra `notebook` brings."""
+
+HELP = (
+    "In the picture: drag to turn, Shift and drag to pan, scroll to come nearer, W A S D to walk, "
+    "double click to look at a point."
+)
+VIDEO = """from IPython.display import Video
+
+video = viewer.render_video({}, seconds=4, fps=24, size=(480, 360))
+Video(str(video), embed=True)"""
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """Open JupyterLab with a notebook that shows a run or a scene and trains on."""
+
+    path: Annotated[Path | None, tyro.conf.Positional, tyro.conf.arg(metavar="RUN|SCENE")] = None
+    """Folder of a run or of a scene. Without it, the built-in scene."""
+    browser: bool = True
+    """Open a browser; without one, JupyterLab prints the address to open."""
+    port: int | None = None
+    """The port that JupyterLab listens on; by default the first free one from 8888 on."""
+
+
+def main(argv: list[str]) -> int:
+    """Write the notebook, unless it is there, and become JupyterLab."""
+    arguments = tyro.cli(Arguments, prog="nerfmac view", args=argv)
+    if arguments.port is not None:
+        checks.number("--port", arguments.port, low=1, high=65535)
+    missing = [name for name in NEEDED if find_spec(name) is None]
+    if missing:
+        raise InputError(
+            f"{' and '.join(missing)} not installed; the viewer needs: pip install "
+            '"nerfmac[notebook]", or in a checkout: pip install -e ".[notebook]"'
+        )
+    file = _notebook_for(arguments.path.expanduser() if arguments.path else None)
+    print(file, flush=True)
+    command = [sys.executable, "-m", "jupyterlab", str(file.resolve())]
+    # So the address that it prints leads to the notebook too, and not to an empty page.
+    command += [f"--LabApp.default_url=/lab/tree/{quote(file.name)}"]
+    command += [] if arguments.browser else ["--no-browser"]
+    command += [f"--port={arguments.port}"] if arguments.port is not None else []
+    # In our place and not as a child: signals reach it, and its exit code is ours.
+    os.execv(command[0], command)
+
+
+def _notebook_for(path: Path | None) -> Path:
+    """The notebook of a run, a scene or the built-in scene (None), made if absent."""
+    if path is not None and (path / "config.json").is_file():
+        read_record(path)
+        file, shown, name = path / "view.ipynb", '"."', path.resolve().name
+        cells = view_cells(name, shown, f"../{name}-continued", "turn.mp4", is_trained=True)
+    else:
+        name, shown = _scene(path)
+        file = Path(f"{name}-view.ipynb")
+        cells = view_cells(name, shown, f"runs/{name}", f"{name}.mp4", is_trained=False)
+    if file.exists():
+        _check_shows(file, shown)
+    else:
+        write_json(file, notebook(cells, shows=shown))
+    return file
+
+
+def _scene(path: Path | None) -> tuple[str, str]:
+    """The name of a scene, and the Python expression for its path."""
+    if path is None:
+        return load_scene(builtin_scene_path()).name, "nerfmac.builtin_scene_path()"
+    try:
+        return load_scene(path).name, json.dumps(str(path.resolve()), ensure_ascii=False)
+    except InputError as error:
+        problem = f"{path} is neither a run, with its config.json, nor a scene: {error}"
+        raise InputError(problem) from error
+
+
+def _check_shows(file: Path, shown: str) -> None:
+    """Raise unless the notebook in `file` was made to show `shown`."""
+    values = read_json(file)
+    try:
+        is_ours = values["metadata"]["nerfmac"]["shows"] == shown
+    except (KeyError, TypeError):
+        is_ours = False
+    if not is_ours:
+        raise InputError(
+            f"{file} exists already and was not made to show {shown}; rename it, or call "
+            "nerfmac view in another folder"
+        )
+
+
+def view_cells(
+    name: str, shown: str, saved: str, video: str, *, is_trained: bool
+) -> list[tuple[str, str]]:
+    """Kind and text of the cells that show `shown`, save to `saved` and render `video`."""
+    train = "" if is_trained else "viewer.train(seconds=60)  # the page's Start does the same\n"
+    return [
+        ("markdown", f"# {name}\n\nShift+Enter runs a cell. {HELP}"),
+        ("code", f"import nerfmac\n\nviewer = nerfmac.Viewer({shown})\n{train}viewer"),
+        ("markdown", "What has been trained, as a run that `nerfmac render` and others read:"),
+        ("code", f"viewer.wait()  # until training stops\nviewer.save({json.dumps(saved)})"),
+        ("markdown", "A video along the keyframes or, with fewer than two, around the scene:"),
+        ("code", VIDEO.format(json.dumps(video))),
+    ]
+
+
+def notebook(cells: Sequence[tuple[str, str]], *, shows: str) -> dict[str, Any]:
+    """A notebook of `cells`, each of a kind and a text, as JSON values."""
+    code: dict[str, Any] = {"execution_count": None, "outputs": []}
+    return {
+        "cells": [
+            {
+                "cell_type": kind,
+                "id": f"cell-{index}",
+                "metadata": {},
+                "source": text.splitlines(keepends=True),
+                **(code if kind == "code" else {}),
+            }
+            for index, (kind, text) in enumerate(cells)
+        ],
+        "metadata": {
+            "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+            "nerfmac": {"shows": shows},
+        },
+        "nbformat": 4,
+        "nbformat_minor": 5,
+    }

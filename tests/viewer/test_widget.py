@@ -1,0 +1,204 @@
+"""`Viewer` as a notebook uses it, without a page: every method, and nothing left behind."""
+
+import gc
+import json
+import subprocess
+import sys
+import threading
+import weakref
+
+import numpy as np
+import pytest
+
+import nerfmac
+from nerfmac.checks import InputError
+from nerfmac.keyframes import CameraPath, Keyframe
+from nerfmac.run import Run
+from nerfmac.trainer import DivergedError
+from tests.conftest import ROOT
+from tests.decoding import decoded
+from tests.scene_factory import CONFIG
+
+pytest.importorskip("anywidget", reason="needs the extra 'notebook'")
+
+SETTINGS = {"device": "cpu", "config": CONFIG}
+
+
+@pytest.fixture
+def told(monkeypatch):
+    """What viewers tell their pages."""
+    messages = []
+    monkeypatch.setattr(
+        "nerfmac.viewer.widget.Viewer.send",
+        lambda _viewer, content, buffers=None: messages.append((content, buffers)),
+    )
+    return messages
+
+
+@pytest.fixture
+def viewer(small_scene, told):
+    made = nerfmac.Viewer(small_scene, **SETTINGS)
+    yield made
+    made.close()
+
+
+def test_a_viewer_trains_in_the_background_to_its_limit(viewer):
+    viewer.train(steps=30)
+    assert viewer.wait(60.0)
+    assert viewer.run.state.step == 30
+    viewer.train(steps=40)
+    assert viewer.wait(60.0)
+    assert viewer.run.state.step == 40
+
+
+def test_what_is_trained_can_be_paused_rendered_and_evaluated_meanwhile(viewer):
+    viewer.train()
+    run = viewer.run
+    assert run.render(run.orbit(3)[0]).colour.std() >= 0.0
+    assert not viewer.wait(0.05)
+    viewer.pause()
+    assert viewer.wait(60.0)
+    assert viewer.run.state.step >= run.state.step
+    assert len(viewer.run.evaluate("test", progress=False)) == 2
+
+
+def test_a_run_and_its_folder_are_shown_and_trained_on(small_run, told, tmp_path):
+    small_run.save(tmp_path / "run")
+    for source in (small_run, tmp_path / "run", str(tmp_path / "run")):
+        viewer = nerfmac.Viewer(source, device="cpu")
+        assert viewer.run.state.step == 120
+        viewer.train(steps=125)
+        assert viewer.wait(60.0)
+        assert viewer.run.state.step == 125
+        viewer.close()
+    assert small_run.state.step == 120
+
+
+def test_a_scenes_path_is_read_and_the_run_kept_in_a_folder(small_scene, told, tmp_path):
+    viewer = nerfmac.Viewer(small_scene.path, out=tmp_path / "run", **SETTINGS)
+    assert Run.load(tmp_path / "run").state.step == 0
+    viewer.train(steps=20)
+    assert viewer.wait(60.0)
+    viewer.close()
+    assert Run.load(tmp_path / "run").state.step == 20
+    with pytest.raises(InputError, match="exists already"):
+        nerfmac.Viewer(small_scene.path, out=tmp_path / "run", **SETTINGS)
+
+
+@pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize(
+    ("source", "settings", "words"),
+    [("nowhere", {}, "nowhere does not exist"), (None, {"preset": "huge"}, "preset is 'huge'")],
+)
+def test_a_viewer_of_nothing_is_refused_and_leaves_nothing(
+    small_scene, told, source, settings, words
+):
+    from nerfmac.viewer.worker import the_worker
+
+    before = dict(the_worker()._due)
+    with pytest.raises(InputError, match=words):
+        nerfmac.Viewer(source or small_scene, device="cpu", **settings)
+    gc.collect()
+    assert the_worker()._due == before
+
+
+def test_the_settings_are_the_pages(viewer):
+    viewer.set(mode="depth", background="#102030", fov=40, crop=[[0, 0, 0], [1, 1, 0.5]])
+    session = viewer._session
+    assert session.settings.look.mode == "depth"
+    assert np.degrees(viewer.view.fov) == pytest.approx(40)
+    with pytest.raises(InputError, match="mode is 'x'"):
+        viewer.set(mode="x")
+
+
+def test_the_view_and_the_path_can_be_set(viewer):
+    turned = viewer.view.orbit(0.2, 0.1)
+    viewer.view = turned
+    assert viewer.view is turned
+    keyframes = tuple(Keyframe(view.pose, view.fov) for view in (turned, turned.dolly(-0.3)))
+    viewer.path = CameraPath(keyframes)
+    assert viewer.path.keyframes == keyframes
+
+
+def test_a_video_is_made_of_what_is_seen(viewer, told, tmp_path):
+    viewer.train(steps=30)
+    viewer.wait(60.0)
+    path = viewer.render_video(
+        tmp_path / "turn.mp4", seconds=0.5, fps=8, size=(33, 20), progress=False
+    )
+    _, frames = decoded(path)
+    assert frames.shape == (4, 20, 32, 3)
+    assert np.abs(np.diff(frames.astype(float), axis=0)).mean() > 1.0
+    ((_, buffers),) = [each for each in told if each[0]["kind"] == "video"]
+    assert buffers == [path.read_bytes()]
+    with pytest.raises(InputError, match=r"ends in \.mp4"):
+        viewer.render_video(tmp_path / "turn.gif", progress=False)
+
+
+def test_what_ends_training_is_raised_to_who_waits(viewer, monkeypatch):
+    def diverge(_trainer, state, _goal):
+        raise DivergedError("the loss is nan at step 7")
+        yield state
+
+    monkeypatch.setattr("nerfmac.trainer.Trainer.train", diverge)
+    viewer.train(steps=9)
+    with pytest.raises(DivergedError, match="step 7"):
+        viewer.wait(60.0)
+
+
+def test_a_closed_viewer_and_all_it_held_are_gone(small_scene, told):
+    threads = threading.active_count()
+    viewer = nerfmac.Viewer(small_scene, **SETTINGS)
+    viewer._hear(viewer, {"kind": "ready", "view": "a", "width": 32, "height": 24}, [])
+    viewer.train(steps=20)
+    viewer.wait(60.0)
+    session = weakref.ref(viewer._session)
+    viewer.close()
+    del viewer
+    gc.collect()
+    assert session() is None
+    assert threading.active_count() <= threads + 1  # the worker, which stays
+
+
+def test_it_is_shown_with_a_picture_under_it_for_pages_without_a_kernel(viewer, monkeypatch):
+    shown, updated = [], []
+
+    class Handle:
+        def update(self, picture):
+            updated.append(picture)
+
+        def display(self, bundle, raw):
+            shown.append(bundle)
+
+    def display(bundle, raw, display_id=False):
+        shown.append(bundle)
+        return Handle() if display_id else None
+
+    monkeypatch.setattr("nerfmac.viewer.widget.display", display)
+    viewer._ipython_display_()
+    assert "application/vnd.jupyter.widget-view+json" in shown[0]
+    assert len(shown) == 2
+    assert updated == []  # there is none yet
+    viewer.train(steps=20)
+    viewer.wait(60.0)
+    assert viewer.still[:2] == b"\xff\xd8"
+    assert updated[-1].data == viewer.still
+    viewer._ipython_display_()
+    assert len(shown) == 4
+
+
+@pytest.mark.parametrize("last", ["", "viewer.wait(60.0)", "viewer.pause()", "viewer.close()"])
+def test_a_process_may_end_at_any_time(small_scene, last):
+    code = f"""
+import json, time, nerfmac
+from nerfmac.config import Config
+config = Config.from_json(json.loads({json.dumps(CONFIG.to_json())!r}))
+viewer = nerfmac.Viewer({str(small_scene.path)!r}, device="cpu", config=config)
+viewer.train(steps={30 if "wait" in last else 10**6})
+time.sleep(1.0)
+{last}
+"""
+    ended = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, cwd=ROOT
+    )
+    assert (ended.returncode, ended.stderr) == (0, "")
