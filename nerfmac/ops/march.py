@@ -123,7 +123,7 @@ def count_samples(
         checks.dtype(name, values, mx.float32)
     checks.dtype("bits", bits, mx.uint32)
     if not runs_kernel("march"):
-        return _grid_reference(origins, directions, jitter, bits, geometry)[0].sum(axis=1)
+        return march_reference(origins, directions, jitter, bits, geometry)[0].sum(axis=1)
     (counts,) = _COUNT(
         *map(mx.stop_gradient, (origins, directions, jitter)),
         bits,
@@ -175,7 +175,7 @@ def _write(origins, directions, jitter, bits, geometry, slots, ray_start, skip):
 
 
 def _write_reference(origins, directions, jitter, bits, geometry, slots, ray_start, skip):  # type: ignore[no-untyped-def]
-    is_sample, position, distance, width = _grid_reference(
+    is_sample, position, distance, width = march_reference(
         origins, directions, jitter, bits, geometry
     )
     rays = origins.shape[0]
@@ -196,7 +196,7 @@ def _write_reference(origins, directions, jitter, bits, geometry, slots, ray_sta
     return pack(position), pack(distance), pack(width), pack(ray)
 
 
-def _grid_reference(
+def march_reference(
     origins: mx.array,
     directions: mx.array,
     jitter: mx.array,

@@ -1,0 +1,174 @@
+/**
+ * Small pieces of a page: elements, and controls that show a value and report its change.
+ *
+ * A control is {element, input, show(value), isBusy()}: `show` never reports, and `isBusy` says
+ * that somebody holds it, so that it must not be moved under their hand. Listeners here are on
+ * elements of the control itself and go with them.
+ */
+
+import { icon } from "./icons.js";
+
+/** An element with attributes (`text` is its text content, null leaves out) and children. */
+export function make(tag, attributes = {}, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (name === "text") element.textContent = value;
+    else if (value !== null) element.setAttribute(name, value);
+  }
+  element.append(...children.filter((child) => child !== null));
+  return element;
+}
+
+/** A button with an icon, a text or both; `title` says what it does. */
+export function makeButton({ picture = null, text = "", title, name = "", onClick }) {
+  const element = make("button", {
+    type: "button", title, "aria-label": title, class: `nerfmac-button ${name}`.trim(),
+  });
+  if (picture) element.append(icon(picture));
+  if (text) element.append(make("span", { text }));
+  element.addEventListener("click", onClick);
+  return element;
+}
+
+/** A few buttons of which one is pressed. `choices`: [value, text, title]. */
+export function makeChoice({ label, choices, onChange }) {
+  const element = make("div", { class: "nerfmac-choice", role: "group", "aria-label": label });
+  const show = (value) => {
+    for (const button of element.children) {
+      button.setAttribute("aria-pressed", String(button.dataset.value === value));
+    }
+  };
+  for (const [value, text, title] of choices) {
+    const onClick = () => {
+      show(value);
+      onChange(value);
+    };
+    const button = makeButton({ text, title, onClick });
+    button.dataset.value = value;
+    element.append(button);
+  }
+  return { element, show, isBusy: () => false };
+}
+
+/**
+ * A slider. `toPosition` and `toValue` turn the value into the place of the thumb and back,
+ * `toText` writes it; by default the place is the value.
+ */
+export function makeSlider({
+  label, min, max, step, onInput, toText = String, toValue = (place) => place,
+  toPosition = (value) => value, title = label,
+}) {
+  const input = make("input", {
+    type: "range", min, max, step, title, "aria-label": label, class: "nerfmac-range",
+  });
+  const output = make("output", { class: "nerfmac-value" });
+  let isHeld = false;
+  const write = (value) => {
+    const place = Number(input.value);
+    input.style.setProperty("--nerfmac-fill", `${((place - min) / (max - min)) * 100}%`);
+    output.textContent = toText(value);
+    input.setAttribute("aria-valuetext", toText(value));
+  };
+  const report = () => {
+    const value = toValue(Number(input.value));
+    write(value);
+    onInput(value);
+  };
+  input.addEventListener("pointerdown", () => (isHeld = true));
+  for (const type of ["pointerup", "pointercancel", "lostpointercapture", "change", "blur"]) {
+    input.addEventListener(type, () => (isHeld = false));
+  }
+  input.addEventListener("input", report);
+  const show = (value) => {
+    input.value = toPosition(value);
+    write(value);
+  };
+  const caption = make("span", { text: label, class: "nerfmac-label" });
+  const head = make("span", { class: "nerfmac-head" }, caption, output);
+  const element = make("label", { class: "nerfmac-field" }, head, input);
+  return { element, input, show, isBusy: () => isHeld };
+}
+
+/** A switch. */
+export function makeToggle({ label, title = label, onChange }) {
+  const input = make("input", {
+    type: "checkbox", role: "switch", title, "aria-label": label, class: "nerfmac-switch",
+  });
+  input.addEventListener("change", () => onChange(input.checked));
+  const caption = make("span", { text: label, class: "nerfmac-label" });
+  const element = make("label", { class: "nerfmac-row" }, caption, input);
+  return { element, input, show: (value) => (input.checked = value), isBusy: () => false };
+}
+
+/** A list to choose from. `choices`: [value, text]. */
+export function makeSelect({ label, choices, onChange }) {
+  const options = choices.map(([value, text]) => make("option", { value, text }));
+  const input = make(
+    "select", { "aria-label": label, title: label, class: "nerfmac-input" }, ...options,
+  );
+  input.addEventListener("change", () => onChange(input.value));
+  const caption = make("span", { text: label, class: "nerfmac-label" });
+  const element = make("label", { class: "nerfmac-row" }, caption, input);
+  return { element, input, show: (value) => (input.value = value), isBusy: () => false };
+}
+
+/** A colour, "#rrggbb". */
+export function makeColour({ label, onInput }) {
+  const input = make("input", {
+    type: "color", "aria-label": label, title: label, class: "nerfmac-colour",
+  });
+  let isHeld = false;
+  input.addEventListener("input", () => {
+    isHeld = true;
+    onInput(input.value);
+  });
+  for (const type of ["change", "blur"]) input.addEventListener(type, () => (isHeld = false));
+  const caption = make("span", { text: label, class: "nerfmac-label" });
+  const element = make("label", { class: "nerfmac-row" }, caption, input);
+  return { element, input, show: (value) => (input.value = value), isBusy: () => isHeld };
+}
+
+/**
+ * A number that is typed. Empty means none and is reported as null; what is out of range or no
+ * number is marked and not reported. It is busy while it is being typed.
+ */
+export function makeNumber({ label, title = label, min, max = null, whole = false, onChange }) {
+  const input = make("input", {
+    type: "number", min, max, step: whole ? 1 : "any", "aria-label": label, title,
+    placeholder: "none", class: "nerfmac-input nerfmac-number",
+  });
+  let isTyped = false;
+  input.addEventListener("input", () => (isTyped = true));
+  input.addEventListener("change", () => {
+    isTyped = false;
+    if (input.validity.valid) onChange(input.value === "" ? null : Number(input.value));
+  });
+  input.addEventListener("blur", () => (isTyped = false));
+  const show = (value) => (input.value = value ?? "");
+  return { element: input, input, show, isBusy: () => isTyped };
+}
+
+/** A line of text that is typed. */
+export function makeText({ label, value }) {
+  return make("input", {
+    type: "text", "aria-label": label, title: label, value, spellcheck: "false",
+    class: "nerfmac-input",
+  });
+}
+
+/** A bar that fills: `show(part, text)` with part in [0, 1], or null for none. */
+export function makeProgress(label) {
+  const fill = make("div", { class: "nerfmac-progress-fill" });
+  const element = make("div", {
+    class: "nerfmac-progress", role: "progressbar", "aria-label": label, "aria-valuemin": 0,
+    "aria-valuemax": 100,
+  }, fill);
+  const show = (part, text = "") => {
+    fill.style.width = `${100 * (part ?? 0)}%`;
+    if (part === null) element.removeAttribute("aria-valuenow");
+    else element.setAttribute("aria-valuenow", Math.round(100 * part));
+    element.setAttribute("aria-valuetext", text);
+    element.title = text;
+  };
+  return { element, show };
+}

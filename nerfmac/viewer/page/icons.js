@@ -1,0 +1,34 @@
+/** The viewer's icons: strokes on a grid of 16 x 16, in the colour of the text around them. */
+
+const STROKES = {
+  play: "M5 3.2v9.6l7.6-4.8z",
+  pause: "M5.5 3.5v9M10.5 3.5v9",
+  home: "M2.5 8 8 3l5.5 5M4 7v6h3V9.5h2V13h3V7",
+  expand: "M2.5 6V2.5H6M10 2.5h3.5V6M13.5 10v3.5H10M6 13.5H2.5V10",
+  chart: "M2.5 2.5v11h11M4.5 10.5l2.7-3.5 2.3 2L13 4",
+  eye: "M1.5 8S4 3.8 8 3.8 14.5 8 14.5 8 12 12.2 8 12.2 1.5 8 1.5 8zM8 6.2a1.8 1.8 0 1 0 0 3.6"
+    + " 1.8 1.8 0 0 0 0-3.6z",
+  path: "M3 13c5 0 1-9 5.5-9H13M10.8 1.8 13 4l-2.2 2.2",
+  close: "M4 4l8 8M12 4l-8 8",
+  back: "M10 3 5 8l5 5",
+  next: "M6 3l5 5-5 5",
+  plus: "M8 3v10M3 8h10",
+  again: "M13 8a5 5 0 1 1-1.6-3.7M13.2 2v3h-3",
+  bin: "M3 4.5h10M6.5 4.5V3h3v1.5M4.5 4.5l.6 8.5h5.8l.6-8.5",
+  save: "M8 2.5v7.5M4.8 7 8 10.2 11.2 7M3 13.5h10",
+  film: "M2.5 3.5h11v9h-11zM5.5 3.5v9M10.5 3.5v9M2.5 8h3M10.5 8h3",
+};
+
+const SVG = "http://www.w3.org/2000/svg";
+
+/** An `svg` element; it says nothing to a screen reader, the button around it does. */
+export function icon(name) {
+  const svg = document.createElementNS(SVG, "svg");
+  const stroke = document.createElementNS(SVG, "path");
+  svg.setAttribute("viewBox", "0 0 16 16");
+  svg.setAttribute("class", "nerfmac-icon");
+  svg.setAttribute("aria-hidden", "true");
+  stroke.setAttribute("d", STROKES[name]);
+  svg.append(stroke);
+  return svg;
+}

@@ -1,0 +1,55 @@
+/**
+ * Walking by keys, while the picture has the focus.
+ *
+ * W and S or up and down: forward and back; A and D or left and right: sideways; Q and E: down and
+ * up; R: back to the first view. Keys are places on the keyboard, so WASD lies under the same
+ * fingers on any layout. What is reported is how long a key was held, not how often it repeated.
+ */
+
+const STEPS = { // right, up, forward
+  KeyW: [0, 0, 1], ArrowUp: [0, 0, 1], KeyS: [0, 0, -1], ArrowDown: [0, 0, -1],
+  KeyD: [1, 0, 0], ArrowRight: [1, 0, 0], KeyA: [-1, 0, 0], ArrowLeft: [-1, 0, 0],
+  KeyE: [0, 1, 0], KeyQ: [0, -1, 0],
+};
+
+const LONGEST_STRIDE = 0.25; // seconds: a page that hung must not leap
+
+export function walkByKeys(area, motion, link, signal) {
+  const held = new Set();
+  let since = 0;
+
+  const stride = () => {
+    if (held.size === 0) return;
+    const now = performance.now();
+    const seconds = Math.min((now - since) / 1000, LONGEST_STRIDE);
+    since = now;
+    const walk = [0, 0, 0];
+    for (const code of held) STEPS[code].forEach((part, axis) => (walk[axis] += part * seconds));
+    motion.add({ walk }, now);
+  };
+  motion.beforeMessage = stride; // its `add` asks for the next frame, as long as a key is held
+
+  const letGo = (codes) => {
+    stride();
+    for (const code of codes) held.delete(code);
+    if (held.size === 0) motion.release("keys");
+  };
+
+  area.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.code === "KeyR" && !event.repeat) link.send({ kind: "reset", t: event.timeStamp });
+    if (event.code in STEPS && !held.has(event.code)) {
+      if (held.size === 0) since = performance.now();
+      else stride();
+      held.add(event.code);
+      motion.hold("keys");
+      link.wake();
+    }
+    if (event.code === "KeyR" || event.code in STEPS) event.preventDefault();
+  }, { signal });
+  area.addEventListener("keyup", (event) => {
+    if (held.has(event.code)) letGo([event.code]);
+  }, { signal });
+  area.addEventListener("blur", () => letGo([...held]), { signal });
+  window.addEventListener("blur", () => letGo([...held]), { signal });
+}

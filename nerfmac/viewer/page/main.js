@@ -1,0 +1,132 @@
+/**
+ * The viewer's page, put together: `render` builds one view of the widget in `el` and returns what
+ * takes it away again. Everything that it shows comes from the kernel's messages, so a page that is
+ * loaded again, or a second view, is whole after its `ready`.
+ */
+
+import { Compare } from "./compare.js";
+import { makeButton } from "./controls.js";
+import { CropBox } from "./cropbox.js";
+import { Frusta } from "./frusta.js";
+import { walkByKeys } from "./keys.js";
+import { Link } from "./link.js";
+import { Motion } from "./motion.js";
+import { Overlay } from "./overlay.js";
+import { buildPanels } from "./panels.js";
+import { buildPath } from "./path.js";
+import { PathLine } from "./pathline.js";
+import { Picture } from "./picture.js";
+import { PointerInput } from "./pointer.js";
+import { Settings } from "./settings.js";
+import { buildStage, letGripResize, toggleFullScreen, watchSize } from "./stage.js";
+import { buildNotice, showStillUntilLive, tellPace } from "./status.js";
+import { buildTraining } from "./training.js";
+import { buildView } from "./view.js";
+
+const READY_AGAIN = 500; // milliseconds
+
+function render({ model, el }) {
+  const ending = new AbortController();
+  const { signal } = ending;
+  const parts = buildStage(el);
+  // What the status line and end-to-end tests read: when frames were drawn, and how late.
+  const record = { frames: [], latencies: [], answered: [], pose: null, lastFrame: null };
+  parts.root.nerfmac = record;
+  const link = new Link(model, signal);
+  const settings = new Settings(link, signal);
+  const motion = new Motion(link);
+  const picture = new Picture(parts.frame, link, record);
+  const seen = buildSeen(parts, picture, link, settings);
+  buildControls({ parts, link, settings, motion, record, seen, signal });
+  parts.floating.append(...seen.compare.elements, seen.overlay.tooltip, buildNotice(link));
+  new PointerInput(parts.area, motion, targetsOf(parts.area, picture, link, seen.overlay), signal);
+  walkByKeys(parts.area, motion, link, signal);
+  letGripResize(parts.grip, parts.floating);
+  tellPace(parts.status, record, signal);
+  showStillUntilLive({ model, parts, picture, link, signal });
+  tellSize(parts.area, picture, link, signal);
+  return () => {
+    motion.stop();
+    ending.abort();
+    for (const part of [picture, seen.overlay, seen.compare]) part.close();
+    parts.root.remove();
+  };
+}
+
+/** What lies over the frame. */
+function buildSeen(parts, picture, link, settings) {
+  const { area } = parts;
+  const frusta = new Frusta(link);
+  const pathLine = new PathLine(link);
+  const cropBox = new CropBox(link, settings);
+  const compare = new Compare({ canvas: parts.photo, area, picture, link, frusta });
+  const overlay = new Overlay({
+    canvas: parts.overlay, area, picture, link, frusta, pathLine, cropBox,
+  });
+  settings.onChange(() => overlay.refresh());
+  return { frusta, pathLine, cropBox, compare, overlay };
+}
+
+/** The toolbar and its panels. */
+function buildControls({ parts, link, settings, motion, record, seen, signal }) {
+  const training = buildTraining(link, settings, signal);
+  const view = buildView({ link, settings, seen, record });
+  const path = buildPath(link, motion, record, signal);
+  const { buttons, panels } = buildPanels([
+    { name: "training", label: "Training", picture: "chart", content: training.panel },
+    { name: "view", label: "View", picture: "eye", content: view },
+    { name: "path", label: "Path", picture: "path", content: path },
+  ]);
+  parts.panels.append(...panels);
+  parts.toolbar.append(
+    training.runButton, training.summary, ...buttons,
+    makeButton({
+      picture: "home", title: "Reset view (R)",
+      onClick: () => link.send({ kind: "reset", t: performance.now() }),
+    }),
+    makeButton({
+      picture: "expand", title: "Full screen", onClick: () => toggleFullScreen(parts.root),
+    }),
+  );
+}
+
+/** What the pointer may meet on the picture; see pointer.js. */
+function targetsOf(area, picture, link, overlay) {
+  const look = ({ x, y }, t) => {
+    const { left, top, width, height } = picture.rectangle(area.clientWidth, area.clientHeight);
+    const [across, down] = [(x - left) / width, (y - top) / height];
+    const isOnPicture = across >= 0 && across <= 1 && down >= 0 && down <= 1;
+    if (isOnPicture) link.send({ kind: "look", x: across, y: down, t });
+  };
+  return {
+    look, press: (place) => overlay.press(place), hover: (place) => overlay.hover(place),
+    click: (place, time) => overlay.click(place, time),
+  };
+}
+
+/**
+ * Tell the kernel that the view is there, as soon as it can be seen, and its size from then on.
+ *
+ * JupyterLab has a way past a running cell, but opens it a moment after the view: what is said
+ * before waits for the cell. So it is said again until the kernel answers; `view` tells it that it
+ * is the same view.
+ */
+function tellSize(area, picture, link, signal) {
+  const view = Math.random().toString(36).slice(2);
+  let size = null;
+  const tell = () => link.post({ kind: "ready", view, ...size });
+  const again = setInterval(() => {
+    if (link.isLive) clearInterval(again);
+    else if (size) tell();
+  }, READY_AGAIN);
+  signal.addEventListener("abort", () => clearInterval(again));
+  watchSize(area, (width, height) => {
+    const isFirst = size === null;
+    size = { width, height };
+    picture.resize(width, height);
+    if (isFirst) tell();
+    else link.later("size", { kind: "size", ...size });
+  }, signal);
+}
+
+export default { render };

@@ -1,0 +1,69 @@
+/**
+ * Motion of the viewer's camera, accumulated between animation frames into one message.
+ *
+ * Several things may move it at once (pointer, keys, wheel); each holds it while it does. The
+ * message says `moving` while anything holds it, and a last one says that nothing does. A hold
+ * without any travel says nothing: a click is no motion.
+ */
+
+function atRest() {
+  return { orbit: [0, 0], pan: [0, 0], dolly: 0, walk: [0, 0, 0] };
+}
+
+export class Motion {
+  constructor(link) {
+    this.link = link;
+    this.holders = new Set();
+    this.travel = atRest();
+    this.time = null; // of the newest event not yet sent
+    this.isTold = false; // whether the kernel has been told that the camera is moving
+    this.beforeMessage = () => {}; // walking adds the time that its keys were held
+    link.collect(() => this.message());
+  }
+
+  /** Add travel, any of orbit, pan, dolly and walk, of an event at `time`. */
+  add({ orbit, pan, dolly = 0, walk }, time) {
+    const sum = this.travel;
+    for (const [total, part] of [[sum.orbit, orbit], [sum.pan, pan], [sum.walk, walk]]) {
+      part?.forEach((value, axis) => (total[axis] += value));
+    }
+    sum.dolly += dolly;
+    this.time = Math.max(this.time ?? 0, time);
+    this.link.wake();
+  }
+
+  hold(source) {
+    this.holders.add(source);
+  }
+
+  release(source) {
+    this.holders.delete(source);
+    if (this.holders.size === 0 && this.isTold) this.link.wake();
+  }
+
+  /** Say at the next animation frame that the camera is at rest, whatever moved it. */
+  settle() {
+    this.isTold = true;
+    this.link.wake();
+  }
+
+  /** Let go of everything at once; a view that goes away in a drag leaves nothing moving. */
+  stop() {
+    this.holders.clear();
+    this.link.flush();
+  }
+
+  /** What has not been sent yet, as a message, or null. */
+  message() {
+    this.beforeMessage();
+    const isMoving = this.holders.size > 0;
+    if (this.time === null && (isMoving || !this.isTold)) return null;
+    const message = {
+      kind: "move", t: this.time ?? performance.now(), moving: isMoving, ...this.travel,
+    };
+    this.travel = atRest();
+    this.time = null;
+    this.isTold = isMoving;
+    return message;
+  }
+}

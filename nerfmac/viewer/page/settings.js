@@ -1,0 +1,88 @@
+/**
+ * The kernel's settings, and the controls that show and change them.
+ *
+ * The kernel's word is final: what it says is shown by every control bound to that name, except one
+ * that somebody holds. A value that was just sent stands for a moment against the kernel's older
+ * ones that are still under way.
+ */
+
+const ECHO_TIME = 1000; // milliseconds in which the kernel should have answered
+const RETRY_TIME = 250; // milliseconds until a control that was held is tried again
+
+export class Settings {
+  constructor(link, signal) {
+    this.link = link;
+    this.values = {};
+    this.bound = new Map(); // name -> controls
+    this.sent = new Map(); // name -> {value, timer}
+    this.listeners = [];
+    this.retry = 0; // a timer, while a control that somebody holds is to be shown another value
+    link.on("state", ({ settings }) => this.receive(settings));
+    signal.addEventListener("abort", () => {
+      for (const { timer } of this.sent.values()) clearTimeout(timer);
+      clearTimeout(this.retry);
+    });
+  }
+
+  /** Let `control` show the setting `name`. */
+  bind(name, control) {
+    this.bound.set(name, [...(this.bound.get(name) ?? []), control]);
+    return control;
+  }
+
+  /** Call `listener(name, value)` when a setting changes, here or in the kernel. */
+  onChange(listener) {
+    this.listeners.push(listener);
+  }
+
+  receive(settings) {
+    for (const [name, value] of Object.entries(settings)) {
+      const waiting = this.sent.get(name);
+      if (waiting && !isSame(waiting.value, value)) {
+        waiting.older = value;
+        continue;
+      }
+      this.forget(name);
+      this.show(name, value);
+    }
+  }
+
+  /** Change a setting; the kernel hears the last value of each animation frame. */
+  set(name, value) {
+    const waiting = this.link.pending("set")?.values;
+    this.link.later("set", { kind: "set", values: { ...waiting, [name]: value } });
+    const older = this.forget(name)?.older ?? this.values[name];
+    const timer = setTimeout(() => this.show(name, this.forget(name).older), ECHO_TIME);
+    this.sent.set(name, { value, older, timer });
+    this.show(name, value);
+  }
+
+  forget(name) {
+    const waiting = this.sent.get(name);
+    clearTimeout(waiting?.timer);
+    this.sent.delete(name);
+    return waiting;
+  }
+
+  show(name, value) {
+    this.values[name] = value;
+    for (const control of this.bound.get(name) ?? []) this.showIn(control, name);
+    for (const listener of this.listeners) listener(name, value);
+  }
+
+  showIn(control, name) {
+    if (!control.isBusy()) {
+      control.show(this.values[name]);
+    } else if (!this.sent.has(name)) {
+      clearTimeout(this.retry);
+      this.retry = setTimeout(() => this.showIn(control, name), RETRY_TIME);
+    }
+  }
+}
+
+function isSame(one, other) {
+  if (typeof one === "number" && typeof other === "number") {
+    return Math.abs(one - other) <= 1e-6 * Math.max(1, Math.abs(one));
+  }
+  return JSON.stringify(one) === JSON.stringify(other);
+}

@@ -1,0 +1,111 @@
+/**
+ * The viewer's parts on the page, and the size of its picture.
+ *
+ *     root .nerfmac-viewer > stage (picture, what floats over it, panels, grip), toolbar
+ *
+ * The picture's size is told in device pixels, at least 1 x 1 and at most 3840 x 2160 at the same
+ * aspect; an area that is hidden has none, and nothing is told of it.
+ */
+
+import { make } from "./controls.js";
+
+const WIDEST = 3840;
+const HIGHEST = 2160;
+const LOWEST_STAGE = 120; // CSS pixels
+const GRIP_STEP = 20; // CSS pixels that an arrow key moves the lower edge
+
+/** The elements of a viewer, by name, inside `el`. */
+export function buildStage(el) {
+  const canvas = (name) => make("canvas", { class: `nerfmac-${name}` });
+  const parts = {
+    frame: canvas("frame"), photo: canvas("photo"), overlay: canvas("overlay"),
+    status: make("div", { class: "nerfmac-status" }),
+    hint: make("div", { class: "nerfmac-hint", role: "status" }),
+    toolbar: make("fieldset", { class: "nerfmac-toolbar", "aria-label": "Viewer" }),
+    grip: make("div", {
+      class: "nerfmac-grip", tabindex: 0, role: "separator", "aria-orientation": "horizontal",
+      "aria-label": "Height of the picture", title: "Drag to change the height",
+    }),
+  };
+  parts.area = make("div", {
+    class: "nerfmac-picture", tabindex: 0, role: "application",
+    "aria-label": "Scene: drag to orbit, shift and drag to pan, wheel to come closer, WASD to walk,"
+      + " R to return",
+  }, parts.frame, parts.photo, parts.overlay);
+  parts.floating = make(
+    "div", { class: "nerfmac-floating" }, parts.area, parts.status, parts.hint, parts.grip,
+  );
+  parts.panels = make("fieldset", { class: "nerfmac-panels", "aria-label": "Panels" });
+  parts.stage = make("div", { class: "nerfmac-stage" }, parts.floating, parts.panels);
+  // JupyterLab's own shortcuts (D D deletes the cell) must not hear the keys that walk.
+  parts.root = make(
+    "div", { class: "nerfmac-viewer", "data-lm-suppress-shortcuts": "true" },
+    parts.stage, parts.toolbar,
+  );
+  parts.root.addEventListener("keydown", (event) => event.stopPropagation());
+  el.append(parts.root);
+  return parts;
+}
+
+/** Width and height in device pixels, within the limits; null for an area that is hidden. */
+export function deviceSize(width, height) {
+  if (width <= 0 || height <= 0) return null;
+  const scale = Math.min(1, WIDEST / width, HIGHEST / height);
+  return [width, height].map((side) => Math.max(1, Math.round(side * scale)));
+}
+
+/** Call `onSize(width, height)` with the size of `area` in device pixels, whenever it changes. */
+export function watchSize(area, onSize, signal) {
+  const observer = new ResizeObserver((entries) => {
+    const { width, height } = entries.at(-1).contentRect;
+    const ratio = window.devicePixelRatio;
+    const size = deviceSize(width * ratio, height * ratio);
+    if (size) onSize(...size);
+  });
+  try {
+    observer.observe(area, { box: "device-pixel-content-box" }); // also told of a change of ratio
+  } catch {
+    observer.observe(area); // Safari knows no such box
+  }
+  signal.addEventListener("abort", () => observer.disconnect());
+}
+
+/** Let the grip, dragged or moved by the arrow keys, set the height of the picture. */
+export function letGripResize(grip, floating) {
+  let from = null;
+  const set = (height) => {
+    floating.style.height = `${Math.max(LOWEST_STAGE, Math.round(height))}px`;
+  };
+  grip.addEventListener("pointerdown", (event) => {
+    from = { y: event.clientY, height: floating.clientHeight };
+    try {
+      grip.setPointerCapture(event.pointerId);
+    } catch {
+      // A synthetic event: there is nothing to capture.
+    }
+    event.preventDefault();
+    grip.focus({ preventScroll: true });
+  });
+  grip.addEventListener("pointermove", (event) => {
+    if (from) set(from.height + event.clientY - from.y);
+  });
+  for (const type of ["pointerup", "pointercancel", "lostpointercapture"]) {
+    grip.addEventListener(type, () => (from = null));
+  }
+  grip.addEventListener("keydown", (event) => {
+    const step = { ArrowUp: -GRIP_STEP, ArrowDown: GRIP_STEP }[event.key];
+    if (!step) return;
+    event.preventDefault();
+    set(floating.clientHeight + step);
+  });
+}
+
+/** Toggle between the page and the whole screen. */
+export async function toggleFullScreen(root) {
+  try {
+    if (document.fullscreenElement === root) await document.exitFullscreen();
+    else await root.requestFullscreen();
+  } catch {
+    // The notebook's page does not let its outputs fill the screen; the viewer stays as it is.
+  }
+}

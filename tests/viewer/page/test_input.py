@@ -1,0 +1,240 @@
+"""Pointer, wheel, keys and touch become one accumulated motion, which ends when they are let go."""
+
+import math
+
+import pytest
+
+pytestmark = pytest.mark.browser
+
+HEIGHT = 480  # of the picture; travel is in units of it
+
+
+def drag(view, button="left", to=(330, 260), end=True):
+    """Drag from (200, 300), in steps, with a mouse button."""
+    mouse = view.page.mouse
+    mouse.move(200, 300)
+    mouse.down(button=button)
+    mouse.move(*to, steps=5)
+    if end:
+        mouse.up(button=button)
+
+
+@pytest.mark.parametrize(
+    ("button", "keys", "kind", "other"),
+    [
+        ("left", [], "orbit", "pan"),
+        ("right", [], "pan", "orbit"),
+        ("left", ["Shift"], "pan", "orbit"),
+    ],
+)
+def test_a_drag_orbits_or_pans_by_all_its_travel(shown, button, keys, kind, other):
+    for key in keys:
+        shown.page.keyboard.down(key)
+    drag(shown, button)
+    for key in keys:
+        shown.page.keyboard.up(key)
+    moves = shown.moves()
+    assert moves[kind] == pytest.approx([130 / HEIGHT, -40 / HEIGHT])
+    assert moves[other] == pytest.approx([0, 0])
+    assert moves["dolly"] == 0
+    assert moves["moving"][-1] is False
+
+
+def test_a_camera_that_is_dragged_is_moving_until_the_button_is_up(shown):
+    drag(shown, end=False)
+    assert shown.moves()["moving"] == [True] * shown.moves()["count"]
+    assert shown.moves()["count"] > 0
+    shown.page.mouse.up()
+    assert shown.moves()["moving"][-1] is False
+    count = shown.moves()["count"]
+    shown.page.mouse.move(500, 200)
+    assert shown.moves()["count"] == count
+
+
+def test_one_animation_frame_sends_one_motion(shown):
+    shown.run(
+        """async () => {
+          const area = document.querySelector(".nerfmac-picture");
+          const fire = (type, x) => area.dispatchEvent(new PointerEvent(type, {
+            pointerId: 7, bubbles: true, button: 0, clientX: x, clientY: 200 }));
+          await new Promise(requestAnimationFrame);
+          fire("pointerdown", 100);
+          for (let x = 101; x <= 220; x += 1) fire("pointermove", x);
+          await new Promise(requestAnimationFrame);
+        }"""
+    )
+    moves = shown.moves()
+    assert moves["count"] == 1
+    assert moves["orbit"] == pytest.approx([120 / HEIGHT, 0])
+
+
+def test_a_motion_says_when_its_newest_event_was(shown):
+    before = shown.run("performance.now()")
+    drag(shown)
+    times = [each["t"] for each in shown.sent("move")]
+    assert times == sorted(times)
+    assert before <= times[0] <= times[-1] <= shown.run("performance.now()")
+
+
+def test_a_click_is_no_motion(shown):
+    shown.page.mouse.click(200, 300)
+    shown.page.mouse.move(300, 300)
+    shown.page.mouse.down()
+    shown.page.mouse.move(303, 298)
+    shown.page.mouse.up()
+    assert shown.sent() == []
+
+
+def test_a_long_press_that_moves_little_is_a_motion(shown):
+    mouse = shown.page.mouse
+    mouse.move(200, 300)
+    mouse.down()
+    shown.page.wait_for_timeout(350)
+    mouse.move(203, 302)
+    mouse.up()
+    assert shown.moves()["orbit"] == pytest.approx([3 / HEIGHT, 2 / HEIGHT])
+    assert shown.moves()["moving"][-1] is False
+
+
+@pytest.mark.parametrize("how", ["pointercancel", "lostpointercapture", "blur"])
+def test_whatever_takes_the_pointer_away_ends_the_motion(shown, how):
+    drag(shown, end=False)
+    shown.run(
+        """(how) => how === "blur" ? window.dispatchEvent(new Event("blur"))
+          : document.querySelector(".nerfmac-picture").dispatchEvent(
+            new PointerEvent(how, { pointerId: 1, bubbles: true }))""",
+        how,
+    )
+    assert shown.moves()["moving"][-1] is False
+    count = shown.moves()["count"]
+    shown.page.mouse.move(500, 200, steps=3)
+    shown.page.mouse.up()
+    assert shown.moves()["count"] == count
+
+
+def test_a_menu_does_not_open_over_the_picture(shown):
+    assert shown.run(
+        "!document.querySelector('.nerfmac-picture').dispatchEvent("
+        "new MouseEvent('contextmenu', { bubbles: true, cancelable: true }))"
+    )
+
+
+def test_the_wheel_comes_closer_and_rests_after_a_while(shown):
+    shown.page.mouse.move(200, 300)
+    shown.page.mouse.wheel(0, -120)
+    shown.page.mouse.wheel(0, -60)
+    shown.page.wait_for_function("sent.some((each) => each.kind === 'move' && !each.moving)")
+    moves = shown.moves()
+    assert moves["dolly"] == pytest.approx(-180 * 0.0015)
+    assert moves["moving"] == [True] * (moves["count"] - 1) + [False]
+
+
+@pytest.mark.parametrize(
+    ("event", "dolly"),
+    [
+        ({"deltaY": 100, "deltaMode": 0}, 0.15),
+        ({"deltaY": 3, "deltaMode": 1}, 3 * 16 * 0.0015),
+        ({"deltaY": 1, "deltaMode": 2}, 400 * 0.0015),
+        ({"deltaY": -2.5, "deltaMode": 0, "ctrlKey": True}, -0.025),  # a pinch on a trackpad
+        ({"deltaY": 100, "deltaMode": 0, "ctrlKey": True}, 0.15),  # a wheel, with ctrl held
+    ],
+)
+def test_every_kind_of_wheel_has_its_measure_and_scrolls_nothing(shown, event, dolly):
+    is_kept = shown.run(
+        "(event) => document.querySelector('.nerfmac-picture').dispatchEvent("
+        "new WheelEvent('wheel', { bubbles: true, cancelable: true, ...event }))",
+        event,
+    )
+    assert not is_kept
+    assert shown.moves()["dolly"] == pytest.approx(dolly)
+
+
+@pytest.mark.parametrize(
+    ("key", "direction"),
+    [
+        ("w", (0, 0, 1)), ("ArrowUp", (0, 0, 1)), ("s", (0, 0, -1)), ("ArrowDown", (0, 0, -1)),
+        ("a", (-1, 0, 0)), ("ArrowLeft", (-1, 0, 0)), ("d", (1, 0, 0)), ("ArrowRight", (1, 0, 0)),
+        ("q", (0, -1, 0)), ("e", (0, 1, 0)),
+    ],
+)  # fmt: skip
+def test_a_key_walks_for_as_long_as_it_is_held(shown, key, direction):
+    shown.page.locator(".nerfmac-picture").focus()
+    start = shown.run("performance.now()")
+    shown.page.keyboard.down(key)
+    shown.page.wait_for_timeout(60)
+    shown.settle()
+    shown.page.keyboard.up(key)
+    held = (shown.run("performance.now()") - start) / 1000
+    moves = shown.moves()
+    walked = sum(part * along for part, along in zip(moves["walk"], direction, strict=True))
+    assert 0.05 <= walked <= held
+    assert math.hypot(*moves["walk"]) == pytest.approx(walked)
+    assert moves["moving"] == [True] * (moves["count"] - 1) + [False]
+
+
+def test_two_keys_walk_both_ways_and_losing_the_focus_lets_go_of_both(shown):
+    shown.page.locator(".nerfmac-picture").focus()
+    shown.page.keyboard.down("w")
+    shown.page.keyboard.down("d")
+    shown.page.wait_for_timeout(50)
+    shown.run("document.activeElement.blur()")
+    for key in ("w", "d"):
+        shown.page.keyboard.up(key)
+    moves = shown.moves()
+    assert moves["walk"][0] > 0.03
+    assert moves["walk"][2] > 0.03
+    assert moves["moving"][-1] is False
+    shown.forget()
+    shown.page.wait_for_timeout(50)
+    assert shown.sent() == []
+
+
+def test_keys_act_only_while_the_picture_has_the_focus(shown):
+    shown.button("Training panel").click()
+    shown.control("Stop after steps").focus()
+    shown.page.keyboard.press("w")
+    shown.page.keyboard.press("r")
+    assert shown.sent() == []
+
+
+def test_keys_with_a_modifier_are_not_the_viewers(shown):
+    shown.page.locator(".nerfmac-picture").focus()
+    shown.page.keyboard.press("Control+d")
+    shown.page.keyboard.press("Alt+r")
+    assert shown.sent() == []
+
+
+def test_no_key_gets_past_the_viewer(shown):
+    """JupyterLab would insert a cell for A and delete one for D, D."""
+    shown.run("window.heard = 0; document.addEventListener('keydown', () => (heard += 1))")
+    shown.page.mouse.click(200, 300)
+    shown.page.keyboard.press("a")
+    assert shown.run("heard") == 0
+    assert shown.page.locator(".nerfmac-viewer[data-lm-suppress-shortcuts=true]").count() == 1
+
+
+def test_r_goes_back(shown):
+    shown.page.mouse.click(200, 300)  # gives the picture the focus
+    shown.page.keyboard.press("r")
+    assert [each["kind"] for each in shown.sent()] == ["reset"]
+
+
+@pytest.mark.parametrize(
+    ("aspect", "place"), [((640, 480), (160 / 640, 120 / 480)), ((240, 480), None)]
+)
+def test_a_double_click_looks_at_that_place_of_the_picture(shown, aspect, place):
+    """A picture of 240 x 480 leaves bars at its sides, where there is nothing to look at."""
+    shown.show(2, width=aspect[0], height=aspect[1])
+    shown.page.mouse.dblclick(160, 120)
+    shown.page.wait_for_timeout(450)
+    shown.page.mouse.dblclick(380, 120)
+    looks = [(each["x"], each["y"]) for each in shown.sent("look")]
+    inside = (380 / 640, 0.25) if place else ((380 - 200) / 240, 0.25)
+    assert looks == [pytest.approx(each) for each in (place, inside) if each]
+    assert shown.sent("move") == []
+
+
+def test_two_clicks_far_apart_are_no_double_click(shown):
+    shown.page.mouse.click(160, 120)
+    shown.page.mouse.click(260, 120)
+    assert shown.sent() == []

@@ -1,0 +1,188 @@
+"""Controls set the kernel's settings and show what the kernel says, but fight nobody's hand."""
+
+import pytest
+
+pytestmark = pytest.mark.browser
+
+
+def values(view):
+    """What has been set, in order."""
+    return [each["values"] for each in view.sent("set")]
+
+
+@pytest.fixture
+def panel(view):
+    """The view panel, open."""
+    view.button("View panel").click()
+    view.forget()
+    return view
+
+
+@pytest.mark.parametrize(
+    ("label", "shown"),
+    [("Mode", "colour"), ("Background", "#102030"), ("Field of view", "40"), ("Exposure", "0.5")],
+)
+def test_a_control_shows_the_kernels_value(panel, label, shown):
+    assert panel.control(label).input_value() == shown
+
+
+@pytest.mark.parametrize(
+    ("label", "place", "name", "value"),
+    [
+        ("Background", "#abcdef", "background", "#abcdef"),
+        ("Field of view", "75", "fov", 75),
+        ("Exposure", "-1.5", "exposure", -1.5),
+    ],
+)
+def test_a_control_sets_its_setting(panel, label, place, name, value):
+    panel.control(label).fill(place)
+    assert values(panel) == [{name: value}]
+
+
+def test_every_mode_can_be_chosen(panel):
+    modes = ["depth", "normals", "opacity", "occupancy", "samples", "colour"]
+    for mode in modes:
+        panel.control("Mode").select_option(mode)
+        panel.settle()
+    assert values(panel) == [{"mode": mode} for mode in modes]
+
+
+@pytest.mark.parametrize(
+    ("label", "before", "place", "name", "value"),
+    [
+        ("Training share", "0.7", "0.25", "share", 0.25),
+        ("Learning rate", "0.3", "-1", "rate", 0.1),
+        ("Learning rate", "0.3", "0.5", "rate", 3.16),
+        ("Most rays a step", "12", "10", "rays", 1024),
+        ("Most rays a step", "12", "17", "rays", None),
+    ],
+)
+def test_a_slider_of_training_has_its_own_scale(view, label, before, place, name, value):
+    view.button("Training panel").click()
+    assert view.control(label).input_value() == before
+    view.control(label).fill(place)
+    assert values(view) == [{name: value}]
+
+
+@pytest.mark.parametrize(
+    ("label", "typed", "name", "value"),
+    [
+        ("Stop after steps", "2500", "steps", 2500),
+        ("Stop after steps", "", "steps", None),
+        ("Stop after seconds", "12.5", "seconds", 12.5),
+    ],
+)
+def test_a_limit_is_a_number_or_none(view, label, typed, name, value):
+    view.button("Training panel").click()
+    view.control(label).fill(typed)
+    view.page.keyboard.press("Enter")
+    assert values(view) == [{name: value}]
+
+
+@pytest.mark.parametrize("typed", ["0", "-3", "2.5"])
+def test_a_limit_that_is_no_count_of_steps_is_not_sent(view, typed):
+    view.button("Training panel").click()
+    view.control("Stop after steps").fill(typed)
+    view.page.keyboard.press("Enter")
+    assert values(view) == []
+
+
+def test_what_is_typed_stays_while_the_kernel_speaks(view):
+    view.button("Training panel").click()
+    box = view.control("Stop after steps")
+    box.fill("77")
+    view.state(settings={"steps": 500})
+    assert box.input_value() == "77"
+    view.run("document.activeElement.blur()")
+    assert values(view) == [{"steps": 77}]
+
+
+def test_one_animation_frame_sends_the_last_values_alone(panel):
+    panel.run(
+        """async () => {
+          const fill = (label, value) => {
+            const input = document.querySelector(`[aria-label="${label}"]`);
+            input.value = value;
+            input.dispatchEvent(new Event("input"));
+          };
+          await new Promise(requestAnimationFrame);
+          for (const value of [0.1, 0.2, 0.3]) fill("Exposure", value);
+          fill("Field of view", 50);
+          await new Promise(requestAnimationFrame);
+        }"""
+    )
+    assert values(panel) == [{"exposure": 0.3, "fov": 50}]
+
+
+def test_an_older_value_under_way_does_not_move_the_control_back(panel):
+    slider = panel.control("Exposure")
+    slider.fill("2")
+    panel.state(settings={"exposure": 0.5})  # sent before the kernel heard of 2
+    assert slider.input_value() == "2"
+    panel.state(settings={"exposure": 2.0})
+    panel.state(settings={"exposure": -1.0})  # somebody else has set it
+    assert slider.input_value() == "-1"
+
+
+def test_a_value_that_the_kernel_does_not_take_is_taken_back(panel):
+    slider = panel.control("Field of view")
+    slider.fill("110")
+    panel.state(settings={"fov": 90.0})
+    panel.page.wait_for_function(
+        "document.querySelector('[aria-label=\"Field of view\"]').value === '90'"
+    )
+
+
+def test_a_slider_that_is_held_stays_and_follows_when_it_is_let_go(panel):
+    slider = panel.control("Exposure")
+    box = slider.bounding_box()
+    panel.page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    panel.page.mouse.down()
+    panel.page.mouse.move(box["x"] + 0.8 * box["width"], box["y"] + 4, steps=3)
+    held = slider.input_value()
+    assert float(held) > 1.0
+    panel.state(settings={"exposure": float(held)})
+    panel.state(settings={"exposure": -2.0})
+    assert slider.input_value() == held
+    panel.page.mouse.up()
+    panel.page.wait_for_function(
+        "document.querySelector('[aria-label=\"Exposure\"]').value === '-2'"
+    )
+
+
+def test_what_the_kernel_says_is_not_sent_back(panel):
+    panel.state(settings={"exposure": 3.0, "mode": "depth", "fov": 60.0, "rays": None})
+    assert panel.sent() == []
+
+
+def test_panels_open_one_at_a_time_and_close_again(view):
+    names = ["Training", "View", "Path"]
+    panels = [view.page.get_by_role("region", name=name, exact=True) for name in names]
+    for index, name in enumerate(names):
+        view.button(f"{name} panel").click()
+        assert [panel.is_visible() for panel in panels] == [index == other for other in range(3)]
+        assert view.button(f"{name} panel").get_attribute("aria-expanded") == "true"
+    view.button("Path panel").click()
+    assert not any(panel.is_visible() for panel in panels)
+
+
+def test_reset_is_sent(view):
+    view.button("Reset view (R)").click()
+    assert [each["kind"] for each in view.sent()] == ["reset"]
+
+
+def test_every_control_has_a_name(view):
+    nameless = view.run(
+        """[...document.querySelectorAll("button, input, select, [tabindex]")].filter(
+          (each) => !each.getAttribute("aria-label")).map((each) => each.outerHTML)"""
+    )
+    assert nameless == []
+
+
+def test_the_view_fills_the_screen_and_comes_back(view):
+    view.button("Full screen").click()
+    view.page.wait_for_function("document.fullscreenElement?.className === 'nerfmac-viewer'")
+    size = view.wait_for("size")
+    assert [size["width"] > 640, size["height"] > 480] == [True, True]
+    view.button("Full screen").click()
+    view.page.wait_for_function("document.fullscreenElement === null")

@@ -1,0 +1,155 @@
+"""The training panel tells how training stands, starts and pauses it, and draws its curves."""
+
+import pytest
+
+pytestmark = pytest.mark.browser
+
+CURVE = [[0, 0.0, 0.2, 9.0], [100, 1.5, 0.02, 19.0], [200, 6.0, 0.002, 29.0]]
+
+
+@pytest.fixture
+def panel(view):
+    """The training panel, open."""
+    view.button("Training panel").click()
+    view.forget()
+    return view
+
+
+def number(view, name):
+    return view.page.locator(f"dd[data-name={name}]").inner_text()
+
+
+def test_the_numbers_are_written_with_their_units(panel):
+    names = ("step", "seconds", "left", "loss", "psnr", "samples")
+    want = ["12\u2009345", "1:05", "2:10", "0.00213", "27.3 dB", "1.23 M"]
+    assert [number(panel, name) for name in names] == want
+    bar = panel.page.get_by_role("progressbar", name="Progress of training")
+    assert bar.get_attribute("aria-valuenow") == "25"
+    assert panel.page.locator(".nerfmac-summary").inner_text() == "step 12\u2009345 · 27.3 dB"
+
+
+def test_what_is_not_known_is_a_dash(panel):
+    panel.state(training=dict.fromkeys(("left", "loss", "psnr", "samples_per_second", "progress")))
+    assert [number(panel, name) for name in ("left", "loss", "psnr", "samples")] == ["–"] * 4
+    bar = panel.page.get_by_role("progressbar", name="Progress of training")
+    assert bar.get_attribute("aria-valuenow") is None
+
+
+def test_the_message_is_told_in_the_toolbar_too(panel):
+    panel.state(training={"message": "building the kernels"})
+    assert panel.page.locator(".nerfmac-summary").inner_text() == "building the kernels"
+    panel.page.get_by_role("region", name="Training", exact=True).get_by_text(
+        "building the kernels"
+    ).wait_for()
+
+
+def test_one_button_starts_and_pauses(view):
+    view.state(training={"step": 0})
+    view.button("Start training").click()
+    view.state(training={"is_running": True})
+    view.button("Pause training").click()
+    view.state(training={"is_running": False, "step": 8})
+    view.button("Continue training").click()
+    assert [each["kind"] for each in view.sent()] == ["train", "pause", "train"]
+
+
+def test_the_button_keeps_the_focus_while_the_kernel_speaks(view):
+    view.button("Continue training").focus()
+    view.state(training={"step": 12346})
+    assert view.run("document.activeElement.title") == "Continue training"
+
+
+def test_a_run_without_its_pictures_cannot_be_trained_and_says_why(panel):
+    panel.state(training={"can_train": False})
+    assert panel.button("Continue training").is_disabled()
+    assert panel.control("Training share").is_disabled()
+    panel.page.get_by_text("without its pictures").wait_for()
+    panel.state()
+    assert panel.control("Training share").is_enabled()
+    assert not panel.page.get_by_text("without its pictures").is_visible()
+
+
+def readout(view, part):
+    """What is read at a part of the chart's width."""
+    box = view.page.locator("canvas.nerfmac-curve").bounding_box()
+    view.page.mouse.move(box["x"] + part * box["width"], box["y"] + 60)
+    return view.page.locator(".nerfmac-readout").inner_text()
+
+
+def test_the_curve_is_read_at_the_nearest_point(panel):
+    panel.say({"kind": "curve", "fresh": True, "points": CURVE})
+    assert readout(panel, 0.95) == "step 200 · 6.0 s · 0.002 · 29 dB"
+    assert readout(panel, 0.56) == "step 100 · 1.5 s · 0.02 · 19 dB"
+    panel.page.mouse.move(5, 5)
+    assert panel.page.locator(".nerfmac-readout").inner_text() == ""
+
+
+def test_over_seconds_the_points_lie_at_their_seconds(panel):
+    panel.say({"kind": "curve", "fresh": True, "points": CURVE})
+    panel.button("Curves over seconds").click()
+    assert readout(panel, 0.3) == "step 100 · 1.5 s · 0.02 · 19 dB"
+    panel.button("Curves over steps").click()
+    assert readout(panel, 0.3) == "step 0 · 0.0 s · 0.2 · 9 dB"
+
+
+def test_points_are_appended_or_replace_all(panel):
+    panel.say({"kind": "curve", "fresh": True, "points": CURVE[:2]})
+    panel.say({"kind": "curve", "fresh": False, "points": CURVE[2:]})
+    assert readout(panel, 0.95).startswith("step 200 ")
+    assert readout(panel, 0.2).startswith("step 0 ")
+    panel.say({"kind": "curve", "fresh": True, "points": [[700, 9.0, 0.1, 10.0]]})
+    assert readout(panel, 0.2).startswith("step 700 ")
+
+
+def test_what_is_not_known_of_a_point_leaves_a_gap(panel):
+    panel.say({"kind": "curve", "fresh": True, "points": [[5, 1.0, None, 11.0], *CURVE[1:]]})
+    assert readout(panel, 0.2) == "step 5 · 1.0 s · – · 11 dB"
+
+
+def heights(view, place):
+    """How far down the chart's upper plot its curve is, at parts of the width; None: nowhere."""
+    return view.run(
+        """(parts) => {
+          const { width, height } = document.querySelector("canvas.nerfmac-curve");
+          const pixels = pixelsOf("curve", 0, 0, width, height).data;
+          const isCurve = (x, y) => {
+            const [red, green, blue] = pixels.slice(4 * (y * width + x), 4 * (y * width + x) + 3);
+            return blue > 150 && red < 90 && green < 160;
+          };
+          return parts.map((part) => {
+            const x = Math.round(40 + part * (width - 48));
+            for (let y = 18; y < 92; y += 1) if (isCurve(x, y)) return y;
+            return null;
+          });
+        }""",
+        place,
+    )
+
+
+def test_the_loss_is_drawn_on_a_logarithmic_axis(panel):
+    """Equal factors are equal heights: this curve is a straight line."""
+    panel.say({"kind": "curve", "fresh": True, "points": CURVE})
+    first, second, third = heights(panel, [0.1, 0.5, 0.9])
+    assert 15 < second - first == pytest.approx(third - second, abs=2)
+
+
+def test_the_axis_has_round_numbers(panel):
+    panel.run(
+        """() => {
+          window.written = [];
+          const write = CanvasRenderingContext2D.prototype.fillText;
+          CanvasRenderingContext2D.prototype.fillText = function (text, ...place) {
+            written.push(text);
+            write.call(this, text, ...place);
+          };
+          window.endWriting = () => { CanvasRenderingContext2D.prototype.fillText = write; };
+        }"""
+    )
+    panel.say({"kind": "curve", "fresh": True, "points": [*CURVE, [2400, 400.0, 0.0015, 31.0]]})
+    assert panel.run("written") == [
+        "loss", "0.01", "0.1", "PSNR (dB)", "10", "20", "30", "0", "1 k", "2 k",
+    ]  # fmt: skip
+    panel.run("written = []")
+    panel.button("Curves over seconds").click()
+    assert panel.run("written")[-4:] == ["0 min", "2 min", "4 min", "6 min"]
+    panel.run("endWriting()")
