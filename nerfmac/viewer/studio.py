@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import degrees
 from pathlib import Path
 from typing import Any
 
@@ -84,7 +85,7 @@ class Studio:
                 line = self.path.polyline(LINE).round(4).tolist()
             self._drawn = self.path, line
         keyframes = [
-            {"pose": [float(x) for x in keyframe.pose.ravel()], "fov": keyframe.fov}
+            {"pose": [float(x) for x in keyframe.pose.ravel()], "fov": degrees(keyframe.fov)}
             for keyframe in self.path.keyframes
         ]
         film, video = self.film, None

@@ -256,7 +256,9 @@ def test_keyframes_make_a_path_that_is_scrubbed_saved_and_loaded(page, tmp_path)
     page.settle()
     assert np.allclose(page.session.view.pose, first.pose, atol=1e-6)
     status = page.session.studio.status()
-    assert len(status["keyframes"]) == 2
+    assert [each["fov"] for each in status["keyframes"]] == pytest.approx(
+        2 * [np.degrees(first.fov)]
+    )
     assert len(status["path"]) > 10
 
 
