@@ -77,9 +77,10 @@ struct MarchProbe {
   int next;        // the first interval after this one that may hold a sample
 };
 
-// How far the next face along one axis is, in cells.
-METAL_FUNC float march_ahead(float place, float inverse) {
-  return (floor(place) + (inverse > 0.0f ? 1.0f : 0.0f) - place) * inverse;
+// How far the next face of an empty cell or brick along one axis is, in cells; it is `side` cells
+// wide there.
+METAL_FUNC float march_ahead(float place, float inverse, float side) {
+  return ((floor(place / side) + (inverse > 0.0f ? 1.0f : 0.0f)) * side - place) * inverse;
 }
 
 template <typename Bits>
@@ -92,12 +93,15 @@ METAL_FUNC MarchProbe march_probe(MarchRay r, int k, Bits bits, MarchSettings se
   const float3 position = r.origin + r.direction * probe.distance;
   const OccupancyCell cell = occupancy_cell(position, settings.resolution, settings.cascades);
   if (cell.index < 0) return probe;
-  probe.is_sample = (bits[cell.index >> 5] >> (cell.index & 31)) & 1;
+  const uint word = bits[cell.index >> 5];
+  probe.is_sample = (word >> (cell.index & 31)) & 1;
   if (probe.is_sample) return probe;
-  // Leave the empty cell: the nearest of the three faces ahead.
-  const float ahead = min(min(march_ahead(cell.place.x, r.inverse.x),
-                              march_ahead(cell.place.y, r.inverse.y)),
-                          march_ahead(cell.place.z, r.inverse.z));
+  // Leave the empty cell, or its whole brick if that is empty: the nearest of three faces ahead.
+  const float width = word == 0 ? float(brick_width) : 1.0f;
+  const float depth = word == 0 ? float(brick_depth) : 1.0f;
+  const float ahead = min(min(march_ahead(cell.place.x, r.inverse.x, width),
+                              march_ahead(cell.place.y, r.inverse.y, width)),
+                          march_ahead(cell.place.z, r.inverse.z, depth));
   const float number = march_number(probe.distance + ahead * cell.side, settings);
   // A thousandth early rather than late: a sample on the face belongs to the next cell.
   probe.next = max(k + 1, int(ceil(number - r.first - r.jitter - 1e-3f)));

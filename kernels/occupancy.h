@@ -1,6 +1,11 @@
 // The occupancy grid's geometry: cascade c is a cube of side 2^c around (0.5, 0.5, 0.5), cut into
-// `resolution` cells along each axis. A point belongs to the smallest cascade that holds it. Cells
-// are numbered x fastest, then y, z, cascade; 32 cells share a word of the bit field.
+// `resolution` cells along each axis. A point belongs to the smallest cascade that holds it.
+//
+// Cells go in bricks of 4 x 4 x 2, the 32 that share a word of the bit field: x fastest within a
+// brick, then y, z; in the same order the bricks of a cascade; then the cascades. With several
+// cascades `resolution` is a multiple of 16, so no brick is half inside a smaller cascade.
+
+constant constexpr int brick_width = 4, brick_depth = 2;  // along x and y; along z
 
 struct OccupancyCell {
   float3 place;  // position in units of cells, from the cascade's lowest corner
@@ -24,7 +29,11 @@ METAL_FUNC OccupancyCell occupancy_cell(float3 position, int resolution, int cas
   const int x = min(max(int(cell.place.x), 0), resolution - 1);
   const int y = min(max(int(cell.place.y), 0), resolution - 1);
   const int z = min(max(int(cell.place.z), 0), resolution - 1);
-  const int index = ((cascade * resolution + z) * resolution + y) * resolution + x;
-  cell.index = cascade < cascades ? index : -1;
+  const int across = resolution / brick_width, deep = resolution / brick_depth;  // in bricks
+  const int brick = ((cascade * deep + z / brick_depth) * across + y / brick_width) * across +
+                    x / brick_width;
+  const int within = (z % brick_depth * brick_width + y % brick_width) * brick_width +
+                     x % brick_width;
+  cell.index = cascade < cascades ? 32 * brick + within : -1;
   return cell;
 }

@@ -17,7 +17,7 @@ from nerfmac.checks import InputError
 from nerfmac.files import appearing
 from nerfmac.state import Shapes, TrainState
 
-FORMAT = "nerfmac checkpoint 1"
+FORMAT = "nerfmac checkpoint 2"
 
 
 def save_checkpoint(path: Path, state: TrainState, notes: dict[str, Any]) -> None:

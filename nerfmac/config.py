@@ -100,9 +100,11 @@ class OccupancyConfig:
     fraction: float = 0.5  # the same afterwards: half anywhere, half among occupied cells
 
     def __post_init__(self) -> None:
-        checks.number("occupancy.resolution", self.resolution, low=8, high=256, whole=True)
-        if self.resolution % 8:
-            raise InputError(f"occupancy.resolution is {self.resolution}; expected a multiple of 8")
+        checks.number("occupancy.resolution", self.resolution, low=16, high=256, whole=True)
+        if self.resolution % 16:  # a brick of cells is never half inside a smaller cascade
+            raise InputError(
+                f"occupancy.resolution is {self.resolution}; expected a multiple of 16"
+            )
         checks.number("occupancy.threshold", self.threshold, low=0.0)
         checks.number("occupancy.decay", self.decay, low=0.0, high=1.0)
         checks.number("occupancy.interval", self.interval, low=1, whole=True)

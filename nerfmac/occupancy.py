@@ -16,13 +16,14 @@ from typing import NamedTuple
 import mlx.core as mx
 
 from nerfmac.cameras import Cameras
+from nerfmac.cells import cells_of
 from nerfmac.config import Config, OccupancyConfig
 from nerfmac.ops.march import MarchGeometry
 from nerfmac.ops.occupancy_update import pack_bits, splat
 
 
 class Occupancy(NamedTuple):
-    """The grid's state; cells are numbered x fastest, then y, z, cascade."""
+    """The grid's state; cells are numbered as `nerfmac.cells` says."""
 
     values: mx.array  # (cells,) float32, optical thickness of a shortest step; -1 if never seen
     bits: mx.array  # (cells / 32,) uint32
@@ -97,10 +98,10 @@ class OccupancyGrid:
     def _corner(self, cells: mx.array) -> tuple[mx.array, mx.array]:
         """A cell's lowest corner (cells, 3), in scene coordinates, and its side (cells,)."""
         resolution = self.geometry.resolution
-        size = mx.power(2.0, cells // resolution**3)
+        cascade, *place = cells_of(cells, resolution)
+        size = mx.power(2.0, cascade)
         side = size / resolution
-        index = [cells // resolution**axis % resolution for axis in range(3)]
-        offset = mx.stack(index, axis=1).astype(mx.float32) * side[:, None]
+        offset = mx.stack(place, axis=1).astype(mx.float32) * side[:, None]
         return 0.5 - 0.5 * size[:, None] + offset, side
 
     def _seen(self, cameras: Cameras) -> mx.array:

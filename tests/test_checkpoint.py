@@ -98,8 +98,8 @@ def test_a_file_cut_short_anywhere_is_refused(path):
 
 
 def test_another_version_is_refused_by_name(path):
-    path.write_bytes(path.read_bytes().replace(b"nerfmac checkpoint 1", b"nerfmac checkpoint 2"))
-    refused(path, "of format 'nerfmac checkpoint 2'", "reads 'nerfmac checkpoint 1'")
+    path.write_bytes(path.read_bytes().replace(b"nerfmac checkpoint 2", b"nerfmac checkpoint 3"))
+    refused(path, "of format 'nerfmac checkpoint 3'", "reads 'nerfmac checkpoint 2'")
 
 
 def test_a_safetensors_file_of_others_is_refused(path):

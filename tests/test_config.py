@@ -50,7 +50,7 @@ def changed() -> Config:
         grid=HashGridConfig(levels=4, features=8, finest=300),
         networks=NetworkConfig(width=32, colour_layers=3),
         march=MarchConfig(near=0.03, cone=0.0),
-        occupancy=OccupancyConfig(resolution=40, decay=0.9),
+        occupancy=OccupancyConfig(resolution=48, decay=0.9),
         optimiser=OptimiserConfig(rate=3e-3, l2=0.0, average=0.5),
         train=TrainConfig(slots=5000, blend="linear"),
     )

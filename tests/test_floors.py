@@ -11,7 +11,7 @@ PACKAGE = ROOT / "nerfmac"
 LONGEST = 320  # lines of a file
 FLOORS = (
     ("config", "checks", "files", "version"),
-    ("backend", "cameras", "colour", "rays", "samples"),
+    ("backend", "cameras", "cells", "colour", "rays", "samples"),
     ("ops", "scenes"),
     ("encoding", "mlp", "field", "occupancy"),
     ("render", "turns", "losses", "metrics", "state"),

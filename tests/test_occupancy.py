@@ -11,6 +11,7 @@ from nerfmac.cameras import Camera, Cameras, Lens
 from nerfmac.config import Config, MarchConfig, OccupancyConfig, override
 from nerfmac.occupancy import Occupancy, OccupancyGrid, march_geometry
 from nerfmac.ops.march import MarchGeometry, is_occupied
+from tests.bricks import in_bricks
 
 CELLS = 16  # along an axis
 CONFIG = OccupancyConfig(resolution=CELLS)
@@ -43,14 +44,14 @@ def box(low, high, density: float = 40.0) -> Callable[[mx.array], mx.array]:
 
 
 def centres(geometry: MarchGeometry) -> np.ndarray:
-    """(cells, 3) of all cascades: x fastest, then y, z, cascade."""
+    """(cells, 3) of all cascades, in the order of their numbers."""
     parts = []
     for cascade in range(geometry.cascades):
         side = 2.0**cascade
         line = 0.5 - side / 2 + side * (np.arange(CELLS) + 0.5) / CELLS
         z, y, x = np.meshgrid(line, line, line, indexing="ij")
-        parts.append(np.stack([x, y, z], axis=-1).reshape(-1, 3))
-    return np.concatenate(parts)
+        parts.append(np.stack([x, y, z], axis=-1))
+    return in_bricks(np.stack(parts))
 
 
 def bits_of(occupancy: Occupancy) -> np.ndarray:
@@ -222,7 +223,8 @@ def visits(grid, occupancy, *, warmup, key) -> np.ndarray:
     (position,) = asked
     assert (np.abs(position - 0.5) <= 0.5).all()
     x, y, z = np.minimum((position * CELLS).astype(int), CELLS - 1).T
-    return (z * CELLS + y) * CELLS + x
+    order = in_bricks(np.arange(CELLS**3).reshape(1, CELLS, CELLS, CELLS))
+    return np.argsort(order)[(z * CELLS + y) * CELLS + x]
 
 
 def test_a_whole_warm_up_update_visits_every_cell_once_somewhere_in_it():

@@ -12,6 +12,7 @@ from nerfmac.cameras import Camera, Lens
 from nerfmac.ops.march import MarchGeometry, march
 from nerfmac.ops.occupancy_update import pack_bits
 from nerfmac.render import Renderer, shade
+from tests.bricks import in_bricks
 
 CELLS = 16
 CUBE = MarchGeometry(1.0, CELLS, 0.1, sqrt(3) / 256, 0.0)
@@ -186,7 +187,7 @@ def test_leaving_out_empty_cells_changes_nothing():
     z, y, x = np.meshgrid(line, line, line, indexing="ij")
     place = (np.stack([x, y, z], axis=-1) - Blob.centre) / np.array(Blob.radii)
     margin = sqrt(3) / 2 / CELLS / min(Blob.radii)
-    touched = (np.sqrt((place**2).sum(axis=-1)) < 1.0 + margin).ravel()
+    touched = in_bricks(np.sqrt((place**2).sum(axis=-1))[None] < 1.0 + margin)
     assert 0.05 < touched.mean() < 0.5
     bits = pack_bits(mx.array(touched.astype(np.float32)), mx.array([0.5]))
     some, everything = picture(Blob(), bits=bits), picture(Blob())

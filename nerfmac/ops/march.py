@@ -18,6 +18,7 @@ import mlx.core as mx
 
 from nerfmac import checks
 from nerfmac.backend import Kernel, runs_kernel, simd_width
+from nerfmac.cells import Cells, number_of
 from nerfmac.samples import Samples
 
 _RAYS = ("origins", "directions", "jitter", "bits", "settings")
@@ -89,7 +90,7 @@ def march(
         origins: (rays, 3) float32, scene coordinates.
         directions: (rays, 3) float32, unit.
         jitter: (rays,) float32 in [0, 1): where in its interval a sample lies.
-        bits: (geometry.cells / 32,) uint32, one bit a cell, x fastest, then y, z, cascade.
+        bits: (geometry.cells / 32,) uint32, one bit a cell, numbered as `nerfmac.cells` says.
         geometry: the scene's cube, the grid and the steps.
         slots: how many samples there is room for. Rays are served in order; one that does not fit
             whole, and those after it, get none (`Samples.fits`).
@@ -242,9 +243,9 @@ def cell_of(position: mx.array, geometry: MarchGeometry) -> mx.array:
     cascade = (reach[..., None] >= 0.5 * sizes).astype(mx.int32).sum(axis=-1)
     size = mx.power(2.0, cascade)[..., None]
     place = (offset + 0.5 * size) * (resolution / size)
-    x, y, z = mx.split(mx.clip(place.astype(mx.int32), 0, resolution - 1), 3, axis=-1)
-    index = ((cascade[..., None] * resolution + z) * resolution + y) * resolution + x
-    return mx.where(cascade < geometry.cascades, index[..., 0], -1)
+    place = mx.clip(place.astype(mx.int32), 0, resolution - 1)
+    cells = Cells(cascade, place[..., 0], place[..., 1], place[..., 2])
+    return mx.where(cascade < geometry.cascades, number_of(cells, resolution), -1)
 
 
 def _number(distance: mx.array, geometry: MarchGeometry) -> mx.array:

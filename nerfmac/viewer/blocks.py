@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import mlx.core as mx
 
+from nerfmac.cells import cells_of
 from nerfmac.ops.march import MarchGeometry, cell_of, count_samples, is_occupied, write_samples
 from nerfmac.rays import Rays
 
@@ -78,7 +79,7 @@ def first_blocks(rays: Rays, bits: mx.array, geometry: MarchGeometry) -> Blocks:
 
 def cascade_of(cell: mx.array, geometry: MarchGeometry) -> mx.array:
     """Which cascade a numbered cell belongs to, 0 the innermost."""
-    return mx.maximum(cell, 0) // geometry.resolution**3
+    return cells_of(mx.maximum(cell, 0), geometry.resolution).cascade
 
 
 def _enter(rays: Rays, cell: mx.array, geometry: MarchGeometry) -> tuple[mx.array, mx.array]:
@@ -94,8 +95,8 @@ def _cube(cell: mx.array, geometry: MarchGeometry) -> tuple[mx.array, mx.array]:
     """Lowest and highest corner (cells, 3) of cells, as far as they are in the scene's cube."""
     resolution, half = geometry.resolution, geometry.extent / 2
     side = _side(cell, geometry)
-    number = mx.stack([cell // resolution**axis % resolution for axis in range(3)], axis=1)
-    lowest = 0.5 + (number - resolution // 2) * side
+    place = mx.stack(list(cells_of(cell, resolution)[1:]), axis=1)
+    lowest = 0.5 + (place - resolution // 2) * side
     return mx.maximum(lowest, 0.5 - half), mx.minimum(lowest + side, 0.5 + half)
 
 

@@ -11,6 +11,7 @@ from math import ceil, floor
 
 import mlx.core as mx
 
+from nerfmac.cells import cells_of
 from nerfmac.ops.march import MarchGeometry
 from nerfmac.ops.occupancy_update import pack_bits
 
@@ -30,12 +31,12 @@ def cropped(bits: mx.array, geometry: MarchGeometry, box: Box | None) -> mx.arra
 @lru_cache(maxsize=4)
 def _overlapping(geometry: MarchGeometry, low: Corner, high: Corner) -> mx.array:
     """(cells / 32,) uint32: the cells that share more than a face with the box."""
-    values = []
-    for cascade in range(geometry.cascades):
-        ends = zip(low, high, strict=True)
-        x, y, z = (_between(geometry, cascade, *each) for each in ends)
-        values.append((z[:, None, None] * y[:, None] * x).reshape(-1))
-    bits = pack_bits(mx.concatenate(values), mx.array([0.5]))
+    cascade, *place = cells_of(mx.arange(geometry.cells, dtype=mx.int32), geometry.resolution)
+    values = mx.ones(geometry.cells)
+    for axis, ends in enumerate(zip(low, high, strict=True)):
+        lines = [_between(geometry, each, *ends) for each in range(geometry.cascades)]
+        values = values * mx.stack(lines)[cascade, place[axis]]
+    bits = pack_bits(values, mx.array([0.5]))
     mx.eval(bits)
     return bits
 

@@ -6,6 +6,7 @@ import mlx.core as mx
 import numpy as np
 
 from nerfmac.ops.march import MarchGeometry, march
+from tests.bricks import in_bricks
 
 GEOMETRIES = {
     "object": MarchGeometry(1.0, 16, 0.05, sqrt(3) / 256, 0.0),
@@ -23,7 +24,8 @@ def grid(geometry: MarchGeometry, share: float) -> np.ndarray:
 
 
 def packed(is_set: np.ndarray) -> mx.array:
-    return mx.array(np.packbits(is_set.ravel(), bitorder="little").view(np.uint32))
+    """The bits of cells, bool (cascade, z, y, x)."""
+    return mx.array(np.packbits(in_bricks(is_set), bitorder="little").view(np.uint32))
 
 
 def some_rays(geometry: MarchGeometry, count: int = 150) -> tuple[np.ndarray, ...]:

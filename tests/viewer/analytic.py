@@ -13,6 +13,7 @@ from nerfmac.ops.march import MarchGeometry
 from nerfmac.ops.occupancy_update import pack_bits
 from nerfmac.state import TrainState
 from nerfmac.trainer import Trainer
+from tests.bricks import in_bricks
 
 CELLS = 16
 CUBE = MarchGeometry(1.0, CELLS, 0.1, sqrt(3) / 256, 0.0)
@@ -86,7 +87,8 @@ def state(geometry: MarchGeometry, occupied: np.ndarray | None = None, **trees) 
     """A state whose `occupied` cells, (cascades, z, y, x) bool, are so; by default all."""
     if occupied is None:
         occupied = np.ones(geometry.cells, bool)
-    values = mx.array(occupied.ravel().astype(np.float32))
+    cells = occupied.reshape(-1, *3 * (geometry.resolution,))
+    values = mx.array(in_bricks(cells).astype(np.float32))
     occupancy = Occupancy(values, pack_bits(values, mx.array([0.5])))
     return TrainState({}, trees.get("average", {}), {}, {}, occupancy, mx.array(1.0))
 

@@ -9,6 +9,7 @@ from nerfmac.cameras import Camera, Lens
 from nerfmac.ops.march import march
 from nerfmac.rays import camera_rays
 from nerfmac.viewer.blocks import cascade_of, first_blocks, first_samples
+from tests.bricks import in_bricks
 from tests.viewer.analytic import (
     BELOW,
     CUBE,
@@ -56,10 +57,9 @@ def nearest(geometry, camera, occupied):
     inner = 0.25 * 2.0 ** np.arange(geometry.cascades).reshape(-1, 1, 1, 1)
     inner[0] = 0.0
     is_covered = (np.abs((low + high) / 2 - 0.5).max(axis=-1) < inner) | (low == high).any(axis=-1)
-    for number in np.flatnonzero((occupied & ~is_covered).ravel()):
-        enter, leave, across = box_hits(
-            origin, direction, low.reshape(-1, 3)[number], high.reshape(-1, 3)[number]
-        )
+    low, high = in_bricks(low), in_bricks(high)
+    for number in np.flatnonzero(in_bricks(occupied & ~is_covered)):
+        enter, leave, across = box_hits(origin, direction, low[number], high[number])
         is_met = (leave > enter) & (leave > geometry.near)
         clips |= (leave > enter - 1e-3) & (leave - enter < CLIPPED / geometry.resolution)
         is_first = is_met & (enter < depth)
@@ -118,7 +118,7 @@ def test_one_cell_alone_covers_its_projection_and_nothing_else():
     assert hit.sum() >= 2
     assert hit[apart < 0.5 / 16].all()
     assert not hit[apart > 0.5 * np.sqrt(3) / 16].any()
-    assert set(cell[hit]) == {(11 * 16 + 6) * 16 + 3}
+    assert set(cell[hit]) == set(np.flatnonzero(in_bricks(occupied)))
     assert (cell[~hit] == -1).all()
 
 

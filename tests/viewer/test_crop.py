@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from nerfmac.viewer.crop import cropped
+from tests.bricks import out_of_bricks
 from tests.viewer.analytic import CUBE, SCENE, cell_boxes
 
 FULL = 2**32 - 1
@@ -15,7 +16,7 @@ def left(geometry, box) -> np.ndarray:
     bits = np.array(cropped(mx.full((geometry.cells // 32,), FULL, mx.uint32), geometry, box))
     size = geometry.resolution
     is_set = bits[:, None] >> np.arange(32, dtype=np.uint32) & 1
-    return is_set.astype(bool).reshape(-1, size, size, size)
+    return out_of_bricks(is_set.astype(bool), size)
 
 
 @pytest.mark.parametrize("geometry", [CUBE, SCENE], ids=["cube", "scene"])

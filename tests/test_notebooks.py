@@ -1,0 +1,114 @@
+"""The notebooks: stored without outputs, about no particular machine, and able to run."""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from scripts.strip_notebooks import METADATA, NOTEBOOKS, main
+from tests.viewer.notebook.lab import jupyter_environment
+
+LONGEST = 300  # seconds that a notebook may run: meant is one minute, on a machine of its own
+ALL = sorted(NOTEBOOKS.glob("*.ipynb"))
+each_notebook = pytest.mark.parametrize("path", ALL, ids=lambda path: path.stem)
+MACHINE = re.compile(r"/(tmp|home|root|work|Users|private|var|opt)/|[A-Z]:\\|~/")
+
+
+def machine_paths(path: Path) -> list[str]:
+    """Return the lines of a notebook's cells that name a place of one machine."""
+    cells = nbformat.read(path, as_version=4).cells
+    return [line for cell in cells for line in cell.source.splitlines() if MACHINE.search(line)]
+
+
+def run(path: Path, home: Path) -> subprocess.CompletedProcess[str]:
+    """Run a notebook from top to bottom, in place, by nbclient in a process of its own."""
+    command = [sys.executable, "-m", "nbconvert", "--to", "notebook", "--execute", "--inplace"]
+    return subprocess.run(
+        [*command, str(path)],
+        cwd=path.parent,
+        env=jupyter_environment(home),
+        capture_output=True,
+        text=True,
+        timeout=LONGEST,
+    )
+
+
+def test_there_are_notebooks():
+    assert ALL, f"{NOTEBOOKS} has none"
+
+
+@each_notebook
+def test_a_notebook_is_stored_with_its_cells_and_nothing_else(path, tmp_path):
+    copied = Path(shutil.copy(path, tmp_path))
+    main([str(copied)])
+    assert copied.read_text(encoding="utf-8") == path.read_text(encoding="utf-8"), "make format"
+
+
+@each_notebook
+def test_a_notebook_is_about_no_particular_machine(path):
+    assert machine_paths(path) == []
+
+
+@pytest.mark.slow
+@each_notebook
+def test_a_notebook_runs_from_top_to_bottom(path, tmp_path):
+    folder = Path(shutil.copytree(NOTEBOOKS, tmp_path / "notebooks"))
+    done = run(folder / path.name, tmp_path)
+    assert done.returncode == 0, done.stderr
+    cells = nbformat.read(folder / path.name, as_version=4).cells
+    code = [cell for cell in cells if cell.cell_type == "code" and cell.source.strip()]
+    assert [cell.execution_count for cell in code] == list(range(1, len(code) + 1))
+    printed = [each for cell in code for each in cell.outputs if each.get("name") == "stderr"]
+    assert printed == [], "a reader would see this in red"
+
+
+FOLDED = {"jupyter": {"source_hidden": True}, "tags": ["hidden"]}
+FAULTY = nbformat.v4.new_notebook(
+    cells=[
+        nbformat.v4.new_markdown_cell("Look into /home/ada/pictures."),
+        nbformat.v4.new_code_cell(
+            "1 + 1", execution_count=7, metadata={"scrolled": True, **FOLDED}
+        ),
+        nbformat.v4.new_code_cell("print('out')\n1 / 0"),
+    ],
+    metadata={"language_info": {"name": "python", "version": "3.14"}},
+)
+FAULTY.cells[1].outputs = [nbformat.v4.new_output("stream", name="stdout", text="2")]
+
+
+@pytest.fixture
+def faulty(tmp_path) -> Path:
+    """Return a notebook with outputs, with a path of somebody's machine, and with an error."""
+    path = tmp_path / "faulty.ipynb"
+    nbformat.write(FAULTY, path)
+    return path
+
+
+def test_stripping_leaves_the_cells_and_does_nothing_twice(faulty, capsys):
+    main([str(faulty)])
+    assert capsys.readouterr().out == "stripped faulty.ipynb\n"
+    held = json.loads(faulty.read_text(encoding="utf-8"))
+    sources = ["".join(cell["source"]) for cell in held["cells"]]
+    assert sources == [cell.source for cell in FAULTY.cells]
+    for cell in held["cells"][1:]:
+        assert (cell["outputs"], cell["execution_count"]) == ([], None)
+    assert [cell["metadata"] for cell in held["cells"]] == [{}, FOLDED, {}]
+    assert held["metadata"] == METADATA
+    main([str(faulty)])
+    assert capsys.readouterr().out == ""
+
+
+def test_a_path_of_a_machine_is_found(faulty):
+    assert machine_paths(faulty) == ["Look into /home/ada/pictures."]
+
+
+@pytest.mark.slow
+def test_an_error_in_a_notebook_is_found(faulty, tmp_path):
+    done = run(faulty, tmp_path)
+    assert done.returncode != 0
+    assert "ZeroDivisionError" in done.stderr

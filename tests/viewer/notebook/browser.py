@@ -1,0 +1,53 @@
+"""The Chromium that the tests drive: an installed one, which Playwright starts without a window."""
+
+import os
+import platform
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from playwright.sync_api import Browser, sync_playwright
+
+NAMES = ("google-chrome-stable", "google-chrome", "chromium", "chromium-browser")
+ON_A_MAC = (
+    "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
+    "/Applications/Chromium.app/Contents/MacOS/Chromium",
+)
+FLAGS = [
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+def chromium(own: str) -> str:
+    """Return $NERFMAC_CHROMIUM, or a Chrome or Chromium on this machine, or Playwright's `own`.
+
+    Skips the test if there is none; in CI it fails.
+    """
+    named = os.environ.get("NERFMAC_CHROMIUM")
+    on_a_mac = ON_A_MAC if platform.system() == "Darwin" else ()
+    for candidate in [named] if named else [*NAMES, *on_a_mac, own]:
+        path = shutil.which(candidate)
+        if path:
+            return path
+    reason = "needs Chromium (scripts/install_chromium.sh installs it)"
+    if os.environ.get("CI"):  # where a test that is skipped would go unseen
+        pytest.fail(reason, pytrace=False)
+    pytest.skip(reason)
+
+
+@contextmanager
+def running_chromium() -> Iterator[Browser]:
+    """Start Chromium, and end it with all its pages."""
+    with sync_playwright() as playwright:
+        path = chromium(playwright.chromium.executable_path)
+        browser = playwright.chromium.launch(executable_path=path, args=FLAGS)
+        try:
+            yield browser
+        finally:
+            browser.close()

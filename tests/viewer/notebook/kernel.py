@@ -1,0 +1,148 @@
+"""A second line to a notebook's kernel, beside the page's: probes and watches it without a page.
+
+A thread reads all that the kernel publishes and keeps what is trouble. It speaks Jupyter's protocol
+over ZeroMQ itself: jupyter_client's blocking client would need the event loop that Playwright has.
+"""
+
+import ast
+import json
+import re
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import zmq
+from jupyter_client.session import Session
+
+ANSWER = "__import__('json').dumps(({}))"
+
+
+class KernelError(Exception):
+    """A probe raised in the kernel; its traceback is the message."""
+
+
+class Kernel:
+    """The kernel of a notebook, reached by its connection file; `close` it."""
+
+    def __init__(self, connection_file: Path) -> None:
+        self._given = json.loads(connection_file.read_text(encoding="utf-8"))
+        self._session = Session(
+            key=self._given["key"].encode(), signature_scheme=self._given["signature_scheme"]
+        )
+        self._context = zmq.Context()
+        self._shell = self._connect(zmq.DEALER, "shell")
+        self._troubles: list[str] = []
+        self._asked: set[str] = set()  # comms by which pages asked which widgets there are
+        self._done = ""  # the request of ours that the kernel said last to be through with
+        self._stopped = threading.Event()
+        self._listener = threading.Thread(target=self._listen, name="iopub", daemon=True)
+        self._listener.start()
+
+    @property
+    def troubles(self) -> list[str]:
+        """What went wrong in the kernel so far: tracebacks, and text on standard error.
+
+        Left out is "No such comm" of a page's question for the kernel's widgets: before ipywidgets
+        is imported it is refused, and ipykernel says so of an open comm too, if the question comes
+        right behind the opening.
+        """
+        harmless = {f"standard error: No such comm: {comm}" for comm in self._asked}
+        return [said for said in self._troubles if said not in harmless]
+
+    def run(self, code: str, timeout: float = 60.0) -> Any:
+        """Run `code` in the kernel and return the value of its last line, sent as JSON.
+
+        It waits its turn behind a running cell. Raises KernelError with the traceback if it fails,
+        and TimeoutError after `timeout` seconds. None if the last line is no expression.
+        """
+        end = time.monotonic() + timeout
+        while (reply := self._execute(code, end))["status"] == "aborted":
+            time.sleep(0.05)  # the kernel drops what waits behind a cell that fails
+        for said in (reply, reply.get("user_expressions", {}).get("wanted", {})):
+            if said.get("status") == "error":
+                raise KernelError(plain("\n".join(said["traceback"])))
+        if not reply["user_expressions"]:
+            return None
+        text = reply["user_expressions"]["wanted"]["data"]["text/plain"]
+        return json.loads(ast.literal_eval(text))
+
+    def settle(self, timeout: float = 2.0) -> None:
+        """Wait until what the kernel had to publish has been read; a busy one for `timeout` s.
+
+        A kernel that has died is trouble.
+        """
+        asked = self._session.send(self._shell, "kernel_info_request", {})
+        end = time.monotonic() + timeout
+        while self._done != asked["header"]["msg_id"]:
+            if time.monotonic() > end:
+                if not self._is_alive(timeout):
+                    self._troubles.append("the kernel is gone: its heart does not beat")
+                return
+            time.sleep(0.01)
+
+    def close(self) -> None:
+        """Hang up; the kernel goes on."""
+        self._stopped.set()
+        self._listener.join()
+        self._shell.close(linger=0)  # else the context waits for messages to a kernel that is gone
+        self._context.term()
+
+    def _connect(self, kind: int, channel: str) -> zmq.Socket:
+        found = self._context.socket(kind)
+        port = self._given[f"{channel}_port"]
+        found.connect(f"{self._given['transport']}://{self._given['ip']}:{port}")
+        return found
+
+    def _is_alive(self, timeout: float) -> bool:
+        """Whether the kernel's heart beats, which it does on a thread of its own."""
+        with self._connect(zmq.REQ, "hb") as heart:
+            heart.setsockopt(zmq.LINGER, 0)
+            heart.send(b"beat")
+            return bool(heart.poll(int(1000 * timeout)))
+
+    def _execute(self, code: str, end: float) -> dict[str, Any]:
+        statements, wanted = split(code)
+        content = {"code": statements, "silent": True, "store_history": False, "allow_stdin": False}
+        content["user_expressions"] = {"wanted": ANSWER.format(wanted)} if wanted else {}
+        asked = self._session.send(self._shell, "execute_request", content)
+        while self._shell.poll(max(0, int(1000 * (end - time.monotonic())))):
+            _, message = self._session.recv(self._shell)
+            if message["parent_header"].get("msg_id") == asked["header"]["msg_id"]:
+                return message["content"]
+        raise TimeoutError("the kernel did not answer a probe in time")
+
+    def _listen(self) -> None:
+        with self._connect(zmq.SUB, "iopub") as published:
+            published.setsockopt(zmq.SUBSCRIBE, b"")
+            while not self._stopped.is_set():
+                if published.poll(50):
+                    _, message = self._session.recv(published)
+                    self._note(message["msg_type"], message["content"], message["parent_header"])
+
+    def _note(self, kind: str, content: dict[str, Any], parent: dict[str, Any]) -> None:
+        is_ours = parent.get("session") == self._session.session
+        if kind == "status" and is_ours and content["execution_state"] == "idle":
+            self._done = parent["msg_id"]
+        is_refusal = kind == "comm_close" and parent.get("msg_type") == "comm_open"
+        if is_refusal or (kind == "comm_msg" and content["data"].get("method") == "update_states"):
+            self._asked.add(content["comm_id"])
+        if kind == "stream" and content["name"] == "stderr" and content["text"].strip():
+            self._troubles.append(f"standard error: {content['text'].strip()}")
+        if kind == "error" and not is_ours:  # of a probe, `run` has raised it
+            said = "\n".join(content["traceback"]) or f"{content['ename']}: {content['evalue']}"
+            self._troubles.append(plain(said))
+
+
+def split(code: str) -> tuple[str, str]:
+    """Return the statements of `code` and, apart, the expression on its last line, or nothing."""
+    body = ast.parse(code).body
+    if not body or not isinstance(body[-1], ast.Expr):
+        return code, ""
+    last = body.pop()
+    return "\n".join(ast.unparse(statement) for statement in body), ast.unparse(last)
+
+
+def plain(text: str) -> str:
+    """Return `text` without a terminal's colours."""
+    return re.sub(r"\x1b\[[0-9;]*m", "", text)

@@ -1,0 +1,151 @@
+"""Two viewers, a page loaded again, an interrupted kernel, a page closed in mid-drag, any size."""
+
+import json
+
+import numpy as np
+import pytest
+
+from tests.scene_factory import CONFIG, write_scene
+from tests.viewer.notebook.sight import Sight
+
+BEGIN = """
+import json, nerfmac
+from nerfmac.config import Config
+config = Config.from_json(json.loads({config!r}))
+"""
+
+
+@pytest.fixture(scope="module")
+def scene(tmp_path_factory):
+    """A scene of two balls, and the cell that viewers of it begin with."""
+    return write_scene(tmp_path_factory.mktemp("scenes") / "balls")
+
+
+def begin():
+    return BEGIN.format(config=json.dumps(CONFIG.to_json()))
+
+
+def cell(scene, name="viewer"):
+    return f"{name} = nerfmac.Viewer({str(scene)!r}, config=config)\n{name}"
+
+
+def step(desk, name="viewer"):
+    return desk.run(f"{name}._session.run.state.step")
+
+
+def trains_on(desk, tab, name="viewer"):
+    """Wait for more steps than are under way."""
+    before = step(desk, name)
+    tab.wait_for(lambda: step(desk, name) > before + 20)
+
+
+def test_two_viewers_at_once_train_and_turn_each_by_itself(desk, scene):
+    tab = desk.open_notebook([begin(), cell(scene, "one"), cell(scene, "two")])
+    tab.run_all()
+    first, second = Sight(tab, 0), Sight(tab, 1)
+    first.wait_for_rest()
+    second.wait_for_rest()
+    desk.run("one.train(); two.train()")
+    trains_on(desk, tab, "one")
+    trains_on(desk, tab, "two")
+    poses = first.pose(), second.pose()
+    second.drag((90, 20))
+    tab.wait_for(lambda: not np.allclose(second.pose(), poses[1], atol=0.01))
+    assert np.allclose(first.pose(), poses[0])
+    first.drag((-60, 10))
+    tab.wait_for(lambda: not np.allclose(first.pose(), poses[0], atol=0.01))
+    trains_on(desk, tab, "one")
+    trains_on(desk, tab, "two")
+    desk.run("one.close(); two.pause()")
+    tab.wait_for(lambda: tab.page.locator(".nerfmac-viewer").count() == 1)
+    assert desk.run("len(two._worker._due)") == 1
+
+
+def test_a_page_loaded_again_while_it_trains_shows_everything(desk, scene):
+    tab = desk.open_notebook([begin(), cell(scene)])
+    tab.run_all()
+    Sight(tab).wait_for_rest()
+    desk.run("viewer.train()")
+    trains_on(desk, tab)
+    tab.save()
+    before = step(desk)
+    tab.reload()
+    sight = Sight(tab)
+    tab.wait_for(lambda: sight.last())
+    tab.wait_for(lambda: sight.step() > before)
+    pose = sight.pose()
+    sight.drag((90, 20))
+    tab.wait_for(lambda: not np.allclose(sight.pose(), pose, atol=0.01))
+    trains_on(desk, tab)
+    desk.run("viewer.pause()")
+
+
+def test_an_interrupted_kernel_trains_on_and_shows_it(desk, scene):
+    desk.expect("KeyboardInterrupt")
+    waiting = "print('under way')\nviewer.wait()"
+    tab = desk.open_notebook([begin(), cell(scene), "viewer.train()", waiting])
+    tab.start("notebook:run-all-cells")
+    tab.wait_for(".jp-OutputArea-output:has-text('under way')", timeout=60)
+    tab.interrupt()
+    tab.wait_for(".jp-OutputArea-output:has-text('KeyboardInterrupt')")
+    trains_on(desk, tab)
+    sight = Sight(tab)
+    tab.wait_for(lambda: sight.last())
+    pose = sight.pose()
+    sight.drag((90, 20))
+    tab.wait_for(lambda: not np.allclose(sight.pose(), pose, atol=0.01))
+    desk.run("viewer.pause()")
+
+
+def test_a_page_closed_in_mid_drag_leaves_a_kernel_that_trains_on(desk, scene):
+    tab = desk.open_notebook([begin(), cell(scene)])
+    tab.run_all()
+    sight = Sight(tab).wait_for_rest()
+    tab.save()
+    desk.run("viewer.train()")
+    trains_on(desk, tab)
+    sight.drag((60, 10), hold=True)
+    tab.close()
+    other = desk.open_tab()
+    trains_on(desk, other)
+    sight = Sight(other)
+    other.wait_for(lambda: sight.last())
+    assert desk.run("viewer._session.notice") is None
+    pose = sight.pose()
+    sight.drag((90, 20))
+    other.wait_for(lambda: not np.allclose(sight.pose(), pose, atol=0.01))
+    desk.run("viewer.pause()")
+
+
+def test_a_picture_of_one_pixel_and_one_of_4k_are_drawn(desk, scene):
+    tab = desk.open_notebook([begin(), cell(scene)])
+    tab.run_all()
+    sight = Sight(tab).wait_for_rest()
+    for width, height in ((1, 1), (3840, 2160), (640, 300)):
+        area = sight.root.locator(".nerfmac-picture")
+        area.evaluate(
+            "(area, [width, height]) => Object.assign(area.style,"
+            " {position: 'absolute', width: `${width}px`, height: `${height}px`})",
+            [width, height],
+        )
+        tab.wait_for(
+            lambda size=(width, height): (sight.last()["width"], sight.last()["height"]) == size
+        )
+    sight.wait_for_rest()
+    assert desk.run("viewer._session.notice") is None
+
+
+def test_a_notebook_opened_without_its_kernel_shows_the_last_picture(desk, scene):
+    tab = desk.open_notebook([begin(), cell(scene)])
+    tab.run_all()
+    Sight(tab).wait_for_rest()
+    tab.wait_for(lambda: desk.run("len(viewer.still)") > 0)
+    live = tab.page.locator(".jp-OutputArea-output img")
+    tab.wait_for(lambda: live.count() == 1)
+    assert not live.is_visible()  # the viewer itself is there
+    tab.save()
+    tab.restart()
+    tab.reload()
+    shown = tab.wait_for(".jp-OutputArea-output img")
+    box = shown.bounding_box()
+    assert box["width"] > 300
