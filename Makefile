@@ -4,7 +4,8 @@
 #
 # The environment is made in .venv on first use, by uv where it is installed, else by Python's own
 # venv and pip. On Linux MLX runs on the CPU unless CUDA=1 is given. Nothing here installs anything
-# on the system: scripts/install_clang.sh does, once, for the tests that need clang++.
+# on the system: scripts/install_clang.sh and scripts/install_chromium.sh do, once, for the tests
+# that need clang++ and Chromium.
 
 VENV ?= .venv
 TRAIN_SECONDS ?= 60
@@ -18,9 +19,11 @@ ifeq ($(SYSTEM),Linux)
     FLAVOUR := cpu
   endif
   PACKAGE := .[$(FLAVOUR)]
+  PACKAGE_DEV := .[$(FLAVOUR),notebook]
 else
   FLAVOUR := metal
   PACKAGE := .
+  PACKAGE_DEV := .[notebook]
 endif
 
 BIN := $(VENV)/bin
@@ -44,6 +47,7 @@ lint: $(INSTALLED_DEV)
 	"$(BIN)/python" -m mypy
 
 format: $(INSTALLED_DEV)
+	"$(BIN)/python" scripts/strip_notebooks.py
 	"$(BIN)/python" -m ruff check --fix .
 	"$(BIN)/python" -m ruff format .
 
@@ -52,11 +56,11 @@ clean:
 	find nerfmac tests scripts -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(INSTALLED): pyproject.toml $(MADE)
-	@$(call install,)
+	@$(call install,$(PACKAGE))
 	@touch $@
 
 $(INSTALLED_DEV): pyproject.toml $(MADE)
-	@$(call install,--group dev)
+	@$(call install,$(PACKAGE_DEV),--group dev)
 	@touch $@ $(INSTALLED)
 
 # The stamp names the back end: another one starts from an empty environment, because MLX's CPU and
@@ -70,10 +74,10 @@ define install
 set -e; \
 echo "installing nerfmac and what it needs into $(VENV)"; \
 if command -v uv >/dev/null 2>&1; then \
-  uv pip install --quiet --python "$(BIN)/python" --editable "$(PACKAGE)" $(1); \
+  uv pip install --quiet --python "$(BIN)/python" --editable "$(1)" $(2); \
 else \
   "$(BIN)/python" -m pip install --quiet --upgrade "pip>=25.1"; \
-  "$(BIN)/python" -m pip install --quiet --editable "$(PACKAGE)" $(1); \
+  "$(BIN)/python" -m pip install --quiet --editable "$(1)" $(2); \
 fi
 endef
 

@@ -14,12 +14,13 @@
 struct MarchSettings {
   float extent, near, step, cone, growth;
   int resolution, cascades;
+  float per_step;  // 1 / step
 };
 
 template <typename Settings>
 METAL_FUNC MarchSettings march_settings(Settings settings) {
-  return MarchSettings{settings[0], settings[1], settings[2],     settings[3],
-                       settings[4], int(settings[5]), int(settings[6])};
+  return MarchSettings{settings[0], settings[1],      settings[2],      settings[3],
+                       settings[4], int(settings[5]), int(settings[6]), 1.0f / settings[2]};
 }
 
 METAL_FUNC float march_number(float distance, MarchSettings to) {
@@ -78,9 +79,9 @@ struct MarchProbe {
 };
 
 // How far the next face of an empty cell or brick along one axis is, in cells; it is `side` cells
-// wide there.
+// wide there, a power of two.
 METAL_FUNC float march_ahead(float place, float inverse, float side) {
-  return ((floor(place / side) + (inverse > 0.0f ? 1.0f : 0.0f)) * side - place) * inverse;
+  return ((floor(place * (1.0f / side)) + (inverse > 0.0f ? 1.0f : 0.0f)) * side - place) * inverse;
 }
 
 template <typename Bits>
@@ -102,9 +103,13 @@ METAL_FUNC MarchProbe march_probe(MarchRay r, int k, Bits bits, MarchSettings se
   const float ahead = min(min(march_ahead(cell.place.x, r.inverse.x, width),
                               march_ahead(cell.place.y, r.inverse.y, width)),
                           march_ahead(cell.place.z, r.inverse.z, depth));
-  const float number = march_number(probe.distance + ahead * cell.side, settings);
+  const float reached = probe.distance + ahead * cell.side;
+  // Steps of one length need no more than a product: each stride waits for the one before it.
+  const float strides = settings.cone * reached <= settings.step
+                            ? ahead * cell.side * settings.per_step
+                            : march_number(reached, settings) - r.first - r.jitter - float(k);
   // A thousandth early rather than late: a sample on the face belongs to the next cell.
-  probe.next = max(k + 1, int(ceil(number - r.first - r.jitter - 1e-3f)));
+  probe.next = k + max(1, int(ceil(strides - 1e-3f)));
   return probe;
 }
 

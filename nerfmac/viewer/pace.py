@@ -15,30 +15,36 @@ FORGET = 1.0
 
 
 class Pace:
-    """Learns what a pixel costs, and says how many there is time for."""
+    """How many pixels there is time for in `seconds`, learnt from what some have taken.
 
-    def __init__(self) -> None:
-        self._seconds_per_pixel = 1e-6  # a first guess, between a CPU and a GPU
+    There is no model of what a picture costs: part of it is not for its pixels, and the rest of the
+    machine takes its share. What took less than half of the time may be twice as large; what came
+    late twice running must be half as large, for once may be the browser's fault, or a compiler's.
+    """
+
+    def __init__(self, seconds: float, pixels: int) -> None:
+        """`pixels`: a first guess."""
+        self._seconds, self._pixels = seconds, float(pixels)
+        self._was_late = False
 
     def learn(self, pixels: int, seconds: float) -> None:
-        """A whole picture of `pixels` took `seconds`."""
-        measured = max(seconds / max(pixels, 1), 1e-12)
-        if measured > self._seconds_per_pixel:
-            # Perhaps something was compiled, or the machine was busy: believe half of it.
-            measured = math.sqrt(self._seconds_per_pixel * measured)
-        self._seconds_per_pixel = measured
+        """`pixels` took `seconds`."""
+        is_late = seconds > 1.25 * self._seconds
+        if seconds < 0.45 * self._seconds:
+            self._pixels = max(self._pixels, 2.0 * pixels)
+        elif is_late and self._was_late:
+            self._pixels = min(self._pixels, 0.5 * pixels)
+            is_late = False
+        self._was_late = is_late
 
-    def scale(self, pixels: int, seconds: float) -> float:
-        """The largest of `SCALES` at which a picture of `pixels` takes at most `seconds`."""
-        for scale in SCALES:
-            if pixels * scale * scale * self._seconds_per_pixel <= seconds:
-                return scale
-        return SCALES[-1]
+    def scale(self, pixels: int) -> float:
+        """The largest of `SCALES` at which a picture of `pixels` is in time."""
+        fitting = (scale for scale in SCALES if pixels * scale * scale <= 1.01 * self._pixels)
+        return next(fitting, SCALES[-1])
 
-    def rows(self, width: int, seconds: float) -> int:
+    def rows(self, width: int) -> int:
         """How many rows of `width` pixels there is time for; a power of two, at least 4."""
-        rows = seconds / (width * self._seconds_per_pixel)
-        return 2 ** min(max(int(math.log2(rows)), 2), 12)
+        return 2 ** min(max(int(math.log2(max(self._pixels / width, 1.0))), 2), 12)
 
 
 class Shares:

@@ -32,6 +32,9 @@ REFRESH = 0.2
 STRIP = 1 / 30
 """Seconds of drawing between two looks at what the page wants."""
 
+GUESSES = {MOVING: 2**14, REFRESH: 2**16, STRIP: 2**15}
+"""Pixels that there may be time for, to begin with."""
+
 MOST_UNDER_WAY = 2
 
 LOST = 1.0
@@ -97,6 +100,7 @@ class _Job:
     full: tuple[int, int]
     is_still: bool
     pictures: Pictures
+    pace: Pace | None  # which learns from it
     strips: list[Drawn]
     rows: int = 0  # drawn so far
     seconds: float = 0.0  # spent on them
@@ -114,7 +118,7 @@ class Screen:
         self._sent = self._heard = 0.0  # when
         self._id = 0
         self._job: _Job | None = None
-        self._paces: dict[str, Pace] = {}
+        self._paces: dict[tuple[str, float], Pace] = {}  # by mode and seconds
 
     def resize(self, width: int, height: int) -> None:
         """The area's size in device pixels."""
@@ -203,22 +207,28 @@ class Screen:
     def _begin(self, trainer: Trainer, target: Target, state: TrainState, seconds: float) -> _Job:
         assert self._size is not None
         full = target.fitted(*self._size)
-        scale = self._pace(target).scale(full[0] * full[1], seconds)
+        pace = self._pace(target, seconds) if seconds in GUESSES else None
+        scale = pace.scale(full[0] * full[1]) if pace else 1.0
         size = max(round(full[0] * scale), 1), max(round(full[1] * scale), 1)
         pictures = Pictures(trainer, state, target.look)
-        return _Job(target, state, target.camera(*size), full, scale == 1.0, pictures, [])
+        return _Job(target, state, target.camera(*size), full, scale == 1.0, pictures, pace, [])
 
-    def _pace(self, target: Target) -> Pace:
-        return self._paces.setdefault(target.look.mode, Pace())
+    def _pace(self, target: Target, seconds: float) -> Pace:
+        key = target.look.mode, seconds
+        if key not in self._paces:
+            self._paces[key] = Pace(seconds, GUESSES[seconds])
+        return self._paces[key]
 
     def _strip(self, job: _Job) -> None:
         """Draw some more rows."""
-        lens, pace = job.camera.lens, self._pace(job.target)
-        rows = min(pace.rows(lens.width, STRIP), lens.height - job.rows)
+        lens, pace = job.camera.lens, self._pace(job.target, STRIP)
+        rows = min(pace.rows(lens.width), lens.height - job.rows)
         start = time.perf_counter()
         strip = replace(job.camera, lens=_rows(lens, job.rows, rows))
         job.strips.append(job.pictures.draw(strip, job.target.view.distance))
-        job.seconds += time.perf_counter() - start
+        seconds = time.perf_counter() - start
+        pace.learn(rows * lens.width, seconds)
+        job.seconds += seconds
         job.rows += rows
 
     def _finish(self, job: _Job) -> Frame:
@@ -227,7 +237,8 @@ class Screen:
             for name in ("rgb", "depth")
         )
         lens = job.camera.lens
-        self._pace(job.target).learn(lens.width * lens.height, job.seconds)
+        if job.pace:
+            job.pace.learn(lens.width * lens.height, job.seconds)
         content = {
             "kind": "frame",
             "width": job.full[0],

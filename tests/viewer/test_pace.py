@@ -6,41 +6,55 @@ import pytest
 from nerfmac.viewer.pace import SCALES, Pace, Shares
 
 
-def learned(seconds_per_pixel):
-    pace = Pace()
+def settled(cost, seconds, *, full=1280 * 720, overhead=0.0):
+    """The pace and the scale where it comes to rest, if a pixel costs `cost` seconds."""
+    pace = Pace(seconds, 2**14)
+    scales = []
     for _ in range(40):
-        pace.learn(1000, 1000 * seconds_per_pixel)
-    return pace
+        scales.append(pace.scale(full))
+        pixels = int(full * scales[-1] ** 2)
+        pace.learn(pixels, overhead + cost * pixels)
+    assert len(set(scales[-5:])) == 1, "it swings"
+    return pace, scales[-1]
 
 
-@pytest.mark.parametrize("cost", [3e-9, 2e-7, 1.7e-5])
-@pytest.mark.parametrize("seconds", [0.025, 0.2, 3.0])
-def test_the_scale_is_the_largest_that_fits(cost, seconds):
-    pixels = 1280 * 720
-    scale = learned(cost).scale(pixels, seconds)
+@pytest.mark.parametrize("overhead", [0.0, 0.008])
+@pytest.mark.parametrize("cost", [3e-9, 2e-7, 1.7e-6])
+@pytest.mark.parametrize("seconds", [0.025, 0.2])
+def test_pictures_come_to_fill_their_time(cost, seconds, overhead):
+    full = 1280 * 720
+    _, scale = settled(cost, seconds, full=full, overhead=overhead)
     assert scale in SCALES
-    assert pixels * scale**2 * cost <= 1.01 * seconds
-    larger = [each for each in SCALES if each > scale]
-    assert all(pixels * each**2 * cost > 0.99 * seconds for each in larger)
+    taken = overhead + cost * full * scale**2
+    assert taken <= 1.25 * seconds
+    assert scale == 1.0 or overhead + 2.0 * cost * full * scale**2 > 0.6 * seconds
 
 
-def test_no_time_at_all_still_gives_a_picture():
-    assert learned(1.0).scale(3840 * 2160, 0.01) == SCALES[-1]
+def test_a_picture_that_is_always_late_becomes_as_small_as_can_be():
+    assert settled(1.0, 0.025)[1] == SCALES[-1]
 
 
-def test_a_single_slow_picture_is_half_believed_and_a_fast_one_wholly():
-    pace = learned(1e-6)
-    pace.learn(1000, 100.0)  # a compiler ran
-    assert pace.scale(10**6, 1.0) < 1.0
-    pace.learn(1000, 1e-3)
-    assert pace.scale(10**6, 1.0) == 1.0
+def test_a_picture_that_is_late_once_changes_nothing_and_twice_halves_the_next():
+    pace, scale = settled(1e-7, 0.1)
+    pixels = int(1280 * 720 * scale**2)
+    pace.learn(pixels, 100.0)  # a compiler ran
+    assert pace.scale(1280 * 720) == scale
+    pace.learn(pixels, 0.07)
+    pace.learn(pixels, 100.0)
+    assert pace.scale(1280 * 720) == scale
+    pace.learn(pixels, 100.0)
+    assert pace.scale(1280 * 720) == pytest.approx(scale / 2**0.5)
+
+
+def test_a_larger_page_has_no_more_pixels():
+    pace, scale = settled(1e-6, 0.025)
+    assert pace.scale(4 * 1280 * 720) == pytest.approx(scale / 2)
 
 
 def test_rows_are_a_power_of_two_that_fits():
-    rows = learned(1e-6).rows(width=500, seconds=0.033)
-    assert rows == 64
-    assert learned(1.0).rows(width=500, seconds=0.033) == 4
-    assert learned(1e-12).rows(width=1, seconds=0.033) == 4096
+    assert Pace(0.03, 2**15).rows(width=500) == 64
+    assert Pace(0.03, 10).rows(width=500) == 4
+    assert Pace(0.03, 2**20).rows(width=1) == 4096
 
 
 @pytest.mark.parametrize("share", [0.0, 0.3, 0.7, 0.95])

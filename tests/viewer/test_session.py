@@ -118,7 +118,7 @@ def test_a_page_that_says_twice_that_it_is_ready_is_told_once(page):
 
 def test_a_large_picture_comes_in_strips_and_a_move_comes_first(page, monkeypatch):
     monkeypatch.setattr(screen_module.Pace, "rows", lambda *_: 4)
-    monkeypatch.setattr(screen_module.Pace, "scale", lambda *args: 1.0 if args[2] > 1 else 0.5)
+    monkeypatch.setattr(screen_module.Pace, "scale", lambda *_: 0.5)
     page.open(32, 64).turns(5)
     assert [frame["still"] for frame in page.take("frame")] == [False]
     page.say("move", t=3, orbit=[0.1, 0.0], moving=False)

@@ -1,0 +1,42 @@
+"""Take outputs, execution counts and all that an editor adds out of the notebooks.
+
+    python scripts/strip_notebooks.py [NOTEBOOK ...]
+
+Without names it strips every notebook in `notebooks`. A stripped notebook is left untouched.
+"""
+
+import sys
+from pathlib import Path
+
+import nbformat
+
+NOTEBOOKS = Path(__file__).resolve().parents[1] / "notebooks"
+MEANT = ("jupyter", "tags")  # of a cell's metadata: such as that its source is to be folded away
+METADATA = {
+    "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+    "language_info": {"name": "python"},
+}
+
+
+def stripped(text: str) -> str:
+    """Return a notebook's `text` with nothing in it but its cells and its language."""
+    notebook = nbformat.reads(text, as_version=4)
+    for cell in notebook.cells:
+        cell.metadata = {name: cell.metadata[name] for name in MEANT if name in cell.metadata}
+        if cell.cell_type == "code":
+            cell.outputs, cell.execution_count = [], None
+    notebook.metadata = nbformat.from_dict(METADATA)
+    return nbformat.writes(notebook) + "\n"
+
+
+def main(names: list[str]) -> None:
+    """Strip the notebooks `names`, or every one of the repository."""
+    for path in map(Path, names) if names else sorted(NOTEBOOKS.glob("*.ipynb")):
+        text = path.read_text(encoding="utf-8")
+        if (wanted := stripped(text)) != text:
+            path.write_text(wanted, encoding="utf-8")
+            print(f"stripped {path.name}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
