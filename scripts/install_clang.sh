@@ -11,9 +11,12 @@ fail() {
 scratch="$(mktemp -d)"
 trap 'rm -rf "$scratch"' EXIT
 
-# What the tests need of a compiler, in small: half precision, and to be called before each access.
-# Without a kind of coverage (func) beside trace-loads clang makes no such calls, in silence.
+# What the tests need of a compiler, in small: half precision, to be called before each access, and
+# the lines of the source at run time. Without a kind of coverage (func) beside trace-loads clang
+# makes no such calls, in silence; lines take the llvm-symbolizer that the sanitizers look for.
 cat > "$scratch/probe.cpp" <<'CPP'
+#include <cstddef>
+#include <cstdlib>
 #include <vector>
 
 static int seen = 0;
@@ -29,12 +32,20 @@ SEEN __sanitizer_cov_store2(void*) { ++seen; }
 SEEN __sanitizer_cov_store4(void*) { ++seen; }
 SEEN __sanitizer_cov_store8(void*) { ++seen; }
 SEEN __sanitizer_cov_store16(void*) { ++seen; }
+void __sanitizer_symbolize_pc(void* address, const char* format, char* to, std::size_t bytes);
+}
+
+static int line_of(void* address) {
+  char line[256] = {};
+  __sanitizer_symbolize_pc(address, "%l", line, sizeof(line) - 1);
+  return std::atoi(line);
 }
 
 int main(int count, char**) {
   std::vector<_Float16> values(3, static_cast<_Float16>(count));
   values[count] += 4;
-  return seen == 0;
+  if (seen == 0) return 1;
+  return line_of(reinterpret_cast<void*>(&main)) > 0 ? 0 : 2;
 }
 CPP
 
@@ -61,7 +72,8 @@ version_of() {
 
 # Whether what $1 builds runs; if not, why is in $scratch/said.
 serves() {
-  "$1" -std=c++17 -fsanitize=address,undefined -fsanitize-coverage=func,trace-loads,trace-stores \
+  "$1" -std=c++17 -g -fsanitize=address,undefined \
+    -fsanitize-coverage=func,trace-loads,trace-stores \
     "$scratch/probe.cpp" -o "$scratch/probe" > "$scratch/said" 2>&1 || return 1
   ASAN_OPTIONS=detect_leaks=0 "$scratch/probe" > "$scratch/ran" 2>&1 && return
   echo "$1 builds, but its program fails: $(tail -n 1 "$scratch/ran")" > "$scratch/said"
@@ -114,7 +126,7 @@ apt() {
 # A new machine knows no packages before its first update; one without a network keeps its old list.
 apt update || true
 version="${version:-$(offered)}" || fail "apt-get knows no clang: $(tail -n 1 "$scratch/apt")"
-packages=("clang-$version")
+packages=("clang-$version" "llvm-$version")
 if apt-cache show "libclang-rt-$version-dev" > /dev/null 2>&1; then
   packages+=("libclang-rt-$version-dev") # else the sanitizers come with clang
 fi

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import anywidget
+import mlx.core as mx
 import traitlets
 from IPython.display import DisplayHandle, Image, display
 from tqdm.auto import tqdm
@@ -22,6 +23,7 @@ from nerfmac.config import preset as presets
 from nerfmac.keyframes import CameraPath
 from nerfmac.run import Run, check_free
 from nerfmac.scenes import Scene, load_scene
+from nerfmac.trainer import Trainer
 from nerfmac.viewer.navigation import View
 from nerfmac.viewer.page_source import script, style
 from nerfmac.viewer.session import Message, Session
@@ -63,6 +65,8 @@ class Viewer(anywidget.AnyWidget):
         """
         super().__init__()
         choose_device(device)
+        if isinstance(source, Run):
+            mx.eval(source.state.arrays())  # only finished arrays may change the thread
         self._worker = the_worker()
         folder = Path(out) if out is not None else None
         self._session = self._do(
@@ -221,7 +225,8 @@ def _opened(
 ) -> Run:
     """The run to view; a new one if `source` is a scene. Raises `InputError`."""
     if isinstance(source, Run):
-        return replace(source)
+        # A trainer of the worker's own: what is compiled belongs to a thread.
+        return replace(source, trainer=Trainer(source.config, source.scene.extent))
     if not isinstance(source, Scene):
         folder = Path(source).expanduser()
         if (folder / "config.json").is_file():

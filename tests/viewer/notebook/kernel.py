@@ -33,6 +33,7 @@ class Kernel:
         self._context = zmq.Context()
         self._shell = self._connect(zmq.DEALER, "shell")
         self._troubles: list[str] = []
+        self._said: dict[str, str] = {}  # on standard error, by the request
         self._asked: set[str] = set()  # comms by which pages asked which widgets there are
         self._done = ""  # the request of ours that the kernel said last to be through with
         self._stopped = threading.Event()
@@ -47,8 +48,10 @@ class Kernel:
         is imported it is refused, and ipykernel says so of an open comm too, if the question comes
         right behind the opening.
         """
-        harmless = {f"standard error: No such comm: {comm}" for comm in self._asked}
-        return [said for said in self._troubles if said not in harmless]
+        harmless = {f"No such comm: {comm}" for comm in self._asked}
+        said = [block for text in list(self._said.values()) for block in blocks(text)]
+        said = [block for block in said if block not in harmless]
+        return [*self._troubles, *(f"standard error: {block}" for block in said)]
 
     def run(self, code: str, timeout: float = 60.0) -> Any:
         """Run `code` in the kernel and return the value of its last line, sent as JSON.
@@ -127,11 +130,29 @@ class Kernel:
         is_refusal = kind == "comm_close" and parent.get("msg_type") == "comm_open"
         if is_refusal or (kind == "comm_msg" and content["data"].get("method") == "update_states"):
             self._asked.add(content["comm_id"])
-        if kind == "stream" and content["name"] == "stderr" and content["text"].strip():
-            self._troubles.append(f"standard error: {content['text'].strip()}")
+        if kind == "stream" and content["name"] == "stderr":
+            cause = parent.get("msg_id", "")
+            self._said[cause] = self._said.get(cause, "") + content["text"]
         if kind == "error" and not is_ours:  # of a probe, `run` has raised it
             said = "\n".join(content["traceback"]) or f"{content['ename']}: {content['evalue']}"
             self._troubles.append(plain(said))
+
+
+def blocks(text: str) -> list[str]:
+    """Return what was said on standard error, a line or a whole traceback each.
+
+    The kernel sends the text in pieces, cut anywhere.
+    """
+    found: list[str] = []
+    for line in filter(str.strip, text.splitlines()):
+        last = found[-1] if found else ""
+        is_traceback = "Traceback (" in last or last.startswith("Exception in thread")
+        is_open = is_traceback and re.search(r"(^ .*|:)\Z", last, re.M)
+        if found and (line.startswith(" ") or is_open):
+            found[-1] += f"\n{line}"
+        else:
+            found.append(line)
+    return found
 
 
 def split(code: str) -> tuple[str, str]:

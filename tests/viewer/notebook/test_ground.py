@@ -10,7 +10,7 @@ from PIL import Image
 
 from tests.viewer.notebook.browser import chromium
 from tests.viewer.notebook.desk import at_desk
-from tests.viewer.notebook.kernel import KernelError
+from tests.viewer.notebook.kernel import KernelError, blocks
 from tests.viewer.notebook.lab import Lab
 from tests.viewer.notebook.tab import Tab
 
@@ -182,3 +182,17 @@ def test_without_chromium_a_test_is_skipped_but_fails_in_ci(ci, outcome, monkeyp
     with pytest.raises(either, match=r"scripts/install_chromium\.sh") as raised:
         chromium("/nowhere/of/its/own")
     assert raised.type is outcome
+
+
+def test_what_is_said_on_standard_error_is_told_apart():
+    traceback = (
+        "Exception in thread Thread-3 (<lambda>):\n"
+        "Traceback (most recent call last):\n"
+        '  File "threading.py", line 982, in run\n'
+        "    self._target()\n"
+        "ZeroDivisionError: division by zero"
+    )
+    warning = "a.py:1: UserWarning: a warning\n  warnings.warn('a warning')"
+    text = "\n".join(["one", traceback, "two", warning, "three", traceback, ""])
+    assert blocks(text) == ["one", traceback, "two", warning, "three", traceback]
+    assert blocks("\n \n") == []
