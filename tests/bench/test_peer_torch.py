@@ -5,8 +5,9 @@ from dataclasses import replace
 import mlx.core as mx
 import numpy as np
 import pytest
+from bricks import in_bricks
 from numerics import assert_matches
-from ops.marching import GEOMETRIES, PLENTY, grid, packed, some_rays
+from ops.marching import GEOMETRIES, PLENTY, grid, packed, some_rays, words
 from scene_factory import CONFIG
 
 from nerfmac.backend import choose_device, kernels_disabled
@@ -86,7 +87,7 @@ def test_marching_takes_the_same_samples(name):
     with kernels_disabled():
         want = march(*map(mx.array, rays), packed(is_set), geometry, PLENTY)
     marcher = Marcher(geometry, uncompiled)
-    got = marcher(*in_torch(rays), torch.from_numpy(is_set.ravel()), PLENTY)
+    got = marcher(*in_torch(rays), torch.from_numpy(in_bricks(is_set)), PLENTY)
     used = int(np.array(want.ray_start)[-1])
     assert used > 1000
     np.testing.assert_array_equal(got.wanted, np.array(want.wanted))
@@ -104,7 +105,7 @@ def test_rays_that_do_not_fit_get_no_samples():
     is_set, rays = grid(geometry, 0.5), some_rays(geometry, 150)
     want = march(*map(mx.array, rays), packed(is_set), geometry, 2000)
     marcher = Marcher(geometry, uncompiled)
-    got = marcher(*in_torch(rays), torch.from_numpy(is_set.ravel()), 2000)
+    got = marcher(*in_torch(rays), torch.from_numpy(in_bricks(is_set)), 2000)
     fits = np.array(want.fits)
     assert 0 < fits.sum() < 150
     np.testing.assert_array_equal(got.fits, fits)
@@ -154,7 +155,7 @@ def test_the_occupancy_grid_follows_the_same_rule(extent):
         return np.floor((position[:, 2] - 0.5) * 16 / 4 + 100).astype(np.float32) % 5
 
     ours = OccupancyGrid(config, geometry).update(
-        Occupancy(mx.array(values), packed(values > 0)),
+        Occupancy(mx.array(values), words(values > 0)),
         lambda position: mx.array(height(np.array(position))),
         mx.random.key(1),
         warmup=True,
@@ -162,7 +163,7 @@ def test_the_occupancy_grid_follows_the_same_rule(extent):
     theirs = TorchOccupancy(config, geometry, *in_torch([values]))
     theirs.update(lambda position: torch.from_numpy(height(position.numpy())), 0, torch.Generator())
     assert_matches(theirs.values.numpy(), ours.values, rel=8 * EPSILON, name="values")
-    np.testing.assert_array_equal(np.array(packed(theirs.occupied.numpy())), np.array(ours.bits))
+    np.testing.assert_array_equal(np.array(words(theirs.occupied.numpy())), np.array(ours.bits))
 
 
 def test_after_the_warm_up_half_of_the_cells_drawn_are_occupied():

@@ -4,7 +4,7 @@ import mlx.core as mx
 import numpy as np
 import pytest
 from numerics import assert_matches
-from ops.marching import PLENTY, packed, some_rays
+from ops.marching import PLENTY, some_rays, words
 from scene_factory import CONFIG, write_scene
 
 from nerfmac.backend import choose_device, kernels_disabled
@@ -79,7 +79,7 @@ def test_a_step_s_loss_and_gradients_are_nerfmac_s(scene):
 
     peer._march, peer._see = marched, seen
     peer._loss()[0].backward()
-    bits = packed(peer.occupancy.occupied.numpy())
+    bits = words(peer.occupancy.occupied.numpy())
     origins, directions, jitter = drawn["rays"]
     field = RadianceField(CONFIG, scene.extent)
     with kernels_disabled():
@@ -138,7 +138,7 @@ def test_both_start_alike_and_have_as_many_rays(scene):
     for name, values in peer.field.export().items():
         np.testing.assert_array_equal(values, np.array(start.parameters[name]))
     is_set = peer.occupancy.occupied.numpy()
-    np.testing.assert_array_equal(np.array(packed(is_set)), np.array(start.occupancy.bits))
+    np.testing.assert_array_equal(np.array(words(is_set)), np.array(start.occupancy.bits))
     assert peer.config == trainer.config  # whose ladder of rays and interval of updates both use
     assert peer.rays == start.rays
 

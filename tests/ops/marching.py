@@ -25,7 +25,12 @@ def grid(geometry: MarchGeometry, share: float) -> np.ndarray:
 
 def packed(is_set: np.ndarray) -> mx.array:
     """The bits of cells, bool (cascade, z, y, x)."""
-    return mx.array(np.packbits(in_bricks(is_set), bitorder="little").view(np.uint32))
+    return words(in_bricks(is_set))
+
+
+def words(is_set: np.ndarray) -> mx.array:
+    """The bits of cells, bool (cells,), in the order of their numbers."""
+    return mx.array(np.packbits(is_set, bitorder="little").view(np.uint32))
 
 
 def some_rays(geometry: MarchGeometry, count: int = 150) -> tuple[np.ndarray, ...]:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import torch
 
+from nerfmac.cells import Cells, number_of
 from nerfmac.ops.march import MarchGeometry
 
 _AT_ONCE = 2**22
@@ -137,11 +138,12 @@ class Marcher:
         for each in range(cascades):
             cascade = cascade + (reach >= 0.5 * 2.0**each)
         size = torch.exp2(cascade)
-        index = cascade.long()
-        for offset in reversed(offsets):
-            place = ((offset + 0.5 * size) * (resolution / size)).long()
-            index = index * resolution + place.clamp(0, resolution - 1)
-        return torch.where(cascade < cascades, index, -1)
+        places = [
+            ((offset + 0.5 * size) * (resolution / size)).long().clamp(0, resolution - 1)
+            for offset in offsets
+        ]
+        number = number_of(Cells(cascade.long(), *places), resolution)
+        return torch.where(cascade < cascades, number, -1)
 
     def _number(self, distance: torch.Tensor) -> torch.Tensor:
         step, cone = self._geometry.step, self._geometry.cone

@@ -7,6 +7,7 @@ from math import ceil
 
 import torch
 
+from nerfmac.cells import cells_of
 from nerfmac.config import OccupancyConfig
 from nerfmac.ops.march import MarchGeometry
 
@@ -67,7 +68,7 @@ class TorchOccupancy:
     def _corner(self, cells: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """A cell's lowest corner (cells, 3), in scene coordinates, and its side (cells,)."""
         resolution = self._geometry.resolution
-        size = torch.exp2((cells // resolution**3).float())
+        cascade, *place = cells_of(cells, resolution)
+        size = torch.exp2(cascade.float())
         side = size / resolution
-        index = torch.stack([cells // resolution**axis % resolution for axis in range(3)], 1)
-        return 0.5 - 0.5 * size[:, None] + index * side[:, None], side
+        return 0.5 - 0.5 * size[:, None] + torch.stack(place, 1) * side[:, None], side

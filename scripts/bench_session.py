@@ -1,0 +1,102 @@
+"""Measure the viewer without Jupyter and a browser: a page that answers each picture at once.
+
+    python scripts/bench_session.py RUN [--device DEVICE] [--size WxH] [--seconds S] [--json FILE]
+
+For each mode, and for colour while the run is trained on if its pictures are at hand: pictures a
+second and the time from a move to the picture that answers it, while the camera is moved 120 times
+a second. It needs nothing beyond nerfmac itself.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nerfmac.backend import choose_device, device_name
+from nerfmac.run import Run
+from nerfmac.viewer.modes import MODES
+from nerfmac.viewer.session import Message, Session
+from nerfmac.viewer.worker import Worker
+
+
+class Page:
+    """Answers every picture, and keeps when it came."""
+
+    def __init__(self, worker: Worker, folder: Path, size: tuple[int, int]) -> None:
+        self.frames: list[tuple[float, Message]] = []
+        self.session = worker.submit(
+            lambda: Session(worker, Run.load(folder), self.hear, lambda _: None, None)
+        ).result()
+        worker.add(self.session)
+        self.say("ready", view="bench", width=size[0], height=size[1])
+
+    def hear(self, message: Message, _buffers: list[bytes]) -> None:
+        """As a session's `send`."""
+        if message["kind"] == "frame":
+            self.frames.append((time.monotonic(), message))
+            self.say("ack", id=message["id"])
+
+    def say(self, kind: str, **content: Any) -> None:
+        """Post a message."""
+        self.session.post({"kind": kind, **content})
+
+    def drag(self, seconds: float) -> dict[str, float]:
+        """Move the camera for so long."""
+        self.frames.clear()
+        begin = time.monotonic()
+        while (now := time.monotonic()) < begin + seconds:
+            self.say("move", t=1000.0 * now, moving=True, orbit=[0.004, 0.001])
+            time.sleep(1 / 120)
+        frames = [each for each in self.frames if each[1]["t"] is not None]
+        latencies = [1000.0 * when - frame["t"] for when, frame in frames]
+        scales = [frame["scale"] for _, frame in frames]
+        return {
+            "pictures a second": len(frames) / seconds,
+            "median latency, ms": float(np.median(latencies)),
+            "95th percentile of it, ms": float(np.percentile(latencies, 95)),
+            "resolution": float(np.median(scales)),
+        }
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("run", type=Path, help="folder of a run")
+    parser.add_argument("--device", default="auto", help="auto, metal, cuda or cpu")
+    parser.add_argument("--size", default="1280x720", help="pixels of the page's picture")
+    parser.add_argument("--seconds", type=float, default=3.0, help="of each drag")
+    parser.add_argument("--json", type=Path, help="a file for the figures")
+    given = parser.parse_args()
+    choose_device(given.device)
+    width, height = map(int, given.size.split("x"))
+    worker = Worker()
+    page = Page(worker, given.run, (width, height))
+    figures = {}
+    for mode in MODES:
+        page.say("set", values={"mode": mode})
+        page.drag(1.0)  # sizes that have not been drawn yet are
+        figures[mode] = page.drag(given.seconds)
+    page.say("set", values={"mode": "colour"})
+    if worker.submit(page.session.training.status).result()["can_train"]:
+        page.say("train")
+        while page.session.training.message or not page.session.training.is_running:
+            time.sleep(0.05)
+        page.drag(1.0)
+        figures["colour, in training"] = page.drag(given.seconds)
+    worker.remove(page.session, page.session.training.pause)
+    worker.end()
+    print(f"{device_name()}, {width}x{height}")
+    for name, values in figures.items():
+        told = ", ".join(f"{key} {value:.3g}" for key, value in values.items())
+        print(f"{name:20} {told}")
+    if given.json:
+        given.json.write_text(json.dumps({"device": device_name(), **figures}, indent=1))
+
+
+if __name__ == "__main__":
+    main()
