@@ -33,7 +33,7 @@ class Kernel:
         self._context = zmq.Context()
         self._shell = self._connect(zmq.DEALER, "shell")
         self._troubles: list[str] = []
-        self._said: dict[str, str] = {}  # on standard error, by the request
+        self._said = ""  # on standard error
         self._asked: set[str] = set()  # comms by which pages asked which widgets there are
         self._done = ""  # the request of ours that the kernel said last to be through with
         self._stopped = threading.Event()
@@ -49,8 +49,7 @@ class Kernel:
         right behind the opening.
         """
         harmless = {f"No such comm: {comm}" for comm in self._asked}
-        said = [block for text in list(self._said.values()) for block in blocks(text)]
-        said = [block for block in said if block not in harmless]
+        said = [block for block in blocks(self._said) if block not in harmless]
         return [*self._troubles, *(f"standard error: {block}" for block in said)]
 
     def run(self, code: str, timeout: float = 60.0) -> Any:
@@ -131,8 +130,7 @@ class Kernel:
         if is_refusal or (kind == "comm_msg" and content["data"].get("method") == "update_states"):
             self._asked.add(content["comm_id"])
         if kind == "stream" and content["name"] == "stderr":
-            cause = parent.get("msg_id", "")
-            self._said[cause] = self._said.get(cause, "") + content["text"]
+            self._said += content["text"]
         if kind == "error" and not is_ours:  # of a probe, `run` has raised it
             said = "\n".join(content["traceback"]) or f"{content['ename']}: {content['evalue']}"
             self._troubles.append(plain(said))
@@ -141,7 +139,7 @@ class Kernel:
 def blocks(text: str) -> list[str]:
     """Return what was said on standard error, a line or a whole traceback each.
 
-    The kernel sends the text in pieces, cut anywhere.
+    The kernel sends a thread's text in pieces, as answers to whatever request is the latest.
     """
     found: list[str] = []
     for line in filter(str.strip, text.splitlines()):
