@@ -79,6 +79,10 @@ class Lens:
         focal = {"fl_x": self.fl_x * x, "fl_y": self.fl_y * y}
         return replace(self, width=width, height=height, cx=self.cx * x, cy=self.cy * y, **focal)
 
+    def rows(self, first: int, count: int) -> Lens:
+        """The same lens for `count` rows of the picture alone, from row `first` on."""
+        return replace(self, height=count, cy=self.cy - first)
+
 
 def focal_length(name: str, angle: float, size: int) -> float:
     """Focal length in pixels of a lens that sees `angle` radians over `size` pixels.

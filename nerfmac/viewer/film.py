@@ -84,5 +84,4 @@ def _strips(camera: Camera) -> Iterator[Camera]:
     lens = camera.lens
     rows = max(STRIP // lens.width // 4 * 4, 4)
     for first in range(0, lens.height, rows):
-        part = replace(lens, height=min(rows, lens.height - first), cy=lens.cy - first)
-        yield replace(camera, lens=part)
+        yield replace(camera, lens=lens.rows(first, min(rows, lens.height - first)))

@@ -224,7 +224,7 @@ class Screen:
         lens, pace = job.camera.lens, self._pace(job.target, STRIP)
         rows = min(pace.rows(lens.width), lens.height - job.rows)
         start = time.perf_counter()
-        strip = replace(job.camera, lens=_rows(lens, job.rows, rows))
+        strip = replace(job.camera, lens=lens.rows(job.rows, rows))
         job.strips.append(job.pictures.draw(strip, job.target.view.distance))
         seconds = time.perf_counter() - start
         pace.learn(rows * lens.width, seconds)
@@ -274,8 +274,3 @@ def relative(lens: Lens) -> list[float]:
     """Focal lengths and principal point in units of the picture's width and height."""
     width, height = lens.width, lens.height
     return [lens.fl_x / width, lens.fl_y / height, lens.cx / width, lens.cy / height]
-
-
-def _rows(lens: Lens, first: int, rows: int) -> Lens:
-    """The lens of `rows` rows of a picture, from row `first` on."""
-    return replace(lens, height=rows, cy=lens.cy - first)
