@@ -8,24 +8,25 @@ the same order the bricks of a cascade; then the cascades.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
-import mlx.core as mx
+from typing import Any, NamedTuple
 
 BRICK = (4, 4, 2)
 
+Integers = Any
+"""An array of them: MLX's, or NumPy's or PyTorch's where those stand beside it."""
+
 
 class Cells(NamedTuple):
-    """Some cells: which cascade, and where in it along each axis; int32 of one shape."""
+    """Some cells: which cascade, and where in it along each axis; of one shape."""
 
-    cascade: mx.array
-    x: mx.array
-    y: mx.array
-    z: mx.array
+    cascade: Integers
+    x: Integers
+    y: Integers
+    z: Integers
 
 
-def number_of(cells: Cells, resolution: int) -> mx.array:
-    """The cells' numbers, int32."""
+def number_of(cells: Cells, resolution: int) -> Integers:
+    """The cells' numbers."""
     wide, high, deep = BRICK
     cascade, x, y, z = cells
     brick = (cascade * (resolution // deep) + z // deep) * (resolution // high) + y // high
@@ -33,8 +34,8 @@ def number_of(cells: Cells, resolution: int) -> mx.array:
     return ((brick * deep + z % deep) * high + y % high) * wide + x % wide
 
 
-def cells_of(number: mx.array, resolution: int) -> Cells:
-    """The cells that have these numbers, int32."""
+def cells_of(number: Integers, resolution: int) -> Cells:
+    """The cells that have these numbers."""
     wide, high, deep = BRICK
     within, brick = number, number // (wide * high * deep)
     x = within % wide + wide * (brick % (resolution // wide))
