@@ -23,6 +23,7 @@ from nerfmac.checks import InputError
 from nerfmac.files import read_json, write_json
 from nerfmac.run import read_record
 from nerfmac.scenes import builtin_scene_path, load_scene
+from nerfmac.viewer import INSTALL
 
 NEEDED = ("jupyterlab", "anywidget")
 """What the extra `notebook` brings."""
@@ -56,10 +57,7 @@ def main(argv: list[str]) -> int:
         checks.number("--port", arguments.port, low=1, high=65535)
     missing = [name for name in NEEDED if find_spec(name) is None]
     if missing:
-        raise InputError(
-            f"{' and '.join(missing)} not installed; the viewer needs: pip install "
-            '"nerfmac[notebook]", or in a checkout: pip install -e ".[notebook]"'
-        )
+        raise InputError(f"{' and '.join(missing)} not installed; the viewer needs: {INSTALL}")
     file = _notebook_for(arguments.path.expanduser() if arguments.path else None)
     print(file, flush=True)
     command = [sys.executable, "-m", "jupyterlab", str(file.resolve())]

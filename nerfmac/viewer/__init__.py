@@ -6,10 +6,17 @@ if TYPE_CHECKING:
     from nerfmac.viewer.widget import Viewer as Viewer
 
 
+INSTALL = 'pip install "nerfmac[notebook]", or in a checkout: pip install -e ".[notebook]"'
+"""What brings the packages that the widget needs."""
+
+
 def __getattr__(name: str) -> Any:
     if name != "Viewer":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     # Only now: all but the widget does without the notebook's packages.
-    from nerfmac.viewer.widget import Viewer
-
+    try:
+        from nerfmac.viewer.widget import Viewer
+    except ModuleNotFoundError as error:
+        message = f"{error.name} is not installed; the viewer needs: {INSTALL}"
+        raise ModuleNotFoundError(message, name=error.name) from error
     return Viewer

@@ -42,6 +42,14 @@ def viewer(small_scene, told):
     made.close()
 
 
+def test_without_the_notebooks_packages_the_viewer_says_what_to_install(monkeypatch):
+    monkeypatch.delitem(sys.modules, "nerfmac.viewer.widget", raising=False)
+    monkeypatch.setitem(sys.modules, "anywidget", None)  # as if it were not there
+    with pytest.raises(ModuleNotFoundError, match=r"anywidget is not .*nerfmac\[notebook\]"):
+        nerfmac.Viewer  # noqa: B018
+    assert nerfmac.Run  # all else is there
+
+
 def test_a_viewer_trains_in_the_background_to_its_limit(viewer):
     viewer.train(steps=30)
     assert viewer.wait(60.0)
