@@ -74,9 +74,7 @@ class Training:
             raise
         if report is not None:
             self._take(report)
-        if self.is_done:
-            self.pause()
-        elif time.monotonic() - self._saved > SAVE_SECONDS:
+        if time.monotonic() - self._saved > SAVE_SECONDS:
             self.save()
 
     def save(self, folder: Path | None = None) -> None:

@@ -22,6 +22,7 @@ def test_a_page_that_opens_is_told_everything_and_ends_with_a_full_picture(page)
     assert state["training"]["step"] == 120
     assert state["scene"]["views"] == 8
     assert len(state["scene"]["cube"][1]) == 3
+    assert state["settings"]["fov"] == pytest.approx(np.degrees(page.session.view.fov))
     message, rgb = page.pictures()[-1]
     assert message["still"]
     assert message["scale"] == 1.0
@@ -62,9 +63,24 @@ def test_a_picture_that_answers_nothing_new_says_so(page):
     page.say("move", t=7, moving=False)
     page.take("frame")
     page.settle()
-    times = [frame["t"] for frame in page.take("frame")]
-    assert times[0] == 7
-    assert set(times[1:]) <= {None}
+    assert page.take("frame")[0]["t"] == 7
+    page.say("set", values={"mode": "depth"})
+    page.settle()
+    frames = page.take("frame")
+    assert frames
+    assert {frame["t"] for frame in frames} == {None}
+
+
+def test_while_a_button_is_held_nothing_is_drawn_in_full(page, monkeypatch):
+    monkeypatch.setattr(screen_module.Pace, "scale", lambda *_: 0.5)
+    page.open().settle()
+    page.take("frame")
+    page.say("move", t=1, **TURNED)
+    page.turns(20)
+    assert [frame["still"] for frame in page.take("frame")] == [False]
+    page.say("move", t=2, moving=False)
+    page.settle()
+    assert page.take("frame")[-1]["still"]
 
 
 def test_a_page_that_does_not_answer_has_two_pictures_under_way_and_no_more(page):

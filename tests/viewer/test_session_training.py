@@ -124,10 +124,14 @@ def test_the_curve_comes_point_by_point_and_whole_to_a_new_page(page):
     page.open()
     page.say("set", values={"steps": 200})
     page.say("train")
+    for _ in range(12):
+        page.turns(5)
+        page.session._status._when = 0.0  # it is time again
     page.settle()
-    page.session._status._when = 0.0  # it is time again
+    page.session._status._when = 0.0
     page.settle()
     curves = page.take("curve")
+    assert len(curves) > 3
     points = [point for curve in curves for point in curve["points"]]
     steps = [point[0] for point in points]
     assert curves[0]["fresh"]
