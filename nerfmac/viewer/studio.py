@@ -57,7 +57,7 @@ class Studio:
         self.path = CameraPath.load(_file(name, ".json"))
 
     def cameras(self, frames: int, size: tuple[int, int]) -> Sequence[Camera]:
-        """Along the path; without two keyframes, on an orbit around the scene."""
+        """Along the path; without two keyframes, on an orbit around the scene. Of even size."""
         if len(self.path.keyframes) < 2:
             return self._run.orbit(frames, size)
         return self.path.cameras(frames, size)
@@ -72,8 +72,7 @@ class Studio:
         checks.number("fps", fps, low=1.0, high=240.0)
         for side, pixels in zip(("width", "height"), size, strict=True):
             checks.number(side, pixels, low=2, high=8192, whole=True)
-        even = size[0] // 2 * 2, size[1] // 2 * 2  # as video needs it
-        cameras = self.cameras(max(round(seconds * fps), 1), even)
+        cameras = self.cameras(max(round(seconds * fps), 1), size)
         self.film = Film(_file(name, ".mp4"), render, cameras, fps)
         return self.film
 

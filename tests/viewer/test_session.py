@@ -33,6 +33,13 @@ def test_a_page_that_opens_is_told_everything_and_ends_with_a_full_picture(page)
     assert cameras["cameras"][0]["aspect"] == pytest.approx(WIDTH / HEIGHT)
 
 
+def test_a_message_with_a_picture_fills_more_than_a_segment_of_the_loopback(page):
+    page.open(48, 32).settle()
+    sizes = [sum(map(len, data)) for message, data in page.messages if message["kind"] == "frame"]
+    assert sizes
+    assert min(sizes) >= 2**16
+
+
 def test_the_picture_is_what_the_run_renders_from_there(page, small_run):
     page.open(48, 32).settle()
     message, rgb = page.pictures()[-1]

@@ -191,8 +191,10 @@ def test_it_is_shown_with_a_picture_under_it_for_pages_without_a_kernel(viewer, 
     viewer.wait(60.0)
     assert viewer.still[:2] == b"\xff\xd8"
     assert updated[-1].data == viewer.still
+    before = len(updated)
     viewer._ipython_display_()
     assert len(shown) == 4
+    assert len(updated) == before + 1  # what is shown anew has it at once
 
 
 @pytest.mark.parametrize("last", ["", "viewer.wait(60.0)", "viewer.pause()", "viewer.close()"])
