@@ -23,7 +23,7 @@ from nerfmac.viewer.modes import Drawn, Look, Pictures
 from nerfmac.viewer.navigation import View
 from nerfmac.viewer.pace import Pace
 
-MOVING = 1 / 40
+MOVING = 1 / 60
 """Seconds that a picture may take while the camera moves: the page has to draw it as well."""
 
 REFRESH = 0.2
