@@ -140,9 +140,19 @@ class Run:
         )
 
 
+def configured(preset: str, seed: int) -> Config:
+    """The preset's configuration for the present device. Raises `InputError`."""
+    return override(presets(preset, current_device(), memory_bytes()), seed=seed)
+
+
+def is_run(folder: Path) -> bool:
+    """Whether a run was saved in `folder`."""
+    return (folder / "config.json").is_file()
+
+
 def read_record(folder: Path) -> SceneRecord:
     """What the run in `folder` remembers of its scene. Raises `InputError` if it holds no run."""
-    if not (folder / "config.json").is_file():
+    if not is_run(folder):
         raise InputError(f"{folder} is not a run: it has no config.json")
     path = folder / "scene.json"
     return SceneRecord.from_json(read_json(path), path)
@@ -206,7 +216,7 @@ def train(
             )
         run.trainer, run.source = Trainer(run.config, run.scene.extent, views), source
     else:
-        chosen = config or override(presets(preset, current_device(), memory_bytes()), seed=seed)
+        chosen = config or configured(preset, seed)
         if steps is not None:
             chosen = override(chosen, train={"steps": int(steps)})
         run = Run.begin(source, chosen)

@@ -13,6 +13,7 @@ from nerfmac.ops.march import MarchGeometry, march
 from nerfmac.ops.occupancy_update import pack_bits
 from nerfmac.render import Renderer, shade
 from tests.bricks import in_bricks
+from tests.pinhole import pixel_rays
 
 CELLS = 16
 CUBE = MarchGeometry(1.0, CELLS, 0.1, sqrt(3) / 256, 0.0)
@@ -83,17 +84,6 @@ def full(geometry: MarchGeometry) -> mx.array:
 def picture(field, camera=VIEWS["front"], geometry=CUBE, *, bits=None, slots=4096):
     bits = full(geometry) if bits is None else bits
     return Renderer(field, geometry, field.parameters, bits, slots).render(camera, BACKGROUND)
-
-
-def pixel_rays(camera: Camera) -> tuple[np.ndarray, np.ndarray]:
-    """Origin (3,) and directions (h, w, 3) through the pixels' centres."""
-    lens, pose = camera.lens, camera.pose.astype(np.float64)
-    row, column = np.mgrid[: lens.height, : lens.width] + 0.5
-    local = np.stack(
-        [(column - lens.cx) / lens.fl_x, -(row - lens.cy) / lens.fl_y, -np.ones_like(row)], axis=-1
-    )
-    direction = local @ pose[:, :3].T
-    return pose[:, 3], direction / np.linalg.norm(direction, axis=-1, keepdims=True)
 
 
 def integrated(field: Blob, camera: Camera) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -21,7 +21,7 @@ import tyro
 from nerfmac import checks
 from nerfmac.checks import InputError
 from nerfmac.files import read_json, write_json
-from nerfmac.run import read_record
+from nerfmac.run import is_run, read_record
 from nerfmac.scenes import builtin_scene_path, load_scene
 from nerfmac.viewer import INSTALL
 
@@ -71,7 +71,7 @@ def main(argv: list[str]) -> int:
 
 def _notebook_for(path: Path | None) -> Path:
     """The notebook of a run, a scene or the built-in scene (None), made if absent."""
-    if path is not None and (path / "config.json").is_file():
+    if path is not None and is_run(path):
         read_record(path)
         file, shown, name = path / "view.ipynb", '"."', path.resolve().name
         cells = view_cells(name, shown, f"../{name}-continued", "turn.mp4", is_trained=True)

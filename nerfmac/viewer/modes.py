@@ -93,7 +93,6 @@ class Drawn(NamedTuple):
 
     rgb: npt.NDArray[np.uint8]  # (h, w, 3)
     depth: Picture  # (h, w) distance of what is seen, in scene units; 0 where nothing is
-    """(h, w, 3), of mode colour alone: sRGB in [0, 1] over the background, before the exposure."""
 
 
 class _Seen(NamedTuple):

@@ -158,10 +158,9 @@ class Session:
             checks.number("fov", fov, low=10.0, high=120.0)
             self.go(self.view.with_fov(radians(fov)))
         self.settings = self.settings.changed(values)
-        goal, now = self.training.goal, self.settings
-        goal.steps, goal.seconds, goal.rate, goal.most_rays = (
-            now.steps, now.seconds, now.rate, now.rays
-        )  # fmt: skip
+        goal = self.training.goal
+        goal.steps, goal.seconds = self.settings.steps, self.settings.seconds
+        goal.rate, goal.most_rays = self.settings.rate, self.settings.rays
         self._target = None
 
     def start(self) -> None:

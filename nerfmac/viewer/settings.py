@@ -8,9 +8,8 @@ from typing import Any
 
 from nerfmac import checks
 from nerfmac.checks import InputError
+from nerfmac.viewer.crop import Box
 from nerfmac.viewer.modes import MODES, Look
-
-Corner = tuple[float, float, float]
 
 
 @dataclass(frozen=True)
@@ -20,7 +19,7 @@ class Settings:
     mode: str = "colour"
     background: str = "#ffffff"
     exposure: float = 0.0  # stops
-    crop: tuple[Corner, Corner] | None = None  # lowest and highest corner, scene units
+    crop: Box | None = None  # lowest and highest corner, scene units
     share: float = 0.7  # of the device for training, while it runs and nobody moves the camera
     rate: float = 1.0  # factor on the learning rate
     rays: int | None = None  # most rays of a step
@@ -60,7 +59,7 @@ class Settings:
 _HEX = re.compile("#[0-9a-fA-F]{6}")
 
 
-def _corners(crop: Any) -> tuple[Corner, Corner] | None:
+def _corners(crop: Any) -> Box | None:
     if crop is None:
         return None
     try:

@@ -24,6 +24,7 @@ class Status:
         self._last: Message | None = None
         self._when = 0.0
         self._points = self._generation = 0
+        self._device = device_name()  # asked for once: it may have to be read from a file
 
     def introduce(self) -> None:
         """Tell a page that has just opened everything."""
@@ -72,7 +73,7 @@ class Status:
             "name": session.name,
             "views": len(record.cameras),
             "extent": record.extent,
-            "device": device_name(),
+            "device": self._device,
             "preset": session.run.config.preset,
             "cube": [[low] * 3, [high] * 3],
             "centre": [float(number) for number in session.view.centre],

@@ -26,6 +26,7 @@ class Training:
         self.history = History(run.curve)
         self.message: str | None = None
         self._out = out
+        self._is_built = False  # the trainer, with views, and its kernels
         self._reports: Iterator[Report | None] | None = None
         self._last: Report | None = None
         self._saved = time.monotonic()
@@ -47,11 +48,12 @@ class Training:
             return
         if self.is_done:
             raise InputError("training has reached its limit; raise or remove it to go on")
-        scene = self.run.pictures()
-        self.run.trainer = Trainer(self.run.config, scene.extent, scene.views("train"))
+        views = self.run.pictures().views("train")
+        if not self._is_built:
+            self.run.trainer = Trainer(self.run.config, self.run.scene.extent, views)
+            self.message = "building the kernels"
         self._reports = self._train()
         self._speed = _Speed()
-        self.message = "building the kernels"
 
     def pause(self) -> None:
         """Stop after the last turn, and save."""
@@ -107,13 +109,14 @@ class Training:
 
     def _train(self) -> Iterator[Report | None]:
         """Reports, and None while kernels are built: pictures can be drawn in between."""
-        start = time.perf_counter()
-        for results in self.run.trainer.trial(self.run.state):
-            mx.eval(results)
-            self.run.build_seconds += time.perf_counter() - start
-            yield None
+        if not self._is_built:
             start = time.perf_counter()
-        self.message = None
+            for results in self.run.trainer.trial(self.run.state):
+                mx.eval(results)
+                self.run.build_seconds += time.perf_counter() - start
+                yield None
+                start = time.perf_counter()
+            self._is_built, self.message = True, None
         yield from self.run.trainer.train(self.run.state, self.goal)
 
     def _take(self, report: Report) -> None:

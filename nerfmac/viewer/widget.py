@@ -17,11 +17,10 @@ import traitlets
 from IPython.display import DisplayHandle, Image, display
 from tqdm.auto import tqdm
 
-from nerfmac.backend import choose_device, current_device, memory_bytes
-from nerfmac.config import Config, override
-from nerfmac.config import preset as presets
+from nerfmac.backend import choose_device
+from nerfmac.config import Config
 from nerfmac.keyframes import CameraPath
-from nerfmac.run import Run, check_free
+from nerfmac.run import Run, check_free, configured, is_run
 from nerfmac.scenes import Scene, load_scene
 from nerfmac.trainer import Trainer
 from nerfmac.viewer.navigation import View
@@ -229,13 +228,12 @@ def _opened(
         return replace(source, trainer=Trainer(source.config, source.scene.extent))
     if not isinstance(source, Scene):
         folder = Path(source).expanduser()
-        if (folder / "config.json").is_file():
+        if is_run(folder):
             return Run.load(folder)
         source = load_scene(folder)
     if out is not None:
         check_free(out)
-    chosen = config or override(presets(preset, current_device(), memory_bytes()), seed=seed)
-    run = Run.begin(source, chosen)
+    run = Run.begin(source, config or configured(preset, seed))
     if out is not None:
         run.save(out)
     return run

@@ -10,6 +10,7 @@ from nerfmac.ops.march import march
 from nerfmac.rays import camera_rays
 from nerfmac.viewer.blocks import cascade_of, first_blocks, first_samples
 from tests.bricks import in_bricks
+from tests.pinhole import pixel_rays
 from tests.viewer.analytic import (
     BELOW,
     CUBE,
@@ -19,7 +20,6 @@ from tests.viewer.analytic import (
     SIDE,
     box_hits,
     cell_boxes,
-    pixel_rays,
     state,
 )
 

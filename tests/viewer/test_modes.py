@@ -17,6 +17,7 @@ from nerfmac.rays import camera_rays
 from nerfmac.trainer import Trainer
 from nerfmac.viewer.colour_map import INFERNO, TURBO
 from nerfmac.viewer.modes import CASCADES, FACES, MODES, SHADES, Look, Pictures
+from tests.pinhole import pixel_rays
 from tests.viewer.analytic import (
     BELOW,
     CELLS,
@@ -31,7 +32,6 @@ from tests.viewer.analytic import (
     RippledEgg,
     box_hits,
     on_map,
-    pixel_rays,
     srgb_to_linear,
     state,
 )

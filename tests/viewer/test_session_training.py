@@ -5,7 +5,7 @@ import pytest
 
 from nerfmac.checks import InputError
 from nerfmac.run import Run
-from nerfmac.trainer import DivergedError
+from nerfmac.trainer import DivergedError, Trainer
 from tests.viewer.conftest import Page
 
 TURNED = {"orbit": [0.03, -0.01], "moving": True}
@@ -70,6 +70,17 @@ def test_training_that_is_paused_goes_on_from_there(page):
     page.say("train")
     page.settle()
     assert page.session.run.state.step == step + 5
+
+
+def test_kernels_are_built_before_the_first_step_and_not_again(page, monkeypatch):
+    built, trial = [], Trainer.trial
+    monkeypatch.setattr(Trainer, "trial", lambda *args: built.append(1) or trial(*args))
+    for steps in (122, 124, 126):
+        page.say("set", values={"steps": steps})
+        page.say("train")
+        page.settle()
+        assert page.session.run.state.step == steps
+    assert len(built) == 1
 
 
 def test_training_that_was_given_a_limit_already_reached_is_refused(page):

@@ -6,7 +6,7 @@
  * of a divider, whole, not at all, or as the difference of both, made strong enough to be seen.
  */
 
-import { make, makeButton, makeChoice } from "./controls.js";
+import { capturePointer, make, makeButton, makeChoice } from "./controls.js";
 import { decodeJpeg } from "./picture.js";
 
 const DOUBLINGS = 2; // the difference is shown four times as strong
@@ -73,11 +73,7 @@ export class Compare {
     };
     divider.addEventListener("pointerdown", (event) => {
       isHeld = true;
-      try {
-        divider.setPointerCapture(event.pointerId);
-      } catch {
-        // A synthetic event: there is nothing to capture.
-      }
+      capturePointer(divider, event);
     });
     divider.addEventListener("pointermove", (event) => isHeld && follow(event));
     for (const type of ["pointerup", "pointercancel", "lostpointercapture"]) {

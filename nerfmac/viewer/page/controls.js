@@ -172,3 +172,12 @@ export function makeProgress(label) {
   };
   return { element, show };
 }
+
+/** Let `element` have all of a pressed pointer's events, also from outside of it. */
+export function capturePointer(element, event) {
+  try {
+    element.setPointerCapture(event.pointerId);
+  } catch {
+    // A synthetic event has no pointer that could be captured; the drag works without.
+  }
+}

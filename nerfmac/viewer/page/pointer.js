@@ -10,6 +10,8 @@
  * away), `look(place, time)` gets double clicks. A place is {x, y} in CSS pixels of the area.
  */
 
+import { capturePointer } from "./controls.js";
+
 const CLICK_TRAVEL = 4; // CSS pixels
 const CLICK_TIME = 300; // milliseconds
 const DOUBLE_TIME = 400;
@@ -50,11 +52,7 @@ export class PointerInput {
 
   press(event) {
     this.area.focus({ preventScroll: true });
-    try {
-      this.area.setPointerCapture(event.pointerId);
-    } catch {
-      // A synthetic event has no pointer that could be captured; the drag works without.
-    }
+    capturePointer(this.area, event);
     const place = this.placeOf(event);
     this.places.set(event.pointerId, place);
     if (this.places.size > 1) {

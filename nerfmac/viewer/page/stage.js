@@ -7,7 +7,7 @@
  * aspect; an area that is hidden has none, and nothing is told of it.
  */
 
-import { make } from "./controls.js";
+import { capturePointer, make } from "./controls.js";
 
 const WIDEST = 3840;
 const HIGHEST = 2160;
@@ -78,11 +78,7 @@ export function letGripResize(grip, floating) {
   };
   grip.addEventListener("pointerdown", (event) => {
     from = { y: event.clientY, height: floating.clientHeight };
-    try {
-      grip.setPointerCapture(event.pointerId);
-    } catch {
-      // A synthetic event: there is nothing to capture.
-    }
+    capturePointer(grip, event);
     event.preventDefault();
     grip.focus({ preventScroll: true });
   });

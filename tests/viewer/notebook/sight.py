@@ -42,6 +42,12 @@ class Sight:
         """Drag in the middle of the picture."""
         self.tab.drag(f".nerfmac-viewer >> nth={self.number} >> {PICTURE}", by, steps, hold=hold)
 
+    def turn(self, by: tuple[float, float]) -> None:
+        """Drag, and wait until the camera has turned for it."""
+        before = self.pose()
+        self.drag(by)
+        self.tab.wait_for(lambda: not np.allclose(self.pose(), before, atol=0.01))
+
     def seen(self) -> np.ndarray:
         """What the picture's area shows, float (h, w, 3) in [0, 1]."""
         shown = self.tab.picture(f".nerfmac-viewer >> nth={self.number} >> canvas.nerfmac-frame")
