@@ -12,15 +12,17 @@ METAL_FUNC void adam(
     uint3 thread_index, int count, Parameters parameters, Average average, First first,
     Second second, Gradient gradient, Numbers numbers, NewParameters new_parameters,
     NewAverage new_average, NewFirst new_first, NewSecond new_second) {
-  const uint i = thread_index.x;
-  if (i >= uint(count)) return;
-  const float beta1 = numbers[0], beta2 = numbers[1];
-  const float slope = numbers[6] * gradient[i] + numbers[5] * parameters[i];
+  // Before anything depends on the thread: on a CPU the loop over threads becomes vectors then.
+  const float beta1 = numbers[0], beta2 = numbers[1], size = numbers[2], epsilon = numbers[3];
+  const float fresh = numbers[4], l2 = numbers[5], unscale = numbers[6];
+  const int i = int(thread_index.x);
+  if (i >= count) return;
+  const float slope = unscale * gradient[i] + l2 * parameters[i];
   const float m = beta1 * first[i] + (1.0f - beta1) * slope;
   const float v = beta2 * second[i] + (1.0f - beta2) * slope * slope;
-  const float moved = parameters[i] - numbers[2] * m / (sqrt(v) + numbers[3]);
+  const float moved = parameters[i] - size * m / (sqrt(v) + epsilon);
   new_parameters[i] = moved;
-  new_average[i] = average[i] + numbers[4] * (moved - average[i]);
+  new_average[i] = average[i] + fresh * (moved - average[i]);
   new_first[i] = m;
   new_second[i] = v;
 }

@@ -32,18 +32,25 @@ _TYPES = {mx.float32: "float", mx.int32: "int", mx.uint32: "unsigned", mx.uint8:
 # the compiler assume there is no NaN, and a diverged run could no longer be noticed.
 _FLAGS = ("-march=native", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast")
 
-# Names end in _ so that no input of a kernel hides them.
+# Names end in _ so that no input of a kernel hides them. Pointers that are __restrict as parameters
+# and a signed count of threads let the compiler turn threads into vectors.
 _WRAPPER = """
+static inline void grid_(
+    const uint3 begin_, const uint3 end_{parameters}) {{
+{declarations}
+  for (std::uint32_t z_ = begin_.z; z_ < end_.z; ++z_)
+  for (std::uint32_t y_ = begin_.y; y_ < end_.y; ++y_)
+  for (int x_ = int(begin_.x); x_ < int(end_.x); ++x_) {{
+    const uint3 thread_position_in_grid{{uint(x_), y_, z_}};
+    {source}
+  }}
+}}
+
 extern "C" void run(
     void* const* arrays_, const int* const* shapes_, const std::uint32_t* begin_,
     const std::uint32_t* end_) {{
-{declarations}
-  for (std::uint32_t z_ = begin_[2]; z_ < end_[2]; ++z_)
-  for (std::uint32_t y_ = begin_[1]; y_ < end_[1]; ++y_)
-  for (std::uint32_t x_ = begin_[0]; x_ < end_[0]; ++x_) {{
-    const uint3 thread_position_in_grid{{x_, y_, z_}};
-    {source}
-  }}
+  grid_(
+      uint3{{begin_[0], begin_[1], begin_[2]}}, uint3{{end_[0], end_[1], end_[2]}}{arguments});
 }}
 """
 
@@ -153,12 +160,17 @@ def _program(
             lines.append(f"  using {key} = {_TYPES[value]};")
         else:
             lines.append(f"  constexpr int {key} = {int(value)};")
+    parameters, arguments = "", ""
     for i, (name, dtype) in enumerate(zip(names, types, strict=True)):
         kind = ("const " if i < inputs else "") + _TYPES[dtype]
-        lines.append(f"  {kind}* __restrict {name} = static_cast<{kind}*>(arrays_[{i}]);")
+        parameters += f", {kind}* __restrict {name}"
+        arguments += f", static_cast<{kind}*>(arrays_[{i}])"
         if i < inputs and f"{name}_shape" in source:
-            lines.append(f"  const int* {name}_shape = shapes_[{i}];")
-    return header + _WRAPPER.format(declarations="\n".join(lines), source=source)
+            parameters += f", const int* __restrict {name}_shape"
+            arguments += f", shapes_[{i}]"
+    return header + _WRAPPER.format(
+        parameters=parameters, arguments=arguments, declarations="\n".join(lines), source=source
+    )
 
 
 @cache

@@ -10,8 +10,10 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <cstring>
@@ -41,7 +43,32 @@ using namespace nb::literals;
 using KernelFunction = void (*)(
     void* const* arrays, const int* const* shapes, const uint32_t* begin, const uint32_t* end);
 
-// A fixed set of threads that share out numbered pieces of work; the caller takes part.
+// What a waiting thread does in between, for the sake of others on its core.
+static inline void relax() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+// Waits for what is likely to happen soon, without the system, which takes as long to wake a thread
+// as a short kernel takes to run; false if it has not happened then.
+template <typename Condition>
+static bool happens_soon(Condition condition) {
+  using Clock = std::chrono::steady_clock;
+  const auto end = Clock::now() + std::chrono::microseconds(50);
+  do {
+    for (int i = 0; i < 64; ++i) {
+      if (condition()) return true;
+      relax();
+    }
+  } while (Clock::now() < end);
+  return false;
+}
+
+// A fixed set of threads that share out numbered pieces of work; the caller takes part, and waits
+// for those only that have taken a piece.
 class Workers {
  public:
   explicit Workers(int threads) {
@@ -63,13 +90,19 @@ class Workers {
       work_ = &work;
       pieces_ = pieces;
       next_ = 0;
-      busy_ = size_ - 1;
+      is_open_ = true;
       ++generation_;
+      if (asleep_ > 0) wake_.notify_all();
     }
-    wake_.notify_all();
     take_pieces();
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      is_open_ = false;
+    }
+    const auto is_done = [this] { return busy_ == 0; };
+    if (happens_soon(is_done)) return;
     std::unique_lock<std::mutex> lock(mutex_);
-    done_.wait(lock, [this] { return busy_ == 0; });
+    done_.wait(lock, is_done);
   }
 
  private:
@@ -80,14 +113,21 @@ class Workers {
   void serve() {
     uint64_t seen = 0;
     for (;;) {
+      happens_soon([&] { return generation_ != seen; });
       {
         std::unique_lock<std::mutex> lock(mutex_);
+        ++asleep_;
         wake_.wait(lock, [&] { return generation_ != seen; });
+        --asleep_;
         seen = generation_;
+        if (!is_open_) continue;
+        ++busy_;
       }
       take_pieces();
-      std::lock_guard<std::mutex> lock(mutex_);
-      if (--busy_ == 0) done_.notify_one();
+      if (--busy_ == 0) {
+        std::lock_guard<std::mutex> lock(mutex_);
+        done_.notify_one();
+      }
     }
   }
 
@@ -95,9 +135,10 @@ class Workers {
   std::mutex caller_, mutex_;
   std::condition_variable wake_, done_;
   const std::function<void(int)>* work_ = nullptr;
-  int pieces_ = 0, busy_ = 0;
-  std::atomic<int> next_{0};
-  uint64_t generation_ = 0;
+  int pieces_ = 0, asleep_ = 0;
+  bool is_open_ = false;
+  std::atomic<int> next_{0}, busy_{0};
+  std::atomic<uint64_t> generation_{0};
 };
 
 // Never destroyed: its threads wait in it until the process ends.
@@ -133,7 +174,7 @@ class CpuKernel : public mx::Primitive {
     encoder.dispatch([arrays = std::move(arrays), shapes = std::move(shapes),
                       fills = std::move(fills), function = function_, grid = grid_,
                       rows = rows_own_outputs_] {
-      for (const auto& [data, bytes] : fills) std::memset(data, 0, bytes);
+      for (const auto& [data, bytes] : fills) clear(static_cast<uint8_t*>(data), bytes);
       std::vector<const int*> shape_pointers;
       for (const auto& shape : shapes) shape_pointers.push_back(shape.data());
       launch(function, arrays.data(), shape_pointers.data(), grid, rows);
@@ -154,6 +195,13 @@ class CpuKernel : public mx::Primitive {
   }
 
  private:
+  static void clear(uint8_t* data, size_t bytes) {
+    constexpr size_t piece = 1 << 18;
+    workers->run(static_cast<int>((bytes + piece - 1) / piece), [&](int i) {
+      std::memset(data + i * piece, 0, std::min(piece, bytes - i * piece));
+    });
+  }
+
   static void launch(
       KernelFunction function, void* const* arrays, const int* const* shapes, Grid grid, bool rows) {
     // Accumulating kernels: a row (fixed y and z) is one piece, so its thread alone writes what

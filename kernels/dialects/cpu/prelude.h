@@ -56,10 +56,13 @@ METAL_FUNC float3 operator+(float3 a, float3 b) { return float3{a.x + b.x, a.y +
 METAL_FUNC float3 operator-(float3 a, float3 b) { return float3{a.x - b.x, a.y - b.y, a.z - b.z}; }
 METAL_FUNC float3 operator*(float3 a, float b) { return float3{a.x * b, a.y * b, a.z * b}; }
 
-// Adds N values to row `row` of rows of N.
+// Adds N values to row `row` of rows of N. Nothing is stored before all is loaded, so that one vector
+// holds them.
 template <int N>
 METAL_FUNC void atomic_add_row(float* rows, uint row, const float* values) {
-  for (int i = 0; i < N; ++i) rows[row * N + i] += values[i];
+  float sum[N];
+  for (int i = 0; i < N; ++i) sum[i] = rows[row * N + i] + values[i];
+  for (int i = 0; i < N; ++i) rows[row * N + i] = sum[i];
 }
 
 // Bytes that every array's beginning is a multiple of: MLX allocates less aligned than malloc.
