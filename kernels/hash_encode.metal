@@ -3,7 +3,7 @@
 //
 // One thread handles one point at one level: thread_index = (point, level, 0).
 // shapes holds the number of levels, then three integers a level: vertices along an axis, first
-// entry in the table, entries.
+// entry in the table, entries. Only the first used[0] points count.
 
 struct HashLevel {
   float scale;
@@ -50,15 +50,21 @@ METAL_FUNC HashCell hash_cell(Positions positions, uint point, HashLevel level) 
   return cell;
 }
 
-// The table's entry for one of a cell's eight vertices; bit `axis` of `which` picks the upper face.
-METAL_FUNC uint hash_entry(HashCell cell, HashLevel level, int which) {
-  const uint x = cell.index[0][which & 1];
-  const uint y = cell.index[1][(which >> 1) & 1];
-  const uint z = cell.index[2][(which >> 2) & 1];
-  // A hashed level has 2^k entries. A dense one is left at its upper border and outside [0, 1].
-  if (level.is_hashed) return level.first + ((x ^ y ^ z) & (level.entries - 1));
-  const uint index = x + y + z;
-  return level.first + (index < level.entries ? index : index % level.entries);
+// The table's entries for a cell's eight vertices; bit `axis` of a vertex' number picks the upper
+// face. All at once: what is done with them needs no branches then, and is vectorised on a CPU.
+METAL_FUNC void hash_entries(HashCell cell, HashLevel level, thread uint* entries) {
+  UNROLL
+  for (int which = 0; which < 8; ++which) {
+    const uint x = cell.index[0][which & 1];
+    const uint y = cell.index[1][(which >> 1) & 1];
+    const uint z = cell.index[2][(which >> 2) & 1];
+    if (level.is_hashed) {  // it has 2^k entries
+      entries[which] = level.first + ((x ^ y ^ z) & (level.entries - 1));
+    } else {  // left at its upper border and outside [0, 1]
+      const uint index = x + y + z;
+      entries[which] = level.first + (index < level.entries ? index : index % level.entries);
+    }
+  }
 }
 
 // The trilinear weight of that vertex.
@@ -92,67 +98,73 @@ METAL_FUNC void hash_interpolate(Positions positions, uint point, uint level, Ta
                                  Scales scales, Shapes shapes, thread float* features) {
   const HashLevel geometry = hash_level(level, scales, shapes);
   const HashCell cell = hash_cell(positions, point, geometry);
+  uint entries[8];
+  hash_entries(cell, geometry, entries);
   for (int i = 0; i < FEATURES; ++i) features[i] = 0.0f;
   UNROLL
   for (int which = 0; which < 8; ++which) {
     const float weight = hash_weight(cell, which);
-    const auto row = hash_row<FEATURES>(table, hash_entry(cell, geometry, which));
+    const auto row = hash_row<FEATURES>(table, entries[which]);
     for (int i = 0; i < FEATURES; ++i) features[i] = fma(weight, float(row.at[i]), features[i]);
   }
 }
 
 template <int FEATURES, typename Positions, typename Table, typename Scales,
-          typename Shapes, typename Encoded>
+          typename Shapes, typename Used, typename Encoded>
 METAL_FUNC void hash_encode_forward(
     uint3 thread_index, int points, Positions positions, Table table, Scales scales, Shapes shapes,
-    Encoded encoded) {
+    Used used, Encoded encoded) {
   const uint point = thread_index.x, level = thread_index.y, levels = shapes[0];
-  if (point >= uint(points)) return;
+  if (point >= uint(min(points, used[0]))) return;
   float features[FEATURES];
   hash_interpolate<FEATURES>(positions, point, level, table, scales, shapes, features);
   hash_store<FEATURES>(encoded, point * levels + level, features);
 }
 
 // Accumulates into table_gradient, which starts from zero.
-template <int FEATURES, typename Positions, typename Scales, typename Shapes,
-          typename Gradient, typename TableGradient>
+template <int FEATURES, typename Positions, typename Gradient, typename Scales,
+          typename Shapes, typename Used, typename TableGradient>
 METAL_FUNC void hash_encode_table_gradient(
     uint3 thread_index, int points, Positions positions, Gradient gradient, Scales scales,
-    Shapes shapes, TableGradient table_gradient) {
+    Shapes shapes, Used used, TableGradient table_gradient) {
   const uint point = thread_index.x, level = thread_index.y, levels = shapes[0];
-  if (point >= uint(points)) return;
+  if (point >= uint(min(points, used[0]))) return;
   const auto row = hash_row<FEATURES>(gradient, point * levels + level);
   bool is_zero = true;
   for (int i = 0; i < FEATURES; ++i) is_zero = is_zero && float(row.at[i]) == 0.0f;
-  // Samples behind a surface and unused slots have no gradient: spare the memory traffic.
+  // Samples behind a surface have no gradient: spare the memory traffic.
   if (is_zero) return;
   const HashLevel geometry = hash_level(level, scales, shapes);
   const HashCell cell = hash_cell(positions, point, geometry);
+  uint entries[8];
+  hash_entries(cell, geometry, entries);
   UNROLL
   for (int which = 0; which < 8; ++which) {
     const float weight = hash_weight(cell, which);
     float share[FEATURES];
     for (int i = 0; i < FEATURES; ++i) share[i] = weight * float(row.at[i]);
-    atomic_add_row<FEATURES>(table_gradient, hash_entry(cell, geometry, which), share);
+    atomic_add_row<FEATURES>(table_gradient, entries[which], share);
   }
 }
 
 // One thread a point: thread_index = (point, 0, 0); sums over the levels.
-template <int FEATURES, typename Positions, typename Table, typename Scales,
-          typename Shapes, typename Gradient, typename PositionGradient>
+template <int FEATURES, typename Positions, typename Table, typename Gradient, typename Scales,
+          typename Shapes, typename Used, typename PositionGradient>
 METAL_FUNC void hash_encode_position_gradient(
     uint3 thread_index, int points, Positions positions, Table table, Gradient gradient,
-    Scales scales, Shapes shapes, PositionGradient position_gradient) {
+    Scales scales, Shapes shapes, Used used, PositionGradient position_gradient) {
   const uint point = thread_index.x, levels = shapes[0];
   if (point >= uint(points)) return;
   float sum[3] = {0.0f, 0.0f, 0.0f};
-  for (uint level = 0; level < levels; ++level) {
+  for (uint level = 0; level < levels && point < uint(used[0]); ++level) {
     const HashLevel geometry = hash_level(level, scales, shapes);
     const HashCell cell = hash_cell(positions, point, geometry);
     const auto incoming = hash_row<FEATURES>(gradient, point * levels + level);
+    uint entries[8];
+    hash_entries(cell, geometry, entries);
     UNROLL
     for (int which = 0; which < 8; ++which) {
-      const auto row = hash_row<FEATURES>(table, hash_entry(cell, geometry, which));
+      const auto row = hash_row<FEATURES>(table, entries[which]);
       float along = 0.0f;  // this vertex's features along the incoming gradient
       for (int i = 0; i < FEATURES; ++i) {
         along = fma(float(row.at[i]), float(incoming.at[i]), along);

@@ -36,7 +36,12 @@ class HashGrid:
         """The table, (entries, features), uniform in +-1e-4 (Müller et al. 2022, section 4)."""
         return mx.random.uniform(-1e-4, 1e-4, (self.levels.entries, self.config.features), key=key)
 
-    def __call__(self, table: mx.array, position: mx.array) -> mx.array:
-        """(points, outputs) features of `position` (points, 3), in scene coordinates."""
+    def __call__(
+        self, table: mx.array, position: mx.array, used: mx.array | None = None
+    ) -> mx.array:
+        """(points, outputs) features of `position` (points, 3), in scene coordinates.
+
+        `used` (1,) int32 is how many of the points count, as in `hash_encode`.
+        """
         unit = (position - 0.5) / self.extent + 0.5
-        return hash_encode(unit, table, self.levels)
+        return hash_encode(unit, table, self.levels, used)

@@ -64,9 +64,9 @@ class RadianceField:
 
         `directions` (rays, 3) are the rays', unit. Differentiable in the parameters and positions.
         """
-        features = self._grid(parameters["table"], samples.position)
-        basis = spherical_harmonics(mx.stop_gradient(directions))
         used = samples.ray_start[-1:]
+        features = self._grid(parameters["table"], samples.position, used)
+        basis = spherical_harmonics(mx.stop_gradient(directions))
         return self._networks(parameters, features, basis, samples.ray, used)
 
     def density(self, parameters: Parameters, position: mx.array) -> mx.array:

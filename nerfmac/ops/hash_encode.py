@@ -22,14 +22,14 @@ _ARGUMENTS = ("scales", "shapes")
 _FORWARD = Kernel(
     "hash_encode",
     "hash_encode_forward",
-    inputs=("positions", "table", *_ARGUMENTS),
+    inputs=("positions", "table", *_ARGUMENTS, "used"),
     outputs=("encoded",),
     rows="positions_shape[0]",
 )
 _TABLE_GRADIENT = Kernel(
     "hash_encode",
     "hash_encode_table_gradient",
-    inputs=("positions", "gradient", *_ARGUMENTS),
+    inputs=("positions", "gradient", *_ARGUMENTS, "used"),
     outputs=("table_gradient",),
     rows="positions_shape[0]",
     accumulates=True,
@@ -37,7 +37,7 @@ _TABLE_GRADIENT = Kernel(
 _POSITION_GRADIENT = Kernel(
     "hash_encode",
     "hash_encode_position_gradient",
-    inputs=("positions", "table", "gradient", *_ARGUMENTS),
+    inputs=("positions", "table", "gradient", *_ARGUMENTS, "used"),
     outputs=("position_gradient",),
     rows="positions_shape[0]",
 )
@@ -84,13 +84,17 @@ class HashLevels:
         return vertices**3 > entries
 
 
-def hash_encode(positions: mx.array, table: mx.array, levels: HashLevels) -> mx.array:
+def hash_encode(
+    positions: mx.array, table: mx.array, levels: HashLevels, used: mx.array | None = None
+) -> mx.array:
     """Features of `positions`, interpolated in every level and concatenated.
 
     Args:
         positions: (points, 3) float32, in [0, 1]; outside it the grid goes on with wrapped indices.
         table: (levels.entries, features) float32; on a GPU float16 too. Features are 1, 2, 4 or 8.
         levels: the geometry.
+        used: (1,) int32: how many of the points count; None: all of them. Nothing is said of the
+            features of the others, and they have no gradient.
 
     Returns:
         (points, levels.levels * features), float16 on a GPU, else float32; differentiable in
@@ -103,13 +107,19 @@ def hash_encode(positions: mx.array, table: mx.array, levels: HashLevels) -> mx.
     checks.shape("table", table, (levels.entries, None))
     checks.dtype("positions", positions, mx.float32)
     checks.dtype("table", table, mx.float32, working_dtype())
+    used = mx.array([positions.shape[0]], mx.int32) if used is None else used
+    checks.shape("used", used, (1,))
+    checks.dtype("used", used, mx.int32)
     if not runs_kernel("hash_encode"):
-        return hash_encode_reference(positions, table, levels)
-    return cast(mx.array, _hash_encode(positions, table, *levels.arrays()))
+        is_used = (mx.arange(positions.shape[0]) < used)[:, None]
+        # Points that nobody uses may be anywhere, even nowhere.
+        encoded = hash_encode_reference(mx.where(is_used, positions, 0.0), table, levels)
+        return mx.where(is_used, encoded, 0.0)
+    return cast(mx.array, _hash_encode(positions, table, *levels.arrays(), used))
 
 
 def hash_encode_reference(positions: mx.array, table: mx.array, levels: HashLevels) -> mx.array:
-    """The same in plain MLX."""
+    """The same in plain MLX, of all points."""
     encoded = []
     for level, scale in enumerate(levels.scales):
         place = positions * mx.array(scale, mx.float32) + 0.5
@@ -138,7 +148,7 @@ def _entry(vertex: mx.array, level: int, levels: HashLevels) -> mx.array:
 
 @mx.custom_function
 def _hash_encode(
-    positions: mx.array, table: mx.array, scales: mx.array, shapes: mx.array
+    positions: mx.array, table: mx.array, scales: mx.array, shapes: mx.array, used: mx.array
 ) -> mx.array:
     points, levels, features = positions.shape[0], scales.shape[0], table.shape[1]
     (encoded,) = _FORWARD(
@@ -146,6 +156,7 @@ def _hash_encode(
         table.astype(working_dtype()),
         scales,
         shapes,
+        used,
         grid=(points, levels, 1),
         template=[("FEATURES", features)],
         output_shapes=[(points, levels * features)],
@@ -156,7 +167,7 @@ def _hash_encode(
 
 @_hash_encode.vjp
 def _hash_encode_vjp(primals, cotangent, _output):  # type: ignore[no-untyped-def]
-    positions, table, scales, shapes = primals
+    positions, table, scales, shapes, used = primals
     points, levels, features = positions.shape[0], scales.shape[0], table.shape[1]
     template = [("FEATURES", features)]
     # Each is computed only where somebody asks for it: unused outputs are never evaluated.
@@ -165,6 +176,7 @@ def _hash_encode_vjp(primals, cotangent, _output):  # type: ignore[no-untyped-de
         cotangent,
         scales,
         shapes,
+        used,
         grid=(points, levels, 1),
         template=template,
         output_shapes=[table.shape],
@@ -176,9 +188,10 @@ def _hash_encode_vjp(primals, cotangent, _output):  # type: ignore[no-untyped-de
         cotangent,
         scales,
         shapes,
+        used,
         grid=(points, 1, 1),
         template=template,
         output_shapes=[positions.shape],
         output_dtypes=[mx.float32],
     )
-    return d_positions, d_table, mx.zeros_like(scales), mx.zeros_like(shapes)
+    return d_positions, d_table, *map(mx.zeros_like, (scales, shapes, used))

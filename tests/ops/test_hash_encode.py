@@ -192,6 +192,29 @@ def test_a_compiled_gradient_equals_the_plain_one():
             assert_matches(one, other, rel=40 * tolerance(MIXED), name=f"d {name}")
 
 
+@pytest.mark.parametrize("rubbish", [np.nan, 1e30, -7.3])
+@pytest.mark.parametrize("used", [0, 1, 23, 70])
+def test_points_past_the_used_ones_do_not_matter_and_get_no_gradient(used, rubbish):
+    positions, table = drawn(MIXED, 70, 2)
+    cotangent = np.random.default_rng(4).normal(size=(70, 10)).astype(np.float32)
+    dirty = positions.copy()
+    dirty[used:] = rubbish
+
+    def run(positions: np.ndarray, points: int) -> tuple[mx.array, mx.array, mx.array]:
+        def encode(positions: mx.array, table: mx.array) -> mx.array:
+            return hash_encode(positions, table, MIXED, mx.array([used]))
+
+        arguments = [mx.array(positions[:points]), mx.array(table)]
+        (encoded,), slopes = mx.vjp(encode, arguments, [mx.array(cotangent[:points])])
+        assert not np.array(slopes[0])[used:].any()
+        return encoded[:used], slopes[0][:used], slopes[1]
+
+    for got, want in zip(run(dirty, 70), run(positions, used), strict=True):
+        assert got.shape == want.shape
+        assert (np.array(got) == np.array(want)).all()
+        assert np.array(want).any() == (used > 0)
+
+
 def test_no_points_encode_to_no_rows():
     _, table = drawn(MIXED, 1, 2)
     assert hash_encode(mx.zeros((0, 3)), mx.array(table), MIXED).shape == (0, 10)
@@ -206,11 +229,13 @@ def test_no_points_encode_to_no_rows():
         ("table", lambda t: t[:-1]),
         ("table", lambda t: t[:, 0]),
         ("table", lambda t: t.astype(mx.bfloat16)),
+        ("used", lambda u: u[0]),
+        ("used", lambda u: u.astype(mx.float32)),
     ],
 )
 def test_a_wrong_shape_or_type_is_refused_by_name(name, change):
     positions, table = (mx.array(each) for each in drawn(MIXED, 5, 2))
-    arguments = {"positions": positions, "table": table}
+    arguments = {"positions": positions, "table": table, "used": mx.array([5])}
     arguments[name] = change(arguments[name])
     with pytest.raises(InputError, match=f"^{name} "):
         hash_encode(**arguments, levels=MIXED)
