@@ -52,93 +52,131 @@ METAL_FUNC void networks_store(
   }
 }
 
-// Rows of a tile from memory; those past `valid` are zero, whatever stands there.
-template <typename Values>
+// The rows of a tile that are neighbours: `count` of them, the first of which is row `first`. What
+// stands in the tile's other rows is zero, or nobody's.
+struct NetworkBlock {
+  int first, count;
+  METAL_FUNC int operator[](int row) const { return first + row; }
+};
+
+// A tile's rows from memory.
+template <typename Values, typename Rows>
 struct NetworkRows {
   Values values;
-  int columns, valid;
+  int columns;
+  Rows rows;
   METAL_FUNC float operator()(int row, int column) const {
-    return row < valid ? float(values[row * columns + column]) : 0.0f;
+    return row < rows.count ? float(values[rows[row] * columns + column]) : 0.0f;
   }
 };
 
-template <typename Values>
-METAL_FUNC NetworkRows<Values> network_rows(Values values, int columns, int valid) {
-  return NetworkRows<Values>{values, columns, valid};
+template <typename Values, typename Rows>
+METAL_FUNC NetworkRows<Values, Rows> network_rows(Values values, int columns, Rows rows) {
+  return NetworkRows<Values, Rows>{values, columns, rows};
 }
 
 // The direction's basis of each row's ray.
-template <typename Basis, typename Ray>
+template <typename Basis, typename Ray, typename Rows>
 struct NetworkBasis {
   Basis basis;
   Ray ray;
-  int valid;
+  Rows rows;
   METAL_FUNC float operator()(int row, int column) const {
-    return row < valid ? float(basis[16 * ray[row] + column]) : 0.0f;
+    return row < rows.count ? float(basis[16 * ray[rows[row]] + column]) : 0.0f;
   }
 };
+
+template <typename Basis, typename Ray, typename Rows>
+METAL_FUNC NetworkBasis<Basis, Ray, Rows> network_basis(Basis basis, Ray ray, Rows rows) {
+  return NetworkBasis<Basis, Ray, Rows>{basis, ray, rows};
+}
 
 template <typename Values>
 struct NetworkDensity {
   Values density;
-  int valid;
+  NetworkBlock rows;
   METAL_FUNC float operator()(int row, int column, float value) const {
-    if (column == 0 && row < valid) density[row] = exp(value);
+    if (column == 0 && row < rows.count) density[rows[row]] = exp(value);
     return value;
   }
 };
 
 template <typename Values>
-METAL_FUNC NetworkDensity<Values> network_density(Values density, int valid) {
-  return NetworkDensity<Values>{density, valid};
+METAL_FUNC NetworkDensity<Values> network_density(Values density, NetworkBlock rows) {
+  return NetworkDensity<Values>{density, rows};
 }
 
 template <typename Values>
 struct NetworkColour {
   Values colour;
-  int valid;
+  NetworkBlock rows;
   METAL_FUNC float operator()(int row, int column, float value) const {
-    if (column < 3 && row < valid) colour[3 * row + column] = 1.0f / (1.0f + exp(-value));
+    if (column < 3 && row < rows.count) {
+      colour[3 * rows[row] + column] = 1.0f / (1.0f + exp(-value));
+    }
     return value;
   }
 };
 
 template <typename Values>
-METAL_FUNC NetworkColour<Values> network_colour(Values colour, int valid) {
-  return NetworkColour<Values>{colour, valid};
+METAL_FUNC NetworkColour<Values> network_colour(Values colour, NetworkBlock rows) {
+  return NetworkColour<Values>{colour, rows};
 }
 
 // Turns the colour network's sums into their gradient.
-template <typename Gradient>
+template <typename Gradient, typename Rows>
 struct NetworkColourGradient {
   Gradient d_colour;
-  int valid;
+  Rows rows;
   METAL_FUNC float operator()(int row, int column, float value) const {
-    if (column >= 3 || row >= valid) return 0.0f;
+    if (column >= 3 || row >= rows.count) return 0.0f;
     const float colour = 1.0f / (1.0f + exp(-value));
-    return float(d_colour[3 * row + column]) * colour * (1.0f - colour);
+    return float(d_colour[3 * rows[row] + column]) * colour * (1.0f - colour);
   }
 };
 
 // Turns the density network's sums into the gradient that they get from the density; the derivative
 // of exp is that at the nearest point of [-15, 15].
-template <typename Gradient>
+template <typename Gradient, typename Rows>
 struct NetworkDensityGradient {
   Gradient d_density;
-  int valid;
+  Rows rows;
   METAL_FUNC float operator()(int row, int column, float value) const {
-    if (column != 0 || row >= valid) return 0.0f;
-    return float(d_density[row]) * exp(clamp(value, -15.0f, 15.0f));
+    if (column != 0 || row >= rows.count) return 0.0f;
+    return float(d_density[rows[row]]) * exp(clamp(value, -15.0f, 15.0f));
   }
 };
 
-template <typename Values>
-struct NetworkStore {
-  Values values;
-  int columns, valid;
+// Writes the features' gradient.
+template <typename Values, typename Rows>
+struct NetworkFeaturesGradient {
+  Values d_features;
+  int columns;
+  Rows rows;
   METAL_FUNC float operator()(int row, int column, float value) const {
-    if (row < valid) values[row * columns + column] = value;
+    if (row < rows.count) d_features[rows[row] * columns + column] = value;
     return value;
+  }
+};
+
+// Whether a row has a gradient.
+template <typename DensityGradient, typename ColourGradient>
+struct NetworkHasGradient {
+  DensityGradient d_density;
+  ColourGradient d_colour;
+  METAL_FUNC bool operator()(int row) const {
+    return d_density[row] != 0.0f || d_colour[3 * row] != 0.0f || d_colour[3 * row + 1] != 0.0f ||
+           d_colour[3 * row + 2] != 0.0f;
+  }
+};
+
+// Makes zero of a row of `columns`.
+template <typename Values>
+struct NetworkClear {
+  Values values;
+  int columns;
+  METAL_FUNC void operator()(int row) const {
+    for (int i = 0; i < columns; ++i) values[row * columns + i] = 0.0f;
   }
 };
 
@@ -148,14 +186,15 @@ template <int IN, int WIDTH, int DENSITY_LAYERS, typename Features, typename Sto
 METAL_FUNC void networks_density(
     uint3 thread_index, int rows, Features features, Stored stored, Density density) {
   const uint local = thread_index.x % (SIMD_WIDTH * TILE_SIMDGROUPS);
-  const int first = int(thread_index.x / SIMD_WIDTH) * 16, valid = rows - first;
-  if (valid <= 0) return;
+  const int first = int(thread_index.x / SIMD_WIDTH) * 16;
+  const NetworkBlock block{first, rows - first};
+  if (block.count <= 0) return;
   Tile<IN> x;
   Tile<WIDTH> hidden[DENSITY_LAYERS];
   Sums<16> sums;
-  tile_fill(local, x, network_rows(features + first * IN, IN, valid));
+  tile_fill(local, x, network_rows(features, IN, block));
   network_forward<IN, WIDTH, DENSITY_LAYERS>(local, x, stored, hidden, sums);
-  tile_each(local, sums, network_density(density + first, valid));
+  tile_each(local, sums, network_density(density, block));
 }
 
 // Density and colour of the first used[0] rows; the others are left as they are.
@@ -166,22 +205,23 @@ METAL_FUNC void networks_forward(
     uint3 thread_index, int rows, Features features, Basis basis, Ray ray, Used used, Stored stored,
     Density density, Colour colour) {
   const uint local = thread_index.x % (SIMD_WIDTH * TILE_SIMDGROUPS);
-  const int first = int(thread_index.x / SIMD_WIDTH) * 16, valid = min(rows, used[0]) - first;
-  if (valid <= 0) return;
+  const int first = int(thread_index.x / SIMD_WIDTH) * 16;
+  const NetworkBlock block{first, min(rows, used[0]) - first};
+  if (block.count <= 0) return;
   Tile<IN> x;
   Tile<WIDTH> hidden[DENSITY_LAYERS > COLOUR_LAYERS ? DENSITY_LAYERS : COLOUR_LAYERS];
   Tile<16> embedding, directions;
   Tile<32> joined;
   Sums<16> sums;
-  tile_fill(local, x, network_rows(features + first * IN, IN, valid));
+  tile_fill(local, x, network_rows(features, IN, block));
   network_forward<IN, WIDTH, DENSITY_LAYERS>(local, x, stored, hidden, sums);
-  tile_each(local, sums, network_density(density + first, valid));
+  tile_each(local, sums, network_density(density, block));
   tile_round(sums, embedding);
-  tile_fill(local, directions, NetworkBasis<Basis, Ray>{basis, ray + first, valid});
+  tile_fill(local, directions, network_basis(basis, ray, block));
   tile_join(embedding, directions, joined);
   network_forward<32, WIDTH, COLOUR_LAYERS>(
       local, joined, stored + networks_weights(IN, WIDTH, DENSITY_LAYERS, 16), hidden, sums);
-  tile_each(local, sums, network_colour(colour + 3 * first, valid));
+  tile_each(local, sums, network_colour(colour, block));
 }
 
 // Sums the weights' gradient of a threadgroup's tiles in the threadgroup's own row of d_weights,
@@ -204,48 +244,45 @@ METAL_FUNC void networks_gradient(
   network_gradient_start(density_share, d_weights + group * ALL);
   network_gradient_start(colour_share, d_weights + group * ALL + FIRST);
 
+  const int end = min(rows, used[0]);
+  const NetworkClear<FeaturesGradient> clear{d_features, IN};
+  for (int row = end + int(thread_index.x); row < rows;
+       row += GROUPS * SIMD_WIDTH * TILE_SIMDGROUPS) {
+    clear(row);
+  }
   constexpr int STRIDE = 16 * TILE_SIMDGROUPS;
-  for (int begin = group * STRIDE; begin < rows; begin += GROUPS * STRIDE) {
-    const int first = begin + int(local / SIMD_WIDTH) * 16;
-    const int valid = min(rows, used[0]) - first;
+  const NetworkHasGradient<DensityGradient, ColourGradient> has_gradient{d_density, d_colour};
+  int next = group * STRIDE;
+  TileRows chosen;
+  while (tile_choose(local, next, end, GROUPS * STRIDE, has_gradient, clear, chosen, space)) {
+    Tile<IN> x;
+    Tile<WIDTH> density_hidden[DENSITY_LAYERS], colour_hidden[COLOUR_LAYERS];
+    Tile<16> embedding, directions, d;
+    Tile<32> joined;
     Sums<IN> d_x;
-    bool is_zero = true;
-    for (int row = int(local % SIMD_WIDTH); row < min(valid, 16); row += SIMD_WIDTH) {
-      const int i = first + row;
-      is_zero = is_zero && d_density[i] == 0.0f && d_colour[3 * i] == 0.0f &&
-                d_colour[3 * i + 1] == 0.0f && d_colour[3 * i + 2] == 0.0f;
-    }
-    if (tile_any(local, !is_zero, space)) {
-      Tile<IN> x;
-      Tile<WIDTH> density_hidden[DENSITY_LAYERS], colour_hidden[COLOUR_LAYERS];
-      Tile<16> embedding, directions, d;
-      Tile<32> joined;
-      Sums<16> density_sums, colour_sums;
-      Sums<32> d_joined;
-      tile_fill(local, x, network_rows(features + first * IN, IN, valid));
-      network_forward<IN, WIDTH, DENSITY_LAYERS>(local, x, stored, density_hidden, density_sums);
-      tile_round(density_sums, embedding);
-      tile_fill(local, directions, NetworkBasis<Basis, Ray>{basis, ray + first, valid});
-      tile_join(embedding, directions, joined);
-      network_forward<32, WIDTH, COLOUR_LAYERS>(
-          local, joined, stored + FIRST, colour_hidden, colour_sums);
+    Sums<16> density_sums, colour_sums;
+    Sums<32> d_joined;
+    tile_fill(local, x, network_rows(features, IN, chosen));
+    network_forward<IN, WIDTH, DENSITY_LAYERS>(local, x, stored, density_hidden, density_sums);
+    tile_round(density_sums, embedding);
+    tile_fill(local, directions, network_basis(basis, ray, chosen));
+    tile_join(embedding, directions, joined);
+    network_forward<32, WIDTH, COLOUR_LAYERS>(
+        local, joined, stored + FIRST, colour_hidden, colour_sums);
 
-      tile_each(local, colour_sums,
-                NetworkColourGradient<ColourGradient>{d_colour + 3 * first, valid});
-      tile_round(colour_sums, d);
-      network_backward<32, WIDTH, COLOUR_LAYERS>(
-          local, joined, colour_hidden, d, stored + ALL + FIRST, colour_share, d_joined, space);
-      tile_each(local, density_sums,
-                NetworkDensityGradient<DensityGradient>{d_density + first, valid});
-      tile_add(density_sums, d_joined);
-      tile_round(density_sums, d);
-      network_backward<IN, WIDTH, DENSITY_LAYERS>(
-          local, x, density_hidden, d, stored + ALL, density_share, d_x, space);
-    } else {
-      tile_clear(d_x);
-    }
+    tile_each(local, colour_sums,
+              NetworkColourGradient<ColourGradient, TileRows>{d_colour, chosen});
+    tile_round(colour_sums, d);
+    network_backward<32, WIDTH, COLOUR_LAYERS>(
+        local, joined, colour_hidden, d, stored + ALL + FIRST, colour_share, d_joined, space);
+    tile_each(local, density_sums,
+              NetworkDensityGradient<DensityGradient, TileRows>{d_density, chosen});
+    tile_add(density_sums, d_joined);
+    tile_round(density_sums, d);
+    network_backward<IN, WIDTH, DENSITY_LAYERS>(
+        local, x, density_hidden, d, stored + ALL, density_share, d_x, space);
     tile_each(local, d_x,
-              NetworkStore<FeaturesGradient>{d_features + first * IN, IN, rows - first});
+              NetworkFeaturesGradient<FeaturesGradient, TileRows>{d_features, IN, chosen});
   }
   network_gradient_store(local, density_share, d_weights + group * ALL);
   network_gradient_store(local, colour_share, d_weights + group * ALL + FIRST);

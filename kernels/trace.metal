@@ -175,15 +175,16 @@ METAL_FUNC void trace(
       Tile<16> embedding, basis;
       Tile<32> joined;
       Sums<16> sums;
-      tile_fill(local, x, network_rows(space->features + first * IN, IN, 16));
+      const NetworkBlock block{first, 16};
+      tile_fill(local, x, network_rows(space->features, IN, block));
       network_forward<IN, WIDTH, DENSITY_LAYERS>(local, x, stored, hidden, sums);
-      tile_each(local, sums, network_density(space->density + first, 16));
+      tile_each(local, sums, network_density(space->density, block));
       tile_round(sums, embedding);
-      tile_fill(local, basis, network_rows(space->basis + first * 16, 16, 16));
+      tile_fill(local, basis, network_rows(space->basis, 16, block));
       tile_join(embedding, basis, joined);
       network_forward<32, WIDTH, COLOUR_LAYERS>(
           local, joined, stored + networks_weights(IN, WIDTH, DENSITY_LAYERS, 16), hidden, sums);
-      tile_each(local, sums, network_colour(space->colour + first * 3, 16));
+      tile_each(local, sums, network_colour(space->colour, block));
     }
     simd_publish();
 

@@ -65,6 +65,7 @@ METAL_FUNC void tile_multiply(uint, const Tile<IN>& x, const float* matrix, Sums
 template <int COLUMNS, typename Function>
 METAL_FUNC void tile_each(uint, Sums<COLUMNS>& sums, Function function) {
   for (int row = 0; row < 16; ++row) {
+    UNROLL  // functions that are for some columns only become nothing for the others
     for (int column = 0; column < COLUMNS; ++column) {
       float& value = sums.at[row * COLUMNS + column];
       value = function(row, column, value);
@@ -105,11 +106,6 @@ METAL_FUNC void tile_add(Sums<COLUMNS>& sums, const Sums<MORE>& more) {
   }
 }
 
-template <int COLUMNS>
-METAL_FUNC void tile_clear(Sums<COLUMNS>& sums) {
-  sums = {};
-}
-
 template <int LEFT, int RIGHT>
 METAL_FUNC void tile_join(
     const Tile<LEFT>& left, const Tile<RIGHT>& right, Tile<LEFT + RIGHT>& out) {
@@ -121,7 +117,29 @@ METAL_FUNC void tile_join(
   }
 }
 
-METAL_FUNC bool tile_any(uint, bool value, tile_value*) { return value; }
+// The rows of a tile, from anywhere.
+struct TileRows {
+  int at[16], count;
+  METAL_FUNC int operator[](int row) const { return at[row]; }
+};
+
+// Chooses the next tile's rows, those that are wanted, from row `next` on: sixteen neighbours, then
+// those `stride` further on. leave_out(row) is called for the others; false if none is left.
+template <typename Wanted, typename LeaveOut>
+METAL_FUNC bool tile_choose(uint, int& next, int end, int stride, Wanted wanted, LeaveOut leave_out,
+                            TileRows& rows, tile_value*) {
+  rows.count = 0;
+  while (next < end && rows.count < 16) {
+    if (wanted(next)) {
+      rows.at[rows.count++] = next;
+    } else {
+      leave_out(next);
+    }
+    ++next;
+    if (next % 16 == 0) next += stride - 16;
+  }
+  return rows.count > 0;
+}
 
 // The gradient of an IN x OUT matrix is summed where it will stand.
 template <int IN, int OUT>

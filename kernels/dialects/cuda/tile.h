@@ -117,11 +117,6 @@ METAL_FUNC void tile_add(Sums<COLUMNS>& sums, const Sums<MORE>& more) {
   }
 }
 
-template <int COLUMNS>
-METAL_FUNC void tile_clear(Sums<COLUMNS>& sums) {
-  sums = {};
-}
-
 template <int LEFT, int RIGHT>
 METAL_FUNC void tile_join(
     const Tile<LEFT>& left, const Tile<RIGHT>& right, Tile<LEFT + RIGHT>& out) {
@@ -148,6 +143,29 @@ METAL_FUNC void tile_fill(uint local, Tile<COLUMNS>& tile, Function function) {
 
 // Whether `value` holds in any thread of the threadgroup.
 METAL_FUNC bool tile_any(uint, bool value, tile_value*) { return __syncthreads_or(value); }
+
+// The rows of a simdgroup's tile: neighbours, sixteen or fewer.
+struct TileRows {
+  int first, count;
+  METAL_FUNC int operator[](int row) const { return first + row; }
+};
+
+// Chooses the threadgroup's next tiles, from row `next` on, which moves on by `stride`: the first
+// that hold a row that is wanted. leave_out(row) is called for those before; false if none is left.
+template <typename Wanted, typename LeaveOut>
+METAL_FUNC bool tile_choose(uint local, int& next, int end, int stride, Wanted wanted,
+                            LeaveOut leave_out, TileRows& rows, tile_value* space) {
+  while (next < end) {
+    rows.first = next + int(local / 32) * 16;
+    rows.count = min(end - rows.first, 16);
+    next += stride;
+    const int row = int(local % 32);
+    const bool is_row = row < rows.count;
+    if (tile_any(local, is_row && wanted(rows[row]), space)) return true;
+    if (is_row) leave_out(rows[row]);
+  }
+  return false;
+}
 
 // One simdgroup's share of the gradient of an IN x OUT matrix: every TILE_SIMDGROUPS-th block.
 template <int IN, int OUT>

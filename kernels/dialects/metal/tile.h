@@ -134,15 +134,6 @@ METAL_FUNC void tile_add(thread Sums<COLUMNS>& sums, thread Sums<MORE>& more) {
   }
 }
 
-template <int COLUMNS>
-METAL_FUNC void tile_clear(thread Sums<COLUMNS>& sums) {
-  for (int n = 0; n < COLUMNS / 8; ++n) {
-    for (int i = 0; i < 2; ++i) {
-      sums.part[n][i] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
-    }
-  }
-}
-
 template <int LEFT, int RIGHT>
 METAL_FUNC void tile_join(thread Tile<LEFT>& left, thread Tile<RIGHT>& right,
                           thread Tile<LEFT + RIGHT>& out) {
@@ -163,6 +154,29 @@ METAL_FUNC bool tile_any(uint local, bool value, threadgroup tile_value* space) 
   bool result = false;
   for (int i = 0; i < TILE_SIMDGROUPS; ++i) result = result || space[i] > 0.0h;
   return result;
+}
+
+// The rows of a simdgroup's tile: neighbours, sixteen or fewer.
+struct TileRows {
+  int first, count;
+  METAL_FUNC int operator[](int row) const { return first + row; }
+};
+
+// Chooses the threadgroup's next tiles, from row `next` on, which moves on by `stride`: the first
+// that hold a row that is wanted. leave_out(row) is called for those before; false if none is left.
+template <typename Wanted, typename LeaveOut>
+METAL_FUNC bool tile_choose(uint local, thread int& next, int end, int stride, Wanted wanted,
+                            LeaveOut leave_out, thread TileRows& rows, threadgroup tile_value* space) {
+  while (next < end) {
+    rows.first = next + int(local / 32) * 16;
+    rows.count = min(end - rows.first, 16);
+    next += stride;
+    const int row = int(local % 32);
+    const bool is_row = row < rows.count;
+    if (tile_any(local, is_row && wanted(rows[row]), space)) return true;
+    if (is_row) leave_out(rows[row]);
+  }
+  return false;
 }
 
 // One simdgroup's share of the gradient of an IN x OUT matrix: every TILE_SIMDGROUPS-th block.
