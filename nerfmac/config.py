@@ -167,14 +167,16 @@ class TrainConfig:
         checks.choice("train.blend", self.blend, ("srgb", "linear"))
 
     def rays_for(self, samples_per_ray: float, most: int | None = None) -> int:
-        """The ladder's largest number of rays whose samples fit: powers of the root of two.
+        """The ladder's largest number of rays whose samples fit: powers of the eighth root of two.
 
-        `most` is a limit below `most_rays`.
+        A step of a number it has not had yet is traced anew, which takes as long as half a step:
+        a coarser ladder would leave more slots without a sample. `most` is a limit below
+        `most_rays`.
         """
         most = self.most_rays if most is None else min(most, self.most_rays)
         wanted = min(FILL * self.slots / max(samples_per_ray, 1e-3), most)
-        rays, rung = 16, 8
-        while (above := round(2 ** (rung / 2) / 16) * 16) <= wanted:
+        rays, rung = 16, 32
+        while (above := round(2 ** (rung / 8) / 16) * 16) <= wanted:
             rays, rung = max(rays, above), rung + 1
         return rays
 
