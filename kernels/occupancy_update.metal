@@ -1,4 +1,4 @@
-// Folding new density estimates into the occupancy grid.
+// Choosing cells of the occupancy grid, and folding new density estimates into it.
 
 // The largest estimate that fell into each cell. Estimates are not negative, and such floats order
 // like their bits: Metal has an atomic maximum for integers only. One thread an estimate; peaks
@@ -23,4 +23,30 @@ METAL_FUNC void occupancy_pack(
     packed |= uint(values[32 * word + bit] > threshold[0]) << bit;
   }
   bits[word] = packed;
+}
+
+// The set bit before which shares[i] of all set bits stand; 0 if none is set. ends[word] is how many
+// are set in that word of words[0] and those before it. One thread a share.
+template <typename Bits, typename Ends, typename Shares, typename Words, typename Cells>
+METAL_FUNC void occupancy_choose(
+    uint3 thread_index, int count, Bits bits, Ends ends, Shares shares, Words words, Cells cells) {
+  const uint i = thread_index.x;
+  if (i >= uint(count)) return;
+  const int total = ends[words[0] - 1];
+  const int rank = min(int(float(shares[i]) * float(total)), total - 1);
+  int low = 0, high = words[0] - 1;  // the word sought is one of these
+  while (low < high) {
+    const int middle = (low + high) / 2;
+    if (ends[middle] > rank) {
+      high = middle;
+    } else {
+      low = middle + 1;
+    }
+  }
+  int before = low > 0 ? rank - ends[low - 1] : rank;  // set bits of the word
+  int bit = 0;
+  for (uint word = bits[low]; total > 0 && ((word >> bit) % 2 == 0 || before > 0); ++bit) {
+    before -= int((word >> bit) % 2);
+  }
+  cells[i] = 32 * low + bit;
 }

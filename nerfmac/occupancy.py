@@ -19,7 +19,7 @@ from nerfmac.cameras import Cameras
 from nerfmac.cells import cells_of
 from nerfmac.config import Config, OccupancyConfig
 from nerfmac.ops.march import MarchGeometry
-from nerfmac.ops.occupancy_update import pack_bits, splat
+from nerfmac.ops.occupancy_update import choose, pack_bits, splat
 
 
 class Occupancy(NamedTuple):
@@ -84,15 +84,8 @@ class OccupancyGrid:
         anywhere, among = mx.random.split(key)
         if warmup:
             return _draw(total, count, anywhere)
-        # The occupied cells' numbers, without gaps, by scattering them to their ranks.
-        is_set = (occupancy.bits[:, None] >> mx.arange(32, dtype=mx.uint32)) & 1
-        is_set = is_set.reshape(-1).astype(mx.int32)
-        rank = mx.cumsum(is_set)
-        occupied = mx.zeros(total + 1, mx.int32)
-        occupied[mx.where(is_set == 1, rank - 1, total)] = mx.arange(total, dtype=mx.int32)
-        share = mx.random.uniform(shape=(count // 2,), key=among)
-        pick = (share * rank[-1].astype(mx.float32)).astype(mx.int32)
-        chosen = occupied[mx.clip(pick, 0, mx.maximum(rank[-1] - 1, 0))]
+        shares = mx.random.uniform(shape=(count // 2,), key=among)
+        chosen = choose(occupancy.bits, shares)
         return mx.concatenate([_draw(total, count - count // 2, anywhere), chosen])
 
     def _corner(self, cells: mx.array) -> tuple[mx.array, mx.array]:

@@ -51,7 +51,7 @@ _KERNELS = (
     *("march_count", "march_write", "hash_encode_forward", "spherical_harmonics_forward"),
     *("networks_store", "networks_forward", "networks_density", "networks_gradient"),
     *("composite_forward", "composite_gradient", "hash_encode_table_gradient", "adam"),
-    *("occupancy_splat", "occupancy_pack", *NEVER_EVALUATED),
+    *("occupancy_choose", "occupancy_splat", "occupancy_pack", *NEVER_EVALUATED),
 )
 
 

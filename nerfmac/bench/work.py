@@ -13,7 +13,7 @@ taken to hold samples, and all samples to be reached by light.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import ceil
+from math import ceil, log2
 
 from nerfmac.config import Config
 from nerfmac.encoding import HashGrid
@@ -223,6 +223,21 @@ def occupancy_splat(sizes: Sizes) -> Work:
     return Work(around + 2 * cells, around + cells + 2 * FLOAT * sizes.visited, sizes.visited)
 
 
+def occupancy_choose(sizes: Sizes) -> Work:
+    """Each draw among occupied cells halves the words until one is left, and looks for its bit.
+
+    Gathered: a number a halving.
+    """
+    draws, words = sizes.visited // 2, sizes.cells // 32
+    halvings, around = ceil(log2(words)), 2 * FLOAT * draws
+    gathered = draws * (halvings + 2)
+    return Work(
+        around + min(gathered, 2 * words) * FLOAT,
+        around + gathered * FLOAT,
+        draws * (3 * halvings + 32),
+    )
+
+
 def occupancy_pack(sizes: Sizes) -> Work:
     """Each cell's value is compared and becomes a bit."""
     return _streamed(FLOAT * sizes.cells + sizes.cells // 8, sizes.cells)
@@ -260,6 +275,7 @@ def update_work(sizes: Sizes) -> dict[str, Work]:
         "hash_encode_forward": hash_encode_forward(sizes, sizes.visited),
         "networks_store": networks_store(sizes),
         "networks_density": networks_density(sizes, sizes.visited),
+        "occupancy_choose": occupancy_choose(sizes),
         "occupancy_splat": occupancy_splat(sizes),
         "occupancy_pack": occupancy_pack(sizes),
     }

@@ -1,4 +1,7 @@
-"""Folding density estimates into the occupancy grid (Müller et al. 2022, appendix E.2)."""
+"""Choosing cells of the occupancy grid, and folding density estimates into it.
+
+Müller et al. 2022, appendix E.2.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +24,13 @@ _PACK = Kernel(
     inputs=("values", "threshold"),
     outputs=("bits",),
     rows="values_shape[0]",
+)
+_CHOOSE = Kernel(
+    "occupancy_update",
+    "occupancy_choose",
+    inputs=("bits", "ends", "shares", "words"),
+    outputs=("cells",),
+    rows="shares_shape[0]",
 )
 
 
@@ -74,3 +84,50 @@ def pack_bits(values: mx.array, threshold: mx.array) -> mx.array:
         output_dtypes=[mx.uint32],
     )
     return bits
+
+
+def choose(bits: mx.array, shares: mx.array) -> mx.array:
+    """Cells whose bit is set, each chosen by the share of all set bits that stand before it.
+
+    Args:
+        bits: (words,) uint32, a bit a cell, low bit first.
+        shares: (count,) float32 in [0, 1). Drawn evenly, they choose among set bits evenly.
+
+    Returns:
+        (count,) int32 cells; all of them 0 if no bit is set.
+    """
+    checks.shape("bits", bits, (None,))
+    checks.shape("shares", shares, (None,))
+    checks.dtype("bits", bits, mx.uint32)
+    checks.dtype("shares", shares, mx.float32)
+    if not runs_kernel("occupancy_update"):
+        return _choose_reference(bits, shares)
+    (cells,) = _CHOOSE(
+        bits,
+        mx.cumsum(_set_bits(bits)),
+        shares,
+        mx.array([bits.shape[0]], mx.int32),
+        grid=(shares.shape[0], 1, 1),
+        output_shapes=[shares.shape],
+        output_dtypes=[mx.int32],
+    )
+    return cells
+
+
+def _set_bits(words: mx.array) -> mx.array:
+    """How many bits of each word are set, int32: in pairs, fours, bytes, and then added up."""
+    words = words - ((words >> 1) & 0x55555555)
+    words = (words & 0x33333333) + ((words >> 2) & 0x33333333)
+    return (((words + (words >> 4)) & 0x0F0F0F0F) * 0x01010101 >> 24).astype(mx.int32)
+
+
+def _choose_reference(bits: mx.array, shares: mx.array) -> mx.array:
+    is_set = (bits[:, None] >> mx.arange(32, dtype=mx.uint32)) & 1
+    is_set = is_set.reshape(-1).astype(mx.int32)
+    ends, count = mx.cumsum(is_set), is_set.shape[0]
+    # The set bits' numbers, without gaps: each goes to its rank, all others to one place more.
+    chosen = mx.zeros(count + 1, mx.int32)
+    chosen[mx.where(is_set == 1, ends - 1, count)] = mx.arange(count, dtype=mx.int32)
+    last = mx.maximum(ends[-1] - 1, 0)
+    rank = (shares * ends[-1].astype(mx.float32)).astype(mx.int32)
+    return mx.where(ends[-1] > 0, chosen[mx.minimum(rank, last)], 0)

@@ -10,7 +10,7 @@ import numpy as np
 from nerfmac.backend import kernels_disabled
 from nerfmac.ops.composite import composite
 from nerfmac.ops.march import MarchGeometry, march, write_samples
-from nerfmac.ops.occupancy_update import pack_bits, splat
+from nerfmac.ops.occupancy_update import choose, pack_bits, splat
 from nerfmac.samples import Samples
 from nerfmac.selftest.comparison import Arrays, Case, with_gradients
 
@@ -129,3 +129,13 @@ def occupancy_update_cases() -> Iterator[Case]:
             return {"bits": pack_bits(values, mx.array([0.6]))}
 
         yield Case("occupancy_update", f"pack-{count}", run_pack, 1)
+    for words, empty in ((1, 0.0), (3, 0.9), (700, 0.5), (8192, 0.97), (5, 1.0)):
+        keys = mx.random.split(mx.random.key(words), 3)
+        bits = mx.random.randint(-(2**31), 2**31 - 1, (words,), key=keys[0])
+        bits = mx.where(mx.random.uniform(shape=(words,), key=keys[1]) < empty, 0, bits)
+        shares = mx.concatenate([mx.zeros(1), mx.random.uniform(shape=(2000,), key=keys[2])])
+
+        def run_choose(bits: mx.array = bits, shares: mx.array = shares) -> Arrays:
+            return {"cells": choose(bits.astype(mx.uint32), shares)}
+
+        yield Case("occupancy_update", f"choose-{words}-{empty}", run_choose, 1)

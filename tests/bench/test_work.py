@@ -78,6 +78,9 @@ def test_compositing_marching_and_adam_by_hand():
     assert work.adam(TINY) == Work(*[36 * (40 + WEIGHTS)] * 2, 18 * (40 + WEIGHTS))
     assert work.occupancy_splat(TINY).once == 4 * (2 * 3 + 2 * 64)
     assert work.occupancy_splat(TINY).anew == 4 * (2 * 3 + 64 + 2 * 3)
+    # Ten draws among two words: one halving, its two ends, the word.
+    choose = work.occupancy_choose(replace(TINY, visited=20))
+    assert choose == Work(2 * 4 * 10 + 4 * 4, 2 * 4 * 10 + 4 * 3 * 10, 10 * 35)
     assert work.occupancy_pack(TINY).once == 4 * 64 + 8
     assert work.between_work(TINY).once == 40 * 6 + 4 * (3 * WEIGHTS + WEIGHTS)
     assert work.between_work(replace(TINY, half=4)).once == 4 * 4 * WEIGHTS

@@ -8,7 +8,7 @@ import pytest
 
 from nerfmac.backend import choose_device, kernels_disabled
 from nerfmac.checks import InputError
-from nerfmac.ops.occupancy_update import pack_bits, splat
+from nerfmac.ops.occupancy_update import choose, pack_bits, splat
 
 
 @pytest.fixture(autouse=True, params=["kernel", "reference"])
@@ -80,6 +80,31 @@ def test_a_value_equal_to_the_threshold_does_not_exceed_it():
         assert pack_bits(above, mx.array([threshold])).tolist() == [2**32 - 1]
 
 
+@pytest.mark.parametrize(("words", "density"), [(1, 0.5), (7, 0.02), (300, 0.9), (64, 1.0)])
+def test_each_share_chooses_the_set_bit_before_which_it_stands(words, density):
+    random = np.random.default_rng(words)
+    is_set = random.uniform(size=32 * words) < density
+    is_set[5], is_set[-1] = True, False  # the word's end is no place to stop
+    bits = np.packbits(is_set, bitorder="little").view(np.uint32)
+    places = np.flatnonzero(is_set)
+    ranks = random.permutation(len(places))
+    shares = ((ranks + random.uniform(0.1, 0.9, len(places))) / len(places)).astype(np.float32)
+    got = choose(mx.array(bits), mx.array(shares))
+    assert got.dtype == mx.int32
+    assert (np.array(got) == places[ranks]).all()
+
+
+def test_the_largest_share_chooses_the_last_set_bit():
+    bits = mx.array([0, 1 << 31, 1 << 7, 0], mx.uint32)
+    assert choose(bits, mx.array([0.0, 0.49, 0.5, 1.0 - 2.0**-24, 1.0])).tolist() == [
+        *(63, 63, 71, 71, 71)
+    ]
+
+
+def test_without_a_set_bit_the_first_cell_is_chosen():
+    assert choose(mx.zeros(3, mx.uint32), mx.array([0.0, 0.6])).tolist() == [0, 0]
+
+
 @pytest.mark.parametrize(
     ("call", "name"),
     [
@@ -91,6 +116,10 @@ def test_a_value_equal_to_the_threshold_does_not_exceed_it():
         (lambda: pack_bits(mx.zeros((2, 32)), mx.zeros(1)), "values"),
         (lambda: pack_bits(mx.zeros(32, mx.float16), mx.zeros(1)), "values"),
         (lambda: pack_bits(mx.zeros(32), mx.array(0.5)), "threshold"),
+        (lambda: choose(mx.zeros(3), mx.zeros(4)), "bits"),
+        (lambda: choose(mx.zeros((3, 1), mx.uint32), mx.zeros(4)), "bits"),
+        (lambda: choose(mx.zeros(3, mx.uint32), mx.zeros((4, 1))), "shares"),
+        (lambda: choose(mx.zeros(3, mx.uint32), mx.zeros(4, mx.float16)), "shares"),
     ],
 )
 def test_a_wrong_shape_or_type_is_refused_by_name(call, name):
