@@ -197,6 +197,28 @@ METAL_FUNC void networks_density(
   tile_each(local, sums, network_density(density, block));
 }
 
+// Density and colour of one tile: what its rows' features and directions are, and where the results
+// go, as functions.
+template <int IN, int WIDTH, int DENSITY_LAYERS, int COLOUR_LAYERS, typename Features,
+          typename Directions, typename Stored, typename Density, typename Colour>
+METAL_FUNC void networks_tile(uint local, Features features, Directions directions, Stored stored,
+                              Density density, Colour colour) {
+  Tile<IN> x;
+  Tile<WIDTH> hidden[DENSITY_LAYERS > COLOUR_LAYERS ? DENSITY_LAYERS : COLOUR_LAYERS];
+  Tile<16> embedding, basis;
+  Tile<32> joined;
+  Sums<16> sums;
+  tile_fill(local, x, features);
+  network_forward<IN, WIDTH, DENSITY_LAYERS>(local, x, stored, hidden, sums);
+  tile_each(local, sums, density);
+  tile_round(sums, embedding);
+  tile_fill(local, basis, directions);
+  tile_join(embedding, basis, joined);
+  network_forward<32, WIDTH, COLOUR_LAYERS>(
+      local, joined, stored + networks_weights(IN, WIDTH, DENSITY_LAYERS, 16), hidden, sums);
+  tile_each(local, sums, colour);
+}
+
 // Density and colour of the first used[0] rows; the others are left as they are.
 template <int IN, int WIDTH, int DENSITY_LAYERS, int COLOUR_LAYERS, typename Features,
           typename Basis, typename Ray, typename Used, typename Stored, typename Density,
@@ -208,20 +230,9 @@ METAL_FUNC void networks_forward(
   const int first = int(thread_index.x / SIMD_WIDTH) * 16;
   const NetworkBlock block{first, min(rows, used[0]) - first};
   if (block.count <= 0) return;
-  Tile<IN> x;
-  Tile<WIDTH> hidden[DENSITY_LAYERS > COLOUR_LAYERS ? DENSITY_LAYERS : COLOUR_LAYERS];
-  Tile<16> embedding, directions;
-  Tile<32> joined;
-  Sums<16> sums;
-  tile_fill(local, x, network_rows(features, IN, block));
-  network_forward<IN, WIDTH, DENSITY_LAYERS>(local, x, stored, hidden, sums);
-  tile_each(local, sums, network_density(density, block));
-  tile_round(sums, embedding);
-  tile_fill(local, directions, network_basis(basis, ray, block));
-  tile_join(embedding, directions, joined);
-  network_forward<32, WIDTH, COLOUR_LAYERS>(
-      local, joined, stored + networks_weights(IN, WIDTH, DENSITY_LAYERS, 16), hidden, sums);
-  tile_each(local, sums, network_colour(colour, block));
+  networks_tile<IN, WIDTH, DENSITY_LAYERS, COLOUR_LAYERS>(
+      local, network_rows(features, IN, block), network_basis(basis, ray, block), stored,
+      network_density(density, block), network_colour(colour, block));
 }
 
 // Sums the weights' gradient of a threadgroup's tiles in the threadgroup's own row of d_weights,

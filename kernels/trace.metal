@@ -170,21 +170,10 @@ METAL_FUNC void trace(
     }
     simd_publish();
     for (int first = 0; first < TRACE_RAYS; first += 16) {
-      Tile<IN> x;
-      Tile<WIDTH> hidden[DENSITY_LAYERS > COLOUR_LAYERS ? DENSITY_LAYERS : COLOUR_LAYERS];
-      Tile<16> embedding, basis;
-      Tile<32> joined;
-      Sums<16> sums;
       const NetworkBlock block{first, 16};
-      tile_fill(local, x, network_rows(space->features, IN, block));
-      network_forward<IN, WIDTH, DENSITY_LAYERS>(local, x, stored, hidden, sums);
-      tile_each(local, sums, network_density(space->density, block));
-      tile_round(sums, embedding);
-      tile_fill(local, basis, network_rows(space->basis, 16, block));
-      tile_join(embedding, basis, joined);
-      network_forward<32, WIDTH, COLOUR_LAYERS>(
-          local, joined, stored + networks_weights(IN, WIDTH, DENSITY_LAYERS, 16), hidden, sums);
-      tile_each(local, sums, network_colour(space->colour, block));
+      networks_tile<IN, WIDTH, DENSITY_LAYERS, COLOUR_LAYERS>(
+          local, network_rows(space->features, IN, block), network_rows(space->basis, 16, block),
+          stored, network_density(space->density, block), network_colour(space->colour, block));
     }
     simd_publish();
 
