@@ -65,7 +65,6 @@ METAL_FUNC void tile_multiply(uint, const Tile<IN>& x, const float* matrix, Sums
 template <int COLUMNS, typename Function>
 METAL_FUNC void tile_each(uint, Sums<COLUMNS>& sums, Function function) {
   for (int row = 0; row < 16; ++row) {
-    UNROLL  // functions that are for some columns only become nothing for the others
     for (int column = 0; column < COLUMNS; ++column) {
       float& value = sums.at[row * COLUMNS + column];
       value = function(row, column, value);
