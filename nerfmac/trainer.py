@@ -209,14 +209,14 @@ class Trainer:
     ) -> tuple[Any, mx.array]:
         """One update; returns it and [loss, mean squared error, samples, samples wanted a ray]."""
         config = self.config.train
-        draw, shift, back = mx.random.split(key, 3)
+        draw, other = mx.random.split(key)
         (origins, directions), rgba = draw_pixels(
             self._views.images, self._views.cameras, draw, rays
         )
-        jitter = mx.random.uniform(shape=(rays,), key=shift)
+        jitter, *colour = mx.random.uniform(shape=(4, rays), key=other)
         samples = march(origins, directions, jitter, bits, self.geometry, config.slots)
         # A new background for every ray: matter cannot pass for it.
-        background = mx.random.uniform(shape=(rays, 3), key=back)
+        background = mx.stack(colour, axis=-1)
         target = over(rgba, background, config.blend)
         fits = samples.fits[:, None].astype(mx.float32)
         share = fits / mx.maximum(3.0 * fits.sum(), 1.0)

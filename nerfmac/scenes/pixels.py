@@ -25,12 +25,10 @@ def draw_pixels(
     checks.shape("images", images, (len(cameras), cameras.height, cameras.width, None))
     checks.number("channels of images", images.shape[3], low=3, high=4)
     checks.number("pixels of all images", math.prod(images.shape[:3]), high=2**31 - 1)
-    # One draw an axis: a flat index passes 2^24, where randint, made of float32, skips pixels.
-    keys = mx.random.split(key, 3)
-    view, row, column = (
-        mx.random.randint(0, size, (count,), key=each)
-        for size, each in zip(images.shape[:3], keys, strict=True)
-    )
+    # A number an axis: a flat index passes 2^24, where a float32 skips pixels.
+    sizes = mx.array(images.shape[:3])[:, None]
+    share = mx.random.uniform(shape=(3, count), key=key)
+    view, row, column = mx.minimum((share * sizes).astype(mx.int32), sizes - 1)
     pixel = mx.stack([column, row], axis=-1).astype(mx.float32) + 0.5
     # One flat index gathers twice as fast as three.
     flat = (view * cameras.height + row) * cameras.width + column
