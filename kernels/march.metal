@@ -131,24 +131,34 @@ METAL_FUNC int march_on(int k, MarchProbe probe) {
   return max(k + SIMD_WIDTH, simd_broadcast(probe.next, SIMD_WIDTH - 1));
 }
 
-// A simdgroup a ray: thread_index = (ray * SIMD_WIDTH + lane, 0, 0).
-template <typename Origins, typename Directions, typename Jitter, typename Bits, typename Settings,
-          typename Counts>
+// ABREAST rays a simdgroup, in turns: each stride waits for the one before it, and the others' fill
+// that time. thread_index = (simdgroup * SIMD_WIDTH + lane, 0, 0).
+template <int ABREAST, typename Origins, typename Directions, typename Jitter, typename Bits,
+          typename Settings, typename Counts>
 METAL_FUNC void march_count(
     uint3 thread_index, int rays, Origins origins, Directions directions, Jitter jitter, Bits bits,
     Settings settings, Counts counts) {
-  const uint ray = thread_index.x / SIMD_WIDTH;
+  const int first = int(thread_index.x / SIMD_WIDTH) * ABREAST;
   const int lane = int(thread_index.x % SIMD_WIDTH);
-  if (ray >= uint(rays)) return;
+  const int together = min(rays - first, ABREAST);
   const MarchSettings to = march_settings(settings);
-  const MarchRay r = march_ray(ray, origins, directions, jitter, to);
-  int count = 0;
-  for (int k = 0; k < r.intervals;) {
-    const MarchProbe probe = march_probe(r, k + lane, bits, to);
-    count += simd_sum(int(probe.is_sample));
-    k = march_on(k, probe);
+  MarchRay r[ABREAST];
+  int k[ABREAST], count[ABREAST];
+  for (int i = 0; i < together; ++i) {
+    r[i] = march_ray(first + i, origins, directions, jitter, to);
+    k[i] = count[i] = 0;
   }
-  if (lane == 0) counts[ray] = count;
+  for (bool is_on = true; is_on;) {
+    is_on = false;
+    for (int i = 0; i < together; ++i) {
+      if (k[i] >= r[i].intervals) continue;
+      const MarchProbe probe = march_probe(r[i], k[i] + lane, bits, to);
+      count[i] += simd_sum(int(probe.is_sample));
+      k[i] = march_on(k[i], probe);
+      is_on = true;
+    }
+  }
+  for (int i = lane; i < together; i += SIMD_WIDTH) counts[first + i] = count[i];
 }
 
 // A simdgroup a ray, which leaves out its first skip[ray] samples. Slots that no ray owns, of

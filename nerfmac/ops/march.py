@@ -21,6 +21,8 @@ from nerfmac.backend import Kernel, runs_kernel, simd_width
 from nerfmac.cells import Cells, number_of
 from nerfmac.samples import Samples
 
+_CPU_ABREAST = 4  # rays that a thread counts in turns, where it has no simdgroup
+
 _RAYS = ("origins", "directions", "jitter", "bits", "settings")
 _COUNT = Kernel(
     "march",
@@ -125,11 +127,13 @@ def count_samples(
     checks.dtype("bits", bits, mx.uint32)
     if not runs_kernel("march"):
         return march_reference(origins, directions, jitter, bits, geometry)[0].sum(axis=1)
+    abreast = _CPU_ABREAST if simd_width() == 1 else 1
     (counts,) = _COUNT(
         *map(mx.stop_gradient, (origins, directions, jitter)),
         bits,
         geometry.settings(),
-        grid=(rays * simd_width(), 1, 1),
+        grid=(-(-rays // abreast) * simd_width(), 1, 1),
+        template=[("ABREAST", abreast)],
         output_shapes=[(rays,)],
         output_dtypes=[mx.int32],
     )
