@@ -1,28 +1,25 @@
-// One step of Adam (Kingma and Ba 2015, algorithm 1) and of the average of the parameters, in one
-// pass over the arrays. One thread an element.
+// One step of Adam (Kingma and Ba 2015, algorithm 1) in one pass over the arrays. One thread an
+// element.
 //
-// numbers = [beta1, beta2, size, epsilon, fresh, l2, unscale]: the moments' decay, the step's size
-// and epsilon with the bias corrections in them, the newest parameters' weight in the average, the
-// weight of the squared parameters in the loss, and what the gradient is multiplied by.
+// numbers = [beta1, beta2, size, epsilon, l2, unscale]: the moments' decay, the step's size and
+// epsilon with the bias corrections in them, the weight of the squared parameters in the loss, and
+// what the gradient is multiplied by.
 
-template <typename Parameters, typename Average, typename First, typename Second, typename Gradient,
-          typename Numbers, typename NewParameters, typename NewAverage, typename NewFirst,
-          typename NewSecond>
+template <typename Parameters, typename First, typename Second, typename Gradient, typename Numbers,
+          typename NewParameters, typename NewFirst, typename NewSecond>
 METAL_FUNC void adam(
-    uint3 thread_index, int count, Parameters parameters, Average average, First first,
-    Second second, Gradient gradient, Numbers numbers, NewParameters new_parameters,
-    NewAverage new_average, NewFirst new_first, NewSecond new_second) {
+    uint3 thread_index, int count, Parameters parameters, First first, Second second,
+    Gradient gradient, Numbers numbers, NewParameters new_parameters, NewFirst new_first,
+    NewSecond new_second) {
   // Before anything depends on the thread: on a CPU the loop over threads becomes vectors then.
   const float beta1 = numbers[0], beta2 = numbers[1], size = numbers[2], epsilon = numbers[3];
-  const float fresh = numbers[4], l2 = numbers[5], unscale = numbers[6];
+  const float l2 = numbers[4], unscale = numbers[5];
   const int i = int(thread_index.x);
   if (i >= count) return;
   const float slope = unscale * gradient[i] + l2 * parameters[i];
   const float m = beta1 * first[i] + (1.0f - beta1) * slope;
   const float v = beta2 * second[i] + (1.0f - beta2) * slope * slope;
-  const float moved = parameters[i] - size * m / (sqrt(v) + epsilon);
-  new_parameters[i] = moved;
-  new_average[i] = average[i] + fresh * (moved - average[i]);
+  new_parameters[i] = parameters[i] - size * m / (sqrt(v) + epsilon);
   new_first[i] = m;
   new_second[i] = v;
 }

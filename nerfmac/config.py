@@ -130,7 +130,7 @@ class OptimiserConfig:
     # exponentially to `final_rate` times itself. (Instant-NGP: x 0.33 at fixed steps, from 20k on.)
     hold: float = 0.4
     final_rate: float = 0.05
-    average: float = 0.95  # weight of the old average at every step
+    average: float = 0.95  # a step's weight in the average over that of the step after it
 
     def __post_init__(self) -> None:
         for name in ("rate", "epsilon", "final_rate"):

@@ -29,7 +29,7 @@ from nerfmac.field import Parameters, RadianceField
 from nerfmac.losses import huber
 from nerfmac.occupancy import Occupancy, OccupancyGrid, march_geometry
 from nerfmac.ops.march import march
-from nerfmac.optim import Updated, adam, zeros_like
+from nerfmac.optim import Updated, adam, averaged, is_averaged, zeros_like
 from nerfmac.render import Renderer, shade
 from nerfmac.scenes import Views, draw_pixels
 from nerfmac.state import Shapes, TrainState
@@ -84,6 +84,7 @@ class Trainer:
         self._grid = OccupancyGrid(config.occupancy, self.geometry)
         self._given_views = views
         self._step_for = cache(lambda rays: mx.compile(partial(self._step, rays)))
+        self._averaged = mx.compile(partial(averaged, config=config.optimiser))
         self._update_occupancy = {
             warmup: mx.compile(partial(self._occupancy_step, warmup)) for warmup in (True, False)
         }
@@ -123,12 +124,16 @@ class Trainer:
         return time.perf_counter() - start
 
     def trial(self, state: TrainState) -> Iterator[Any]:
-        """All that `fit` computes, once each and not evaluated: both occupancy updates, a step."""
+        """All that `fit` computes, once each and not evaluated.
+
+        Both occupancy updates, a step, and the average of the parameters.
+        """
         key = _key(self.config.seed, 0, stream=1)
         for warmup in (True, False):
             yield self._update_occupancy[warmup](state.parameters, state.occupancy, key)
         after, measured = self._advance(state, rate=0.0)
         yield after.arrays(), measured
+        yield self._average(state)
 
     def renderer(self, state: TrainState) -> Renderer:
         """For pictures of the field as it stands."""
@@ -189,14 +194,20 @@ class Trainer:
 
     def _advance(self, state: TrainState, rate: float) -> tuple[TrainState, mx.array]:
         updated, measured = self._step_for(state.rays)(
-            Updated(state.parameters, state.average, state.first_moment, state.second_moment),
+            Updated(state.parameters, state.first_moment, state.second_moment),
             state.occupancy.bits,
             _key(self.config.seed, state.step, stream=0),
             mx.array(state.step + 1, mx.float32),
             mx.array(rate, mx.float32),
         )
-        updated = Updated(*updated)
-        return replace(state, step=state.step + 1, **updated._asdict()), measured
+        state = replace(state, step=state.step + 1, **Updated(*updated)._asdict())
+        if is_averaged(state.step):
+            state = replace(state, average=self._average(state))
+        return state, measured
+
+    def _average(self, state: TrainState) -> Parameters:
+        step = mx.array(state.step, mx.float32)
+        return self._averaged(state.average, state.parameters, step)
 
     def _step(
         self,

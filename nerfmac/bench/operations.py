@@ -198,11 +198,11 @@ def _compositing(points: int, rays: int) -> Iterator[tuple[str, Callable[[], Any
 
 def _optimiser(config: Config) -> tuple[str, Callable[[], Any]]:
     levels = HashGrid(config.grid, 1.0).levels
-    keys = mx.random.split(mx.random.key(14), 5)
+    keys = mx.random.split(mx.random.key(14), 4)
     *now, gradient = (
         mx.random.uniform(shape=(levels.entries, config.grid.features), key=key) for key in keys
     )
-    size, epsilon, fresh = map(mx.array, (1e-3, 1e-15, 0.05))
-    step = Step(0.9, 0.99, size, epsilon, fresh, l2=1e-6, unscale=1e-3)
+    size, epsilon = map(mx.array, (1e-3, 1e-15))
+    step = Step(0.9, 0.99, size, epsilon, l2=1e-6, unscale=1e-3)
     mx.eval(now, gradient)
     return "adam", lambda: adam_step(Moments(*now), gradient, step)

@@ -3,10 +3,10 @@
 The scene is trained for some steps first, so that rays, samples and gradients are those of the
 middle of a run. The step is then timed in training itself, its share of the occupancy updates
 included. Its parts are timed one by one, with what one such step gave them: each kernel alone, the
-drawing of pixels, an occupancy update, and everything else: the compiled step in which each kernel
-gives at once what it gave before. Calls are queued, and what a launch takes by itself is left out
-of the kernels: in a step the host launches while the device works. A part finds its inputs in a
-cache more often than the step does.
+drawing of pixels, an occupancy update, the parameters' average, and everything else: the compiled
+step in which each kernel gives at once what it gave before. Calls are queued, and what a launch
+takes by itself is left out of the kernels: in a step the host launches while the device works. A
+part finds its inputs in a cache more often than the step does.
 """
 
 from __future__ import annotations
@@ -25,10 +25,11 @@ from nerfmac.backend import current_device
 from nerfmac.bench.ceilings import Ceilings
 from nerfmac.bench.launches import Launched, launched_names, launches, replayed, uncompiled
 from nerfmac.bench.timing import Timing, measure, quartiles
-from nerfmac.bench.work import Sizes, Work, between_work, step_work, update_work
+from nerfmac.bench.work import Sizes, Work, average, between_work, step_work, update_work
 from nerfmac.cameras import Camera, Lens
 from nerfmac.config import Config
 from nerfmac.ops.occupancy_update import pack_bits
+from nerfmac.optim import AVERAGED_EVERY
 from nerfmac.scenes import Scene, draw_pixels
 from nerfmac.state import TrainState
 from nerfmac.trainer import Trainer
@@ -36,7 +37,7 @@ from nerfmac.trainer import Trainer
 STEPS = 320
 """Steps before anything is timed: the occupancy grid has warmed up (256) and is sparse."""
 
-_TRIAL = _, _UPDATE, _STEP = range(3)  # what `Trainer.trial` yields
+_TRIAL = _, _UPDATE, _STEP, _AVERAGE = range(4)  # what `Trainer.trial` yields
 
 NEVER_EVALUATED = ("hash_encode_position_gradient",)
 """Kernels in a step's graph whose results nobody asks for."""
@@ -176,6 +177,12 @@ def parts(trainer: Trainer, scene: Scene, state: TrainState, seconds: float) -> 
         updating.times(1 / sizes.interval),
         sum(update.values(), Work()).share(sizes.interval),
     )
+    averaging = measure(_compiled(trainer, state, _AVERAGE), seconds=seconds, queued=True)
+    yield Part(
+        f"average, 1/{AVERAGED_EVERY}",
+        averaging.times(1 / AVERAGED_EVERY),
+        average(sizes).share(AVERAGED_EVERY),
+    )
 
 
 def time_launch(seconds: float) -> Timing:
@@ -213,7 +220,7 @@ def step_json(
 def recorded_launches(trainer: Trainer, state: TrainState) -> list[list[tuple[str, Launched]]]:
     """What each computation of `Trainer.trial` launches, evaluated, with the kernels' names.
 
-    They are the occupancy update in the warm-up, the one after it, and the step.
+    They are the occupancy update in the warm-up, the one after it, the step, and the average.
     """
     with uncompiled():
         trial, again = trainer.trial(state), trainer.trial(state)

@@ -212,8 +212,13 @@ def composite_gradient(sizes: Sizes) -> Work:
 
 
 def adam(sizes: Sizes) -> Work:
-    """Each parameter: five numbers read, four written, 18 operations."""
-    return _streamed(9 * FLOAT * sizes.parameters, 18 * sizes.parameters)
+    """Each parameter: four numbers read, three written, 15 operations."""
+    return _streamed(7 * FLOAT * sizes.parameters, 15 * sizes.parameters)
+
+
+def average(sizes: Sizes) -> Work:
+    """Each parameter's average: two numbers read, one written, three operations."""
+    return _streamed(3 * FLOAT * sizes.parameters, 3 * sizes.parameters)
 
 
 def occupancy_splat(sizes: Sizes) -> Work:

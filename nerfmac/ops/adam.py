@@ -1,7 +1,6 @@
-"""One step of Adam over one array, and of the array's running average, in one pass.
+"""One step of Adam over one array, in one pass (Kingma and Ba 2015, algorithm 1).
 
-Kingma and Ba 2015, algorithm 1. Its time is that of reading and writing five arrays: a kernel does
-it once.
+Its time is that of reading four arrays and writing three: a kernel does it once.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ import mlx.core as mx
 from nerfmac import checks
 from nerfmac.backend import Kernel, runs_kernel
 
-_NAMES = ("parameters", "average", "first", "second")
+_NAMES = ("parameters", "first", "second")
 _ADAM = Kernel(
     "adam",
     "adam",
@@ -27,7 +26,6 @@ class Moments(NamedTuple):
     """What a step changes of one array; all of one shape, float32."""
 
     parameters: mx.array
-    average: mx.array  # of the parameters
     first: mx.array  # of the gradient
     second: mx.array  # of its square
 
@@ -39,7 +37,6 @@ class Step(NamedTuple):
     beta2: float
     size: mx.array  # the learning rate with both moments' bias corrections
     epsilon: mx.array  # with the second moment's
-    fresh: mx.array  # weight of the newest parameters in the average
     l2: float  # weight of half the squared parameters in the loss
     unscale: float  # what the gradient is multiplied by
 
@@ -60,8 +57,8 @@ def adam_step(now: Moments, gradient: mx.array, step: Step) -> Moments:
         *flat,
         numbers,
         grid=(gradient.size, 1, 1),
-        output_shapes=[(gradient.size,)] * 4,
-        output_dtypes=[mx.float32] * 4,
+        output_shapes=[(gradient.size,)] * 3,
+        output_dtypes=[mx.float32] * 3,
     )
     return Moments(*(values.reshape(gradient.shape) for values in results))
 
@@ -72,4 +69,4 @@ def adam_reference(now: Moments, gradient: mx.array, step: Step) -> Moments:
     first = step.beta1 * now.first + (1.0 - step.beta1) * slope
     second = step.beta2 * now.second + (1.0 - step.beta2) * mx.square(slope)
     moved = now.parameters - step.size * first / (mx.sqrt(second) + step.epsilon)
-    return Moments(moved, now.average + step.fresh * (moved - now.average), first, second)
+    return Moments(moved, first, second)

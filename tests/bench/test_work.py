@@ -75,7 +75,8 @@ def test_compositing_marching_and_adam_by_hand():
     assert work.march_count(TINY).once == 4 * (2 * 8 + 2)
     assert work.march_count(TINY).anew == 4 * (2 * 8 + 5)
     assert work.march_write(TINY).once == 4 * (2 * 7 + 2 + 3 + 2 + 5 * 6)
-    assert work.adam(TINY) == Work(*[36 * (40 + WEIGHTS)] * 2, 18 * (40 + WEIGHTS))
+    assert work.adam(TINY) == Work(*[28 * (40 + WEIGHTS)] * 2, 15 * (40 + WEIGHTS))
+    assert work.average(TINY) == Work(*[12 * (40 + WEIGHTS)] * 2, 3 * (40 + WEIGHTS))
     assert work.occupancy_splat(TINY).once == 4 * (2 * 3 + 2 * 64)
     assert work.occupancy_splat(TINY).anew == 4 * (2 * 3 + 64 + 2 * 3)
     # Ten draws among two words: one halving, its two ends, the word.
@@ -104,7 +105,8 @@ def trainer(tmp_path_factory):
 def test_the_sizes_are_those_of_the_launches_on_this_device(trainer):
     state = trainer.init()
     sizes = sizes_of(trainer, state)
-    _, update, step = recorded_launches(trainer, state)
+    _, update, step, average = recorded_launches(trainer, state)
+    assert not average, "plain MLX"
     for counted, launched in ((step_work(sizes), step), (update_work(sizes), update)):
         moved = dict.fromkeys(counted, 0)
         for name, launch in launched:
@@ -121,7 +123,7 @@ def test_the_sizes_are_those_of_the_launches_on_a_gpu(name):
     sizes = Sizes.of(config, 1.0, config.train.rays, on_gpu=True)
     trainer = Trainer(config, 1.0, views())
     with recorded() as seen:  # what a GPU would be given: nothing is computed
-        *_, (_, measured) = trainer.trial(trainer.init())
+        *_, (_, measured), _ = trainer.trial(trainer.init())
     del measured
     gradient = next(each for name, each in seen.items() if "networks_gradient" in name)
     features, weights = gradient.output_shapes
