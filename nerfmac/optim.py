@@ -67,14 +67,16 @@ def is_averaged(step: int) -> bool:
     return step < AVERAGED_EVERY or step % AVERAGED_EVERY == 0
 
 
-def averaged(
-    average: Parameters, parameters: Parameters, step: mx.array, config: OptimiserConfig
-) -> Parameters:
-    """The average of the parameters after `step` (), float32, one of those that `is_averaged`.
+def newest_weight(step: int, config: OptimiserConfig) -> float:
+    """The newest parameters' weight in the average after `step`, one of those that `is_averaged`.
 
     What is older weighs `config.average` less a step. The average leaves out the weight of its
     start, as Adam's moments do, so it is the parameters themselves at step 1.
     """
-    steps = mx.where(step > AVERAGED_EVERY, float(AVERAGED_EVERY), 1.0)  # since the last time
-    fresh = (1.0 - mx.power(config.average, steps)) / (1.0 - mx.power(config.average, step))
-    return {name: old + fresh * (parameters[name] - old) for name, old in average.items()}
+    steps = AVERAGED_EVERY if step > AVERAGED_EVERY else 1  # since the last time
+    return (1.0 - config.average**steps) / (1.0 - config.average**step)
+
+
+def averaged(average: Parameters, parameters: Parameters, weight: mx.array) -> Parameters:
+    """The average with the newest parameters in it, by their `weight` () float32."""
+    return {name: old + weight * (parameters[name] - old) for name, old in average.items()}

@@ -29,7 +29,7 @@ from nerfmac.field import Parameters, RadianceField
 from nerfmac.losses import huber
 from nerfmac.occupancy import Occupancy, OccupancyGrid, march_geometry
 from nerfmac.ops.march import march
-from nerfmac.optim import Updated, adam, averaged, is_averaged, zeros_like
+from nerfmac.optim import Updated, adam, averaged, is_averaged, newest_weight, zeros_like
 from nerfmac.render import Renderer, shade
 from nerfmac.scenes import Views, draw_pixels
 from nerfmac.state import Shapes, TrainState
@@ -84,7 +84,7 @@ class Trainer:
         self._grid = OccupancyGrid(config.occupancy, self.geometry)
         self._given_views = views
         self._step_for = cache(lambda rays: mx.compile(partial(self._step, rays)))
-        self._averaged = mx.compile(partial(averaged, config=config.optimiser))
+        self._averaged = mx.compile(averaged)
         self._update_occupancy = {
             warmup: mx.compile(partial(self._occupancy_step, warmup)) for warmup in (True, False)
         }
@@ -206,8 +206,8 @@ class Trainer:
         return state, measured
 
     def _average(self, state: TrainState) -> Parameters:
-        step = mx.array(state.step, mx.float32)
-        return self._averaged(state.average, state.parameters, step)
+        weight = newest_weight(max(state.step, 1), self.config.optimiser)  # 0: on trial
+        return self._averaged(state.average, state.parameters, mx.array(weight))
 
     def _step(
         self,

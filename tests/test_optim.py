@@ -10,7 +10,15 @@ from numerics import assert_matches
 
 from nerfmac.backend import choose_device
 from nerfmac.config import OptimiserConfig
-from nerfmac.optim import AVERAGED_EVERY, Updated, adam, averaged, is_averaged, zeros_like
+from nerfmac.optim import (
+    AVERAGED_EVERY,
+    Updated,
+    adam,
+    averaged,
+    is_averaged,
+    newest_weight,
+    zeros_like,
+)
 
 ROUNDOFF = 2.0**-24
 CONFIG = OptimiserConfig(rate=0.03, beta1=0.8, beta2=0.95, l2=0.02, average=0.7)
@@ -88,7 +96,7 @@ def test_the_average_weighs_the_past_by_its_age():
         seen.append(random.normal(size=(4, 2)))
         ages.append(range(before + 1, step + 1))
         parameters = {"table": mx.array(seen[-1], mx.float32)}
-        average = averaged(average, parameters, mx.array(float(step)), CONFIG)
+        average = averaged(average, parameters, mx.array(newest_weight(step, CONFIG)))
         weights = np.array([sum(0.7 ** (step - each) for each in age) for age in ages])
         want = np.tensordot(weights / weights.sum(), np.stack(seen), axes=1)
         assert_matches(average["table"], want, rel=64 * ROUNDOFF, name=f"step {step}")
@@ -98,7 +106,7 @@ def test_the_average_weighs_the_past_by_its_age():
 def test_after_the_first_step_the_average_is_the_parameters_and_not_their_start():
     parameters = fresh(start()).parameters
     begun = {name: -values for name, values in parameters.items()}
-    got = averaged(begun, parameters, mx.array(1.0), CONFIG)
+    got = averaged(begun, parameters, mx.array(newest_weight(1, CONFIG)))
     for name, values in parameters.items():
         assert_matches(got[name], values, rel=4 * ROUNDOFF, name=name)
 

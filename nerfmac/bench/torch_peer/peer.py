@@ -29,7 +29,7 @@ from nerfmac.cameras import Camera
 from nerfmac.checks import InputError
 from nerfmac.config import Config
 from nerfmac.occupancy import march_geometry
-from nerfmac.optim import AVERAGED_EVERY, is_averaged
+from nerfmac.optim import is_averaged, newest_weight
 from nerfmac.scenes import Views
 from nerfmac.trainer import Trainer
 
@@ -198,13 +198,11 @@ class TorchPeer:
         self.steps += 1
         if not is_averaged(self.steps):
             return
-        # The average leaves out the weight of its start.
-        steps = AVERAGED_EVERY if self.steps > AVERAGED_EVERY else 1
-        fresh = (1.0 - config.average**steps) / (1.0 - config.average**self.steps)
+        weight = newest_weight(self.steps, config)
         both = zip(self.average.parameters(), self.field.parameters(), strict=True)
         with torch.no_grad():
             for average, parameter in both:
-                average.lerp_(parameter, fresh)
+                average.lerp_(parameter, weight)
 
     def _see(
         self,
