@@ -14,7 +14,7 @@ from nerfmac.config import override
 from nerfmac.field import RadianceField
 from nerfmac.metrics import psnr
 from nerfmac.ops.march import march
-from nerfmac.optim import Updated, adam, zeros_like
+from nerfmac.optim import Updated, adam, averaged, is_averaged, newest_weight, zeros_like
 from nerfmac.render import shade
 from nerfmac.scenes import load_scene
 from nerfmac.trainer import Trainer
@@ -113,8 +113,8 @@ def test_adam_and_the_average_are_nerfmac_s(scene):
     peer = peer_on(scene)
     start = peer.field.export()
     arrays = {name: mx.array(values) for name, values in start.items()}
-    now = Updated(arrays, arrays, zeros_like(arrays), zeros_like(arrays))
-    for step, progress in enumerate((0.0, 0.3, 0.9), 1):
+    now, average = Updated(arrays, zeros_like(arrays), zeros_like(arrays)), arrays
+    for step, progress in enumerate((0.0, 0.3, 0.9, *[0.95] * 6), 1):  # not averaged the last time
         gradients = {
             name: RANDOM.standard_normal(values.shape).astype(np.float32)
             for name, values in start.items()
@@ -126,7 +126,10 @@ def test_adam_and_the_average_are_nerfmac_s(scene):
         rate = mx.array(CONFIG.optimiser.rate_at(progress))
         drawn = {name: mx.array(values) for name, values in gradients.items()}
         now = adam(now, drawn, mx.array(float(step)), rate, CONFIG.optimiser)
-    for field, want in ((peer.field, now.parameters), (peer.average, now.average)):
+        if is_averaged(step):
+            weight = mx.array(newest_weight(step, CONFIG.optimiser))
+            average = averaged(average, now.parameters, weight)
+    for field, want in ((peer.field, now.parameters), (peer.average, average)):
         for name, values in field.export().items():
             assert_matches(values, want[name], rel=64 * EPSILON, name=name)
 
