@@ -52,110 +52,90 @@ METAL_FUNC void networks_store(
   }
 }
 
-// The rows of a tile that are neighbours: `count` of them, the first of which is row `first`. What
-// stands in the tile's other rows is zero, or nobody's.
-struct NetworkBlock {
-  int first, count;
-  METAL_FUNC int operator[](int row) const { return first + row; }
-};
-
-// A tile's rows from memory.
-template <typename Values, typename Rows>
-struct NetworkRows {
+// Where an array holds a row's values.
+template <typename Values>
+struct NetworkRead {
   Values values;
   int columns;
-  Rows rows;
-  METAL_FUNC float operator()(int row, int column) const {
-    return row < rows.count ? float(values[rows[row] * columns + column]) : 0.0f;
-  }
+  METAL_FUNC Values operator()(int row) const { return values + row * columns; }
 };
 
-template <typename Values, typename Rows>
-METAL_FUNC NetworkRows<Values, Rows> network_rows(Values values, int columns, Rows rows) {
-  return NetworkRows<Values, Rows>{values, columns, rows};
+template <typename Values>
+METAL_FUNC NetworkRead<Values> network_read(Values values, int columns) {
+  return NetworkRead<Values>{values, columns};
 }
 
-// The direction's basis of each row's ray.
-template <typename Basis, typename Ray, typename Rows>
+// Where the basis of the direction of a row's ray stands.
+template <typename Basis, typename Ray>
 struct NetworkBasis {
   Basis basis;
   Ray ray;
-  Rows rows;
-  METAL_FUNC float operator()(int row, int column) const {
-    return row < rows.count ? float(basis[16 * ray[rows[row]] + column]) : 0.0f;
-  }
+  METAL_FUNC Basis operator()(int row) const { return basis + 16 * int(ray[row]); }
 };
 
-template <typename Basis, typename Ray, typename Rows>
-METAL_FUNC NetworkBasis<Basis, Ray, Rows> network_basis(Basis basis, Ray ray, Rows rows) {
-  return NetworkBasis<Basis, Ray, Rows>{basis, ray, rows};
+template <typename Basis, typename Ray>
+METAL_FUNC NetworkBasis<Basis, Ray> network_basis(Basis basis, Ray ray) {
+  return NetworkBasis<Basis, Ray>{basis, ray};
 }
 
+// Writes a row's values to an array.
 template <typename Values>
-struct NetworkDensity {
-  Values density;
-  NetworkBlock rows;
-  METAL_FUNC float operator()(int row, int column, float value) const {
-    if (column == 0 && row < rows.count) density[rows[row]] = exp(value);
-    return value;
-  }
-};
-
-template <typename Values>
-METAL_FUNC NetworkDensity<Values> network_density(Values density, NetworkBlock rows) {
-  return NetworkDensity<Values>{density, rows};
-}
-
-template <typename Values>
-struct NetworkColour {
-  Values colour;
-  NetworkBlock rows;
-  METAL_FUNC float operator()(int row, int column, float value) const {
-    if (column < 3 && row < rows.count) {
-      colour[3 * rows[row] + column] = 1.0f / (1.0f + exp(-value));
-    }
-    return value;
-  }
-};
-
-template <typename Values>
-METAL_FUNC NetworkColour<Values> network_colour(Values colour, NetworkBlock rows) {
-  return NetworkColour<Values>{colour, rows};
-}
-
-// Turns the colour network's sums into their gradient.
-template <typename Gradient, typename Rows>
-struct NetworkColourGradient {
-  Gradient d_colour;
-  Rows rows;
-  METAL_FUNC float operator()(int row, int column, float value) const {
-    if (column >= 3 || row >= rows.count) return 0.0f;
-    const float colour = 1.0f / (1.0f + exp(-value));
-    return float(d_colour[3 * rows[row] + column]) * colour * (1.0f - colour);
-  }
-};
-
-// Turns the density network's sums into the gradient that they get from the density; the derivative
-// of exp is that at the nearest point of [-15, 15].
-template <typename Gradient, typename Rows>
-struct NetworkDensityGradient {
-  Gradient d_density;
-  Rows rows;
-  METAL_FUNC float operator()(int row, int column, float value) const {
-    if (column != 0 || row >= rows.count) return 0.0f;
-    return float(d_density[rows[row]]) * exp(clamp(value, -15.0f, 15.0f));
-  }
-};
-
-// Writes the features' gradient.
-template <typename Values, typename Rows>
-struct NetworkFeaturesGradient {
-  Values d_features;
+struct NetworkWrite {
+  Values values;
   int columns;
-  Rows rows;
   METAL_FUNC float operator()(int row, int column, float value) const {
-    if (row < rows.count) d_features[rows[row] * columns + column] = value;
+    values[row * columns + column] = value;
     return value;
+  }
+};
+
+template <typename Values>
+METAL_FUNC NetworkWrite<Values> network_write(Values values, int columns) {
+  return NetworkWrite<Values>{values, columns};
+}
+
+// Multiplies a row's values by what an array holds of it.
+template <typename Values>
+struct NetworkScale {
+  Values values;
+  int columns;
+  METAL_FUNC float operator()(int row, int column, float value) const {
+    return float(values[row * columns + column]) * value;
+  }
+};
+
+template <typename Values>
+METAL_FUNC NetworkScale<Values> network_scale(Values values, int columns) {
+  return NetworkScale<Values>{values, columns};
+}
+
+// The density's activation, a colour's, and their derivatives: of one sum or of a vector of them.
+struct NetworkExp {
+  template <typename Sum>
+  METAL_FUNC Sum operator()(Sum sum) const {
+    return exp(sum);
+  }
+};
+
+struct NetworkExpSlope {
+  template <typename Sum>
+  METAL_FUNC Sum operator()(Sum sum) const {
+    return exp(clamp(sum, -15.0f, 15.0f));  // beyond, the derivative at the nearest point
+  }
+};
+
+struct NetworkSigmoid {
+  template <typename Sum>
+  METAL_FUNC Sum operator()(Sum sum) const {
+    return 1.0f / (1.0f + exp(-sum));
+  }
+};
+
+struct NetworkSigmoidSlope {
+  template <typename Sum>
+  METAL_FUNC Sum operator()(Sum sum) const {
+    const Sum value = 1.0f / (1.0f + exp(-sum));
+    return value * (1.0f - value);
   }
 };
 
@@ -187,36 +167,38 @@ METAL_FUNC void networks_density(
     uint3 thread_index, int rows, Features features, Stored stored, Density density) {
   const uint local = thread_index.x % (SIMD_WIDTH * TILE_SIMDGROUPS);
   const int first = int(thread_index.x / SIMD_WIDTH) * 16;
-  const NetworkBlock block{first, rows - first};
+  const TileBlock block{first, rows - first};
   if (block.count <= 0) return;
   Tile<IN> x;
   Tile<WIDTH> hidden[DENSITY_LAYERS];
   Sums<16> sums;
-  tile_fill(local, x, network_rows(features, IN, block));
+  tile_fill(local, x, block, network_read(features, IN));
   network_forward<IN, WIDTH, DENSITY_LAYERS>(local, x, stored, hidden, sums);
-  tile_each(local, sums, network_density(density, block));
+  tile_activate<1>(local, sums, NetworkExp{});
+  tile_each<1>(local, sums, block, network_write(density, 1));
 }
 
-// Density and colour of one tile: what its rows' features and directions are, and where the results
-// go, as functions.
+// Density and colour of one tile, whose rows' directions are a function.
 template <int IN, int WIDTH, int DENSITY_LAYERS, int COLOUR_LAYERS, typename Features,
           typename Directions, typename Stored, typename Density, typename Colour>
-METAL_FUNC void networks_tile(uint local, Features features, Directions directions, Stored stored,
-                              Density density, Colour colour) {
+METAL_FUNC void networks_tile(uint local, TileBlock rows, Features features, Directions directions,
+                              Stored stored, Density density, Colour colour) {
   Tile<IN> x;
   Tile<WIDTH> hidden[DENSITY_LAYERS > COLOUR_LAYERS ? DENSITY_LAYERS : COLOUR_LAYERS];
   Tile<16> embedding, basis;
   Tile<32> joined;
   Sums<16> sums;
-  tile_fill(local, x, features);
+  tile_fill(local, x, rows, network_read(features, IN));
   network_forward<IN, WIDTH, DENSITY_LAYERS>(local, x, stored, hidden, sums);
-  tile_each(local, sums, density);
   tile_round(sums, embedding);
-  tile_fill(local, basis, directions);
+  tile_activate<1>(local, sums, NetworkExp{});
+  tile_each<1>(local, sums, rows, network_write(density, 1));
+  tile_fill(local, basis, rows, directions);
   tile_join(embedding, basis, joined);
   network_forward<32, WIDTH, COLOUR_LAYERS>(
       local, joined, stored + networks_weights(IN, WIDTH, DENSITY_LAYERS, 16), hidden, sums);
-  tile_each(local, sums, colour);
+  tile_activate<3>(local, sums, NetworkSigmoid{});
+  tile_each<3>(local, sums, rows, network_write(colour, 3));
 }
 
 // Density and colour of the first used[0] rows; the others are left as they are.
@@ -228,11 +210,10 @@ METAL_FUNC void networks_forward(
     Density density, Colour colour) {
   const uint local = thread_index.x % (SIMD_WIDTH * TILE_SIMDGROUPS);
   const int first = int(thread_index.x / SIMD_WIDTH) * 16;
-  const NetworkBlock block{first, min(rows, used[0]) - first};
+  const TileBlock block{first, min(rows, used[0]) - first};
   if (block.count <= 0) return;
   networks_tile<IN, WIDTH, DENSITY_LAYERS, COLOUR_LAYERS>(
-      local, network_rows(features, IN, block), network_basis(basis, ray, block), stored,
-      network_density(density, block), network_colour(colour, block));
+      local, block, features, network_basis(basis, ray), stored, density, colour);
 }
 
 // Sums the weights' gradient of a threadgroup's tiles in the threadgroup's own row of d_weights,
@@ -273,27 +254,26 @@ METAL_FUNC void networks_gradient(
     Sums<IN> d_x;
     Sums<16> density_sums, colour_sums;
     Sums<32> d_joined;
-    tile_fill(local, x, network_rows(features, IN, chosen));
+    tile_fill(local, x, chosen, network_read(features, IN));
     network_forward<IN, WIDTH, DENSITY_LAYERS>(local, x, stored, density_hidden, density_sums);
     tile_round(density_sums, embedding);
-    tile_fill(local, directions, network_basis(basis, ray, chosen));
+    tile_fill(local, directions, chosen, network_basis(basis, ray));
     tile_join(embedding, directions, joined);
     network_forward<32, WIDTH, COLOUR_LAYERS>(
         local, joined, stored + FIRST, colour_hidden, colour_sums);
 
-    tile_each(local, colour_sums,
-              NetworkColourGradient<ColourGradient, TileRows>{d_colour, chosen});
+    tile_activate<3>(local, colour_sums, NetworkSigmoidSlope{});
+    tile_each<3>(local, colour_sums, chosen, network_scale(d_colour, 3));
     tile_round(colour_sums, d);
     network_backward<32, WIDTH, COLOUR_LAYERS>(
         local, joined, colour_hidden, d, stored + ALL + FIRST, colour_share, d_joined, space);
-    tile_each(local, density_sums,
-              NetworkDensityGradient<DensityGradient, TileRows>{d_density, chosen});
+    tile_activate<1>(local, density_sums, NetworkExpSlope{});
+    tile_each<1>(local, density_sums, chosen, network_scale(d_density, 1));
     tile_add(density_sums, d_joined);
     tile_round(density_sums, d);
     network_backward<IN, WIDTH, DENSITY_LAYERS>(
         local, x, density_hidden, d, stored + ALL, density_share, d_x, space);
-    tile_each(local, d_x,
-              NetworkFeaturesGradient<FeaturesGradient, TileRows>{d_features, IN, chosen});
+    tile_each<IN>(local, d_x, chosen, network_write(d_features, IN));
   }
   network_gradient_store(local, density_share, d_weights + group * ALL);
   network_gradient_store(local, colour_share, d_weights + group * ALL + FIRST);

@@ -170,10 +170,9 @@ METAL_FUNC void trace(
     }
     simd_publish();
     for (int first = 0; first < TRACE_RAYS; first += 16) {
-      const NetworkBlock block{first, 16};
       networks_tile<IN, WIDTH, DENSITY_LAYERS, COLOUR_LAYERS>(
-          local, network_rows(space->features, IN, block), network_rows(space->basis, 16, block),
-          stored, network_density(space->density, block), network_colour(space->colour, block));
+          local, TileBlock{first, 16}, space->features, network_read(space->basis, 16), stored,
+          space->density, space->colour);
     }
     simd_publish();
 

@@ -1,6 +1,8 @@
 // Tiles on a CPU: plain arrays of floats, whose rows are cut into vectors of LANES neighbours. A
 // simdgroup is one thread and a threadgroup one simdgroup, so nothing is shared.
 
+#include "tile_block.h"
+
 #define TILE_SIMDGROUPS 1
 #define TRACE_RAYS 16
 #define TRACE_SHARE 512
@@ -18,6 +20,31 @@ METAL_FUNC lanes load_lanes(const float* from) {
 }
 METAL_FUNC void store_lanes(float* to, lanes value) {
   *reinterpret_cast<packed_lanes*>(to) = value;
+}
+
+METAL_FUNC lanes clamp(lanes x, float low, float high) {
+  const lanes above = x < low ? lanes{} + low : x;
+  return above > high ? lanes{} + high : above;
+}
+
+// Within two units in the last place: the usual reduction to 2^n e^r, with Cephes' polynomial for
+// e^r (Moshier, expf.c). What is not a number stays so.
+METAL_FUNC lanes exp(lanes x) {
+  typedef int whole_lanes __attribute__((vector_size(64)));
+  const lanes within = clamp(x, -104.0f, 89.0f);  // e^-104 is zero, e^89 infinite
+  const float whole = 12582912.0f;  // 1.5 * 2^23: the sum has no fraction
+  const lanes n = (within * 1.44269504f + whole) - whole;
+  const lanes r = within - n * 0.693359375f + n * 2.12194440e-4f;
+  lanes series = 1.9875691500e-4f * r + 1.3981999507e-3f;
+  series = series * r + 8.3334519073e-3f;
+  series = series * r + 4.1665795894e-2f;
+  series = series * r + 1.6666665459e-1f;
+  series = series * r + 5.0000001201e-1f;
+  series = series * (r * r) + (r + 1.0f);
+  // Two factors: 2^n may lie outside the normal numbers where the result does not.
+  const whole_lanes power = __builtin_convertvector(n, whole_lanes), half = power >> 1;
+  const whole_lanes first = (half + 127) << 23, second = (power - half + 127) << 23;
+  return series * reinterpret_cast<const lanes&>(first) * reinterpret_cast<const lanes&>(second);
 }
 
 typedef float tile_value;
@@ -62,21 +89,42 @@ METAL_FUNC void tile_multiply(uint, const Tile<IN>& x, const float* matrix, Sums
   }
 }
 
-template <int COLUMNS, typename Function>
-METAL_FUNC void tile_each(uint, Sums<COLUMNS>& sums, Function function) {
+// The first COUNT columns' values become function(row, column, value), what else there is zero.
+template <int COUNT, int COLUMNS, typename Rows, typename Function>
+METAL_FUNC void tile_each(uint, Sums<COLUMNS>& sums, const Rows& rows, Function function) {
   for (int row = 0; row < 16; ++row) {
-    for (int column = 0; column < COLUMNS; ++column) {
-      float& value = sums.at[row * COLUMNS + column];
-      value = function(row, column, value);
+    float* values = sums.at + row * COLUMNS;
+    const int count = row < rows.count ? COUNT : 0;
+    if (row < rows.count) {
+      const int place = rows[row];
+      for (int column = 0; column < COUNT; ++column) {
+        values[column] = function(place, column, values[column]);
+      }
     }
+    for (int column = count; column < COLUMNS; ++column) values[column] = 0.0f;
   }
 }
 
-template <int COLUMNS, typename Function>
-METAL_FUNC void tile_fill(uint, Tile<COLUMNS>& tile, Function function) {
+// The first COUNT columns' values become function(value): a column's sixteen at once.
+template <int COUNT, int COLUMNS, typename Function>
+METAL_FUNC void tile_activate(uint, Sums<COLUMNS>& sums, Function function) {
+  for (int column = 0; column < COUNT; ++column) {
+    lanes values;
+    for (int row = 0; row < 16; ++row) values[row] = sums.at[row * COLUMNS + column];
+    values = function(values);
+    for (int row = 0; row < 16; ++row) sums.at[row * COLUMNS + column] = values[row];
+  }
+}
+
+// The rows' values, which stand at places(row); zero in rows that are not there.
+template <int COLUMNS, typename Rows, typename Places>
+METAL_FUNC void tile_fill(uint, Tile<COLUMNS>& tile, const Rows& rows, Places places) {
   for (int row = 0; row < 16; ++row) {
-    for (int column = 0; column < COLUMNS; ++column) {
-      tile.at[row * COLUMNS + column] = function(row, column);
+    float* values = tile.at + row * COLUMNS;
+    if (row < rows.count) {
+      std::memcpy(values, places(rows[row]), COLUMNS * sizeof(float));
+    } else {
+      std::memset(values, 0, COLUMNS * sizeof(float));
     }
   }
 }

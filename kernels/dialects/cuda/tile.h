@@ -59,15 +59,30 @@ METAL_FUNC void tile_multiply(uint local, const Tile<IN>& x, Matrix matrix, Sums
   }
 }
 
-template <int COLUMNS, typename Function>
-METAL_FUNC void tile_each(uint local, Sums<COLUMNS>& sums, Function function) {
-  const int row = local % 32 / 4, column = local % 4 * 2;
+// The first COUNT columns' values become function(row, column, value), what else there is zero.
+template <int COUNT, int COLUMNS, typename Rows, typename Function>
+METAL_FUNC void tile_each(uint local, Sums<COLUMNS>& sums, Rows rows, Function function) {
   UNROLL
   for (int n = 0; n < COLUMNS / 8; ++n) {
     UNROLL
     for (int i = 0; i < 4; ++i) {
+      const int row = local % 32 / 4 + i / 2 * 8, column = n * 8 + local % 4 * 2 + i % 2;
       float& value = sums.part[n][i];
-      value = function(row + i / 2 * 8, n * 8 + column + i % 2, value);
+      const bool is_there = column < COUNT && row < rows.count;
+      value = is_there ? float(function(rows[row], column, value)) : 0.0f;
+    }
+  }
+}
+
+// The first COUNT columns' values become function(value).
+template <int COUNT, int COLUMNS, typename Function>
+METAL_FUNC void tile_activate(uint local, Sums<COLUMNS>& sums, Function function) {
+  UNROLL
+  for (int n = 0; n < (COUNT + 7) / 8; ++n) {
+    UNROLL
+    for (int i = 0; i < 4; ++i) {
+      float& value = sums.part[n][i];
+      if (n * 8 + local % 4 * 2 + i % 2 < COUNT) value = function(value);
     }
   }
 }
@@ -128,15 +143,19 @@ METAL_FUNC void tile_join(
   }
 }
 
-template <int COLUMNS, typename Function>
-METAL_FUNC void tile_fill(uint local, Tile<COLUMNS>& tile, Function function) {
-  const int row = local % 32 / 4, column = local % 4 * 2;
+// The rows' values, which stand at places(row); zero in rows that are not there.
+template <int COLUMNS, typename Rows, typename Places>
+METAL_FUNC void tile_fill(uint local, Tile<COLUMNS>& tile, Rows rows, Places places) {
   UNROLL
   for (int n = 0; n < COLUMNS / 8; ++n) {
     UNROLL
     for (int i = 0; i < 2; ++i) {
-      tile.part[n][i] = tile_halves(function(row + 8 * i, n * 8 + column),
-                                    function(row + 8 * i, n * 8 + column + 1));
+      const int row = local % 32 / 4 + 8 * i, column = n * 8 + local % 4 * 2;
+      tile.part[n][i] = 0;
+      if (row < rows.count) {
+        const auto values = places(rows[row]) + column;
+        tile.part[n][i] = tile_halves(float(values[0]), float(values[1]));
+      }
     }
   }
 }
@@ -144,28 +163,7 @@ METAL_FUNC void tile_fill(uint local, Tile<COLUMNS>& tile, Function function) {
 // Whether `value` holds in any thread of the threadgroup.
 METAL_FUNC bool tile_any(uint, bool value, tile_value*) { return __syncthreads_or(value); }
 
-// The rows of a simdgroup's tile: neighbours, sixteen or fewer.
-struct TileRows {
-  int first, count;
-  METAL_FUNC int operator[](int row) const { return first + row; }
-};
-
-// Chooses the threadgroup's next tiles, from row `next` on, which moves on by `stride`: the first
-// that hold a row that is wanted. leave_out(row) is called for those before; false if none is left.
-template <typename Wanted, typename LeaveOut>
-METAL_FUNC bool tile_choose(uint local, int& next, int end, int stride, Wanted wanted,
-                            LeaveOut leave_out, TileRows& rows, tile_value* space) {
-  while (next < end) {
-    rows.first = next + int(local / 32) * 16;
-    rows.count = min(end - rows.first, 16);
-    next += stride;
-    const int row = int(local % 32);
-    const bool is_row = row < rows.count;
-    if (tile_any(local, is_row && wanted(rows[row]), space)) return true;
-    if (is_row) leave_out(rows[row]);
-  }
-  return false;
-}
+#include "dialects/simdgroup_tile.h"
 
 // One simdgroup's share of the gradient of an IN x OUT matrix: every TILE_SIMDGROUPS-th block.
 template <int IN, int OUT>

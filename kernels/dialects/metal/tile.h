@@ -49,30 +49,54 @@ METAL_FUNC TileSeat tile_seat(uint lane) {
   return TileSeat{(quad & 4) + int(lane) / 2 % 4, (quad & 2) * 2 + int(lane) % 2 * 2};
 }
 
-template <int COLUMNS, typename Function>
-METAL_FUNC void tile_each(uint local, thread Sums<COLUMNS>& sums, Function function) {
+// The first COUNT columns' values become function(row, column, value), what else there is zero.
+template <int COUNT, int COLUMNS, typename Rows, typename Function>
+METAL_FUNC void tile_each(
+    uint local, thread Sums<COLUMNS>& sums, Rows rows, Function function) {
   const TileSeat seat = tile_seat(local % 32);
   UNROLL
   for (int n = 0; n < COLUMNS / 8; ++n) {
     UNROLL
     for (int i = 0; i < 2; ++i) {
       thread auto& two = sums.part[n][i].thread_elements();
-      two[0] = function(seat.row + 8 * i, 8 * n + seat.column, two[0]);
-      two[1] = function(seat.row + 8 * i, 8 * n + seat.column + 1, two[1]);
+      for (int e = 0; e < 2; ++e) {
+        const int row = seat.row + 8 * i, column = 8 * n + seat.column + e;
+        const bool is_there = column < COUNT && row < rows.count;
+        two[e] = is_there ? float(function(rows[row], column, two[e])) : 0.0f;
+      }
     }
   }
 }
 
-template <int COLUMNS, typename Function>
-METAL_FUNC void tile_fill(uint local, thread Tile<COLUMNS>& tile, Function function) {
+// The first COUNT columns' values become function(value).
+template <int COUNT, int COLUMNS, typename Function>
+METAL_FUNC void tile_activate(uint local, thread Sums<COLUMNS>& sums, Function function) {
+  const TileSeat seat = tile_seat(local % 32);
+  UNROLL
+  for (int n = 0; n < (COUNT + 7) / 8; ++n) {
+    UNROLL
+    for (int i = 0; i < 2; ++i) {
+      thread auto& two = sums.part[n][i].thread_elements();
+      for (int e = 0; e < 2; ++e) {
+        if (8 * n + seat.column + e < COUNT) two[e] = function(two[e]);
+      }
+    }
+  }
+}
+
+// The rows' values, which stand at places(row); zero in rows that are not there.
+template <int COLUMNS, typename Rows, typename Places>
+METAL_FUNC void tile_fill(uint local, thread Tile<COLUMNS>& tile, Rows rows, Places places) {
   const TileSeat seat = tile_seat(local % 32);
   UNROLL
   for (int n = 0; n < COLUMNS / 8; ++n) {
     UNROLL
     for (int i = 0; i < 2; ++i) {
       thread auto& two = tile.part[n][i].thread_elements();
-      two[0] = half(function(seat.row + 8 * i, 8 * n + seat.column));
-      two[1] = half(function(seat.row + 8 * i, 8 * n + seat.column + 1));
+      for (int e = 0; e < 2; ++e) {
+        const int row = seat.row + 8 * i, column = 8 * n + seat.column + e;
+        two[e] = row < rows.count ? half(places(rows[row])[column]) : 0.0h;
+      }
     }
   }
 }
@@ -156,28 +180,7 @@ METAL_FUNC bool tile_any(uint local, bool value, threadgroup tile_value* space) 
   return result;
 }
 
-// The rows of a simdgroup's tile: neighbours, sixteen or fewer.
-struct TileRows {
-  int first, count;
-  METAL_FUNC int operator[](int row) const { return first + row; }
-};
-
-// Chooses the threadgroup's next tiles, from row `next` on, which moves on by `stride`: the first
-// that hold a row that is wanted. leave_out(row) is called for those before; false if none is left.
-template <typename Wanted, typename LeaveOut>
-METAL_FUNC bool tile_choose(uint local, thread int& next, int end, int stride, Wanted wanted,
-                            LeaveOut leave_out, thread TileRows& rows, threadgroup tile_value* space) {
-  while (next < end) {
-    rows.first = next + int(local / 32) * 16;
-    rows.count = min(end - rows.first, 16);
-    next += stride;
-    const int row = int(local % 32);
-    const bool is_row = row < rows.count;
-    if (tile_any(local, is_row && wanted(rows[row]), space)) return true;
-    if (is_row) leave_out(rows[row]);
-  }
-  return false;
-}
+#include "dialects/simdgroup_tile.h"
 
 // One simdgroup's share of the gradient of an IN x OUT matrix: every TILE_SIMDGROUPS-th block.
 template <int IN, int OUT>
