@@ -121,29 +121,74 @@ METAL_FUNC void hash_encode_forward(
   hash_store<FEATURES>(encoded, point * levels + level, features);
 }
 
-// Accumulates into table_gradient, which starts from zero.
+// Neighbours in a simdgroup whose points lie in the same cell, as samples of a ray do in coarse
+// levels: what they add to the table is summed among them first.
+struct HashRun {
+  bool is_first;  // this lane adds for its run
+  int ahead;      // lanes of its run that come after it
+  int reach;      // a power of two above every lane's `ahead`
+};
+
+// Lanes a run must have in the mean for its sums to cost less than the additions that they save.
+constant constexpr int hash_run_length = 3;
+
+// Every lane of the simdgroup calls it; those that do not take part are in no run.
+METAL_FUNC HashRun hash_run(int lane, HashCell cell, bool takes_part) {
+  bool is_tied = bool(simd_shuffle_up(int(takes_part), 1)) && takes_part && lane > 0;
+  for (int axis = 0; axis < 3; ++axis) {
+    const bool is_same = simd_shuffle_up(cell.index[axis][0], 1) == cell.index[axis][0];
+    is_tied = is_tied && is_same;
+  }
+  HashRun run{takes_part, 0, 1};
+  const int first = simd_sum(int(takes_part && !is_tied));
+  if (first * hash_run_length > simd_sum(int(takes_part))) return run;
+  run.is_first = takes_part && !is_tied;
+  const int next_is_tied = simd_shuffle_down(int(is_tied), 1);
+  if (lane < SIMD_WIDTH - 1) run.ahead = next_is_tied;
+  for (; run.reach < SIMD_WIDTH && simd_any(run.ahead == run.reach); run.reach *= 2) {
+    const int further = simd_shuffle_down(run.ahead, run.reach);
+    if (run.ahead == run.reach) run.ahead += further;
+  }
+  return run;
+}
+
+// The sum of the values from this lane to its run's last.
+METAL_FUNC float hash_run_sum(HashRun run, float value) {
+  for (int distance = 1; distance < run.reach; distance *= 2) {
+    const float further = simd_shuffle_down(value, distance);
+    if (distance <= run.ahead) value += further;
+  }
+  return value;
+}
+
+// Accumulates into table_gradient, which starts from zero. Whole simdgroups run.
 template <int FEATURES, typename Positions, typename Gradient, typename Scales,
           typename Shapes, typename Used, typename TableGradient>
 METAL_FUNC void hash_encode_table_gradient(
     uint3 thread_index, int points, Positions positions, Gradient gradient, Scales scales,
     Shapes shapes, Used used, TableGradient table_gradient) {
-  const uint point = thread_index.x, level = thread_index.y, levels = shapes[0];
-  if (point >= uint(min(points, used[0]))) return;
+  const uint level = thread_index.y, levels = shapes[0];
+  const bool is_point = thread_index.x < uint(min(points, used[0]));
+  const uint point = uint(min(int(thread_index.x), points - 1));
   const auto row = hash_row<FEATURES>(gradient, point * levels + level);
   bool is_zero = true;
   for (int i = 0; i < FEATURES; ++i) is_zero = is_zero && float(row.at[i]) == 0.0f;
   // Samples behind a surface have no gradient: spare the memory traffic.
-  if (is_zero) return;
+  const bool takes_part = is_point && !is_zero;
+  if (!simd_any(takes_part)) return;
   const HashLevel geometry = hash_level(level, scales, shapes);
   const HashCell cell = hash_cell(positions, point, geometry);
+  const HashRun run = hash_run(int(thread_index.x % SIMD_WIDTH), cell, takes_part);
   uint entries[8];
   hash_entries(cell, geometry, entries);
   UNROLL
   for (int which = 0; which < 8; ++which) {
     const float weight = hash_weight(cell, which);
     float share[FEATURES];
-    for (int i = 0; i < FEATURES; ++i) share[i] = weight * float(row.at[i]);
-    atomic_add_row<FEATURES>(table_gradient, entries[which], share);
+    for (int i = 0; i < FEATURES; ++i) {
+      share[i] = hash_run_sum(run, weight * float(row.at[i]));
+    }
+    if (run.is_first) atomic_add_row<FEATURES>(table_gradient, entries[which], share);
   }
 }
 

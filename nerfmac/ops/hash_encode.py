@@ -16,7 +16,7 @@ from typing import cast
 import mlx.core as mx
 
 from nerfmac import checks
-from nerfmac.backend import Kernel, runs_kernel, working_dtype
+from nerfmac.backend import Kernel, runs_kernel, simd_width, working_dtype
 
 _ARGUMENTS = ("scales", "shapes")
 _FORWARD = Kernel(
@@ -177,7 +177,7 @@ def _hash_encode_vjp(primals, cotangent, _output):  # type: ignore[no-untyped-de
         scales,
         shapes,
         used,
-        grid=(points, levels, 1),
+        grid=(-(-points // simd_width()) * simd_width(), levels, 1),
         template=template,
         output_shapes=[table.shape],
         output_dtypes=[mx.float32],

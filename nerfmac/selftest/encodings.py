@@ -18,8 +18,22 @@ def _points(count: int, low: float, high: float) -> mx.array:
     return mx.concatenate([corners, points])[:count] if count > 4 else points
 
 
+def _samples_of_rays(count: int) -> tuple[mx.array, mx.array]:
+    """(count, 3) points, 37 one after the other on each of some lines, and (count,) zeros behind a
+    line's surface and ones before: neighbours share cells, and gradients end."""
+    keys = mx.random.split(mx.random.key(count), 3)
+    lines = count // 37 + 1
+    origins = mx.random.uniform(0.2, 0.8, (lines, 1, 3), key=keys[0])
+    directions = mx.random.normal((lines, 1, 3), key=keys[1])
+    directions = directions / mx.linalg.norm(directions, axis=2, keepdims=True)
+    number = mx.arange(37)
+    points = origins + directions * number[:, None] / 300
+    is_seen = number < mx.random.randint(0, 60, (lines, 1), key=keys[2])
+    return points.reshape(-1, 3)[:count], is_seen.reshape(-1)[:count].astype(mx.float32)
+
+
 def hash_encode_cases() -> Iterator[Case]:
-    """Points inside, on and outside the border; every number of features."""
+    """Points inside, on and outside the border and along rays; every number of features."""
     grids = {
         "dense": (HashLevels(2, 16, 4, 2.0), 4),
         "base": (HashLevels(8, 19, 16, 2.0), 4),
@@ -34,27 +48,33 @@ def hash_encode_cases() -> Iterator[Case]:
     used = 700  # of the largest number of points
     for name, (levels, features) in grids.items():
         table = mx.random.normal((levels.entries, features), key=mx.random.key(1))
-        for count, low, high in ((1, 0.0, 1.0), (3, 0.0, 1.0), (1031, 0.0, 1.0), (517, -0.7, 1.6)):
-            positions = _points(count, low, high)
+        all_seen = mx.ones(2000)
+        places = {
+            "inside-1": (_points(1, 0.0, 1.0), all_seen),
+            "inside-3": (_points(3, 0.0, 1.0), all_seen),
+            "inside-1031": (_points(1031, 0.0, 1.0), all_seen),
+            "outside-517": (_points(517, -0.7, 1.6), all_seen),
+            "rays-1031": _samples_of_rays(1031),
+        }
+        for where, (positions, is_seen) in places.items():
 
             def run(
                 positions: mx.array = positions,
+                is_seen: mx.array = is_seen,
                 table: mx.array = table,
                 levels: HashLevels = levels,
             ) -> Arrays:
                 def encode(positions: mx.array, table: mx.array) -> list[mx.array]:
-                    count = mx.array([used])
-                    encoded = hash_encode(positions, table, levels, count)[:used]
-                    return [encoded.astype(mx.float32)]
+                    encoded = hash_encode(positions, table, levels, mx.array([used]))[:used]
+                    return [encoded.astype(mx.float32) * is_seen[: encoded.shape[0], None]]
 
                 return with_gradients(encode, positions=positions, table=table)
 
-            where = "outside" if low < 0 else "inside"
             # At a cell's face the gradient jumps, and so may features do outside the cube. The
             # finest level's place in its cell is known to 2^-24 of its thousands of cells.
-            share = 0.02 if count > 100 else 0.0
+            share = 0.02 if positions.shape[0] > 100 else 0.0
             terms = 64 if levels.log2_entries < 19 else 512
-            yield Case("hash_encode", f"{name}-{where}-{count}", run, terms, share, half_terms=1)
+            yield Case("hash_encode", f"{name}-{where}", run, terms, share, half_terms=1)
 
 
 def spherical_harmonics_cases() -> Iterator[Case]:

@@ -76,6 +76,14 @@ METAL_FUNC float simd_sum(float value) { return value; }
 METAL_FUNC int simd_prefix_exclusive_sum(int) { return 0; }
 METAL_FUNC float simd_prefix_exclusive_sum(float) { return 0.0f; }
 METAL_FUNC int simd_broadcast(int value, int) { return value; }
+template <typename Value>
+METAL_FUNC Value simd_shuffle_up(Value value, int) {
+  return value;
+}
+template <typename Value>
+METAL_FUNC Value simd_shuffle_down(Value value, int) {
+  return value;
+}
 METAL_FUNC bool simd_any(bool value) { return value; }
 METAL_FUNC void simd_publish() {}
 

@@ -86,6 +86,14 @@ template <typename Value>
 METAL_FUNC Value simd_broadcast(Value value, int lane) {
   return __shfl_sync(~0u, value, lane);
 }
+template <typename Value>
+METAL_FUNC Value simd_shuffle_up(Value value, int distance) {
+  return __shfl_up_sync(~0u, value, distance);
+}
+template <typename Value>
+METAL_FUNC Value simd_shuffle_down(Value value, int distance) {
+  return __shfl_down_sync(~0u, value, distance);
+}
 METAL_FUNC bool simd_any(bool value) { return __any_sync(~0u, value); }
 // Lets a simdgroup's lanes see what they have written to the threadgroup's memory.
 METAL_FUNC void simd_publish() { __syncwarp(); }
