@@ -168,8 +168,9 @@ METAL_FUNC void hash_encode_table_gradient(
     uint3 thread_index, int points, Positions positions, Gradient gradient, Scales scales,
     Shapes shapes, Used used, TableGradient table_gradient) {
   const uint level = thread_index.y, levels = shapes[0];
-  const bool is_point = thread_index.x < uint(min(points, used[0]));
-  const uint point = uint(min(int(thread_index.x), points - 1));
+  const int last = min(points, used[0]) - 1;
+  const bool is_point = int(thread_index.x) <= last;
+  const uint point = uint(max(min(int(thread_index.x), last), 0));
   const auto row = hash_row<FEATURES>(gradient, point * levels + level);
   bool is_zero = true;
   for (int i = 0; i < FEATURES; ++i) is_zero = is_zero && float(row.at[i]) == 0.0f;

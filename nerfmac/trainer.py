@@ -28,10 +28,11 @@ from nerfmac.config import FILL, Config
 from nerfmac.field import Parameters, RadianceField
 from nerfmac.losses import huber
 from nerfmac.occupancy import Occupancy, OccupancyGrid, march_geometry
+from nerfmac.ops.draw_pixels import draw_pixels
 from nerfmac.ops.march import march
 from nerfmac.optim import Updated, adam, averaged, is_averaged, newest_weight, zeros_like
 from nerfmac.render import Renderer, shade
-from nerfmac.scenes import Views, draw_pixels
+from nerfmac.scenes import Views
 from nerfmac.state import Shapes, TrainState
 
 _AHEAD = 2  # steps queued while the device works

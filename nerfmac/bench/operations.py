@@ -14,11 +14,13 @@ import mlx.core as mx
 
 from nerfmac.backend import kernels_disabled, working_dtype
 from nerfmac.bench.timing import Timing, measure
+from nerfmac.cameras import Camera, Cameras, Lens
 from nerfmac.config import Config
 from nerfmac.encoding import HashGrid
 from nerfmac.occupancy import march_geometry
 from nerfmac.ops.adam import Moments, Step, adam_step
 from nerfmac.ops.composite import composite
+from nerfmac.ops.draw_pixels import draw_pixels
 from nerfmac.ops.hash_encode import hash_encode
 from nerfmac.ops.march import march
 from nerfmac.ops.networks import BASIS, NetworksShape, networks, networks_density
@@ -163,6 +165,11 @@ def _rays(config: Config, points: int, rays: int) -> Iterator[tuple[str, Callabl
     bits = pack_bits(values, threshold)
     cells = mx.random.randint(0, geometry.cells, (points,), key=mx.random.key(10))
     mx.eval(origins, directions, jitter, bits, values, cells)
+    lens = Lens(400, 400, 550.0, 550.0, 200.0, 200.0)
+    cameras = Cameras.stack([Camera.look_at((2, 1, 3), (0, 0, 0), (0, 0, 1), lens)] * 16)
+    images = mx.random.randint(0, 256, (16, 400, 400, 4), key=mx.random.key(9)).astype(mx.uint8)
+    mx.eval(images)
+    yield "draw_pixels", lambda: draw_pixels(images, cameras, mx.random.key(11), rays)
     yield "march", lambda: march(origins, directions, jitter, bits, geometry, points)
     yield (
         "occupancy_update",

@@ -2,9 +2,9 @@
 
 The scene is trained for some steps first, so that rays, samples and gradients are those of the
 middle of a run. The step is then timed in training itself, its share of the occupancy updates
-included. Its parts are timed one by one, with what one such step gave them: each kernel alone, the
-drawing of pixels, an occupancy update, the parameters' average, and everything else: the compiled
-step in which each kernel gives at once what it gave before. Calls are queued, and what a launch
+included. Its parts are timed one by one, with what one such step gave them: each kernel alone, an
+occupancy update, the parameters' average, and everything else: the compiled step in which each
+kernel gives at once what it gave before. Calls are queued, and what a launch
 takes by itself is left out of the kernels: in a step the host launches while the device works. A
 part finds its inputs in a cache more often than the step does.
 """
@@ -30,7 +30,7 @@ from nerfmac.cameras import Camera, Lens
 from nerfmac.config import Config
 from nerfmac.ops.occupancy_update import pack_bits
 from nerfmac.optim import AVERAGED_EVERY
-from nerfmac.scenes import Scene, draw_pixels
+from nerfmac.scenes import Scene
 from nerfmac.state import TrainState
 from nerfmac.trainer import Trainer
 
@@ -49,8 +49,9 @@ PICTURE = {"cpu": 200}
 """Pixels along a side of the picture, by device; 800 elsewhere."""
 
 _KERNELS = (
-    *("march_count", "march_write", "hash_encode_forward", "spherical_harmonics_forward"),
-    *("networks_store", "networks_forward", "networks_density", "networks_gradient"),
+    *("draw_pixels", "march_count", "march_write", "hash_encode_forward"),
+    *("spherical_harmonics_forward", "networks_store", "networks_forward"),
+    *("networks_density", "networks_gradient"),
     *("composite_forward", "composite_gradient", "hash_encode_table_gradient", "adam"),
     *("occupancy_choose", "occupancy_splat", "occupancy_pack", *NEVER_EVALUATED),
 )
@@ -71,20 +72,18 @@ class Part:
 
     name: str
     timing: Timing
-    work: Work | None = None  # None where it is not counted
+    work: Work
 
-    def limit(self, most: Ceilings, *, cached: bool) -> float | None:
+    def limit(self, most: Ceilings, *, cached: bool) -> float:
         """Milliseconds that bytes and operations take at the ceilings; `cached` as in `Work`."""
-        if self.work is None:
-            return None
         return 1e3 * self.work.seconds(most.bandwidth, most.rate, cached=cached)
 
     def to_json(self, most: Ceilings) -> dict[str, Any]:
-        """The record as JSON values; what is not counted is null."""
+        """The record as JSON values."""
         return {
             "part": self.name,
             "ms": self.timing._asdict(),
-            "counted": self.work.__dict__ if self.work else None,
+            "counted": self.work.__dict__,
             "limit_once_ms": self.limit(most, cached=True),
             "limit_anew_ms": self.limit(most, cached=False),
         }
@@ -156,8 +155,6 @@ def parts(trainer: Trainer, scene: Scene, state: TrainState, seconds: float) -> 
     """
     sizes, launch = sizes_of(trainer, state), time_launch(seconds)
     counted, update = step_work(sizes), update_work(sizes)
-    drawn = measure(_drawing(scene, state), seconds=seconds, queued=True)
-    yield Part("draw pixels", drawn)
     before = recorded_launches(trainer, state)
     for name in dict.fromkeys(name for name, _ in before[_STEP]):
         if name not in NEVER_EVALUATED:
@@ -170,7 +167,7 @@ def parts(trainer: Trainer, scene: Scene, state: TrainState, seconds: float) -> 
     with replayed([launched for _, launched in itertools.chain(*before)]):
         mx.eval(between())
     rest = measure(between, seconds=seconds, queued=True)
-    yield Part("everything else", _less(rest, drawn), between_work(sizes))
+    yield Part("everything else", rest, between_work(sizes))
     updating = measure(_compiled(trainer, state, _UPDATE), seconds=seconds, queued=True)
     yield Part(
         f"occupancy update, 1/{sizes.interval}",
@@ -254,12 +251,6 @@ def _compiled(trainer: Trainer, state: TrainState, which: int) -> Callable[[], A
         return next(itertools.islice(trial, which, None))
 
     return partial(mx.compile(compute), arrays)
-
-
-def _drawing(scene: Scene, state: TrainState) -> Callable[[], Any]:
-    views, count = scene.views("train"), state.rays
-    draw = mx.compile(lambda key: draw_pixels(views.images, views.cameras, key, count))
-    return partial(draw, mx.random.key(0))
 
 
 def _again(same: list[Launched]) -> list[list[mx.array]]:

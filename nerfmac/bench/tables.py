@@ -49,12 +49,10 @@ def part_line(part: Part, most: Ceilings) -> str:
     """A part's time, its counts, and its time over what these take at the ceilings."""
     timing, work = part.timing, part.work
     line = f"{part.name:30}{timing.median:8.3f} ms{f'({timing.low:.3f} to {timing.high:.3f})':>18}"
-    if work is None:
-        return line
     limits = (part.limit(most, cached=cached) for cached in (True, False))
     return (
         f"{line}{work.once / 1e6:9.2f}{work.anew / 1e6:8.2f}{work.operations / 1e6:9.2f}"
-        + "".join(f"{timing.median / limit:8.1f}" for limit in limits if limit)
+        + "".join(f"{timing.median / limit:8.1f}" for limit in limits)
     )
 
 

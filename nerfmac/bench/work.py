@@ -189,6 +189,16 @@ def _march(sizes: Sizes, moved: int) -> Work:
     )
 
 
+def draw_pixels(sizes: Sizes) -> Work:
+    """Each ray: a pixel's place (6), colour (4), point (6) and direction, of length one (24).
+
+    Gathered: the pixel, and its camera's lens and pose, which `once` leaves out. Distortion is not
+    counted.
+    """
+    moved = sizes.rays * ((3 + 10) * FLOAT + 4)  # its shares, what is written, the pixel's bytes
+    return Work(moved, moved + sizes.rays * 16 * FLOAT, 40 * sizes.rays)
+
+
 def march_count(sizes: Sizes) -> Work:
     """A pass that writes a number a ray."""
     return _march(sizes, sizes.rays * FLOAT)
@@ -252,6 +262,7 @@ def step_work(sizes: Sizes) -> dict[str, Work]:
     """A step's work by kernel, all launches of one together, without the occupancy update."""
     stored = networks_store(sizes)
     return {
+        "draw_pixels": draw_pixels(sizes),
         "march_count": march_count(sizes),
         "march_write": march_write(sizes),
         "hash_encode_forward": hash_encode_forward(sizes, sizes.slots),

@@ -10,10 +10,9 @@ from nerfmac import checks
 from nerfmac.checks import InputError
 from nerfmac.scenes import blender, transforms
 from nerfmac.scenes.builtin import builtin_scene_path
-from nerfmac.scenes.pixels import draw_pixels
 from nerfmac.scenes.scene import Frame, Scene, Views
 
-__all__ = ["Frame", "Scene", "Views", "builtin_scene_path", "draw_pixels", "load_scene"]
+__all__ = ["Frame", "Scene", "Views", "builtin_scene_path", "load_scene"]
 
 BLENDER_FILES = tuple(blender.file_name(split) for split in blender.SPLITS)
 

@@ -16,7 +16,12 @@ from nerfmac.selftest.comparison import compare as compare
 from nerfmac.selftest.encodings import hash_encode_cases, spherical_harmonics_cases
 from nerfmac.selftest.fields import networks_cases, trace_cases
 from nerfmac.selftest.optimiser import adam_cases
-from nerfmac.selftest.rays import composite_cases, march_cases, occupancy_update_cases
+from nerfmac.selftest.rays import (
+    composite_cases,
+    draw_pixels_cases,
+    march_cases,
+    occupancy_update_cases,
+)
 
 
 def cases() -> Iterator[Case]:
@@ -24,6 +29,7 @@ def cases() -> Iterator[Case]:
     yield from hash_encode_cases()
     yield from spherical_harmonics_cases()
     yield from networks_cases()
+    yield from draw_pixels_cases()
     yield from march_cases()
     yield from composite_cases()
     yield from trace_cases()

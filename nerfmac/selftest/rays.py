@@ -1,4 +1,4 @@
-"""Cases of rays: marching, compositing and the occupancy grid."""
+"""Cases of rays: drawing them, marching, compositing and the occupancy grid."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ import mlx.core as mx
 import numpy as np
 
 from nerfmac.backend import kernels_disabled
+from nerfmac.cameras import Camera, Cameras, Lens
 from nerfmac.ops.composite import composite
+from nerfmac.ops.draw_pixels import draw_pixels
 from nerfmac.ops.march import MarchGeometry, march, write_samples
 from nerfmac.ops.occupancy_update import choose, pack_bits, splat
 from nerfmac.samples import Samples
@@ -27,6 +29,31 @@ def drawn_rays(count: int, extent: float) -> tuple[mx.array, mx.array, mx.array]
     origins = mx.concatenate([start, origins[3:]])[:count]
     directions = mx.concatenate([along, directions[3:]])[:count]
     return origins, directions, mx.random.uniform(shape=(count,), key=keys[2])
+
+
+def draw_pixels_cases() -> Iterator[Case]:
+    """Pictures with and without alpha, through pinholes and lenses that distort."""
+    lenses = {
+        "pinhole": Lens(37, 23, 30.0, 28.0, 17.0, 12.5),
+        "photograph": Lens(37, 23, 34.0, 34.5, 18.0, 11.0, 0.06, -0.08, 0.0, 0.0, -0.001, 2e-4),
+        "strong": Lens(37, 23, 24.0, 23.0, 19.0, 10.8, -0.2, 0.05, -0.01, 0.002, 0.003, -0.004),
+    }
+    for name, lens in lenses.items():
+        for views, channels, count in ((1, 4, 1), (5, 3, 700), (5, 4, 700)):
+            eyes = [(1.0 + view, 2.0 - view, 0.5 + 0.1 * view) for view in range(views)]
+            cameras = Cameras.stack(
+                [Camera.look_at(eye, (0.1, 0.2, 0.0), (0, 0.3, 1), lens) for eye in eyes]
+            )
+            shape = (views, lens.height, lens.width, channels)
+            images = mx.random.randint(0, 256, shape, key=mx.random.key(7)).astype(mx.uint8)
+
+            def run(
+                images: mx.array = images, cameras: Cameras = cameras, count: int = count
+            ) -> Arrays:
+                rays, colour = draw_pixels(images, cameras, mx.random.key(3), count)
+                return {**rays._asdict(), "colour": colour}
+
+            yield Case("draw_pixels", f"{name}-{views}-{channels}", run, 64)
 
 
 def march_cases() -> Iterator[Case]:

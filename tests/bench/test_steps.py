@@ -44,10 +44,8 @@ def test_the_parts_cover_every_kernel_that_a_step_launches(trainer, measured):
             pass
     named = [part.name for part in measured]
     assert len(named) == len(set(named))
-    kernels = set(named) - {
-        *("draw pixels", "everything else", "occupancy update, 1/16", "average, 1/8")
-    }
-    assert len(kernels) == 11
+    kernels = set(named) - {"everything else", "occupancy update, 1/16", "average, 1/8"}
+    assert len(kernels) == 12
     # The occupancy update's own, and one whose result nobody asks for.
     others = {"networks_density"} | {f"occupancy_{each}" for each in ("choose", "splat", "pack")}
     others.add("hash_encode_position_gradient")
@@ -59,13 +57,10 @@ def test_the_parts_cover_every_kernel_that_a_step_launches(trainer, measured):
         assert any(each.startswith(f"{name}_") for name in kernels | others), each
 
 
-def test_every_part_but_the_drawing_is_counted_and_survives_json(measured):
+def test_every_part_is_counted_and_survives_json(measured):
     for part in measured:
-        assert part.timing.low <= part.timing.median <= part.timing.high or part.work
         values = json.loads(json.dumps(part.to_json(MOST)))
-        assert (values["counted"] is None) == (part.name == "draw pixels")
-        if part.work:
-            assert 0.0 < values["limit_once_ms"] <= values["limit_anew_ms"]
+        assert 0.0 < values["limit_once_ms"] <= values["limit_anew_ms"]
 
 
 def test_a_replayed_computation_gives_what_the_launches_gave_before():
@@ -86,7 +81,7 @@ def test_the_sum_is_set_against_the_step():
     def timing(median):
         return Timing(median, median, median, 5)
 
-    some = [Part("a", timing(3.0)), Part("b", timing(6.0), Work(1, 1, 1))]
+    some = [Part("a", timing(3.0), Work(2, 2, 2)), Part("b", timing(6.0), Work(1, 1, 1))]
     whole = Stepped(timing(10.0), 1.0, 1.0, None)
     assert steps.total(some) == 9.0
     assert apart(some, whole) == pytest.approx(-10.0)

@@ -66,11 +66,13 @@ def test_the_networks_by_hand():
     assert work.networks_store(TINY).once == WEIGHTS * (4 + 2 + 2)
 
 
-def test_compositing_marching_and_adam_by_hand():
+def test_drawing_compositing_marching_and_adam_by_hand():
     # Density, colour, distance, width a sample; starts; colour, opacity, depth a ray.
     assert work.composite_forward(TINY).once == 4 * (6 * 5 + 3 + 5 * 2)
     assert work.composite_forward(TINY).operations == 16 * 5
     assert work.composite_gradient(TINY).once == 4 * (6 * 5 + 3 + 2 * 5 * 2 + 4 * 5)
+    # Three shares, a pixel's bytes and ten results; a camera's sixteen numbers.
+    assert work.draw_pixels(TINY) == Work(2 * 56, 2 * (56 + 64), 2 * 40)
     # A ray's seven numbers and its count; two words of the grid, or one a sample.
     assert work.march_count(TINY).once == 4 * (2 * 8 + 2)
     assert work.march_count(TINY).anew == 4 * (2 * 8 + 5)
@@ -112,6 +114,9 @@ def test_the_sizes_are_those_of_the_launches_on_this_device(trainer):
         for name, launch in launched:
             if name not in NEVER_EVALUATED:
                 moved[name] += launch.traffic
+            if name == "draw_pixels":  # of the images a pixel a ray; cameras are not counted
+                moved[name] += 4 * sizes.rays
+                moved[name] -= sum(each.nbytes for each in launch.call["inputs"][2:])
         assert {name: each.once for name, each in counted.items()} == {
             name: pytest.approx(traffic, abs=SETTINGS) for name, traffic in moved.items()
         }

@@ -14,7 +14,9 @@ import pytest
 
 from nerfmac.backend import choose_device, kernels_disabled
 from nerfmac.backend.metal_text import Launch, on_metal
+from nerfmac.cameras import Camera, Cameras, Lens
 from nerfmac.ops.composite import composite
+from nerfmac.ops.draw_pixels import draw_pixels
 from nerfmac.ops.hash_encode import HashLevels, hash_encode
 from nerfmac.ops.march import MarchGeometry, write_samples
 from nerfmac.ops.networks import NetworksShape, networks, networks_density
@@ -211,6 +213,18 @@ def test_compositing_of_more_than_2_31_bytes(touched):
     )
     assert found["composite_forward"]["colour"] == _last(45, 3, SLOTS)
     assert found["composite_gradient"]["d_colour"] == _last(45, 3, SLOTS)
+
+
+def test_drawing_from_more_than_2_31_bytes(touched):
+    side, key = 2**14, mx.random.key(0)  # it draws from the last picture
+    cameras = Cameras.stack([Camera(Lens(side, side, 9.0, 9.0, 4.0, 3.0), np.eye(3, 4))] * 3)
+    images = mx.zeros((3, side, side, 4), mx.uint8)
+    found = touched(lambda: draw_pixels(images, cameras, key, 1), "shares", "sizes")
+    shares = np.array(mx.random.uniform(shape=(3, 1), key=key))[:, 0].astype(np.float64)
+    view, row, column = (shares * [3, side, side]).astype(int).tolist()
+    first = 4 * ((view * side + row) * side + column)
+    assert first > 2**31
+    assert found["draw_pixels"]["images"] == range(first, first + 4)
 
 
 def test_marching_into_more_than_2_31_bytes(touched):

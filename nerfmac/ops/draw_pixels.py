@@ -1,4 +1,4 @@
-"""Drawing pixels for a training step, in the graph and from an explicit key."""
+"""Drawing pixels for a training step: rays through them and their colours, from an explicit key."""
 
 from __future__ import annotations
 
@@ -7,8 +7,17 @@ import math
 import mlx.core as mx
 
 from nerfmac import checks
-from nerfmac.cameras import Cameras
+from nerfmac.backend import Kernel, runs_kernel
+from nerfmac.cameras import NEWTON_STEPS, Cameras
 from nerfmac.rays import Rays, rays_through
+
+_DRAW = Kernel(
+    "draw_pixels",
+    "draw_pixels",
+    inputs=("shares", "sizes", "images", "intrinsics", "distortion", "poses"),
+    outputs=("origins", "directions", "colours"),
+    rows="shares_shape[1]",
+)
 
 
 def draw_pixels(
@@ -26,13 +35,37 @@ def draw_pixels(
     checks.number("channels of images", images.shape[3], low=3, high=4)
     checks.number("pixels of all images", math.prod(images.shape[:3]), high=2**31 - 1)
     # A number an axis: a flat index passes 2^24, where a float32 skips pixels.
+    shares = mx.random.uniform(shape=(3, count), key=key)
+    if not runs_kernel("draw_pixels"):
+        return draw_pixels_reference(images, cameras, shares)
+    origin, direction, colour = _DRAW(
+        shares,
+        mx.array(images.shape[:3], mx.int32),
+        images,
+        cameras.intrinsics,
+        cameras.distortion,
+        cameras.poses,
+        grid=(count, 1, 1),
+        template=[
+            ("CHANNELS", images.shape[3]),
+            ("NEWTON_STEPS", NEWTON_STEPS if cameras.is_distorted else 0),
+        ],
+        output_shapes=[(count, 3), (count, 3), (count, 4)],
+        output_dtypes=[mx.float32] * 3,
+    )
+    return Rays(origin, direction), colour
+
+
+def draw_pixels_reference(
+    images: mx.array, cameras: Cameras, shares: mx.array
+) -> tuple[Rays, mx.array]:
+    """The same in plain MLX, of the pixels that `shares` (3, count) of each axis choose."""
     sizes = mx.array(images.shape[:3])[:, None]
-    share = mx.random.uniform(shape=(3, count), key=key)
-    view, row, column = mx.minimum((share * sizes).astype(mx.int32), sizes - 1)
+    view, row, column = mx.minimum((shares * sizes).astype(mx.int32), sizes - 1)
     pixel = mx.stack([column, row], axis=-1).astype(mx.float32) + 0.5
     # One flat index gathers twice as fast as three.
     flat = (view * cameras.height + row) * cameras.width + column
     colour = images.reshape(-1, images.shape[3])[flat].astype(mx.float32) / 255.0
     if images.shape[3] == 3:
-        colour = mx.concatenate([colour, mx.ones((count, 1))], axis=-1)
+        colour = mx.concatenate([colour, mx.ones((shares.shape[1], 1))], axis=-1)
     return rays_through(cameras, view, pixel), colour

@@ -6,7 +6,7 @@ import pytest
 
 from nerfmac.cameras import Camera, Cameras, Lens
 from nerfmac.checks import InputError
-from nerfmac.scenes.pixels import draw_pixels
+from nerfmac.ops.draw_pixels import draw_pixels
 from tests.scenes.scene_files import HEIGHT, WIDTH, pixels
 
 COUNT = 3000
