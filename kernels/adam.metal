@@ -1,19 +1,19 @@
 // One step of Adam (Kingma and Ba 2015, algorithm 1) in one pass over the arrays. One thread an
 // element.
 //
-// numbers = [beta1, beta2, size, epsilon, l2, unscale]: the moments' decay, the step's size and
+// step = [beta1, beta2, size, epsilon, l2, unscale]: the moments' decay, the step's size and
 // epsilon with the bias corrections in them, the weight of the squared parameters in the loss, and
 // what the gradient is multiplied by.
 
-template <typename Parameters, typename First, typename Second, typename Gradient, typename Numbers,
+template <typename Parameters, typename First, typename Second, typename Gradient, typename Step,
           typename NewParameters, typename NewFirst, typename NewSecond>
 METAL_FUNC void adam(
     uint3 thread_index, int count, Parameters parameters, First first, Second second,
-    Gradient gradient, Numbers numbers, NewParameters new_parameters, NewFirst new_first,
+    Gradient gradient, Step step, NewParameters new_parameters, NewFirst new_first,
     NewSecond new_second) {
   // Before anything depends on the thread: on a CPU the loop over threads becomes vectors then.
-  const float beta1 = numbers[0], beta2 = numbers[1], size = numbers[2], epsilon = numbers[3];
-  const float l2 = numbers[4], unscale = numbers[5];
+  const float beta1 = step[0], beta2 = step[1], size = step[2], epsilon = step[3];
+  const float l2 = step[4], unscale = step[5];
   const int i = int(thread_index.x);
   if (i >= count) return;
   const float slope = unscale * gradient[i] + l2 * parameters[i];

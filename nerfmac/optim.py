@@ -7,6 +7,7 @@ parameters move little.
 
 from __future__ import annotations
 
+from math import sqrt
 from typing import NamedTuple
 
 import mlx.core as mx
@@ -31,31 +32,35 @@ def zeros_like(parameters: Parameters) -> Parameters:
     return {name: mx.zeros_like(values) for name, values in parameters.items()}
 
 
-def adam(
-    now: Updated,
-    gradients: Parameters,
-    step: mx.array,
-    rate: mx.array,
-    config: OptimiserConfig,
-    unscale: float = 1.0,
-) -> Updated:
-    """One step of Adam (Kingma and Ba 2015, algorithm 1).
+class Steps(NamedTuple):
+    """Adam's numbers of one step, as `ops.adam` takes them."""
 
-    `step` () counts from 1, `rate` () is the learning rate, both float32; gradients are multiplied
-    by `unscale`.
+    table: mx.array
+    networks: mx.array
+
+
+def steps(step: int, rate: float, config: OptimiserConfig, unscale: float = 1.0) -> Steps:
+    """The numbers of step number `step`, counted from 1, at the learning rate `rate`.
+
+    Gradients are multiplied by `unscale`. Bias correction as in Kingma and Ba 2015, section 2.
     """
-    correction = 1.0 - mx.power(config.beta2, step)
+    correction = sqrt(1.0 - config.beta2**step)
     numbers = Step(
         beta1=config.beta1,
         beta2=config.beta2,
-        size=rate * mx.sqrt(correction) / (1.0 - mx.power(config.beta1, step)),
-        epsilon=config.epsilon * mx.sqrt(correction),
+        size=rate * correction / (1.0 - config.beta1**step),
+        epsilon=config.epsilon * correction,
         l2=0.0,
         unscale=unscale,
     )
+    return Steps(mx.array(numbers), mx.array(numbers._replace(l2=config.l2)))
+
+
+def adam(now: Updated, gradients: Parameters, steps: Steps) -> Updated:
+    """One step of Adam (Kingma and Ba 2015, algorithm 1)."""
     after = Updated({}, {}, {})
     for name, gradient in gradients.items():
-        own = numbers if name == "table" else numbers._replace(l2=config.l2)
+        own = steps.table if name == "table" else steps.networks
         moved = adam_step(Moments(*(tree[name] for tree in now)), gradient, own)
         for tree, values in zip(after, moved, strict=True):
             tree[name] = values

@@ -30,7 +30,16 @@ from nerfmac.losses import huber
 from nerfmac.occupancy import Occupancy, OccupancyGrid, march_geometry
 from nerfmac.ops.draw_pixels import draw_pixels
 from nerfmac.ops.march import march
-from nerfmac.optim import Updated, adam, averaged, is_averaged, newest_weight, zeros_like
+from nerfmac.optim import (
+    Steps,
+    Updated,
+    adam,
+    averaged,
+    is_averaged,
+    newest_weight,
+    steps,
+    zeros_like,
+)
 from nerfmac.render import Renderer, shade
 from nerfmac.scenes import Views
 from nerfmac.state import Shapes, TrainState
@@ -194,12 +203,12 @@ class Trainer:
         return replace(state, occupancy=Occupancy(values, bits), rays=rays)
 
     def _advance(self, state: TrainState, rate: float) -> tuple[TrainState, mx.array]:
+        unscale = 1.0 / self.config.train.loss_scale
         updated, measured = self._step_for(state.rays)(
             Updated(state.parameters, state.first_moment, state.second_moment),
             state.occupancy.bits,
             _key(self.config.seed, state.step, stream=0),
-            mx.array(state.step + 1, mx.float32),
-            mx.array(rate, mx.float32),
+            steps(state.step + 1, rate, self.config.optimiser, unscale),
         )
         state = replace(state, step=state.step + 1, **Updated(*updated)._asdict())
         if is_averaged(state.step):
@@ -216,19 +225,17 @@ class Trainer:
         now: Updated,
         bits: mx.array,
         key: mx.array,
-        step: mx.array,
-        rate: mx.array,
+        steps: Steps,
     ) -> tuple[Any, mx.array]:
         """One update; returns it and [loss, mean squared error, samples, samples wanted a ray]."""
         config = self.config.train
-        draw, other = mx.random.split(key)
-        (origins, directions), rgba = draw_pixels(
-            self._views.images, self._views.cameras, draw, rays
-        )
-        jitter, *colour = mx.random.uniform(shape=(4, rays), key=other)
+        # All that is left to chance, in one draw: each is a launch of its own.
+        drawn = mx.random.uniform(shape=(7, rays), key=key)
+        views, shares, jitter = self._views, drawn[:3], drawn[3]
+        (origins, directions), rgba = draw_pixels(views.images, views.cameras, shares)
         samples = march(origins, directions, jitter, bits, self.geometry, config.slots)
         # A new background for every ray: matter cannot pass for it.
-        background = mx.stack(colour, axis=-1)
+        background = drawn[4:].reshape(rays, 3)
         target = over(rgba, background, config.blend)
         fits = samples.fits[:, None].astype(mx.float32)
         share = fits / mx.maximum(3.0 * fits.sum(), 1.0)
@@ -240,11 +247,10 @@ class Trainer:
             return config.loss_scale * loss, (mx.square(predicted - target) * share).sum()
 
         (loss, error), gradients = mx.value_and_grad(loss_of)(now.parameters)
-        unscale = 1.0 / config.loss_scale
-        updated = adam(Updated(*now), gradients, step, rate, self.config.optimiser, unscale)
+        updated = adam(Updated(*now), gradients, Steps(*steps))
         used = samples.ray_start[-1].astype(mx.float32)
         wanted = samples.wanted.astype(mx.float32).mean()
-        return updated, mx.stack([unscale * loss, error, used, wanted])
+        return updated, mx.stack([loss / config.loss_scale, error, used, wanted])
 
     def _occupancy_step(
         self, warmup: bool, parameters: Parameters, occupancy: Any, key: mx.array
@@ -301,4 +307,5 @@ def _read(measured: mx.array, state: TrainState) -> tuple[float, float, float, f
 
 def _key(seed: int, step: int, *, stream: int) -> mx.array:
     """The random key of a step; the three streams are steps, occupancy and initial values."""
-    return mx.random.split(mx.array([seed, step], mx.uint32), 3)[stream]
+    # Far apart (the golden ratio of 2^32), so that no seed's stream is another's neighbour's.
+    return mx.array([(seed + stream * 0x9E3779B9) % 2**32, step], mx.uint32)

@@ -17,6 +17,7 @@ from nerfmac.optim import (
     averaged,
     is_averaged,
     newest_weight,
+    steps,
     zeros_like,
 )
 
@@ -50,7 +51,7 @@ def fresh(values: dict[str, np.ndarray]) -> Updated:
 
 def stepped(now: Updated, slopes, step: int, rate: float, config=CONFIG) -> Updated:
     given = {name: mx.array(each, mx.float32) for name, each in slopes.items()}
-    return adam(now, given, mx.array(float(step)), mx.array(float(rate)), config)
+    return adam(now, given, steps(step, float(rate), config))
 
 
 def ten_steps(config: OptimiserConfig = CONFIG) -> list[Updated]:
@@ -87,12 +88,12 @@ def test_the_first_step_moves_each_parameter_by_the_rate_against_its_gradient():
 
 def test_the_average_weighs_the_past_by_its_age():
     # A step on which the average is not brought up to date leaves its weight to the next that is.
-    steps = [1, 2, 3, 4, 5, 6, 7, 8, 16, 24, 32]
-    assert [step for step in range(1, 40) if is_averaged(step)] == steps
+    taken = [1, 2, 3, 4, 5, 6, 7, 8, 16, 24, 32]
+    assert [step for step in range(1, 40) if is_averaged(step)] == taken
     random = np.random.default_rng(9)
     average = {"table": mx.full((4, 2), 7.0)}
     seen, ages = [], []
-    for before, step in pairwise([0, *steps]):
+    for before, step in pairwise([0, *taken]):
         seen.append(random.normal(size=(4, 2)))
         ages.append(range(before + 1, step + 1))
         parameters = {"table": mx.array(seen[-1], mx.float32)}
@@ -100,7 +101,7 @@ def test_the_average_weighs_the_past_by_its_age():
         weights = np.array([sum(0.7 ** (step - each) for each in age) for age in ages])
         want = np.tensordot(weights / weights.sum(), np.stack(seen), axes=1)
         assert_matches(average["table"], want, rel=64 * ROUNDOFF, name=f"step {step}")
-    assert steps[-1] > 3 * AVERAGED_EVERY
+    assert taken[-1] > 3 * AVERAGED_EVERY
 
 
 def test_after_the_first_step_the_average_is_the_parameters_and_not_their_start():

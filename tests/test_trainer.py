@@ -107,7 +107,8 @@ def test_training_makes_pictures_of_unseen_views_better(scene):
         np.mean([view.psnr for view in evaluate(trainer.renderer(state), scene.views("test"))])
         for state in states
     )
-    assert after > before + 2, f"{before:.1f} dB before, {after:.1f} dB after"
+    # Of eight seeds the worst gains 2.0 dB, the best 3.5: the pictures are few and tiny.
+    assert after > before + 1.3, f"{before:.1f} dB before, {after:.1f} dB after"
 
 
 def test_training_reduces_the_loss(scene):

@@ -168,8 +168,9 @@ def _rays(config: Config, points: int, rays: int) -> Iterator[tuple[str, Callabl
     lens = Lens(400, 400, 550.0, 550.0, 200.0, 200.0)
     cameras = Cameras.stack([Camera.look_at((2, 1, 3), (0, 0, 0), (0, 0, 1), lens)] * 16)
     images = mx.random.randint(0, 256, (16, 400, 400, 4), key=mx.random.key(9)).astype(mx.uint8)
-    mx.eval(images)
-    yield "draw_pixels", lambda: draw_pixels(images, cameras, mx.random.key(11), rays)
+    shares = mx.random.uniform(shape=(3, rays), key=mx.random.key(11))
+    mx.eval(images, shares)
+    yield "draw_pixels", lambda: draw_pixels(images, cameras, shares)
     yield "march", lambda: march(origins, directions, jitter, bits, geometry, points)
     yield (
         "occupancy_update",
@@ -209,7 +210,6 @@ def _optimiser(config: Config) -> tuple[str, Callable[[], Any]]:
     *now, gradient = (
         mx.random.uniform(shape=(levels.entries, config.grid.features), key=key) for key in keys
     )
-    size, epsilon = map(mx.array, (1e-3, 1e-15))
-    step = Step(0.9, 0.99, size, epsilon, l2=1e-6, unscale=1e-3)
+    step = mx.array(Step(0.9, 0.99, size=1e-3, epsilon=1e-15, l2=1e-6, unscale=1e-3))
     mx.eval(now, gradient)
     return "adam", lambda: adam_step(Moments(*now), gradient, step)

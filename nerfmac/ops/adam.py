@@ -16,7 +16,7 @@ _NAMES = ("parameters", "first", "second")
 _ADAM = Kernel(
     "adam",
     "adam",
-    inputs=(*_NAMES, "gradient", "numbers"),
+    inputs=(*_NAMES, "gradient", "step"),
     outputs=tuple(f"new_{name}" for name in _NAMES),
     rows="gradient_shape[0]",
 )
@@ -31,31 +31,33 @@ class Moments(NamedTuple):
 
 
 class Step(NamedTuple):
-    """A step's numbers, each a scalar: float, or () float32."""
+    """A step's numbers."""
 
     beta1: float
     beta2: float
-    size: mx.array  # the learning rate with both moments' bias corrections
-    epsilon: mx.array  # with the second moment's
+    size: float  # the learning rate with both moments' bias corrections
+    epsilon: float  # with the second moment's
     l2: float  # weight of half the squared parameters in the loss
     unscale: float  # what the gradient is multiplied by
 
 
-def adam_step(now: Moments, gradient: mx.array, step: Step) -> Moments:
+def adam_step(now: Moments, gradient: mx.array, step: mx.array) -> Moments:
     """`now` after one step along `gradient`, of the same shape and type.
 
-    Raises `InputError` for a wrong shape or type.
+    `step` is a `Step` as an array, (6,) float32: what a compiled function is called with changes
+    from step to step. Raises `InputError` for a wrong shape or type.
     """
     for name, values in (*now._asdict().items(), ("gradient", gradient)):
         checks.shape(name, values, gradient.shape)
         checks.dtype(name, values, mx.float32)
+    checks.shape("step", step, (len(Step._fields),))
+    checks.dtype("step", step, mx.float32)
     if not runs_kernel("adam"):
         return adam_reference(now, gradient, step)
-    numbers = mx.stack([mx.array(number, mx.float32) for number in step])
     flat = [values.reshape(-1) for values in (*now, gradient)]
     results = _ADAM(
         *flat,
-        numbers,
+        step,
         grid=(gradient.size, 1, 1),
         output_shapes=[(gradient.size,)] * 3,
         output_dtypes=[mx.float32] * 3,
@@ -63,10 +65,11 @@ def adam_step(now: Moments, gradient: mx.array, step: Step) -> Moments:
     return Moments(*(values.reshape(gradient.shape) for values in results))
 
 
-def adam_reference(now: Moments, gradient: mx.array, step: Step) -> Moments:
+def adam_reference(now: Moments, gradient: mx.array, step: mx.array) -> Moments:
     """The same in plain MLX."""
-    slope = step.unscale * gradient + step.l2 * now.parameters
-    first = step.beta1 * now.first + (1.0 - step.beta1) * slope
-    second = step.beta2 * now.second + (1.0 - step.beta2) * mx.square(slope)
-    moved = now.parameters - step.size * first / (mx.sqrt(second) + step.epsilon)
+    beta1, beta2, size, epsilon, l2, unscale = (step[i] for i in range(len(Step._fields)))
+    slope = unscale * gradient + l2 * now.parameters
+    first = beta1 * now.first + (1.0 - beta1) * slope
+    second = beta2 * now.second + (1.0 - beta2) * mx.square(slope)
+    moved = now.parameters - size * first / (mx.sqrt(second) + epsilon)
     return Moments(moved, first, second)

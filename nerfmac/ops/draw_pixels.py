@@ -1,4 +1,4 @@
-"""Drawing pixels for a training step: rays through them and their colours, from an explicit key."""
+"""Drawing pixels for a training step: rays through them and their colours."""
 
 from __future__ import annotations
 
@@ -20,22 +20,30 @@ _DRAW = Kernel(
 )
 
 
-def draw_pixels(
-    images: mx.array, cameras: Cameras, key: mx.array, count: int
-) -> tuple[Rays, mx.array]:
-    """`count` pixels, uniform over images, rows and columns: rays through their centres, colours.
+def draw_pixels(images: mx.array, cameras: Cameras, shares: mx.array) -> tuple[Rays, mx.array]:
+    """The pixels that `shares` choose: rays through their centres, and their colours.
 
-    `images` is uint8 (n, h, w, 3 or 4), one for each of the `cameras`. Colours are float32
-    (count, 4) in [0, 1] with straight alpha, 1 where the images have none. The same key draws the
-    same pixels. Raises InputError for images that do not match the cameras, or of 2^31
-    pixels and more in all: an index is an int32.
+    Args:
+        images: (n, h, w, 3 or 4) uint8, one for each of the `cameras`.
+        cameras: n of them.
+        shares: (3, pixels) float32 in [0, 1): how far down the images, their rows and columns.
+            Drawn evenly, they choose each pixel as often.
+
+    Returns:
+        The rays, and (pixels, 4) float32 in [0, 1] with straight alpha, 1 where images have none.
+
+    Raises:
+        InputError: images that do not match the cameras, or of 2^31 pixels and more in all: an
+            index is an int32; a wrong shape or type.
     """
     checks.dtype("images", images, mx.uint8)
     checks.shape("images", images, (len(cameras), cameras.height, cameras.width, None))
     checks.number("channels of images", images.shape[3], low=3, high=4)
     checks.number("pixels of all images", math.prod(images.shape[:3]), high=2**31 - 1)
     # A number an axis: a flat index passes 2^24, where a float32 skips pixels.
-    shares = mx.random.uniform(shape=(3, count), key=key)
+    checks.shape("shares", shares, (3, None))
+    checks.dtype("shares", shares, mx.float32)
+    count = shares.shape[1]
     if not runs_kernel("draw_pixels"):
         return draw_pixels_reference(images, cameras, shares)
     origin, direction, colour = _DRAW(
@@ -59,7 +67,7 @@ def draw_pixels(
 def draw_pixels_reference(
     images: mx.array, cameras: Cameras, shares: mx.array
 ) -> tuple[Rays, mx.array]:
-    """The same in plain MLX, of the pixels that `shares` (3, count) of each axis choose."""
+    """The same in plain MLX."""
     sizes = mx.array(images.shape[:3])[:, None]
     view, row, column = mx.minimum((shares * sizes).astype(mx.int32), sizes - 1)
     pixel = mx.stack([column, row], axis=-1).astype(mx.float32) + 0.5

@@ -20,9 +20,8 @@ def adam_cases() -> Iterator[Case]:
             is_still = drawn[3] > 0.4
             gradient, first = (mx.where(is_still, 0.0, each) for each in drawn[:2])
             second = mx.where(is_still, 0.0, mx.square(drawn[1]))
-            number = mx.array(0.01), mx.array(1e-8)
-            step = Step(0.9, 0.99, *number, l2=1e-3, unscale=0.25)
+            step = Step(0.9, 0.99, size=0.01, epsilon=1e-8, l2=1e-3, unscale=0.25)
             moments = Moments(drawn[2], first, second)
-            return adam_step(moments, gradient, step)._asdict()
+            return adam_step(moments, gradient, mx.array(step))._asdict()
 
         yield Case("adam", "x".join(map(str, shape)), run, 8)

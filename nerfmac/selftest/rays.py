@@ -47,10 +47,12 @@ def draw_pixels_cases() -> Iterator[Case]:
             shape = (views, lens.height, lens.width, channels)
             images = mx.random.randint(0, 256, shape, key=mx.random.key(7)).astype(mx.uint8)
 
+            shares = mx.random.uniform(shape=(3, count), key=mx.random.key(3))
+
             def run(
-                images: mx.array = images, cameras: Cameras = cameras, count: int = count
+                images: mx.array = images, cameras: Cameras = cameras, shares: mx.array = shares
             ) -> Arrays:
-                rays, colour = draw_pixels(images, cameras, mx.random.key(3), count)
+                rays, colour = draw_pixels(images, cameras, shares)
                 return {**rays._asdict(), "colour": colour}
 
             yield Case("draw_pixels", f"{name}-{views}-{channels}", run, 64)

@@ -14,7 +14,7 @@ from nerfmac.config import override
 from nerfmac.field import RadianceField
 from nerfmac.metrics import psnr
 from nerfmac.ops.march import march
-from nerfmac.optim import Updated, adam, averaged, is_averaged, newest_weight, zeros_like
+from nerfmac.optim import Updated, adam, averaged, is_averaged, newest_weight, steps, zeros_like
 from nerfmac.render import shade
 from nerfmac.scenes import load_scene
 from nerfmac.trainer import Trainer
@@ -123,9 +123,9 @@ def test_adam_and_the_average_are_nerfmac_s(scene):
         for parameter, gradient in zip(peer.field.parameters(), other.parameters(), strict=True):
             parameter.grad = gradient.detach()
         peer._move(progress)
-        rate = mx.array(CONFIG.optimiser.rate_at(progress))
         drawn = {name: mx.array(values) for name, values in gradients.items()}
-        now = adam(now, drawn, mx.array(float(step)), rate, CONFIG.optimiser)
+        rate = CONFIG.optimiser.rate_at(progress)
+        now = adam(now, drawn, steps(step, rate, CONFIG.optimiser))
         if is_averaged(step):
             weight = mx.array(newest_weight(step, CONFIG.optimiser))
             average = averaged(average, now.parameters, weight)
