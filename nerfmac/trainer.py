@@ -171,8 +171,9 @@ class Trainer:
             rays_done += state.rays
             rate = goal.rate * self.config.optimiser.rate_at(progress)
             state, measured = self._advance(state, rate)
-            mx.async_eval(measured, state.arrays())
-            in_flight.append(measured)
+            # What is measured is computed only where it is read.
+            mx.async_eval(state.arrays())
+            in_flight.append(state.parameters["colour"])
             if len(in_flight) > _AHEAD:
                 mx.eval(in_flight.popleft())
             state = replace(state, train_seconds=clock.read())
@@ -231,11 +232,13 @@ class Trainer:
         config = self.config.train
         # All that is left to chance, in one draw: each is a launch of its own.
         drawn = mx.random.uniform(shape=(7, rays), key=key)
-        views, shares, jitter = self._views, drawn[:3], drawn[3]
-        (origins, directions), rgba = draw_pixels(views.images, views.cameras, shares)
-        samples = march(origins, directions, jitter, bits, self.geometry, config.slots)
+        shares, jitter, background = mx.split(drawn, (3, 4))
+        (origins, directions), rgba = draw_pixels(self._views.images, self._views.cameras, shares)
+        samples = march(
+            origins, directions, jitter.reshape(rays), bits, self.geometry, config.slots
+        )
         # A new background for every ray: matter cannot pass for it.
-        background = drawn[4:].reshape(rays, 3)
+        background = background.reshape(rays, 3)
         target = over(rgba, background, config.blend)
         fits = samples.fits[:, None].astype(mx.float32)
         share = fits / mx.maximum(3.0 * fits.sum(), 1.0)

@@ -15,6 +15,7 @@ from math import ceil, log, log2, sqrt
 from typing import Any
 
 import mlx.core as mx
+import numpy as np
 
 from nerfmac import checks
 from nerfmac.backend import Kernel, runs_kernel, simd_width
@@ -103,8 +104,9 @@ def march(
     counts = count_samples(origins, directions, jitter, bits, geometry)
     ends = mx.cumsum(counts)
     kept = mx.where(ends <= slots, counts, 0)
-    ray_start = mx.concatenate([mx.zeros(1, mx.int32), mx.cumsum(kept)])
-    skip = mx.zeros_like(counts)
+    # Constants, which nothing has to compute in a step.
+    zero, skip = mx.array([0], mx.int32), mx.array(np.zeros(counts.shape[0], np.int32))
+    ray_start = mx.concatenate([zero, mx.cumsum(kept)])
     samples = write_samples(origins, directions, jitter, bits, geometry, slots, ray_start, skip)
     return samples._replace(wanted=counts)
 
