@@ -133,10 +133,10 @@ def _scene_of(arguments: Arguments) -> tuple[Path, int | None]:
 def _finish(run: Run, out: Path, start: float, has_test: bool, video: bool) -> None:
     views = run.evaluate("test") if has_test else []
     save_preview(out / "preview.png", run, views)
-    if video:
-        save_turntable(out / "video.mp4", run)
     metrics = summary(run, views, wall_seconds=time.perf_counter() - start)
     write_json(out / "metrics.json", metrics)
+    if video:  # last: of all these it is what may fail
+        save_turntable(out / "video.mp4", run)
     quality = (
         f"PSNR {metrics['psnr_test']:.2f} dB, SSIM {metrics['ssim_test']:.3f}" if views else ""
     )

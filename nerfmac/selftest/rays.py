@@ -39,7 +39,7 @@ def draw_pixels_cases() -> Iterator[Case]:
         "strong": Lens(37, 23, 24.0, 23.0, 19.0, 10.8, -0.2, 0.05, -0.01, 0.002, 0.003, -0.004),
     }
     for name, lens in lenses.items():
-        for views, channels, count in ((1, 4, 1), (5, 3, 700), (5, 4, 700)):
+        for views, channels, count in ((1, 4, 300), (5, 3, 1), (5, 3, 700), (5, 4, 700)):
             eyes = [(1.0 + view, 2.0 - view, 0.5 + 0.1 * view) for view in range(views)]
             cameras = Cameras.stack(
                 [Camera.look_at(eye, (0.1, 0.2, 0.0), (0, 0.3, 1), lens) for eye in eyes]
@@ -55,7 +55,7 @@ def draw_pixels_cases() -> Iterator[Case]:
                 rays, colour = draw_pixels(images, cameras, shares)
                 return {**rays._asdict(), "colour": colour}
 
-            yield Case("draw_pixels", f"{name}-{views}-{channels}", run, 64)
+            yield Case("draw_pixels", f"{name}-{views}-{channels}-{count}", run, 64)
 
 
 def march_cases() -> Iterator[Case]:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from nerfmac.checks import InputError
 from nerfmac.config import Config, override
 from nerfmac.run import Run
 from tests.conftest import ROOT
@@ -57,6 +58,16 @@ def assert_same_state(one, other):
 
 def test_a_run_holds_its_files_and_nothing_else(folder):
     assert {path.name for path in folder.iterdir()} == FILES
+
+
+def test_a_video_that_fails_leaves_all_else(scene, tmp_path, monkeypatch):
+    def fail(*_):
+        raise InputError("no program to write videos with")
+
+    monkeypatch.setattr("nerfmac.cli.train.save_turntable", fail)
+    out = tmp_path / "run"
+    assert nerfmac("train", scene, *FLAGS, "--steps", 20, "--out", out) == 2
+    assert {path.name for path in out.iterdir()} == FILES
 
 
 def test_a_run_tells_all_its_figures(folder):
