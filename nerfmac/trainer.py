@@ -141,7 +141,7 @@ class Trainer:
         key = _key(self.config.seed, 0, stream=1)
         for warmup in (True, False):
             yield self._update_occupancy[warmup](state.parameters, state.occupancy, key)
-        after, measured = self._advance(state, rate=0.0)
+        after, measured = self.advance(state, rate=0.0)
         yield after.arrays(), measured
         yield self._average(state)
 
@@ -170,7 +170,7 @@ class Trainer:
                 state = self._keep_occupancy(state, goal.most_rays)
             rays_done += state.rays
             rate = goal.rate * self.config.optimiser.rate_at(progress)
-            state, measured = self._advance(state, rate)
+            state, measured = self.advance(state, rate)
             # What is measured is computed only where it is read.
             mx.async_eval(state.arrays())
             in_flight.append(state.parameters["colour"])
@@ -203,7 +203,8 @@ class Trainer:
         rays = self.config.train.rays_for(float(np.array(state.samples_per_ray)), most_rays)
         return replace(state, occupancy=Occupancy(values, bits), rays=rays)
 
-    def _advance(self, state: TrainState, rate: float) -> tuple[TrainState, mx.array]:
+    def advance(self, state: TrainState, rate: float) -> tuple[TrainState, mx.array]:
+        """One step at this learning rate, and what it measured; nothing is evaluated."""
         unscale = 1.0 / self.config.train.loss_scale
         updated, measured = self._step_for(state.rays)(
             Updated(state.parameters, state.first_moment, state.second_moment),

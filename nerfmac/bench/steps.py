@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -187,6 +188,22 @@ def time_launch(seconds: float) -> Timing:
     """Time the launch of a kernel that has next to nothing to do: 32 cells' bits."""
     cells, threshold = mx.zeros(32), mx.zeros(1)
     return measure(partial(pack_bits, cells, threshold), seconds=seconds, queued=True)
+
+
+def time_host(trainer: Trainer, state: TrainState, seconds: float) -> Timing:
+    """Time what the host does for a step: it builds it and hands it to the device, a GPU.
+
+    Where that takes longer than the parts together the device waits for the host.
+    """
+    spent: list[float] = []
+    while len(spent) < 5 or sum(spent) < seconds:
+        mx.synchronize()
+        start = time.perf_counter()
+        after, _ = trainer.advance(state, rate=0.0)
+        mx.async_eval(after.arrays())
+        spent.append(time.perf_counter() - start)
+    mx.synchronize()
+    return quartiles(spent)
 
 
 def total(parts: Iterable[Part]) -> float:

@@ -56,13 +56,23 @@ def part_line(part: Part, most: Ceilings) -> str:
     )
 
 
-def sum_lines(parts: Sequence[Part], whole: Stepped, launch: Timing) -> Iterator[str]:
-    """The parts together beside the step, and what the columns mean; `launch` by itself."""
+def sum_lines(
+    parts: Sequence[Part], whole: Stepped, launch: Timing, host: Timing | None
+) -> Iterator[str]:
+    """The parts together beside the step, and what the columns mean.
+
+    `launch` by itself; what the `host` does for a step, where it is not the device.
+    """
     difference = apart(parts, whole)
     yield (
         f"{'sum':30}{total(parts):8.3f} ms, {difference:+.1f} % from the step's "
         f"{whole.step.median:.3f} ms"
     )
+    if host:
+        yield (
+            f"the host builds and launches a step in {host.median:.3f} ms "
+            f"({host.low:.3f} to {host.high:.3f}), while the device works on the one before"
+        )
     yield f"a launch by itself takes {launch.median:.3f} ms, which is left out of each kernel"
     yield "bytes and operations are counted from shapes. once: each array is moved once; anew: each"
     yield "row of a table every time it is needed. x: how many times as long as these take at the"

@@ -20,7 +20,15 @@ from nerfmac.bench.compare import compare
 from nerfmac.bench.operations import measure_operations
 from nerfmac.bench.plot import plot
 from nerfmac.bench.roofline import Chip
-from nerfmac.bench.steps import parts, step_json, time_frame, time_launch, time_steps, trained
+from nerfmac.bench.steps import (
+    parts,
+    step_json,
+    time_frame,
+    time_host,
+    time_launch,
+    time_steps,
+    trained,
+)
 from nerfmac.bench.work import Sizes
 from nerfmac.checks import InputError
 from nerfmac.cli.choices import Device, Preset
@@ -161,7 +169,8 @@ def _measure(scene: Scene, config: Config, seconds: float) -> dict[str, Any]:
     for part in parts(trainer, scene, whole.state, seconds):
         print(tables.part_line(part, most), flush=True)
         done.append(part)
-    for line in tables.sum_lines(done, whole, launch):
+    host = time_host(trainer, whole.state, seconds) if current_device() != "cpu" else None
+    for line in tables.sum_lines(done, whole, launch, host):
         print(line)
     frame = time_frame(trainer, scene, whole.state, seconds)
     print(f"\n{tables.frame_line(frame)}")
@@ -173,6 +182,7 @@ def _measure(scene: Scene, config: Config, seconds: float) -> dict[str, Any]:
         "ceilings": most._asdict(),
         "operations": operations,
         "launch_ms": launch._asdict(),
+        "host_ms": host._asdict() if host else None,
         "step": step_json(trainer, whole, done, most),
         "frame": frame.to_json(),
     }

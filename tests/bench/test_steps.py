@@ -11,7 +11,8 @@ from nerfmac.backend.metal_text import recorded
 from nerfmac.bench import steps
 from nerfmac.bench.ceilings import Ceilings
 from nerfmac.bench.launches import launches, replayed
-from nerfmac.bench.steps import Part, Stepped, apart, parts, time_steps
+from nerfmac.bench.steps import Part, Stepped, apart, parts, time_host, time_steps
+from nerfmac.bench.tables import sum_lines
 from nerfmac.bench.timing import Timing
 from nerfmac.bench.work import Work
 from nerfmac.ops.composite import composite
@@ -86,6 +87,20 @@ def test_the_sum_is_set_against_the_step():
     assert steps.total(some) == 9.0
     assert apart(some, whole) == pytest.approx(-10.0)
     assert Part("c", timing(1.0), Work(10**6, 3 * 10**6, 10**6)).limit(MOST, cached=False) == 3.0
+
+
+def test_the_host_is_timed_without_a_step_being_taken(trainer):
+    state = trainer.init()
+    before = {name: np.array(values) for name, values in state.arrays().items()}
+    host = time_host(trainer, state, 0.0)
+    assert host.calls == 5
+    assert host.median > 0
+    for name, values in state.arrays().items():
+        np.testing.assert_array_equal(np.array(values), before[name])
+    lines = [
+        list(sum_lines([], Stepped(host, 1.0, 1.0, state), host, each)) for each in (host, None)
+    ]
+    assert [any("the host" in line for line in each) for each in lines] == [True, False]
 
 
 def test_training_is_timed_where_it_stands(trainer):
