@@ -2,11 +2,13 @@
 
 The scene is trained for some steps first, so that rays, samples and gradients are those of the
 middle of a run. The step is then timed in training itself, its share of the occupancy updates
-included. Its parts are timed one by one, with what one such step gave them: each kernel alone, an
-occupancy update, the parameters' average, and everything else: the compiled step in which each
-kernel gives at once what it gave before. Calls are queued, and what a launch
-takes by itself is left out of the kernels: in a step the host launches while the device works. A
-part finds its inputs in a cache more often than the step does.
+included. A kernel's part is what the compiled step gets shorter by when the kernel gives at once
+what it gave before, and the kernels before it too; everything else is the step in which all do. So
+what a kernel does beside others is not counted twice, and what the device waits for the host is
+counted. The occupancy update and the parameters' average are timed apart.
+
+Each kernel is timed alone as well, less what a launch takes by itself: that is set against the
+machine's limits. Alone it finds its inputs in a cache more often than in the step.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ import mlx.core as mx
 from nerfmac.backend import current_device
 from nerfmac.bench.ceilings import Ceilings
 from nerfmac.bench.launches import Launched, launched_names, launches, replayed, uncompiled
-from nerfmac.bench.timing import Timing, measure, quartiles
+from nerfmac.bench.timing import Timing, measure, measure_in_turns, quartiles
 from nerfmac.bench.work import Sizes, Work, average, between_work, step_work, update_work
 from nerfmac.cameras import Camera, Lens
 from nerfmac.config import Config
@@ -72,8 +74,9 @@ class Part:
     """A part of the step."""
 
     name: str
-    timing: Timing
+    timing: Timing  # of its share of the step
     work: Work
+    alone: Timing | None = None  # of a kernel
 
     def limit(self, most: Ceilings, *, cached: bool) -> float:
         """Milliseconds that bytes and operations take at the ceilings; `cached` as in `Work`."""
@@ -84,6 +87,7 @@ class Part:
         return {
             "part": self.name,
             "ms": self.timing._asdict(),
+            "alone_ms": self.alone._asdict() if self.alone else None,
             "counted": self.work.__dict__,
             "limit_once_ms": self.limit(most, cached=True),
             "limit_anew_ms": self.limit(most, cached=False),
@@ -157,19 +161,18 @@ def parts(trainer: Trainer, scene: Scene, state: TrainState, seconds: float) -> 
     sizes, launch = sizes_of(trainer, state), time_launch(seconds)
     counted, update = step_work(sizes), update_work(sizes)
     before = recorded_launches(trainer, state)
-    for name in dict.fromkeys(name for name, _ in before[_STEP]):
-        if name not in NEVER_EVALUATED:
-            same = [launched for each, launched in before[_STEP] if each == name]
-            timing = measure(partial(_again, same), seconds=seconds, queued=True)
-            yield Part(name, _less(timing, launch.times(len(same))), counted[name])
-    # A trainer that has compiled nothing yet: what it compiles now launches nothing.
-    fresh = Trainer(trainer.config, trainer.geometry.extent, scene.views("train"))
-    between = _compiled(fresh, state, _STEP)
-    with replayed([launched for _, launched in itertools.chain(*before)]):
-        mx.eval(between())
-    # What a step measures is computed in one of sixteen.
-    rest = measure(lambda: between()[0], seconds=seconds, queued=True)
-    yield Part("everything else", rest, between_work(sizes))
+    launched = dict.fromkeys(name for name, _ in before[_STEP])
+    names = [name for name in launched if name not in NEVER_EVALUATED]
+    shorter = [_without(names[:gone], trainer, scene, state, before) for gone in range(len(names))]
+    shorter.append(_without([*names, *NEVER_EVALUATED], trainer, scene, state, before))
+    turns = measure_in_turns(shorter, seconds=seconds * len(shorter))
+    for name, with_it, without_it in zip(names, turns, turns[1:], strict=False):
+        less = [a - b for a, b in zip(with_it, without_it, strict=True)]
+        same = [launched for each, launched in before[_STEP] if each == name]
+        alone = measure(partial(_again, same), seconds=seconds, queued=True)
+        alone = _less(alone, launch.times(len(same)))
+        yield Part(name, quartiles(less), counted[name], alone)
+    yield Part("everything else", quartiles(turns[-1]), between_work(sizes))
     updating = measure(_compiled(trainer, state, _UPDATE), seconds=seconds, queued=True)
     yield Part(
         f"occupancy update, 1/{sizes.interval}",
@@ -269,6 +272,22 @@ def _compiled(trainer: Trainer, state: TrainState, which: int) -> Callable[[], A
         return next(itertools.islice(trial, which, None))
 
     return partial(mx.compile(compute), arrays)
+
+
+def _without(
+    names: Sequence[str],
+    trainer: Trainer,
+    scene: Scene,
+    state: TrainState,
+    before: list[list[tuple[str, Launched]]],
+) -> Callable[[], Any]:
+    """The compiled step, in which these kernels give at once what they gave `before`."""
+    # A trainer that has compiled nothing yet.
+    fresh = Trainer(trainer.config, trainer.geometry.extent, scene.views("train"))
+    compute = _compiled(fresh, state, _STEP)
+    with replayed(list(itertools.chain(*before)), names):
+        mx.eval(compute())
+    return lambda: compute()[0]  # what a step measures is computed in one of sixteen
 
 
 def _again(same: list[Launched]) -> list[list[mx.array]]:

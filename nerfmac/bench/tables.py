@@ -13,7 +13,7 @@ OPERATIONS = f"{'operation':34}{'kernel':>10}{'':>17}{'reference':>10}{'ratio':>
 """Heading of `operation_line`."""
 
 PARTS = (
-    f"{'part of the step':30}{'time':>11}{'':18}{'MB once':>9}{'anew':>8}{'MFLOP':>9}"
+    f"{'part of the step':30}{'time':>11}{'':18}{'alone':>9}{'MB once':>9}{'anew':>8}{'MFLOP':>9}"
     f"{'x once':>8}{'x anew':>8}"
 )
 """Heading of `part_line`."""
@@ -47,12 +47,13 @@ def step_line(whole: Stepped) -> str:
 
 def part_line(part: Part, most: Ceilings) -> str:
     """A part's time, its counts, and its time over what these take at the ceilings."""
-    timing, work = part.timing, part.work
+    timing, work, alone = part.timing, part.work, part.alone or part.timing
     line = f"{part.name:30}{timing.median:8.3f} ms{f'({timing.low:.3f} to {timing.high:.3f})':>18}"
     limits = (part.limit(most, cached=cached) for cached in (True, False))
     return (
-        f"{line}{work.once / 1e6:9.2f}{work.anew / 1e6:8.2f}{work.operations / 1e6:9.2f}"
-        + "".join(f"{timing.median / limit:8.1f}" for limit in limits)
+        f"{line}{alone.median:9.3f}{work.once / 1e6:9.2f}{work.anew / 1e6:8.2f}"
+        f"{work.operations / 1e6:9.2f}"
+        + "".join(f"{alone.median / limit:8.1f}" for limit in limits)
     )
 
 
@@ -73,7 +74,9 @@ def sum_lines(
             f"the host builds and launches a step in {host.median:.3f} ms "
             f"({host.low:.3f} to {host.high:.3f}), while the device works on the one before"
         )
-    yield f"a launch by itself takes {launch.median:.3f} ms, which is left out of each kernel"
+    yield f"a launch by itself takes {launch.median:.3f} ms, which is left out of a kernel alone"
+    yield "time: what the step gets shorter by without the kernel and those above it, below zero"
+    yield "where that is lost in the noise; alone: the kernel by itself, to which x belongs"
     yield "bytes and operations are counted from shapes. once: each array is moved once; anew: each"
     yield "row of a table every time it is needed. x: how many times as long as these take at the"
     yield "most; less than 1 where a cache holds what the count takes for moved"

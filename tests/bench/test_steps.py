@@ -1,6 +1,7 @@
 """The step's parts are all of the step, and what is left without kernels launches none."""
 
 import json
+import re
 
 import mlx.core as mx
 import numpy as np
@@ -13,7 +14,7 @@ from nerfmac.bench.ceilings import Ceilings
 from nerfmac.bench.launches import launches, replayed
 from nerfmac.bench.steps import Part, Stepped, apart, parts, time_host, time_steps
 from nerfmac.bench.tables import sum_lines
-from nerfmac.bench.timing import Timing
+from nerfmac.bench.timing import Timing, measure_in_turns
 from nerfmac.bench.work import Work
 from nerfmac.ops.composite import composite
 from nerfmac.scenes import load_scene
@@ -64,6 +65,48 @@ def test_every_part_is_counted_and_survives_json(measured):
         assert 0.0 < values["limit_once_ms"] <= values["limit_anew_ms"]
 
 
+def test_a_kernels_part_is_what_the_step_gets_shorter_by(scene, trainer, monkeypatch, tmp_path):
+    launched, spent = [], iter(range(100, 0, -3))
+
+    def measure_in_turns(computes, *, seconds):
+        for compute in computes:
+            mx.export_to_dot(str(tmp_path / "graph"), compute())
+            found = re.findall(r'"nerfmac_(\w+)"', (tmp_path / "graph").read_text())
+            launched.append(set(found))
+        turns = [next(spent) for _ in computes]
+        return [[turn, turn + number, turn + 2 * number] for number, turn in enumerate(turns)]
+
+    monkeypatch.setattr(steps, "measure_in_turns", measure_in_turns)
+    done = list(parts(trainer, scene, trainer.init(), 0.0))[:-2]  # without what is timed apart
+    names = [part.name for part in done]
+    assert names.pop() == "everything else"
+    for gone, left in enumerate(launched[:-1]):
+        assert left - set(steps.NEVER_EVALUATED) == set(names[gone:])
+    assert launched[-1] == set()
+    assert [part.timing.median for part in done[:-1]] == pytest.approx([2e3] * len(names))
+    last = 100 - 3 * len(names)
+    assert done[-1].timing.median == pytest.approx(1e3 * (last + len(names)))
+    assert all(part.alone for part in done[:-1])
+
+
+def test_turns_give_the_seconds_of_one_call_each(monkeypatch):
+    clock, calls = [0.0], []
+
+    def lasting(seconds):
+        def compute():
+            calls.append(seconds)
+            clock[0] += seconds
+            return mx.zeros(1)
+
+        return compute
+
+    monkeypatch.setattr("nerfmac.bench.timing.time.perf_counter", lambda: clock[0])
+    turns = measure_in_turns([lasting(0.001), lasting(0.5)], seconds=4.0)
+    assert turns == [pytest.approx([0.001] * 8), pytest.approx([0.5] * 8)]
+    # Two to warm up, then turns of 16 queued calls, or of one that lasts long enough.
+    assert (calls.count(0.001), calls.count(0.5)) == (2 + 8 * 16, 2 + 8)
+
+
 def test_a_replayed_computation_gives_what_the_launches_gave_before():
     def compute(density):
         samples, start = mx.arange(64.0).reshape(-1, 16), mx.array([0, 4], mx.int32)
@@ -72,7 +115,7 @@ def test_a_replayed_computation_gives_what_the_launches_gave_before():
 
     before = launches(lambda: compute(mx.ones(4)))
     want, other = np.array(compute(mx.ones(4))), mx.full((4,), 2.0)
-    with replayed(before):
+    with replayed([("composite", each) for each in before], ["composite"]):
         got = compute(other)
     assert (np.array(got) == want).all()
     assert (np.array(compute(other)) != want).any()
