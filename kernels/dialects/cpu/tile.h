@@ -89,7 +89,8 @@ METAL_FUNC void tile_multiply(uint, const Tile<IN>& x, const float* matrix, Sums
   }
 }
 
-// The first COUNT columns' values become function(row, column, value), what else there is zero.
+// The first COUNT columns' values become function(row, column, value) in rows that are there, all
+// others zero.
 template <int COUNT, int COLUMNS, typename Rows, typename Function>
 METAL_FUNC void tile_each(uint, Sums<COLUMNS>& sums, const Rows& rows, Function function) {
   for (int row = 0; row < 16; ++row) {

@@ -59,7 +59,8 @@ METAL_FUNC void tile_multiply(uint local, const Tile<IN>& x, Matrix matrix, Sums
   }
 }
 
-// The first COUNT columns' values become function(row, column, value), what else there is zero.
+// The first COUNT columns' values become function(row, column, value) in rows that are there, all
+// others zero.
 template <int COUNT, int COLUMNS, typename Rows, typename Function>
 METAL_FUNC void tile_each(uint local, Sums<COLUMNS>& sums, Rows rows, Function function) {
   UNROLL

@@ -49,7 +49,8 @@ METAL_FUNC TileSeat tile_seat(uint lane) {
   return TileSeat{(quad & 4) + int(lane) / 2 % 4, (quad & 2) * 2 + int(lane) % 2 * 2};
 }
 
-// The first COUNT columns' values become function(row, column, value), what else there is zero.
+// The first COUNT columns' values become function(row, column, value) in rows that are there, all
+// others zero.
 template <int COUNT, int COLUMNS, typename Rows, typename Function>
 METAL_FUNC void tile_each(
     uint local, thread Sums<COLUMNS>& sums, Rows rows, Function function) {
