@@ -32,14 +32,16 @@ def zeros_like(parameters: Parameters) -> Parameters:
     return {name: mx.zeros_like(values) for name, values in parameters.items()}
 
 
-class Steps(NamedTuple):
+class StepNumbers(NamedTuple):
     """Adam's numbers of one step, as `ops.adam` takes them."""
 
     table: mx.array
     networks: mx.array
 
 
-def steps(step: int, rate: float, config: OptimiserConfig, unscale: float = 1.0) -> Steps:
+def step_numbers(
+    step: int, rate: float, config: OptimiserConfig, unscale: float = 1.0
+) -> StepNumbers:
     """The numbers of step number `step`, counted from 1, at the learning rate `rate`.
 
     Gradients are multiplied by `unscale`. Bias correction as in Kingma and Ba 2015, section 2.
@@ -53,14 +55,14 @@ def steps(step: int, rate: float, config: OptimiserConfig, unscale: float = 1.0)
         l2=0.0,
         unscale=unscale,
     )
-    return Steps(mx.array(numbers), mx.array(numbers._replace(l2=config.l2)))
+    return StepNumbers(mx.array(numbers), mx.array(numbers._replace(l2=config.l2)))
 
 
-def adam(now: Updated, gradients: Parameters, steps: Steps) -> Updated:
+def adam(now: Updated, gradients: Parameters, numbers: StepNumbers) -> Updated:
     """One step of Adam (Kingma and Ba 2015, algorithm 1)."""
     after = Updated({}, {}, {})
     for name, gradient in gradients.items():
-        own = steps.table if name == "table" else steps.networks
+        own = numbers.table if name == "table" else numbers.networks
         moved = adam_step(Moments(*(tree[name] for tree in now)), gradient, own)
         for tree, values in zip(after, moved, strict=True):
             tree[name] = values

@@ -31,13 +31,13 @@ from nerfmac.occupancy import Occupancy, OccupancyGrid, march_geometry
 from nerfmac.ops.draw_pixels import draw_pixels
 from nerfmac.ops.march import march
 from nerfmac.optim import (
-    Steps,
+    StepNumbers,
     Updated,
     adam,
     averaged,
     is_averaged,
     newest_weight,
-    steps,
+    step_numbers,
     zeros_like,
 )
 from nerfmac.render import Renderer, shade
@@ -210,7 +210,7 @@ class Trainer:
             Updated(state.parameters, state.first_moment, state.second_moment),
             state.occupancy.bits,
             _key(self.config.seed, state.step, stream=0),
-            steps(state.step + 1, rate, self.config.optimiser, unscale),
+            step_numbers(state.step + 1, rate, self.config.optimiser, unscale),
         )
         state = replace(state, step=state.step + 1, **Updated(*updated)._asdict())
         if is_averaged(state.step):
@@ -227,7 +227,7 @@ class Trainer:
         now: Updated,
         bits: mx.array,
         key: mx.array,
-        steps: Steps,
+        numbers: StepNumbers,
     ) -> tuple[Any, mx.array]:
         """One update; returns it and [loss, mean squared error, samples, samples wanted a ray]."""
         config = self.config.train
@@ -251,7 +251,7 @@ class Trainer:
             return config.loss_scale * loss, (mx.square(predicted - target) * share).sum()
 
         (loss, error), gradients = mx.value_and_grad(loss_of)(now.parameters)
-        updated = adam(Updated(*now), gradients, Steps(*steps))
+        updated = adam(Updated(*now), gradients, StepNumbers(*numbers))
         used = samples.ray_start[-1].astype(mx.float32)
         wanted = samples.wanted.astype(mx.float32).mean()
         return updated, mx.stack([loss / config.loss_scale, error, used, wanted])

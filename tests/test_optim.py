@@ -17,7 +17,7 @@ from nerfmac.optim import (
     averaged,
     is_averaged,
     newest_weight,
-    steps,
+    step_numbers,
     zeros_like,
 )
 
@@ -51,7 +51,7 @@ def fresh(values: dict[str, np.ndarray]) -> Updated:
 
 def stepped(now: Updated, slopes, step: int, rate: float, config=CONFIG) -> Updated:
     given = {name: mx.array(each, mx.float32) for name, each in slopes.items()}
-    return adam(now, given, steps(step, float(rate), config))
+    return adam(now, given, step_numbers(step, float(rate), config))
 
 
 def ten_steps(config: OptimiserConfig = CONFIG) -> list[Updated]:

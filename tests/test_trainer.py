@@ -101,14 +101,14 @@ def test_another_seed_begins_and_draws_differently(scene):
 
 
 def test_training_makes_pictures_of_unseen_views_better(scene):
-    trainer = trainer_for(scene)
-    states = [trainer.init(), trained(trainer, 400)[-1].state]
-    before, after = (
-        np.mean([view.psnr for view in evaluate(trainer.renderer(state), scene.views("test"))])
-        for state in states
-    )
-    # Of eight seeds the worst gains 2.0 dB, the best 3.5: the pictures are few and tiny.
-    assert after > before + 1.3, f"{before:.1f} dB before, {after:.1f} dB after"
+    quality = []
+    for seed in range(4):  # one gains 2.0 dB, another 3.5: the pictures are few and tiny
+        trainer = trainer_for(scene, seed=seed)
+        states = trainer.init(), trained(trainer, 400)[-1].state
+        views = [evaluate(trainer.renderer(state), scene.views("test")) for state in states]
+        quality.append([np.mean([view.psnr for view in each]) for each in views])
+    before, after = np.mean(quality, axis=0)
+    assert after > before + 2, f"{before:.1f} dB before, {after:.1f} dB after"
 
 
 def test_training_reduces_the_loss(scene):

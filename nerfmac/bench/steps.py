@@ -163,8 +163,9 @@ def parts(trainer: Trainer, scene: Scene, state: TrainState, seconds: float) -> 
     before = recorded_launches(trainer, state)
     launched = dict.fromkeys(name for name, _ in before[_STEP])
     names = [name for name in launched if name not in NEVER_EVALUATED]
-    shorter = [_without(names[:gone], trainer, scene, state, before) for gone in range(len(names))]
-    shorter.append(_without([*names, *NEVER_EVALUATED], trainer, scene, state, before))
+    gone = [*(names[:count] for count in range(len(names))), [*names, *NEVER_EVALUATED]]
+    every = list(itertools.chain(*before))
+    shorter = [_without(each, trainer, scene, state, every) for each in gone]
     turns = measure_in_turns(shorter, seconds=seconds * len(shorter))
     for name, with_it, without_it in zip(names, turns, turns[1:], strict=False):
         less = [a - b for a, b in zip(with_it, without_it, strict=True)]
@@ -279,13 +280,13 @@ def _without(
     trainer: Trainer,
     scene: Scene,
     state: TrainState,
-    before: list[list[tuple[str, Launched]]],
+    before: Sequence[tuple[str, Launched]],
 ) -> Callable[[], Any]:
     """The compiled step, in which these kernels give at once what they gave `before`."""
     # A trainer that has compiled nothing yet.
     fresh = Trainer(trainer.config, trainer.geometry.extent, scene.views("train"))
     compute = _compiled(fresh, state, _STEP)
-    with replayed(list(itertools.chain(*before)), names):
+    with replayed(before, names):
         mx.eval(compute())
     return lambda: compute()[0]  # what a step measures is computed in one of sixteen
 

@@ -18,18 +18,20 @@ def _points(count: int, low: float, high: float) -> mx.array:
     return mx.concatenate([corners, points])[:count] if count > 4 else points
 
 
-def _samples_of_rays(count: int) -> tuple[mx.array, mx.array]:
+def _samples_of_rays(count: int, used: int) -> tuple[mx.array, mx.array]:
     """(count, 3) points, 37 one after the other on each of some lines, and (count,) zeros behind a
-    line's surface and ones before: neighbours share cells, and gradients end."""
+    line's surface and ones before: neighbours share cells, and gradients end. Only the first
+    `used` points are anywhere."""
     keys = mx.random.split(mx.random.key(count), 3)
     lines = count // 37 + 1
     origins = mx.random.uniform(0.2, 0.8, (lines, 1, 3), key=keys[0])
     directions = mx.random.normal((lines, 1, 3), key=keys[1])
     directions = directions / mx.linalg.norm(directions, axis=2, keepdims=True)
     number = mx.arange(37)
-    points = origins + directions * number[:, None] / 300
+    points = (origins + directions * number[:, None] / 300).reshape(-1, 3)[:count]
+    points = mx.where(mx.arange(count)[:, None] < used, points, float("nan"))
     is_seen = number < mx.random.randint(0, 60, (lines, 1), key=keys[2])
-    return points.reshape(-1, 3)[:count], is_seen.reshape(-1)[:count].astype(mx.float32)
+    return points, is_seen.reshape(-1)[:count].astype(mx.float32)
 
 
 def hash_encode_cases() -> Iterator[Case]:
@@ -54,12 +56,8 @@ def hash_encode_cases() -> Iterator[Case]:
             "inside-3": (_points(3, 0.0, 1.0), all_seen),
             "inside-1031": (_points(1031, 0.0, 1.0), all_seen),
             "outside-517": (_points(517, -0.7, 1.6), all_seen),
-            "rays-1031": _samples_of_rays(1031),
+            "rays-1031": _samples_of_rays(1031, used),
         }
-        # Points that nobody uses are nowhere.
-        points, is_seen = places["rays-1031"]
-        points = mx.where(mx.arange(1031)[:, None] < used, points, float("nan"))
-        places["rays-1031"] = points, is_seen
         for where, (positions, is_seen) in places.items():
 
             def run(

@@ -14,7 +14,15 @@ from nerfmac.config import override
 from nerfmac.field import RadianceField
 from nerfmac.metrics import psnr
 from nerfmac.ops.march import march
-from nerfmac.optim import Updated, adam, averaged, is_averaged, newest_weight, steps, zeros_like
+from nerfmac.optim import (
+    Updated,
+    adam,
+    averaged,
+    is_averaged,
+    newest_weight,
+    step_numbers,
+    zeros_like,
+)
 from nerfmac.render import shade
 from nerfmac.scenes import load_scene
 from nerfmac.trainer import Trainer
@@ -125,7 +133,7 @@ def test_adam_and_the_average_are_nerfmac_s(scene):
         peer._move(progress)
         drawn = {name: mx.array(values) for name, values in gradients.items()}
         rate = CONFIG.optimiser.rate_at(progress)
-        now = adam(now, drawn, steps(step, rate, CONFIG.optimiser))
+        now = adam(now, drawn, step_numbers(step, rate, CONFIG.optimiser))
         if is_averaged(step):
             weight = mx.array(newest_weight(step, CONFIG.optimiser))
             average = averaged(average, now.parameters, weight)

@@ -140,10 +140,9 @@ def test_the_host_is_timed_without_a_step_being_taken(trainer):
     assert host.median > 0
     for name, values in state.arrays().items():
         np.testing.assert_array_equal(np.array(values), before[name])
-    lines = [
-        list(sum_lines([], Stepped(host, 1.0, 1.0, state), host, each)) for each in (host, None)
-    ]
-    assert [any("the host" in line for line in each) for each in lines] == [True, False]
+    whole = Stepped(host, 1.0, 1.0, state)
+    for told, given in ((True, host), (False, None)):
+        assert told == any("the host" in line for line in sum_lines([], whole, host, given))
 
 
 def test_training_is_timed_where_it_stands(trainer):
