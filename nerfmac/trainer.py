@@ -23,6 +23,7 @@ import mlx.core as mx
 import numpy as np
 
 from nerfmac.checks import InputError
+from nerfmac.clock import Clock
 from nerfmac.colour import over
 from nerfmac.config import FILL, Config
 from nerfmac.field import Parameters, RadianceField
@@ -43,8 +44,6 @@ from nerfmac.optim import (
 from nerfmac.render import Renderer, shade
 from nerfmac.scenes import Views
 from nerfmac.state import Shapes, TrainState
-
-_AHEAD = 2  # steps queued while the device works
 
 
 class DivergedError(RuntimeError):
@@ -81,6 +80,20 @@ class Report:
     progress: float  # in [0, 1], of the steps or seconds asked for
     rays_per_second: float  # since the last report
     samples_per_second: float
+
+
+class Queue:
+    """Steps that the device has still to do while the host builds the next: never more than two."""
+
+    def __init__(self) -> None:
+        self._steps: deque[mx.array] = deque()
+
+    def add(self, state: TrainState) -> None:
+        """Begin the step that ends in `state`, and wait for the last but two."""
+        mx.async_eval(state.arrays())
+        self._steps.append(state.parameters["colour"])
+        if len(self._steps) > 2:
+            mx.eval(self._steps.popleft())
 
 
 class Trainer:
@@ -162,8 +175,7 @@ class Trainer:
         The time the caller spends between two reports is not training time. Reports that
         `goal.turn` adds change nothing in what is trained. Raises `DivergedError`.
         """
-        in_flight: deque[mx.array] = deque()
-        clock, rays_done = _Clock(state.train_seconds), 0
+        clock, queue, rays_done = Clock(state.train_seconds), Queue(), 0
         while (progress := goal.progress(state)) < 1.0:
             is_update = state.step % self.config.occupancy.interval_at(state.step) == 0
             if is_update:
@@ -171,11 +183,7 @@ class Trainer:
             rays_done += state.rays
             rate = goal.rate * self.config.optimiser.rate_at(progress)
             state, measured = self.advance(state, rate)
-            # What is measured is computed only where it is read.
-            mx.async_eval(state.arrays())
-            in_flight.append(state.parameters["colour"])
-            if len(in_flight) > _AHEAD:
-                mx.eval(in_flight.popleft())
+            queue.add(state)  # what is measured is computed only where it is read
             state = replace(state, train_seconds=clock.read())
             is_measured = is_update or goal.progress(state) >= 1.0
             if is_measured or clock.is_over(goal.turn):
@@ -268,34 +276,6 @@ class Trainer:
 def _are_finite(parameters: Parameters) -> bool:
     # What is not finite makes their sum so, in a single pass over them.
     return all(bool(mx.isfinite(values.sum())) for values in parameters.values())
-
-
-class _Clock:
-    """Seconds of training; what passes between `lap` and `go_on` does not count."""
-
-    def __init__(self, seconds: float) -> None:
-        self._seconds = self._last_lap = seconds
-        self.go_on()
-
-    def go_on(self) -> None:
-        self._since = time.perf_counter()
-
-    def read(self) -> float:
-        """All seconds so far."""
-        now = time.perf_counter()
-        self._seconds += now - self._since
-        self._since = now
-        return self._seconds
-
-    def is_over(self, turn: float | None) -> bool:
-        """Whether a lap has lasted for `turn` seconds, as last read."""
-        return turn is not None and self._seconds - self._last_lap >= turn
-
-    def lap(self) -> float:
-        """Seconds since the last lap, as last read."""
-        passed = self._seconds - self._last_lap
-        self._last_lap = self._seconds
-        return max(passed, 1e-9)
 
 
 def _read(measured: mx.array, state: TrainState) -> tuple[float, float, float, float]:

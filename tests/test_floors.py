@@ -14,7 +14,7 @@ FLOORS = (
     ("backend", "cameras", "cells", "colour", "rays", "samples"),
     ("ops", "scenes"),
     ("encoding", "mlp", "field", "occupancy"),
-    ("render", "turns", "losses", "metrics", "state"),
+    ("render", "turns", "losses", "metrics", "state", "clock"),
     ("optim", "trainer", "checkpoint", "evaluate", "distributed"),
     (
         "paths",

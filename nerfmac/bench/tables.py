@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from nerfmac.bench.ceilings import Ceilings
+from nerfmac.bench.frame import Frame
 from nerfmac.bench.operations import Measured
-from nerfmac.bench.steps import Frame, Part, Stepped, apart, total
+from nerfmac.bench.parts import Part, apart, total
+from nerfmac.bench.steps import Stepped
 from nerfmac.bench.timing import Timing
 
 OPERATIONS = f"{'operation':34}{'kernel':>10}{'':>17}{'reference':>10}{'ratio':>9}"

@@ -44,36 +44,28 @@ def measure(
     It is called twice to warm up, then at least five times and for about `seconds`. `queued` calls
     are evaluated several at a time and share what it costs to start and to wait for the device.
     """
-    once = _warmed(compute)
-    repeats = _repeats(once) if queued else 1
+    _spent(compute, 1)
+    once = _spent(compute, 1)
+    repeats = max(1, min(QUEUE, ceil(QUEUE_SECONDS / max(once, 1e-6)))) if queued else 1
     spent: list[float] = []
     while len(spent) < 5 or (repeats * sum(spent) < seconds and len(spent) < most):
         spent.append(_spent(compute, repeats))
     return quartiles(spent)
 
 
-def measure_in_turns(computes: Sequence[Callable[[], Any]], *, seconds: float) -> list[list[float]]:
-    """Time each of `computes`, queued, turn after turn for about `seconds` in all.
+def measure_in_turns(clocks: Sequence[Callable[[], float]], *, seconds: float) -> list[list[float]]:
+    """Let each of `clocks` tell its seconds, turn after turn for about `seconds` in all.
 
-    The seconds of one call, at least five for each: what slows the machine for a while slows all of
-    a turn, and differences within one turn tell more than those of medians.
+    Each is called once to warm up, then at least five times. What slows the machine for a while
+    slows all of a turn, and differences within one turn tell more than those of medians.
     """
-    repeats = [_repeats(_warmed(compute)) for compute in computes]
+    for clock in clocks:
+        clock()
     turns: list[list[float]] = []
     begin = time.perf_counter()
     while len(turns) < 5 or time.perf_counter() - begin < seconds:
-        turns.append([_spent(*each) for each in zip(computes, repeats, strict=True)])
+        turns.append([clock() for clock in clocks])
     return [list(spent) for spent in zip(*turns, strict=True)]
-
-
-def _warmed(compute: Callable[[], Any]) -> float:
-    """Call it twice; seconds of the second call."""
-    _spent(compute, 1)
-    return _spent(compute, 1)
-
-
-def _repeats(once: float) -> int:
-    return max(1, min(QUEUE, ceil(QUEUE_SECONDS / max(once, 1e-6))))
 
 
 def _spent(compute: Callable[[], Any], repeats: int) -> float:

@@ -17,18 +17,12 @@ from nerfmac.backend.kernel import why_reference
 from nerfmac.bench import roofline, tables
 from nerfmac.bench.ceilings import ceilings
 from nerfmac.bench.compare import compare
+from nerfmac.bench.frame import time_frame
 from nerfmac.bench.operations import measure_operations
+from nerfmac.bench.parts import parts, step_json
 from nerfmac.bench.plot import plot
 from nerfmac.bench.roofline import Chip
-from nerfmac.bench.steps import (
-    parts,
-    step_json,
-    time_frame,
-    time_host,
-    time_launch,
-    time_steps,
-    trained,
-)
+from nerfmac.bench.steps import time_host, time_in_turns, time_launch, trained
 from nerfmac.bench.work import Sizes
 from nerfmac.checks import InputError
 from nerfmac.cli.choices import Device, Preset
@@ -41,8 +35,8 @@ from nerfmac.scenes import Scene, builtin_scene_path, load_scene
 GPU_PRESET = "base"
 """What `--roofline` takes for `auto`: the chips it speaks of have GPUs."""
 
-STRETCH = 3.0
-"""Times as long as for a part, for the whole step."""
+STRETCH = 16.0
+"""Times as long as for a figure, for the step in turns with shortened ones."""
 
 
 @dataclass(frozen=True)
@@ -162,11 +156,12 @@ def _measure(scene: Scene, config: Config, seconds: float) -> dict[str, Any]:
         operations[row.name] = row.to_json()
     print(f"\ntraining on {scene.name}, for a step like those of a run", flush=True)
     trainer, state = trained(scene, config)
-    whole = time_steps(trainer, state, STRETCH * seconds)
+    turns = time_in_turns(trainer, scene, state, STRETCH * seconds)
+    whole = turns.whole
     print(f"{tables.step_line(whole)}\n\n{tables.PARTS}", flush=True)
     launch = time_launch(seconds)
     done = []
-    for part in parts(trainer, scene, whole.state, seconds):
+    for part in parts(trainer, turns, seconds):
         print(tables.part_line(part, most), flush=True)
         done.append(part)
     host = time_host(trainer, whole.state, seconds) if current_device() != "cpu" else None

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 
 import mlx.core as mx
 import numpy as np
@@ -12,13 +13,14 @@ from nerfmac.backend.metal_text import recorded
 from nerfmac.bench import steps
 from nerfmac.bench.ceilings import Ceilings
 from nerfmac.bench.launches import launches, replayed
-from nerfmac.bench.steps import Part, Stepped, apart, parts, time_host, time_steps
+from nerfmac.bench.parts import Part, apart, parts, total
+from nerfmac.bench.steps import Stepped, time_host, time_in_turns
 from nerfmac.bench.tables import sum_lines
 from nerfmac.bench.timing import Timing, measure_in_turns
 from nerfmac.bench.work import Work
 from nerfmac.ops.composite import composite
 from nerfmac.scenes import load_scene
-from nerfmac.trainer import Trainer
+from nerfmac.trainer import Queue, Trainer
 from tests.scene_factory import CONFIG, write_scene
 
 MOST = Ceilings(1e9, 1e12, "made up")
@@ -36,8 +38,13 @@ def trainer(scene):
 
 
 @pytest.fixture(scope="module")
-def measured(scene, trainer):
-    return list(parts(trainer, scene, trainer.init(), 0.0))
+def turns(scene, trainer):
+    return time_in_turns(trainer, scene, trainer.init(), 0.0)
+
+
+@pytest.fixture(scope="module")
+def measured(trainer, turns):
+    return list(parts(trainer, turns, 0.0))
 
 
 def test_the_parts_cover_every_kernel_that_a_step_launches(trainer, measured):
@@ -65,46 +72,66 @@ def test_every_part_is_counted_and_survives_json(measured):
         assert 0.0 < values["limit_once_ms"] <= values["limit_anew_ms"]
 
 
-def test_a_kernels_part_is_what_the_step_gets_shorter_by(scene, trainer, monkeypatch, tmp_path):
-    launched, spent = [], iter(range(100, 0, -3))
+def test_each_turn_has_a_kernel_less(scene, trainer, monkeypatch, tmp_path):
+    launched = []
 
-    def measure_in_turns(computes, *, seconds):
-        for compute in computes:
-            mx.export_to_dot(str(tmp_path / "graph"), compute())
-            found = re.findall(r'"nerfmac_(\w+)"', (tmp_path / "graph").read_text())
-            launched.append(set(found))
-        turns = [next(spent) for _ in computes]
-        return [[turn, turn + number, turn + 2 * number] for number, turn in enumerate(turns)]
+    def launched_by(state):
+        mx.export_to_dot(str(tmp_path / "graph"), state.arrays())
+        found = re.findall(r'"nerfmac_(\w+)"', (tmp_path / "graph").read_text())
+        launched.append(set(found) - set(steps.NEVER_EVALUATED))
+
+    def measure_in_turns(clocks, *, seconds):
+        assert seconds == 7.0
+        clocks[0]()
+        with monkeypatch.context() as during:
+            during.setattr(Queue, "add", lambda _, state: launched_by(state))
+            for clock in clocks[1:]:
+                clock()
+        return [[1.0 + number] for number, _ in enumerate(clocks)]
 
     monkeypatch.setattr(steps, "measure_in_turns", measure_in_turns)
-    done = list(parts(trainer, scene, trainer.init(), 0.0))[:-2]  # without what is timed apart
-    names = [part.name for part in done]
-    assert names.pop() == "everything else"
-    for gone, left in enumerate(launched[:-1]):
-        assert left - set(steps.NEVER_EVALUATED) == set(names[gone:])
+    state = replace(trainer.init(), step=CONFIG.occupancy.warmup_steps)
+    turns = time_in_turns(trainer, scene, state, 7.0)
+    names, interval = list(turns.launched), CONFIG.occupancy.interval
+    assert turns.whole.step.median == 1e3
+    assert turns.shorter == [[2.0 + number] for number in range(len(names) + 1)]
+    assert len(launched) == interval * len(turns.shorter)
+    for gone in range(len(names)):
+        for each in launched[gone * interval : (gone + 1) * interval]:
+            assert each == set(names[gone:])
     assert launched[-1] == set()
-    assert [part.timing.median for part in done[:-1]] == pytest.approx([2e3] * len(names))
-    last = 100 - 3 * len(names)
-    assert done[-1].timing.median == pytest.approx(1e3 * (last + len(names)))
-    assert all(part.alone for part in done[:-1])
 
 
-def test_turns_give_the_seconds_of_one_call_each(monkeypatch):
+def test_a_kernels_part_is_what_the_step_gets_shorter_by(trainer, turns):
+    count, spent = len(turns.launched), iter(range(100, 0, -3))
+    shorter = [
+        [turn, turn + number, turn + 2 * number]
+        for number, turn in zip(range(count + 1), spent, strict=False)
+    ]
+    *done, everything_else = list(parts(trainer, turns._replace(shorter=shorter), 0.0))[:-2]
+    assert [part.name for part in done] == list(turns.launched)
+    assert [part.timing.median for part in done] == pytest.approx([2e3] * count)
+    assert everything_else.name == "everything else"
+    assert everything_else.timing.median == pytest.approx(1e3 * (100 - 2 * count))
+    assert all(part.alone for part in done)
+
+
+def test_turns_are_taken_until_the_time_is_over(monkeypatch):
     clock, calls = [0.0], []
 
     def lasting(seconds):
-        def compute():
+        def tell():
             calls.append(seconds)
-            clock[0] += seconds
-            return mx.zeros(1)
+            clock[0] += 16 * seconds
+            return seconds
 
-        return compute
+        return tell
 
     monkeypatch.setattr("nerfmac.bench.timing.time.perf_counter", lambda: clock[0])
-    turns = measure_in_turns([lasting(0.001), lasting(0.5)], seconds=4.0)
-    assert turns == [pytest.approx([0.001] * 8), pytest.approx([0.5] * 8)]
-    # Two to warm up, then turns of 16 queued calls, or of one that lasts long enough.
-    assert (calls.count(0.001), calls.count(0.5)) == (2 + 8 * 16, 2 + 8)
+    turns = measure_in_turns([lasting(0.5), lasting(0.25)], seconds=80.0)
+    assert turns == [[0.5] * 7, [0.25] * 7]
+    assert calls == [0.5, 0.25] * 8  # one to warm up
+    assert measure_in_turns([lasting(0.5)], seconds=0.0) == [[0.5] * 5]
 
 
 def test_a_replayed_computation_gives_what_the_launches_gave_before():
@@ -127,7 +154,7 @@ def test_the_sum_is_set_against_the_step():
 
     some = [Part("a", timing(3.0), Work(2, 2, 2)), Part("b", timing(6.0), Work(1, 1, 1))]
     whole = Stepped(timing(10.0), 1.0, 1.0, None)
-    assert steps.total(some) == 9.0
+    assert total(some) == 9.0
     assert apart(some, whole) == pytest.approx(-10.0)
     assert Part("c", timing(1.0), Work(10**6, 3 * 10**6, 10**6)).limit(MOST, cached=False) == 3.0
 
@@ -145,9 +172,9 @@ def test_the_host_is_timed_without_a_step_being_taken(trainer):
         assert told == any("the host" in line for line in sum_lines([], whole, host, given))
 
 
-def test_training_is_timed_where_it_stands(trainer):
-    state = trainer.init()
-    whole = time_steps(trainer, state, 0.0)
-    assert whole.step.calls == steps.WINDOWS
-    assert whole.state.step > state.step
+def test_training_is_timed_where_it_stands(turns):
+    whole = turns.whole
+    assert whole.step.calls == 5
+    assert all(len(spent) == 5 for spent in turns.shorter)
+    assert whole.state.step == steps.SETTLING * CONFIG.occupancy.interval_at(0)
     assert 0 < whole.samples_per_second <= CONFIG.train.slots / whole.step.low * 1e3

@@ -1,0 +1,47 @@
+"""A picture's time."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+from nerfmac.backend import current_device
+from nerfmac.bench.timing import Timing, measure
+from nerfmac.cameras import Camera, Lens
+from nerfmac.scenes import Scene
+from nerfmac.state import TrainState
+from nerfmac.trainer import Trainer
+
+PICTURE = {"cpu": 200}
+"""Pixels along a side of the picture, by device; 800 elsewhere."""
+
+
+class Frame(NamedTuple):
+    """A picture's time."""
+
+    side: int  # pixels
+    timing: Timing
+
+    @property
+    def rays_per_second(self) -> float:
+        """Pixels a second."""
+        return self.side**2 / self.timing.median * 1e3
+
+    def to_json(self) -> dict[str, Any]:
+        """The record as JSON values."""
+        return {
+            "side": self.side,
+            "ms": self.timing._asdict(),
+            "rays_per_second": self.rays_per_second,
+        }
+
+
+def time_frame(trainer: Trainer, scene: Scene, state: TrainState, seconds: float) -> Frame:
+    """Time a square picture of the trained field, from the place of the first photograph."""
+    side = PICTURE.get(current_device(), 800)
+    camera = scene.splits["train"][0].camera
+    angle = 2.0 * math.atan(0.5 * camera.lens.width / camera.lens.fl_x)
+    view = Camera(Lens.from_fov(angle, side, side), camera.pose)
+    renderer = trainer.renderer(state)
+    timing = measure(lambda: renderer.pixels(view, (1.0, 1.0, 1.0)), seconds=seconds)
+    return Frame(side, timing)
