@@ -29,8 +29,8 @@ from nerfmac.scenes import Scene
 from nerfmac.state import TrainState
 from nerfmac.trainer import Queue, Report, Trainer
 
-STEPS = 320
-"""Steps before anything is timed: the occupancy grid has warmed up (256) and is sparse."""
+STEPS = 1024
+"""Steps before anything is timed: the occupancy grid is sparse, as in most of a run."""
 
 SETTLING = 5
 """Reports of training before its steps are timed: they compile, and tell how many rays it takes."""
