@@ -64,12 +64,12 @@ class Renderer:
         slots: int,
     ) -> None:
         """`slots`: samples evaluated at a time, in turns. `bits`: as `ops.march` takes them."""
-        self._see: Callable[[Rays, int], Composited]
+        self._traced: Callable[[Rays, int], Composited]
         if isinstance(field, RadianceField) and runs_kernel("trace"):
             parameters = field.rounded(parameters)
-            self._see = partial(field.trace, parameters, bits=bits, geometry=geometry)
+            self._traced = partial(field.trace, parameters, bits=bits, geometry=geometry)
         else:
-            self._see = Turns(partial(shade, field, parameters), geometry, bits, slots)
+            self._traced = Turns(partial(shade, field, parameters), geometry, bits, slots)
 
     def render(
         self, camera: Camera, background: tuple[float, float, float] = (1.0, 1.0, 1.0)
@@ -83,6 +83,15 @@ class Renderer:
             depth.reshape(height, width),
         )
 
+    def see(self, rays: Rays, width: int = 0) -> Composited:
+        """What any `rays` see, on the device: colour without a background, opacity and depth.
+
+        Depth is not divided by opacity. `width`: of the picture whose pixels the rays are, row by
+        row, if they are: neighbours are then traced together, which changes the time only. Raises
+        `InputError` for a wrong shape or type.
+        """
+        return self._traced(rays, width)
+
     def pixels(
         self, camera: Camera, background: tuple[float, float, float]
     ) -> tuple[mx.array, mx.array, mx.array]:
@@ -95,7 +104,7 @@ class Renderer:
             tile = rays
             if rows < height:
                 tile = Rays(*(part[first : first + rows * width] for part in rays))
-            seen.append(_over(*self._see(tile, width), mx.array(background)))
+            seen.append(_over(*self.see(tile, width), mx.array(background)))
             mx.async_eval(seen[-1])
         if len(seen) == 1:
             return seen[0]

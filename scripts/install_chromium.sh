@@ -3,13 +3,7 @@
 # a Chromium serves. Run it once; Debian and Ubuntu need root or sudo for it.
 set -euo pipefail
 
-fail() {
-  echo "install_chromium.sh: $1" >&2
-  exit 1
-}
-
-scratch="$(mktemp -d)"
-trap 'rm -rf "$scratch"' EXIT
+source "$(dirname "${BASH_SOURCE[0]}")/apt.sh"
 
 # Where the tests look, in their order: $NERFMAC_CHROMIUM, or one of these.
 names=(google-chrome-stable google-chrome chromium chromium-browser)
@@ -51,26 +45,11 @@ fi
 if [ "$(uname -s)" = Darwin ]; then
   fail "install Chrome from https://www.google.com/chrome, or run brew install --cask google-chrome"
 fi
-if ! command -v apt-get > /dev/null; then
-  fail "install Chrome or Chromium by this system's own means"
-fi
-as_root=()
-if [ "$(id -u)" != 0 ]; then
-  sudo -n true 2> /dev/null || fail "apt-get needs root: run it with sudo"
-  as_root=(sudo -n)
-fi
-apt() {
-  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq -o Dpkg::Use-Pty=0 "$@" \
-    > "$scratch/apt" 2>&1
-}
-
-# A new machine knows no packages before its first update; one without a network keeps its old list.
-apt update || true
+begin_apt "install Chrome or Chromium by this system's own means"
 if apt-cache show chromium 2> /dev/null | grep -qi "snap"; then
   fail "this system's chromium is a snap, which the tests cannot use: install Chrome from https://www.google.com/chrome"
 fi
-echo "installing chromium"
-apt install --yes --no-install-recommends chromium || fail "apt-get failed: $(tail -n 1 "$scratch/apt")"
+add_packages chromium
 found="$(taken)" || fail "chromium is installed, but is not on the PATH"
 serves "$found" || fail "chromium is installed, but shows no page: $(tail -n 1 "$scratch/said")"
 echo "$found serves: $("$found" --version 2> /dev/null)"

@@ -3,13 +3,7 @@
 # Does nothing where one is there. Run it once; Debian and Ubuntu need root or sudo for it.
 set -euo pipefail
 
-fail() {
-  echo "install_clang.sh: $1" >&2
-  exit 1
-}
-
-scratch="$(mktemp -d)"
-trap 'rm -rf "$scratch"' EXIT
+source "$(dirname "${BASH_SOURCE[0]}")/apt.sh"
 
 # What the tests need of a compiler, in small: half precision, to be called before each access, and
 # the lines of the source at run time. Without a kind of coverage (func) beside trace-loads clang
@@ -110,29 +104,13 @@ if [ -n "${NERFMAC_CLANG:-}" ]; then
   fail "NERFMAC_CLANG=$NERFMAC_CLANG is no clang++ of version 15 or newer with its sanitizers"
 fi
 
-if ! command -v apt-get > /dev/null; then
-  fail "install clang 15 or newer with its sanitizers (compiler-rt) by this system's own means"
-fi
-as_root=()
-if [ "$(id -u)" != 0 ]; then
-  sudo -n true 2> /dev/null || fail "apt-get needs root: run it with sudo"
-  as_root=(sudo -n)
-fi
-apt() {
-  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq -o Dpkg::Use-Pty=0 "$@" \
-    > "$scratch/apt" 2>&1
-}
-
-# A new machine knows no packages before its first update; one without a network keeps its old list.
-apt update || true
+begin_apt "install clang 15 or newer with its sanitizers (compiler-rt) by this system's own means"
 version="${version:-$(offered)}" || fail "apt-get knows no clang: $(tail -n 1 "$scratch/apt")"
 packages=("clang-$version" "llvm-$version")
 if apt-cache show "libclang-rt-$version-dev" > /dev/null 2>&1; then
   packages+=("libclang-rt-$version-dev") # else the sanitizers come with clang
 fi
-echo "installing ${packages[*]}"
-apt install --yes --no-install-recommends "${packages[@]}" ||
-  fail "apt-get failed: $(tail -n 1 "$scratch/apt")"
-found="$(taken)" || fail "clang-$version is installed, but no clang++ of version 15 is on the PATH"
+add_packages "${packages[@]}"
+found="$(taken)" || fail "clang-$version is installed, but no clang++ of version 15 or newer is on the PATH"
 serves "$found" || fail "clang-$version is installed, but: $(head -n 1 "$scratch/said")"
 echo "$found serves: $(command -v "$found")"

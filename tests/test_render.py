@@ -9,8 +9,10 @@ from numerics import assert_matches
 
 from nerfmac.backend import choose_device
 from nerfmac.cameras import Camera, Lens
+from nerfmac.checks import InputError
 from nerfmac.ops.march import MarchGeometry, march
 from nerfmac.ops.occupancy_update import pack_bits
+from nerfmac.rays import Rays, camera_rays
 from nerfmac.render import Renderer, shade
 from tests.bricks import in_bricks
 from tests.pinhole import pixel_rays
@@ -192,6 +194,21 @@ def test_the_size_of_the_batches_does_not_matter(slots):
         # How a ray is cut decides which of the samples after its end at 1e-4 still count.
         error = np.abs(getattr(got, name) - getattr(want, name))
         assert error.max() < 3e-4, name
+
+
+def test_any_rays_see_what_pixels_do():
+    renderer = Renderer(Blob(), CUBE, Blob().parameters, full(CUBE), 4096)
+    want = renderer.render(VIEWS["below"], BACKGROUND)
+    some = np.random.default_rng(5).permutation(LENS.width * LENS.height)[:100]
+    rays = Rays(*(part[mx.array(some)] for part in camera_rays(VIEWS["below"])))
+    colour, opacity, depth = map(np.array, renderer.see(rays))
+    assert np.ptp(opacity) > 0.9
+    assert_matches(opacity, want.opacity.ravel()[some], rel=1e-6, name="opacity")
+    assert_matches(depth, (want.depth * want.opacity).ravel()[some], rel=1e-5, name="depth")
+    over = colour + (1.0 - opacity[:, None]) * np.array(BACKGROUND)
+    assert_matches(over, want.colour.reshape(-1, 3)[some], rel=1e-6, name="colour")
+    with pytest.raises(InputError, match=r"directions .*\(100, 3\)"):
+        renderer.see(Rays(rays.origin, rays.direction[1:]))
 
 
 def test_one_renderer_takes_pictures_of_any_size():

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from functools import partial
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import mlx.core as mx
 import numpy as np
@@ -15,9 +14,8 @@ from nerfmac.cameras import Camera
 from nerfmac.checks import InputError
 from nerfmac.config import Config
 from nerfmac.evaluate import BACKGROUNDS
-from nerfmac.ops.march import count_samples, write_samples
 from nerfmac.rays import Rays
-from nerfmac.render import Picture, shade
+from nerfmac.render import Picture
 from nerfmac.scenes import Scene
 from nerfmac.trainer import Trainer
 
@@ -83,28 +81,8 @@ class Nerfmac:
 
     def tracer(self, rays: Rays) -> Callable[[], None]:
         """See `Contestant`."""
-        field, geometry = self._trainer.field, self._trainer.geometry
-        parameters, bits = self._state.average, self._state.occupancy.bits
-        middle = mx.full(rays.origin.shape[:1], 0.5)
-
-        def count(origins: mx.array, directions: mx.array) -> mx.array:
-            return count_samples(origins, directions, middle, bits, geometry)
-
-        def see(slots: int, origins: mx.array, directions: mx.array, counts: mx.array) -> Any:
-            ray_start = mx.concatenate([mx.zeros(1, mx.int32), mx.cumsum(counts)])
-            write = partial(write_samples, origins, directions, middle, bits, geometry)
-            samples = write(slots, ray_start, mx.zeros_like(counts))
-            return shade(field, parameters, samples, directions)
-
-        counting: Callable[..., mx.array] = mx.compile(count)
-        # Shapes are fixed, so the room for samples is a power of two.
-        total = int(np.array(counting(*rays).sum()))
-        seeing: Callable[..., Any] = mx.compile(partial(see, 2 ** max(4, total.bit_length())))
-
-        def trace() -> None:
-            mx.eval(seeing(*rays, counting(*rays)))
-
-        return trace
+        renderer = self._trainer.renderer(self._state)
+        return lambda: mx.eval(renderer.see(rays))
 
 
 class TorchSide:

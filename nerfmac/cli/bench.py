@@ -26,10 +26,9 @@ from nerfmac.bench.steps import time_host, time_in_turns, time_launch, trained
 from nerfmac.bench.work import Sizes
 from nerfmac.checks import InputError
 from nerfmac.cli.choices import Device, Preset
-from nerfmac.cli.outputs import machine
 from nerfmac.config import Config, preset
 from nerfmac.files import appearing, write_json
-from nerfmac.report import software
+from nerfmac.machine import machine
 from nerfmac.scenes import Scene, builtin_scene_path, load_scene
 
 GPU_PRESET = "base"
@@ -171,7 +170,6 @@ def _measure(scene: Scene, config: Config, seconds: float) -> dict[str, Any]:
     print(f"\n{tables.frame_line(frame)}")
     return {
         **about,
-        **software(),
         "preset": config.preset,
         "scene": scene.name,
         "ceilings": most._asdict(),

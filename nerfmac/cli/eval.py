@@ -10,8 +10,9 @@ import tyro
 
 from nerfmac.backend import choose_device
 from nerfmac.cli.choices import Device
-from nerfmac.cli.outputs import machine, quality
+from nerfmac.cli.outputs import quality
 from nerfmac.files import write_json
+from nerfmac.machine import machine
 from nerfmac.run import Run
 
 

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import resource
-import sys
 from collections.abc import Iterator, Sequence
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import mlx.core as mx
 import numpy as np
 from PIL import Image
 from tqdm.auto import tqdm
 
-from nerfmac.backend import backend, current_device, device_name
+from nerfmac.backend import current_device
 from nerfmac.cameras import Camera
 from nerfmac.evaluate import BACKGROUNDS, ViewQuality
 from nerfmac.files import appearing
+from nerfmac.machine import machine, peak_memory_bytes
 from nerfmac.render import Picture
 from nerfmac.run import Run
-from nerfmac.version import __version__
 from nerfmac.video import write_video
 
 TURNTABLE_SECONDS = 4.0
@@ -93,22 +89,3 @@ def summary(run: Run, views: Sequence[ViewQuality], *, wall_seconds: float) -> d
         "samples_per_second": run.rates[1],
         "peak_memory_bytes": peak_memory_bytes(),
     }
-
-
-def machine() -> dict[str, str]:
-    """What computed, as JSON values."""
-    return {
-        "device": current_device(),
-        "device_name": device_name(),
-        "backend": backend(),
-        "mlx_version": version("mlx"),
-        "nerfmac_version": __version__,
-    }
-
-
-def peak_memory_bytes() -> int:
-    """The most memory in use so far: the GPU's as MLX counts it, or this process' on a CPU."""
-    if current_device() != "cpu":
-        return int(mx.get_peak_memory())
-    unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit

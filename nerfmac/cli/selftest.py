@@ -16,10 +16,11 @@ from nerfmac.backend.kernel import why_reference
 from nerfmac.backend.sources import kernels_folder
 from nerfmac.checks import InputError
 from nerfmac.config import PRESETS
-from nerfmac.diagnosis import Compared, Timed, as_text, compared, reach, timed
-from nerfmac.metal_files import write_metal
-from nerfmac.report import Report, software
+from nerfmac.machine import software
 from nerfmac.selftest import cases
+from nerfmac.selftest.diagnosis import Compared, Timed, as_text, compared, reach, timed
+from nerfmac.selftest.metal_files import write_metal
+from nerfmac.selftest.report import Report
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,8 @@ def main(argv: list[str]) -> int:
         operations = [arguments.operation]
     devices = _testable(arguments.device, operations)
     report = Report(arguments.report)
-    print(", ".join(f"{name} {value}" for name, value in software().items()))
+    versions = software().items()
+    print(", ".join(f"{name.removesuffix('_version')} {value}" for name, value in versions))
     try:
         for device in devices:
             choose_device(device)

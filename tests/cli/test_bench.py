@@ -75,7 +75,8 @@ def test_everything_is_shown_and_written(capsys, tmp_path, monkeypatch):
     values = json.loads(path.read_text(), parse_constant=lambda word: pytest.fail(word))
     assert values["device"] == "cpu"
     assert values["preset"] == "tiny"
-    assert {"mlx_version", "nerfmac_version", "python", "system", "device_name"} <= set(values)
+    versions = {f"{name}_version" for name in ("mlx", "nerfmac", "python")}
+    assert {"device_name", "system", *versions} <= set(values)
     assert values["ceilings"]["bandwidth"] > 0
     assert values["ceilings"]["rate"] > 0
     forward = values["operations"]["hash_encode forward"]

@@ -10,11 +10,11 @@ import pytest
 from nerfmac.backend import device, kernel
 from nerfmac.backend.cpu_kernel import cpu_kernel
 from nerfmac.backend.metal_text import recorded
-from nerfmac.diagnosis import Compared, compared, reach
-from nerfmac.metal_files import heading
 from nerfmac.ops import spherical_harmonics
 from nerfmac.selftest import Case, cases
-from nerfmac.specialisations import specialisations
+from nerfmac.selftest.diagnosis import Compared, compared, reach
+from nerfmac.selftest.metal_files import heading
+from nerfmac.selftest.specialisations import specialisations
 from tests.scene_factory import nerfmac
 
 # One operation and one device: the whole takes half a minute.
@@ -132,8 +132,8 @@ def test_the_report_holds_every_case_and_every_kernels_time(tmp_path, capsys):
     assert str(path) in said
     report, only, by_name = found(path)
     assert report["complete"]
-    assert report["mlx"] == mx.__version__
-    assert report["python"] == ".".join(map(str, sys.version_info[:3]))
+    assert report["mlx_version"] == mx.__version__
+    assert report["python_version"] == ".".join(map(str, sys.version_info[:3]))
     assert report["system"].split()[0] in said
     assert (only["device"], only["passed"], only["running"]) == ("cpu", True, None)
     assert list(by_name) == names("spherical_harmonics")
@@ -215,7 +215,7 @@ def test_what_ends_the_timing_is_reported(tmp_path, monkeypatch, capsys):
     def fail(*_arguments, **_options):
         raise RuntimeError("out of memory")
 
-    monkeypatch.setattr("nerfmac.diagnosis.measure", fail)
+    monkeypatch.setattr("nerfmac.selftest.diagnosis.measure", fail)
     path = tmp_path / "selftest.json"
     assert nerfmac(*QUICK, "--report", path) == 1
     assert "timing FAILS: RuntimeError: out of memory" in capsys.readouterr().out

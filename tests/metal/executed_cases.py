@@ -20,7 +20,7 @@ import mlx.core as mx
 from nerfmac.backend import choose_device
 from nerfmac.backend.metal_text import Launch, on_metal, recorded
 from nerfmac.selftest import Case, Outcome, cases, compare
-from nerfmac.specialisations import specialisations
+from nerfmac.selftest.specialisations import specialisations
 from tests.metal.execute import ExecutionError, Executor, parameters
 
 _LARGE = 2**22  # bytes that a case's launches may write before it is left out, where others do

@@ -22,7 +22,7 @@ from nerfmac.ops.march import MarchGeometry, write_samples
 from nerfmac.ops.networks import NetworksShape, networks, networks_density
 from nerfmac.ops.occupancy_update import pack_bits, splat
 from nerfmac.ops.spherical_harmonics import spherical_harmonics
-from nerfmac.specialisations import specialisations
+from nerfmac.selftest.specialisations import specialisations
 from tests.metal.execute import Executor
 from tests.metal.executed_cases import Runs, chosen, covering, function, launches_of_cases, run
 

@@ -7,7 +7,7 @@ import pytest
 from nerfmac.backend.metal_text import recorded
 from nerfmac.backend.sources import kernels_folder
 from nerfmac.selftest import cases
-from nerfmac.specialisations import specialisations
+from nerfmac.selftest.specialisations import specialisations
 from tests.metal.judge import judge
 
 _FUNCTION = re.compile(r"METAL_FUNC void (\w+)\(\s*uint3 thread_index\b")

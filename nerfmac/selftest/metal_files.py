@@ -12,7 +12,7 @@ from pathlib import Path
 from nerfmac.backend.metal_text import Launch
 from nerfmac.checks import InputError
 from nerfmac.files import appearing
-from nerfmac.specialisations import specialisations
+from nerfmac.selftest.specialisations import specialisations
 from nerfmac.version import __version__
 
 _BUFFER = re.compile(r"^\s*(?P<type>\S.*?) (?P<name>\w+) \[\[buffer\((?P<index>\d+)\)\]\]", re.M)

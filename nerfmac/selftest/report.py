@@ -7,10 +7,7 @@ it names, so that even a crash of the process leaves what came before and what i
 from __future__ import annotations
 
 import math
-import os
-import platform
 from collections.abc import Sequence
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -18,32 +15,9 @@ import mlx.core as mx
 
 from nerfmac.backend import current_device, device_name
 from nerfmac.backend.build import compiler_version
-from nerfmac.diagnosis import Compared, Timed
 from nerfmac.files import write_json
-from nerfmac.version import __version__
-
-_SETTINGS = ("MTL_", "METAL_")  # variables that switch on Metal's own checks
-
-
-def software() -> dict[str, str]:
-    """What runs here: versions, the operating system, and what is set for Metal."""
-    return {
-        "nerfmac": __version__,
-        "mlx": version("mlx"),
-        "python": platform.python_version(),
-        "system": _system(),
-        **{name: value for name, value in os.environ.items() if name.startswith(_SETTINGS)},
-    }
-
-
-def _system() -> str:
-    """Such as `macOS 15.3 (Darwin 24.3.0, arm64)`."""
-    name = platform.system()
-    if mac := platform.mac_ver()[0]:
-        name = f"macOS {mac}"
-    elif Path("/etc/os-release").is_file():
-        name = platform.freedesktop_os_release()["PRETTY_NAME"]
-    return f"{name} ({platform.system()} {platform.release()}, {platform.machine()})"
+from nerfmac.machine import software
+from nerfmac.selftest.diagnosis import Compared, Timed
 
 
 def _details() -> dict[str, Any]:

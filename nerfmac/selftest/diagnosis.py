@@ -22,8 +22,8 @@ from nerfmac.bench.launches import Build, Call, launches
 from nerfmac.bench.operations import computations
 from nerfmac.bench.timing import Timing, measure
 from nerfmac.config import Config
-from nerfmac.selftest import Case, Outcome, compare
-from nerfmac.specialisations import specialisations
+from nerfmac.selftest.comparison import Case, Outcome, compare
+from nerfmac.selftest.specialisations import specialisations
 
 
 @dataclass(frozen=True)
