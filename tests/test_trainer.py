@@ -14,7 +14,7 @@ from nerfmac.checks import InputError
 from nerfmac.config import override
 from nerfmac.evaluate import evaluate
 from nerfmac.scenes import load_scene
-from nerfmac.trainer import DivergedError, Goal, Report, Trainer
+from nerfmac.trainer import DivergedError, Goal, Queue, Report, Trainer
 from tests.scene_factory import CONFIG, write_scene
 
 
@@ -280,3 +280,18 @@ def test_the_goals_limit_holds_the_number_of_rays(scene):
     limit = free // 3
     reports = list(trainer.train(replace(trainer.init(), rays=limit), Goal(40, most_rays=limit)))
     assert 16 <= max(report.state.rays for report in reports) <= limit
+
+
+def test_never_more_than_two_steps_are_queued(scene, monkeypatch):
+    state, begun, awaited = trainer_for(scene).init(), [], []
+    states = [
+        replace(state, parameters={**state.parameters, "colour": mx.array(float(step))})
+        for step in range(6)
+    ]
+    monkeypatch.setattr(mx, "async_eval", lambda arrays: begun.append(arrays["parameters.colour"]))
+    monkeypatch.setattr(mx, "eval", awaited.append)
+    queue = Queue()
+    for step, each in enumerate(states):
+        queue.add(each)
+        assert [values.item() for values in begun] == list(range(step + 1))
+        assert [values.item() for values in awaited] == list(range(step - 1))
