@@ -103,11 +103,7 @@ class Camera:
     pose: npt.NDArray[np.float32]
 
     def __post_init__(self) -> None:
-        pose = np.array(self.pose, np.float32)
-        if pose.shape != (3, 4):
-            raise InputError(f"pose has shape {pose.shape}; expected (3, 4)")
-        if not np.isfinite(pose).all():
-            raise InputError("pose holds a number that is not finite")
+        pose = checks.finite("pose", self.pose, (3, 4)).astype(np.float32)
         pose.setflags(write=False)
         object.__setattr__(self, "pose", pose)
 

@@ -11,6 +11,11 @@ import math
 from collections.abc import Collection, Sequence
 
 import mlx.core as mx
+import numpy as np
+import numpy.typing as npt
+
+LARGEST = 1e15
+"""No length, angle or factor is larger; two of them still multiply within float32."""
 
 
 class InputError(ValueError):
@@ -45,6 +50,16 @@ def number(
     if not low <= value <= high:
         bounds = f"at least {low:g}" if high == math.inf else f"between {low:g} and {high:g}"
         raise InputError(f"{name} is {value:g}; expected {bounds}")
+
+
+def finite(name: str, values: npt.ArrayLike, expected: tuple[int, ...]) -> npt.NDArray[np.float64]:
+    """A copy of `values` in float64; raise unless they have this shape and none is past LARGEST."""
+    array = np.array(values, np.float64)
+    if array.shape != expected:
+        raise InputError(f"{name} has shape {array.shape}; expected {expected}")
+    if not (np.abs(array) <= LARGEST).all():  # nor is a NaN
+        raise InputError(f"{name} holds a number that is not finite, or larger than {LARGEST:g}")
+    return array
 
 
 def choice(name: str, value: str, allowed: Collection[str]) -> None:

@@ -16,7 +16,7 @@ from nerfmac.checks import InputError
 from nerfmac.files import write_json
 from nerfmac.keyframes.curve import Curve
 from nerfmac.keyframes.quaternions import matrices, quaternions
-from nerfmac.scenes.fields import LARGEST, Fields, read_fields
+from nerfmac.scenes.fields import Fields, read_fields
 
 Array = npt.NDArray[np.float64]
 
@@ -39,11 +39,7 @@ class Keyframe:
     fov: float
 
     def __post_init__(self) -> None:
-        pose = np.array(self.pose, np.float64)
-        if pose.shape != (3, 4):
-            raise InputError(f"pose has shape {pose.shape}; expected (3, 4)")
-        if not (np.abs(pose) <= LARGEST).all():  # nor is a NaN
-            raise InputError(f"pose holds a number that is not finite, or larger than {LARGEST:g}")
+        pose = checks.finite("pose", self.pose, (3, 4))
         turn = pose[:, :3]
         if np.abs(turn.T @ turn - np.eye(3)).max() > RIGID or np.linalg.det(turn) < 0.0:
             raise InputError("pose is not rigid; expected a rotation and a place")

@@ -9,10 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from nerfmac.checks import InputError
-
-LARGEST = 1e15
-"""No length, angle or factor in a file is larger; two of them still multiply within float32."""
+from nerfmac.checks import LARGEST, InputError
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,6 @@ from nerfmac.cameras import Camera, focal_length
 from nerfmac.checks import InputError
 from nerfmac.keyframes import Keyframe
 from nerfmac.paths import centre_of, orbit
-from nerfmac.scenes.fields import LARGEST
 
 Vector = npt.NDArray[np.float64]
 
@@ -59,14 +58,14 @@ class View:
     fov: float
 
     def __post_init__(self) -> None:
-        sky = _finite("up", self.up, (3,))
+        sky = checks.finite("up", self.up, (3,))
         length = np.linalg.norm(sky)
         if not length > 0.0:
             raise InputError("up is all zero; expected a direction")
         focal_length("fov", self.fov, 1)
         values = {
-            "pose": _finite("pose", self.pose, (3, 4)),
-            "centre": _finite("centre", self.centre, (3,)),
+            "pose": checks.finite("pose", self.pose, (3, 4)),
+            "centre": checks.finite("centre", self.centre, (3,)),
             "up": sky / length,
         }
         for name, value in values.items():
@@ -135,7 +134,7 @@ class View:
         A point further away than `FARTHEST` leaves the centre that far away, before it. Raises
         InputError if the camera stands at the point.
         """
-        point = _finite("point", point, (3,))
+        point = checks.finite("point", point, (3,))
         back = self.pose[:, 3] - point
         distance = float(np.linalg.norm(back))
         if not distance > 1e-9:
@@ -146,7 +145,7 @@ class View:
 
     def stand(self, pose: npt.ArrayLike) -> Self:
         """Take a training camera's `pose` (3, 4) as it is; the centre is as far ahead as before."""
-        moved = replace(self, pose=_finite("pose", pose, (3, 4)))
+        moved = replace(self, pose=checks.finite("pose", pose, (3, 4)))
         return moved._centred(self.distance)
 
     def with_fov(self, fov: float) -> Self:
@@ -195,12 +194,3 @@ class View:
 def _number(name: str, value: float) -> float:
     checks.number(name, value)
     return float(value)
-
-
-def _finite(name: str, values: npt.ArrayLike, shape: tuple[int, ...]) -> npt.NDArray[np.float64]:
-    array = np.array(values, np.float64)
-    if array.shape != shape:
-        raise InputError(f"{name} has shape {array.shape}; expected {shape}")
-    if not (np.abs(array) <= LARGEST).all():  # nor is a NaN
-        raise InputError(f"{name} holds a number that is not finite, or larger than {LARGEST:g}")
-    return array
