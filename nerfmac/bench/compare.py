@@ -24,6 +24,7 @@ import numpy as np
 from nerfmac import checks
 from nerfmac.backend import backend, device_name
 from nerfmac.bench.contestants import BACKGROUND, Contestant, Nerfmac, TorchSide, Window
+from nerfmac.bench.progress import Bar
 from nerfmac.bench.timing import Timing, quartiles
 from nerfmac.cameras import Camera
 from nerfmac.colour import over
@@ -179,16 +180,18 @@ def _trained(
     marks = [seconds * (index / points) ** 2 for index in range(1, points + 1)]
     windows: dict[str, list[Window]] = {side.name: [] for side in sides}
     curves: dict[str, list[Point]] = {side.name: [] for side in sides}
-    while (side := min(sides, key=lambda each: each.seconds)).seconds < seconds:
-        until = min(side.seconds + STRETCH, seconds)
-        while side.seconds < until:
-            window, curve = side.train(), curves[side.name]
-            if side.seconds > seconds / 2:
-                windows[side.name].append(window)
-            due = sum(mark <= side.seconds for mark in marks) - len(curve)
-            if due > 0:
-                # A step that takes longer than from one mark to the next is at both.
-                curve += due * [Point(side.seconds, side.step, _quality(side, targets))]
+    with Bar("training", len(sides) * seconds, "s") as bar:
+        while (side := min(sides, key=lambda each: each.seconds)).seconds < seconds:
+            until = min(side.seconds + STRETCH, seconds)
+            while side.seconds < until:
+                window, curve = side.train(), curves[side.name]
+                if side.seconds > seconds / 2:
+                    windows[side.name].append(window)
+                due = sum(mark <= side.seconds for mark in marks) - len(curve)
+                if due > 0:
+                    # A step that takes longer than from one mark to the next is at both.
+                    curve += due * [Point(side.seconds, side.step, _quality(side, targets))]
+                bar.reach(sum(min(each.seconds, seconds) for each in sides))
     return windows, curves
 
 

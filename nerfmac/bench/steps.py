@@ -21,6 +21,7 @@ import mlx.core as mx
 
 from nerfmac.backend import current_device
 from nerfmac.bench.launches import Launched, launched_names, launches, replayed, uncompiled
+from nerfmac.bench.progress import Bar
 from nerfmac.bench.timing import Timing, measure, measure_in_turns, quartiles
 from nerfmac.bench.work import Sizes
 from nerfmac.config import Config
@@ -70,8 +71,10 @@ def trained(scene: Scene, config: Config, steps: int = STEPS) -> tuple[Trainer, 
     """A trainer of the scene's training views and its state after `steps`."""
     trainer = Trainer(config, scene.extent, scene.views("train"))
     state = trainer.init()
-    for report in trainer.fit(state, steps=steps):
-        state = report.state
+    with Bar("training", steps, "steps") as bar:
+        for report in trainer.fit(state, steps=steps):
+            state = report.state
+            bar.reach(state.step)
     return trainer, state
 
 
@@ -94,7 +97,11 @@ def time_in_turns(trainer: Trainer, scene: Scene, state: TrainState, seconds: fl
         earlier, now = (each.state for each in passed[-2:])
         return (now.train_seconds - earlier.train_seconds) / (now.step - earlier.step)
 
-    shortened = [_without(each, trainer, scene, state, before) for each in gone]
+    shortened = []
+    with Bar("compiling shortened steps", len(gone), "steps") as bar:
+        for each in gone:
+            shortened.append(_without(each, trainer, scene, state, before))
+            bar.reach(len(shortened))
     spent, *shorter = measure_in_turns([train, *shortened], seconds=seconds)
     return Turns(
         _stepped(spent, passed[-len(spent) :], state),

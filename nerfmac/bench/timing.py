@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 import mlx.core as mx
 import numpy as np
 
+from nerfmac.bench.progress import Bar
+
 QUEUE_SECONDS = 0.02
 """What is queued at a time lasts about so long: a launch's own cost is far below it."""
 
@@ -62,9 +64,12 @@ def measure_in_turns(clocks: Sequence[Callable[[], float]], *, seconds: float) -
     for clock in clocks:
         clock()
     turns: list[list[float]] = []
-    begin = time.perf_counter()
-    while len(turns) < 5 or time.perf_counter() - begin < seconds:
-        turns.append([clock() for clock in clocks])
+    begin, passed = time.perf_counter(), 0.0
+    with Bar("in turns", seconds, "s") as bar:
+        while len(turns) < 5 or passed < seconds:
+            turns.append([clock() for clock in clocks])
+            passed = time.perf_counter() - begin
+            bar.reach(passed)
     return [list(spent) for spent in zip(*turns, strict=True)]
 
 
