@@ -23,6 +23,8 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from nerfmac.backend import device_name  # noqa: E402
+from nerfmac.checks import InputError  # noqa: E402
+from nerfmac.run import Run  # noqa: E402
 from tests.viewer.notebook.browser import running_chromium  # noqa: E402
 from tests.viewer.notebook.desk import Desk, at_desk  # noqa: E402
 from tests.viewer.notebook.lab import Lab  # noqa: E402
@@ -42,6 +44,11 @@ def main() -> None:
     parser.add_argument("--drags", type=int, default=7, help="how often each figure is measured")
     parser.add_argument("--json", type=Path, help="a file for the figures")
     given = parser.parse_args()
+    try:
+        if given.run:
+            Run.load(given.run)  # what is wrong with it is said here, not in a notebook's cell
+    except InputError as error:
+        parser.error(str(error))
     with tempfile.TemporaryDirectory() as scratch:
         run = given.run.resolve() if given.run else trained(Path(scratch) / "run")
         lab, chromium = Lab(Path(scratch)), running_chromium()
