@@ -14,13 +14,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import mlx.core as mx
 
 from nerfmac.bench.ceilings import Ceilings
 from nerfmac.bench.launches import Launched
-from nerfmac.bench.steps import Stepped, Turns, sizes_of, time_average, time_launch, time_update
+from nerfmac.bench.steps import Stepped, StepTurns, sizes_of, time_average, time_update
 from nerfmac.bench.timing import Timing, measure, quartiles
 from nerfmac.bench.work import Work, average, between_work, step_work, update_work
 from nerfmac.optim import AVERAGED_EVERY
@@ -52,24 +53,22 @@ class Part:
         }
 
 
-def parts(trainer: Trainer, turns: Turns, seconds: float) -> Iterator[Part]:
+def parts(trainer: Trainer, turns: StepTurns, launch: Timing, seconds: float) -> Iterator[Part]:
     """The parts of the step that was timed in `turns`; what else they need, about `seconds` each.
 
     Their sum is what a step should take. A kernel that is launched more than once is one part.
+    `launch` is what one takes by itself.
     """
-    state, launch = turns.whole.state, time_launch(seconds)
+    state = turns.whole.state
     sizes = sizes_of(trainer, state)
     counted, update = step_work(sizes), update_work(sizes)
-    *with_each, without_any = turns.shorter
-    without_each = turns.shorter[1:]
-    for (name, same), with_it, without_it in zip(
-        turns.launched.items(), with_each, without_each, strict=True
-    ):
+    shorter = pairwise(turns.shorter)
+    for (name, same), (with_it, without_it) in zip(turns.launched.items(), shorter, strict=True):
         less = [a - b for a, b in zip(with_it, without_it, strict=True)]
         alone = measure(partial(_again, same), seconds=seconds, queued=True)
         alone = _less(alone, launch.times(len(same)))
         yield Part(name, quartiles(less), counted[name], alone)
-    yield Part("everything else", quartiles(without_any), between_work(sizes))
+    yield Part("everything else", quartiles(turns.shorter[-1]), between_work(sizes))
     yield Part(
         f"occupancy update, 1/{sizes.interval}",
         time_update(trainer, state, seconds).times(1 / sizes.interval),

@@ -56,10 +56,10 @@ class Stepped(NamedTuple):
     step: Timing  # occupancy updates included
     rays_per_second: float
     samples_per_second: float
-    state: TrainState  # after it
+    state: TrainState  # from which the shortened steps go on
 
 
-class Turns(NamedTuple):
+class StepTurns(NamedTuple):
     """Training, and steps with fewer and fewer kernels, turn after turn."""
 
     whole: Stepped
@@ -78,7 +78,7 @@ def trained(scene: Scene, config: Config, steps: int = STEPS) -> tuple[Trainer, 
     return trainer, state
 
 
-def time_in_turns(trainer: Trainer, scene: Scene, state: TrainState, seconds: float) -> Turns:
+def time_in_turns(trainer: Trainer, scene: Scene, state: TrainState, seconds: float) -> StepTurns:
     """Train on from `state`, and run shortened steps in turns with it, for about `seconds` in all.
 
     The number of rays follows the samples per ray; the shortened steps have the usual one.
@@ -103,7 +103,7 @@ def time_in_turns(trainer: Trainer, scene: Scene, state: TrainState, seconds: fl
             shortened.append(_without(each, trainer, scene, state, before))
             bar.reach(len(shortened))
     spent, *shorter = measure_in_turns([train, *shortened], seconds=seconds)
-    return Turns(
+    return StepTurns(
         _stepped(spent, passed[-len(spent) :], state),
         {name: [launched for each, launched in before if each == name] for name in names},
         shorter,

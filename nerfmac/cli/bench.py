@@ -160,7 +160,7 @@ def _measure(scene: Scene, config: Config, seconds: float) -> dict[str, Any]:
     print(f"{tables.step_line(whole)}\n\n{tables.PARTS}", flush=True)
     launch = time_launch(seconds)
     done = []
-    for part in parts(trainer, turns, seconds):
+    for part in parts(trainer, turns, launch, seconds):
         print(tables.part_line(part, most), flush=True)
         done.append(part)
     host = time_host(trainer, whole.state, seconds) if current_device() != "cpu" else None

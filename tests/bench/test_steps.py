@@ -24,6 +24,7 @@ from nerfmac.trainer import Queue, Trainer
 from tests.scene_factory import CONFIG, write_scene
 
 MOST = Ceilings(1e9, 1e12, "made up")
+LAUNCH = Timing(0.01, 0.01, 0.01, 5)
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +45,7 @@ def turns(scene, trainer):
 
 @pytest.fixture(scope="module")
 def measured(trainer, turns):
-    return list(parts(trainer, turns, 0.0))
+    return list(parts(trainer, turns, LAUNCH, 0.0))
 
 
 def test_the_parts_cover_every_kernel_that_a_step_launches(trainer, measured):
@@ -108,7 +109,7 @@ def test_a_kernels_part_is_what_the_step_gets_shorter_by(trainer, turns):
         [turn, turn + number, turn + 2 * number]
         for number, turn in zip(range(count + 1), spent, strict=False)
     ]
-    *done, everything_else = list(parts(trainer, turns._replace(shorter=shorter), 0.0))[:-2]
+    *done, everything_else = list(parts(trainer, turns._replace(shorter=shorter), LAUNCH, 0.0))[:-2]
     assert [part.name for part in done] == list(turns.launched)
     assert [part.timing.median for part in done] == pytest.approx([2e3] * count)
     assert everything_else.name == "everything else"
