@@ -9,10 +9,10 @@ picture = run.render(run.orbit(frames=1)[0])
 
 from typing import TYPE_CHECKING, Any
 
-from nerfmac.cameras import Camera as Camera
-from nerfmac.cameras import Lens as Lens
 from nerfmac.checks import InputError as InputError
 from nerfmac.config import Config as Config
+from nerfmac.geometry.cameras import Camera as Camera
+from nerfmac.geometry.lenses import Lens as Lens
 from nerfmac.run import Run as Run
 from nerfmac.run import train as train
 from nerfmac.scenes import Scene as Scene

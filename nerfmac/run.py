@@ -19,19 +19,19 @@ from tqdm.auto import tqdm
 
 from nerfmac import checks
 from nerfmac.backend import backend, choose_device, current_device, device_name, memory_bytes
-from nerfmac.cameras import Camera
-from nerfmac.checkpoint import load_checkpoint, save_checkpoint
 from nerfmac.checks import InputError
 from nerfmac.config import Config, override
 from nerfmac.config import preset as presets
-from nerfmac.evaluate import ViewQuality, evaluate
 from nerfmac.files import read_json, write_json
-from nerfmac.paths import orbit
-from nerfmac.render import Rendered, Renderer
+from nerfmac.geometry.cameras import Camera
+from nerfmac.paths.orbit import orbit
+from nerfmac.rendering.evaluation import ViewQuality, evaluate
+from nerfmac.rendering.renderer import Rendered, Renderer
 from nerfmac.scenes import Scene, load_scene
 from nerfmac.scenes.record import SceneRecord
-from nerfmac.state import TrainState
-from nerfmac.trainer import Report, Trainer
+from nerfmac.training.checkpoint import load_checkpoint, save_checkpoint
+from nerfmac.training.state import TrainState
+from nerfmac.training.trainer import Report, Trainer
 
 log = logging.getLogger("nerfmac")
 

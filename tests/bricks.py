@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from nerfmac.cells import BRICK
+from nerfmac.geometry.cells import BRICK
 
 
 def in_bricks(cells: np.ndarray) -> np.ndarray:

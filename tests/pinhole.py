@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from nerfmac.cameras import Camera
+from nerfmac.geometry.cameras import Camera
 
 
 def pixel_rays(camera: Camera) -> tuple[np.ndarray, np.ndarray]:

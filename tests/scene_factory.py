@@ -13,9 +13,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from nerfmac.cameras import Camera, Lens
 from nerfmac.cli import main
 from nerfmac.config import PRESETS, Config, override
+from nerfmac.geometry.cameras import Camera
+from nerfmac.geometry.lenses import Lens
 
 WIDTH, HEIGHT = 20, 16
 ANGLE = 0.7  # radians that a picture is wide

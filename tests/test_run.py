@@ -11,12 +11,13 @@ import numpy as np
 import pytest
 
 import nerfmac
-from nerfmac import checkpoint, run
+from nerfmac import run
 from nerfmac.checks import InputError
 from nerfmac.config import override
 from nerfmac.run import Run, train
 from nerfmac.scenes import load_scene
-from nerfmac.trainer import DivergedError
+from nerfmac.training import checkpoint
+from nerfmac.training.trainer import DivergedError
 from tests.scene_factory import CONFIG, HEIGHT, WIDTH, write_scene
 
 SETTINGS = {"device": "cpu", "config": CONFIG, "progress": False}

@@ -1,5 +1,7 @@
 """Devices and kernels: what computes, and how a kernel gets there."""
 
+from nerfmac.backend.arrays import Arrays as Arrays
+from nerfmac.backend.arrays import Shapes as Shapes
 from nerfmac.backend.device import DEVICES as DEVICES
 from nerfmac.backend.device import choose_device as choose_device
 from nerfmac.backend.device import current_device as current_device

@@ -7,10 +7,11 @@ from typing import Any, NamedTuple
 
 from nerfmac.backend import current_device
 from nerfmac.bench.timing import Timing, measure
-from nerfmac.cameras import Camera, Lens
+from nerfmac.geometry.cameras import Camera
+from nerfmac.geometry.lenses import Lens
 from nerfmac.scenes import Scene
-from nerfmac.state import TrainState
-from nerfmac.trainer import Trainer
+from nerfmac.training.state import TrainState
+from nerfmac.training.trainer import Trainer
 
 PICTURE = {"cpu": 200}
 """Pixels along a side of the picture, by device; 800 elsewhere."""

@@ -14,10 +14,10 @@ import mlx.core as mx
 
 from nerfmac.backend import kernels_disabled, working_dtype
 from nerfmac.bench.timing import Timing, measure
-from nerfmac.cameras import Camera, Cameras, Lens
 from nerfmac.config import Config
-from nerfmac.encoding import HashGrid
-from nerfmac.occupancy import march_geometry
+from nerfmac.fields.encodings import HashGrid
+from nerfmac.geometry.cameras import Camera, Cameras
+from nerfmac.geometry.lenses import Lens
 from nerfmac.ops.adam import Moments, Step, adam_step
 from nerfmac.ops.composite import composite
 from nerfmac.ops.draw_pixels import draw_pixels
@@ -27,6 +27,7 @@ from nerfmac.ops.networks import BASIS, NetworksShape, networks, networks_densit
 from nerfmac.ops.occupancy_update import pack_bits, splat
 from nerfmac.ops.spherical_harmonics import spherical_harmonics
 from nerfmac.ops.trace import TraceGeometry, trace
+from nerfmac.sampling.occupancy import march_geometry
 
 SAMPLES_PER_RAY = 32
 

@@ -24,8 +24,8 @@ from nerfmac.bench.launches import Launched
 from nerfmac.bench.steps import Stepped, StepTurns, sizes_of, time_average, time_update
 from nerfmac.bench.timing import Timing, measure, quartiles
 from nerfmac.bench.work import Work, average, between_work, step_work, update_work
-from nerfmac.optim import AVERAGED_EVERY
-from nerfmac.trainer import Trainer
+from nerfmac.training.optimiser import AVERAGED_EVERY
+from nerfmac.training.trainer import Trainer
 
 
 @dataclass(frozen=True)

@@ -27,8 +27,8 @@ from nerfmac.bench.work import Sizes
 from nerfmac.config import Config
 from nerfmac.ops.occupancy_update import pack_bits
 from nerfmac.scenes import Scene
-from nerfmac.state import TrainState
-from nerfmac.trainer import Queue, Report, Trainer
+from nerfmac.training.state import TrainState
+from nerfmac.training.trainer import Queue, Report, Trainer
 
 STEPS = 1024
 """Steps before anything is timed: the occupancy grid is sparse, as in most of a run."""

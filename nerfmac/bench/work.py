@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from math import ceil, log2
 
 from nerfmac.config import Config
-from nerfmac.encoding import HashGrid
-from nerfmac.occupancy import march_geometry
+from nerfmac.fields.encodings import HashGrid
 from nerfmac.ops.networks import BASIS, NetworksShape
+from nerfmac.sampling.occupancy import march_geometry
 
 FLOAT = 4
 """Bytes of a float32, an int32 or a uint32."""

@@ -14,6 +14,7 @@ import tyro
 from nerfmac import checks
 from nerfmac.backend import choose_device, current_device, memory_bytes
 from nerfmac.backend.kernel import why_reference
+from nerfmac.backend.machine import machine
 from nerfmac.bench import roofline, tables
 from nerfmac.bench.ceilings import ceilings
 from nerfmac.bench.compare import compare
@@ -28,7 +29,6 @@ from nerfmac.checks import InputError
 from nerfmac.cli.choices import Device, Preset
 from nerfmac.config import Config, preset
 from nerfmac.files import appearing, write_json
-from nerfmac.machine import machine
 from nerfmac.scenes import Scene, builtin_scene_path, load_scene
 
 GPU_PRESET = "base"

@@ -9,10 +9,10 @@ from typing import Annotated, Literal
 import tyro
 
 from nerfmac.backend import choose_device
+from nerfmac.backend.machine import machine
 from nerfmac.cli.choices import Device
 from nerfmac.cli.outputs import quality
 from nerfmac.files import write_json
-from nerfmac.machine import machine
 from nerfmac.run import Run
 
 

@@ -11,11 +11,11 @@ from PIL import Image
 from tqdm.auto import tqdm
 
 from nerfmac.backend import current_device
-from nerfmac.cameras import Camera
-from nerfmac.evaluate import BACKGROUNDS, ViewQuality
+from nerfmac.backend.machine import machine, peak_memory_bytes
 from nerfmac.files import appearing
-from nerfmac.machine import machine, peak_memory_bytes
-from nerfmac.render import Picture
+from nerfmac.geometry.cameras import Camera
+from nerfmac.rendering.evaluation import BACKGROUNDS, ViewQuality
+from nerfmac.rendering.renderer import Picture
 from nerfmac.run import Run
 from nerfmac.video import write_video
 

@@ -11,11 +11,11 @@ import tyro
 
 from nerfmac import checks
 from nerfmac.backend import choose_device
-from nerfmac.cameras import Camera
 from nerfmac.checks import InputError
 from nerfmac.cli.choices import Device
 from nerfmac.cli.outputs import frames
-from nerfmac.keyframes import CameraPath
+from nerfmac.geometry.cameras import Camera
+from nerfmac.paths import CameraPath
 from nerfmac.run import Run
 from nerfmac.scenes import load_scene
 from nerfmac.video import write_frames, write_video

@@ -21,7 +21,7 @@ from nerfmac.config import preset as presets
 from nerfmac.files import write_json
 from nerfmac.run import Run, read_record, train
 from nerfmac.scenes import builtin_scene_path, load_scene
-from nerfmac.trainer import DivergedError
+from nerfmac.training.trainer import DivergedError
 
 log = logging.getLogger("nerfmac")
 

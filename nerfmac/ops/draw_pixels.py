@@ -8,8 +8,9 @@ import mlx.core as mx
 
 from nerfmac import checks
 from nerfmac.backend import Kernel, runs_kernel
-from nerfmac.cameras import NEWTON_STEPS, Cameras
-from nerfmac.rays import Rays, rays_through
+from nerfmac.geometry.cameras import Cameras
+from nerfmac.geometry.lenses import NEWTON_STEPS
+from nerfmac.geometry.rays import Rays, rays_through
 
 _DRAW = Kernel(
     "draw_pixels",

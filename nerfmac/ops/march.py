@@ -12,15 +12,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import ceil, log, log2, sqrt
-from typing import Any
+from typing import Any, NamedTuple
 
 import mlx.core as mx
 import numpy as np
 
 from nerfmac import checks
 from nerfmac.backend import Kernel, runs_kernel, simd_width
-from nerfmac.cells import Cells, number_of
-from nerfmac.samples import Samples
+from nerfmac.geometry.cells import Cells, number_of
+from nerfmac.geometry.samples import Samples
 
 _CPU_ABREAST = 4  # rays that a thread counts in turns, where it has no simdgroup
 
@@ -79,6 +79,13 @@ class MarchGeometry:
         return mx.array([*lengths, self.resolution, self.cascades], mx.float32)
 
 
+class Occupied(NamedTuple):
+    """The cells of a scene's cube in which rays are sampled."""
+
+    geometry: MarchGeometry
+    bits: mx.array  # (geometry.cells / 32,) uint32, one bit a cell, as `geometry.cells` says
+
+
 def march(
     origins: mx.array,
     directions: mx.array,
@@ -93,7 +100,7 @@ def march(
         origins: (rays, 3) float32, scene coordinates.
         directions: (rays, 3) float32, unit.
         jitter: (rays,) float32 in [0, 1): where in its interval a sample lies.
-        bits: (geometry.cells / 32,) uint32, one bit a cell, numbered as `nerfmac.cells` says.
+        bits: (geometry.cells / 32,) uint32, one bit a cell, numbered as `geometry.cells` says.
         geometry: the scene's cube, the grid and the steps.
         slots: how many samples there is room for. Rays are served in order; one that does not fit
             whole, and those after it, get none (`Samples.fits`).

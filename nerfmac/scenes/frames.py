@@ -14,8 +14,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from nerfmac.cameras import Camera, Lens, focal_length
 from nerfmac.checks import InputError
+from nerfmac.geometry.cameras import Camera
+from nerfmac.geometry.lenses import Lens, focal_length
 from nerfmac.scenes.fields import Fields
 from nerfmac.scenes.pictures import Header, find, inspect
 from nerfmac.scenes.placement import Placement

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from nerfmac.cameras import Camera, Lens
 from nerfmac.checks import InputError
+from nerfmac.geometry.cameras import Camera
+from nerfmac.geometry.lenses import Lens
 from nerfmac.scenes.scene import Scene
 
 

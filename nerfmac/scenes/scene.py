@@ -17,8 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from nerfmac import checks
-from nerfmac.cameras import Camera, Cameras
 from nerfmac.checks import InputError
+from nerfmac.geometry.cameras import Camera, Cameras
 from nerfmac.scenes.pictures import decode
 
 LARGEST_EXTENT = 128.0

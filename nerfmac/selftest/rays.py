@@ -8,12 +8,13 @@ import mlx.core as mx
 import numpy as np
 
 from nerfmac.backend import kernels_disabled
-from nerfmac.cameras import Camera, Cameras, Lens
+from nerfmac.geometry.cameras import Camera, Cameras
+from nerfmac.geometry.lenses import Lens
+from nerfmac.geometry.samples import Samples
 from nerfmac.ops.composite import composite
 from nerfmac.ops.draw_pixels import draw_pixels
 from nerfmac.ops.march import MarchGeometry, march, write_samples
 from nerfmac.ops.occupancy_update import choose, pack_bits, splat
-from nerfmac.samples import Samples
 from nerfmac.selftest.comparison import Arrays, Case, with_gradients
 
 

@@ -15,8 +15,8 @@ import mlx.core as mx
 
 from nerfmac.backend import current_device, device_name
 from nerfmac.backend.build import compiler_version
+from nerfmac.backend.machine import software
 from nerfmac.files import write_json
-from nerfmac.machine import software
 from nerfmac.selftest.diagnosis import Compared, Timed
 
 

@@ -15,12 +15,13 @@ from itertools import product
 import mlx.core as mx
 
 from nerfmac.backend.metal_text import Launch, recorded
-from nerfmac.cameras import Camera, Cameras, Lens
 from nerfmac.config import FEATURES, PRESETS, WIDEST_FEATURES, WIDTHS, Config, override
-from nerfmac.samples import Samples
+from nerfmac.geometry.cameras import Camera, Cameras
+from nerfmac.geometry.lenses import Lens
+from nerfmac.geometry.samples import Samples
 from nerfmac.scenes import Views
-from nerfmac.state import TrainState
-from nerfmac.trainer import Trainer
+from nerfmac.training.state import TrainState
+from nerfmac.training.trainer import Trainer
 
 _LEVELS = (2, 4, 16, 32)  # few make the levels' own arrays short enough for `constant`
 _LAYERS = range(1, 4 + 1)

@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 import mlx.core as mx
 
-from nerfmac.cells import cells_of
+from nerfmac.geometry.cells import cells_of
+from nerfmac.geometry.rays import Rays
 from nerfmac.ops.march import MarchGeometry, cell_of, count_samples, is_occupied, write_samples
-from nerfmac.rays import Rays
 
 FINEST = 1 / 16
 """Shortest step that looks for cells, in sides of the smallest cells."""

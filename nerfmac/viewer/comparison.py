@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from nerfmac.cameras import Camera
 from nerfmac.checks import InputError
-from nerfmac.colour import over
-from nerfmac.metrics import psnr
+from nerfmac.geometry.cameras import Camera
+from nerfmac.geometry.colour import over
+from nerfmac.rendering.metrics import psnr
 from nerfmac.run import Run
 from nerfmac.scenes.pictures import decode
 

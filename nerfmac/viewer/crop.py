@@ -11,7 +11,7 @@ from math import ceil, floor
 
 import mlx.core as mx
 
-from nerfmac.cells import cells_of
+from nerfmac.geometry.cells import cells_of
 from nerfmac.ops.march import MarchGeometry
 from nerfmac.ops.occupancy_update import pack_bits
 

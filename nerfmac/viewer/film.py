@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from nerfmac.cameras import Camera
+from nerfmac.geometry.cameras import Camera
 from nerfmac.video import write_video
 
 STRIP = 2**16

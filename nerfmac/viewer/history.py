@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from nerfmac.trainer import Report
+from nerfmac.training.trainer import Report
 
 MOST_POINTS = 1024
 """At so many, an even number, every second point is merged into the one before it."""

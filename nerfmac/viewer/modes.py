@@ -26,13 +26,13 @@ import numpy as np
 import numpy.typing as npt
 
 from nerfmac import checks
-from nerfmac.cameras import Camera
 from nerfmac.checks import InputError
-from nerfmac.colour import linear_to_srgb, srgb_to_linear
-from nerfmac.rays import camera_rays
-from nerfmac.render import Picture, Renderer
-from nerfmac.state import TrainState
-from nerfmac.trainer import Trainer
+from nerfmac.geometry.cameras import Camera
+from nerfmac.geometry.colour import linear_to_srgb, srgb_to_linear
+from nerfmac.geometry.rays import camera_rays
+from nerfmac.rendering.renderer import Picture, Renderer
+from nerfmac.training.state import TrainState
+from nerfmac.training.trainer import Trainer
 from nerfmac.viewer.blocks import cascade_of, first_blocks, first_samples
 from nerfmac.viewer.colour_map import INFERNO, TURBO, coloured
 from nerfmac.viewer.crop import Box, cropped

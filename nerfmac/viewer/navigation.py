@@ -20,10 +20,11 @@ import numpy as np
 import numpy.typing as npt
 
 from nerfmac import checks
-from nerfmac.cameras import Camera, focal_length
 from nerfmac.checks import InputError
-from nerfmac.keyframes import Keyframe
-from nerfmac.paths import centre_of, orbit
+from nerfmac.geometry.cameras import Camera
+from nerfmac.geometry.lenses import focal_length
+from nerfmac.paths import Keyframe
+from nerfmac.paths.orbit import centre_of, orbit
 
 Vector = npt.NDArray[np.float64]
 

@@ -15,9 +15,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nerfmac.cameras import Camera, Lens
-from nerfmac.state import TrainState
-from nerfmac.trainer import Trainer
+from nerfmac.geometry.cameras import Camera
+from nerfmac.geometry.lenses import Lens
+from nerfmac.training.state import TrainState
+from nerfmac.training.trainer import Trainer
 from nerfmac.viewer.jpeg import encoded
 from nerfmac.viewer.modes import Drawn, Look, Pictures
 from nerfmac.viewer.navigation import View

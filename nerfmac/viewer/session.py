@@ -23,10 +23,10 @@ import mlx.core as mx
 import numpy as np
 
 from nerfmac import checks
-from nerfmac.cameras import Camera
 from nerfmac.checks import InputError
+from nerfmac.geometry.cameras import Camera
 from nerfmac.run import Run
-from nerfmac.trainer import DivergedError, Trainer
+from nerfmac.training.trainer import DivergedError, Trainer
 from nerfmac.viewer.comparison import Comparison
 from nerfmac.viewer.film import Cancelled, Film
 from nerfmac.viewer.jpeg import encoded, padded

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from nerfmac import checks
-from nerfmac.cameras import Camera
 from nerfmac.checks import InputError
-from nerfmac.keyframes import CameraPath, Keyframe
+from nerfmac.geometry.cameras import Camera
+from nerfmac.paths import CameraPath, Keyframe
 from nerfmac.run import Run
 from nerfmac.viewer.film import Film, Render
 from nerfmac.viewer.navigation import View

@@ -12,7 +12,7 @@ import mlx.core as mx
 
 from nerfmac.checks import InputError
 from nerfmac.run import CURVE_POINTS, SAVE_SECONDS, Run
-from nerfmac.trainer import Goal, Report, Trainer
+from nerfmac.training.trainer import Goal, Report, Trainer
 from nerfmac.viewer.history import History
 
 

@@ -19,10 +19,10 @@ from tqdm.auto import tqdm
 
 from nerfmac.backend import choose_device
 from nerfmac.config import Config
-from nerfmac.keyframes import CameraPath
+from nerfmac.paths import CameraPath
 from nerfmac.run import Run, check_free, configured, is_run
 from nerfmac.scenes import Scene, load_scene
-from nerfmac.trainer import Trainer
+from nerfmac.training.trainer import Trainer
 from nerfmac.viewer.navigation import View
 from nerfmac.viewer.page_source import script, style
 from nerfmac.viewer.session import Message, Session

@@ -20,7 +20,7 @@ from nerfmac.bench.timing import Timing, measure_in_turns
 from nerfmac.bench.work import Work
 from nerfmac.ops.composite import composite
 from nerfmac.scenes import load_scene
-from nerfmac.trainer import Queue, Trainer
+from nerfmac.training.trainer import Queue, Trainer
 from tests.scene_factory import CONFIG, write_scene
 
 MOST = Ceilings(1e9, 1e12, "made up")

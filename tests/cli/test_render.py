@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from nerfmac.keyframes import CameraPath, Keyframe
+from nerfmac.paths import CameraPath, Keyframe
 from nerfmac.run import Run, train
 from nerfmac.scenes import load_scene
 from tests.conftest import ROOT

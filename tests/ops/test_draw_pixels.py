@@ -4,8 +4,9 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
-from nerfmac.cameras import Camera, Cameras, Lens
 from nerfmac.checks import InputError
+from nerfmac.geometry.cameras import Camera, Cameras
+from nerfmac.geometry.lenses import Lens
 from nerfmac.ops.draw_pixels import draw_pixels
 from tests.scenes.scene_files import HEIGHT, WIDTH, pixels
 

@@ -6,8 +6,9 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
-from nerfmac.cameras import Camera, Lens
 from nerfmac.checks import InputError
+from nerfmac.geometry.cameras import Camera
+from nerfmac.geometry.lenses import Lens
 from nerfmac.scenes import Frame, Scene, load_scene
 from tests.scenes.scene_files import HEIGHT, WIDTH, pixels, write_blender, write_transforms
 

@@ -6,13 +6,14 @@ from math import sqrt
 import mlx.core as mx
 import numpy as np
 
-from nerfmac.cameras import Camera, Lens
 from nerfmac.config import PRESETS, override
-from nerfmac.occupancy import Occupancy
+from nerfmac.geometry.cameras import Camera
+from nerfmac.geometry.lenses import Lens
 from nerfmac.ops.march import MarchGeometry
 from nerfmac.ops.occupancy_update import pack_bits
-from nerfmac.state import TrainState
-from nerfmac.trainer import Trainer
+from nerfmac.sampling.occupancy import Occupancy
+from nerfmac.training.state import TrainState
+from nerfmac.training.trainer import Trainer
 from tests.bricks import in_bricks
 
 CELLS = 16

@@ -5,9 +5,10 @@ import numpy as np
 import pytest
 
 from nerfmac.backend import choose_device
-from nerfmac.cameras import Camera, Lens
+from nerfmac.geometry.cameras import Camera
+from nerfmac.geometry.lenses import Lens
+from nerfmac.geometry.rays import camera_rays
 from nerfmac.ops.march import march
-from nerfmac.rays import camera_rays
 from nerfmac.viewer.blocks import cascade_of, first_blocks, first_samples
 from tests.bricks import in_bricks
 from tests.pinhole import pixel_rays

@@ -7,8 +7,9 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from nerfmac.cameras import Camera, Lens
 from nerfmac.checks import InputError
+from nerfmac.geometry.cameras import Camera
+from nerfmac.geometry.lenses import Lens
 from nerfmac.viewer import film as film_module
 from nerfmac.viewer.film import Cancelled, Film
 from nerfmac.viewer.worker import Worker

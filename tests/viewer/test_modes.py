@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 
 from nerfmac.backend import choose_device
-from nerfmac.cameras import Camera, Lens
 from nerfmac.checks import InputError
 from nerfmac.cli.outputs import to_bytes
 from nerfmac.config import PRESETS, override
+from nerfmac.geometry.cameras import Camera
+from nerfmac.geometry.lenses import Lens
+from nerfmac.geometry.rays import camera_rays
 from nerfmac.ops.march import count_samples
-from nerfmac.rays import camera_rays
-from nerfmac.trainer import Trainer
+from nerfmac.training.trainer import Trainer
 from nerfmac.viewer.colour_map import INFERNO, TURBO
 from nerfmac.viewer.modes import CASCADES, FACES, MODES, SHADES, Look, Pictures
 from tests.pinhole import pixel_rays

@@ -8,9 +8,10 @@ import math
 import numpy as np
 import pytest
 
-from nerfmac.cameras import Camera, Lens
 from nerfmac.checks import InputError
-from nerfmac.paths import orbit
+from nerfmac.geometry.cameras import Camera
+from nerfmac.geometry.lenses import Lens
+from nerfmac.paths.orbit import orbit
 from nerfmac.viewer.navigation import CLOSEST, FARTHEST, STEEPEST, View
 
 UP = np.array([0.3, -0.5, 0.8]) / math.sqrt(0.98)

@@ -5,7 +5,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from nerfmac.cameras import Camera, Lens
+from nerfmac.geometry.cameras import Camera
+from nerfmac.geometry.lenses import Lens
 from nerfmac.viewer.pick import seen_point
 
 CAMERA = Camera.look_at((1.5, -0.4, 0.8), (0.5, 0.6, 0.4), (0, 0, 1), Lens(20, 12, 17, 19, 8, 7))

@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from nerfmac.evaluate import evaluate
+from nerfmac.rendering.evaluation import evaluate
 from nerfmac.viewer import screen as screen_module
 from nerfmac.viewer.pace import SCALES
 from tests.scene_factory import HEIGHT, WIDTH

@@ -5,7 +5,7 @@ import pytest
 
 from nerfmac.checks import InputError
 from nerfmac.run import Run
-from nerfmac.trainer import DivergedError, Trainer
+from nerfmac.training.trainer import DivergedError, Trainer
 from tests.viewer.conftest import Page
 
 TURNED = {"orbit": [0.03, -0.01], "moving": True}
@@ -107,7 +107,7 @@ def test_training_that_fails_is_told_and_the_last_good_state_shown(page, monkeyp
         yield state
 
     page.open().settle()
-    monkeypatch.setattr("nerfmac.trainer.Trainer.train", diverge)
+    monkeypatch.setattr("nerfmac.training.trainer.Trainer.train", diverge)
     page.say("train")
     page.settle()
     assert page.notice == "the loss is nan at step 7"

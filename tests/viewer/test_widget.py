@@ -12,9 +12,9 @@ import pytest
 
 import nerfmac
 from nerfmac.checks import InputError
-from nerfmac.keyframes import CameraPath, Keyframe
+from nerfmac.paths import CameraPath, Keyframe
 from nerfmac.run import Run
-from nerfmac.trainer import DivergedError
+from nerfmac.training.trainer import DivergedError
 from tests.conftest import ROOT
 from tests.decoding import decoded
 from tests.scene_factory import CONFIG
@@ -148,7 +148,7 @@ def test_what_ends_training_is_raised_to_who_waits(viewer, monkeypatch):
         raise DivergedError("the loss is nan at step 7")
         yield state
 
-    monkeypatch.setattr("nerfmac.trainer.Trainer.train", diverge)
+    monkeypatch.setattr("nerfmac.training.trainer.Trainer.train", diverge)
     viewer.train(steps=9)
     with pytest.raises(DivergedError, match="step 7"):
         viewer.wait(60.0)

@@ -1,0 +1,1 @@
+"""The vocabulary: cameras, lenses, rays, samples, cells, colour; one convention each."""

@@ -1,0 +1,117 @@
+"""Cameras in the one convention of this package, on the host and stacked on the device.
+
+Axes are OpenGL's: x right, y up, z backwards, so a camera looks along its -z. A pose is the (3, 4)
+matrix [R | t] from camera to scene; t is the camera's place in scene units. `geometry.lenses` says
+how a lens maps directions to pixels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
+
+import mlx.core as mx
+import numpy as np
+import numpy.typing as npt
+
+from nerfmac import checks
+from nerfmac.checks import InputError
+from nerfmac.geometry.lenses import Lens
+
+
+@dataclass(frozen=True, eq=False)
+class Camera:
+    """One view on the host: a lens and a camera-to-scene pose, float32 (3, 4)."""
+
+    lens: Lens
+    pose: npt.NDArray[np.float32]
+
+    def __post_init__(self) -> None:
+        pose = checks.finite("pose", self.pose, (3, 4)).astype(np.float32)
+        pose.setflags(write=False)
+        object.__setattr__(self, "pose", pose)
+
+    @classmethod
+    def look_at(
+        cls, eye: npt.ArrayLike, target: npt.ArrayLike, up: npt.ArrayLike, lens: Lens
+    ) -> Self:
+        """A camera at `eye` that has `target` in the direction of its principal point.
+
+        All are scene positions (3,), `up` a direction of any length. Raises InputError if `eye` is
+        `target` or the line of sight runs along `up`.
+        """
+        eye, target, up = (np.asarray(each, np.float64) for each in (eye, target, up))
+        backwards = _unit(eye - target, f"eye and target are both {eye.tolist()}")
+        right = _unit(np.cross(up, backwards), f"up {up.tolist()} is along the line of sight")
+        pose = np.stack([right, np.cross(backwards, right), backwards, eye], axis=1)
+        return cls(lens, pose.astype(np.float32))
+
+
+def _unit(vector: npt.NDArray[np.float64], complaint: str) -> npt.NDArray[np.float64]:
+    length = float(np.linalg.norm(vector))
+    if not length > 1e-9:
+        raise InputError(f"{complaint}: no camera can be turned so")
+    return vector / length
+
+
+@dataclass(frozen=True, eq=False)
+class Cameras:
+    """n views of one picture size, stacked on the device.
+
+    intrinsics  float32 (n, 4): fl_x, fl_y, cx, cy in pixels
+    distortion  float32 (n, 6): k1, k2, k3, k4, p1, p2
+    poses       float32 (n, 3, 4): camera to scene
+
+    `is_distorted` is known on the host, so rays of plain pinholes never pay for undistortion and a
+    compiled function may ask for it.
+    """
+
+    intrinsics: mx.array
+    distortion: mx.array
+    poses: mx.array
+    width: int
+    height: int
+    is_distorted: bool
+
+    def __post_init__(self) -> None:
+        count = len(self)
+        checks.shape("intrinsics", self.intrinsics, (count, 4))
+        checks.shape("distortion", self.distortion, (count, 6))
+        checks.shape("poses", self.poses, (count, 3, 4))
+        for name in ("intrinsics", "distortion", "poses"):
+            checks.dtype(name, getattr(self, name), mx.float32)
+
+    @classmethod
+    def stack(cls, cameras: Sequence[Camera]) -> Self:
+        """Stack `cameras`; raises InputError if there are none or their sizes differ."""
+        if not cameras:
+            raise InputError("no cameras to stack; expected at least one")
+        lenses = [camera.lens for camera in cameras]
+        size = lenses[0].width, lenses[0].height
+        for index, lens in enumerate(lenses):
+            if (lens.width, lens.height) != size:
+                raise InputError(
+                    f"camera {index} is {lens.width}x{lens.height} pixels but camera 0 is "
+                    f"{size[0]}x{size[1]}; expected one size"
+                )
+        return cls(
+            intrinsics=mx.array([[lens.fl_x, lens.fl_y, lens.cx, lens.cy] for lens in lenses]),
+            distortion=mx.array([list(lens.distortion) for lens in lenses]),
+            poses=mx.array(np.stack([camera.pose for camera in cameras])),
+            width=size[0],
+            height=size[1],
+            is_distorted=any(any(lens.distortion) for lens in lenses),
+        )
+
+    def __len__(self) -> int:
+        return self.intrinsics.shape[0]
+
+    def __getitem__(self, index: int) -> Camera:
+        """View `index` on the host; waits for the device."""
+        if not -len(self) <= index < len(self):
+            raise IndexError(f"camera {index} of {len(self)}")
+        intrinsics = [float(number) for number in np.array(self.intrinsics[index])]
+        distortion = [float(number) for number in np.array(self.distortion[index])]
+        lens = Lens(self.width, self.height, *intrinsics, *distortion)
+        return Camera(lens, np.array(self.poses[index]))

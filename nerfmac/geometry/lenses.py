@@ -1,0 +1,142 @@
+"""Lenses in the one convention of this package: directions to pixels, and back.
+
+A pixel position has x to the right and y down in pixels, and the centre of the top left pixel is
+(0.5, 0.5). A lens maps the direction (x, y, 1), y down, to a pixel as OpenCV's radial-tangential
+model does:
+
+    radial = 1 + k1 r^2 + k2 r^4 + k3 r^6 + k4 r^8,   r^2 = x^2 + y^2
+    x' = x radial + 2 p1 x y + p2 (r^2 + 2 x^2),      column = fl_x x' + cx
+    y' = y radial + 2 p2 x y + p1 (r^2 + 2 y^2),      row    = fl_y y' + cy
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Self
+
+import mlx.core as mx
+
+from nerfmac import checks
+from nerfmac.checks import InputError
+
+NEWTON_STEPS = 5
+"""From the distorted point, a photograph's lens is inverted to rounding in 3, a strong one in 4."""
+
+LONGEST_STEP = 0.5
+"""A Newton step's limit along an axis, in units of the focal length."""
+
+
+@dataclass(frozen=True)
+class Lens:
+    """Focal lengths, principal point and distortion for a picture of `width` x `height` pixels.
+
+    Lengths are in pixels, distortion coefficients without unit. Raises InputError for a size that
+    is not a positive integer, a focal length that is not positive, or a number that is not finite.
+    """
+
+    width: int
+    height: int
+    fl_x: float
+    fl_y: float
+    cx: float
+    cy: float
+    k1: float = 0.0
+    k2: float = 0.0
+    k3: float = 0.0
+    k4: float = 0.0
+    p1: float = 0.0
+    p2: float = 0.0
+
+    def __post_init__(self) -> None:
+        checks.number("width", self.width, low=1, whole=True)
+        checks.number("height", self.height, low=1, whole=True)
+        for name in ("fl_x", "fl_y", "cx", "cy", "k1", "k2", "k3", "k4", "p1", "p2"):
+            checks.number(name, getattr(self, name))
+        for name in ("fl_x", "fl_y"):
+            if getattr(self, name) <= 0:
+                raise InputError(f"{name} is {getattr(self, name):g}; expected more than 0")
+
+    @classmethod
+    def from_fov(cls, fov_x: float, width: int, height: int) -> Self:
+        """Square pixels, no distortion, and `fov_x` radians from the left edge to the right."""
+        focal = focal_length("fov_x", fov_x, width)
+        return cls(width, height, focal, focal, width / 2, height / 2)
+
+    @property
+    def distortion(self) -> tuple[float, float, float, float, float, float]:
+        """k1, k2, k3, k4, p1, p2."""
+        return self.k1, self.k2, self.k3, self.k4, self.p1, self.p2
+
+    def scaled(self, width: int, height: int) -> Lens:
+        """The same lens for the picture resampled to `width` x `height`."""
+        x, y = width / self.width, height / self.height
+        focal = {"fl_x": self.fl_x * x, "fl_y": self.fl_y * y}
+        return replace(self, width=width, height=height, cx=self.cx * x, cy=self.cy * y, **focal)
+
+    def rows(self, first: int, count: int) -> Lens:
+        """The same lens for `count` rows of the picture alone, from row `first` on."""
+        return replace(self, height=count, cy=self.cy - first)
+
+
+def focal_length(name: str, angle: float, size: int) -> float:
+    """Focal length in pixels of a lens that sees `angle` radians over `size` pixels.
+
+    Raises InputError that calls the angle `name` unless it lies between 0 and pi.
+    """
+    checks.number(name, angle)
+    if not 0 < angle < math.pi:
+        raise InputError(f"{name} is {angle:g}; expected radians between 0 and pi")
+    return 0.5 * size / math.tan(0.5 * angle)
+
+
+def distort(point: mx.array, distortion: mx.array) -> mx.array:
+    """Where a lens sends `point` (r, 2) = (x, y) of the direction (x, y, 1): (x', y') (r, 2).
+
+    `distortion` is float32 (r, 6) or (1, 6). The formulas are in the module's docstring.
+    """
+    x, y = _columns(point)
+    return mx.concatenate(_distort(x, y, _columns(distortion))[:2], axis=-1)
+
+
+def undistort(point: mx.array, distortion: mx.array) -> mx.array:
+    """The inverse of `distort` by Newton's method: (x', y') (r, 2) to (x, y) (r, 2).
+
+    The number of steps is fixed, so this may be compiled. A point that no direction is sent to,
+    past the fold of a strong lens, gives something finite.
+    """
+    wanted_x, wanted_y = x, y = _columns(point)
+    coefficients = _columns(distortion)
+    for _ in range(NEWTON_STEPS):
+        got_x, got_y, xx, xy, yy = _distort(x, y, coefficients)
+        miss_x, miss_y = got_x - wanted_x, got_y - wanted_y
+        determinant = xx * yy - xy * xy
+        # At the fold the Jacobian is singular: the limit on the step keeps one bad pixel from
+        # turning into a NaN, which would end a training run.
+        inverse = 1.0 / mx.where(mx.abs(determinant) < 1e-6, 1e-6, determinant)
+        step_x = (yy * miss_x - xy * miss_y) * inverse
+        step_y = (xx * miss_y - xy * miss_x) * inverse
+        x = x - mx.clip(step_x, -LONGEST_STEP, LONGEST_STEP)
+        y = y - mx.clip(step_y, -LONGEST_STEP, LONGEST_STEP)
+    return mx.concatenate([x, y], axis=-1)
+
+
+def _distort(x: mx.array, y: mx.array, coefficients: list[mx.array]) -> list[mx.array]:
+    """x', y' and the Jacobian's dx'/dx, dx'/dy = dy'/dx, dy'/dy, each (r, 1)."""
+    k1, k2, k3, k4, p1, p2 = coefficients
+    square = x * x + y * y
+    radial = 1.0 + square * (k1 + square * (k2 + square * (k3 + square * k4)))
+    slope = k1 + square * (2.0 * k2 + square * (3.0 * k3 + square * 4.0 * k4))  # d radial / d r^2
+    product = x * y
+    return [
+        x * radial + 2.0 * p1 * product + p2 * (square + 2.0 * x * x),
+        y * radial + 2.0 * p2 * product + p1 * (square + 2.0 * y * y),
+        radial + 2.0 * x * x * slope + 2.0 * p1 * y + 6.0 * p2 * x,
+        2.0 * product * slope + 2.0 * p1 * x + 2.0 * p2 * y,
+        radial + 2.0 * y * y * slope + 2.0 * p2 * x + 6.0 * p1 * y,
+    ]
+
+
+def _columns(values: mx.array) -> list[mx.array]:
+    """The columns of (r, c), each (r, 1)."""
+    return list(mx.split(values, values.shape[-1], axis=-1))

@@ -1,0 +1,68 @@
+"""Pixels to rays in scene space, by the camera convention of `nerfmac.geometry.cameras`."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import mlx.core as mx
+
+from nerfmac import checks
+from nerfmac.geometry.cameras import Camera, Cameras
+from nerfmac.geometry.lenses import undistort
+
+
+class Rays(NamedTuple):
+    """Half lines: `origin` (r, 3) in scene units, `direction` (r, 3) of length one; float32."""
+
+    origin: mx.array
+    direction: mx.array
+
+
+def rays_through(cameras: Cameras, view: mx.array, pixel: mx.array) -> Rays:
+    """The ray of each pixel position, from its camera's centre outwards.
+
+    `view` int32 (r,) numbers the cameras, `pixel` float32 (r, 2) holds x right and y down in
+    pixels. It may be compiled, with the arrays of `cameras` captured or handed in. Raises
+    InputError for a wrong shape or dtype; an index outside the cameras is not looked for.
+    """
+    checks.dtype("view", view, mx.int32)
+    checks.dtype("pixel", pixel, mx.float32)
+    checks.shape("view", view, (None,))
+    checks.shape("pixel", pixel, (view.shape[0], 2))
+    distortion = cameras.distortion[view] if cameras.is_distorted else None
+    return _through(cameras.intrinsics[view], distortion, cameras.poses[view], pixel)
+
+
+def _through(
+    intrinsics: mx.array, distortion: mx.array | None, poses: mx.array, pixel: mx.array
+) -> Rays:
+    point = (pixel - intrinsics[:, 2:]) / intrinsics[:, :2]
+    if distortion is not None:
+        point = undistort(point, distortion)
+    # Sums of columns and no matmul, which a GPU may do in TF32 with ten bits of mantissa.
+    direction = poses[:, :, 0] * point[:, :1] - poses[:, :, 1] * point[:, 1:] - poses[:, :, 2]
+    length = mx.sqrt(mx.sum(mx.square(direction), axis=-1, keepdims=True))
+    origin = mx.broadcast_to(poses[:, :, 3], direction.shape)
+    return Rays(origin, direction / length)
+
+
+def camera_rays(camera: Camera) -> Rays:
+    """The rays through all pixel centres of one view, row by row from the top left."""
+    cameras = Cameras.stack([camera])
+    distortion = cameras.distortion if cameras.is_distorted else None
+    width, height = camera.lens.width, camera.lens.height
+    index = mx.arange(width * height)
+    rays = _pixel_rays(index, mx.array(width), cameras.intrinsics, distortion, cameras.poses)
+    return Rays(*rays)
+
+
+@mx.compile
+def _pixel_rays(
+    index: mx.array,
+    width: mx.array,  # no constant, or each width would compile a fused kernel of its own
+    intrinsics: mx.array,
+    distortion: mx.array | None,
+    poses: mx.array,
+) -> Rays:
+    pixel = mx.stack([index % width, index // width], axis=-1).astype(mx.float32) + 0.5
+    return _through(intrinsics, distortion, poses, pixel)

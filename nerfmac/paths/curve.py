@@ -1,0 +1,123 @@
+"""The smooth curve through keyframes, walked at constant speed.
+
+Everything runs on one parameter: from a keyframe to the next it grows by the square root of their
+distance (centripetal, which keeps unequally spaced keyframes free of loops). Distance is
+
+    sqrt(|moved|^2 / spread^2 + turned^2 + zoomed^2)        angles in radians,
+
+where `spread` is the keyframes' root mean squared distance from their middle: a move across the
+path counts as much as a turn by a radian. Between keyframes stand cubic Bezier curves that share
+their tangents, so place, turn and field of view have no corner. A tangent is that of
+
+    Barry, Goldman: A recursive evaluation algorithm for a class of Catmull-Rom splines (1988),
+
+the mean of the slopes on both sides, each weighted by the other side's length. De Casteljau's
+algorithm blends places and fields of view by straight lines, unit quaternions by great arcs:
+
+    Shoemake: Animating rotation with quaternion curves (1985).
+
+Last, the curve is walked at constant speed, in the distance above.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from nerfmac.paths.quaternions import arc, exponential, inverse, logarithm, product
+
+Array = npt.NDArray[np.float64]
+
+SMALLEST_SPREAD = 1e-3
+"""In scene units: below it, moves are rounding, and must not set the pace of a turn."""
+
+SAME = 1e-9
+"""Keyframes nearer to each other than this are one."""
+
+SAMPLES = 512
+"""Of the walked length between two keyframes: speed then varies by less than a percent."""
+
+
+class Curve:
+    """The Bezier curves between keyframes that differ, and where on them a time is."""
+
+    def __init__(self, places: Array, turn: Array, fov: Array, closed: bool) -> None:
+        """Lead through `places` (n, 3) in scene units, quaternions `turn` (n, 4), `fov` (n,)."""
+        spread = np.sqrt(np.mean(np.sum((places - places.mean(axis=0)) ** 2, axis=1)))
+        flat = np.c_[places, fov]
+        self.scale = np.array([*[max(spread, SMALLEST_SPREAD)] * 3, 1.0])
+        if closed:
+            flat, turn = np.r_[flat, flat[:1]], np.r_[turn, turn[:1]]
+        lengths = self._distance(flat, turn)
+        used = lengths > SAME
+        knots = np.r_[0, np.cumsum(used)][: len(places)]  # that the keyframes are at
+        kept = np.r_[True, used]
+        self._bend(flat[kept], turn[kept], np.sqrt(lengths[used]), closed)
+        self.marks = np.linspace(0.0, len(self.flat), len(self.flat) * SAMPLES + 1)
+        self.walked = np.r_[0.0, np.cumsum(self._distance(*self._on(self.marks)))]
+        self.times: Array = self.walked[knots * SAMPLES] / (self.walked[-1] or 1.0)
+
+    def at(self, time: Array) -> tuple[Array, Array, Array]:
+        """Places (n, 3), quaternions (n, 4) and fields of view (n,) at `time` (n,) in [0, 1]."""
+        flat, turn = self._on(np.interp(time * self.walked[-1], self.walked, self.marks))
+        return flat[:, :3], turn, flat[:, 3]
+
+    def _bend(self, flat: Array, turn: Array, steps: Array, closed: bool) -> None:
+        """Set the control points (n, 4, 4) of places with fov, and of quaternions."""
+        if not len(steps):
+            self.flat, self.turn = (np.repeat(each[:, None], 4, axis=1) for each in (flat, turn))
+            return
+        turned = logarithm(product(inverse(turn[:-1]), turn[1:]))
+        steps = steps[:, None]
+        tangents = _tangents(np.c_[np.diff(flat, axis=0), turned] / steps, steps, closed)
+        out, into = tangents[:-1] * steps / 3.0, tangents[1:] * steps / -3.0
+        first, last = flat[:-1], flat[1:]
+        self.flat = np.stack([first, first + out[:, :4], last + into[:, :4], last], axis=1)
+        # The last quaternion by the shortest way, whatever the signs with which the two came.
+        first, last = turn[:-1], product(turn[:-1], exponential(turned))
+        out, into = exponential(out[:, 4:]), exponential(into[:, 4:])
+        self.turn = np.stack([first, product(first, out), product(last, into), last], axis=1)
+
+    def _on(self, marks: Array) -> tuple[Array, Array]:
+        """Places with fov, and quaternions, (n, 4) each, at a curve's number + a share of it."""
+        index = np.minimum(marks.astype(int), len(self.flat) - 1)
+        share = (marks - index)[:, None, None]
+        return _casteljau(self.flat[index], share, _line), _casteljau(self.turn[index], share, arc)
+
+    def _distance(self, flat: Array, turn: Array) -> Array:
+        """From each row to the next, as the module's docstring has it (n - 1,)."""
+        moved = np.diff(flat, axis=0) / self.scale
+        turned = logarithm(product(inverse(turn[:-1]), turn[1:]))
+        return np.sqrt(np.sum(moved**2, axis=1) + np.sum(turned**2, axis=1))
+
+
+def _tangents(slopes: Array, steps: Array, closed: bool) -> Array:
+    """Change per parameter (n + 1, 7) of place, fov and turn at the ends of n curves.
+
+    `slopes` (n, 7) are from end to end, over `steps` (n, 1). An open path's ends are not curved.
+    """
+    if closed:
+        slopes, steps = np.r_[slopes[-1:], slopes, slopes[:1]], np.r_[steps[-1:], steps, steps[:1]]
+    before, after = slopes[:-1], slopes[1:]
+    tangents = (before * steps[1:] + after * steps[:-1]) / (steps[:-1] + steps[1:])
+    # Fritsch, Carlson: Monotone piecewise cubic interpolation (1980): no fov beyond a keyframe's.
+    most = 3.0 * np.minimum(np.abs(before), np.abs(after)) * (before * after > 0.0)
+    tangents[:, 3] = np.clip(tangents[:, 3], -most[:, 3], most[:, 3])
+    if not closed:
+        inner = tangents if len(tangents) else slopes
+        ends = 1.5 * slopes[[0, -1]] - 0.5 * inner[[0, -1]]
+        tangents = np.r_[ends[:1], tangents, ends[1:]]
+    return tangents
+
+
+def _casteljau(points: Array, share: Array, blend: Callable[[Array, Array, Array], Array]) -> Array:
+    """Where Bezier curves with control `points` (n, 4, k) are at `share` (n, 1, 1): (n, k)."""
+    while points.shape[1] > 1:
+        points = blend(points[:, :-1], points[:, 1:], share)
+    return points[:, 0]
+
+
+def _line(start: Array, end: Array, share: Array) -> Array:
+    return start + share * (end - start)

@@ -1,0 +1,1 @@
+"""Samples to pixels: shading, whole pictures, and how good they are."""

@@ -1,0 +1,1 @@
+"""Where rays are sampled."""

@@ -1,0 +1,87 @@
+"""`TrainState` to one safetensors file and back.
+
+The arrays are named as in `TrainState.arrays`; the header's metadata hold the numbers beside them
+as JSON and the format's version. The file appears whole or not at all.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from pathlib import Path
+from typing import Any
+
+import mlx.core as mx
+
+from nerfmac.checks import InputError
+from nerfmac.files import appearing
+from nerfmac.training.state import Shapes, TrainState
+
+FORMAT = "nerfmac checkpoint 2"
+
+
+def save_checkpoint(path: Path, state: TrainState, notes: dict[str, Any]) -> None:
+    """Write `state`, and `notes` (JSON values) beside it, to `path`.
+
+    Raises `InputError` if it cannot be written; an older file at `path` is then still there.
+    """
+    metadata = {
+        "format": FORMAT,
+        "numbers": json.dumps(state.numbers()),
+        "notes": json.dumps(notes),
+    }
+    arrays = state.arrays()
+    mx.eval(arrays)  # so that what fails below is the writing
+    with appearing(path) as partial:
+        try:
+            mx.save_safetensors(str(partial), arrays, metadata)
+        except RuntimeError as error:
+            raise InputError(f"{path} cannot be written: {error}; is there room for it?") from error
+        # MLX does not notice all that is lost on a disk that fills up while it writes.
+        if fault := _fault(partial):
+            raise InputError(f"{path} cannot be written: it {fault}; is there room for it?")
+
+
+def load_checkpoint(path: Path, shapes: Shapes) -> tuple[TrainState, Any]:
+    """The state and the notes in `path`; `shapes` are those of its arrays.
+
+    Raises `InputError` for a file that is absent, cut short, of another format or of another
+    configuration.
+    """
+    if not path.is_file():
+        raise InputError(f"{path} does not exist")
+    if fault := _fault(path):
+        raise InputError(f"{path} {fault}")
+    try:
+        loaded: Any = mx.load(str(path), return_metadata=True)
+    except (RuntimeError, ValueError) as error:
+        raise InputError(f"{path} is not a safetensors file: {error}") from error
+    arrays, metadata = loaded
+    found = metadata.get("format", "no nerfmac checkpoint")
+    if found != FORMAT:
+        raise InputError(f"{path} is of format {found!r}; this version reads {FORMAT!r}")
+    for name, shape in shapes.items():
+        got = arrays[name].shape if name in arrays else None
+        if got != shape:
+            raise InputError(f"{path}: {name} has shape {got}; its configuration says {shape}")
+    try:
+        state = TrainState.of(arrays, json.loads(metadata["numbers"]))
+        return state, json.loads(metadata["notes"])
+    except (InputError, KeyError, ValueError) as error:
+        raise InputError(f"{path} is not a whole checkpoint: {error}") from error
+
+
+def _fault(path: Path) -> str | None:
+    """What is wrong with the length of a safetensors file; None if it is as its header says."""
+    size = path.stat().st_size
+    try:
+        with path.open("rb") as file:
+            (length,) = struct.unpack("<Q", file.read(8))
+            header = json.loads(file.read(min(length, size)))
+        ends = [
+            tensor["data_offsets"][1] for key, tensor in header.items() if key != "__metadata__"
+        ]
+        expected = 8 + length + max(ends, default=0)
+    except (struct.error, ValueError, LookupError, TypeError, AttributeError):
+        return "is not a safetensors file, or cut short in its header"
+    return None if size == expected else f"is cut short: {size} bytes of {expected}"

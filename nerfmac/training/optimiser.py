@@ -1,0 +1,89 @@
+"""Adam, as Instant-NGP uses it: bias correction, a tiny epsilon, L2 on the networks only.
+
+And the average of the parameters, which pictures are made with. It is brought up to date every
+eighth step: a pass over all parameters takes as long as a quarter of Adam's, and in eight steps the
+parameters move little.
+"""
+
+from __future__ import annotations
+
+from math import sqrt
+from typing import NamedTuple
+
+import mlx.core as mx
+
+from nerfmac.config import OptimiserConfig
+from nerfmac.fields.networks import Parameters
+from nerfmac.ops.adam import Moments, Step, adam_step
+
+AVERAGED_EVERY = 8  # steps
+
+
+class Updated(NamedTuple):
+    """Everything one step changes; each a tree shaped like the parameters."""
+
+    parameters: Parameters
+    first_moment: Parameters
+    second_moment: Parameters
+
+
+def zeros_like(parameters: Parameters) -> Parameters:
+    """The moments before the first step."""
+    return {name: mx.zeros_like(values) for name, values in parameters.items()}
+
+
+class StepNumbers(NamedTuple):
+    """Adam's numbers of one step, as `ops.adam` takes them."""
+
+    table: mx.array
+    networks: mx.array
+
+
+def step_numbers(
+    step: int, rate: float, config: OptimiserConfig, unscale: float = 1.0
+) -> StepNumbers:
+    """The numbers of step number `step`, counted from 1, at the learning rate `rate`.
+
+    Gradients are multiplied by `unscale`. Bias correction as in Kingma and Ba 2015, section 2.
+    """
+    correction = sqrt(1.0 - config.beta2**step)
+    numbers = Step(
+        beta1=config.beta1,
+        beta2=config.beta2,
+        size=rate * correction / (1.0 - config.beta1**step),
+        epsilon=config.epsilon * correction,
+        l2=0.0,
+        unscale=unscale,
+    )
+    return StepNumbers(mx.array(numbers), mx.array(numbers._replace(l2=config.l2)))
+
+
+def adam(now: Updated, gradients: Parameters, numbers: StepNumbers) -> Updated:
+    """One step of Adam (Kingma and Ba 2015, algorithm 1)."""
+    after = Updated({}, {}, {})
+    for name, gradient in gradients.items():
+        own = numbers.table if name == "table" else numbers.networks
+        moved = adam_step(Moments(*(tree[name] for tree in now)), gradient, own)
+        for tree, values in zip(after, moved, strict=True):
+            tree[name] = values
+    return after
+
+
+def is_averaged(step: int) -> bool:
+    """Whether the average takes part in `step`, counted from 1: every one at first."""
+    return step < AVERAGED_EVERY or step % AVERAGED_EVERY == 0
+
+
+def newest_weight(step: int, config: OptimiserConfig) -> float:
+    """The newest parameters' weight in the average after `step`, one of those that `is_averaged`.
+
+    What is older weighs `config.average` less a step. The average leaves out the weight of its
+    start, as Adam's moments do, so it is the parameters themselves at step 1.
+    """
+    steps = AVERAGED_EVERY if step > AVERAGED_EVERY else 1  # since the last time
+    return (1.0 - config.average**steps) / (1.0 - config.average**step)
+
+
+def averaged(average: Parameters, parameters: Parameters, weight: mx.array) -> Parameters:
+    """The average with the newest parameters in it, by their `weight` () float32."""
+    return {name: old + weight * (parameters[name] - old) for name, old in average.items()}

@@ -1,0 +1,197 @@
+"""The radiance field in PyTorch: hash encoding, spherical harmonics, two networks.
+
+The rules are those of `nerfmac.ops.hash_encode`, `nerfmac.ops.spherical_harmonics` and
+`nerfmac.fields.encoded`; all levels and the eight corners of a cell are computed at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from torch.nn import functional
+
+from nerfmac.config import Config
+from nerfmac.fields.encodings import HashGrid
+from nerfmac.ops.networks import MlpShape, NetworksShape
+
+Arrays = Mapping[str, np.ndarray]
+
+
+class _Lookup(torch.autograd.Function):
+    """Weighted sums of eight table entries each.
+
+    On a GPU the plain way, which `torch.compile` fuses with what computes the indices. On a CPU
+    `embedding_bag` gathers ten times faster, and the gradient is quickest a feature at a time.
+    """
+
+    @staticmethod
+    def forward(  # type: ignore[no-untyped-def]
+        context, table: torch.Tensor, entry: torch.Tensor, weight: torch.Tensor
+    ) -> torch.Tensor:
+        context.save_for_backward(entry, weight)
+        context.shape = table.shape
+        if table.device.type == "cpu":
+            return functional.embedding_bag(entry, table, per_sample_weights=weight, mode="sum")
+        return (table[entry] * weight[..., None]).sum(1)
+
+    @staticmethod
+    def backward(context, gradient: torch.Tensor):  # type: ignore[no-untyped-def]
+        entry, weight = context.saved_tensors
+        to_table = gradient.new_zeros(context.shape)
+        if gradient.device.type == "cpu":
+            for column, values in zip(to_table.unbind(1), gradient.unbind(1), strict=True):
+                column.scatter_add_(0, entry.flatten(), (weight * values[:, None]).flatten())
+        else:
+            share = (weight[..., None] * gradient[:, None]).flatten(0, 1)
+            to_table.index_add_(0, entry.flatten(), share)
+        return to_table, None, None
+
+
+# What `torch.compile` makes of the gradient on a CPU takes ten times longer.
+_look_up_eagerly = torch.compiler.disable(_Lookup.apply)
+
+
+class _TruncatedExp(torch.autograd.Function):
+    """exp(x), whose gradient is that at the nearest point of [-15, 15]."""
+
+    @staticmethod
+    def forward(context, x: torch.Tensor) -> torch.Tensor:  # type: ignore[no-untyped-def]
+        context.save_for_backward(x)
+        return torch.exp(x)
+
+    @staticmethod
+    def backward(context, gradient: torch.Tensor) -> torch.Tensor:  # type: ignore[no-untyped-def]
+        return gradient * torch.exp(context.saved_tensors[0].clamp(-15.0, 15.0))
+
+
+class TorchField(torch.nn.Module):
+    """Density and colour at positions; parameters are float32."""
+
+    def __init__(self, config: Config, extent: float, parameters: Arrays) -> None:
+        """`parameters`: `table`, `density` and `colour`, as `RadianceField.init` makes them."""
+        super().__init__()
+        grid, networks = HashGrid(config.grid, extent), config.networks
+        self._extent = extent
+        shape = NetworksShape(
+            grid.outputs, networks.width, networks.density_layers, networks.colour_layers
+        )
+        self.table = torch.nn.Parameter(torch.tensor(parameters["table"]))
+        self.density_layers, self.colour_layers = (
+            torch.nn.ParameterList(_matrices(parameters[name], each))
+            for name, each in (("density", shape.density), ("colour", shape.colour))
+        )
+        self._add_levels(grid)
+
+    def _add_levels(self, grid: HashGrid) -> None:
+        """The levels' numbers, each (1, levels) or (1, levels, 1), as buffers on the device."""
+        levels = grid.levels
+        vertices, first, entries = np.array(levels.shapes).T
+        is_hashed = np.array([levels.is_hashed(level) for level in range(levels.levels)])
+        # The vertex (x, y, z) has the index x + stride_y y + stride_z z, or the same with XOR.
+        # Products wrap at 32 bits, whose sign changes nothing: sizes of hashed levels are powers
+        # of two, and other levels' products are small.
+        strides = np.stack(
+            [
+                np.where(is_hashed, 2654435761, vertices),
+                np.where(is_hashed, 805459861, vertices.astype(np.int64) ** 2),
+            ]
+        )
+        strides = strides.astype(np.uint32).view(np.int32)
+        for name, values in (
+            ("_scales", np.array(levels.scales, np.float32)[:, None]),
+            ("_strides", strides),
+            ("_is_hashed", is_hashed[:, None]),
+            ("_first", first[:, None]),
+            ("_entries", entries[:, None]),
+        ):
+            self.register_buffer(name, torch.from_numpy(np.ascontiguousarray(values)))
+        self._most = 2**levels.log2_entries
+
+    def export(self) -> dict[str, np.ndarray]:
+        """The parameters as nerfmac keeps them."""
+        networks = {"density": self.density_layers, "colour": self.colour_layers}
+        flat = {name: torch.cat([m.flatten() for m in layers]) for name, layers in networks.items()}
+        tensors = {"table": self.table, **flat}
+        return {name: values.detach().cpu().numpy() for name, values in tensors.items()}
+
+    def encode(self, position: torch.Tensor) -> torch.Tensor:
+        """(points, levels * features) features of `position` (points, 3), in scene coordinates."""
+        unit = (position - 0.5) / self._extent + 0.5
+        entry, weight = (each.flatten(0, 1) for each in self._corners(unit))
+        look_up = _look_up_eagerly if self.table.device.type == "cpu" else _Lookup.apply
+        encoded = look_up(self.table, entry, weight)
+        return encoded.view(position.shape[0], -1)
+
+    def _corners(self, unit: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Table entries and weights of the cells' corners, both (points, levels, 8)."""
+        place = unit[:, None] * self._scales + 0.5  # (points, levels, 3)
+        lowest = place.floor()
+        fraction = place - lowest
+        vertex = lowest.int()
+        low, high = vertex.unbind(-1), (vertex + 1).unbind(-1)
+        stride_y, stride_z = self._strides
+        x = torch.stack([low[0], high[0]], -1)[:, :, None, None, :]
+        y = torch.stack([low[1] * stride_y, high[1] * stride_y], -1)[:, :, None, :, None]
+        z = torch.stack([low[2] * stride_z, high[2] * stride_z], -1)[:, :, :, None, None]
+        hashed = (x ^ y ^ z).flatten(2) & (self._most - 1)
+        dense = (x + y + z).flatten(2).long() % self._entries
+        entry = torch.where(self._is_hashed, hashed.long(), dense) + self._first
+        share = torch.stack([1.0 - fraction, fraction], -1)  # (points, levels, 3, 2)
+        share_x, share_y, share_z = share.unbind(2)
+        weight = share_x[:, :, None, None, :] * share_y[:, :, None, :, None]
+        weight = weight * share_z[:, :, :, None, None]
+        return entry, weight.flatten(2)
+
+    def density(self, position: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Density (points,) per scene unit at `position` (points, 3); embedding (points, 16)."""
+        embedding = _network(self.encode(position), self.density_layers)
+        return _TruncatedExp.apply(embedding[:, 0].float()), embedding
+
+    def colour(self, embedding: torch.Tensor, basis: torch.Tensor) -> torch.Tensor:
+        """Colour (points, 3) in [0, 1] from the embedding and the direction's `basis`."""
+        inputs = torch.cat([embedding, basis.to(embedding.dtype)], 1)
+        return torch.sigmoid(_network(inputs, self.colour_layers)[:, :3].float())
+
+
+def _matrices(weights: np.ndarray, shape: MlpShape) -> list[torch.nn.Parameter]:
+    sizes = [rows * columns for rows, columns in shape.matrices]
+    parts = torch.tensor(weights).split(sizes)
+    both = zip(parts, shape.matrices, strict=True)
+    return [torch.nn.Parameter(part.view(matrix).clone()) for part, matrix in both]
+
+
+def _network(inputs: torch.Tensor, matrices: Any) -> torch.Tensor:
+    *hidden, last = matrices
+    for matrix in hidden:
+        inputs = torch.relu(inputs @ matrix)
+    return inputs @ last
+
+
+def spherical_harmonics(direction: torch.Tensor) -> torch.Tensor:
+    """The basis (count, 16) of orders 0 to 3 at `direction` (count, 3), unit."""
+    x, y, z = direction.unbind(1)
+    x2, y2, z2 = x * x, y * y, z * z
+    return torch.stack(
+        [
+            torch.full_like(x, 0.28209479177387814),
+            -0.48860251190291987 * y,
+            0.48860251190291987 * z,
+            -0.48860251190291987 * x,
+            1.0925484305920792 * x * y,
+            -1.0925484305920792 * y * z,
+            0.31539156525251999 * (3.0 * z2 - 1.0),
+            -1.0925484305920792 * x * z,
+            0.54627421529603959 * (x2 - y2),
+            -0.59004358992664352 * y * (3.0 * x2 - y2),
+            2.8906114426405538 * x * y * z,
+            -0.45704579946446572 * y * (5.0 * z2 - 1.0),
+            0.3731763325901154 * z * (5.0 * z2 - 3.0),
+            -0.45704579946446572 * x * (5.0 * z2 - 1.0),
+            1.4453057213202769 * z * (x2 - y2),
+            -0.59004358992664352 * x * (x2 - 3.0 * y2),
+        ],
+        1,
+    )

@@ -1,0 +1,160 @@
+"""Marching rays in PyTorch; the rules are `nerfmac.ops.march`'s.
+
+Every interval of every ray is looked up in the occupancy grid, and the occupied ones are packed
+into a fixed number of slots. Fixed in training, so that shapes stay and a GPU is never waited for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import log
+from typing import NamedTuple
+
+import torch
+
+from nerfmac.geometry.cells import Cells, number_of
+from nerfmac.ops.march import MarchGeometry
+
+_AT_ONCE = 2**22
+"""Intervals looked up at a time, at most; bounds memory where nothing fuses the arithmetic."""
+
+
+class TorchSamples(NamedTuple):
+    """As nerfmac's `Samples`, in tensors, but for `ray_end` in place of `ray_start`."""
+
+    position: torch.Tensor  # (slots, 3) float32
+    distance: torch.Tensor  # (slots,) float32
+    width: torch.Tensor  # (slots,) float32
+    ray: torch.Tensor  # (slots,) int64; 0 where none
+    place: torch.Tensor  # (slots,) int64, number of the sample among its ray's; -1 where none
+    wanted: torch.Tensor  # (rays,) int64
+    fits: torch.Tensor  # (rays,) bool
+    used: torch.Tensor  # () int64, slots that hold a sample
+
+
+class Marcher:
+    """Marches rays through an occupancy grid of one geometry."""
+
+    def __init__(self, geometry: MarchGeometry, compiler: Callable[..., Callable]) -> None:
+        """`compiler` makes a function faster, as `torch.compile` does, or gives it back."""
+        self._geometry = geometry
+        self._find = compiler(self._is_sample)
+        self._write = compiler(self._samples)
+
+    def __call__(
+        self,
+        origins: torch.Tensor,
+        directions: torch.Tensor,
+        jitter: torch.Tensor,
+        occupied: torch.Tensor,
+        slots: int | None,
+    ) -> TorchSamples:
+        """As `nerfmac.ops.march.march`, but for `occupied`: (cells,) bool.
+
+        `slots` None gives every ray its samples, and waits for the device to learn how many.
+        """
+        rays = max(1, _AT_ONCE // self._geometry.most_intervals)
+        parts = zip(*(each.split(rays) for each in (origins, directions, jitter)), strict=True)
+        is_sample = torch.cat([self._find(*part, occupied) for part in parts])
+        wanted = is_sample.sum(1)
+        if slots is None:
+            slots = max(int(wanted.sum()), 2)  # shapes of 0 or 1 would be compiled for themselves
+        ends = wanted.cumsum(0)
+        fits = ends <= slots
+        # Those that do not fit come last, since ends never decrease.
+        number = (is_sample & fits[:, None]).flatten().nonzero_static(size=slots, fill_value=-1)
+        position, distance, width, ray, place = self._write(
+            origins, directions, jitter, ends - wanted, number[:, 0]
+        )
+        used = torch.where(fits, wanted, 0).sum()
+        return TorchSamples(position, distance, width, ray, place, wanted, fits, used)
+
+    def _is_sample(
+        self,
+        origins: torch.Tensor,
+        directions: torch.Tensor,
+        jitter: torch.Tensor,
+        occupied: torch.Tensor,
+    ) -> torch.Tensor:
+        """(rays, intervals) bool: whether the interval's sample lies in an occupied cell."""
+        geometry = self._geometry
+        enter, leave = self._span(origins, directions)
+        first = self._number(enter)
+        room = self._number(leave) - first
+        intervals = torch.where(leave > enter, torch.ceil(room - jitter), 0.0)
+        k = torch.arange(geometry.most_intervals, device=jitter.device, dtype=jitter.dtype)
+        distance = self._distance(first[:, None] + k + jitter[:, None])
+        cell = self._cell(
+            *(origins[:, axis, None] + directions[:, axis, None] * distance for axis in range(3))
+        )
+        is_inside = (cell >= 0) & (k < intervals[:, None])
+        return is_inside & occupied[cell.clamp_min(0)]
+
+    def _samples(
+        self,
+        origins: torch.Tensor,
+        directions: torch.Tensor,
+        jitter: torch.Tensor,
+        begin: torch.Tensor,
+        number: torch.Tensor,
+    ) -> tuple[torch.Tensor, ...]:
+        """The samples of the intervals `number` (slots,), counted over all rays; -1 for none."""
+        is_alive = number >= 0
+        ray = number.clamp_min(0) // self._geometry.most_intervals
+        k = number.clamp_min(0) % self._geometry.most_intervals
+        first = self._number(self._span(origins, directions)[0])[ray] + k
+        distance = self._distance(first + jitter[ray])
+        width = self._distance(first + 1.0) - self._distance(first)
+        position = origins[ray] + directions[ray] * distance[:, None]
+        place = torch.arange(len(number), device=number.device) - begin[ray]
+        return (
+            torch.where(is_alive[:, None], position, 0.0),
+            torch.where(is_alive, distance, 0.0),
+            torch.where(is_alive, width, 0.0),
+            ray,
+            torch.where(is_alive, place, -1),
+        )
+
+    def _span(
+        self, origins: torch.Tensor, directions: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Distances (rays,) at which rays enter and leave the scene's cube."""
+        half = self._geometry.extent / 2
+        offset = origins - 0.5
+        is_flat = directions.abs() < 1e-9
+        slope = torch.where(is_flat, 1.0, directions)
+        a, b = (-half - offset) / slope, (half - offset) / slope
+        is_outside = (is_flat & (offset.abs() > half)).any(1)
+        enter = torch.where(is_flat, -1e9, torch.minimum(a, b)).amax(1)
+        leave = torch.where(is_flat, 1e9, torch.maximum(a, b)).amin(1)
+        return enter.clamp_min(self._geometry.near), torch.where(is_outside, -1.0, leave)
+
+    def _cell(self, x: torch.Tensor, y: torch.Tensor, z: torch.Tensor) -> torch.Tensor:
+        """The occupancy cell of each position, int64; -1 outside every cascade."""
+        resolution, cascades = self._geometry.resolution, self._geometry.cascades
+        offsets = x - 0.5, y - 0.5, z - 0.5
+        reach = torch.maximum(torch.maximum(offsets[0].abs(), offsets[1].abs()), offsets[2].abs())
+        cascade = torch.zeros_like(reach)
+        for each in range(cascades):
+            cascade = cascade + (reach >= 0.5 * 2.0**each)
+        size = torch.exp2(cascade)
+        places = [
+            ((offset + 0.5 * size) * (resolution / size)).long().clamp(0, resolution - 1)
+            for offset in offsets
+        ]
+        number = number_of(Cells(cascade.long(), *places), resolution)
+        return torch.where(cascade < cascades, number, -1)
+
+    def _number(self, distance: torch.Tensor) -> torch.Tensor:
+        step, cone = self._geometry.step, self._geometry.cone
+        if cone == 0:
+            return distance / step
+        far = torch.log((cone * distance / step).clamp_min(1.0)) * (cone / log(1 + cone))
+        return torch.where(cone * distance <= step, distance / step, (1.0 + far) / cone)
+
+    def _distance(self, number: torch.Tensor) -> torch.Tensor:
+        step, cone = self._geometry.step, self._geometry.cone
+        if cone == 0:
+            return number * step
+        far = step / cone * torch.exp((cone * number - 1.0) * (log(1 + cone) / cone))
+        return torch.where(cone * number <= 1.0, number * step, far)

@@ -1,0 +1,74 @@
+"""The occupancy grid in PyTorch; the rules are `nerfmac.sampling.occupancy`'s."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import ceil
+
+import torch
+
+from nerfmac.config import OccupancyConfig
+from nerfmac.geometry.cells import cells_of
+from nerfmac.ops.march import MarchGeometry
+
+
+class TorchOccupancy:
+    """The grid's policy and its state: `values` (cells,) float32, `occupied` (cells,) bool."""
+
+    def __init__(
+        self, config: OccupancyConfig, geometry: MarchGeometry, values: torch.Tensor
+    ) -> None:
+        """`values`: as `OccupancyGrid.init` makes them; all cells count as occupied but the -1."""
+        self._config, self._geometry = config, geometry
+        self.values, self.occupied = values, values >= 0.0
+
+    @torch.no_grad()
+    def update(
+        self,
+        density: Callable[[torch.Tensor], torch.Tensor],
+        step: int,
+        generator: torch.Generator,
+    ) -> None:
+        """Visit some cells and fold what is found there into the grid.
+
+        `density` gives (points,) per scene unit at (points, 3).
+        """
+        cells = self._choose(step < self._config.warmup_steps, generator)
+        jitter = torch.rand(len(cells), 3, generator=generator, device=cells.device)
+        lowest, side = self._corner(cells)
+        thickness = density(lowest + jitter * side[:, None]) * self._geometry.step
+        peaks = torch.zeros_like(self.values).scatter_reduce_(0, cells, thickness, "amax")
+        raised = torch.maximum(self.values * self._config.decay, peaks)
+        self.values = torch.where(self.values < 0, self.values, raised)
+        innermost = self.values[: self._geometry.resolution**3]
+        threshold = innermost.clamp_min(0.0).mean().clamp_max(self._config.threshold)
+        self.occupied = self.values > threshold
+
+    def _choose(self, is_warmup: bool, generator: torch.Generator) -> torch.Tensor:
+        """(cells,) int64: those to visit."""
+        config, total = self._config, len(self.values)
+        count = ceil(total * (config.warmup_fraction if is_warmup else config.fraction))
+        if is_warmup:
+            return self._draw(count, generator)
+        occupied = self.occupied.nonzero()[:, 0]
+        share = torch.rand(count // 2, generator=generator, device=occupied.device)
+        # Where none is occupied, there is none to be drawn.
+        chosen = occupied[(share * len(occupied)).long()] if len(occupied) else occupied
+        return torch.cat([self._draw(count - count // 2, generator), chosen])
+
+    def _draw(self, count: int, generator: torch.Generator) -> torch.Tensor:
+        """(count,) int64 cells, evenly over all: one in each of `count` equal stretches."""
+        total = len(self.values)
+        begin = torch.arange(count, device=self.values.device)
+        if count == total:
+            return begin
+        share = torch.rand(count, generator=generator, device=self.values.device)
+        return ((begin + share) * (total / count)).long().clamp_max(total - 1)
+
+    def _corner(self, cells: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """A cell's lowest corner (cells, 3), in scene coordinates, and its side (cells,)."""
+        resolution = self._geometry.resolution
+        cascade, *place = cells_of(cells, resolution)
+        size = torch.exp2(cascade.float())
+        side = size / resolution
+        return 0.5 - 0.5 * size[:, None] + torch.stack(place, 1) * side[:, None], side

@@ -1,0 +1,254 @@
+"""`TorchPeer`: nerfmac's training step and rendering in PyTorch, on cpu, cuda or mps.
+
+It starts from the same parameters and the same occupancy as nerfmac's `Trainer` and follows the
+same recipe; only the random numbers differ. What PyTorch offers is used: `torch.compile` for
+what is computed of every sample and every interval, the fused Adam, and on CUDA half precision for
+the networks, with scaled gradients.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from copy import deepcopy
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch.nn import functional
+
+from nerfmac.backend.device import processors
+from nerfmac.checks import InputError
+from nerfmac.config import Config
+from nerfmac.geometry.cameras import Camera
+from nerfmac.sampling.occupancy import march_geometry
+from nerfmac.scenes import Views
+from nerfmac.training.optimiser import is_averaged, newest_weight
+from nerfmac.training.trainer import Trainer
+from torch_peer.composite import weights
+from torch_peer.field import TorchField, spherical_harmonics
+from torch_peer.march import Marcher, TorchSamples
+from torch_peer.occupancy import TorchOccupancy
+from torch_peer.pixels import TorchPixels, rays_of
+
+
+class TorchPeer:
+    """A field in training. Rendering uses the averaged parameters."""
+
+    def __init__(
+        self, config: Config, extent: float, views: Views, device: str, *, compiled: bool = True
+    ) -> None:
+        """`extent`: side of the scene's cube; `views`: the training split.
+
+        Compiles everything, unless told not to, by running it once in vain. Where that fails it
+        goes on without, and `note` says so. Raises `InputError` for a device that is absent, and
+        for what the peer does not do: blending in linear light.
+        """
+        if config.train.blend != "srgb":
+            raise InputError(f"train.blend is {config.train.blend!r}; the peer knows only 'srgb'")
+        self.device = _device(device)
+        self.config, self.slots = config, config.train.slots
+        self.geometry = march_geometry(config, extent)
+        start = Trainer(config, extent, views).init()
+        arrays = {name: np.array(values) for name, values in start.parameters.items()}
+        self.field = TorchField(config, extent, arrays).to(self.device)
+        self.average = deepcopy(self.field).requires_grad_(False)
+        values = self.tensor(np.array(start.occupancy.values))
+        self.occupancy = TorchOccupancy(config.occupancy, self.geometry, values)
+        self._pixels = TorchPixels(views, self.device)
+        self._random = torch.Generator(self.device).manual_seed(config.seed)
+        self._is_half = self.device.type == "cuda"
+        self._scaler = torch.amp.GradScaler(self.device.type, enabled=self._is_half)
+        networks = [*self.field.density_layers, *self.field.colour_layers]
+        self._optimiser = torch.optim.Adam(
+            [
+                {"params": [self.field.table]},
+                {"params": networks, "weight_decay": config.optimiser.l2},
+            ],
+            lr=config.optimiser.rate,
+            betas=(config.optimiser.beta1, config.optimiser.beta2),
+            eps=config.optimiser.epsilon,
+            fused=True,
+        )
+        self.steps, self.rays = 0, start.rays
+        self._measured = torch.tensor([0.0, 0.0, float(np.array(start.samples_per_ray))])
+        self.note = ""
+        """Why nothing is compiled, if that is so."""
+        self.build_seconds = self._build(compiled)
+        """Spent compiling."""
+
+    @property
+    def loss(self) -> float:
+        """The last step's; waits for the device, as the next one does."""
+        return float(self._measured[0])
+
+    @property
+    def samples_last_step(self) -> int:
+        """How many samples the last step's rays had."""
+        return int(self._measured[1])
+
+    def sync(self) -> None:
+        """Wait until the device has done all that was asked of it."""
+        if self.device.type == "cuda":
+            torch.cuda.synchronize()
+        elif self.device.type == "mps":
+            torch.mps.synchronize()
+
+    def step(self, progress: float = 0.0) -> None:
+        """One step of training, at the learning rate for `progress`, in [0, 1]."""
+        if self.is_update:
+            self.occupancy.update(self._density, self.steps, self._random)
+            self.rays = self.config.train.rays_for(float(self._measured[2]))
+        loss, samples = self._loss()
+        self._scaler.scale(loss).backward()
+        self._move(progress)
+        wanted = samples.wanted.float().mean()
+        self._measured = torch.stack([loss.detach(), samples.used.float(), wanted])
+
+    @property
+    def is_update(self) -> bool:
+        """Whether the next step brings the occupancy grid up to date first."""
+        return self.steps % self.config.occupancy.interval_at(self.steps) == 0
+
+    def tensor(self, array: npt.NDArray[Any]) -> torch.Tensor:
+        """A copy of `array` on the device."""
+        return torch.tensor(array, device=self.device)
+
+    @torch.no_grad()
+    def infer(self, origins: torch.Tensor, directions: torch.Tensor) -> torch.Tensor:
+        """Colour over black and opacity (rays, 4) of rays (rays, 3), on the device."""
+        middle = torch.full_like(origins[:, 0], 0.5)
+        samples = self._march(origins, directions, middle, self.occupancy.occupied, None)
+        return self._see(self._shade_any, self.average, samples, directions)
+
+    def render(
+        self, camera: Camera, background: tuple[float, float, float] = (1.0, 1.0, 1.0)
+    ) -> npt.NDArray[np.float32]:
+        """The picture (h, w, 3) that `camera` takes, over `background`; sRGB in [0, 1]."""
+        parts = zip(*(part.split(self.rays) for part in rays_of(camera, self.device)), strict=True)
+        seen = torch.cat([self.infer(*part) for part in parts])
+        behind = torch.tensor(background, device=self.device)
+        colour = (seen[:, :3] + (1.0 - seen[:, 3:]) * behind).clamp(0.0, 1.0)
+        return colour.view(camera.lens.height, camera.lens.width, 3).cpu().numpy()
+
+    def _build(self, compiled: bool) -> float:
+        """Choose what runs, compiled or not, and run it once; return the seconds."""
+        start = time.perf_counter()
+        if self.device.type == "cpu":
+            torch.set_num_threads(processors())
+        self._compile_with(torch.compile if compiled else _as_it_is)
+        try:
+            self._trial()
+        except Exception as error:  # a compiler that is absent, or cannot do this device's work
+            if not compiled:
+                raise
+            self.note = f"torch.compile failed ({type(error).__name__}): not compiled"
+            self._compile_with(_as_it_is)
+            self._trial()
+        return time.perf_counter() - start
+
+    def _compile_with(self, compiler: Callable[..., Any]) -> None:
+        # In training the number of rays changes, that of slots does not.
+        self._march = Marcher(self.geometry, partial(compiler, dynamic=True))
+        self._shade = compiler(self._shade_samples, dynamic=False)
+        self._shade_any = compiler(self._shade_samples, dynamic=True)
+        self._density = compiler(self._densities, dynamic=False)
+
+    def _trial(self) -> None:
+        """All that training and rendering compute, once, without a trace."""
+        before = self._random.get_state()
+        occupancy = deepcopy(self.occupancy)
+        for step in (0, self.config.occupancy.warmup_steps):
+            occupancy.update(self._density, step, self._random)
+        self._loss()[0].backward()
+        self._optimiser.zero_grad()
+        self._optimiser.step()  # moves nothing without gradients, but imports what it needs
+        # Rays from the middle, at first all occupied: one, and several, which differ in shape.
+        for rays in (1, 5):
+            middle = torch.full((rays, 3), 0.5, device=self.device)
+            self.infer(middle, functional.normalize(middle))
+        self._random.set_state(before)
+        self.sync()
+
+    def _loss(self) -> tuple[torch.Tensor, TorchSamples]:
+        """The loss of some random pixels, and the samples on their rays."""
+        origins, directions, rgba = self._pixels.draw(self.rays, self._random)
+        uniform = partial(torch.rand, generator=self._random, device=self.device)
+        jitter, background = uniform(self.rays), uniform(self.rays, 3)
+        occupied = self.occupancy.occupied
+        samples = self._march(origins, directions, jitter, occupied, self.slots)
+        seen = self._see(self._shade, self.field, samples, directions)
+        predicted = seen[:, :3] + (1.0 - seen[:, 3:]) * background
+        target = rgba[:, :3] * rgba[:, 3:] + background * (1.0 - rgba[:, 3:])
+        delta = self.config.train.huber
+        error = functional.huber_loss(predicted, target, delta=delta, reduction="none") / delta
+        fits = samples.fits[:, None].float()
+        return (error * fits).sum() / (3.0 * fits.sum()).clamp_min(1.0), samples
+
+    def _move(self, progress: float) -> None:
+        """Move the parameters, and their average, by the gradients they hold."""
+        config = self.config.optimiser
+        for group in self._optimiser.param_groups:
+            group["lr"] = config.rate_at(progress)
+        self._scaler.step(self._optimiser)
+        self._scaler.update()
+        self._optimiser.zero_grad()
+        self.steps += 1
+        if not is_averaged(self.steps):
+            return
+        weight = newest_weight(self.steps, config)
+        both = zip(self.average.parameters(), self.field.parameters(), strict=True)
+        with torch.no_grad():
+            for average, parameter in both:
+                average.lerp_(parameter, weight)
+
+    def _see(
+        self,
+        shade: Callable[..., torch.Tensor],
+        field: TorchField,
+        samples: TorchSamples,
+        directions: torch.Tensor,
+    ) -> torch.Tensor:
+        """Colour over black and opacity (rays, 4)."""
+        direction = directions[samples.ray]
+        shares = shade(field, samples.position, direction, samples.width, samples.place)
+        rays = shares.new_zeros(len(directions), 4)
+        return rays.index_add(0, samples.ray, shares)
+
+    def _shade_samples(
+        self,
+        field: TorchField,
+        position: torch.Tensor,
+        direction: torch.Tensor,
+        width: torch.Tensor,
+        place: torch.Tensor,
+    ) -> torch.Tensor:
+        """What each sample adds to its ray's colour and opacity: (slots, 4)."""
+        with torch.autocast(self.device.type, torch.float16, enabled=self._is_half):
+            density, embedding = field.density(position)
+            colour = field.colour(embedding, spherical_harmonics(direction))
+        weight = weights(density, width, place, self.geometry.most_intervals)[:, None]
+        return torch.cat([weight * colour, weight], 1)
+
+    def _densities(self, position: torch.Tensor) -> torch.Tensor:
+        with torch.autocast(self.device.type, torch.float16, enabled=self._is_half):
+            return self.field.density(position)[0]
+
+
+def _as_it_is(function: Callable[..., Any], **_: Any) -> Callable[..., Any]:
+    return function
+
+
+def _device(name: str) -> torch.device:
+    is_there = {
+        "cpu": lambda: True,
+        "cuda": torch.cuda.is_available,
+        "mps": torch.backends.mps.is_available,
+    }
+    if name not in is_there:
+        raise InputError(f"device is {name!r}; PyTorch's are {', '.join(is_there)}")
+    if not is_there[name]():
+        raise InputError(f"device is {name!r}; PyTorch finds none on this machine")
+    return torch.device(name)

@@ -1,0 +1,237 @@
+"""The radiance field: its parts joined as the module says, its parameters' shapes and spread."""
+
+from contextlib import nullcontext
+from itertools import pairwise
+from math import log, sqrt
+
+import mlx.core as mx
+import numpy as np
+import pytest
+from numerics import assert_matches
+
+from nerfmac.backend import choose_device, kernels_disabled
+from nerfmac.config import PRESETS, Config, HashGridConfig, override
+from nerfmac.fields.encoded import RadianceField
+from nerfmac.fields.encodings import HashGrid
+from nerfmac.geometry.samples import Samples
+from nerfmac.ops.hash_encode import hash_encode
+from nerfmac.ops.spherical_harmonics import spherical_harmonics
+
+ROUNDOFF = 2.0**-24
+CONFIG: Config = override(
+    PRESETS["tiny"],
+    grid={"levels": 4, "features": 4, "log2_entries": 10, "finest": 64},
+    networks={"width": 16, "density_layers": 2, "colour_layers": 1},
+)
+COUNTS = np.array([0, 5, 33, 1, 0, 40, 2])  # samples of each ray
+USED = int(COUNTS.sum())
+
+
+@pytest.fixture(autouse=True)
+def on_the_cpu():
+    choose_device("cpu")
+
+
+def field_and_parameters(extent: float = 2.0) -> tuple[RadianceField, dict[str, mx.array]]:
+    """A field whose table is as large as a trained one's."""
+    field = RadianceField(CONFIG, extent)
+    parameters = field.init(mx.random.key(3))
+    return field, parameters | {"table": 1e4 * parameters["table"]}
+
+
+def points(count: int, extent: float = 2.0) -> mx.array:
+    """Positions in the cube."""
+    random = np.random.default_rng(count)
+    return mx.array(0.5 + extent * random.uniform(-0.5, 0.5, (count, 3)), mx.float32)
+
+
+def drawn(slots: int = USED, extent: float = 2.0) -> tuple[Samples, mx.array]:
+    """Samples of some rays in `slots` slots, and the rays' directions."""
+    ray = np.pad(np.repeat(np.arange(COUNTS.size), COUNTS), (0, slots - USED))
+    samples = Samples(
+        position=points(slots, extent),
+        distance=mx.zeros(slots),
+        width=mx.zeros(slots),
+        ray=mx.array(ray, mx.int32),
+        ray_start=mx.array(np.cumsum([0, *COUNTS]), mx.int32),
+        wanted=mx.array(COUNTS, mx.int32),
+    )
+    direction = np.random.default_rng(1).normal(size=(COUNTS.size, 3))
+    direction /= np.linalg.norm(direction, axis=1, keepdims=True)
+    return samples, mx.array(direction, mx.float32)
+
+
+def network(inputs: np.ndarray, weights: mx.array, widths: list[int]) -> np.ndarray:
+    flat = np.array(weights, np.float64)
+    for layer, (rows, columns) in enumerate(pairwise(widths)):
+        matrix, flat = flat[: rows * columns].reshape(rows, columns), flat[rows * columns :]
+        inputs = inputs @ matrix
+        if layer < len(widths) - 2:
+            inputs = np.maximum(inputs, 0.0)
+    return inputs
+
+
+def embedded(parameters: dict[str, mx.array], position: mx.array) -> np.ndarray:
+    features = HashGrid(CONFIG.grid, 2.0)(parameters["table"], position)
+    return network(np.array(features, np.float64), parameters["density"], [16, 16, 16, 16])
+
+
+def test_density_is_the_exponential_of_the_density_networks_first_output():
+    field, parameters = field_and_parameters()
+    samples, directions = drawn()
+    want = np.exp(embedded(parameters, samples.position)[:, 0])
+    density, _ = field(parameters, samples, directions)
+    assert_matches(density, want, rel=4 * 64 * ROUNDOFF, name="density")
+    alone = field.density(parameters, samples.position)
+    assert_matches(alone, want, rel=4 * 64 * ROUNDOFF, name="density alone")
+
+
+def test_colour_is_the_sigmoid_of_a_network_of_the_embedding_and_then_the_rays_direction():
+    field, parameters = field_and_parameters()
+    samples, directions = drawn()
+    basis = np.array(spherical_harmonics(directions), np.float64)[np.array(samples.ray)]
+    inputs = np.concatenate([embedded(parameters, samples.position), basis], axis=1)
+    want = 1 / (1 + np.exp(-network(inputs, parameters["colour"], [32, 16, 16])[:, :3]))
+    _, got = field(parameters, samples, directions)
+    assert_matches(got, want, rel=4 * 64 * ROUNDOFF, name="colour")
+    assert np.array(got).min() >= 0.0
+    assert np.array(got).max() <= 1.0
+
+
+def test_colour_depends_on_the_rays_own_direction_and_density_on_none():
+    field, parameters = field_and_parameters()
+    samples, directions = drawn()
+    turned = mx.where(mx.arange(COUNTS.size)[:, None] == 2, -directions, directions)
+    one, other = (field(parameters, samples, each) for each in (directions, turned))
+    assert mx.array_equal(one[0], other[0])
+    is_turned = np.array(samples.ray) == 2
+    change = np.abs(np.array(one[1] - other[1])).max(axis=1)
+    assert change[is_turned].min() > 1e-3
+    assert change[~is_turned].max() == 0.0
+
+
+def test_slots_of_no_ray_do_not_matter():
+    field, parameters = field_and_parameters()
+    samples, directions = drawn(USED + 20)
+
+    def loss(parameters: dict[str, mx.array], position: mx.array) -> mx.array:
+        density, colour = field(parameters, samples._replace(position=position), directions)
+        return (density * colour[:, 0] + colour[:, 2]).sum()
+
+    found = []
+    for elsewhere in (0.0, 0.7):
+        position = mx.where(mx.arange(USED + 20)[:, None] < USED, samples.position, elsewhere)
+        density, colour = field(parameters, samples._replace(position=position), directions)
+        by_name, d_position = mx.grad(loss, argnums=(0, 1))(parameters, position)
+        assert np.array(d_position)[:USED].any(axis=1).all()
+        assert not np.array(d_position)[USED:].any()
+        found.append([density[:USED], colour[:USED], d_position, *by_name.values()])
+    for one, other in zip(*found, strict=True):
+        assert mx.array_equal(one, other)
+
+
+def test_the_scenes_cube_fills_the_hash_grids_unit_cube():
+    grid = HashGrid(CONFIG.grid, 3.0)
+    table = mx.random.normal((grid.levels.entries, 4), key=mx.random.key(1))
+    unit = np.random.default_rng(2).uniform(0.0, 1.0, (50, 3))
+    scene = 0.5 + 3.0 * (unit - 0.5)
+    got = grid(table, mx.array(scene, mx.float32))
+    want = hash_encode(mx.array(unit, mx.float32), table, grid.levels)
+    # A place within the finest of 192 cells.
+    assert_matches(got, want, rel=32 * 192 * ROUNDOFF, name="encoded")
+
+
+@pytest.mark.parametrize("extent", [1.0, 3.0, 16.0])
+def test_levels_are_geometric_from_the_coarsest_to_the_finest_of_a_scene_unit(extent):
+    config = HashGridConfig(levels=8, features=2, coarsest=12, finest=512)
+    cells = np.array(HashGrid(config, extent).levels.scales) + 1.0
+    assert cells[0] == pytest.approx(12.0)
+    assert cells[-1] == pytest.approx(512 * extent)
+    assert np.diff(np.log(cells)) == pytest.approx(log(512 * extent / 12) / 7)
+    assert HashGrid(config, extent).outputs == 16
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_fresh_parameters_have_the_shapes_the_field_says(name):
+    field = RadianceField(override(PRESETS[name], grid={"log2_entries": 10}), 1.0)
+    parameters = field.init(mx.random.key(0))
+    assert {each: values.shape for each, values in parameters.items()} == field.shapes
+    assert {values.dtype for values in parameters.values()} == {mx.float32}
+
+
+def test_a_fresh_table_is_uniform_within_a_ten_thousandth():
+    table = np.array(RadianceField(CONFIG, 1.0).init(mx.random.key(5))["table"]).ravel()
+    assert np.abs(table).max() <= 1e-4
+    # Of a uniform variable: mean 0, deviation 1e-4 / sqrt(3).
+    assert abs(table.mean()) < 5 * 1e-4 / sqrt(3 * table.size)
+    assert table.std() == pytest.approx(1e-4 / sqrt(3), rel=5 / sqrt(table.size))
+
+
+def test_the_same_key_gives_the_same_parameters_and_another_one_others():
+    field = RadianceField(CONFIG, 1.0)
+    one, same, other = (field.init(mx.random.key(seed)) for seed in (1, 1, 2))
+    for name in one:
+        assert mx.array_equal(one[name], same[name])
+        assert not mx.array_equal(one[name], other[name])
+
+
+def test_the_rounded_parameters_give_the_same_field():
+    field, parameters = field_and_parameters()
+    rounded = field.rounded(parameters)
+    assert {name: each.shape for name, each in rounded.items()} == field.shapes
+    for name in ("density", "colour"):
+        assert rounded[name] is parameters[name]
+    samples, directions = drawn()
+    got, want = (field(each, samples, directions) for each in (rounded, parameters))
+    for one, other in zip(got, want, strict=True):
+        assert mx.array_equal(one, other)
+
+
+def test_gradients_reach_every_parameter():
+    field, parameters = field_and_parameters()
+    samples, directions = drawn()
+
+    def loss(parameters: dict[str, mx.array]) -> mx.array:
+        density, colour = field(parameters, samples, directions)
+        return (density * colour[:, 0] + colour[:, 2]).sum()
+
+    for name, slope in mx.grad(loss)(parameters).items():
+        values = np.array(slope)
+        assert np.isfinite(values).all(), name
+        assert values.any(), name
+
+
+def test_density_alone_gives_the_colour_network_no_gradient():
+    field, parameters = field_and_parameters()
+    samples, directions = drawn()
+    slopes = mx.grad(lambda p: field(p, samples, directions)[0].sum())(parameters)
+    assert not np.array(slopes["colour"]).any()
+    assert np.array(slopes["density"]).any()
+
+
+def test_the_positions_gradient_is_the_finite_difference_along_each_axis():
+    field, parameters = field_and_parameters()
+    samples, directions = drawn()
+    step = 2.0**-15  # the finest level's cells are 2^-6 wide
+
+    def results(position: mx.array) -> mx.array:
+        density, colour = field(parameters, samples._replace(position=position), directions)
+        return mx.log(density) + colour @ mx.array([1.0, -2.0, 0.5])
+
+    got = np.array(mx.grad(lambda position: results(position).sum())(samples.position))
+    want = np.zeros_like(got)
+    for axis in range(3):
+        along = step * mx.eye(3)[axis]
+        ahead, behind = results(samples.position + along), results(samples.position - along)
+        want[:, axis] = np.array(ahead - behind) / (2 * step)
+    # Some differences reach over the face of a cell, or where a rectifier opens.
+    assert_matches(got, want, rel=1e-2, outliers=0.05, name="d position")
+
+
+@pytest.mark.parametrize("run_by", [nullcontext, kernels_disabled])
+def test_directions_get_no_gradient(run_by):
+    field, parameters = field_and_parameters()
+    samples, directions = drawn()
+    with run_by():
+        d = mx.grad(lambda each: field(parameters, samples, each)[1].sum())(directions)
+        assert not np.array(d).any()

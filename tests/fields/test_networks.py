@@ -1,0 +1,91 @@
+"""The stacked networks' parameters: the layers' widths, how weights lie and how they are drawn."""
+
+from math import sqrt
+
+import mlx.core as mx
+import numpy as np
+import pytest
+
+from nerfmac.backend import choose_device
+from nerfmac.checks import InputError
+from nerfmac.fields.networks import StackedMlps, uniform_by_layer
+from nerfmac.ops.networks import MlpShape, NetworksShape, networks, networks_density
+
+SHAPE = NetworksShape(16, 32, 1, 1)
+
+
+@pytest.fixture(autouse=True)
+def on_the_cpu():
+    choose_device("cpu")
+
+
+def drawn(slots: int) -> dict[str, mx.array]:
+    keys = mx.random.split(mx.random.key(slots), 2)
+    return {
+        "features": mx.random.normal((slots, 16), key=keys[0]),
+        "basis": mx.random.normal((slots, 16), key=keys[1]),
+        "ray": mx.arange(slots, dtype=mx.int32)[::-1],
+        "used": mx.array([slots], mx.int32),
+    }
+
+
+def test_the_flat_weights_split_into_the_layers_matrices():
+    shape = MlpShape(16, 32, 2, 48)
+    flat = mx.arange(shape.weights)
+    matrices = shape.split(flat)
+    assert [matrix.shape for matrix in matrices] == [(16, 32), (32, 32), (32, 48)]
+    assert mx.concatenate([m.reshape(-1) for m in matrices]).tolist() == flat.tolist()
+
+
+@pytest.mark.parametrize("name", ["inputs", "hidden", "outputs"])
+@pytest.mark.parametrize("width", [0, -16, 8, 20])
+def test_a_width_that_is_no_multiple_of_sixteen_is_refused_by_name(name, width):
+    widths = {"inputs": 16, "hidden": 16, "hidden_layers": 1, "outputs": 16, name: width}
+    with pytest.raises(InputError, match=f"^{name} is {width}"):
+        MlpShape(**widths)
+
+
+@pytest.mark.parametrize("layers", [0, -1, 1.5])
+def test_a_network_without_a_hidden_layer_is_refused(layers):
+    with pytest.raises(InputError, match=r"^hidden_layers is"):
+        MlpShape(16, 16, layers, 16)
+
+
+def test_the_colour_network_takes_the_embedding_and_as_many_numbers_of_the_direction():
+    shape = NetworksShape(48, 64, 3, 2)
+    assert shape.density == MlpShape(48, 64, 3, 16)
+    assert shape.colour == MlpShape(32, 64, 2, 16)
+
+
+def test_fresh_weights_are_uniform_within_glorots_bound_of_their_layer():
+    shape = MlpShape(16, 64, 3, 32)
+    weights = uniform_by_layer(shape, mx.random.key(7))
+    assert weights.dtype == mx.float32
+    for matrix in shape.split(weights):
+        rows, columns = matrix.shape
+        bound, values = sqrt(6 / (rows + columns)), np.array(matrix).ravel()
+        assert np.abs(values).max() <= bound
+        assert np.abs(values).max() > 0.98 * bound
+        assert values.std() == pytest.approx(bound / sqrt(3), rel=5 / sqrt(values.size))
+        assert abs(values.mean()) < 5 * bound / sqrt(3 * values.size)
+    _, second, third, _ = (np.array(matrix).ravel() for matrix in shape.split(weights))
+    assert abs(np.corrcoef(second, third)[0, 1]) < 5 / sqrt(second.size)
+
+
+def test_each_network_is_drawn_from_its_own_key():
+    keys = mx.random.split(mx.random.key(1), 2)
+    one = StackedMlps(SHAPE).init(*keys)
+    assert {name: each.shape for name, each in one.items()} == StackedMlps(SHAPE).shapes
+    assert mx.array_equal(one["density"], uniform_by_layer(SHAPE.density, keys[0]))
+    assert mx.array_equal(one["colour"], uniform_by_layer(SHAPE.colour, keys[1]))
+
+
+def test_the_parameters_by_name_are_the_operations_weights():
+    mlps, given = StackedMlps(SHAPE), drawn(21)
+    parameters = mlps.init(*mx.random.split(mx.random.key(2), 2))
+    weights = parameters["density"], parameters["colour"]
+    want = networks(**given, density_weights=weights[0], colour_weights=weights[1], shape=SHAPE)
+    for got, each in zip(mlps(parameters, **given), want, strict=True):
+        assert mx.array_equal(got, each)
+    alone = networks_density(given["features"], *weights, SHAPE)
+    assert mx.array_equal(mlps.density(parameters, given["features"]), alone)

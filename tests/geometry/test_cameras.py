@@ -1,0 +1,231 @@
+"""Lenses, poses, and their stacking."""
+
+import math
+
+import mlx.core as mx
+import numpy as np
+import pytest
+
+from nerfmac.checks import InputError
+from nerfmac.geometry.cameras import Camera, Cameras
+from nerfmac.geometry.lenses import Lens, distort, undistort
+from nerfmac.geometry.rays import camera_rays
+
+FOX = (0.0578421, -0.0805099, 0.0, 0.0, -0.000980296, 0.00015575)
+DISTORTIONS = {
+    "fox": FOX,
+    "barrel": (-0.3, 0.1, 0.0, 0.0, 0.0, 0.0),
+    "pincushion": (0.5, 0.0, 0.0, 0.0, 0.0, 0.0),
+    "tangential": (0.2, 0.1, 0.0, 0.0, 0.01, -0.02),
+    "third order": (-0.1, 0.0, 0.2, 0.03, 0.0, 0.0),
+    "fourth order": (0.0, 0.0, 0.0, 0.25, 0.0, 0.0),
+    "all": (-0.25, 0.06, -0.005, 0.001, 0.002, -0.001),
+}
+PLAIN = Lens(width=40, height=30, fl_x=35.0, fl_y=33.0, cx=18.0, cy=16.5)
+
+
+def sweep(half_width: float, half_height: float) -> mx.array:
+    """A grid of directions (x, y, 1) up to the corners, (r, 2)."""
+    x, y = np.meshgrid(np.linspace(-half_width, half_width, 23), np.linspace(-1, 1, 31))
+    return mx.array(np.stack([x, half_height * y], axis=-1).reshape(-1, 2).astype(np.float32))
+
+
+@pytest.mark.parametrize("compiled", [False, True], ids=["eager", "compiled"])
+@pytest.mark.parametrize("name", DISTORTIONS)
+def test_undistort_is_the_inverse_of_distort(name, compiled):
+    point, distortion = sweep(0.7, 0.75), mx.array([DISTORTIONS[name]])
+    bent = distort(point, distortion)
+    assert float(mx.abs(bent - point).max()) > 1e-3, "nothing was bent, so nothing is undone"
+    back = (mx.compile(undistort) if compiled else undistort)(bent, distortion)
+    np.testing.assert_allclose(np.array(back), np.array(point), rtol=0, atol=1e-6)
+
+
+def test_the_corners_of_a_phone_picture_are_undistorted_to_rounding():
+    corner = np.array([[0, 0], [540, 0], [0, 960], [540, 960]])
+    point = mx.array(((corner - [277.279, 482.634]) / [687.76, 687.245]).astype(np.float32))
+    distortion = mx.array([FOX])
+    straight = undistort(point, distortion)
+    assert float(mx.abs(straight - point).max()) > 4e-3
+    np.testing.assert_allclose(
+        np.array(distort(straight, distortion)), np.array(point), rtol=0, atol=5e-7
+    )
+
+
+@pytest.mark.parametrize(
+    ("coefficient", "expected"),
+    [  # at x = 0.5, y = -0.25, so r^2 = 0.3125, by hand from OpenCV's formulas, coefficient 0.1
+        ("k1", (0.515625, -0.2578125)),
+        ("k2", (0.5048828125, -0.25244140625)),
+        ("k3", (0.50152587890625, -0.250762939453125)),
+        ("k4", (0.5004768371582031, -0.25023841857910156)),
+        ("p1", (0.475, -0.20625)),
+        ("p2", (0.58125, -0.275)),
+    ],
+)
+def test_each_coefficient_bends_as_opencv_says(coefficient, expected):
+    index = ("k1", "k2", "k3", "k4", "p1", "p2").index(coefficient)
+    distortion = mx.array([[0.1 if i == index else 0.0 for i in range(6)]])
+    bent = distort(mx.array([[0.5, -0.25]]), distortion)
+    np.testing.assert_allclose(np.array(bent), [expected], rtol=0, atol=1e-7)
+
+
+def test_without_distortion_nothing_moves():
+    point = sweep(2.0, 3.0)
+    assert mx.array_equal(undistort(point, mx.zeros((1, 6))), point)
+
+
+def test_each_row_has_its_own_distortion():
+    point = mx.array([[0.4, 0.3]] * 2)
+    straight = undistort(point, mx.array([(0.0,) * 6, DISTORTIONS["barrel"]]))
+    assert straight[0].tolist() == point[0].tolist()
+    assert straight[1, 0].item() > 0.41
+
+
+def test_a_point_past_the_fold_of_a_lens_stays_finite():
+    # x (1 - 0.5 x^2) never exceeds 0.545: no direction arrives at 0.9, and 1 / sqrt(1.5) is the
+    # fold itself, where the Jacobian is singular.
+    point = mx.array([[0.9, 0.0], [2.0, -3.0], [math.sqrt(2 / 3), 0.0], [0.0, 0.545]])
+    straight = undistort(point, mx.array([[-0.5, 0.0, 0.0, 0.0, 0.0, 0.0]]))
+    assert np.isfinite(np.array(straight)).all()
+    assert float(mx.abs(straight).max()) < 10
+
+
+def test_a_singular_jacobian_does_not_make_a_nan():
+    # At (1, 0) with k1 = -1 the radial factor, and with it dy'/dy, is exactly zero.
+    straight = undistort(mx.array([[1.0, 0.0]]), mx.array([[-1.0, 0.0, 0.0, 0.0, 0.0, 0.0]]))
+    assert np.isfinite(np.array(straight)).all()
+
+
+def test_a_lens_sees_its_field_of_view_from_edge_to_edge():
+    lens = Lens.from_fov(math.radians(60), 200, 100)
+    assert (200 - lens.cx) / lens.fl_x == pytest.approx(math.tan(math.radians(30)))
+    assert (lens.fl_y, lens.cx, lens.cy) == (lens.fl_x, 100, 50)
+
+
+def test_a_scaled_lens_sees_the_same_directions():
+    lens = Lens(400, 300, 350.0, 340.0, 190.0, 160.0, k1=0.1, p2=0.01)
+    half = lens.scaled(200, 100)
+    assert (half.width, half.height) == (200, 100)
+    for x, y in [(0.0, 0.0), (400.0, 300.0), (17.0, 200.0)]:
+        assert (x / 2 - half.cx) / half.fl_x == pytest.approx((x - lens.cx) / lens.fl_x)
+        assert (y / 3 - half.cy) / half.fl_y == pytest.approx((y - lens.cy) / lens.fl_y)
+    assert half.distortion == lens.distortion
+
+
+def test_some_rows_of_a_picture_see_what_they_see_in_it():
+    camera = Camera(Lens(6, 9, 11.0, 12.0, 2.5, 5.0, k1=0.1), np.eye(3, 4))
+    whole = np.array(camera_rays(camera).direction).reshape(9, 6, 3)
+    part = camera_rays(Camera(camera.lens.rows(4, 3), camera.pose))
+    assert np.allclose(np.array(part.direction).reshape(3, 6, 3), whole[4:7], atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("width", 0), ("height", 2.5), ("fl_x", 0.0), ("fl_y", -3.0), ("cx", math.nan)]
+    + [(name, math.inf) for name in ("cy", "k1", "k2", "k3", "k4", "p1", "p2")],
+)
+def test_an_impossible_lens_is_refused_by_name(field, value):
+    values = {"width": 4, "height": 3, "fl_x": 3.0, "fl_y": 3.0, "cx": 2.0, "cy": 1.5}
+    with pytest.raises(InputError, match=rf"^{field} is "):
+        Lens(**{**values, field: value})
+
+
+@pytest.mark.parametrize("angle", [0.0, -1.0, math.pi, 50.0, math.nan])
+def test_an_impossible_field_of_view_is_refused(angle):
+    with pytest.raises(InputError, match=r"^fov_x is "):
+        Lens.from_fov(angle, 4, 3)
+
+
+def test_look_at_sees_the_target_ahead_and_up_above():
+    eye, target, up = np.array([1.0, -2.0, 3.0]), np.array([0.5, 0.25, 0.0]), (0.0, 0.0, 5.0)
+    pose = Camera.look_at(eye, target, up, PLAIN).pose
+    right, above, backwards = pose[:, :3].T
+    np.testing.assert_allclose(pose[:, :3].T @ pose[:, :3], np.eye(3), atol=1e-6)
+    assert np.linalg.det(pose[:, :3]) == pytest.approx(1.0, abs=1e-6)
+    np.testing.assert_allclose(pose[:, 3], eye)
+    away = target - eye
+    np.testing.assert_allclose(-backwards, away / np.linalg.norm(away), atol=1e-6)
+    assert above @ up > 0
+    assert abs(right @ up) < 1e-6
+
+
+@pytest.mark.parametrize(
+    ("target", "complaint"),
+    [((1.0, 2.0, 3.0), "eye and target are both"), ((1.0, 2.0, -4.0), "along the line of sight")],
+)
+def test_look_at_refuses_a_view_without_a_direction(target, complaint):
+    with pytest.raises(InputError, match=complaint):
+        Camera.look_at((1.0, 2.0, 3.0), target, (0, 0, 1), PLAIN)
+
+
+def test_a_camera_keeps_its_own_pose():
+    pose = np.eye(3, 4, dtype=np.float32)
+    camera = Camera(PLAIN, pose)
+    pose[0, 0] = 7
+    assert camera.pose[0, 0] == 1
+    assert camera.pose.dtype == np.float32
+    with pytest.raises(ValueError, match="read-only"):
+        camera.pose[0, 0] = 7
+
+
+@pytest.mark.parametrize("pose", [np.eye(4), np.zeros(12), np.full((3, 4), np.nan)])
+def test_a_pose_of_another_shape_or_not_finite_is_refused(pose):
+    with pytest.raises(InputError, match=r"^pose "):
+        Camera(PLAIN, pose)
+
+
+def views() -> list[Camera]:
+    bent = Lens(40, 30, 31.0, 32.0, 19.0, 14.0, *FOX)
+    return [
+        Camera.look_at((1, 2, 3), (0, 0, 0), (0, 0, 1), PLAIN),
+        Camera.look_at((-2, 1, 0), (0, 1, 0.5), (0, 0, 1), bent),
+    ]
+
+
+def test_stacked_cameras_come_back_as_they_went_in():
+    given = views()
+    cameras = Cameras.stack(given)
+    assert (len(cameras), cameras.width, cameras.height) == (2, 40, 30)
+    for got, want in zip(cameras, given, strict=True):
+        np.testing.assert_array_equal(got.pose, want.pose)
+        assert (got.lens.fl_x, got.lens.fl_y) == (want.lens.fl_x, want.lens.fl_y)
+        assert (got.lens.cx, got.lens.cy) == (want.lens.cx, want.lens.cy)
+        assert got.lens.distortion == pytest.approx(want.lens.distortion, rel=1e-6)
+    np.testing.assert_array_equal(cameras[-1].pose, given[1].pose)
+
+
+@pytest.mark.parametrize("index", [2, -3])
+def test_a_camera_that_is_not_there_is_an_index_error(index):
+    with pytest.raises(IndexError, match="of 2"):
+        Cameras.stack(views())[index]
+
+
+@pytest.mark.parametrize("name", ["k1", "k2", "k3", "k4", "p1", "p2"])
+def test_any_one_coefficient_makes_the_cameras_distorted(name):
+    plain, _ = views()
+    bent = Lens(40, 30, 31.0, 32.0, 19.0, 14.0, **{name: 1e-3})
+    assert not Cameras.stack([plain, plain]).is_distorted
+    assert Cameras.stack([plain, Camera(bent, plain.pose)]).is_distorted
+
+
+def test_cameras_of_two_sizes_are_refused_and_named():
+    plain, bent = views()
+    odd = Camera(PLAIN.scaled(20, 15), plain.pose)
+    with pytest.raises(InputError, match=r"camera 2 is 20x15 pixels but camera 0 is 40x30"):
+        Cameras.stack([plain, bent, odd])
+    with pytest.raises(InputError, match="no cameras"):
+        Cameras.stack([])
+
+
+def test_cameras_of_mismatched_arrays_are_refused():
+    arrays = {"intrinsics": (2, 4), "distortion": (2, 6), "poses": (2, 3, 4)}
+    for name in ("distortion", "poses"):
+        given = {each: mx.zeros(shape) for each, shape in arrays.items()}
+        given[name] = given[name][:1]
+        with pytest.raises(InputError, match=f"^{name} has shape"):
+            Cameras(**given, width=4, height=3, is_distorted=False)
+    for name in arrays:
+        given = {each: mx.zeros(shape) for each, shape in arrays.items()}
+        given[name] = given[name].astype(mx.float16)
+        with pytest.raises(InputError, match=f"^{name} is float16"):
+            Cameras(**given, width=4, height=3, is_distorted=False)

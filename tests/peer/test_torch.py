@@ -1,0 +1,201 @@
+"""Each part of the peer in PyTorch computes what nerfmac's own computes."""
+
+from dataclasses import replace
+
+import mlx.core as mx
+import numpy as np
+import pytest
+from bricks import in_bricks
+from numerics import assert_matches
+from ops.marching import GEOMETRIES, PLENTY, grid, packed, some_rays, words
+from scene_factory import CONFIG
+
+from nerfmac.backend import choose_device, kernels_disabled
+from nerfmac.config import PRESETS, override
+from nerfmac.fields.encodings import HashGrid
+from nerfmac.geometry.cameras import Camera, Cameras
+from nerfmac.geometry.lenses import Lens
+from nerfmac.geometry.rays import rays_through
+from nerfmac.ops.composite import composite_reference
+from nerfmac.ops.hash_encode import hash_encode_reference
+from nerfmac.ops.march import march
+from nerfmac.ops.spherical_harmonics import spherical_harmonics_reference
+from nerfmac.sampling.occupancy import Occupancy, OccupancyGrid
+from nerfmac.scenes import Views
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed; `pip install torch`")
+
+from peer.torch_arrays import EPSILON, RANDOM, in_torch, parameters_of  # noqa: E402 - they import torch
+from torch_peer.composite import weights  # noqa: E402
+from torch_peer.field import TorchField, spherical_harmonics  # noqa: E402
+from torch_peer.march import Marcher  # noqa: E402
+from torch_peer.occupancy import TorchOccupancy  # noqa: E402
+from torch_peer.pixels import TorchPixels  # noqa: E402
+
+
+@pytest.fixture(autouse=True)
+def on_the_cpu():
+    choose_device("cpu")
+
+
+def uncompiled(function, **_):
+    return function
+
+
+@pytest.mark.parametrize("extent", [1.0, 2.5])
+@pytest.mark.parametrize("preset", ["small", "tiny"])
+def test_the_encoding_and_its_gradient_are_the_reference_s(preset, extent):
+    config = PRESETS[preset]
+    parameters = parameters_of(config, extent)
+    field, levels = TorchField(config, extent, parameters), HashGrid(config.grid, extent).levels
+    assert any(map(levels.is_hashed, range(levels.levels)))
+    assert not all(map(levels.is_hashed, range(levels.levels)))
+    unit = RANDOM.uniform(0.0, 1.0, (500, 3)).astype(np.float32)
+    unit[:2] = [[0.0, 0.0, 0.0], [1.0, 1.0, 1.0]]
+    position = mx.array((unit - 0.5) * extent + 0.5)
+    unit = (position - 0.5) / extent + 0.5  # rounded as both sides round it
+    cotangent = RANDOM.standard_normal((500, config.grid.levels * config.grid.features))
+
+    def encode(table):
+        return hash_encode_reference(unit, table, levels)
+
+    (want,), (gradient,) = mx.vjp(
+        encode, [mx.array(parameters["table"])], [mx.array(cotangent.astype(np.float32))]
+    )
+    got = field.encode(*in_torch([position]))
+    assert_matches(got.detach().numpy(), want, rel=64 * EPSILON, name="encoding")
+    got.backward(*in_torch([cotangent.astype(np.float32)]))
+    assert_matches(field.table.grad.numpy(), gradient, rel=64 * EPSILON, name="gradient")
+
+
+def test_spherical_harmonics_are_the_reference_s():
+    direction = RANDOM.standard_normal((100, 3)).astype(np.float32)
+    direction /= np.linalg.norm(direction, axis=1, keepdims=True)
+    want = spherical_harmonics_reference(mx.array(direction))
+    (got,) = map(spherical_harmonics, in_torch([direction]))
+    assert_matches(got.numpy(), want, rel=16 * EPSILON, name="basis")
+
+
+@pytest.mark.parametrize("name", GEOMETRIES)
+def test_marching_takes_the_same_samples(name):
+    geometry = GEOMETRIES[name]
+    is_set = grid(geometry, 0.3)
+    rays = some_rays(geometry, 150)
+    # a ray along a face, one that misses the cube, and one that starts inside
+    rays[0][:3] = [[-2.0, 0.5, 0.4], [9.0, 9.0, 9.0], [0.5, 0.5, 0.5]]
+    rays[1][:3] = [[1.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.6, 0.8]]
+    with kernels_disabled():
+        want = march(*map(mx.array, rays), packed(is_set), geometry, PLENTY)
+    marcher = Marcher(geometry, uncompiled)
+    got = marcher(*in_torch(rays), torch.from_numpy(in_bricks(is_set)), PLENTY)
+    used = int(np.array(want.ray_start)[-1])
+    assert used > 1000
+    np.testing.assert_array_equal(got.wanted, np.array(want.wanted))
+    assert int(got.used) == used
+    np.testing.assert_array_equal(got.ray, np.array(want.ray))
+    assert (got.place[used:] == -1).all()
+    # A width is the difference of two distances a hundred times as large.
+    for part, factor in (("position", 64), ("distance", 64), ("width", 6400)):
+        values = getattr(got, part).numpy()
+        assert_matches(values, getattr(want, part), rel=factor * EPSILON, name=part)
+
+
+def test_rays_that_do_not_fit_get_no_samples():
+    geometry = GEOMETRIES["object"]
+    is_set, rays = grid(geometry, 0.5), some_rays(geometry, 150)
+    want = march(*map(mx.array, rays), packed(is_set), geometry, 2000)
+    marcher = Marcher(geometry, uncompiled)
+    got = marcher(*in_torch(rays), torch.from_numpy(in_bricks(is_set)), 2000)
+    fits = np.array(want.fits)
+    assert 0 < fits.sum() < 150
+    np.testing.assert_array_equal(got.fits, fits)
+    np.testing.assert_array_equal(got.ray[: int(got.used)], np.array(want.ray)[: int(got.used)])
+
+
+def test_compositing_and_its_gradient_are_the_reference_s():
+    counts = np.array([0, 1, 40, 0, 7, 300, 2])
+    ray_start = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
+    slots, used = 400, ray_start[-1]
+    density = RANDOM.exponential(3.0, slots).astype(np.float32)
+    density[60:64] = 1e4  # opaque: what lies behind is not reached
+    width = RANDOM.uniform(0.01, 0.03, slots).astype(np.float32)
+    place = np.full(slots, -1)
+    place[:used] = np.concatenate([np.arange(count) for count in counts])
+    colour, distance = np.ones((slots, 3), np.float32), np.zeros(slots, np.float32)
+
+    def opacity(density):
+        rest = map(mx.array, (colour, distance, width, ray_start))
+        return composite_reference(density, *rest)[1]
+
+    cotangent = RANDOM.standard_normal(len(counts)).astype(np.float32)
+    (want,), (gradient,) = mx.vjp(opacity, [mx.array(density)], [mx.array(cotangent)])
+    (density,) = in_torch([density])
+    density.requires_grad_()
+    ray = torch.from_numpy(np.repeat(np.arange(len(counts)), counts))
+    weight = weights(density, *in_torch([width, place]), 300)
+    got = torch.zeros(len(counts)).index_add(0, ray, weight[:used])
+    got.backward(*in_torch([cotangent]))
+    assert_matches(got.detach().numpy(), want, rel=64 * EPSILON, name="opacity")
+    assert_matches(density.grad.numpy(), gradient, rel=256 * EPSILON, name="gradient")
+
+
+def test_parameters_go_in_and_out_unchanged():
+    parameters = parameters_of(CONFIG, 1.0)
+    for name, values in TorchField(CONFIG, 1.0, parameters).export().items():
+        np.testing.assert_array_equal(values, parameters[name])
+
+
+@pytest.mark.parametrize("extent", [1.0, 2.5])
+def test_the_occupancy_grid_follows_the_same_rule(extent):
+    geometry = replace(GEOMETRIES["object"], extent=extent)
+    config = override(CONFIG, occupancy={"resolution": 16, "warmup_fraction": 1.0}).occupancy
+    values = RANDOM.choice([-1.0, 0.0, 0.02, 0.1], geometry.cells).astype(np.float32)
+
+    def height(position):  # the same anywhere in a cell: where in it a point is drawn is random
+        return np.floor((position[:, 2] - 0.5) * 16 / 4 + 100).astype(np.float32) % 5
+
+    ours = OccupancyGrid(config, geometry).update(
+        Occupancy(mx.array(values), words(values > 0)),
+        lambda position: mx.array(height(np.array(position))),
+        mx.random.key(1),
+        warmup=True,
+    )
+    theirs = TorchOccupancy(config, geometry, *in_torch([values]))
+    theirs.update(lambda position: torch.from_numpy(height(position.numpy())), 0, torch.Generator())
+    assert_matches(theirs.values.numpy(), ours.values, rel=8 * EPSILON, name="values")
+    np.testing.assert_array_equal(np.array(words(theirs.occupied.numpy())), np.array(ours.bits))
+
+
+def test_after_the_warm_up_half_of_the_cells_drawn_are_occupied():
+    geometry, config = GEOMETRIES["object"], CONFIG.occupancy
+    values = np.where(np.arange(geometry.cells) % 50 == 7, 1.0, 0.0).astype(np.float32)
+    occupancy = TorchOccupancy(replace(config, resolution=16), geometry, *in_torch([values]))
+    occupancy.occupied = occupancy.values > 0.5
+    cells = occupancy._choose(False, torch.Generator()).numpy()
+    assert len(cells) == np.ceil(geometry.cells * config.fraction)
+    share = np.mean(cells % 50 == 7)
+    assert 0.5 <= share < 0.55
+    occupancy.occupied[:] = False
+    assert len(occupancy._choose(False, torch.Generator())) == len(cells) - len(cells) // 2
+
+
+def test_pixels_are_drawn_with_their_own_rays_and_colours():
+    lenses = [Lens(20, 16, 22.0, 24.0, 9.0, 8.5), Lens(20, 16, 30.0, 28.0, 10.0, 8.0, 0.1, -0.05)]
+    eyes = [(2.0, 0.3, 0.4), (-0.5, 2.0, 0.9), (0.2, 0.1, -1.8)]
+    cameras = Cameras.stack(
+        [
+            Camera.look_at(eye, (0.5, 0.5, 0.5), (0.1, 0.2, 1.0), lenses[index % 2])
+            for index, eye in enumerate(eyes)
+        ]
+    )
+    images = np.stack(np.indices((3, 16, 20)), axis=-1).astype(np.uint8)
+    views = Views(mx.array(images), cameras, ("a", "b", "c"))
+    pixels = TorchPixels(views, torch.device("cpu"))
+    origins, directions, colours = pixels.draw(20_000, torch.Generator().manual_seed(1))
+    drawn = np.round(colours.numpy() * 255).astype(np.int32)
+    assert (colours[:, 3] == 1.0).all()
+    assert len(np.unique(drawn, axis=0)) == 3 * 16 * 20, "some pixel is never drawn"
+    place = mx.array(drawn[:, [2, 1]].astype(np.float32) + 0.5)
+    want = rays_through(cameras, mx.array(drawn[:, 0]), place)
+    assert_matches(origins.numpy(), want.origin, rel=4 * EPSILON, name="origin")
+    assert_matches(directions.numpy(), want.direction, rel=64 * EPSILON, name="direction")

@@ -1,0 +1,113 @@
+"""PSNR and SSIM against their definitions and against cases solved by hand."""
+
+import math
+
+import mlx.core as mx
+import numpy as np
+import pytest
+
+from nerfmac.checks import InputError
+from nerfmac.rendering.metrics import psnr, ssim
+
+
+def picture(height: int = 45, width: int = 70) -> np.ndarray:
+    """Return something without symmetry: smooth, textured, another pattern in each channel."""
+    y, x = np.mgrid[:height, :width] / 16.0
+    noise = np.random.default_rng(7).normal(scale=0.05, size=(height, width, 3))
+    waves = np.stack([np.sin(x + y * y), np.cos(2.3 * x - y), np.sin(x * y)], axis=-1)
+    return np.clip(0.5 + 0.35 * waves + noise, 0.0, 1.0)
+
+
+def ssim_by_definition(image: np.ndarray, target: np.ndarray) -> float:
+    """Return SSIM window by window, with centred moments and a window made in two dimensions."""
+    offset = np.arange(-5, 6)
+    window = np.exp(-(offset[:, None] ** 2 + offset[None, :] ** 2) / (2 * 1.5**2))
+    window /= window.sum()
+    scores = []
+    for channel in range(3):
+        for row in range(image.shape[0] - 10):
+            for column in range(image.shape[1] - 10):
+                place = (slice(row, row + 11), slice(column, column + 11), channel)
+                x, y = image[place], target[place]
+                mean_x, mean_y = (window * x).sum(), (window * y).sum()
+                deviation_x, deviation_y = x - mean_x, y - mean_y
+                covariance = (window * deviation_x * deviation_y).sum()
+                spread = (window * (deviation_x**2 + deviation_y**2)).sum()
+                luminance = (2 * mean_x * mean_y + 1e-4) / (mean_x**2 + mean_y**2 + 1e-4)
+                scores.append(luminance * (2 * covariance + 9e-4) / (spread + 9e-4))
+    return float(np.mean(scores))
+
+
+def test_an_image_equals_itself():
+    image = picture()
+    assert psnr(image, image) == math.inf
+    assert ssim(image, image) == 1.0
+
+
+@pytest.mark.parametrize(("offset", "decibel"), [(0.1, 20.0), (-0.01, 40.0), (1.0, 0.0)])
+def test_psnr_of_a_constant_offset_is_minus_twenty_log_of_it(offset, decibel):
+    target = picture()
+    assert psnr(target + offset, target) == pytest.approx(decibel, abs=1e-9)
+
+
+def test_psnr_weighs_every_value_alike():
+    target = np.zeros((20, 30, 3))
+    image = target.copy()
+    image[4, 7, 2] = 1.0
+    assert psnr(image, target) == pytest.approx(10 * math.log10(20 * 30 * 3), abs=1e-9)
+
+
+# 42 rows of windows fill one band exactly, 43 leave one row for the next, 11 give a single row.
+@pytest.mark.parametrize("height", [11, 42, 43, 60])
+def test_ssim_is_its_definition_at_every_size(height):
+    target = picture(height, 29)
+    image = np.clip(target + np.random.default_rng(1).normal(scale=0.1, size=target.shape), 0, 1)
+    image[..., 1] *= 0.7
+    assert ssim(image, target) == pytest.approx(ssim_by_definition(image, target), abs=1e-9)
+
+
+def test_ssim_of_two_flat_images_is_its_luminance_term():
+    grey, dark = np.full((20, 20, 3), 0.6), np.full((20, 20, 3), 0.2)
+    expected = (2 * 0.6 * 0.2 + 1e-4) / (0.6**2 + 0.2**2 + 1e-4)
+    assert ssim(grey, dark) == pytest.approx(expected, abs=1e-9)
+
+
+def test_ssim_is_symmetric_and_falls_with_noise_and_blur():
+    target = picture()
+    noise = np.random.default_rng(2).normal(size=target.shape)
+    scores = [ssim(target + scale * noise, target) for scale in (0.0, 0.02, 0.05, 0.2)]
+    assert scores == sorted(scores, reverse=True)
+    assert scores[-1] < 0.6
+    blurred = (target + np.roll(target, 1, 0) + np.roll(target, 1, 1)) / 3.0
+    assert ssim(blurred, target) < 0.95
+    assert ssim(blurred, target) == pytest.approx(ssim(target, blurred), abs=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [mx.float32, mx.float16, mx.bfloat16])
+def test_mlx_arrays_are_measured_as_the_numbers_they_hold(dtype):
+    image, target = mx.array(picture()).astype(dtype), mx.array(picture() ** 1.2).astype(dtype)
+    held = [np.asarray(each.astype(mx.float32), np.float64) for each in (image, target)]
+    assert psnr(image, target) == pytest.approx(psnr(*held), abs=1e-9)
+    assert ssim(image, held[1]) == pytest.approx(ssim(*held), abs=1e-9)
+
+
+@pytest.mark.parametrize("metric", [psnr, ssim])
+@pytest.mark.parametrize(
+    ("image", "fault"),
+    [
+        (np.zeros((20, 30)), r"image has shape \(20, 30\); expected \(height, width, 3\)"),
+        (np.zeros((20, 30, 4)), r"image has shape \(20, 30, 4\); expected \(height"),
+        (np.zeros((0, 30, 3)), r"image has shape \(0, 30, 3\); expected \(height"),
+        (np.zeros((1, 30, 3)), r"target \(20, 30, 3\)"),  # would broadcast
+        (np.zeros((20, 30, 3), np.uint8), "image is uint8; expected float"),
+        (mx.zeros((20, 30, 3), mx.uint8), "image is .*uint8; expected float"),
+    ],
+)
+def test_what_is_no_pair_of_float_images_is_refused(metric, image, fault):
+    with pytest.raises(InputError, match=fault):
+        metric(image, np.zeros((20, 30, 3)))
+
+
+def test_ssim_refuses_an_image_smaller_than_its_window():
+    with pytest.raises(InputError, match="at least 11 pixels"):
+        ssim(np.zeros((10, 40, 3)), np.zeros((10, 40, 3)))

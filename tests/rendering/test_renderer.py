@@ -1,0 +1,258 @@
+"""Pictures of a field known in closed form, against rays integrated in NumPy's float64."""
+
+from math import sqrt
+
+import mlx.core as mx
+import numpy as np
+import pytest
+from numerics import assert_matches
+
+from nerfmac.backend import choose_device
+from nerfmac.checks import InputError
+from nerfmac.geometry.cameras import Camera
+from nerfmac.geometry.lenses import Lens
+from nerfmac.geometry.rays import Rays, camera_rays
+from nerfmac.ops.march import MarchGeometry, march
+from nerfmac.ops.occupancy_update import pack_bits
+from nerfmac.rendering.renderer import Renderer, shade
+from tests.bricks import in_bricks
+from tests.pinhole import pixel_rays
+
+CELLS = 16
+CUBE = MarchGeometry(1.0, CELLS, 0.1, sqrt(3) / 256, 0.0)
+SCENE = MarchGeometry(2.0, CELLS, 0.1, sqrt(3) / 256, 1 / 256)
+LENS = Lens(28, 20, 42.0, 46.0, 13.0, 11.0)
+BACKGROUND = (0.1, 0.6, 0.9)
+VIEWS = {
+    "front": Camera.look_at((0.35, 0.6, 2.0), (0.5, 0.5, 0.5), (0.1, 1.0, 0.0), LENS),
+    "side": Camera.look_at((-1.1, 0.2, 0.9), (0.5, 0.55, 0.45), (0.0, 0.3, 1.0), LENS),
+    "below": Camera.look_at((0.8, -0.9, -0.3), (0.45, 0.5, 0.5), (1.0, 0.0, 0.2), LENS),
+}
+
+
+@pytest.fixture(autouse=True)
+def on_the_cpu():
+    choose_device("cpu")
+
+
+class Blob:
+    """A soft ellipsoid, redder to the right, greener above, and bluer seen from one side.
+
+    It speaks `RadianceField`'s language; `numpy` is the same in float64.
+    """
+
+    centre = (0.55, 0.4, 0.6)
+    radii = (0.35, 0.2, 0.15)
+    peak = 40.0
+
+    def __call__(self, parameters, samples, directions):
+        position = samples.position
+        place = (position - mx.array(self.centre)) / mx.array(self.radii)
+        inside = mx.maximum(1.0 - mx.square(place).sum(axis=1), 0.0)
+        sideways = directions[:, 0][samples.ray]
+        colour = mx.stack([position[:, 0], position[:, 1], 0.5 + 0.4 * sideways], axis=1)
+        return parameters["peak"] * inside * inside, colour * parameters["tint"]
+
+    @property
+    def parameters(self) -> dict[str, mx.array]:
+        return {"peak": mx.array(self.peak), "tint": mx.array([1.0, 0.9, 0.8])}
+
+    def numpy(self, position: np.ndarray, direction: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        place = (position - self.centre) / self.radii
+        inside = np.maximum(1.0 - (place**2).sum(axis=-1), 0.0)
+        sideways = np.broadcast_to(0.5 + 0.4 * direction[..., 0], position.shape[:-1])
+        colour = np.stack([position[..., 0], position[..., 1], sideways], axis=-1)
+        return self.peak * inside**2, colour * [1.0, 0.9, 0.8]
+
+
+class Box:
+    """A hard, evenly coloured box."""
+
+    parameters: dict[str, mx.array] = {}  # noqa: RUF012 - none
+
+    def __init__(self, low, high, colour=(0.9, 0.3, 0.1), density=60.0) -> None:
+        self.low, self.high, self.shade, self.thickness = low, high, colour, density
+
+    def __call__(self, _, samples, directions):
+        position = samples.position
+        inside = (position > mx.array(self.low)) & (position < mx.array(self.high))
+        density = self.thickness * mx.all(inside, axis=1).astype(mx.float32)
+        return density, mx.broadcast_to(mx.array(self.shade), position.shape)
+
+
+def full(geometry: MarchGeometry) -> mx.array:
+    return mx.full((geometry.cells // 32,), 2**32 - 1, mx.uint32)
+
+
+def picture(field, camera=VIEWS["front"], geometry=CUBE, *, bits=None, slots=4096):
+    bits = full(geometry) if bits is None else bits
+    return Renderer(field, geometry, field.parameters, bits, slots).render(camera, BACKGROUND)
+
+
+def integrated(field: Blob, camera: Camera) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Colour over the background, opacity and mean distance, in 3000 steps of a thousandth."""
+    origin, direction = pixel_rays(camera)
+    light = np.ones(direction.shape[:2])
+    colour, depth = np.zeros((*light.shape, 3)), np.zeros(light.shape)
+    for distance in 0.1 + 1e-3 * (np.arange(3000) + 0.5):
+        density, seen = field.numpy(origin + distance * direction, direction)
+        weight = light * -np.expm1(-density * 1e-3)
+        colour += weight[..., None] * seen
+        depth += weight * distance
+        light -= weight
+    colour += light[..., None] * BACKGROUND
+    return colour, 1 - light, depth / np.maximum(1 - light, 1e-6)
+
+
+@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("geometry", [CUBE, SCENE], ids=["cube", "scene"])
+def test_pixels_are_the_integrals_along_their_rays(view, geometry):
+    got = picture(Blob(), VIEWS[view], geometry)
+    colour, opacity, depth = integrated(Blob(), VIEWS[view])
+    assert 0.05 < (opacity > 0.5).mean() < 0.7, "the blob should fill a part of the picture"
+    # A ray ends at 1e-4; the middle rule, with steps of 1/85 at most, errs by less on this bell.
+    assert np.abs(got.opacity - opacity).max() < 3e-4
+    assert np.abs(got.colour - colour).max() < 3e-4
+    assert np.abs(got.depth - depth)[opacity > 0.2].max() < 5e-4
+    assert_matches(got.colour - BACKGROUND, colour - BACKGROUND, rel=3e-4, name="colour")
+
+
+def test_a_box_in_the_upper_left_appears_in_the_upper_left():
+    # From +z, y up: scene x runs to the right and y upwards.
+    lens = Lens.from_fov(0.8, 24, 16)
+    camera = Camera.look_at((0.5, 0.5, 2.2), (0.5, 0.5, 0.5), (0.0, 1.0, 0.0), lens)
+    seen = picture(Box((0.05, 0.6, 0.3), (0.3, 0.75, 0.7)), camera).opacity
+    assert seen.shape == (16, 24)
+    rows, columns = np.nonzero(seen > 0.5)
+    assert len(rows) >= 10
+    assert rows.max() < 8
+    assert columns.max() < 12
+    assert np.ptp(columns) > np.ptp(rows), "it is wider than high"
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_an_opaque_boxs_depth_is_the_distance_of_its_face(axis):
+    low, high = np.full(3, 0.2), np.array([0.7, 0.75, 0.65])
+    eye = np.array([0.42, 0.48, 0.53])
+    eye[axis] = 2.0
+    camera = Camera.look_at(eye, eye - np.eye(3)[axis], np.roll(np.eye(3)[axis], 1), LENS)
+    got = picture(Box(low, high, density=1e4), camera)
+    _, direction = pixel_rays(camera)
+    distance = (high[axis] - eye[axis]) / direction[..., axis]
+    place = eye + distance[..., None] * direction
+    others = [i for i in range(3) if i != axis]
+    on_face = ((place > low + 0.01) & (place < high - 0.01))[..., others].all(axis=-1)
+    assert on_face.sum() > 30
+    error = (got.depth - distance)[on_face]
+    assert error.min() > -1e-5
+    assert error.max() < CUBE.step  # the first sample behind the face is at most a step behind
+    assert (got.opacity[on_face] == 1.0).all()
+    assert got.colour[on_face] == pytest.approx(np.tile([0.9, 0.3, 0.1], (on_face.sum(), 1)))
+
+
+def test_opacity_of_a_box_is_that_of_the_length_seen_through():
+    # Along z a ray is in the box for 0.4, counted in whole steps.
+    camera = Camera.look_at(
+        (0.45, 0.55, 40.0), (0.45, 0.55, 0.5), (0, 1, 0), Lens(9, 7, 600.0, 600.0, 4.5, 3.5)
+    )
+    got = picture(Box((0.1, 0.1, 0.3), (0.9, 0.9, 0.7), density=2.0), camera)
+    thickness = -np.log(1.0 - got.opacity.astype(np.float64))
+    assert np.abs(thickness - 2.0 * 0.4).max() < 2.0 * CUBE.step * 1.01
+
+
+def test_the_background_shows_where_nothing_is():
+    got = picture(Blob())
+    empty = got.opacity == 0
+    assert 0.1 < empty.mean() < 0.9
+    assert (got.colour[empty] == np.array(BACKGROUND, np.float32)).all()
+    assert (got.depth[empty] == 0).all()
+
+
+def test_an_unoccupied_grid_shows_the_background_alone():
+    got = picture(Blob(), bits=mx.zeros_like(full(CUBE)))
+    assert (got.colour == np.array(BACKGROUND, np.float32)).all()
+    assert not got.opacity.any()
+    assert not got.depth.any()
+
+
+def test_leaving_out_empty_cells_changes_nothing():
+    line = (np.arange(CELLS) + 0.5) / CELLS
+    z, y, x = np.meshgrid(line, line, line, indexing="ij")
+    place = (np.stack([x, y, z], axis=-1) - Blob.centre) / np.array(Blob.radii)
+    margin = sqrt(3) / 2 / CELLS / min(Blob.radii)
+    touched = in_bricks(np.sqrt((place**2).sum(axis=-1))[None] < 1.0 + margin)
+    assert 0.05 < touched.mean() < 0.5
+    bits = pack_bits(mx.array(touched.astype(np.float32)), mx.array([0.5]))
+    some, everything = picture(Blob(), bits=bits), picture(Blob())
+    for name in ("colour", "opacity", "depth"):
+        assert_matches(getattr(some, name), getattr(everything, name), rel=2e-4, name=name)
+
+
+@pytest.mark.parametrize("slots", [64, 300, 1000, 50_000])
+def test_the_size_of_the_batches_does_not_matter(slots):
+    want, got = picture(Blob()), picture(Blob(), slots=slots)
+    for name in ("colour", "opacity", "depth"):
+        # How a ray is cut decides which of the samples after its end at 1e-4 still count.
+        error = np.abs(getattr(got, name) - getattr(want, name))
+        assert error.max() < 3e-4, name
+
+
+def test_any_rays_see_what_pixels_do():
+    renderer = Renderer(Blob(), CUBE, Blob().parameters, full(CUBE), 4096)
+    want = renderer.render(VIEWS["below"], BACKGROUND)
+    some = np.random.default_rng(5).permutation(LENS.width * LENS.height)[:100]
+    rays = Rays(*(part[mx.array(some)] for part in camera_rays(VIEWS["below"])))
+    colour, opacity, depth = map(np.array, renderer.see(rays))
+    assert np.ptp(opacity) > 0.9
+    assert_matches(opacity, want.opacity.ravel()[some], rel=1e-6, name="opacity")
+    assert_matches(depth, (want.depth * want.opacity).ravel()[some], rel=1e-5, name="depth")
+    over = colour + (1.0 - opacity[:, None]) * np.array(BACKGROUND)
+    assert_matches(over, want.colour.reshape(-1, 3)[some], rel=1e-6, name="colour")
+    with pytest.raises(InputError, match=r"directions .*\(100, 3\)"):
+        renderer.see(Rays(rays.origin, rays.direction[1:]))
+
+
+def test_one_renderer_takes_pictures_of_any_size():
+    renderer = Renderer(Blob(), CUBE, Blob().parameters, full(CUBE), 4096)
+    large = renderer.render(VIEWS["side"], BACKGROUND).colour
+    single = Camera(Lens(1, 1, LENS.fl_x, LENS.fl_y, LENS.cx - 16, LENS.cy - 9), VIEWS["side"].pose)
+    assert renderer.render(single, BACKGROUND).colour[0, 0] == pytest.approx(large[9, 16], abs=1e-6)
+
+
+def test_colours_stay_within_what_a_picture_holds():
+    got = picture(Box((0.3, 0.3, 0.3), (0.6, 0.7, 0.7), colour=(3.0, -2.0, 0.5), density=1e4))
+    assert got.colour.min() == 0.0
+    assert got.colour.max() == 1.0
+    assert got.opacity.max() <= 1.0
+
+
+def test_shading_is_differentiable_in_the_fields_parameters():
+    origin, direction = pixel_rays(VIEWS["below"])
+    directions = mx.array(direction.reshape(-1, 3)[::3], mx.float32)
+    origins = mx.broadcast_to(mx.array(origin, mx.float32), directions.shape)
+    jitter = mx.random.uniform(shape=(len(directions),), key=mx.random.key(1))
+    samples = march(origins, directions, jitter, full(CUBE), CUBE, 40_000)
+    assert np.array(samples.fits).all()
+    field = Blob()
+
+    def loss(peak: float, tint: float) -> mx.array:
+        parameters = {"peak": mx.array(peak), "tint": mx.array(tint) * mx.array([1.0, 0.9, 0.8])}
+        seen = shade(field, parameters, samples, directions)
+        return mx.square(seen.colour).mean() + 0.1 * seen.depth.mean()
+
+    got = mx.grad(loss, argnums=(0, 1))(mx.array(5.0), mx.array(0.7))
+    want = [
+        (loss(5.0 + 0.05, 0.7) - loss(5.0 - 0.05, 0.7)).item() / 0.1,
+        (loss(5.0, 0.7 + 0.01) - loss(5.0, 0.7 - 0.01)).item() / 0.02,
+    ]
+    # Differences of float32 values over a hundredth, and the cubic term they leave out.
+    assert [each.item() for each in got] == pytest.approx(want, rel=2e-3)
+
+
+def test_a_picture_of_half_the_size_shows_the_same():
+    half = Camera(LENS.scaled(14, 10), VIEWS["front"].pose)
+    fine, coarse = picture(Blob()).opacity, picture(Blob(), half).opacity
+    averaged = fine.reshape(10, 2, 14, 2).mean(axis=(1, 3))
+    assert averaged.sum() == pytest.approx(coarse.sum(), rel=0.03)
+    assert np.abs(averaged - coarse).mean() < 0.02
+    assert averaged.max() > 0.9

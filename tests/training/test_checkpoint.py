@@ -1,0 +1,186 @@
+"""A checkpoint gives back the state bit for bit, or says what is wrong with it."""
+
+import errno
+import json
+import os
+import resource
+import signal
+import struct
+
+import mlx.core as mx
+import numpy as np
+import pytest
+
+from nerfmac.checks import InputError
+from nerfmac.sampling.occupancy import Occupancy
+from nerfmac.training import checkpoint
+from nerfmac.training.checkpoint import load_checkpoint, save_checkpoint
+from nerfmac.training.state import TrainState
+
+PARAMETERS = {"table": (40, 2), "density": (7,), "colour": (11,)}
+CELLS = 64
+SHAPES = TrainState.shapes(PARAMETERS, CELLS)
+NOTES = {"curve": [[1, 0.5, 12.25]], "ü": "ß"}
+
+
+def tree(first):
+    """Parameters that count on from `first`, each value another, NaN and -0.0 among them."""
+    values = {}
+    for name, shape in PARAMETERS.items():
+        size = int(np.prod(shape))
+        numbers = np.arange(first, first + size, dtype=np.float32) / 3
+        numbers[:2] = (np.nan, -0.0)
+        values[name] = mx.array(numbers.reshape(shape))
+        first += size
+    return values
+
+
+@pytest.fixture
+def state():
+    occupancy = Occupancy(mx.arange(CELLS).astype(mx.float32), mx.array([7, 2**32 - 1], mx.uint32))
+    trees = [tree(first) for first in (0, 1000, 2000, 3000)]
+    return TrainState(*trees, occupancy, mx.array(3.5), step=17, rays=96, train_seconds=1 / 3)
+
+
+@pytest.fixture
+def path(tmp_path, state):
+    save_checkpoint(tmp_path / "checkpoint.safetensors", state, NOTES)
+    return tmp_path / "checkpoint.safetensors"
+
+
+def refused(path, *parts):
+    with pytest.raises(InputError) as caught:
+        load_checkpoint(path, SHAPES)
+    for part in (str(path), *parts):
+        assert part in str(caught.value), f"{part!r} is not in: {caught.value}"
+
+
+def with_header(path, change):
+    """Change the header of the file at `path`."""
+    data = path.read_bytes()
+    (length,) = struct.unpack("<Q", data[:8])
+    header = json.loads(data[8 : 8 + length])
+    change(header)
+    text = json.dumps(header).encode()
+    path.write_bytes(struct.pack("<Q", len(text)) + text + data[8 + length :])
+
+
+def test_a_state_and_its_notes_come_back_bit_for_bit(path, state):
+    loaded, notes = load_checkpoint(path, SHAPES)
+    assert notes == NOTES
+    assert (loaded.step, loaded.rays, loaded.train_seconds) == (17, 96, 1 / 3)
+    got, want = loaded.arrays(), state.arrays()
+    assert got.keys() == want.keys() == SHAPES.keys()
+    for name in want:
+        assert got[name].dtype == want[name].dtype
+        assert np.array(got[name]).tobytes() == np.array(want[name]).tobytes(), name
+
+
+def test_a_state_is_still_whole_when_its_file_is_written_over(path, state):
+    # Arrays are read when they are needed: a run that was loaded saves over its own checkpoint.
+    loaded, _ = load_checkpoint(path, SHAPES)
+    save_checkpoint(path, loaded, NOTES)
+    again, _ = load_checkpoint(path, SHAPES)
+    for name, values in state.arrays().items():
+        assert np.array(again.arrays()[name]).tobytes() == np.array(values).tobytes(), name
+
+
+def test_a_file_cut_short_anywhere_is_refused(path):
+    whole = path.read_bytes()
+    (header,) = struct.unpack("<Q", whole[:8])
+    for left in (0, 1, 7, 8, 9, 8 + header // 2, 7 + header, 8 + header, len(whole) - 1):
+        path.write_bytes(whole[:left])
+        refused(path, "cut short")
+    path.write_bytes(struct.pack("<Q", 2**63) + b"{}")
+    refused(path, "is cut short: 10 bytes")
+    path.write_bytes(whole + b"\0")
+    refused(path, "is cut short: ")
+
+
+def test_another_version_is_refused_by_name(path):
+    path.write_bytes(path.read_bytes().replace(b"nerfmac checkpoint 2", b"nerfmac checkpoint 3"))
+    refused(path, "of format 'nerfmac checkpoint 3'", "reads 'nerfmac checkpoint 2'")
+
+
+def test_a_safetensors_file_of_others_is_refused(path):
+    mx.save_safetensors(str(path), {"weights": mx.ones(3)})
+    refused(path, "of format 'no nerfmac checkpoint'")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"not a checkpoint at all, only text",
+        b"\x89PNG\r\n\x1a\n" + bytes(range(200)),
+        struct.pack("<Q", 2) + b"[]",
+        struct.pack("<Q", 4) + b"null",
+        struct.pack("<Q", 8) + b'{"a": 1}',
+        struct.pack("<Q", 27) + b'{"a": {"data_offsets": []}}',
+        struct.pack("<Q", 33) + b'{"a": {"data_offsets": [0, "b"]}}',
+        struct.pack("<Q", 31) + b'{"a": {"data_offsets": [0, 0]}}',
+    ],
+)
+def test_what_is_no_checkpoint_is_refused(path, content):
+    path.write_bytes(content)
+    refused(path, "is not a safetensors file")
+
+
+def test_a_missing_file_is_refused(tmp_path):
+    refused(tmp_path / "checkpoint.safetensors", "does not exist")
+
+
+@pytest.mark.parametrize("name", sorted(SHAPES))
+def test_every_array_must_have_the_shape_that_the_configuration_says(path, name):
+    for shapes in ({**SHAPES, name: (*SHAPES[name], 1)}, {**SHAPES, f"{name}s": (2,)}):
+        with pytest.raises(InputError, match=rf"{name}s? has shape .*; its configuration says"):
+            load_checkpoint(path, shapes)
+
+
+@pytest.mark.parametrize("key", ["numbers", "notes"])
+def test_what_lies_beside_the_arrays_must_be_whole(path, key):
+    whole = path.read_bytes()
+    with_header(path, lambda header: header["__metadata__"].pop(key))
+    refused(path, "is not a whole checkpoint", key)
+    path.write_bytes(whole)
+    with_header(path, lambda header: header["__metadata__"].update({key: "{"}))
+    refused(path, "is not a whole checkpoint")
+
+
+def test_a_number_that_is_missing_is_named(path):
+    with_header(path, lambda header: header["__metadata__"].update(numbers='{"step": 3}'))
+    refused(path, "is not a whole checkpoint", "rays is missing")
+
+
+def test_a_failure_while_saving_leaves_the_old_file_alone(path, state, monkeypatch):
+    before = path.read_bytes()
+
+    def full(name, *_):
+        with open(name, "wb") as file:
+            file.write(before[:300])
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    def short(name, *_):  # as MLX does: the disk is full and nobody says so
+        with open(name, "wb") as file:
+            file.write(before[:300])
+
+    for fault, complaint in ((full, "No space left"), (short, "is there room for it")):
+        monkeypatch.setattr(checkpoint.mx, "save_safetensors", fault)
+        with pytest.raises(InputError, match=f"{path} cannot be written: .*{complaint}"):
+            save_checkpoint(path, state, NOTES)
+        assert path.read_bytes() == before
+        assert list(path.parent.iterdir()) == [path]
+
+
+def test_a_real_limit_on_the_size_of_files_loses_nothing(path, state):
+    before = path.read_bytes()
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) - 500, limit[1]))
+    try:
+        with pytest.raises(InputError, match=f"{path} cannot be written"):
+            save_checkpoint(path, state, NOTES)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+        signal.signal(signal.SIGXFSZ, handler)
+    assert path.read_bytes() == before
+    assert list(path.parent.iterdir()) == [path]

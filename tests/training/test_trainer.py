@@ -1,0 +1,297 @@
+"""Training repeats, learns, resumes and stops as it should, on the CPU."""
+
+import time
+from dataclasses import replace
+from itertools import pairwise
+
+import mlx.core as mx
+import numpy as np
+import pytest
+
+from nerfmac.backend import backend, choose_device
+from nerfmac.checks import InputError
+from nerfmac.config import override
+from nerfmac.rendering.evaluation import evaluate
+from nerfmac.scenes import load_scene
+from nerfmac.training.checkpoint import load_checkpoint, save_checkpoint
+from nerfmac.training.trainer import DivergedError, Goal, Queue, Report, Trainer
+from tests.scene_factory import CONFIG, write_scene
+
+
+@pytest.fixture(scope="module", autouse=True)
+def on_the_cpu():
+    device = mx.default_device()
+    choose_device("cpu")
+    yield
+    mx.set_default_device(device)
+
+
+@pytest.fixture(scope="module")
+def scene(tmp_path_factory):
+    return load_scene(write_scene(tmp_path_factory.mktemp("scenes") / "balls"))
+
+
+@pytest.fixture
+def on_reference(monkeypatch):
+    monkeypatch.setenv("NERFMAC_DISABLE_KERNELS", "1")
+    assert backend() == "reference"
+
+
+def trainer_for(scene, **changes):
+    return Trainer(override(CONFIG, **changes), scene.extent, scene.views("train"))
+
+
+def trained(trainer, steps):
+    """Train from the start; return all reports."""
+    return list(trainer.fit(trainer.init(), steps=steps))
+
+
+def arrays(state):
+    return {name: np.array(values) for name, values in state.arrays().items()}
+
+
+def assert_same(one, other):
+    """Fail unless two states are equal bit for bit, but for the seconds they took."""
+    assert without_seconds(one) == without_seconds(other)
+    got, want = arrays(one), arrays(other)
+    assert got.keys() == want.keys()
+    for name in want:
+        assert got[name].tobytes() == want[name].tobytes(), f"{name} differs"
+
+
+def without_seconds(state):
+    return {**state.numbers(), "train_seconds": None}
+
+
+def test_the_same_seed_and_steps_give_the_same_bits(scene):
+    assert backend() == "cpu"
+    one, other = (trained(trainer_for(scene), 40)[-1] for _ in range(2))
+    assert_same(one.state, other.state)
+    assert one.loss == other.loss
+
+
+@pytest.mark.usefixtures("on_reference")
+def test_the_same_seed_and_steps_give_the_same_bits_without_kernels(scene):
+    one, other = (trained(trainer_for(scene), 6)[-1] for _ in range(2))
+    assert_same(one.state, other.state)
+
+
+@pytest.mark.usefixtures("on_reference")
+def test_a_first_step_is_the_same_with_and_without_kernels(scene, monkeypatch):
+    without = trained(trainer_for(scene), 1)[-1]
+    monkeypatch.delenv("NERFMAC_DISABLE_KERNELS")
+    with_kernels = trained(trainer_for(scene), 1)[-1]
+    assert with_kernels.loss == pytest.approx(without.loss, rel=1e-4)
+    assert float(with_kernels.state.samples_per_ray) == float(without.state.samples_per_ray)
+
+
+def test_another_seed_gives_another_field(scene):
+    one, other = (trained(trainer_for(scene, seed=seed), 3)[-1].state for seed in (0, 1))
+    for name, values in arrays(one).items():
+        if name.startswith(("parameters", "average", "first_moment")):
+            assert not np.array_equal(values, arrays(other)[name]), f"{name} is the same"
+
+
+def test_another_seed_begins_and_draws_differently(scene):
+    one, other = (trainer_for(scene, seed=seed) for seed in (0, 1))
+    for name, values in one.init().parameters.items():
+        assert not np.array_equal(values, other.init().parameters[name]), f"{name} is the same"
+    losses = [next(trainer.fit(one.init(), steps=5)).loss for trainer in (one, other)]
+    assert losses[0] != losses[1]
+
+
+def test_training_makes_pictures_of_unseen_views_better(scene):
+    quality = []
+    for seed in range(4):  # one gains 2.0 dB, another 3.5: the pictures are few and tiny
+        trainer = trainer_for(scene, seed=seed)
+        states = trainer.init(), trained(trainer, 400)[-1].state
+        views = [evaluate(trainer.renderer(state), scene.views("test")) for state in states]
+        quality.append([np.mean([view.psnr for view in each]) for each in views])
+    before, after = np.mean(quality, axis=0)
+    assert after > before + 2, f"{before:.1f} dB before, {after:.1f} dB after"
+
+
+def test_training_reduces_the_loss(scene):
+    losses = [report.loss for report in trained(trainer_for(scene), 200)]
+    assert np.mean(losses[-5:]) < 0.6 * np.mean(losses[:5])
+
+
+@pytest.mark.parametrize("at", [1, 20, 64])
+def test_an_interruption_at_any_report_changes_no_bit(scene, tmp_path, at):
+    steps, path = 90, tmp_path / "checkpoint.safetensors"
+    whole = trained(trainer_for(scene), steps)[-1].state
+
+    for report in (first := trainer_for(scene)).fit(first.init(), steps=steps):
+        if report.state.step >= at:
+            break
+    save_checkpoint(path, report.state, {})
+    assert report.state.step < steps
+
+    second = trainer_for(scene)
+    loaded, _ = load_checkpoint(path, second.shapes)
+    assert_same(loaded, report.state)
+    assert_same(list(second.fit(loaded, steps=steps))[-1].state, whole)
+
+
+def test_a_finished_run_is_trained_no_further(scene):
+    trainer = trainer_for(scene)
+    last = trained(trainer, 5)[-1].state
+    assert list(trainer.fit(last, steps=5)) == []
+    assert list(trainer.fit(last, seconds=last.train_seconds / 2)) == []
+
+
+def test_a_step_is_traced_once_for_each_number_of_rays(scene, monkeypatch):
+    traced, step = [], Trainer._step
+
+    def counting(self, rays, *arguments):
+        traced.append(rays)
+        return step(self, rays, *arguments)
+
+    monkeypatch.setattr(Trainer, "_step", counting)
+    trainer = trainer_for(scene)
+    trainer.compile(trainer.init())
+    # The rays of each step: its own report, while there is one a step, tells those of the next.
+    used = {report.state.rays for report in trained(trainer, 60)} | {CONFIG.train.rays}
+    assert sorted(traced) == sorted(used)
+    assert len(used) > 2
+
+
+def test_rays_follow_the_samples_per_ray():
+    slots, most = CONFIG.train.slots, CONFIG.train.most_rays
+    numbers = [CONFIG.train.rays_for(samples) for samples in (0.0, 1.0, 2.0, 3.7, 20.0, 1e9)]
+    assert numbers == sorted(numbers, reverse=True)
+    assert numbers[0] == numbers[1] <= most
+    assert numbers[-1] == 16
+    for samples, rays in zip((2.0, 3.7, 20.0), numbers[2:], strict=False):
+        assert rays % 16 == 0
+        assert 0.8 * slots < samples * rays <= slots, f"{samples} samples a ray, {rays} rays"
+
+
+def test_the_next_step_has_the_rays_that_the_last_report_asks_for(scene):
+    trainer = trainer_for(scene)
+    reports = trained(trainer, 30)  # a report a step
+    for before, after in pairwise(reports):
+        wanted = CONFIG.train.rays_for(float(before.state.samples_per_ray))
+        assert after.state.rays == wanted, f"step {after.state.step}"
+
+
+def test_time_between_reports_is_not_training_time(scene):
+    trainer = trainer_for(scene)
+    state = trainer.init()
+    trainer.compile(state)
+    start = time.perf_counter()
+    for report in trainer.fit(state, steps=10):
+        time.sleep(0.1)
+        trained_for = report.state.train_seconds
+    elapsed = time.perf_counter() - start
+    assert elapsed > 1.0
+    assert 0 < trained_for < elapsed - 0.9
+
+
+def test_seconds_end_a_run(scene):
+    trainer = trainer_for(scene)
+    state = trainer.init()
+    trainer.compile(state)
+    reports = list(trainer.fit(state, seconds=0.4))
+    assert 0.4 <= reports[-1].state.train_seconds < 2.0
+    assert reports[-2].state.train_seconds < 0.4
+    assert reports[-1].progress == 1.0
+    assert [report.progress for report in reports] == sorted(r.progress for r in reports)
+
+
+@pytest.mark.parametrize("steps", [1, 2, 35, 50])
+def test_steps_end_a_run_exactly(scene, steps):
+    reports = trained(trainer_for(scene), steps)
+    assert reports[-1].state.step == steps
+    assert reports[-1].progress == 1.0
+    assert len({report.state.step for report in reports}) == len(reports)
+
+
+def test_a_loss_that_is_not_finite_ends_the_run_before_it_is_reported(scene):
+    trainer = trainer_for(scene, optimiser={"rate": 1e30})
+    reports = [Report(trainer.init(), 0.0, 0.0, 0.0, 0.0, 0.0)]
+    with pytest.raises(DivergedError, match=r"(the loss is|parameters are not finite).* step \d+"):
+        reports.extend(trainer.fit(reports[0].state, steps=50))
+    good = reports[-1].state
+    assert good.step < 50
+    for name in ("parameters", "average"):
+        for part, values in getattr(good, name).items():
+            assert mx.all(mx.isfinite(values)), f"{name}.{part} of the last report is not finite"
+
+
+def test_a_loss_that_is_not_finite_is_named_with_its_step(scene):
+    trainer = trainer_for(scene)
+    state = trainer.init()
+    spoiled = {**state.parameters, "colour": state.parameters["colour"] * np.nan}
+    with pytest.raises(DivergedError, match="the loss is nan at step 1"):
+        next(trainer.fit(replace(state, parameters=spoiled), steps=5))
+
+
+def test_parameters_that_are_not_finite_are_never_reported(scene):
+    trainer = trainer_for(scene)
+    state = trainer.init()
+    # A moment that overflows spoils the parameters in a step whose own loss is still finite.
+    spoiled = {**state.first_moment, "colour": state.first_moment["colour"] + np.inf}
+    with pytest.raises(DivergedError, match="parameters are not finite after step 1"):
+        next(trainer.fit(replace(state, first_moment=spoiled), steps=5))
+
+
+def test_a_trainer_without_views_refuses_to_train(scene):
+    trainer = Trainer(CONFIG, scene.extent)
+    with pytest.raises(InputError, match="without views; it can only render"):
+        trainer.init()
+
+
+def test_reports_that_a_turn_adds_change_nothing_in_what_is_trained(scene):
+    trainer = trainer_for(scene)
+    watched = list(trainer.train(trainer.init(), Goal(steps=70, turn=0.0)))
+    assert [report.state.step for report in watched] == list(range(1, 71))
+    alone = trained(trainer, 70)
+    assert len(alone) < 70
+    assert_same(watched[-1].state, alone[-1].state)
+
+
+def test_a_goal_that_changes_meanwhile_is_heeded(scene):
+    trainer = trainer_for(scene)
+    goal = Goal(turn=0.0)
+    steps = []
+    for report in trainer.train(trainer.init(), goal):
+        steps.append(report.state.step)
+        if report.state.step == 3:
+            goal.steps = 5
+    assert steps == [1, 2, 3, 4, 5]
+
+
+def test_the_goals_rate_scales_the_learning_rate(scene):
+    trainer = trainer_for(scene)
+    start = trainer.init()
+
+    def moved(rate):
+        (report,) = trainer.train(start, Goal(steps=1, rate=rate))
+        new, old = (np.array(state.parameters["table"]) for state in (report.state, start))
+        return np.linalg.norm(new - old)
+
+    assert moved(0.5) == pytest.approx(0.5 * moved(1.0), rel=1e-3)
+
+
+def test_the_goals_limit_holds_the_number_of_rays(scene):
+    trainer = trainer_for(scene)
+    free = max(report.state.rays for report in trained(trainer, 40))
+    limit = free // 3
+    reports = list(trainer.train(replace(trainer.init(), rays=limit), Goal(40, most_rays=limit)))
+    assert 16 <= max(report.state.rays for report in reports) <= limit
+
+
+def test_never_more_than_two_steps_are_queued(scene, monkeypatch):
+    state, begun, awaited = trainer_for(scene).init(), [], []
+    states = [
+        replace(state, parameters={**state.parameters, "colour": mx.array(float(step))})
+        for step in range(6)
+    ]
+    monkeypatch.setattr(mx, "async_eval", lambda arrays: begun.append(arrays["parameters.colour"]))
+    monkeypatch.setattr(mx, "eval", awaited.append)
+    queue = Queue()
+    for step, each in enumerate(states):
+        queue.add(each)
+        assert [values.item() for values in begun] == list(range(step + 1))
+        assert [values.item() for values in awaited] == list(range(step - 1))
