@@ -30,7 +30,7 @@ class Page:
     def __init__(self, worker: Worker, folder: Path, size: tuple[int, int]) -> None:
         self.frames: list[tuple[float, Message]] = []
         self.session = worker.submit(
-            lambda: Session(worker, Run.load(folder), self.hear, lambda _: None, None)
+            lambda: Session(worker, Run.load(folder), self.hear, lambda _: None)
         ).result()
         worker.add(self.session)
         self.say("ready", view="bench", width=size[0], height=size[1])

@@ -11,7 +11,6 @@ import pytest
 from nerfmac import config as module
 from nerfmac.checks import InputError
 from nerfmac.config import (
-    PRESETS,
     Config,
     HashGridConfig,
     MarchConfig,
@@ -20,8 +19,8 @@ from nerfmac.config import (
     OptimiserConfig,
     TrainConfig,
     override,
-    preset,
 )
+from nerfmac.presets import PRESETS, preset
 
 PACKAGE = Path(module.__file__).parent
 RECORDS = (

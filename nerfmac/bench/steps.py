@@ -27,8 +27,9 @@ from nerfmac.bench.work import Sizes
 from nerfmac.config import Config
 from nerfmac.ops.occupancy_update import pack_bits
 from nerfmac.scenes import Scene
+from nerfmac.training.goal import Goal, Report
 from nerfmac.training.state import TrainState
-from nerfmac.training.trainer import Queue, Report, Trainer
+from nerfmac.training.trainer import Queue, Trainer
 
 STEPS = 1024
 """Steps before anything is timed: the occupancy grid is sparse, as in most of a run."""
@@ -72,7 +73,7 @@ def trained(scene: Scene, config: Config, steps: int = STEPS) -> tuple[Trainer, 
     trainer = Trainer(config, scene.extent, scene.views("train"))
     state = trainer.init()
     with Bar("training", steps, "steps") as bar:
-        for report in trainer.fit(state, steps=steps):
+        for report in trainer.train(state, Goal(steps=steps)):
             state = report.state
             bar.reach(state.step)
     return trainer, state
@@ -83,7 +84,7 @@ def time_in_turns(trainer: Trainer, scene: Scene, state: TrainState, seconds: fl
 
     The number of rays follows the samples per ray; the shortened steps have the usual one.
     """
-    reports = trainer.fit(state)
+    reports = trainer.train(state, Goal())
     passed = [next(reports) for _ in range(SETTLING)]  # the last where an update falls due
     state = replace(passed[-1].state, rays=median_low(each.state.rays for each in passed))
     before = recorded_launches(trainer, state)[_STEP]
@@ -112,7 +113,7 @@ def time_in_turns(trainer: Trainer, scene: Scene, state: TrainState, seconds: fl
 
 def sizes_of(trainer: Trainer, state: TrainState) -> Sizes:
     """The sizes of the step that follows `state`, as the current device computes it."""
-    extent = trainer.geometry.extent
+    extent = trainer.extent
     return Sizes.of(trainer.config, extent, state.rays, on_gpu=current_device() != "cpu")
 
 
@@ -187,11 +188,11 @@ def _without(
 ) -> Callable[[], float]:
     """Steps in which these kernels give at once what they gave `before`; seconds of one."""
     # A trainer that has compiled nothing yet.
-    fresh = Trainer(trainer.config, trainer.geometry.extent, scene.views("train"))
+    fresh = Trainer(trainer.config, trainer.extent, scene.views("train"))
     with replayed(before, names):
         after, _ = fresh.advance(state, rate=0.0)
         mx.eval(after.arrays())
-    steps = trainer.config.occupancy.interval_at(state.step)
+    steps = trainer.sampler.interval_at(state.step)
 
     def run() -> float:
         start, now, queue = time.perf_counter(), state, Queue()

@@ -27,8 +27,9 @@ from nerfmac.bench.steps import time_host, time_in_turns, time_launch, trained
 from nerfmac.bench.work import Sizes
 from nerfmac.checks import InputError
 from nerfmac.cli.choices import Device, Preset
-from nerfmac.config import Config, preset
+from nerfmac.config import Config
 from nerfmac.files import appearing, write_json
+from nerfmac.presets import preset
 from nerfmac.scenes import Scene, builtin_scene_path, load_scene
 
 GPU_PRESET = "base"

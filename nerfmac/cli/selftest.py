@@ -16,7 +16,7 @@ from nerfmac.backend.kernel import why_reference
 from nerfmac.backend.machine import software
 from nerfmac.backend.sources import kernels_folder
 from nerfmac.checks import InputError
-from nerfmac.config import PRESETS
+from nerfmac.presets import PRESETS
 from nerfmac.selftest import cases
 from nerfmac.selftest.diagnosis import Compared, Timed, as_text, compared, reach, timed
 from nerfmac.selftest.metal_files import write_metal

@@ -13,20 +13,18 @@ import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
-from dataclasses import replace
 from functools import partial
 from math import radians
 from pathlib import Path
 from typing import Any
 
-import mlx.core as mx
 import numpy as np
 
 from nerfmac import checks
 from nerfmac.checks import InputError
 from nerfmac.geometry.cameras import Camera
 from nerfmac.run import Run
-from nerfmac.training.trainer import DivergedError, Trainer
+from nerfmac.training.trainer import DivergedError
 from nerfmac.viewer.comparison import Comparison
 from nerfmac.viewer.film import Cancelled, Film
 from nerfmac.viewer.jpeg import encoded, padded
@@ -68,14 +66,13 @@ class Session:
         run: Run,
         send: Send,
         keep: Callable[[bytes], None],
-        out: Path | None,
     ) -> None:
         """`send` takes messages for the page, `keep` pictures to be seen when there is no kernel,
-        as JPEG; `out` as in `Training`."""
+        as JPEG."""
         self.run = run
         self.name = Path(run.scene.path).name if run.scene.path else "scene"
         self.settings = Settings()
-        self.training = Training(run, out)
+        self.training = Training(run)
         self.home = self.view = View.initial(run.scene.cameras, run.scene.up)
         self.studio = Studio(run)
         self.screen = Screen()
@@ -200,14 +197,6 @@ class Session:
         elif not isinstance(error, Cancelled):
             self.notice = str(error)
         self._worker.wake(self)
-
-    def snapshot(self) -> Run:
-        """The run as it stands, for use on any thread."""
-        state = self.run.state
-        mx.eval(state.arrays())
-        trainer = Trainer(self.run.config, self.run.scene.extent)
-        curve = self.training.history.curve(len(self.training.history.points) or 1)
-        return replace(self.run, trainer=trainer, state=state, curve=curve)
 
     def _rest(self) -> None:
         """Nothing is trained and all is drawn."""

@@ -7,7 +7,6 @@ makes of it goes back through `send`, which any thread may call.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -20,9 +19,9 @@ from tqdm.auto import tqdm
 from nerfmac.backend import choose_device
 from nerfmac.config import Config
 from nerfmac.paths import CameraPath
-from nerfmac.run import Run, check_free, configured, is_run
+from nerfmac.run import CONFIGURED, Run, configured, is_run
 from nerfmac.scenes import Scene, load_scene
-from nerfmac.training.trainer import Trainer
+from nerfmac.training.method import Method
 from nerfmac.viewer.navigation import View
 from nerfmac.viewer.page_source import script, style
 from nerfmac.viewer.session import Message, Session
@@ -53,6 +52,7 @@ class Viewer(anywidget.AnyWidget):
         device: str = "auto",
         seed: int = 0,
         config: Config | None = None,
+        method: Method = CONFIGURED,
         out: str | Path | None = None,
     ) -> None:
         """
@@ -60,6 +60,7 @@ class Viewer(anywidget.AnyWidget):
             source: a scene, to be trained, or a run, to be looked at or trained on; or the folder
                 of either.
             preset, device, seed, config: of a new run, as in `nerfmac.train`.
+            method: a field, a sampler or a loss of one's own, as in `nerfmac.train`.
             out: a folder to save a new run in: at first, every half minute, when training stops.
         """
         super().__init__()
@@ -67,14 +68,12 @@ class Viewer(anywidget.AnyWidget):
         if isinstance(source, Run):
             mx.eval(source.state.arrays())  # only finished arrays may change the thread
         self._worker = the_worker()
-        folder = Path(out) if out is not None else None
         self._session = self._do(
             lambda: Session(
                 self._worker,
-                _opened(source, preset, seed, config, folder),
+                _opened(source, preset, seed, config, method, out),
                 self._tell,
                 self._keep,
-                folder,
             )
         )
         self._picture: DisplayHandle | None = None
@@ -86,7 +85,7 @@ class Viewer(anywidget.AnyWidget):
     @property
     def run(self) -> Run:
         """The run as it stands: to render, evaluate or save, whatever is trained meanwhile."""
-        return self._do(self._session.snapshot)
+        return self._do(self._session.run.copy)
 
     @property
     def view(self) -> View:
@@ -139,7 +138,7 @@ class Viewer(anywidget.AnyWidget):
 
     def save(self, folder: str | Path) -> None:
         """Save the run as it stands."""
-        self._do(lambda: self._session.training.save(Path(folder)))
+        self._do(lambda: self._session.run.save(folder))
 
     def render_video(
         self,
@@ -220,20 +219,15 @@ def _opened(
     preset: str,
     seed: int,
     config: Config | None,
-    out: Path | None,
+    method: Method,
+    out: str | Path | None,
 ) -> Run:
     """The run to view; a new one if `source` is a scene. Raises `InputError`."""
     if isinstance(source, Run):
-        # A trainer of the worker's own: what is compiled belongs to a thread.
-        return replace(source, trainer=Trainer(source.config, source.scene.extent))
+        return source.copy()
     if not isinstance(source, Scene):
         folder = Path(source).expanduser()
         if is_run(folder):
-            return Run.load(folder)
+            return Run.load(folder, method=method)
         source = load_scene(folder)
-    if out is not None:
-        check_free(out)
-    run = Run.begin(source, config or configured(preset, seed))
-    if out is not None:
-        run.save(out)
-    return run
+    return Run.begin(source, config or configured(preset, seed), method=method, out=out)

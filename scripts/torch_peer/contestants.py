@@ -17,6 +17,7 @@ from nerfmac.geometry.rays import Rays
 from nerfmac.rendering.evaluation import BACKGROUNDS
 from nerfmac.rendering.renderer import Picture
 from nerfmac.scenes import Scene
+from nerfmac.training.goal import Goal
 from nerfmac.training.trainer import Trainer
 
 BACKGROUND = BACKGROUNDS["white"]
@@ -63,8 +64,8 @@ class Nerfmac:
         """Compile; `seconds` is how long training will last."""
         self._trainer = Trainer(config, scene.extent, scene.views("train"))
         self._state = self._trainer.init()
-        self.build_seconds = self._trainer.compile(self._state)
-        self._reports = self._trainer.fit(self._state, seconds=seconds)
+        self.build_seconds = sum(self._trainer.compile(self._state))
+        self._reports = self._trainer.train(self._state, Goal(seconds=seconds))
         self.step, self.seconds = 0, 0.0
 
     def train(self) -> Window:

@@ -6,7 +6,7 @@ import pytest
 
 from nerfmac.bench.roofline import CHIPS, Chip, estimate, lines, parts, to_json
 from nerfmac.bench.work import Sizes
-from nerfmac.config import PRESETS
+from nerfmac.presets import PRESETS
 
 SIZES = Sizes.of(PRESETS["base"], 1.0, 4096, on_gpu=True)
 

@@ -5,6 +5,7 @@ import pytest
 
 from nerfmac.checks import InputError
 from nerfmac.run import Run
+from nerfmac.training.goal import Goal
 from nerfmac.training.trainer import DivergedError, Trainer
 from tests.viewer.conftest import Page
 
@@ -43,7 +44,7 @@ def test_a_drag_during_training_is_answered_at_every_turn(page):
 
 
 def test_watching_changes_nothing_in_what_is_trained(small_run, page):
-    alone = list(small_run.trainer.fit(small_run.state, steps=160))[-1].state
+    alone = list(small_run.trainer.train(small_run.state, Goal(steps=160)))[-1].state
     page.open()
     page.say("set", values={"steps": 160})
     page.say("train")
