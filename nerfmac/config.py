@@ -69,6 +69,31 @@ class NetworkConfig:
 
 
 @dataclass(frozen=True)
+class VanillaConfig:
+    """NeRF as first published (Mildenhall et al. 2020): its two equal networks and its samples."""
+
+    width: int = 256  # of hidden layers; the last one, which sees the direction, has half of it
+    layers: int = 8  # hidden layers before the density
+    skip: int = 4  # the hidden layer, counted from 0, after which the position is fed in again
+    position_frequencies: int = 10
+    direction_frequencies: int = 4
+    coarse: int = 64  # samples a ray, spread evenly, for the coarse network
+    fine: int = 128  # samples a ray, added where the coarse network found matter
+
+    def __post_init__(self) -> None:
+        checks.number("vanilla.width", self.width, low=2, high=1024, whole=True)
+        if self.width % 2:
+            raise InputError(f"vanilla.width is {self.width}; expected an even number")
+        checks.number("vanilla.layers", self.layers, low=2, high=32, whole=True)
+        checks.number("vanilla.skip", self.skip, low=0, high=self.layers - 2, whole=True)
+        # Beyond 16 frequencies float32 has few bits left of a sine's argument.
+        for name in ("position_frequencies", "direction_frequencies"):
+            checks.number(f"vanilla.{name}", getattr(self, name), low=1, high=16, whole=True)
+        checks.number("vanilla.coarse", self.coarse, low=2, high=1024, whole=True)
+        checks.number("vanilla.fine", self.fine, low=1, high=1024, whole=True)
+
+
+@dataclass(frozen=True)
 class MarchConfig:
     """Where rays are sampled."""
 
