@@ -24,7 +24,8 @@ import mlx.core as mx
 from nerfmac.backend.build import BuildError
 from nerfmac.backend.cpu_kernel import cpu_kernel, extension
 from nerfmac.backend.device import current_device
-from nerfmac.backend.sources import dialect_source, kernel_source
+from nerfmac.backend.sources import dialect_source, kernel_source, operations
+from nerfmac.checks import InputError
 
 log = logging.getLogger("nerfmac")
 
@@ -167,11 +168,25 @@ def kernels_disabled() -> Iterator[None]:
 
 
 def why_reference(operation: str | None = None) -> str | None:
-    """Why the reference replaces the kernel of `operation`, in words; None if it does not."""
-    disabled = os.environ.get(_DISABLE, "")
-    if disabled == "1" or (operation and operation in disabled.replace(" ", "").split(",")):
-        return f"{_DISABLE}={disabled}"
+    """Why the reference replaces the kernel of `operation`, in words; None if it does not.
+
+    Raises `InputError` where NERFMAC_DISABLE_KERNELS names what is no operation.
+    """
+    value = os.environ.get(_DISABLE, "")
+    if {"1", operation} & _disabled(value):
+        return f"{_DISABLE}={value}"
     return _why_no_extension() if current_device() == "cpu" else None
+
+
+@cache
+def _disabled(value: str) -> frozenset[str]:
+    names = frozenset(name for part in value.split(",") if (name := part.strip()))
+    if unknown := sorted(names - {"1", *operations()}):
+        raise InputError(
+            f"{_DISABLE} names {', '.join(unknown)}; expected 1, for all kernels, or names of "
+            f"operations with commas between them: {', '.join(operations())}"
+        )
+    return names
 
 
 @cache

@@ -5,14 +5,11 @@ import os
 import shutil
 import subprocess
 import sys
-from contextlib import suppress
 
 import pytest
 
-from nerfmac.backend import backend, kernels_disabled, runs_kernel
 from nerfmac.backend.build import cache_folder
 from nerfmac.backend.cpu_kernel import extension
-from nerfmac.backend.kernel import why_reference
 from nerfmac.backend.sources import kernels_folder
 from tests.scene_factory import FLAGS, write_scene
 
@@ -120,7 +117,7 @@ from pathlib import Path
 from nerfmac.backend import choose_device, cpu_kernel, kernel
 cpu_kernel.shared_library = lambda *_: Path({str(stub)!r})
 choose_device("cpu")
-for operation in ("march", "mlp"):
+for operation in ("march", "networks"):
     print(kernel.why_reference(operation))
 """
     ran = run("-c", program, NERFMAC_CACHE=tmp_path)
@@ -130,30 +127,3 @@ for operation in ("march", "mlp"):
     assert "does not load" in first
     assert why in first
     assert len(warnings(ran)) == 1
-
-
-def test_kernels_are_switched_off_by_name(monkeypatch):
-    monkeypatch.delenv("NERFMAC_DISABLE_KERNELS", raising=False)
-    assert all(map(runs_kernel, OPERATIONS))
-    assert backend() == "cpu"
-    monkeypatch.setenv("NERFMAC_DISABLE_KERNELS", "hash_encode,composite")
-    off = [operation for operation in OPERATIONS if not runs_kernel(operation)]
-    assert off == ["composite", "hash_encode"]
-    assert backend("composite") == "reference"
-    assert backend() == "cpu"
-    monkeypatch.setenv("NERFMAC_DISABLE_KERNELS", "1")
-    assert not any(map(runs_kernel, OPERATIONS))
-    assert why_reference("mlp") == "NERFMAC_DISABLE_KERNELS=1"
-    assert backend() == "reference"
-
-
-@pytest.mark.parametrize("before", [None, "composite"])
-def test_kernels_are_off_within_and_as_before_after_even_an_error(monkeypatch, before):
-    monkeypatch.delenv("NERFMAC_DISABLE_KERNELS", raising=False)
-    if before:
-        monkeypatch.setenv("NERFMAC_DISABLE_KERNELS", before)
-    with kernels_disabled():
-        assert backend() == "reference"
-    with suppress(KeyError), kernels_disabled():
-        raise KeyError
-    assert os.environ.get("NERFMAC_DISABLE_KERNELS") == before
