@@ -18,14 +18,14 @@ from nerfmac.backend import (
 )
 from nerfmac.backend.kernel import why_reference
 from nerfmac.backend.metal_text import on_metal
-from nerfmac.backend.sources import kernels_folder
+from nerfmac.backend.sources import operations
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
 from nerfmac.scenes import load_scene
 from nerfmac.training.trainer import Trainer
 from tests.scene_factory import CONFIG, write_scene
 
-OPERATIONS = sorted(path.stem for path in kernels_folder().glob("*.metal"))
+OPERATIONS = list(operations())
 VARIABLE = "NERFMAC_DISABLE_KERNELS"
 
 
