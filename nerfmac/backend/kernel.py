@@ -22,9 +22,16 @@ from typing import Any
 import mlx.core as mx
 
 from nerfmac.backend.build import BuildError
-from nerfmac.backend.cpu_kernel import cpu_kernel, extension
-from nerfmac.backend.device import current_device
-from nerfmac.backend.sources import dialect_source, kernel_source, read_ascii, user_source
+from nerfmac.backend.cpu_kernel import cpu_kernel
+from nerfmac.backend.device import compute_capability, current_device, device_name
+from nerfmac.backend.extension import extension
+from nerfmac.backend.sources import (
+    dialect_source,
+    kernel_source,
+    operations,
+    read_ascii,
+    user_source,
+)
 from nerfmac.checks import InputError
 
 log = logging.getLogger("nerfmac")
@@ -32,6 +39,10 @@ log = logging.getLogger("nerfmac")
 _DISABLE = "NERFMAC_DISABLE_KERNELS"  # 1, or operations with commas between them
 
 _GROUP = 256  # threads a group; larger ones exceed what some Apple GPUs allow a kernel
+
+# Compute capability: kernels/dialects/cuda multiplies matrices and adds up integers by instructions
+# that older GPUs have not.
+_OLDEST_GPU = (8, 0)
 
 _MAKERS: dict[str, Callable[..., Any]] = {
     "metal": mx.fast.metal_kernel,
@@ -260,11 +271,27 @@ def kernels_disabled() -> Iterator[None]:
 
 
 def why_reference(operation: str | None = None) -> str | None:
-    """Why the reference replaces the kernel of `operation`, in words; None if it does not."""
-    disabled = os.environ.get(_DISABLE, "")
-    if disabled == "1" or (operation and operation in disabled.replace(" ", "").split(",")):
-        return f"{_DISABLE}={disabled}"
-    return _why_no_extension() if current_device() == "cpu" else None
+    """Why the reference replaces the kernel of `operation`, in words; None if it does not.
+
+    Raises `InputError` where NERFMAC_DISABLE_KERNELS names what is no operation.
+    """
+    value = os.environ.get(_DISABLE, "")
+    if {"1", operation} & _disabled(value):
+        return f"{_DISABLE}={value}"
+    if current_device() == "cpu":
+        return _why_no_extension()
+    return _why_not_this_gpu() if current_device() == "cuda" else None
+
+
+@cache
+def _disabled(value: str) -> frozenset[str]:
+    names = frozenset(name for part in value.split(",") if (name := part.strip()))
+    if unknown := sorted(names - {"1", *operations()}):
+        raise InputError(
+            f"{_DISABLE} names {', '.join(unknown)}; expected 1, for all kernels, or names of "
+            f"operations with commas between them: {', '.join(operations())}"
+        )
+    return names
 
 
 @cache
@@ -275,6 +302,20 @@ def _why_no_extension() -> str | None:
         probe = cpu_kernel("nerfmac_probe", [], ["one"], "one[0] = 1;", dialect_source("cpu"))
         probe(inputs=[], output_shapes=[(1,)], output_dtypes=[mx.int32], grid=(1, 1, 1))
     except BuildError as error:
-        log.warning("CPU kernels are off, plain MLX operations (slower) replace them: %s", error)
+        log.warning(
+            "CPU kernels are off, plain MLX operations, about 60 times slower, replace them: %s",
+            error,
+        )
         return str(error)
     return None
+
+
+@cache
+def _why_not_this_gpu() -> str | None:
+    capability = compute_capability()
+    if capability is None or capability >= _OLDEST_GPU:
+        return None
+    found, needed = (".".join(map(str, each)) for each in (capability, _OLDEST_GPU))
+    reason = f"{device_name()} has compute capability {found}; the kernels need {needed}"
+    log.warning("CUDA kernels are off, plain MLX operations replace them: %s", reason)
+    return reason

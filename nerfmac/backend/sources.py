@@ -27,6 +27,12 @@ def kernels_folder() -> Path:
     raise FileNotFoundError(f"no kernels in {' or '.join(map(str, candidates))}; reinstall nerfmac")
 
 
+@cache
+def operations() -> tuple[str, ...]:
+    """The names of all operations that have kernels, sorted."""
+    return tuple(sorted(path.stem for path in kernels_folder().glob("*.metal")))
+
+
 def dialect_source(dialect: str) -> str:
     """The header that gives `metal`, `cuda` or `cpu` the names it lacks."""
     return (kernels_folder() / "dialects" / dialect / "prelude.h").read_text()

@@ -9,6 +9,7 @@ import sys
 from importlib import import_module
 
 from nerfmac.backend.build import BuildError
+from nerfmac.backend.device import refuse_windows
 from nerfmac.checks import InputError
 
 VERBS = {
@@ -39,6 +40,7 @@ def main(arguments: list[str] | None = None) -> None:
     logging.basicConfig(level=logging.INFO, format="nerfmac: %(message)s", stream=sys.stderr)
     logging.getLogger("nerfmac").setLevel(logging.INFO)
     try:
+        refuse_windows()
         sys.exit(import_module(f"nerfmac.cli.{verb}").main(rest))
     except (InputError, BuildError) as error:
         _refuse(str(error))
