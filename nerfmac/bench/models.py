@@ -36,8 +36,8 @@ from nerfmac.training.trainer import Goal
 MODELS = ("vanilla", "hash")
 
 VIEW_PIXELS = {"cpu": 2**12}
-"""Most pixels of a view to evaluate, by device; elsewhere all. On a CPU whole pictures of the vanilla
-model would take longer than its training."""
+"""Most pixels of a view to evaluate, by device; elsewhere all. On a CPU the vanilla model's
+pictures would take longer than its training."""
 
 MOST_MARKS = 10
 """Epochs marked on a curve, at most: every one, or every second, fifth, tenth and so on."""
