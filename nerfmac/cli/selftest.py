@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 import tyro
 
@@ -16,6 +16,7 @@ from nerfmac.backend.kernel import why_reference
 from nerfmac.backend.machine import software
 from nerfmac.backend.sources import kernels_folder
 from nerfmac.checks import InputError
+from nerfmac.cli.arguments import optional
 from nerfmac.presets import PRESETS
 from nerfmac.selftest import cases, print_case, print_sum
 from nerfmac.selftest.diagnosis import Compared, Timed, as_text, compared, reach, timed
@@ -29,11 +30,11 @@ class Arguments:
 
     device: Literal["all", "metal", "cuda", "cpu"] = "all"
     """Which of this machine's devices."""
-    operation: str | None = None
+    operation: Annotated[str | None, optional("NAME")] = None
     """Only the kernels of this operation (`nerfmac info` lists them)."""
-    report: Path | None = None
+    report: Annotated[Path | None, optional("FILE")] = None
     """Write everything to this JSON file too: attach it to a bug report."""
-    dump_metal: Path | None = None
+    dump_metal: Annotated[Path | None, optional("FOLDER")] = None
     """Instead, write the Metal text of every kernel to this folder; needs no Mac."""
 
 

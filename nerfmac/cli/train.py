@@ -6,7 +6,7 @@ import logging
 import signal
 import sys
 import time
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated
 
@@ -20,6 +20,7 @@ from nerfmac.backend import (
     memory_bytes,
 )
 from nerfmac.checks import InputError
+from nerfmac.cli.arguments import optional, unboxed
 from nerfmac.cli.choices import Device, Preset
 from nerfmac.cli.outputs import save_preview, save_turntable, summary
 from nerfmac.config import Config, override
@@ -36,13 +37,13 @@ log = logging.getLogger("nerfmac")
 class Arguments(Config):
     """Train a radiance field on a scene, evaluate it and render a turntable video of it."""
 
-    scene: Annotated[Path | None, tyro.conf.Positional] = None
+    scene: Annotated[Path | None, tyro.conf.Positional, optional("[SCENE]")] = None
     """Folder of a scene: Blender's or instant-ngp's format. Without it, the built-in scene."""
-    out: Path | None = None
+    out: Annotated[Path | None, optional("FOLDER")] = None
     """Folder of the run; by default runs/SCENE-TIME."""
-    steps: int | None = None
-    """Steps in all; by default the preset's number."""
-    seconds: float | None = None
+    steps: Annotated[int | None, optional("INT")] = None
+    """Training steps in all; by default --train.steps."""
+    seconds: Annotated[float | None, optional("FLOAT")] = None
     """Seconds of training in all, in place of --steps."""
     device: Device = "auto"
     """What computes."""
@@ -50,15 +51,19 @@ class Arguments(Config):
     """Size of the model; auto chooses by device and memory."""
     resume: bool = False
     """Go on with the run in --out, with its own scene and configuration."""
-    test_every: int | None = None
-    """Hold out every Nth training view as test split; 0 for none."""
+    test_every: Annotated[int | None, optional("N")] = None
+    """Hold out every Nth training view as the test split, 0 for none; by default as the scene says.
+    """
     video: bool = True
     """Render a turntable video at the end."""
 
-    @property
-    def config(self) -> Config:
-        """The run's numbers alone."""
-        return Config(**{each.name: getattr(self, each.name) for each in fields(Config)})
+    def __post_init__(self) -> None:
+        """Nothing: `auto` is no preset of a configuration yet, and `config` checks the rest."""
+
+    def config(self, preset: str) -> Config:
+        """The run's numbers alone, with the preset that `auto` stands for here."""
+        numbers = {each.name: getattr(self, each.name) for each in fields(Config)}
+        return Config(**numbers | {"preset": preset})
 
 
 def main(argv: list[str]) -> int:
@@ -68,10 +73,12 @@ def main(argv: list[str]) -> int:
     choose_device(early.device)
     default = presets(early.preset, current_device(), memory_bytes())
     numbers = {each.name: getattr(default, each.name) for each in fields(Config)}
-    arguments = tyro.cli(Arguments, prog="nerfmac train", args=argv, default=Arguments(**numbers))
+    with unboxed():
+        default_arguments = Arguments(**numbers)
+        arguments = tyro.cli(Arguments, prog="nerfmac train", args=argv, default=default_arguments)
     # A terminated run is saved like an interrupted one.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    config = replace(arguments.config, preset=default.preset)
+    config = arguments.config(default.preset)
     if arguments.resume and (config != default or _only(argv, "--preset")):
         raise InputError("--resume goes on with the run's own configuration; leave out its flags")
     return _train(arguments, config)
