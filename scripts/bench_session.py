@@ -19,8 +19,8 @@ import numpy as np
 
 from nerfmac.backend import choose_device, device_name
 from nerfmac.run import Run
-from nerfmac.viewer.modes import MODES
-from nerfmac.viewer.session import Message, Session
+from nerfmac.viewer.pictures.modes import MODES
+from nerfmac.viewer.session.session import Message, Session
 from nerfmac.viewer.worker import Worker
 
 

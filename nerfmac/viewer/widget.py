@@ -23,9 +23,9 @@ from nerfmac.paths import CameraPath
 from nerfmac.run import Run, check_free, configured, is_run
 from nerfmac.scenes import Scene, load_scene
 from nerfmac.training.trainer import Trainer
-from nerfmac.viewer.navigation import View
-from nerfmac.viewer.page_source import script, style
-from nerfmac.viewer.session import Message, Session
+from nerfmac.viewer.camera.navigation import View
+from nerfmac.viewer.page.source import script, style
+from nerfmac.viewer.session.session import Message, Session
 from nerfmac.viewer.worker import the_worker
 
 T = TypeVar("T")

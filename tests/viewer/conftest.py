@@ -11,7 +11,7 @@ from PIL import Image
 from nerfmac.backend import choose_device
 from nerfmac.run import Run
 from nerfmac.scenes import load_scene
-from nerfmac.viewer.session import Session
+from nerfmac.viewer.session.session import Session
 from tests.scene_factory import CONFIG, write_scene
 
 

@@ -1,0 +1,148 @@
+"""`Training`: one run's training in short turns, to be started, paused and steered on the way."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import mlx.core as mx
+
+from nerfmac.checks import InputError
+from nerfmac.run import CURVE_POINTS, SAVE_SECONDS, Run
+from nerfmac.training.trainer import Goal, Report, Trainer
+from nerfmac.viewer.training.history import History
+
+
+class Training:
+    """Trains `run` on, between whose turns everything stands still; the worker's thread only."""
+
+    def __init__(self, run: Run, out: Path | None) -> None:
+        """`out`: the folder to save in, every half minute and whenever training stops."""
+        self.run = run
+        self.goal = Goal()
+        self.history = History(run.curve)
+        self.message: str | None = None
+        self._out = out
+        self._is_built = False  # the trainer, with views, and its kernels
+        self._reports: Iterator[Report | None] | None = None
+        self._last: Report | None = None
+        self._saved = time.monotonic()
+        self._speed = _Speed()
+
+    @property
+    def is_running(self) -> bool:
+        """Whether turns get anywhere."""
+        return self._reports is not None
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the limit is reached."""
+        return self.goal.progress(self.run.state) >= 1.0
+
+    def start(self) -> None:
+        """Train from now on. Raises `InputError` without pictures, or at the goal already."""
+        if self.is_running:
+            return
+        if self.is_done:
+            raise InputError("training has reached its limit; raise or remove it to go on")
+        views = self.run.pictures().views("train")
+        if not self._is_built:
+            self.run.trainer = Trainer(self.run.config, self.run.scene.extent, views)
+            self.message = "building the kernels"
+        self._reports = self._train()
+        self._speed = _Speed()
+
+    def pause(self) -> None:
+        """Stop after the last turn, and save."""
+        if self.is_running:
+            self._reports = None
+            self.message = None
+            self.save()
+
+    def turn(self, seconds: float) -> None:
+        """Train for about `seconds`. Whatever it raises, training has stopped and is saved."""
+        self.goal.turn = seconds
+        assert self._reports is not None
+        try:
+            report = next(self._reports)
+        except StopIteration:
+            self.pause()
+            return
+        except Exception:
+            self.pause()
+            raise
+        if report is not None:
+            self._take(report)
+        if time.monotonic() - self._saved > SAVE_SECONDS:
+            self.save()
+
+    def save(self, folder: Path | None = None) -> None:
+        """Save the run in `folder`, by default its own, if it has one."""
+        self.run.curve = self.history.curve(CURVE_POINTS)
+        self._saved = time.monotonic()
+        if folder is not None:
+            self.run.save(folder)
+        elif self._out is not None:
+            self.run.save_checkpoint(self._out)
+
+    def status(self) -> dict[str, Any]:
+        """How it stands, as the page takes it."""
+        state, last = self.run.state, self._last
+        progress = self.goal.progress(state)
+        has_end = self.goal.steps is not None or self.goal.seconds is not None
+        return {
+            "can_train": self.run.source is not None or self.run.scene.path is not None,
+            "is_running": self.is_running,
+            "message": self.message,
+            "step": state.step,
+            "seconds": state.train_seconds,
+            "progress": min(progress, 1.0) if has_end else None,
+            "left": self._speed.left(progress) if has_end and self.is_running else None,
+            "loss": last.loss if last else None,
+            "psnr": last.psnr if last else None,
+            "samples_per_second": self.run.rates[1] or None,
+            "rays": state.rays,
+        }
+
+    def _train(self) -> Iterator[Report | None]:
+        """Reports, and None while kernels are built: pictures can be drawn in between."""
+        if not self._is_built:
+            start = time.perf_counter()
+            for results in self.run.trainer.trial(self.run.state):
+                mx.eval(results)
+                self.run.build_seconds += time.perf_counter() - start
+                yield None
+                start = time.perf_counter()
+            self._is_built, self.message = True, None
+        yield from self.run.trainer.train(self.run.state, self.goal)
+
+    def _take(self, report: Report) -> None:
+        self._last = report
+        self.run.state = report.state
+        self.run.smooth_rates(report)
+        self.history.add(report)
+        self._speed.see(report.progress)
+
+
+class _Speed:
+    """Progress per second of the clock, pictures included."""
+
+    def __init__(self) -> None:
+        self._seen: list[tuple[float, float]] = []
+
+    def see(self, progress: float) -> None:
+        now = time.monotonic()
+        self._seen = [*(pair for pair in self._seen if pair[0] > now - 10.0), (now, progress)]
+
+    def left(self, progress: float) -> float | None:
+        """Seconds until progress is 1."""
+        if len(self._seen) < 2:
+            return None
+        (first, begin), (last, end) = self._seen[0], self._seen[-1]
+        if not end > begin:
+            return None
+        left = (1.0 - progress) * (last - first) / (end - begin)
+        return left if math.isfinite(left) else None

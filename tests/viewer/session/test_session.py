@@ -1,0 +1,295 @@
+"""What a page says, what it is told, and in which order; the session is driven turn by turn."""
+
+import re
+
+import numpy as np
+import pytest
+
+from nerfmac.rendering.evaluation import evaluate
+from nerfmac.viewer.screen import screen as screen_module
+from nerfmac.viewer.screen.pace import SCALES
+from tests.scene_factory import HEIGHT, WIDTH
+
+TURNED = {"orbit": [0.03, -0.01], "moving": True}
+
+
+def test_a_page_that_opens_is_told_everything_and_ends_with_a_full_picture(page):
+    page.open(48, 32).settle()
+    kinds = [message["kind"] for message, _ in page.messages]
+    assert kinds[:2] == ["cameras", "state"]
+    assert kinds[-1] == "frame"
+    (state,) = [message for message, _ in page.messages if message["kind"] == "state"]
+    assert state["training"]["step"] == 120
+    assert state["scene"]["views"] == 8
+    assert len(state["scene"]["cube"][1]) == 3
+    assert state["settings"]["fov"] == pytest.approx(np.degrees(page.session.view.fov))
+    message, rgb = page.pictures()[-1]
+    assert message["still"]
+    assert message["scale"] == 1.0
+    assert rgb.shape == (32, 48, 3)
+    assert rgb.std() > 5.0
+    (cameras,) = page.take("cameras")
+    assert len(cameras["cameras"]) == len(set(cameras["names"])) == 8
+    assert cameras["cameras"][0]["aspect"] == pytest.approx(WIDTH / HEIGHT)
+
+
+def test_a_message_with_a_picture_fills_more_than_a_segment_of_the_loopback(page):
+    page.open(48, 32).settle()
+    sizes = [sum(map(len, data)) for message, data in page.messages if message["kind"] == "frame"]
+    assert sizes
+    assert min(sizes) >= 2**16
+
+
+def test_the_picture_is_what_the_run_renders_from_there(page, small_run):
+    page.open(48, 32).settle()
+    message, rgb = page.pictures()[-1]
+    camera = page.session.view.camera(48, 32)
+    assert np.allclose(np.reshape(message["pose"], (3, 4)), camera.pose)
+    want = small_run.render(camera).colour
+    assert np.abs(page.session.screen.shown.drawn.rgb / 255.0 - want).max() < 0.5 / 255 + 1e-6
+    assert np.abs(rgb / 255.0 - want).mean() < 0.04  # JPEG's loss, in a picture full of noise
+
+
+def test_moves_that_came_meanwhile_are_answered_by_one_picture_of_the_newest(page):
+    page.open().settle()
+    page.take("frame")
+    for t in range(30):
+        page.say("move", t=t, **TURNED)
+    page.turns()
+    (frame,) = page.take("frame")
+    assert frame["t"] == 29
+    want = page.session.home
+    for _ in range(30):
+        want = want.orbit(*TURNED["orbit"])
+    assert np.allclose(np.reshape(frame["pose"], (3, 4)), want.pose, atol=1e-6)
+
+
+def test_a_picture_that_answers_nothing_new_says_so(page):
+    page.open().settle()
+    page.say("move", t=5, **TURNED)
+    page.say("move", t=7, moving=False)
+    page.take("frame")
+    page.settle()
+    assert page.take("frame")[0]["t"] == 7
+    page.say("set", values={"mode": "depth"})
+    page.settle()
+    frames = page.take("frame")
+    assert frames
+    assert {frame["t"] for frame in frames} == {None}
+
+
+def test_while_a_button_is_held_nothing_is_drawn_in_full(page, monkeypatch):
+    monkeypatch.setattr(screen_module.Pace, "scale", lambda *_: 0.5)
+    page.open().settle()
+    page.take("frame")
+    page.say("move", t=1, **TURNED)
+    page.turns(20)
+    assert [frame["still"] for frame in page.take("frame")] == [False]
+    page.say("move", t=2, moving=False)
+    page.settle()
+    assert page.take("frame")[-1]["still"]
+
+
+def test_a_page_that_does_not_answer_has_two_pictures_under_way_and_no_more(page):
+    page.answers = False
+    page.open().turns(3)
+    for t in range(10):
+        page.say("move", t=t, **TURNED)
+        page.turns()
+    frames = page.take("frame")
+    assert len(frames) == 2
+    page.say("ack", id=frames[0]["id"])
+    page.turns()
+    assert [frame["t"] for frame in page.take("frame")] == [9]
+
+
+def test_a_page_that_does_not_answer_is_tried_again_after_a_while(page, monkeypatch):
+    page.answers = False
+    page.open().turns(3)
+    page.say("move", t=1, **TURNED)
+    page.turns(2)
+    page.take("frame")
+    page.say("move", t=2, **TURNED)
+    pause = page.session.turn()
+    assert 0.0 < pause <= screen_module.LOST
+    assert page.take("frame") == []
+    later = screen_module.time.monotonic() + 1.01 * screen_module.LOST
+    monkeypatch.setattr(screen_module.time, "monotonic", lambda: later)
+    page.turns()
+    assert [frame["t"] for frame in page.take("frame")] == [2]
+
+
+def test_a_page_that_is_loaded_again_sees_everything_though_it_never_answered(page):
+    page.answers = False
+    page.open().turns(3)
+    page.say("move", t=1, **TURNED)
+    page.turns(3)
+    page.messages.clear()
+    page.answers = True
+    page.open(40, 24, view="second").settle()
+    kinds = {message["kind"] for message, _ in page.messages}
+    assert {"cameras", "state", "frame"} <= kinds
+    assert page.pictures()[-1][1].shape == (24, 40, 3)
+
+
+def test_a_page_that_says_twice_that_it_is_ready_is_told_once(page):
+    page.open().settle()
+    page.messages.clear()
+    page.open().settle()
+    assert {message["kind"] for message, _ in page.messages} <= {"frame"}
+
+
+def test_a_large_picture_comes_in_strips_and_a_move_comes_first(page, monkeypatch):
+    monkeypatch.setattr(screen_module.Pace, "rows", lambda *_: 4)
+    monkeypatch.setattr(screen_module.Pace, "scale", lambda *_: 0.5)
+    page.open(32, 64).turns(5)
+    assert [frame["still"] for frame in page.take("frame")] == [False]
+    page.say("move", t=3, orbit=[0.1, 0.0], moving=False)
+    page.turns()
+    assert [(frame["t"], frame["still"]) for frame in page.take("frame")] == [(3, False)]
+    page.settle()
+    message, rgb = page.pictures()[-1]
+    assert message["still"]
+    whole = page.session.screen.shown.drawn.rgb
+    assert rgb.shape == whole.shape == (64, 32, 3)
+    want = page.session.run.render(page.session.view.camera(32, 64)).colour
+    assert np.abs(whole / 255.0 - want).max() < 0.02  # no seam
+
+
+@pytest.mark.parametrize(
+    ("asked", "got"), [((1, 1), (1, 1)), ((7680, 4320), (3840, 2160)), ((3, 9000), (1, 3840))]
+)
+def test_any_area_has_a_picture_that_fits(page, monkeypatch, asked, got):
+    monkeypatch.setattr(screen_module.Pace, "scale", lambda *_: SCALES[-1])
+    page.open(*asked).turns(3)
+    message, rgb = page.pictures()[0]
+    assert (message["width"], message["height"]) == got
+    assert rgb.shape[0] >= 1
+    assert rgb.shape[1] >= 1
+    assert page.notice is None
+
+
+@pytest.mark.parametrize(
+    ("message", "words"),
+    [
+        ({"kind": "dance"}, "'dance' is unknown"),
+        ({}, "None is unknown"),
+        ({"kind": "size", "width": 0, "height": 5}, "width is 0"),
+        ({"kind": "move", "orbit": [1]}, r"orbit is \[1\]"),
+        ({"kind": "move", "dolly": float("nan")}, "dolly is nan"),
+        ({"kind": "set", "values": {"mode": "x"}}, "mode is 'x'"),
+        ({"kind": "set", "values": {"fov": 400}}, "fov is 400"),
+        ({"kind": "stand", "index": 99}, "view 99 is not there; the scene has 8"),
+        ({"kind": "keyframe", "action": "go", "index": 0}, "keyframe 0 is not there"),
+        ({"kind": "load", "name": "nothing.json"}, "nothing.json"),
+        ({"kind": "load", "name": "nothing.txt"}, "ends in .json"),
+        ({"kind": "video", "name": "a.avi", "seconds": 1, "fps": 9, "width": 8, "height": 8},
+         "ends in .mp4"),
+        ({"kind": "video", "name": "a.mp4", "seconds": 1, "fps": 0, "width": 8, "height": 8},
+         "fps is 0"),
+    ],
+)  # fmt: skip
+def test_a_message_that_cannot_be_is_told_and_nothing_else_stops(page, message, words):
+    page.open().settle()
+    page.session.post(message)
+    page.settle()
+    assert re.search(words, page.notice)
+    page.take("frame")
+    page.say("move", t=1, **TURNED)
+    page.turns()
+    assert len(page.take("frame")) == 1
+
+
+def test_a_picture_that_cannot_be_drawn_is_told_once(page, monkeypatch, caplog):
+    def fail(*_args, **_more):
+        raise ZeroDivisionError("on purpose")
+
+    page.open().settle()
+    with monkeypatch.context() as broken:
+        broken.setattr(screen_module, "Pictures", fail)
+        page.say("set", values={"mode": "depth"})
+        page.turns(10)
+    assert page.notice == "ZeroDivisionError: on purpose"
+    assert len(caplog.records) == 1
+    page.take("frame")
+    page.say("set", values={"mode": "opacity"})
+    page.turns()
+    assert len(page.take("frame")) == 1
+
+
+def test_who_stands_in_a_training_camera_sees_its_photograph_and_how_close_it_comes(
+    page, small_run, small_scene
+):
+    page.open(10 * WIDTH, 10 * HEIGHT).settle()
+    page.say("stand", index=3, t=1)
+    page.settle()
+    ((photo, buffers),) = [each for each in page.messages if each[0]["kind"] == "photo"]
+    assert (photo["index"], photo["width"], photo["height"]) == (3, WIDTH, HEIGHT)
+    assert len(buffers[0]) > 100
+    last, rgb = page.pictures()[-1]
+    assert last["compared"] == 3
+    assert rgb.shape == (HEIGHT, WIDTH, 3)  # no finer than the photograph
+    want = list(evaluate(small_run.renderer(), small_scene.views("train")))[3]
+    assert last["psnr"] == pytest.approx(want.psnr, abs=0.05)  # eight bits
+    page.take("frame")
+    page.say("move", t=2, **TURNED)
+    page.turns()
+    (frame,) = page.take("frame")
+    assert frame["compared"] is None
+    assert frame["psnr"] is None
+
+
+def test_a_double_click_makes_what_is_seen_there_the_centre(page):
+    page.open(96, 64).settle()
+    shown = page.session.screen.shown
+    row, column = np.unravel_index(np.argmax(shown.drawn.depth > 0), (64, 96))
+    page.say("look", x=(column + 0.5) / 96, y=(row + 0.5) / 64, t=1)
+    page.settle()
+    centre = page.session.view.centre
+    assert not np.allclose(centre, page.session.home.centre)
+    lens, pose = shown.camera.lens, shown.camera.pose
+    local = pose[:, :3].T @ (centre - pose[:, 3])
+    x, y = lens.fl_x * local[0] / -local[2] + lens.cx, lens.cy - lens.fl_y * local[1] / -local[2]
+    assert (x, y) == pytest.approx((column + 0.5, row + 0.5), abs=0.01)
+    near = shown.drawn.depth[max(row - 2, 0) : row + 3, max(column - 2, 0) : column + 3]
+    assert np.linalg.norm(local) == pytest.approx(np.median(near[near > 0]), rel=1e-4)
+
+
+def test_keyframes_make_a_path_that_is_scrubbed_saved_and_loaded(page, tmp_path):
+    page.open().settle()
+    first = page.session.view
+    page.say("keyframe", action="add")
+    page.say("move", t=1, orbit=[0.2, 0.1], moving=False)
+    page.say("keyframe", action="add")
+    page.settle()
+    second = page.session.view
+    page.say("scrub", at=0.0, t=2)
+    page.settle()
+    assert np.allclose(page.session.view.pose, first.pose, atol=1e-6)
+    page.say("scrub", at=1.0, t=3)
+    page.settle()
+    assert np.allclose(page.session.view.pose, second.pose, atol=1e-6)
+    name = str(tmp_path / "path.json")
+    page.say("save", name=name)
+    page.say("clear")
+    page.settle()
+    assert page.session.studio.status()["keyframes"] == []
+    page.say("load", name=name)
+    page.say("keyframe", action="go", index=0)
+    page.settle()
+    assert np.allclose(page.session.view.pose, first.pose, atol=1e-6)
+    status = page.session.studio.status()
+    assert [each["fov"] for each in status["keyframes"]] == pytest.approx(
+        2 * [np.degrees(first.fov)]
+    )
+    assert len(status["path"]) > 10
+
+
+def test_the_last_full_picture_is_kept_for_a_page_without_a_kernel(page):
+    page.open().settle()
+    shown = page.session.screen.shown
+    assert page.kept == [shown.jpeg]
+    page.say("move", t=1, orbit=[0.2, 0.1], moving=False)
+    page.settle()
+    assert len(page.kept) == 2
+    assert page.kept[1] != page.kept[0]
