@@ -1,4 +1,4 @@
-"""`Studio`: the camera path of a session, and the video that is made along it."""
+"""`Studio`: the camera path of a session, and the film along it."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ class Studio:
         self._drawn: tuple[CameraPath, list[list[float]]] | None = None
 
     def add(self, view: View) -> None:
-        """Go on to `view`."""
+        """Add `view` as the last keyframe."""
         self.path = self.path.added(Keyframe(view.pose, view.fov))
 
     def remove(self, index: int) -> None:
-        """Leave keyframe `index` out. Raises `InputError`."""
+        """Drop keyframe `index`. Raises `InputError`."""
         self.path = self.path.removed(index)
 
     def replace(self, index: int, view: View) -> None:
-        """Pass through `view` in place of keyframe `index`. Raises `InputError`."""
+        """Put `view` in the place of keyframe `index`. Raises `InputError`."""
         self.path = self.path.replaced(index, Keyframe(view.pose, view.fov))
 
     def clear(self) -> None:
-        """Begin anew."""
+        """Drop all keyframes."""
         self.path = CameraPath(())
 
     def view_at(self, keyframe: Keyframe, now: View) -> View:
@@ -53,20 +53,25 @@ class Studio:
         self.path.save(_file(name, ".json"))
 
     def load(self, name: str) -> None:
-        """Read it. Raises `InputError`."""
+        """Read the path from a JSON file. Raises `InputError`."""
         self.path = CameraPath.load(_file(name, ".json"))
 
     def cameras(self, frames: int, size: tuple[int, int]) -> Sequence[Camera]:
-        """Along the path; without two keyframes, on an orbit around the scene. Of even size."""
+        """Cameras of even size along the path; around the scene, if it has no two keyframes."""
         if len(self.path.keyframes) < 2:
             return self._run.orbit(frames, size)
         return self.path.cameras(frames, size)
+
+    @property
+    def is_filming(self) -> bool:
+        """Whether a film is in the making."""
+        return self.film is not None and not self.film.result.done()
 
     def begin(
         self, name: str, seconds: float, fps: float, size: tuple[int, int], render: Render
     ) -> Film:
         """The film along the path, not started yet. Raises `InputError`."""
-        if self.film is not None and not self.film.result.done():
+        if self.is_filming:
             raise InputError("a video is being rendered; wait for it or cancel it")
         checks.number("seconds", seconds, low=0.01, high=3600.0)
         checks.number("fps", fps, low=1.0, high=240.0)
@@ -77,7 +82,7 @@ class Studio:
         return self.film
 
     def status(self) -> dict[str, Any]:
-        """How it stands, as the page takes it."""
+        """How path and film stand, for the page."""
         if self._drawn is None or self._drawn[0] is not self.path:
             line: list[list[float]] = []
             if len(self.path.keyframes) > 1:
@@ -96,5 +101,5 @@ class Studio:
 def _file(name: str, ending: str) -> Path:
     path = Path(name).expanduser()
     if path.suffix.lower() != ending:
-        raise InputError(f"{name!r} is no such file's name; expected one that ends in {ending}")
+        raise InputError(f"{name!r} is not a file's name here; expected one that ends in {ending}")
     return path

@@ -1,4 +1,4 @@
-"""How large a picture can be for the time there is, and whose turn it is.
+"""How large a picture can be for the time there is.
 
 Pictures have one of few sizes, so that what is compiled for a size is used again.
 """
@@ -10,16 +10,13 @@ import math
 SCALES = tuple(2.0 ** (-step / 2) for step in range(11))
 """Sides of a picture relative to the full one: half as many pixels each."""
 
-FORGET = 1.0
-"""Seconds of work after which the accounts of `Shares` have mostly forgotten."""
-
 
 class Pace:
     """How many pixels there is time for in `seconds`, learnt from what some have taken.
 
-    There is no model of what a picture costs: part of it is not for its pixels, and the rest of the
-    machine takes its share. What took less than half of the time may be twice as large; what came
-    late twice running must be half as large, for once may be the browser's fault, or a compiler's.
+    There is no model of what a picture costs: part of it does not depend on its pixels, and other
+    programs slow it down. A picture that took less than half of the time may be twice as large. Two
+    late ones in a row halve the size; one alone does not, as it may have waited for a compiler.
     """
 
     def __init__(self, seconds: float, pixels: int) -> None:
@@ -45,21 +42,3 @@ class Pace:
     def rows(self, width: int) -> int:
         """How many rows of `width` pixels there is time for; a power of two, at least 4."""
         return 2 ** min(max(int(math.log2(max(self._pixels / width, 1.0))), 2), 12)
-
-
-class Shares:
-    """Keeps account of the device's time between training and viewing."""
-
-    def __init__(self) -> None:
-        self._training = self._viewing = 0.0
-
-    def spend(self, seconds: float, *, training: bool) -> None:
-        """Either has had `seconds`."""
-        kept = math.exp(-seconds / FORGET)
-        gained = FORGET * (1.0 - kept)
-        self._training = kept * self._training + (gained if training else 0.0)
-        self._viewing = kept * self._viewing + (0.0 if training else gained)
-
-    def viewing_is_due(self, share: float) -> bool:
-        """Whether viewing has had no more than it should if training gets `share` of the time."""
-        return self._viewing <= (1.0 - share) * (self._training + self._viewing)

@@ -115,6 +115,7 @@ class Screen:
         self._shown_state: TrainState | None = None
         self._size: tuple[int, int] | None = None
         self._views: set[str] = set()  # that have said that they are ready
+        self._has_new_view = False
         self._under_way: deque[int] = deque()
         self._sent = self._heard = 0.0  # when
         self._id = 0
@@ -135,14 +136,19 @@ class Screen:
         """The page is alive."""
         self._heard = time.monotonic()
 
-    def is_new(self, view: str) -> bool:
-        """Whether the page's `view` has just opened; then it knows of nothing."""
+    def open(self, view: str) -> None:
+        """The page's `view` says that it is ready; it may say so more than once."""
         if view in self._views:
-            return False
+            return
         self._views.add(view)
+        self._has_new_view = True
         self._under_way.clear()
         self.invalidate()
-        return True
+
+    def take_new_view(self) -> bool:
+        """Whether a view has opened since the last call; then it knows of nothing."""
+        has_new, self._has_new_view = self._has_new_view, False
+        return has_new
 
     def answered(self, number: int) -> None:
         """The page has drawn frame `number`."""

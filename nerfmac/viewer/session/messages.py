@@ -25,16 +25,14 @@ which the frame that answers carries back.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from nerfmac import checks
 from nerfmac.checks import InputError
 from nerfmac.viewer.screen.jpeg import encoded
 from nerfmac.viewer.screen.pick import seen_point
 from nerfmac.viewer.screen.screen import QUALITY
-
-if TYPE_CHECKING:
-    from nerfmac.viewer.session.session import Message, Session
+from nerfmac.viewer.session.session import Message, Session
 
 PACE = 0.6
 """Of the distance to the centre, that a second of walking covers."""
@@ -52,8 +50,7 @@ def handle(session: Session, message: Message) -> None:
 
 
 def _ready(session: Session, message: Message) -> None:
-    if session.screen.is_new(message["view"]):
-        session.introduce()
+    session.screen.open(message["view"])
     _size(session, message)
 
 

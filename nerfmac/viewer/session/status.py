@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import time
 from math import degrees
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from nerfmac.backend import device_name
 from nerfmac.viewer.screen.screen import relative
-
-if TYPE_CHECKING:
-    from nerfmac.viewer.session.session import Message, Session
+from nerfmac.viewer.session.session import Message, Session
 
 INTERVAL = 0.2
 """Seconds between two messages."""

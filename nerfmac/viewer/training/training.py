@@ -1,4 +1,4 @@
-"""`Training`: one run's training in short turns, to be started, paused and steered on the way."""
+"""`Training`: one run's training, in slices of work: started, paused and steered on the way."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from nerfmac.viewer.training.history import History
 
 
 class Training:
-    """Trains `run` on, between whose turns everything stands still; the worker's thread only."""
+    """Trains `run` on while `work` is called, and only then; for the worker's thread only."""
 
     def __init__(self, run: Run, out: Path | None) -> None:
         """`out`: the folder to save in, every half minute and whenever training stops."""
@@ -26,7 +26,7 @@ class Training:
         self.history = History(run.curve)
         self.message: str | None = None
         self._out = out
-        self._is_built = False  # the trainer, with views, and its kernels
+        self._is_built = False  # whether there is a trainer with views, and its kernels
         self._reports: Iterator[Report | None] | None = None
         self._last: Report | None = None
         self._saved = time.monotonic()
@@ -34,7 +34,7 @@ class Training:
 
     @property
     def is_running(self) -> bool:
-        """Whether turns get anywhere."""
+        """Whether it has been started and has neither ended nor been paused."""
         return self._reports is not None
 
     @property
@@ -43,7 +43,7 @@ class Training:
         return self.goal.progress(self.run.state) >= 1.0
 
     def start(self) -> None:
-        """Train from now on. Raises `InputError` without pictures, or at the goal already."""
+        """Train from now on. Raises `InputError` without pictures, or if the limit is reached."""
         if self.is_running:
             return
         if self.is_done:
@@ -56,14 +56,14 @@ class Training:
         self._speed = _Speed()
 
     def pause(self) -> None:
-        """Stop after the last turn, and save."""
+        """Stop, and save."""
         if self.is_running:
             self._reports = None
             self.message = None
             self.save()
 
-    def turn(self, seconds: float) -> None:
-        """Train for about `seconds`. Whatever it raises, training has stopped and is saved."""
+    def work(self, seconds: float) -> None:
+        """Train for about `seconds`. If it raises, training has stopped and the run is saved."""
         self.goal.turn = seconds
         assert self._reports is not None
         try:
@@ -89,7 +89,7 @@ class Training:
             self.run.save_checkpoint(self._out)
 
     def status(self) -> dict[str, Any]:
-        """How it stands, as the page takes it."""
+        """How training stands, for the page."""
         state, last = self.run.state, self._last
         progress = self.goal.progress(state)
         has_end = self.goal.steps is not None or self.goal.seconds is not None
@@ -108,7 +108,7 @@ class Training:
         }
 
     def _train(self) -> Iterator[Report | None]:
-        """Reports, and None while kernels are built: pictures can be drawn in between."""
+        """Yield reports; before them None after each kernel, so that pictures are drawn between."""
         if not self._is_built:
             start = time.perf_counter()
             for results in self.run.trainer.trial(self.run.state):
@@ -128,7 +128,7 @@ class Training:
 
 
 class _Speed:
-    """Progress per second of the clock, pictures included."""
+    """How fast training gets on, by the clock: the time that pictures take counts."""
 
     def __init__(self) -> None:
         self._seen: list[tuple[float, float]] = []

@@ -98,7 +98,7 @@ def test_the_worker_has_time_for_others_between_two_strips(tmp_path, monkeypatch
         return worker.submit(strip)
 
     class Other:
-        def turn(self):
+        def work(self):
             order.append("other")
             return 0.0
 

@@ -1,9 +1,8 @@
-"""Pictures fit the time there is, and training and viewing get their shares of it."""
+"""Pictures fit the time there is."""
 
-import numpy as np
 import pytest
 
-from nerfmac.viewer.screen.pace import SCALES, Pace, Shares
+from nerfmac.viewer.screen.pace import SCALES, Pace
 
 
 def settled(cost, seconds, *, full=1280 * 720, overhead=0.0):
@@ -55,25 +54,3 @@ def test_rows_are_a_power_of_two_that_fits():
     assert Pace(0.03, 2**15).rows(width=500) == 64
     assert Pace(0.03, 10).rows(width=500) == 4
     assert Pace(0.03, 2**20).rows(width=1) == 4096
-
-
-@pytest.mark.parametrize("share", [0.0, 0.3, 0.7, 0.95])
-def test_training_gets_its_share_whatever_a_turn_takes(share):
-    rng = np.random.default_rng(5)
-    shares, spent = Shares(), {True: 0.0, False: 0.0}
-    for _ in range(4000):
-        training = not shares.viewing_is_due(share)
-        seconds = rng.uniform(0.005, 0.02) if training else rng.uniform(0.02, 0.06)
-        shares.spend(seconds, training=training)
-        spent[training] += seconds
-    assert spent[True] / sum(spent.values()) == pytest.approx(share, abs=0.05)
-
-
-def test_what_was_long_ago_gives_no_claim():
-    shares = Shares()
-    shares.spend(100.0, training=True)
-    taken = 0
-    while shares.viewing_is_due(0.5):
-        shares.spend(0.1, training=False)
-        taken += 1
-    assert taken < 20

@@ -1,4 +1,4 @@
-"""What a page says, what it is told, and in which order; the session is driven turn by turn."""
+"""What a page says, what it is told, and in which order; driven a slice of work at a time."""
 
 import re
 
@@ -55,7 +55,7 @@ def test_moves_that_came_meanwhile_are_answered_by_one_picture_of_the_newest(pag
     page.take("frame")
     for t in range(30):
         page.say("move", t=t, **TURNED)
-    page.turns()
+    page.work()
     (frame,) = page.take("frame")
     assert frame["t"] == 29
     want = page.session.home
@@ -83,7 +83,7 @@ def test_while_a_button_is_held_nothing_is_drawn_in_full(page, monkeypatch):
     page.open().settle()
     page.take("frame")
     page.say("move", t=1, **TURNED)
-    page.turns(20)
+    page.work(20)
     assert [frame["still"] for frame in page.take("frame")] == [False]
     page.say("move", t=2, moving=False)
     page.settle()
@@ -92,38 +92,38 @@ def test_while_a_button_is_held_nothing_is_drawn_in_full(page, monkeypatch):
 
 def test_a_page_that_does_not_answer_has_two_pictures_under_way_and_no_more(page):
     page.answers = False
-    page.open().turns(3)
+    page.open().work(3)
     for t in range(10):
         page.say("move", t=t, **TURNED)
-        page.turns()
+        page.work()
     frames = page.take("frame")
     assert len(frames) == 2
     page.say("ack", id=frames[0]["id"])
-    page.turns()
+    page.work()
     assert [frame["t"] for frame in page.take("frame")] == [9]
 
 
 def test_a_page_that_does_not_answer_is_tried_again_after_a_while(page, monkeypatch):
     page.answers = False
-    page.open().turns(3)
+    page.open().work(3)
     page.say("move", t=1, **TURNED)
-    page.turns(2)
+    page.work(2)
     page.take("frame")
     page.say("move", t=2, **TURNED)
-    pause = page.session.turn()
+    pause = page.loop.work()
     assert 0.0 < pause <= screen_module.LOST
     assert page.take("frame") == []
     later = screen_module.time.monotonic() + 1.01 * screen_module.LOST
     monkeypatch.setattr(screen_module.time, "monotonic", lambda: later)
-    page.turns()
+    page.work()
     assert [frame["t"] for frame in page.take("frame")] == [2]
 
 
 def test_a_page_that_is_loaded_again_sees_everything_though_it_never_answered(page):
     page.answers = False
-    page.open().turns(3)
+    page.open().work(3)
     page.say("move", t=1, **TURNED)
-    page.turns(3)
+    page.work(3)
     page.messages.clear()
     page.answers = True
     page.open(40, 24, view="second").settle()
@@ -142,10 +142,10 @@ def test_a_page_that_says_twice_that_it_is_ready_is_told_once(page):
 def test_a_large_picture_comes_in_strips_and_a_move_comes_first(page, monkeypatch):
     monkeypatch.setattr(screen_module.Pace, "rows", lambda *_: 4)
     monkeypatch.setattr(screen_module.Pace, "scale", lambda *_: 0.5)
-    page.open(32, 64).turns(5)
+    page.open(32, 64).work(5)
     assert [frame["still"] for frame in page.take("frame")] == [False]
     page.say("move", t=3, orbit=[0.1, 0.0], moving=False)
-    page.turns()
+    page.work()
     assert [(frame["t"], frame["still"]) for frame in page.take("frame")] == [(3, False)]
     page.settle()
     message, rgb = page.pictures()[-1]
@@ -161,7 +161,7 @@ def test_a_large_picture_comes_in_strips_and_a_move_comes_first(page, monkeypatc
 )
 def test_any_area_has_a_picture_that_fits(page, monkeypatch, asked, got):
     monkeypatch.setattr(screen_module.Pace, "scale", lambda *_: SCALES[-1])
-    page.open(*asked).turns(3)
+    page.open(*asked).work(3)
     message, rgb = page.pictures()[0]
     assert (message["width"], message["height"]) == got
     assert rgb.shape[0] >= 1
@@ -191,12 +191,12 @@ def test_any_area_has_a_picture_that_fits(page, monkeypatch, asked, got):
 )  # fmt: skip
 def test_a_message_that_cannot_be_is_told_and_nothing_else_stops(page, message, words):
     page.open().settle()
-    page.session.post(message)
+    page.loop.post(message)
     page.settle()
     assert re.search(words, page.notice)
     page.take("frame")
     page.say("move", t=1, **TURNED)
-    page.turns()
+    page.work()
     assert len(page.take("frame")) == 1
 
 
@@ -208,12 +208,12 @@ def test_a_picture_that_cannot_be_drawn_is_told_once(page, monkeypatch, caplog):
     with monkeypatch.context() as broken:
         broken.setattr(screen_module, "Pictures", fail)
         page.say("set", values={"mode": "depth"})
-        page.turns(10)
+        page.work(10)
     assert page.notice == "ZeroDivisionError: on purpose"
     assert len(caplog.records) == 1
     page.take("frame")
     page.say("set", values={"mode": "opacity"})
-    page.turns()
+    page.work()
     assert len(page.take("frame")) == 1
 
 
@@ -233,7 +233,7 @@ def test_who_stands_in_a_training_camera_sees_its_photograph_and_how_close_it_co
     assert last["psnr"] == pytest.approx(want.psnr, abs=0.05)  # eight bits
     page.take("frame")
     page.say("move", t=2, **TURNED)
-    page.turns()
+    page.work()
     (frame,) = page.take("frame")
     assert frame["compared"] is None
     assert frame["psnr"] is None

@@ -1,4 +1,4 @@
-"""Training in a session: started, paused, watched, and saved; driven turn by turn."""
+"""Training in a session: started, paused, watched, and saved; a slice of work at a time."""
 
 import numpy as np
 import pytest
@@ -26,16 +26,16 @@ def test_it_trains_and_shows_at_once_and_stops_at_the_limit(page):
     assert frames[-1]["still"]
 
 
-def test_a_drag_during_training_is_answered_at_every_turn(page):
+def test_a_drag_during_training_is_answered_between_slices_of_training(page):
     page.open().settle()
     page.say("set", values={"share": 0.9})
     page.say("train")
-    page.turns(8)
+    page.work(8)
     step = page.session.run.state.step
     page.take("frame")
     for t in range(40):
         page.say("move", t=t, **TURNED)
-        page.turns()
+        page.work()
     assert len(page.take("frame")) >= 10
     assert page.session.run.state.step > step
     page.say("pause")
@@ -49,7 +49,7 @@ def test_watching_changes_nothing_in_what_is_trained(small_run, page):
     page.say("train")
     for t in range(25):
         page.say("move", t=t, **TURNED)
-        page.turns()
+        page.work()
     page.settle()
     for name, want in alone.arrays().items():
         got = page.session.run.state.arrays()[name]
@@ -59,7 +59,7 @@ def test_watching_changes_nothing_in_what_is_trained(small_run, page):
 def test_training_that_is_paused_goes_on_from_there(page):
     page.open()
     page.say("train")
-    page.turns(30)
+    page.work(30)
     page.say("pause")
     page.settle()
     step = page.session.run.state.step
@@ -94,7 +94,7 @@ def test_who_presses_start_at_the_limit_goes_on_without_one(page):
     page.open().settle()
     page.say("set", values={"steps": 100})
     page.say("train")
-    page.turns(30)
+    page.work(30)
     assert page.session.run.state.step > 120
     assert page.session.settings.steps is None
     page.say("pause")
@@ -116,7 +116,7 @@ def test_training_that_fails_is_told_and_the_last_good_state_shown(page, monkeyp
     assert page.session.run.state.step == 120
     page.take("frame")
     page.say("move", t=1, **TURNED)
-    page.turns()
+    page.work()
     assert len(page.take("frame")) == 1
 
 
@@ -136,10 +136,10 @@ def test_the_curve_comes_point_by_point_and_whole_to_a_new_page(page):
     page.say("set", values={"steps": 200})
     page.say("train")
     for _ in range(12):
-        page.turns(5)
-        page.session._status._when = 0.0  # it is time again
+        page.work(5)
+        page.loop._status._when = 0.0  # it is time again
     page.settle()
-    page.session._status._when = 0.0
+    page.loop._status._when = 0.0
     page.settle()
     curves = page.take("curve")
     assert len(curves) > 3
