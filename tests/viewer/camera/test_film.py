@@ -41,8 +41,8 @@ def at_once(camera):
 @pytest.mark.parametrize("strip", [2**16, 8 * WIDTH])
 def test_a_film_has_a_frame_a_camera_without_seams(tmp_path, monkeypatch, strip):
     monkeypatch.setattr(film_module, "STRIP", strip)
-    film = Film(tmp_path / "turn.mp4", at_once, cameras(5), 12.0).start()
-    assert film.result.result(60.0) == tmp_path / "turn.mp4"
+    film = Film(tmp_path / "tour.mp4", at_once, cameras(5), 12.0).start()
+    assert film.result.result(60.0) == tmp_path / "tour.mp4"
     assert film.done == film.total == 5
     _, frames = decoded(film.path)
     assert len(frames) == 5
@@ -59,7 +59,7 @@ def test_a_cancelled_film_leaves_no_file(tmp_path):
         assert go_on.wait(30.0)
         return at_once(camera)
 
-    film = Film(tmp_path / "turn.mp4", slowly, cameras(5), 12.0).start()
+    film = Film(tmp_path / "tour.mp4", slowly, cameras(5), 12.0).start()
     assert started.wait(30.0)
     film.cancel()
     go_on.set()
@@ -74,14 +74,14 @@ def test_what_goes_wrong_while_rendering_is_the_result(tmp_path):
         future.set_exception(ZeroDivisionError("on purpose"))
         return future
 
-    film = Film(tmp_path / "turn.mp4", failing, cameras(2), 12.0).start()
+    film = Film(tmp_path / "tour.mp4", failing, cameras(2), 12.0).start()
     with pytest.raises(ZeroDivisionError, match="on purpose"):
         film.result.result(60.0)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_folder_that_is_not_there_is_told(tmp_path):
-    film = Film(tmp_path / "nowhere" / "turn.mp4", at_once, cameras(2), 12.0).start()
+    film = Film(tmp_path / "nowhere" / "tour.mp4", at_once, cameras(2), 12.0).start()
     with pytest.raises(InputError, match="nowhere"):
         film.result.result(60.0)
 
@@ -103,15 +103,17 @@ def test_the_worker_has_time_for_others_between_two_strips(tmp_path, monkeypatch
             return 0.0
 
     worker.add(Other())
-    Film(tmp_path / "turn.mp4", render, cameras(3), 12.0).start().result.result(60.0)
+    Film(tmp_path / "tour.mp4", render, cameras(3), 12.0).start().result.result(60.0)
     worker.end()
     strips = [place for place, each in enumerate(order) if each == "strip"]
     assert len(strips) == 3 * HEIGHT // 4
     assert all("other" in order[a:b] for a, b in pairwise(strips))
 
 
-def test_the_time_left_follows_what_is_done(tmp_path):
-    film = Film(tmp_path / "turn.mp4", at_once, cameras(4), 12.0)
+def test_the_time_left_follows_what_is_done(tmp_path, monkeypatch):
+    now = 100.0
+    monkeypatch.setattr(film_module.time, "monotonic", lambda: now)
+    film = Film(tmp_path / "tour.mp4", at_once, cameras(4), 12.0)
     assert film.left is None
-    film.done = 3
-    assert 0.0 <= film.left < 10.0
+    film.done, now = 3, 106.0
+    assert film.left == pytest.approx(2.0)

@@ -6,6 +6,7 @@ import pytest
 from nerfmac.checks import InputError
 from nerfmac.run import Run
 from nerfmac.training.trainer import DivergedError, Trainer
+from nerfmac.viewer.session.device_time import DeviceTime
 from tests.viewer.conftest import Page
 
 TURNED = {"orbit": [0.03, -0.01], "moving": True}
@@ -26,17 +27,21 @@ def test_it_trains_and_shows_at_once_and_stops_at_the_limit(page):
     assert frames[-1]["still"]
 
 
-def test_a_drag_during_training_is_answered_between_slices_of_training(page):
+def test_a_drag_during_training_halves_the_share_of_training(page, monkeypatch):
+    spend = DeviceTime.spend
+    monkeypatch.setattr(  # as if every slice of work took as long
+        DeviceTime, "spend", lambda self, _, *, training: spend(self, 0.1, training=training)
+    )
     page.open().settle()
-    page.say("set", values={"share": 0.9})
+    page.say("set", values={"share": 0.8})
     page.say("train")
-    page.work(8)
     step = page.session.run.state.step
-    page.take("frame")
-    for t in range(40):
+    for t in range(80):
         page.say("move", t=t, **TURNED)
         page.work()
-    assert len(page.take("frame")) >= 10
+        if t < 40:  # by then what was before is forgotten
+            page.take("frame")
+    assert len(page.take("frame")) == pytest.approx(24, abs=3)
     assert page.session.run.state.step > step
     page.say("pause")
     page.settle()
