@@ -21,7 +21,7 @@ from nerfmac.backend import (
 )
 from nerfmac.checks import InputError
 from nerfmac.cli.arguments import optional, unboxed
-from nerfmac.cli.choices import Device, Preset
+from nerfmac.cli.choices import Device, Model, Preset
 from nerfmac.cli.outputs import save_preview, save_turntable, summary
 from nerfmac.config import Config, override
 from nerfmac.files import write_json
@@ -69,9 +69,9 @@ class Arguments(Config):
 def main(argv: list[str]) -> int:
     """Train as `argv` says; return the exit code."""
     # What the configuration's flags default to depends on the preset: it is looked for first.
-    early = tyro.cli(_Early, prog="nerfmac train", args=_only(argv, "--preset", "--device"))
+    early = tyro.cli(_Early, prog="nerfmac train", args=_only(argv, "--preset", "--device", "--model"))
     choose_device(early.device)
-    default = presets(early.preset, current_device(), memory_bytes())
+    default = presets(early.preset, current_device(), memory_bytes(), early.model)
     numbers = {each.name: getattr(default, each.name) for each in fields(Config)}
     with unboxed():
         default_arguments = Arguments(**numbers)
@@ -79,7 +79,7 @@ def main(argv: list[str]) -> int:
     # A terminated run is saved like an interrupted one.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     config = arguments.config(default.preset)
-    if arguments.resume and (config != default or _only(argv, "--preset")):
+    if arguments.resume and (config != default or _only(argv, "--preset", "--model")):
         raise InputError("--resume goes on with the run's own configuration; leave out its flags")
     return _train(arguments, config)
 
@@ -88,6 +88,7 @@ def main(argv: list[str]) -> int:
 class _Early:
     preset: Preset = "auto"
     device: Device = "auto"
+    model: Model = "hash"
 
 
 def _only(argv: list[str], *flags: str) -> list[str]:
