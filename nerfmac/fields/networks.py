@@ -7,9 +7,8 @@ from math import sqrt
 
 import mlx.core as mx
 
+from nerfmac.fields.field import Parameters
 from nerfmac.ops.networks import MlpShape, NetworksShape, networks, networks_density
-
-Parameters = dict[str, mx.array]
 
 
 @dataclass(frozen=True)
