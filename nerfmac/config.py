@@ -75,13 +75,13 @@ class NetworkConfig:
 class VanillaConfig:
     """NeRF as first published (Mildenhall et al. 2020): its two equal networks and its samples."""
 
-    width: int = 256  # Neurons of a hidden layer; the last, which sees the direction, has half.
+    width: int = 256  # Neurons of a hidden layer; the last, with the direction, has half of them.
     layers: int = 8  # Hidden layers before the density.
-    skip: int = 4  # Hidden layer, from 0, after which the position is fed in again.
-    position_frequencies: int = 10  # Octaves of sines that encode a position.
-    direction_frequencies: int = 4  # Octaves of sines that encode a direction.
-    coarse: int = 64  # Samples per ray, spread evenly, for the coarse network.
-    fine: int = 128  # Samples per ray, added where the coarse network found matter.
+    skip: int = 4  # Hidden layer, the first being 0, after which the position is fed in again.
+    position_frequencies: int = 10  # Sines and cosines of each coordinate of a position.
+    direction_frequencies: int = 4  # Sines and cosines of each coordinate of a direction.
+    coarse: int = 64  # Evenly spread samples of a ray, for the coarse network.
+    fine: int = 128  # Samples of a ray that are added where the coarse network finds matter.
 
     def __post_init__(self) -> None:
         checks.number("vanilla.width", self.width, low=2, high=1024, whole=True)
