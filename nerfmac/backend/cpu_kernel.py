@@ -16,6 +16,7 @@ import mlx.core as mx
 
 from nerfmac.backend.build import BuildError, Library, shared_library
 from nerfmac.backend.extension import extension
+from nerfmac.checks import InputError
 
 Template = Sequence[tuple[str, int | bool | mx.Dtype]]
 
@@ -122,6 +123,10 @@ def _program(
             lines.append(f"  constexpr int {key} = {int(value)};")
     parameters, arguments = "", ""
     for i, (name, dtype) in enumerate(zip(names, types, strict=True)):
+        if dtype not in _TYPES:
+            known = ", ".join(str(each).removeprefix("mlx.core.") for each in _TYPES)
+            got = str(dtype).removeprefix("mlx.core.")
+            raise InputError(f"{name} is {got}; on a CPU kernels take and give {known}")
         kind = ("const " if i < inputs else "") + _TYPES[dtype]
         parameters += f", {kind}* __restrict {name}"
         arguments += f", static_cast<{kind}*>(arrays_[{i}])"
