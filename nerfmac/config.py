@@ -1,4 +1,4 @@
-"""Every number a run depends on: small frozen records, one set of defaults, presets, strict JSON.
+"""Every number a run depends on: small frozen records, one set of defaults, strict JSON.
 
 The defaults are Instant-NGP's (Müller et al. 2022 and the `base.json` its authors ship); a comment
 says so where we depart from it. Lengths are in scene units: an object's scene is the unit cube.
@@ -69,6 +69,31 @@ class NetworkConfig:
             raise InputError(f"networks.width is {self.width}; expected 16, 32, 64 or 128")
         checks.number("networks.density_layers", self.density_layers, low=1, high=4, whole=True)
         checks.number("networks.colour_layers", self.colour_layers, low=1, high=4, whole=True)
+
+
+@dataclass(frozen=True)
+class VanillaConfig:
+    """NeRF as first published (Mildenhall et al. 2020): its two equal networks and its samples."""
+
+    width: int = 256  # of hidden layers; the last one, which sees the direction, has half of it
+    layers: int = 8  # hidden layers before the density
+    skip: int = 4  # the hidden layer, counted from 0, after which the position is fed in again
+    position_frequencies: int = 10
+    direction_frequencies: int = 4
+    coarse: int = 64  # samples a ray, spread evenly, for the coarse network
+    fine: int = 128  # samples a ray, added where the coarse network found matter
+
+    def __post_init__(self) -> None:
+        checks.number("vanilla.width", self.width, low=2, high=1024, whole=True)
+        if self.width % 2:
+            raise InputError(f"vanilla.width is {self.width}; expected an even number")
+        checks.number("vanilla.layers", self.layers, low=2, high=32, whole=True)
+        checks.number("vanilla.skip", self.skip, low=0, high=self.layers - 2, whole=True)
+        # Beyond 16 frequencies float32 has few bits left of a sine's argument.
+        for name in ("position_frequencies", "direction_frequencies"):
+            checks.number(f"vanilla.{name}", getattr(self, name), low=1, high=16, whole=True)
+        checks.number("vanilla.coarse", self.coarse, low=2, high=1024, whole=True)
+        checks.number("vanilla.fine", self.fine, low=1, high=1024, whole=True)
 
 
 @dataclass(frozen=True)
@@ -193,6 +218,10 @@ class Config:
 
     preset: str = "base"  # The preset that the numbers below were taken from.
     seed: int = 0  # Seed of all random numbers, from 0 to 2^32 - 1.
+    model: Literal["hash", "vanilla"] = "hash"
+    """hash: an encoding and small networks. vanilla: two large MLPs (Mildenhall et al. 2020)."""
+    encoding: Literal["hash", "dense", "frequency"] = "hash"
+    """What model hash encodes positions with: a hash grid, grids without hashing, sines."""
     grid: HashGridConfig = field(default_factory=HashGridConfig)
     networks: NetworkConfig = field(default_factory=NetworkConfig)
     march: MarchConfig = field(default_factory=MarchConfig)
@@ -203,6 +232,8 @@ class Config:
     def __post_init__(self) -> None:
         checks.choice("preset", self.preset, PRESET_NAMES)
         checks.number("seed", self.seed, low=0, high=2**32 - 1, whole=True)
+        checks.choice("model", self.model, ("hash", "vanilla"))
+        checks.choice("encoding", self.encoding, ("hash", "dense", "frequency"))
 
     def to_json(self) -> dict[str, Any]:
         """The record as JSON values."""
@@ -215,50 +246,6 @@ class Config:
         Raises `InputError` for a key that does not exist or a value of the wrong type or size.
         """
         return _from_json(cls, values, "config")
-
-
-PRESETS: dict[str, Config] = {
-    "base": Config(),
-    "big": Config(
-        preset="big",
-        grid=HashGridConfig(log2_entries=21),
-        train=TrainConfig(steps=30_000, slots=2**19),
-    ),
-    # For a CPU, where the time a sample takes decides. On Lego at 400x400, after 40 s on two cores,
-    # against 22.6 dB with 2^16 entries, 512 steps, 2^15 slots and the rate 0.01: 256 steps +1.8 dB
-    # (128: less), 2^15 entries +0.3, and 2^14 slots with twice the rate +0.3 more. Now that kernels
-    # do the rest of a step, narrower networks with one hidden layer each give +0.7 after 30 s, and
-    # 2^15 slots +0.2.
-    "small": Config(
-        preset="small",
-        grid=HashGridConfig(log2_entries=15, finest=1024),
-        networks=NetworkConfig(width=32, colour_layers=1),
-        march=MarchConfig(steps=256),
-        occupancy=OccupancyConfig(resolution=64, warmup_fraction=0.25, fraction=0.125),
-        optimiser=OptimiserConfig(rate=2e-2),
-        train=TrainConfig(steps=5_000, slots=2**15, rays=1024, most_rays=2**14),
-    ),
-    "tiny": Config(
-        preset="tiny",
-        grid=HashGridConfig(levels=8, features=2, log2_entries=14, finest=512),
-        networks=NetworkConfig(width=32, colour_layers=1),
-        march=MarchConfig(steps=256),
-        occupancy=OccupancyConfig(resolution=32, warmup_fraction=0.5, fraction=0.25),
-        optimiser=OptimiserConfig(rate=2e-2),
-        train=TrainConfig(steps=1_000, slots=2**13, rays=256, most_rays=2**12),
-    ),
-}
-
-
-def preset(name: str, device: str, memory_bytes: int) -> Config:
-    """The preset `name`; `auto` chooses by device (metal, cuda, cpu) and its memory in bytes."""
-    checks.choice("preset", name, ("auto", *PRESETS))
-    if name != "auto":
-        return PRESETS[name]
-    if device == "cpu":
-        return PRESETS["small"]
-    # Parameters, their average and Adam's two moments take 190 MB, a step's activations about 1 GB.
-    return PRESETS["base"] if memory_bytes >= 6 * 2**30 else PRESETS["small"]
 
 
 def override(config: Config, **changes: Any) -> Config:

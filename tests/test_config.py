@@ -14,7 +14,6 @@ from nerfmac.checks import InputError
 from nerfmac.cli.choices import Preset
 from nerfmac.config import (
     PRESET_NAMES,
-    PRESETS,
     Config,
     HashGridConfig,
     MarchConfig,
@@ -23,8 +22,8 @@ from nerfmac.config import (
     OptimiserConfig,
     TrainConfig,
     override,
-    preset,
 )
+from nerfmac.presets import PRESETS, preset
 
 PACKAGE = Path(module.__file__).parent
 RECORDS = (

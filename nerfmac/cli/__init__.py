@@ -9,6 +9,7 @@ import sys
 from importlib import import_module
 
 from nerfmac.backend.build import BuildError
+from nerfmac.backend.device import refuse_windows
 from nerfmac.checks import InputError
 from nerfmac.cli.arguments import check, meant
 from nerfmac.version import __version__
@@ -47,6 +48,7 @@ def main(arguments: list[str] | None = None) -> None:
     logging.basicConfig(level=logging.INFO, format="nerfmac: %(message)s", stream=sys.stderr)
     logging.getLogger("nerfmac").setLevel(logging.INFO)
     try:
+        refuse_windows()
         module = import_module(f"nerfmac.cli.{verb}")
         check(verb, module.Arguments, rest)
         sys.exit(module.main(rest))

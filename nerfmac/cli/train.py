@@ -12,15 +12,21 @@ from typing import Annotated
 
 import tyro
 
-from nerfmac.backend import choose_device, current_device, memory_bytes
+from nerfmac.backend import (
+    backend,
+    choose_device,
+    current_device,
+    device_name,
+    memory_bytes,
+)
 from nerfmac.checks import InputError
 from nerfmac.cli.arguments import optional, unboxed
 from nerfmac.cli.choices import Device, Preset
 from nerfmac.cli.outputs import save_preview, save_turntable, summary
-from nerfmac.config import Config
-from nerfmac.config import preset as presets
+from nerfmac.config import Config, override
 from nerfmac.files import write_json
-from nerfmac.run import Run, read_record, train
+from nerfmac.presets import preset as presets
+from nerfmac.run import Run, check_limits, read_record
 from nerfmac.scenes import builtin_scene_path, load_scene
 from nerfmac.training.trainer import DivergedError
 
@@ -96,22 +102,19 @@ def _only(argv: list[str], *flags: str) -> list[str]:
 
 def _train(arguments: Arguments, config: Config) -> int:
     start = time.perf_counter()
+    check_limits(arguments.steps, arguments.seconds)
     scene_path, test_every = _scene_of(arguments)
     out = arguments.out or Path("runs") / time.strftime(f"{scene_path.name}-%Y%m%d-%H%M%S")
     scene = load_scene(scene_path, test_every=test_every)
     has_test = bool(scene.splits.get("test"))
     if has_test:
         scene.views("test")  # a broken picture is found now and not after training
+    if arguments.steps is not None:
+        config = override(config, train={"steps": arguments.steps})
+    run = Run.resume(out, scene) if arguments.resume else Run.begin(scene, config, out=out)
+    log.info("%s, %s back end, preset %s", device_name(), backend(), run.config.preset)
     try:
-        run = train(
-            scene,
-            steps=arguments.steps,
-            seconds=arguments.seconds,
-            device=arguments.device,
-            config=config,
-            out=out,
-            resume=arguments.resume,
-        )
+        run.train(steps=arguments.steps, seconds=arguments.seconds)
     except KeyboardInterrupt:
         limits = {"--steps": arguments.steps, "--seconds": arguments.seconds}
         given = "".join(f" {flag} {value}" for flag, value in limits.items() if value)
@@ -139,7 +142,7 @@ def _scene_of(arguments: Arguments) -> tuple[Path, int | None]:
 
 def _finish(run: Run, out: Path, start: float, has_test: bool, video: bool) -> None:
     views = run.evaluate("test") if has_test else []
-    save_preview(out / "preview.png", run, views)
+    save_preview(out / "preview.png", run, has_test=has_test)
     metrics = summary(run, views, wall_seconds=time.perf_counter() - start)
     write_json(out / "metrics.json", metrics)
     if video:  # last: of all these it is what may fail
