@@ -24,14 +24,14 @@ class History:
     """The points so far. `generation` changes whenever old points do."""
 
     def __init__(self, curve: Sequence[tuple[int, float, float]]) -> None:
-        """`curve`: (step, seconds, PSNR) from before."""
+        """`curve`: (step, seconds, PSNR) of the run until now, as `Run.curve` has them."""
         self.points = [Point(step, seconds, None, psnr) for step, seconds, psnr in curve]
         self.generation = 0
         self._reports_a_point = 1
         self._pending: list[Report] = []
 
     def add(self, report: Report) -> None:
-        """Count `report` in."""
+        """Add a report."""
         self._pending.append(report)
         if len(self._pending) < self._reports_a_point:
             return
