@@ -30,9 +30,7 @@ class Page:
 
     def __init__(self, worker: Worker, folder: Path, size: tuple[int, int]) -> None:
         self.frames: list[tuple[float, Message]] = []
-        self.session = worker.submit(
-            lambda: Session(worker, Run.load(folder), self.hear, None)
-        ).result()
+        self.session = worker.submit(lambda: Session(worker, Run.load(folder), self.hear)).result()
         self.loop = worker.submit(lambda: Loop(worker, self.session, lambda _: None)).result()
         worker.add(self.loop)
         self.say("ready", view="bench", width=size[0], height=size[1])

@@ -7,7 +7,6 @@ worker answers by `send`, which may be called on any thread.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -20,9 +19,9 @@ from tqdm.auto import tqdm
 from nerfmac.backend import choose_device
 from nerfmac.config import Config
 from nerfmac.paths import CameraPath
-from nerfmac.run import Run, check_free, configured, is_run
+from nerfmac.run import CONFIGURED, Run, configured, is_run
 from nerfmac.scenes import Scene, load_scene
-from nerfmac.training.trainer import Trainer
+from nerfmac.training.method import Method
 from nerfmac.viewer.camera.navigation import View
 from nerfmac.viewer.page.source import script, style
 from nerfmac.viewer.session.loop import Loop
@@ -54,6 +53,7 @@ class Viewer(anywidget.AnyWidget):
         device: str = "auto",
         seed: int = 0,
         config: Config | None = None,
+        method: Method = CONFIGURED,
         out: str | Path | None = None,
     ) -> None:
         """
@@ -61,6 +61,7 @@ class Viewer(anywidget.AnyWidget):
             source: a scene, to be trained, or a run, to be looked at or trained on; or the folder
                 of either.
             preset, device, seed, config: for a new run, as in `nerfmac.train`.
+            method: a field, a sampler or a loss of one's own, as in `nerfmac.train`.
             out: a folder for a new run, which is saved there now, every half minute of training
                 and whenever training stops.
         """
@@ -69,11 +70,10 @@ class Viewer(anywidget.AnyWidget):
         if isinstance(source, Run):
             mx.eval(source.state.arrays())  # a lazy array can't be evaluated on another thread
         self._worker = the_worker()
-        folder = Path(out) if out is not None else None
 
         def begin() -> Session:
-            run = _opened(source, preset, seed, config, folder)
-            return Session(self._worker, run, self._tell, folder)
+            run = _opened(source, preset, seed, config, method, out)
+            return Session(self._worker, run, self._tell)
 
         self._session = self._do(begin)
         self._loop = self._do(lambda: Loop(self._worker, self._session, self._keep))
@@ -86,7 +86,7 @@ class Viewer(anywidget.AnyWidget):
     @property
     def run(self) -> Run:
         """The run as it stands: to render, evaluate or save, whatever is trained meanwhile."""
-        return self._do(self._session.snapshot)
+        return self._do(self._session.run.copy)
 
     @property
     def view(self) -> View:
@@ -141,7 +141,7 @@ class Viewer(anywidget.AnyWidget):
 
     def save(self, folder: str | Path) -> None:
         """Save the run as it stands."""
-        self._do(lambda: self._session.training.save(Path(folder)))
+        self._do(lambda: self._session.run.save(folder))
 
     def render_video(
         self,
@@ -223,20 +223,15 @@ def _opened(
     preset: str,
     seed: int,
     config: Config | None,
-    out: Path | None,
+    method: Method,
+    out: str | Path | None,
 ) -> Run:
     """The run to view; a new one if `source` is a scene. Raises `InputError`."""
     if isinstance(source, Run):
-        # A new trainer: what it compiles belongs to the thread that calls it, here the worker's.
-        return replace(source, trainer=Trainer(source.config, source.scene.extent))
+        return source.copy()
     if not isinstance(source, Scene):
         folder = Path(source).expanduser()
         if is_run(folder):
-            return Run.load(folder)
+            return Run.load(folder, method=method)
         source = load_scene(folder)
-    if out is not None:
-        check_free(out)
-    run = Run.begin(source, config or configured(preset, seed))
-    if out is not None:
-        run.save(out)
-    return run
+    return Run.begin(source, config or configured(preset, seed), method=method, out=out)

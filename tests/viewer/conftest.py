@@ -11,6 +11,7 @@ from PIL import Image
 from nerfmac.backend import choose_device
 from nerfmac.run import Run
 from nerfmac.scenes import load_scene
+from nerfmac.training.history import History
 from nerfmac.viewer.session.loop import Loop
 from nerfmac.viewer.session.session import Session
 from tests.scene_factory import CONFIG, write_scene
@@ -28,8 +29,7 @@ def small_run(small_scene):
     device = mx.default_device()
     choose_device("cpu")
     run = Run.begin(small_scene, CONFIG)
-    for report in run.trainer.fit(run.state, steps=120):
-        run.state = report.state
+    run.train(steps=120, progress=False)
     mx.eval(run.state.arrays())
     yield run
     mx.set_default_device(device)
@@ -55,8 +55,8 @@ class Page:
     def __init__(self, run, out=None):
         self.messages, self.kept = [], []
         self.answers = True  # whether frames are acked
-        here = Here()
-        self.session = Session(here, replace(run, curve=list(run.curve)), self.hear, out)
+        here, own = Here(), replace(run, history=History(run.curve), folder=out)
+        self.session = Session(here, own, self.hear)
         self.loop = Loop(here, self.session, self.kept.append)
 
     def hear(self, message, buffers):

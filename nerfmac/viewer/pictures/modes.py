@@ -16,7 +16,7 @@ shows behind what is not opaque, and where a ray meets no occupied cell; not so 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from math import log
 from typing import NamedTuple
@@ -30,6 +30,7 @@ from nerfmac.checks import InputError
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.colour import linear_to_srgb, srgb_to_linear
 from nerfmac.geometry.rays import camera_rays
+from nerfmac.ops.march import Occupied
 from nerfmac.rendering.renderer import Picture, Renderer
 from nerfmac.training.state import TrainState
 from nerfmac.training.trainer import Trainer
@@ -45,6 +46,9 @@ FACES = (0.8, 0.62, 1.0)
 
 SHADES = 0.12
 """How much darker than its neighbours a cell may be."""
+
+CELLS = 128
+"""Cells along a side of the unit cube, whose size normals are taken over without a grid."""
 
 CASCADES = (
     (0.96, 0.72, 0.30),
@@ -107,9 +111,11 @@ class Pictures:
 
     def __init__(self, trainer: Trainer, state: TrainState, look: Look) -> None:
         """Takes no time: nothing is rendered or waited for."""
-        bits = cropped(state.occupancy.bits, trainer.geometry, look.crop)
-        self._trainer, self._look, self._bits = trainer, look, bits
-        self._state = replace(state, occupancy=state.occupancy._replace(bits=bits))
+        self._trainer, self._state, self._look = trainer, state, look
+        self._known = trainer.sampler.occupied(state.sampling)
+        if self._known is not None:
+            geometry, bits = self._known
+            self._known = Occupied(geometry, cropped(bits, geometry, look.crop))
 
     def draw(self, camera: Camera, focus: float) -> Drawn:
         """The picture that `camera` takes.
@@ -126,7 +132,18 @@ class Pictures:
 
     @cached_property
     def _renderer(self) -> Renderer:
-        return self._trainer.renderer(self._state)
+        if self._look.crop is not None:
+            return self._trainer.renderer(self._state, self._occupied)
+        return self._trainer.renderer(self._state, self._known)
+
+    @property
+    def _occupied(self) -> Occupied:
+        if self._known is None:
+            raise InputError(
+                "crop and the modes occupancy and samples need an occupancy grid; the sampler of "
+                "this run keeps none"
+            )
+        return self._known
 
     def _over(self, rgb: mx.array, opacity: mx.array) -> mx.array:
         return rgb * opacity[:, None] + (1.0 - opacity[:, None]) * mx.array(self._look.background)
@@ -147,10 +164,11 @@ class Pictures:
 
     def _normals(self, camera: Camera, _focus: float) -> _Seen:
         _, opacity, depth = self._pixels(camera)
-        rays, geometry = camera_rays(camera), self._trainer.geometry
+        rays = camera_rays(camera)
         position = rays.origin + depth[:, None] * rays.direction
-        # About half a cell of the occupancy grid, whose cells grow beyond the unit cube.
-        reach = mx.maximum(mx.abs(position - 0.5).max(axis=1), 0.5) / geometry.resolution
+        # About half a cell of an occupancy grid, whose cells grow beyond the unit cube.
+        cells = self._known.geometry.resolution if self._known else CELLS
+        reach = mx.maximum(mx.abs(position - 0.5).max(axis=1), 0.5) / cells
         field, parameters = self._trainer.field, self._state.average
         facing = normals(lambda at: field.density(parameters, at), position, reach)
         return _Seen(self._over(0.5 + 0.5 * facing, opacity), depth)
@@ -160,15 +178,15 @@ class Pictures:
         return _Seen(mx.broadcast_to(opacity[:, None], (opacity.shape[0], 3)), depth)
 
     def _occupancy(self, camera: Camera, _focus: float) -> _Seen:
-        geometry = self._trainer.geometry
-        block = first_blocks(camera_rays(camera), self._bits, geometry)
+        geometry, bits = self._occupied
+        block = first_blocks(camera_rays(camera), bits, geometry)
         colour = mx.array(CASCADES)[cascade_of(block.cell, geometry) % len(CASCADES)]
         light = mx.array(FACES)[block.axis] * (1.0 - SHADES * _random_of(block.cell))
         return _Seen(self._over(colour * light[:, None], block.is_hit), block.depth)
 
     def _samples(self, camera: Camera, _focus: float) -> _Seen:
-        geometry = self._trainer.geometry
-        first = first_samples(camera_rays(camera), self._bits, geometry)
+        geometry, bits = self._occupied
+        first = first_samples(camera_rays(camera), bits, geometry)
         place = mx.log(1.0 + first.samples) / log(1.0 + geometry.most_intervals)
         return _Seen(self._over(coloured(place, INFERNO), first.samples > 0), first.distance)
 

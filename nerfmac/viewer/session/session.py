@@ -10,19 +10,16 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
-from dataclasses import replace
 from math import radians
 from pathlib import Path
 from typing import Any
 
-import mlx.core as mx
 import numpy as np
 
 from nerfmac import checks
 from nerfmac.checks import InputError
 from nerfmac.geometry.cameras import Camera
 from nerfmac.run import Run
-from nerfmac.training.trainer import Trainer
 from nerfmac.viewer.camera.film import Cancelled, Film
 from nerfmac.viewer.camera.navigation import View
 from nerfmac.viewer.camera.studio import Studio
@@ -30,7 +27,7 @@ from nerfmac.viewer.pictures.comparison import Comparison
 from nerfmac.viewer.pictures.modes import Pictures
 from nerfmac.viewer.screen.screen import Screen, Target
 from nerfmac.viewer.session.settings import Settings
-from nerfmac.viewer.training.training import Training
+from nerfmac.viewer.session.training import Training
 from nerfmac.viewer.worker import Worker
 
 Message = dict[str, Any]
@@ -43,13 +40,12 @@ HELD_STILL = 0.5
 class Session:
     """One run in a viewer. Everything here is for the worker's thread only."""
 
-    def __init__(self, worker: Worker, run: Run, send: Send, out: Path | None) -> None:
-        """`send` takes messages for the page, with the bytes that go with them; `out` as in
-        `Training`."""
+    def __init__(self, worker: Worker, run: Run, send: Send) -> None:
+        """`send` takes messages for the page, with the bytes that go with them."""
         self.run = run
         self.name = Path(run.scene.path).name if run.scene.path else "scene"
         self.settings = Settings()
-        self.training = Training(run, out)
+        self.training = Training(run)
         self.home = self.view = View.initial(run.scene.cameras, run.scene.up)
         self.studio = Studio(run)
         self.screen = Screen()
@@ -137,11 +133,3 @@ class Session:
             self.send({"kind": "video", "name": film.path.name}, [film.path.read_bytes()])
         elif not isinstance(error, Cancelled):
             self.notice = str(error)
-
-    def snapshot(self) -> Run:
-        """The run as it stands, for use on any thread."""
-        state = self.run.state
-        mx.eval(state.arrays())
-        trainer = Trainer(self.run.config, self.run.scene.extent)
-        curve = self.training.history.curve(len(self.training.history.points) or 1)
-        return replace(self.run, trainer=trainer, state=state, curve=curve)

@@ -44,7 +44,7 @@ class Status:
         return None
 
     def _tell_curve(self) -> None:
-        history = self._session.training.history
+        history = self._session.run.history
         is_fresh = self._points == 0 or history.generation != self._generation
         begin = 0 if is_fresh else self._points
         if points := history.points[begin:]:

@@ -1,17 +1,20 @@
 """Fields known in closed form, behind a trainer's name, for the tests of the viewer's pictures."""
 
-from dataclasses import dataclass
 from math import sqrt
 
 import mlx.core as mx
 import numpy as np
 
-from nerfmac.config import PRESETS, override
+from nerfmac.backend import Shapes
+from nerfmac.config import override
+from nerfmac.fields.field import Field
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
 from nerfmac.ops.march import MarchGeometry
 from nerfmac.ops.occupancy_update import pack_bits
-from nerfmac.sampling.occupancy import Occupancy
+from nerfmac.presets import PRESETS
+from nerfmac.sampling.marching import MarchingSampler
+from nerfmac.training.method import Method
 from nerfmac.training.state import TrainState
 from nerfmac.training.trainer import Trainer
 from tests.bricks import in_bricks
@@ -27,7 +30,16 @@ BELOW = Camera.look_at((0.8, -0.9, -0.3), (0.45, 0.5, 0.5), (1.0, 0.0, 0.2), LEN
 FOCUS = 1.4
 
 
-class Egg:
+class Known(Field):
+    """A field without parameters."""
+
+    shapes: Shapes = {}  # noqa: RUF012 - none
+
+    def init(self, key):
+        return {}
+
+
+class Egg(Known):
     """An ellipsoid, ever denser towards its middle, that is redder to the right."""
 
     centre = (0.55, 0.4, 0.6)
@@ -50,7 +62,7 @@ class RippledEgg(Egg):
         return super().density(parameters, position) * mx.exp(0.3 * mx.sin(500.0 * position[:, 1]))
 
 
-class Boxes:
+class Boxes(Known):
     """Opaque boxes of one colour each."""
 
     def __init__(self, *boxes):
@@ -74,14 +86,12 @@ def _is_inside(position, low, high):
     return ((position > mx.array(low)) & (position < mx.array(high))).all(axis=1)
 
 
-@dataclass
-class Known:
-    """What `Pictures` asks of a trainer."""
-
-    field: object
-    geometry: MarchGeometry
-    config: object = override(PRESETS["tiny"], train={"slots": 4096})
-    renderer = Trainer.renderer
+def known(field: Field, geometry: MarchGeometry) -> Trainer:
+    """A trainer of the field, whose rays are sampled as `geometry` says."""
+    config = override(PRESETS["tiny"], train={"slots": 4096})
+    sampler = MarchingSampler(config, geometry.extent)
+    sampler.geometry = geometry
+    return Trainer(config, geometry.extent, method=Method(field, sampler))
 
 
 def state(geometry: MarchGeometry, occupied: np.ndarray | None = None, **trees) -> TrainState:
@@ -90,8 +100,8 @@ def state(geometry: MarchGeometry, occupied: np.ndarray | None = None, **trees) 
         occupied = np.ones(geometry.cells, bool)
     cells = occupied.reshape(-1, *3 * (geometry.resolution,))
     values = mx.array(in_bricks(cells).astype(np.float32))
-    occupancy = Occupancy(values, pack_bits(values, mx.array([0.5])))
-    return TrainState({}, trees.get("average", {}), {}, {}, occupancy, mx.array(1.0))
+    sampling = {"values": values, "bits": pack_bits(values, mx.array([0.5]))}
+    return TrainState({}, trees.get("average", {}), {}, {}, sampling, mx.array(1.0))
 
 
 def box_hits(

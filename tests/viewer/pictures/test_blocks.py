@@ -40,7 +40,7 @@ def some_cells(geometry, share, seed=3):
 
 def seen(geometry, camera, occupied):
     """Hit, depth, axis and cell of all pixels, by `first_blocks`."""
-    bits = state(geometry, occupied).occupancy.bits
+    bits = state(geometry, occupied).sampling["bits"]
     blocks = first_blocks(camera_rays(camera), bits, geometry)
     shape = camera.lens.height, camera.lens.width
     return [np.array(part).reshape(shape) for part in blocks]
@@ -169,7 +169,7 @@ def test_a_cells_cascade_is_counted_from_the_innermost():
 
 @pytest.mark.parametrize("geometry", [CUBE, SCENE], ids=["cube", "scene"])
 def test_first_samples_are_those_of_marching(geometry):
-    bits = state(geometry, some_cells(geometry, 0.01)).occupancy.bits
+    bits = state(geometry, some_cells(geometry, 0.01)).sampling["bits"]
     rays = camera_rays(SIDE)
     first = first_samples(rays, bits, geometry)
     number = rays.origin.shape[0]

@@ -10,11 +10,12 @@ import pytest
 from nerfmac.backend import choose_device
 from nerfmac.checks import InputError
 from nerfmac.cli.outputs import to_bytes
-from nerfmac.config import PRESETS, override
+from nerfmac.config import override
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
 from nerfmac.geometry.rays import camera_rays
 from nerfmac.ops.march import count_samples
+from nerfmac.presets import PRESETS
 from nerfmac.training.trainer import Trainer
 from nerfmac.viewer.pictures.colour_map import INFERNO, TURBO
 from nerfmac.viewer.pictures.modes import CASCADES, FACES, MODES, SHADES, Look, Pictures
@@ -29,9 +30,9 @@ from tests.viewer.pictures.analytic import (
     SIDE,
     Boxes,
     Egg,
-    Known,
     RippledEgg,
     box_hits,
+    known,
     on_map,
     srgb_to_linear,
     state,
@@ -51,7 +52,7 @@ def on_the_cpu():
 
 def drawn(field, mode, camera=FRONT, *, geometry=CUBE, occupied=None, focus=FOCUS, **look):
     look = Look(mode, **{"background": BACKGROUND, **look})
-    return Pictures(Known(field, geometry), state(geometry, occupied), look).draw(camera, focus)
+    return Pictures(known(field, geometry), state(geometry, occupied), look).draw(camera, focus)
 
 
 @pytest.fixture(scope="module")
@@ -204,7 +205,7 @@ def test_samples_are_counted_on_a_map_that_does_not_move(geometry):
     occupied = np.random.default_rng(8).random(shape) < 0.02
     got = drawn(Boxes(), "samples", SIDE, geometry=geometry, occupied=occupied)
     rays = camera_rays(SIDE)
-    bits = state(geometry, occupied).occupancy.bits
+    bits = state(geometry, occupied).sampling["bits"]
     jitter = mx.full(rays.origin.shape[:1], 0.5)
     count = np.array(count_samples(*rays, jitter, bits, geometry)).reshape(got.depth.shape)
     assert len(np.unique(count)) > 10

@@ -5,6 +5,7 @@ import pytest
 
 from nerfmac.checks import InputError
 from nerfmac.run import Run
+from nerfmac.training.goal import Goal
 from nerfmac.training.trainer import DivergedError, Trainer
 from nerfmac.viewer.session.device_time import DeviceTime
 from tests.viewer.conftest import Page
@@ -48,7 +49,7 @@ def test_a_drag_during_training_halves_the_share_of_training(page, monkeypatch):
 
 
 def test_watching_changes_nothing_in_what_is_trained(small_run, page):
-    alone = list(small_run.trainer.fit(small_run.state, steps=160))[-1].state
+    alone = list(small_run.trainer.train(small_run.state, Goal(steps=160)))[-1].state
     page.open()
     page.say("set", values={"steps": 160})
     page.say("train")

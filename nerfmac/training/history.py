@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from nerfmac.training.trainer import Report
+from nerfmac.training.goal import Report
 
 MOST_POINTS = 1024
 """At so many, an even number, every second point is merged into the one before it."""
@@ -23,15 +23,15 @@ class Point(NamedTuple):
 class History:
     """The points so far. `generation` changes whenever old points do."""
 
-    def __init__(self, curve: Sequence[tuple[int, float, float]]) -> None:
-        """`curve`: (step, seconds, PSNR) of the run until now, as `Run.curve` has them."""
+    def __init__(self, curve: Sequence[tuple[int, float, float]] = ()) -> None:
+        """`curve`: (step, seconds, PSNR) from before."""
         self.points = [Point(step, seconds, None, psnr) for step, seconds, psnr in curve]
         self.generation = 0
         self._reports_a_point = 1
         self._pending: list[Report] = []
 
     def add(self, report: Report) -> None:
-        """Add a report."""
+        """Count `report` in."""
         self._pending.append(report)
         if len(self._pending) < self._reports_a_point:
             return

@@ -4,32 +4,23 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Generator
 from typing import Any
 
-import mlx.core as mx
-
 from nerfmac.checks import InputError
-from nerfmac.run import CURVE_POINTS, SAVE_SECONDS, Run
-from nerfmac.training.trainer import Goal, Report, Trainer
-from nerfmac.viewer.training.history import History
+from nerfmac.run import Run
+from nerfmac.training.goal import Goal, Report
 
 
 class Training:
     """Trains `run` on while `work` is called, and only then; for the worker's thread only."""
 
-    def __init__(self, run: Run, out: Path | None) -> None:
-        """`out`: the folder to save in, every half minute and whenever training stops."""
+    def __init__(self, run: Run) -> None:
         self.run = run
         self.goal = Goal()
-        self.history = History(run.curve)
         self.message: str | None = None
-        self._out = out
-        self._is_built = False  # whether there is a trainer with views, and its kernels
-        self._reports: Iterator[Report | None] | None = None
+        self._reports: Generator[Report | None] | None = None
         self._last: Report | None = None
-        self._saved = time.monotonic()
         self._speed = _Speed()
 
     @property
@@ -48,23 +39,20 @@ class Training:
             return
         if self.is_done:
             raise InputError("training has reached its limit; raise or remove it to go on")
-        views = self.run.pictures().views("train")
-        if not self._is_built:
-            self.run.trainer = Trainer(self.run.config, self.run.scene.extent, views)
-            self.message = "building the kernels"
+        self.run.pictures().views("train")  # what is wrong with them is found out now
         self._reports = self._train()
         self._speed = _Speed()
 
     def pause(self) -> None:
         """Stop, and save."""
-        if self.is_running:
+        if self._reports is not None:
+            self._reports.close()
             self._reports = None
             self.message = None
-            self.save()
 
     def work(self, seconds: float) -> None:
         """Train for about `seconds`. If it raises, training has stopped and the run is saved."""
-        self.goal.turn = seconds
+        self.goal.report_interval = seconds
         assert self._reports is not None
         try:
             report = next(self._reports)
@@ -75,18 +63,8 @@ class Training:
             self.pause()
             raise
         if report is not None:
-            self._take(report)
-        if time.monotonic() - self._saved > SAVE_SECONDS:
-            self.save()
-
-    def save(self, folder: Path | None = None) -> None:
-        """Save the run in `folder`, by default its own, if it has one."""
-        self.run.curve = self.history.curve(CURVE_POINTS)
-        self._saved = time.monotonic()
-        if folder is not None:
-            self.run.save(folder)
-        elif self._out is not None:
-            self.run.save_checkpoint(self._out)
+            self._last = report
+            self._speed.see(report.progress)
 
     def status(self) -> dict[str, Any]:
         """How training stands, for the page."""
@@ -107,24 +85,13 @@ class Training:
             "rays": state.rays,
         }
 
-    def _train(self) -> Iterator[Report | None]:
+    def _train(self) -> Generator[Report | None]:
         """Yield reports; before them None after each kernel, so that pictures are drawn between."""
-        if not self._is_built:
-            start = time.perf_counter()
-            for results in self.run.trainer.trial(self.run.state):
-                mx.eval(results)
-                self.run.build_seconds += time.perf_counter() - start
-                yield None
-                start = time.perf_counter()
-            self._is_built, self.message = True, None
-        yield from self.run.trainer.train(self.run.state, self.goal)
-
-    def _take(self, report: Report) -> None:
-        self._last = report
-        self.run.state = report.state
-        self.run.smooth_rates(report)
-        self.history.add(report)
-        self._speed.see(report.progress)
+        for _ in self.run.prepare():
+            self.message = "building the kernels"
+            yield None
+        self.message = None
+        yield from self.run.fit(self.goal)
 
 
 class _Speed:

@@ -1,9 +1,10 @@
-"""Rendering in turns: for fields and machines without a kernel that traces whole rays.
+"""Rendering in batches of samples: for fields and machines without a kernel that follows rays.
 
-First every ray's samples in occupied space are counted; rays without any are background. Then the
-rays that still let light through evaluate their next few samples, twice as many each turn, so that
-hardly anything behind a surface is ever looked at. What is evaluated is packed into batches of a
-fixed size: a picture of any size runs through one compiled function, and memory stays bounded.
+First every ray's samples in occupied space are counted; rays without any are background. Then, in
+rounds, the rays that still let light through evaluate their next few samples, twice as many in each
+round, so that hardly anything behind a surface is ever looked at. What is evaluated is packed into
+batches of a fixed size: a picture of any size runs through one compiled function, and memory stays
+bounded.
 """
 
 from __future__ import annotations
@@ -18,22 +19,27 @@ import numpy.typing as npt
 from nerfmac.geometry.rays import Rays
 from nerfmac.geometry.samples import Samples
 from nerfmac.ops.composite import END, Composited
-from nerfmac.ops.march import MarchGeometry, count_samples, write_samples
+from nerfmac.ops.march import Occupied, count_samples, write_samples
 
 Indices = npt.NDArray[np.signedinteger]
-Shade = Callable[[Samples, mx.array], Composited]
 
-FIRST_TURN = 8
-"""Samples a ray evaluates in its first turn, at most."""
+FIRST_ROUND = 8
+"""Samples that a ray evaluates in the first round, at most."""
 
 
-class Turns:
-    """Sees rays by what `shade` says of their samples; compiled once."""
+class SampleBatches:
+    """Sees rays by what `shade` says of their samples in `occupied` space; compiled once."""
 
-    def __init__(self, shade: Shade, geometry: MarchGeometry, bits: mx.array, slots: int) -> None:
-        """`slots`: samples evaluated at a time. `bits`: occupancy, as `ops.march` takes it."""
-        self._slots = max(slots, FIRST_TURN)
-        self._rays = self._slots // FIRST_TURN  # of a batch
+    def __init__(
+        self,
+        shade: Callable[[Samples, mx.array], Composited],
+        occupied: Occupied,
+        slots: int,
+    ) -> None:
+        """`slots`: samples evaluated at a time."""
+        self._slots = max(slots, FIRST_ROUND)
+        self._rays = self._slots // FIRST_ROUND  # of a batch
+        geometry, bits = occupied
 
         def count(origin: mx.array, direction: mx.array) -> mx.array:
             # a picture's samples stand in the middle of their intervals
@@ -58,9 +64,9 @@ class Turns:
         colour = np.zeros((len(left), 3), np.float32)
         transmittance = np.ones(len(left), np.float32)
         depth = np.zeros(len(left), np.float32)
-        turn = FIRST_TURN
+        most = FIRST_ROUND
         while len(alive := np.flatnonzero((left > 0) & (transmittance >= END))):
-            take = np.minimum(left[alive], min(turn, self._slots))
+            take = np.minimum(left[alive], min(most, self._slots))
             for some in self._batches(take):
                 chosen = alive[some]
                 seen = self._see(rays, chosen, take[some], done[chosen])
@@ -69,7 +75,7 @@ class Turns:
                 transmittance[chosen] *= 1.0 - seen[1]
             left[alive] -= take
             done[alive] += take
-            turn *= 2
+            most *= 2
         return Composited(mx.array(colour), mx.array(1.0 - transmittance), mx.array(depth))
 
     def _see(
@@ -86,7 +92,7 @@ class Turns:
         return [np.array(part)[: len(chosen)] for part in seen]
 
     def _batches(self, take: Indices) -> Iterator[slice]:
-        """Stretches of rays whose samples fit a batch."""
+        """Ranges of rays whose samples fit a batch."""
         ends = np.cumsum(take, dtype=np.int64)
         begin, used = 0, 0
         while begin < len(take):

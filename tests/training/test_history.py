@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from nerfmac.viewer.training.history import MOST_POINTS, History
+from nerfmac.training.history import MOST_POINTS, History
 
 
 def report(step, loss, psnr):

@@ -1,8 +1,9 @@
-"""The two that `torch_peer.compare` sets beside each other, behind one face."""
+"""nerfmac and its peer in PyTorch behind one protocol, as `torch_peer.compare` trains them."""
 
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
@@ -10,30 +11,29 @@ import mlx.core as mx
 import numpy as np
 
 from nerfmac.backend import current_device
+from nerfmac.bench import BACKGROUND
 from nerfmac.checks import InputError
 from nerfmac.config import Config
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.rays import Rays
-from nerfmac.rendering.evaluation import BACKGROUNDS
 from nerfmac.rendering.renderer import Picture
+from nerfmac.run import Run
 from nerfmac.scenes import Scene
-from nerfmac.training.trainer import Trainer
-
-BACKGROUND = BACKGROUNDS["white"]
+from nerfmac.training.goal import Goal
 
 TORCH_DEVICES = {"metal": "mps", "cuda": "cuda", "cpu": "cpu"}
 """PyTorch's names for nerfmac's devices."""
 
 
 class Window(NamedTuple):
-    """Training from one report to the next."""
+    """A piece of training, which ends where the device is idle."""
 
     steps: int
     seconds: float
     samples_per_second: float
 
 
-class Contestant(Protocol):
+class Implementation(Protocol):
     """A field in training; `step` and `seconds` are those of training so far."""
 
     name: str
@@ -42,51 +42,51 @@ class Contestant(Protocol):
     build_seconds: float
 
     def train(self) -> Window:
-        """Go on up to and with the next step that updates the occupancy; the device is idle then.
+        """Train on until after the next step with an occupancy update, or until the time is over.
 
-        Waiting between two calls is no training time, and neither was compiling.
+        The device is idle then. Neither compiling nor the time between two calls is training time.
         """
 
     def render(self, camera: Camera) -> Picture:
         """The picture over `BACKGROUND`."""
 
     def tracer(self, rays: Rays) -> Callable[[], None]:
-        """A call that computes the rays' colours and waits until they are there."""
+        """A function that computes the rays' colours and waits until they are there."""
 
 
 class Nerfmac:
-    """nerfmac's own `Trainer`."""
+    """nerfmac itself: a `Run`."""
 
     name = "nerfmac"
 
     def __init__(self, config: Config, scene: Scene, seconds: float) -> None:
         """Compile; `seconds` is how long training will last."""
-        self._trainer = Trainer(config, scene.extent, scene.views("train"))
-        self._state = self._trainer.init()
-        self.build_seconds = self._trainer.compile(self._state)
-        self._reports = self._trainer.fit(self._state, seconds=seconds)
+        self._run = Run.begin(scene, config)
+        deque(self._run.prepare(), maxlen=0)
+        self.build_seconds = self._run.build_seconds
+        self._reports = self._run.fit(Goal(seconds=seconds))
         self.step, self.seconds = 0, 0.0
 
     def train(self) -> Window:
-        """See `Contestant`; a new number of rays traces the step anew, which is training time."""
+        """See `Implementation`; tracing a step of another number of rays is training time."""
         report = next(self._reports)
-        self._state = after = report.state
+        after = report.state
         steps, seconds = after.step - self.step, after.train_seconds - self.seconds
         self.step, self.seconds = after.step, after.train_seconds
         return Window(steps, seconds, report.samples_per_second)
 
     def render(self, camera: Camera) -> Picture:
-        """See `Contestant`."""
-        return self._trainer.renderer(self._state).render(camera, BACKGROUND).colour
+        """See `Implementation`."""
+        return self._run.renderer().render(camera, BACKGROUND).colour
 
     def tracer(self, rays: Rays) -> Callable[[], None]:
-        """See `Contestant`."""
-        renderer = self._trainer.renderer(self._state)
+        """See `Implementation`."""
+        renderer = self._run.renderer()
         return lambda: mx.eval(renderer.see(rays))
 
 
-class TorchSide:
-    """`TorchPeer`, with the clock that `Trainer.fit` keeps."""
+class Torch:
+    """`TorchPeer`, on a clock like that of nerfmac's training."""
 
     name = "torch"
 
@@ -114,7 +114,7 @@ class TorchSide:
         self.step, self.seconds = 0, 0.0
 
     def train(self) -> Window:
-        """See `Contestant`."""
+        """See `Implementation`."""
         peer, start = self._peer, time.perf_counter()
         passed, is_over = 0.0, False
         while not is_over:
@@ -128,11 +128,11 @@ class TorchSide:
         return Window(steps, seconds, samples * steps / seconds)
 
     def render(self, camera: Camera) -> Picture:
-        """See `Contestant`."""
+        """See `Implementation`."""
         return self._peer.render(camera, BACKGROUND)
 
     def tracer(self, rays: Rays) -> Callable[[], None]:
-        """See `Contestant`."""
+        """See `Implementation`."""
         origins, directions = (self._peer.tensor(np.array(part)) for part in rays)
 
         def trace() -> None:

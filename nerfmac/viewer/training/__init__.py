@@ -1,1 +1,0 @@
-"""Training in the viewer, in slices of work between pictures, and its curve."""
