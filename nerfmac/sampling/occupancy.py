@@ -59,10 +59,10 @@ class OccupancyGrid:
         """Visit some cells and fold what is found there into the grid.
 
         `density` gives (points,) per scene unit at (points, 3). In `warmup` cells are drawn
-        evenly, later half of them among occupied ones.
+        from all alike, later half of them from the occupied ones.
         """
-        choose, place = mx.random.split(key)
-        cells = self._choose(occupancy, choose, warmup)
+        which, place = mx.random.split(key)
+        cells = self._choose(occupancy, which, warmup)
         jitter = mx.random.uniform(shape=(cells.shape[0], 3), key=place)
         lowest, side = self._corner(cells)
         thickness = density(lowest + jitter * side[:, None]) * self.geometry.step
@@ -83,10 +83,9 @@ class OccupancyGrid:
             return mx.arange(total, dtype=mx.int32)
         anywhere, among = mx.random.split(key)
         if warmup:
-            return _draw(total, count, anywhere)
-        shares = mx.random.uniform(shape=(count // 2,), key=among)
-        chosen = choose(occupancy.bits, shares)
-        return mx.concatenate([_draw(total, count - count // 2, anywhere), chosen])
+            return stratified(total, count, anywhere)
+        occupied = choose(occupancy.bits, random_bits(count // 2, among))
+        return mx.concatenate([stratified(total, count - count // 2, anywhere), occupied])
 
     def _corner(self, cells: mx.array) -> tuple[mx.array, mx.array]:
         """A cell's lowest corner (cells, 3), in scene coordinates, and its side (cells,)."""
@@ -120,8 +119,19 @@ class OccupancyGrid:
         return seen
 
 
-def _draw(total: int, count: int, key: mx.array) -> mx.array:
-    """(count,) int32 cells, evenly in [0, total): one in each of `count` equal stretches."""
-    begin = mx.arange(count).astype(mx.float32)
-    cell = (begin + mx.random.uniform(shape=(count,), key=key)) * (total / count)
-    return mx.minimum(cell.astype(mx.int32), total - 1)
+def random_bits(count: int, key: mx.array) -> mx.array:
+    """(count,) uint32, uniform over all 2^32 values."""
+    # MLX's own integers come from a float32 and leave most of so many values out; a random key is
+    # two words of 32 random bits.
+    return mx.random.split(key, max(1, (count + 1) // 2)).reshape(-1)[:count]
+
+
+def stratified(total: int, count: int, key: mx.array) -> mx.array:
+    """(count,) int32 cells in [0, total), one in each of `count` equal strata, all equally likely.
+
+    Exact for up to 2^31 cells: float32 would leave most cells out from 2^24 on.
+    """
+    stratum = mx.arange(count, dtype=mx.int64)
+    # In units of 1 / count of a cell: a stratum is `total` of them long, a cell `count`.
+    within = (random_bits(count, key).astype(mx.int64) * total) >> 32
+    return ((stratum * total + within) // count).astype(mx.int32)

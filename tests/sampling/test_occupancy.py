@@ -11,7 +11,7 @@ from nerfmac.config import Config, MarchConfig, OccupancyConfig, override
 from nerfmac.geometry.cameras import Camera, Cameras
 from nerfmac.geometry.lenses import Lens
 from nerfmac.ops.march import MarchGeometry, is_occupied
-from nerfmac.sampling.occupancy import Occupancy, OccupancyGrid, march_geometry
+from nerfmac.sampling.occupancy import Occupancy, OccupancyGrid, march_geometry, stratified
 from tests.bricks import in_bricks
 
 CELLS = 16  # along an axis
@@ -235,7 +235,7 @@ def test_a_whole_warm_up_update_visits_every_cell_once_somewhere_in_it():
     assert (asked == np.arange(CELLS**3)).mean() > 0.999
 
 
-def test_a_part_of_a_warm_up_update_visits_one_cell_in_each_stretch():
+def test_a_part_of_a_warm_up_update_visits_one_cell_in_each_stratum():
     grid, occupancy = grid_of(warmup_fraction=0.25)
     counts = np.zeros(CELLS**3)
     for key in range(40):
@@ -243,11 +243,11 @@ def test_a_part_of_a_warm_up_update_visits_one_cell_in_each_stretch():
         assert len(asked) == CELLS**3 // 4
         assert (asked // 4 == np.arange(CELLS**3 // 4)).mean() > 0.998
         np.add.at(counts, asked, 1)
-    # Each of a stretch's four cells is drawn 40 / 4 times, give or take the binomial's 2.7.
+    # Each of a stratum's four cells is drawn 40 / 4 times, give or take the binomial's 2.7.
     within = counts.reshape(-1, 4)
     assert within.mean() == 10.0
     assert 0.9 < counts.std() / np.sqrt(40 * 0.25 * 0.75) < 1.1
-    # 1024 stretches: the means of their four places are equal to 5 standard errors.
+    # 1024 strata: the means of their four places are equal to 5 standard errors.
     assert np.abs(within.mean(axis=0) - 10.0).max() < 5 * 2.74 / np.sqrt(1024)
 
 
@@ -266,9 +266,35 @@ def test_after_warm_up_the_later_half_of_the_draws_is_among_occupied_cells():
         assert (anywhere // 4 == np.arange(CELLS**3 // 4)).mean() > 0.998
         np.add.at(counts, among, 1)
     # 20 x 1024 draws over 288 cells are 71 each, give or take 8.4.
-    share = counts[occupied]
-    assert np.abs(share - share.mean()).max() < 5.5 * 8.4
-    assert 0.85 < share.std() / np.sqrt(share.mean()) < 1.15
+    drawn = counts[occupied]
+    assert np.abs(drawn - drawn.mean()).max() < 5.5 * 8.4
+    assert 0.85 < drawn.std() / np.sqrt(drawn.mean()) < 1.15
+
+
+@pytest.mark.parametrize(
+    ("total", "count"), [(1, 1), (7, 5), (5, 7), (2**12, 2**10), (3 * 2**24, 1000), (2**31, 999)]
+)
+def test_one_cell_is_drawn_in_each_of_equal_strata(total, count):
+    drawn = np.array(stratified(total, count, mx.random.key(total % 97))).astype(np.int64)
+    stratum = np.arange(count)
+    assert drawn.shape == (count,)
+    assert (drawn >= stratum * total // count).all()
+    assert (drawn <= ((stratum + 1) * total - 1) // count).all()
+
+
+@pytest.mark.parametrize("total", [3 * 2**24, 2**31])
+def test_cells_of_every_residue_are_drawn_alike_from_however_large_a_grid(total):
+    drawn = np.array(stratified(total, 2**16, mx.random.key(5)))[2**15 :]
+    # The later half, where float32 is coarsest: 2^15 draws over 8 residues, 4096 +- 60.
+    assert np.abs(np.bincount(drawn % 8, minlength=8) - 4096).max() < 5 * 60
+
+
+def test_cells_are_equally_likely_where_strata_are_no_whole_number_of_cells():
+    counts = np.zeros(7)
+    for key in range(1000):
+        np.add.at(counts, np.array(stratified(7, 5, mx.random.key(key))), 1)
+    # 714 each; a stratum's draw has a standard deviation of at most 0.5, and a cell meets two.
+    assert np.abs(counts - 5000 / 7).max() < 5 * np.sqrt(2 * 0.25 * 1000)
 
 
 def test_an_update_is_the_same_for_the_same_key_and_another_for_another():
