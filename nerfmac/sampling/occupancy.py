@@ -18,8 +18,13 @@ import mlx.core as mx
 from nerfmac.config import Config, OccupancyConfig
 from nerfmac.geometry.cameras import Cameras
 from nerfmac.geometry.cells import cells_of
+from nerfmac.geometry.frustum import frustum_of, reaches
 from nerfmac.ops.march import MarchGeometry
 from nerfmac.ops.occupancy_update import choose, pack_bits, splat
+
+
+BLOCK = 2**20
+"""Cells that are held against the training views at a time."""
 
 
 class Occupancy(NamedTuple):
@@ -97,26 +102,21 @@ class OccupancyGrid:
         return 0.5 - 0.5 * size[:, None] + offset, side
 
     def _seen(self, cameras: Cameras) -> mx.array:
-        """(cells,) bool: whether the cell's centre is in front of and inside any view.
-
-        Distortion is left out and a margin of a tenth of the picture put in its place.
-        """
-        lowest, side = self._corner(mx.arange(self.geometry.cells, dtype=mx.int32))
-        centre = lowest + 0.5 * side[:, None]
-        seen = mx.zeros(centre.shape[0], mx.bool_)
-        for view in range(len(cameras)):
-            pose = cameras.poses[view]
-            offset = centre - pose[:, 3]
-            x, y, back = (mx.sum(offset * pose[:, axis], axis=1) for axis in range(3))
-            depth = mx.maximum(-back, 1e-6)
-            fl_x, fl_y, cx, cy = (cameras.intrinsics[view, i] for i in range(4))
-            # A cell counts as seen when any part of it may be.
-            column = mx.abs(fl_x * x / depth + cx - cameras.width / 2) - fl_x * side / depth
-            row = mx.abs(fl_y * y / depth - cy + cameras.height / 2) - fl_y * side / depth
-            is_inside = (column < 0.6 * cameras.width) & (row < 0.6 * cameras.height)
-            seen = seen | (is_inside & (back < side))
-            mx.eval(seen)  # one view at a time: a hundred at once would not fit
-        return seen
+        """(cells,) bool: whether any part of the cell may be inside any view."""
+        views = [frustum_of(cameras, view) for view in range(len(cameras))]
+        mx.eval(views)
+        parts = []
+        for first in range(0, self.geometry.cells, BLOCK):
+            last = min(first + BLOCK, self.geometry.cells)
+            lowest, side = self._corner(mx.arange(first, last, dtype=mx.int32))
+            centre = lowest + 0.5 * side[:, None]
+            seen = mx.zeros(last - first, mx.bool_)
+            for frustum in views:
+                # The ball of radius `side` holds the cell, whichever way it lies.
+                seen = seen | reaches(centre, side, frustum)
+            mx.eval(seen)  # a block at a time: all cells of a large grid would not fit
+            parts.append(seen)
+        return mx.concatenate(parts)
 
 
 def random_bits(count: int, key: mx.array) -> mx.array:

@@ -10,6 +10,7 @@ from nerfmac.backend import choose_device
 from nerfmac.config import Config, MarchConfig, OccupancyConfig, override
 from nerfmac.geometry.cameras import Camera, Cameras
 from nerfmac.geometry.lenses import Lens
+from nerfmac.geometry.rays import camera_rays
 from nerfmac.ops.march import MarchGeometry, is_occupied
 from nerfmac.sampling.occupancy import Occupancy, OccupancyGrid, march_geometry, stratified
 from tests.bricks import in_bricks
@@ -210,6 +211,50 @@ def test_several_cameras_see_what_any_of_them_sees():
     together = bits_of(grid.init(Cameras.stack(views)))
     assert (alone[0] != alone[1]).any()
     assert (together == alone[0] | alone[1]).all()
+
+
+def lit_fraction(camera: Camera) -> np.ndarray:
+    """(pixels,) what fraction of a pixel's way through the unit cube leads through seen cells."""
+    geometry = MarchGeometry(1.0, 64, 0.05, 3**0.5 / 256, 0.0)
+    grid = OccupancyGrid(OccupancyConfig(resolution=64), geometry)
+    occupancy = grid.init(Cameras.stack([camera]))
+    rays = camera_rays(camera)
+    distance = mx.linspace(0.0, 3.0, 301)[:, None, None]
+    points = rays.origin + distance * rays.direction
+    is_inside = np.array(((points > 0.0) & (points < 1.0)).all(axis=2))
+    seen = is_occupied(points.reshape(-1, 3), occupancy.bits, geometry)
+    lit = np.array(seen).reshape(is_inside.shape) & is_inside
+    return lit.sum(axis=0)[is_inside.any(axis=0)] / is_inside.sum(axis=0)[is_inside.any(axis=0)]
+
+
+@pytest.mark.parametrize("k1", [0.0, -0.25, -0.1, 0.2])
+def test_every_pixel_looks_through_seen_cells_whatever_the_lens(k1):
+    # With k1 = -0.25 the lens folds inside the picture: no direction leads to its corners.
+    lens = Lens(80, 60, 50.0, 50.0, 40.0, 30.0, k1=k1)
+    for eye in ((0.5, 0.45, -0.3), (0.4, 0.5, 0.55)):
+        lit = lit_fraction(Camera.look_at(eye, (0.5, 0.5, 1.5), (0.0, 1.0, 0.0), lens))
+        assert len(lit) > 0.5 * 4800
+        assert lit.min() == 1.0
+
+
+def test_a_strong_lens_sees_nothing_behind_it_nor_far_to_its_side():
+    lens = Lens(80, 60, 50.0, 50.0, 40.0, 30.0, k1=-0.1)
+    camera = Camera.look_at((0.5, 0.5, 0.3), (0.5, 0.5, 1.0), (0.0, 1.0, 0.0), lens)
+    occupancy = OccupancyGrid(CONFIG, CUBE).init(Cameras.stack([camera]))
+    x, y, z = (centres(CUBE) - (0.5, 0.5, 0.3)).T
+    behind, beside = z < -2 / CELLS, (np.abs(x) > 1.3 * z + 2 / CELLS) & (z > 0)
+    assert min(behind.sum(), beside.sum()) > 100
+    assert (np.array(occupancy.values)[behind | beside] == -1.0).all()
+
+
+@pytest.mark.parametrize("block", [1, 3])
+def test_what_is_seen_does_not_depend_on_how_many_cells_are_looked_at_at_a_time(monkeypatch, block):
+    lens = Lens(60, 30, 40.0, 50.0, 20.0, 22.0)
+    cameras = Cameras.stack([Camera.look_at((0.2, 0.4, 0.4), (1, 1, 1), (0, 0, 1), lens)])
+    at_once = bits_of(OccupancyGrid(CONFIG, CUBE).init(cameras))
+    monkeypatch.setattr("nerfmac.sampling.occupancy.BLOCK", CELLS**3 // block - 7)
+    assert 0 < at_once.sum() < CELLS**3
+    assert (bits_of(OccupancyGrid(CONFIG, CUBE).init(cameras)) == at_once).all()
 
 
 def visits(grid, occupancy, *, warmup, key) -> np.ndarray:
