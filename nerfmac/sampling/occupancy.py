@@ -22,7 +22,6 @@ from nerfmac.geometry.frustum import frustum_of, reaches
 from nerfmac.ops.march import MarchGeometry
 from nerfmac.ops.occupancy_update import choose, pack_bits, splat
 
-
 BLOCK = 2**20
 """Cells that are held against the training views at a time."""
 

@@ -241,7 +241,7 @@ def test_a_strong_lens_sees_nothing_behind_it_nor_far_to_its_side():
     lens = Lens(80, 60, 50.0, 50.0, 40.0, 30.0, k1=-0.1)
     camera = Camera.look_at((0.5, 0.5, 0.3), (0.5, 0.5, 1.0), (0.0, 1.0, 0.0), lens)
     occupancy = OccupancyGrid(CONFIG, CUBE).init(Cameras.stack([camera]))
-    x, y, z = (centres(CUBE) - (0.5, 0.5, 0.3)).T
+    x, _, z = (centres(CUBE) - (0.5, 0.5, 0.3)).T
     behind, beside = z < -2 / CELLS, (np.abs(x) > 1.3 * z + 2 / CELLS) & (z > 0)
     assert min(behind.sum(), beside.sum()) > 100
     assert (np.array(occupancy.values)[behind | beside] == -1.0).all()
