@@ -1,6 +1,6 @@
 """nerfmac: neural radiance fields on Apple GPUs, NVIDIA GPUs and plain CPUs.
 
-scene = nerfmac.load_scene("photographs/")
+scene = nerfmac.load_scene("path/to/scene")
 run = nerfmac.train(scene, seconds=60)
 picture = run.render(run.orbit(frames=1)[0])
 
@@ -9,19 +9,81 @@ picture = run.render(run.orbit(frames=1)[0])
 
 from typing import TYPE_CHECKING, Any
 
-from nerfmac.checks import InputError as InputError
-from nerfmac.config import Config as Config
-from nerfmac.geometry.cameras import Camera as Camera
-from nerfmac.geometry.lenses import Lens as Lens
-from nerfmac.run import Run as Run
-from nerfmac.run import train as train
-from nerfmac.scenes import Scene as Scene
-from nerfmac.scenes import builtin_scene_path as builtin_scene_path
-from nerfmac.scenes import load_scene as load_scene
-from nerfmac.version import __version__ as __version__
+try:
+    import mlx.core  # noqa: F401 - everything below needs it
+except ImportError as error:
+    # On Linux the package `mlx` holds no library; another one brings it, for the CPU or for CUDA.
+    if "libmlx.so: cannot open" in str(error):
+        raise ImportError(
+            'MLX lacks its library, libmlx.so: pip install "mlx[cpu]" brings it on Linux, or '
+            'pip install "mlx[cuda13]" for an NVIDIA GPU'
+        ) from None
+    if "libcuda.so.1: cannot open" in str(error):
+        raise ImportError(
+            "MLX is installed for NVIDIA GPUs, but their driver, libcuda.so.1, is not; without "
+            'such a GPU, make a new environment with "mlx[cpu]" in place of "mlx[cuda13]"'
+        ) from None
+    raise
+
+from nerfmac.backend import Kernel
+from nerfmac.checks import InputError
+from nerfmac.config import Config
+from nerfmac.fields.field import Field
+from nerfmac.geometry.cameras import Camera
+from nerfmac.geometry.lenses import Lens
+from nerfmac.geometry.rays import Rays
+from nerfmac.geometry.samples import Samples
+from nerfmac.ops.composite import Composited
+from nerfmac.paths import CameraPath, Keyframe
+from nerfmac.rendering.evaluation import ViewQuality
+from nerfmac.rendering.renderer import Rendered, Renderer
+from nerfmac.run import Run, train
+from nerfmac.sampling.sampler import Sampled, Sampler
+from nerfmac.scenes import Frame, Scene, Views, builtin_scene_path, load_scene
+from nerfmac.training.goal import Goal, Report
+from nerfmac.training.method import Method
+from nerfmac.training.trainer import DivergedError, Trainer
+from nerfmac.version import __version__
 
 if TYPE_CHECKING:
-    from nerfmac.viewer import Viewer as Viewer
+    from nerfmac.viewer import Viewer
+
+__all__ = [
+    "Camera",
+    "CameraPath",
+    "Composited",
+    "Config",
+    "DivergedError",
+    "Field",
+    "Frame",
+    "Goal",
+    "InputError",
+    "Kernel",
+    "Keyframe",
+    "Lens",
+    "Method",
+    "Rays",
+    "Rendered",
+    "Renderer",
+    "Report",
+    "Run",
+    "Sampled",
+    "Sampler",
+    "Samples",
+    "Scene",
+    "Trainer",
+    "ViewQuality",
+    "Viewer",
+    "Views",
+    "__version__",
+    "builtin_scene_path",
+    "load_scene",
+    "train",
+]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
 
 
 def __getattr__(name: str) -> Any:

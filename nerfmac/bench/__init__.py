@@ -1,1 +1,42 @@
-"""Measurements: what a machine does in what time, alone and beside PyTorch."""
+"""Measurements: what this machine does in what time, and how fast a model learns on it.
+
+    profile           every operation, a training step part by part, and a picture
+    compare_models    the vanilla model beside the hash model: quality over seconds of training
+    Roofline          what a step would take on Apple's chips, estimated from its shapes
+    plot_quality      curves of quality over seconds of training, as a PNG
+
+These are what `nerfmac bench` shows. What they measure with:
+
+    timing, progress             a call's median and quartiles; interleaved timing; a progress bar
+    launches                     the kernels that a computation launches
+    ceilings, work               what the device can do at most; what a step cannot avoid doing
+    operations                   every operation with a training step's inputs
+    steps, parts, frame          a training step, whole and by kernel; a picture
+    quality, training            held-out views while a field trains; how the bench trains
+    profiling, models, roofline  the measurements above; `tables` has their lines for people
+"""
+
+from nerfmac.bench.launches import Build as Build
+from nerfmac.bench.launches import Call as Call
+from nerfmac.bench.launches import launches as launches
+from nerfmac.bench.models import MODELS as MODELS
+from nerfmac.bench.models import ModelComparison as ModelComparison
+from nerfmac.bench.models import compare_models as compare_models
+from nerfmac.bench.models import model_configs as model_configs
+from nerfmac.bench.models import plot_models as plot_models
+from nerfmac.bench.operations import computations as computations
+from nerfmac.bench.plot import Curve as Curve
+from nerfmac.bench.plot import Mark as Mark
+from nerfmac.bench.plot import plot_quality as plot_quality
+from nerfmac.bench.profiling import Profile as Profile
+from nerfmac.bench.profiling import profile as profile
+from nerfmac.bench.progress import Bar as Bar
+from nerfmac.bench.quality import BACKGROUND as BACKGROUND
+from nerfmac.bench.quality import HeldOutViews as HeldOutViews
+from nerfmac.bench.quality import evaluation_times as evaluation_times
+from nerfmac.bench.roofline import CHIPS as CHIPS
+from nerfmac.bench.roofline import Chip as Chip
+from nerfmac.bench.roofline import Roofline as Roofline
+from nerfmac.bench.timing import Timing as Timing
+from nerfmac.bench.timing import measure as measure
+from nerfmac.bench.timing import quartiles as quartiles

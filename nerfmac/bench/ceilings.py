@@ -1,9 +1,9 @@
 """What the device can do at best, measured: bytes a second and operations a second.
 
-On a GPU, a large sum of an array and a number, and a large matrix product in the type that kernels
-work in (it may use units that only matrices can). MLX's own operations use one core of a CPU, and
-its matrix product there may be a slow BLAS; so on a CPU two small kernels of our own, on all cores,
-copy an array and multiply and add in registers.
+On a GPU, by adding a number to a large array, and by a large matrix product in the type that
+kernels work in (it may run on units that do nothing but matrix products). On a CPU, MLX's own
+operations use one core and its matrix product may be a slow BLAS; so there two small kernels of our
+own, on all cores, copy an array, and multiply and add in registers.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from nerfmac.bench.timing import measure
 
 _GPU_FLOATS, _CPU_FLOATS = 2**26, 2**24  # of the array copied: larger than any cache
 _SIZE = 4096  # rows and columns of the matrices
-_STRETCH = 4096  # floats that a thread copies at a time
+_CHUNK = 4096  # floats that a thread copies
 _ROUNDS = 2**16  # of multiply-adds in registers
-_PIECES = 16  # of the arithmetic, for each core: the last to finish shall not decide
+_PIECES = 16  # of the arithmetic, for each core: so small that the last to finish delays little
 
-# From the array's first half to its second, which nobody else holds: an output would be new memory,
-# whose pages the system has yet to find and to clear.
+# From the array's first half into its second, which nothing else uses. An output would be new
+# memory: the system would first find and clear its pages, and that would be timed too.
 _COPY = f"""
-  const float* from = array + {_STRETCH} * thread_position_in_grid.x;
+  const float* from = array + {_CHUNK} * thread_position_in_grid.x;
   float* to = const_cast<float*>(from) + {_CPU_FLOATS};
-  for (unsigned i = 0; i < {_STRETCH}; ++i) to[i] = from[i];
+  for (unsigned i = 0; i < {_CHUNK}; ++i) to[i] = from[i];
   done[thread_position_in_grid.x] = to[0];
 """
 
@@ -64,14 +64,14 @@ _ARITHMETIC = f"""
 
 
 class Ceilings(NamedTuple):
-    """The most that was seen of the current device."""
+    """The highest rates that were measured on the current device."""
 
     bandwidth: float  # bytes a second, read and written
     rate: float  # floating-point operations a second; a multiply-add is two
     method: str  # how both were measured, in words
 
 
-def ceilings(seconds: float) -> Ceilings:
+def measure_ceilings(seconds: float) -> Ceilings:
     """Measure both on the current device, about `seconds` each."""
     return _of_cpu(seconds) if current_device() == "cpu" else _of_gpu(seconds)
 
@@ -97,12 +97,12 @@ def _of_cpu(seconds: float) -> Ceilings:
     pieces = _PIECES * processors()
 
     def copied() -> list[mx.array]:
-        stretches = _CPU_FLOATS // _STRETCH
+        chunks = _CPU_FLOATS // _CHUNK
         return copy(
             inputs=[array],
-            output_shapes=[(stretches,)],
+            output_shapes=[(chunks,)],
             output_dtypes=[mx.float32],
-            grid=(stretches, 1, 1),
+            grid=(chunks, 1, 1),
         )
 
     def computed() -> list[mx.array]:
@@ -123,5 +123,5 @@ def _of_cpu(seconds: float) -> Ceilings:
 
 
 def _fastest(compute: Callable[[], Any], seconds: float) -> float:
-    """Seconds of a call; a quarter of the calls took less."""
+    """Seconds of a call: the lower quartile, which little else disturbs."""
     return measure(compute, seconds=seconds, queued=True).low / 1e3

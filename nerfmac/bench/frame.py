@@ -1,4 +1,4 @@
-"""A picture's time."""
+"""How long a picture takes."""
 
 from __future__ import annotations
 
@@ -9,16 +9,14 @@ from nerfmac.backend import current_device
 from nerfmac.bench.timing import Timing, measure
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
-from nerfmac.scenes import Scene
-from nerfmac.training.state import TrainState
-from nerfmac.training.trainer import Trainer
+from nerfmac.run import Run
 
 PICTURE = {"cpu": 200}
 """Pixels along a side of the picture, by device; 800 elsewhere."""
 
 
 class Frame(NamedTuple):
-    """A picture's time."""
+    """A square picture and the time it takes."""
 
     side: int  # pixels
     timing: Timing
@@ -37,12 +35,15 @@ class Frame(NamedTuple):
         }
 
 
-def time_frame(trainer: Trainer, scene: Scene, state: TrainState, seconds: float) -> Frame:
-    """Time a square picture of the trained field, from the place of the first photograph."""
+def time_frame(run: Run, seconds: float) -> Frame:
+    """Time a square picture of the trained field, from where the first photograph was taken.
+
+    It is as wide an angle as the photograph; the time is measured for about `seconds`.
+    """
     side = PICTURE.get(current_device(), 800)
-    camera = scene.splits["train"][0].camera
+    camera = run.scene.cameras[0]
     angle = 2.0 * math.atan(0.5 * camera.lens.width / camera.lens.fl_x)
     view = Camera(Lens.from_fov(angle, side, side), camera.pose)
-    renderer = trainer.renderer(state)
+    renderer = run.renderer()
     timing = measure(lambda: renderer.pixels(view, (1.0, 1.0, 1.0)), seconds=seconds)
     return Frame(side, timing)

@@ -1,4 +1,4 @@
-"""The kernels that a computation launches: which, with what, and the bytes they cannot avoid."""
+"""The kernels that a computation launches: names, arguments, and the bytes they must move."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ Call = dict[str, Any]
 
 @dataclass(frozen=True)
 class Launched:
-    """One launch: a built kernel, the arguments of its launch and what it gave."""
+    """One launch: a built kernel, the arguments of its launch and its outputs."""
 
     build: Build
     call: Call
     outputs: list[mx.array]
 
     def again(self) -> list[mx.array]:
-        """The same launch once more, not evaluated."""
+        """Launch the same again; return the outputs, not evaluated."""
         return self.build(**self.call)
 
     @property
     def traffic(self) -> int:
-        """Bytes if each array is moved once, and twice where the kernel adds into it."""
+        """Bytes: each array is moved once, or twice if the kernel adds into it."""
         outputs = zip(self.call["output_shapes"], self.call["output_dtypes"], strict=True)
         written = sum(prod(shape) * dtype.size for shape, dtype in outputs)
         times = 2 if "init_value" in self.call else 1
@@ -39,7 +39,7 @@ class Launched:
 
 
 def launches(compute: Callable[[], Any]) -> list[Launched]:
-    """What `compute` launches, in order, whether or not anybody evaluates it."""
+    """What `compute` launches, in order, whether or not the results are evaluated."""
     found: list[Launched] = []
 
     def launch(build: Build, **call: Any) -> list[mx.array]:
@@ -52,9 +52,9 @@ def launches(compute: Callable[[], Any]) -> list[Launched]:
 
 
 def launched_names(compute: Callable[[], Any]) -> list[str]:
-    """The specialisations that `compute` would launch on Metal, in the same order as `launches`.
+    """The specialisations that `compute` would launch on Metal, in the order of `launches`.
 
-    Such a name begins with the function's; nothing is launched.
+    A specialisation's name begins with that of the kernel's function. Nothing is launched.
     """
     names: list[str] = []
 
@@ -69,9 +69,10 @@ def launched_names(compute: Callable[[], Any]) -> list[str]:
 
 @contextmanager
 def replayed(before: Sequence[tuple[str, Launched]], names: Container[str]) -> Iterator[None]:
-    """Within it kernels of these names are not launched: they give what they gave `before`.
+    """Within it kernels of these names are not launched: their outputs are those of `before`.
 
-    `before` has every launch, one after the other, with its name. Inputs are computed all the same.
+    `before` is a recording of the same computation: every launch in order, with its kernel's name.
+    The inputs of a kernel that is replayed are still computed.
     """
     remaining = iter(before)
 
@@ -88,7 +89,7 @@ def replayed(before: Sequence[tuple[str, Launched]], names: Container[str]) -> I
 
 @contextmanager
 def uncompiled() -> Iterator[None]:
-    """Within it, what `mx.compile` has made runs as it was written."""
+    """Within it, functions that `mx.compile` has made run uncompiled."""
     mx.disable_compile()
     try:
         yield

@@ -1,7 +1,8 @@
 """Every operation as a training step uses it, to be timed against its reference.
 
-The inputs are a preset's sizes: as many points as a step has slots, rays of 32 samples. Positions
-are drawn evenly, which is the hardest case for the caches: a ray's samples are neighbours.
+The inputs have a preset's sizes: as many points as a step has slots, rays of 32 samples. Positions
+are uniformly random, which is harder on caches than training is: there a ray's samples are
+neighbours.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ class Measured(NamedTuple):
 
 
 def measure_operations(config: Config, seconds: float) -> Iterator[Measured]:
-    """Time each computation for about `seconds`, by its kernel and by its reference, in one run."""
+    """Time each computation for about `seconds`, by its kernels and then by its references."""
     for name, compute in computations(config):
         kernel = measure(compute, seconds=seconds)
         with kernels_disabled():
@@ -63,7 +64,7 @@ def measure_operations(config: Config, seconds: float) -> Iterator[Measured]:
 
 
 def computations(config: Config) -> Iterator[tuple[str, Callable[[], Any]]]:
-    """Every computation that is measured: its name, and a call that returns unevaluated arrays."""
+    """Every computation to measure: its name, and a function that returns unevaluated arrays."""
     points = config.train.slots
     rays = points // SAMPLES_PER_RAY
     yield from _encoding(config, points)
@@ -81,8 +82,8 @@ def _both(
 ) -> Iterator[tuple[str, Callable[[], Any]]]:
     """The function alone, and with the gradient of all arguments.
 
-    Half precision, of `arguments` or of the `result`, stands for `working_dtype()`: a GPU's kernels
-    and their references have different ones, and no conversion shall be timed.
+    Half precision, of `arguments` or of the `result`, stands for `working_dtype()`: it differs
+    between a GPU's kernels and their references, and conversions are not to be timed.
     """
     given = _as_computed(arguments)
     results = function(*given())
@@ -97,7 +98,7 @@ def _both(
 
 
 def _as_computed(arrays: Iterable[mx.array]) -> Callable[[], list[mx.array]]:
-    """A call that gives `arrays`, those of half precision in `working_dtype()`."""
+    """A function that returns `arrays`, those of half precision in `working_dtype()`."""
     arrays = list(arrays)
 
     @cache
@@ -112,7 +113,7 @@ def _as_computed(arrays: Iterable[mx.array]) -> Callable[[], list[mx.array]]:
 def _encoding(config: Config, points: int) -> Iterator[tuple[str, Callable[[], Any]]]:
     grid = HashGrid(config.grid, 1.0)
     positions = mx.random.uniform(shape=(points, 3), key=mx.random.key(1))
-    table = grid.init(mx.random.key(2))
+    table = grid.init(mx.random.key(2))["table"]
     mx.eval(positions)
     # In training nobody asks for the gradient of positions.
     yield from _both(
@@ -169,9 +170,9 @@ def _rays(config: Config, points: int, rays: int) -> Iterator[tuple[str, Callabl
     lens = Lens(400, 400, 550.0, 550.0, 200.0, 200.0)
     cameras = Cameras.stack([Camera.look_at((2, 1, 3), (0, 0, 0), (0, 0, 1), lens)] * 16)
     images = mx.random.randint(0, 256, (16, 400, 400, 4), key=mx.random.key(9)).astype(mx.uint8)
-    shares = mx.random.uniform(shape=(3, rays), key=mx.random.key(11))
-    mx.eval(images, shares)
-    yield "draw_pixels", lambda: draw_pixels(images, cameras, shares)
+    drawn = mx.random.uniform(shape=(3, rays), key=mx.random.key(11))
+    mx.eval(images, drawn)
+    yield "draw_pixels", lambda: draw_pixels(images, cameras, drawn)
     yield "march", lambda: march(origins, directions, jitter, bits, geometry, points)
     yield (
         "occupancy_update",

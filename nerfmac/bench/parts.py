@@ -1,12 +1,12 @@
-"""What a training step consists of: each kernel's part in time, bytes and operations.
+"""What a training step consists of: the time, the bytes and the operations of each part.
 
-A kernel's part is what the step gets shorter by when the kernel gives at once what it gave before,
-and the kernels before it too; everything else is the step in which all do. So what a kernel does
-beside others is not counted twice, and what the device waits for the host is counted. The occupancy
-update and the parameters' average are timed apart.
+A kernel's part is how much shorter the step gets when it is left out too, after all kernels before
+it (`nerfmac.bench.steps`); what is left without any kernel is a part of its own, "everything else".
+So nothing is counted twice where kernels overlap, and waiting for the host is counted. The
+occupancy update and the average of the parameters are not in every step and are timed apart.
 
-Each kernel is timed alone as well, less what a launch takes by itself: that is set against the
-machine's limits. Alone it finds its inputs in a cache more often than in the step.
+Each kernel is also timed alone, less what any launch takes: that time is what can be set against
+the machine's limits. Alone, a kernel finds its inputs in a cache more often than in the step.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import mlx.core as mx
 
 from nerfmac.bench.ceilings import Ceilings
 from nerfmac.bench.launches import Launched
-from nerfmac.bench.steps import Stepped, StepTurns, sizes_of, time_average, time_update
+from nerfmac.bench.steps import InterleavedSteps, WholeStep, sizes_of, time_average, time_update
 from nerfmac.bench.timing import Timing, measure, quartiles
 from nerfmac.bench.work import Work, average, between_work, step_work, update_work
 from nerfmac.training.optimiser import AVERAGED_EVERY
@@ -33,9 +33,9 @@ class Part:
     """A part of the step."""
 
     name: str
-    timing: Timing  # of its share of the step
-    work: Work
-    alone: Timing | None = None  # of a kernel
+    timing: Timing  # what it adds to a step
+    work: Work  # in a step
+    alone: Timing | None = None  # of a kernel: all its launches of a step, by themselves
 
     def limit(self, most: Ceilings, *, cached: bool) -> float:
         """Milliseconds that bytes and operations take at the ceilings; `cached` as in `Work`."""
@@ -48,36 +48,38 @@ class Part:
             "ms": self.timing._asdict(),
             "alone_ms": self.alone._asdict() if self.alone else None,
             "counted": self.work.__dict__,
-            "limit_once_ms": self.limit(most, cached=True),
-            "limit_anew_ms": self.limit(most, cached=False),
+            "limit_cached_ms": self.limit(most, cached=True),
+            "limit_uncached_ms": self.limit(most, cached=False),
         }
 
 
-def parts(trainer: Trainer, turns: StepTurns, launch: Timing, seconds: float) -> Iterator[Part]:
-    """The parts of the step that was timed in `turns`; what else they need, about `seconds` each.
+def parts(
+    trainer: Trainer, steps: InterleavedSteps, launch: Timing, seconds: float
+) -> Iterator[Part]:
+    """The parts of the step that `steps` timed; what else they need is timed for `seconds` each.
 
-    Their sum is what a step should take. A kernel that is launched more than once is one part.
-    `launch` is what one takes by itself.
+    `launch`: what a launch takes by itself. All launches of a kernel are one part. A step should
+    take as long as all parts together.
     """
-    state = turns.whole.state
+    state = steps.whole.state
     sizes = sizes_of(trainer, state)
     counted, update = step_work(sizes), update_work(sizes)
-    shorter = pairwise(turns.shorter)
-    for (name, same), (with_it, without_it) in zip(turns.launched.items(), shorter, strict=True):
-        less = [a - b for a, b in zip(with_it, without_it, strict=True)]
+    neighbours = zip(steps.launched.items(), pairwise(steps.without), strict=True)
+    for (name, same), (with_it, without_it) in neighbours:
+        added = [a - b for a, b in zip(with_it, without_it, strict=True)]
         alone = measure(partial(_again, same), seconds=seconds, queued=True)
         alone = _less(alone, launch.times(len(same)))
-        yield Part(name, quartiles(less), counted[name], alone)
-    yield Part("everything else", quartiles(turns.shorter[-1]), between_work(sizes))
+        yield Part(name, quartiles(added), counted[name], alone)
+    yield Part("everything else", quartiles(steps.without[-1]), between_work(sizes))
     yield Part(
         f"occupancy update, 1/{sizes.interval}",
         time_update(trainer, state, seconds).times(1 / sizes.interval),
-        sum(update.values(), Work()).share(sizes.interval),
+        sum(update.values(), Work()) // sizes.interval,
     )
     yield Part(
         f"average, 1/{AVERAGED_EVERY}",
         time_average(trainer, state, seconds).times(1 / AVERAGED_EVERY),
-        average(sizes).share(AVERAGED_EVERY),
+        average(sizes) // AVERAGED_EVERY,
     )
 
 
@@ -86,24 +88,24 @@ def total(parts: Iterable[Part]) -> float:
     return sum(part.timing.median for part in parts)
 
 
-def apart(parts: Iterable[Part], whole: Stepped) -> float:
-    """How far the parts' sum is from the step, in per cent of it."""
+def difference_percent(parts: Iterable[Part], whole: WholeStep) -> float:
+    """How much longer the parts take together than the step took, in per cent of the step."""
     return 100.0 * (total(parts) / whole.step.median - 1.0)
 
 
 def step_json(
-    trainer: Trainer, whole: Stepped, parts: Sequence[Part], most: Ceilings
+    slots: int, whole: WholeStep, parts: Sequence[Part], most: Ceilings
 ) -> dict[str, Any]:
-    """The step and its parts as JSON values, times in milliseconds."""
+    """The step of so many `slots` and its parts as JSON values, times in milliseconds."""
     return {
         "ms": whole.step._asdict(),
         "rays": whole.state.rays,
-        "slots": trainer.config.train.slots,
+        "slots": slots,
         "rays_per_second": whole.rays_per_second,
         "samples_per_second": whole.samples_per_second,
         "parts": [part.to_json(most) for part in parts],
         "sum_ms": total(parts),
-        "sum_from_step_percent": apart(parts, whole),
+        "sum_from_step_percent": difference_percent(parts, whole),
     }
 
 
@@ -112,7 +114,7 @@ def _again(same: list[Launched]) -> list[list[mx.array]]:
 
 
 def _less(whole: Timing, part: Timing) -> Timing:
-    """What remains, at least nothing: the two were measured apart."""
+    """`whole` less `part`, at least zero: each was measured with its own noise."""
     return Timing(
         max(0.0, whole.median - part.median),
         max(0.0, whole.low - part.low),

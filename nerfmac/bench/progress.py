@@ -1,4 +1,4 @@
-"""A bar on standard error, gone at the end, for what takes a given number of seconds or steps."""
+"""A progress bar on standard error, erased when it is done."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ class Bar(tqdm):
     """`with Bar(what, total, unit) as bar: bar.reach(done)`."""
 
     def __init__(self, what: str, total: float, unit: str) -> None:
-        """Nothing is done yet."""
+        """`total`: seconds, steps or whatever `unit` says; none of them done yet."""
         form = "{desc} |{bar}| {n:.0f}/{total:.0f} {unit}, {remaining} left"
         super().__init__(
             desc=what, total=total, unit=unit, miniters=1, leave=False, bar_format=form
         )
 
     def reach(self, done: float) -> None:
-        """So much is done by now; more than all is all."""
+        """Show `done` of the total; more than the total counts as the total."""
         self.update(min(done, self.total) - self.n)

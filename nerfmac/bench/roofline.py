@@ -1,10 +1,10 @@
-"""What a training step would take at a given bandwidth and rate, if nothing else held it up.
+"""What a training step would take at a given bandwidth and rate if nothing else delayed it.
 
-An ESTIMATE from counted bytes and operations (`nerfmac.bench.work`), measured by nobody: each part
-takes the longer of its bytes at the full bandwidth and its operations at the full rate, one part
-after the other, and launches, waiting and what is left out of the counts take no time. The first
-figure lets caches spare every row that is needed again, the second none: a step takes longer than
-the first, unless a large cache keeps whole arrays from one kernel to the next.
+An ESTIMATE from counted bytes and operations (`nerfmac.bench.work`), which nobody has measured:
+each part takes the longer of its bytes at the full bandwidth and its operations at the full rate,
+one part after the other; launches, waiting and what is not counted take no time. There are two
+estimates, for a perfect cache and for none. A step takes longer than the first, unless a large
+cache keeps whole arrays from one kernel to the next.
 
 Bandwidths of Apple's chips are those of Apple's specification pages. Rates are approximate: GPU
 cores x 128 lanes x 2 operations (a multiply-add) x clock, of the variant with the most cores unless
@@ -15,9 +15,11 @@ networks' products are of half precision, which Apple's GPUs compute about as fa
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from nerfmac.bench.work import Sizes, Work, between_work, step_work, update_work
+from nerfmac.config import Config
 
 
 class Chip(NamedTuple):
@@ -51,66 +53,79 @@ class Estimate(NamedTuple):
     """A step's milliseconds on a chip; nobody has measured them."""
 
     chip: Chip
-    cached: float  # if caches spare every row that is needed again: a step takes longer
-    uncached: float  # if they spare none
+    cached: float  # with a perfect cache: a step takes longer
+    uncached: float  # without caches
 
 
-def parts(sizes: Sizes) -> dict[str, Work]:
-    """A step's work, an occupancy update's share in it, by what is done in one go."""
-    update = {
-        f"{name} (occupancy)": work.share(sizes.interval)
-        for name, work in update_work(sizes).items()
-    }
-    return {**step_work(sizes), "between kernels": between_work(sizes), **update}
+@dataclass(frozen=True)
+class Roofline:
+    """Estimates of a step on `chips`, for a scene in the unit cube; `print` shows them."""
 
+    config: Config
+    chips: Sequence[Chip] = CHIPS
 
-def estimate(sizes: Sizes, chip: Chip) -> Estimate:
-    """What a step of these sizes would take on `chip`; see the module's text."""
-    bandwidth, rate = 1e9 * chip.bandwidth, 1e12 * chip.rate
-    cached, uncached = (
-        sum(work.seconds(bandwidth, rate, cached=spared) for work in parts(sizes).values())
-        for spared in (True, False)
-    )
-    return Estimate(chip, 1e3 * cached, 1e3 * uncached)
+    @property
+    def sizes(self) -> Sizes:
+        """Those of a step on a GPU."""
+        return Sizes.of(self.config, 1.0, self.config.train.rays, on_gpu=True)
 
+    @property
+    def work(self) -> dict[str, Work]:
+        """A step's work by kernel, with the part of an occupancy update that falls to a step."""
+        sizes = self.sizes
+        update = {
+            f"{name} (occupancy)": work // sizes.interval
+            for name, work in update_work(sizes).items()
+        }
+        return {**step_work(sizes), "between kernels": between_work(sizes), **update}
 
-def lines(sizes: Sizes, chips: Sequence[Chip]) -> Iterator[str]:
-    """The counts and the estimates, for people."""
-    counted = parts(sizes)
-    yield (
-        f"one training step of {sizes.slots} samples on {sizes.rays} rays, with its share of the "
-        "occupancy update, counted from its shapes:"
-    )
-    yield f"{'':40}{'MB once':>10}{'MB anew':>10}{'MFLOP':>10}"
-    for name, work in (*counted.items(), ("all", sum(counted.values(), Work()))):
-        cells = (work.once, work.anew, work.operations)
-        yield f"{name:40}" + "".join(f"{value / 1e6:10.2f}" for value in cells)
-    yield "once: each array moved once; anew: each gathered row of a table moved every time"
-    yield ""
-    yield "ESTIMATE, a lower bound that nobody has measured: all at the full bandwidth and rate,"
-    yield "nothing waits. 'at least': caches hold every row needed again; 'without caches': none"
-    yield f"{'':20}{'GB/s':>8}{'TFLOPS':>9}{'at least':>13}{'without caches':>17}"
-    for chip in chips:
-        guess = estimate(sizes, chip)
+    def estimates(self) -> list[Estimate]:
+        """One for each chip; see the module's text."""
+        counted = self.work.values()
+        found = []
+        for chip in self.chips:
+            bandwidth, rate = 1e9 * chip.bandwidth, 1e12 * chip.rate
+            cached, uncached = (
+                1e3 * sum(work.seconds(bandwidth, rate, cached=is_cached) for work in counted)
+                for is_cached in (True, False)
+            )
+            found.append(Estimate(chip, cached, uncached))
+        return found
+
+    def lines(self) -> Iterator[str]:
+        """The counts and the estimates, for people."""
+        sizes, counted = self.sizes, self.work
+        yield f"preset {self.config.preset}, half precision, a scene in the unit cube"
         yield (
-            f"{chip.name:20}{chip.bandwidth:8g}{chip.rate:9g}{guess.cached:10.2f} ms"
-            f"{guess.uncached:14.2f} ms"
+            f"one training step of {sizes.slots} samples on {sizes.rays} rays, with its "
+            f"1/{sizes.interval} of an occupancy update, counted from its shapes:"
         )
-    yield "TFLOPS of Apple's chips are approximate: cores x 128 x 2 x clock"
+        yield f"{'':40}{'MB cached':>11}{'MB uncached':>13}{'MFLOP':>10}"
+        for name, work in (*counted.items(), ("all", sum(counted.values(), Work()))):
+            moved = f"{work.cached / 1e6:11.2f}{work.uncached / 1e6:13.2f}"
+            yield f"{name:40}{moved}{work.operations / 1e6:10.2f}"
+        yield "cached: each array is moved once; uncached: each row of a table whenever needed"
+        yield ""
+        yield "ESTIMATE, a lower bound that nobody has measured: all runs at the full bandwidth and"
+        yield "rate, and nothing waits; with a perfect cache (cached) and without any (uncached)"
+        yield f"{'':20}{'GB/s':>8}{'TFLOPS':>9}{'cached':>13}{'uncached':>13}"
+        for chip, cached, uncached in self.estimates():
+            estimated = f"{cached:10.2f} ms{uncached:10.2f} ms"
+            yield f"{chip.name:20}{chip.bandwidth:8g}{chip.rate:9g}{estimated}"
+        yield "TFLOPS of Apple's chips are approximate: cores x 128 x 2 x clock"
 
+    def __str__(self) -> str:
+        return "\n".join(self.lines())
 
-def to_json(sizes: Sizes, chips: Sequence[Chip]) -> dict[str, Any]:
-    """The same as JSON values; what is estimated says so."""
-    return {
-        "rays": sizes.rays,
-        "slots": sizes.slots,
-        "counted": {name: work.__dict__ for name, work in parts(sizes).items()},
-        "estimated_not_measured": [
-            {
-                **guess.chip._asdict(),
-                "cached_ms": guess.cached,
-                "uncached_ms": guess.uncached,
-            }
-            for guess in (estimate(sizes, chip) for chip in chips)
-        ],
-    }
+    def to_json(self) -> dict[str, Any]:
+        """The same as JSON values; the key of what is estimated says so."""
+        return {
+            "preset": self.config.preset,
+            "rays": self.sizes.rays,
+            "slots": self.sizes.slots,
+            "counted": {name: work.__dict__ for name, work in self.work.items()},
+            "estimated_not_measured": [
+                {**chip._asdict(), "cached_ms": cached, "uncached_ms": uncached}
+                for chip, cached, uncached in self.estimates()
+            ],
+        }

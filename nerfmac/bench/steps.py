@@ -1,10 +1,17 @@
-"""A training step of a real scene: as it runs, and with fewer and fewer kernels in it.
+"""A training step of a real scene: timed as it runs, and without some of its kernels.
 
-The scene is trained for some steps first, so that rays, samples and gradients are those of the
-middle of a run. The step is then timed in training itself, its share of the occupancy updates
-included. In turns with it run steps in which the first kernel, the first two and at last all give
-at once what they gave before; they are queued as training's are, each goes on from the one before,
-and as many run at a time as lie between two updates. What slows the machine slows all of a turn.
+The scene is trained for a while first, so that rays, samples and gradients are those of the middle
+of a run. Then the following are timed, interleaved:
+
+- training itself, with its occupancy updates;
+- the step with all its kernels;
+- the step without its first kernel, without its first two, and so on until none is left.
+
+To leave a kernel out is to replay it: its outputs are those of a recorded launch, at no cost, and
+what follows it computes as before. Two neighbours in this list differ by one kernel, so that the
+difference of their times is what this kernel adds to the step. Steps without kernels are queued
+like those of training, each from the state that the last one led to, and as many are run at a time
+as lie between two occupancy updates.
 """
 
 from __future__ import annotations
@@ -22,24 +29,26 @@ import mlx.core as mx
 from nerfmac.backend import current_device
 from nerfmac.bench.launches import Launched, launched_names, launches, replayed, uncompiled
 from nerfmac.bench.progress import Bar
-from nerfmac.bench.timing import Timing, measure, measure_in_turns, quartiles
+from nerfmac.bench.timing import Timing, measure, measure_interleaved, quartiles
 from nerfmac.bench.work import Sizes
 from nerfmac.config import Config
 from nerfmac.ops.occupancy_update import pack_bits
+from nerfmac.run import Run
 from nerfmac.scenes import Scene
+from nerfmac.training.goal import Goal, Report
 from nerfmac.training.state import TrainState
-from nerfmac.training.trainer import Queue, Report, Trainer
+from nerfmac.training.trainer import Queue, Trainer
 
 STEPS = 1024
-"""Steps before anything is timed: the occupancy grid is sparse, as in most of a run."""
+"""Steps before anything is timed: the occupancy grid is sparse by then, as in most of a run."""
 
 SETTLING = 5
-"""Reports of training before its steps are timed: they compile, and tell how many rays it takes."""
+"""Reports of training before it is timed: steps are compiled, and the number of rays is seen."""
 
 _TRIAL = _, _UPDATE, _STEP, _AVERAGE = range(4)  # what `Trainer.trial` yields
 
 NEVER_EVALUATED = ("hash_encode_position_gradient",)
-"""Kernels in a step's graph whose results nobody asks for."""
+"""Kernels in a step's graph whose results nothing uses."""
 
 _KERNELS = (
     *("draw_pixels", "march_count", "march_write", "hash_encode_forward"),
@@ -50,82 +59,83 @@ _KERNELS = (
 )
 
 
-class Stepped(NamedTuple):
-    """Training as it ran."""
+class WholeStep(NamedTuple):
+    """A step of training, as it ran."""
 
-    step: Timing  # occupancy updates included
+    step: Timing  # with the occupancy updates' part
     rays_per_second: float
     samples_per_second: float
-    state: TrainState  # from which the shortened steps go on
+    state: TrainState  # the one that steps without kernels start from
 
 
-class StepTurns(NamedTuple):
-    """Training, and steps with fewer and fewer kernels, turn after turn."""
+class InterleavedSteps(NamedTuple):
+    """Training, and steps with fewer and fewer kernels, timed in the same rounds."""
 
-    whole: Stepped
+    whole: WholeStep
     launched: dict[str, list[Launched]]  # what the step launches, by kernel, in order
-    shorter: list[list[float]]  # seconds of a step without the first 0, 1, ... kernels
+    without: list[list[float]]  # [n][round]: seconds of a step without its first n kernels
 
 
-def trained(scene: Scene, config: Config, steps: int = STEPS) -> tuple[Trainer, TrainState]:
-    """A trainer of the scene's training views and its state after `steps`."""
-    trainer = Trainer(config, scene.extent, scene.views("train"))
-    state = trainer.init()
+def trained(scene: Scene, config: Config, steps: int = STEPS) -> Run:
+    """A run on the scene's training views, after `steps` steps; a bar shows how far it is."""
+    run = Run.begin(scene, config)
     with Bar("training", steps, "steps") as bar:
-        for report in trainer.fit(state, steps=steps):
-            state = report.state
-            bar.reach(state.step)
-    return trainer, state
+        for report in run.fit(Goal(steps=steps)):
+            bar.reach(report.state.step)
+    return run
 
 
-def time_in_turns(trainer: Trainer, scene: Scene, state: TrainState, seconds: float) -> StepTurns:
-    """Train on from `state`, and run shortened steps in turns with it, for about `seconds` in all.
+def time_interleaved(run: Run, scene: Scene, seconds: float) -> InterleavedSteps:
+    """Train `run` on, interleaved with steps that lack kernels, for about `seconds` in all.
 
-    The number of rays follows the samples per ray; the shortened steps have the usual one.
+    In training the number of rays follows the samples on them. The steps without kernels have the
+    median number, always the same.
     """
-    reports = trainer.fit(state)
-    passed = [next(reports) for _ in range(SETTLING)]  # the last where an update falls due
+    training = run.fit(Goal())
+    passed = [next(training) for _ in range(SETTLING)]
     state = replace(passed[-1].state, rays=median_low(each.state.rays for each in passed))
-    before = recorded_launches(trainer, state)[_STEP]
+    recorded = recorded_launches(run.trainer, state)[_STEP]
     names = [
-        name for name in dict.fromkeys(name for name, _ in before) if name not in NEVER_EVALUATED
+        name for name in dict.fromkeys(name for name, _ in recorded) if name not in NEVER_EVALUATED
     ]
-    gone = [names[:count] for count in range(len(names) + 1)]
+    left_out = [names[:count] for count in range(len(names) + 1)]
 
     def train() -> float:
-        passed.append(next(reports))
+        passed.append(next(training))
         earlier, now = (each.state for each in passed[-2:])
         return (now.train_seconds - earlier.train_seconds) / (now.step - earlier.step)
 
-    shortened = []
-    with Bar("compiling shortened steps", len(gone), "steps") as bar:
-        for each in gone:
-            shortened.append(_without(each, trainer, scene, state, before))
-            bar.reach(len(shortened))
-    spent, *shorter = measure_in_turns([train, *shortened], seconds=seconds)
-    return StepTurns(
-        _stepped(spent, passed[-len(spent) :], state),
-        {name: [launched for each, launched in before if each == name] for name in names},
-        shorter,
+    timers = []
+    with Bar("compiling steps without kernels", len(left_out), "steps") as bar:
+        for each in left_out:
+            timers.append(
+                _step_without(each, Run.begin(scene, run.config).trainer, state, recorded)
+            )
+            bar.reach(len(timers))
+    spent, *without = measure_interleaved([train, *timers], seconds=seconds)
+    return InterleavedSteps(
+        _whole_step(spent, passed[-len(spent) :], state),
+        {name: [launched for each, launched in recorded if each == name] for name in names},
+        without,
     )
 
 
 def sizes_of(trainer: Trainer, state: TrainState) -> Sizes:
     """The sizes of the step that follows `state`, as the current device computes it."""
-    extent = trainer.geometry.extent
+    extent = trainer.extent
     return Sizes.of(trainer.config, extent, state.rays, on_gpu=current_device() != "cpu")
 
 
 def time_launch(seconds: float) -> Timing:
-    """Time the launch of a kernel that has next to nothing to do: 32 cells' bits."""
+    """Time a launch itself, by a kernel that has next to nothing to do: it packs 32 bits."""
     cells, threshold = mx.zeros(32), mx.zeros(1)
     return measure(partial(pack_bits, cells, threshold), seconds=seconds, queued=True)
 
 
 def time_host(trainer: Trainer, state: TrainState, seconds: float) -> Timing:
-    """Time what the host does for a step: it builds it and hands it to the device, a GPU.
+    """Time what the host does for a step: to build its graph and to hand it to the device, a GPU.
 
-    Where that takes longer than the parts together the device waits for the host.
+    If that takes longer than all parts of the step together, the device waits for the host.
     """
     spent: list[float] = []
     while len(spent) < 5 or sum(spent) < seconds:
@@ -149,9 +159,10 @@ def time_average(trainer: Trainer, state: TrainState, seconds: float) -> Timing:
 
 
 def recorded_launches(trainer: Trainer, state: TrainState) -> list[list[tuple[str, Launched]]]:
-    """What each computation of `Trainer.trial` launches, evaluated, with the kernels' names.
+    """The launches of each computation of `Trainer.trial`, evaluated, with their kernels' names.
 
-    They are the occupancy update in the warm-up, the one after it, the step, and the average.
+    The computations are the occupancy update during the warm-up, the one after it, the step, and
+    the average of the parameters.
     """
     with uncompiled():
         trial, again = trainer.trial(state), trainer.trial(state)
@@ -165,12 +176,12 @@ def recorded_launches(trainer: Trainer, state: TrainState) -> list[list[tuple[st
     ]
 
 
-def _stepped(spent: Sequence[float], passed: Sequence[Report], state: TrainState) -> Stepped:
-    """What these reports of training tell; `spent`: seconds of a step in each."""
+def _whole_step(spent: Sequence[float], passed: Sequence[Report], state: TrainState) -> WholeStep:
+    """What these reports of training say; `spent`: seconds of a step in each."""
     rays = [each.state.rays for each in passed]
-    # A report's rates take the last step's samples a ray for those of all its steps.
+    # A report's rates take its last step's samples per ray for those of all its steps.
     samples = [each.state.rays * each.samples_per_second / each.rays_per_second for each in passed]
-    return Stepped(
+    return WholeStep(
         quartiles(spent),
         rays_per_second=mean(rays) / mean(spent),
         samples_per_second=mean(samples) / mean(spent),
@@ -178,26 +189,26 @@ def _stepped(spent: Sequence[float], passed: Sequence[Report], state: TrainState
     )
 
 
-def _without(
+def _step_without(
     names: Sequence[str],
-    trainer: Trainer,
-    scene: Scene,
+    fresh: Trainer,
     state: TrainState,
-    before: Sequence[tuple[str, Launched]],
+    recorded: Sequence[tuple[str, Launched]],
 ) -> Callable[[], float]:
-    """Steps in which these kernels give at once what they gave `before`; seconds of one."""
-    # A trainer that has compiled nothing yet.
-    fresh = Trainer(trainer.config, trainer.geometry.extent, scene.views("train"))
-    with replayed(before, names):
+    """A timer, in seconds, of a step from `state` in which the kernels `names` are replayed.
+
+    `fresh`: a trainer that has compiled nothing yet; it compiles its step without them.
+    """
+    with replayed(recorded, names):
         after, _ = fresh.advance(state, rate=0.0)
         mx.eval(after.arrays())
-    steps = trainer.config.occupancy.interval_at(state.step)
+    steps = fresh.sampler.interval_at(state.step)
 
     def run() -> float:
         start, now, queue = time.perf_counter(), state, Queue()
         for _ in range(steps):
             after, _measured = fresh.advance(now, rate=0.0)
-            # Always the same step, so that none is one that is averaged.
+            # Always the same number: after some steps the average is computed too, after this not.
             now = replace(after, step=state.step)
             queue.add(now)
         mx.eval(now.arrays())
@@ -207,7 +218,7 @@ def _without(
 
 
 def _compiled(trainer: Trainer, state: TrainState, which: int) -> Callable[[], Any]:
-    """One computation of `Trainer.trial`, compiled without the others."""
+    """One computation of `Trainer.trial`, compiled by itself."""
     arrays, numbers = state.arrays(), state.numbers()
 
     def compute(arrays: dict[str, mx.array]) -> Any:
@@ -218,5 +229,5 @@ def _compiled(trainer: Trainer, state: TrainState, which: int) -> Callable[[], A
 
 
 def _function(specialisation: str) -> str:
-    """The kernel's function, with which a specialisation's name begins."""
+    """The kernel's function: the longest of the names that the specialisation's begins with."""
     return max((name for name in _KERNELS if specialisation.startswith(f"{name}_")), key=len)

@@ -7,18 +7,19 @@ from collections.abc import Iterator, Sequence
 from nerfmac.bench.ceilings import Ceilings
 from nerfmac.bench.frame import Frame
 from nerfmac.bench.operations import Measured
-from nerfmac.bench.parts import Part, apart, total
-from nerfmac.bench.steps import Stepped
+from nerfmac.bench.parts import Part, difference_percent, total
+from nerfmac.bench.steps import WholeStep
 from nerfmac.bench.timing import Timing
 
 OPERATIONS = f"{'operation':34}{'kernel':>10}{'':>17}{'reference':>10}{'ratio':>9}"
 """Heading of `operation_line`."""
 
 PARTS = (
-    f"{'part of the step':30}{'time':>11}{'':18}{'alone':>9}{'MB once':>9}{'anew':>8}{'MFLOP':>9}"
-    f"{'x once':>8}{'x anew':>8}"
+    f"{'':56}{'cached':>12}{'':9}{'uncached':>9}\n"
+    f"{'part of the step':30}{'ms':>8}{'':18}{'alone':>9}{'MB':>9}{'x':>6}{'MB':>10}{'x':>6}"
+    f"{'MFLOP':>10}"
 )
-"""Heading of `part_line`."""
+"""Heading of `part_line`, two lines."""
 
 
 def ceilings_line(most: Ceilings) -> str:
@@ -39,7 +40,7 @@ def operation_line(measured: Measured) -> str:
     )
 
 
-def step_line(whole: Stepped) -> str:
+def step_line(whole: WholeStep) -> str:
     """The training step as it ran."""
     return (
         f"a step of {whole.state.rays} rays: {_spread(whole.step)}, "
@@ -48,27 +49,28 @@ def step_line(whole: Stepped) -> str:
 
 
 def part_line(part: Part, most: Ceilings) -> str:
-    """A part's time, its counts, and its time over what these take at the ceilings."""
+    """A part's time, its counts, and its time alone over what these take at the ceilings."""
     timing, work, alone = part.timing, part.work, part.alone or part.timing
-    line = f"{part.name:30}{timing.median:8.3f} ms{f'({timing.low:.3f} to {timing.high:.3f})':>18}"
-    limits = (part.limit(most, cached=cached) for cached in (True, False))
+    cells = ""
+    for moved, cached in ((work.cached, True), (work.uncached, False)):
+        cells += f"{moved / 1e6:{9 if cached else 10}.2f}"
+        cells += f"{alone.median / part.limit(most, cached=cached):6.1f}"
     return (
-        f"{line}{alone.median:9.3f}{work.once / 1e6:9.2f}{work.anew / 1e6:8.2f}"
-        f"{work.operations / 1e6:9.2f}"
-        + "".join(f"{alone.median / limit:8.1f}" for limit in limits)
+        f"{part.name:30}{timing.median:8.3f}{f'({timing.low:.3f} to {timing.high:.3f})':>18}"
+        f"{alone.median:9.3f}{cells}{work.operations / 1e6:10.2f}"
     )
 
 
 def sum_lines(
-    parts: Sequence[Part], whole: Stepped, launch: Timing, host: Timing | None
+    parts: Sequence[Part], whole: WholeStep, launch: Timing, host: Timing | None
 ) -> Iterator[str]:
     """The parts together beside the step, and what the columns mean.
 
-    `launch` by itself; what the `host` does for a step, where it is not the device.
+    `launch`: what a launch takes by itself. `host`: what the host does for a step, where the host
+    is not the device.
     """
-    difference = apart(parts, whole)
     yield (
-        f"{'sum':30}{total(parts):8.3f} ms, {difference:+.1f} % from the step's "
+        f"{'sum':30}{total(parts):8.3f}: {difference_percent(parts, whole):+.1f} % from the step's "
         f"{whole.step.median:.3f} ms"
     )
     if host:
@@ -76,12 +78,18 @@ def sum_lines(
             f"the host builds and launches a step in {host.median:.3f} ms "
             f"({host.low:.3f} to {host.high:.3f}), while the device works on the one before"
         )
-    yield f"a launch by itself takes {launch.median:.3f} ms, which is left out of a kernel alone"
-    yield "time: what the step gets shorter by without the kernel and those above it, below zero"
-    yield "where that is lost in the noise; alone: the kernel by itself, to which x belongs"
-    yield "bytes and operations are counted from shapes. once: each array is moved once; anew: each"
-    yield "row of a table every time it is needed. x: how many times as long as these take at the"
-    yield "most; less than 1 where a cache holds what the count takes for moved"
+    yield f"a launch by itself takes {launch.median:.3f} ms, which `alone` leaves out"
+    yield from COLUMNS
+
+
+COLUMNS = (
+    "ms: how much shorter the step gets without the kernel and those above it (quartiles); below",
+    "zero where that is lost in noise. alone: the kernel by itself.",
+    "MB and MFLOP are counted from shapes. cached: each array is moved once; uncached: each row of",
+    "a table whenever it is needed. x: the time alone over what MB and MFLOP take at the most;",
+    "below 1 where a cache holds what is counted as moved.",
+)
+"""What the columns of `part_line` mean."""
 
 
 def frame_line(frame: Frame) -> str:

@@ -1,4 +1,4 @@
-"""Timing a computation on the device: warm-up, synchronised, median and spread."""
+"""Timing a computation on the device: warmed up, synchronised, median and quartiles."""
 
 from __future__ import annotations
 
@@ -13,18 +13,21 @@ import numpy as np
 from nerfmac.bench.progress import Bar
 
 QUEUE_SECONDS = 0.02
-"""What is queued at a time lasts about so long: a launch's own cost is far below it."""
+"""Calls are queued until they last about so long: then starting and waiting cost little."""
 
 QUEUE = 16
 """Most calls queued at a time; the results of all are in memory together."""
+
+LEAST_CALLS = 5
+"""Fewer calls tell nothing of the spread."""
 
 
 class Timing(NamedTuple):
     """Milliseconds of one call."""
 
     median: float
-    low: float  # a quarter of the calls took less
-    high: float  # a quarter took more
+    low: float  # lower quartile
+    high: float  # upper quartile
     calls: int
 
     def times(self, factor: float) -> Timing:
@@ -33,7 +36,7 @@ class Timing(NamedTuple):
 
 
 def quartiles(seconds: Sequence[float]) -> Timing:
-    """The timing that single calls' seconds make."""
+    """The timing of calls that took so many `seconds` each."""
     low, median, high = (1e3 * float(q) for q in np.quantile(seconds, [0.25, 0.5, 0.75]))
     return Timing(median, low, high, len(seconds))
 
@@ -43,38 +46,43 @@ def measure(
 ) -> Timing:
     """Time `compute`, which returns arrays that have not been evaluated.
 
-    It is called twice to warm up, then at least five times and for about `seconds`. `queued` calls
-    are evaluated several at a time and share what it costs to start and to wait for the device.
+    It is called twice to warm up, then for about `seconds`, but at least five and at most `most`
+    times. With `queued`, several calls are evaluated at a time and each counts for its part of
+    the time, so that it includes little of what starting and waiting for the device cost.
     """
-    _spent(compute, 1)
-    once = _spent(compute, 1)
+    _seconds_a_call(compute, 1)
+    once = _seconds_a_call(compute, 1)
     repeats = max(1, min(QUEUE, ceil(QUEUE_SECONDS / max(once, 1e-6)))) if queued else 1
     spent: list[float] = []
-    while len(spent) < 5 or (repeats * sum(spent) < seconds and len(spent) < most):
-        spent.append(_spent(compute, repeats))
+    while len(spent) < LEAST_CALLS or (repeats * sum(spent) < seconds and len(spent) < most):
+        spent.append(_seconds_a_call(compute, repeats))
     return quartiles(spent)
 
 
-def measure_in_turns(clocks: Sequence[Callable[[], float]], *, seconds: float) -> list[list[float]]:
-    """Let each of `clocks` tell its seconds, turn after turn for about `seconds` in all.
+def measure_interleaved(
+    timers: Sequence[Callable[[], float]], *, seconds: float
+) -> list[list[float]]:
+    """Interleaved (A/B) timing: call all `timers` in order, again and again.
 
-    Each is called once to warm up, then at least five times. What slows the machine for a while
-    slows all of a turn, and differences within one turn tell more than those of medians.
+    A timer runs what it times once and returns the seconds that this took. After one round to warm
+    up there are at least five rounds, and as many as fit into about `seconds`. The result has, for
+    each timer, its seconds in every round. A machine that is slow for a while is so for a whole
+    round: differences within a round are more exact than differences of medians.
     """
-    for clock in clocks:
-        clock()
-    turns: list[list[float]] = []
+    for timer in timers:
+        timer()
+    rounds: list[list[float]] = []
     begin, passed = time.perf_counter(), 0.0
-    with Bar("in turns", seconds, "s") as bar:
-        while len(turns) < 5 or passed < seconds:
-            turns.append([clock() for clock in clocks])
+    with Bar("interleaved timing", seconds, "s") as bar:
+        while len(rounds) < LEAST_CALLS or passed < seconds:
+            rounds.append([timer() for timer in timers])
             passed = time.perf_counter() - begin
             bar.reach(passed)
-    return [list(spent) for spent in zip(*turns, strict=True)]
+    return [list(spent) for spent in zip(*rounds, strict=True)]
 
 
-def _spent(compute: Callable[[], Any], repeats: int) -> float:
-    """Seconds of a call, of so many queued."""
+def _seconds_a_call(compute: Callable[[], Any], repeats: int) -> float:
+    """Seconds of each of `repeats` calls, evaluated together."""
     start = time.perf_counter()
     mx.eval([compute() for _ in range(repeats)])
     return (time.perf_counter() - start) / repeats

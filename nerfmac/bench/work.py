@@ -1,13 +1,14 @@
 """What a training step cannot avoid doing, counted from its shapes alone.
 
-Bytes: `once` takes each input as read once and each output as written once, twice where a kernel
-adds into it; only a cache that keeps whole arrays from one kernel to the next can spare any of
-them. `anew` takes each row that is gathered from a table, or added to one, as moved every time, as
-if no cache ever held one. A kernel's few settings are left out.
+Bytes moved are counted twice, for two caches. `cached` is for a perfect one: each input of a kernel
+is read once and each output written once, or read and written where the kernel adds into it.
+`uncached` is for none: each row that is gathered from a table, or added to one, is moved every time
+it is needed. Even `cached` can be beaten, by a cache that keeps whole arrays from one kernel to the
+next. A kernel's few settings are left out.
 
 Operations: floating-point additions, multiplications, comparisons and functions such as exp count
-one each, a multiply-add two; arithmetic on integers (hashes, indices) is left out. All slots are
-taken to hold samples, and all samples to be reached by light.
+one each, a multiply-add two; arithmetic on integers (hashes, indices) is left out. Every slot is
+taken to hold a sample, and every sample to be reached by light.
 """
 
 from __future__ import annotations
@@ -26,31 +27,31 @@ FLOAT = 4
 
 @dataclass(frozen=True)
 class Work:
-    """Bytes and operations; see the module's text."""
+    """Bytes and operations, counted as the module's text says."""
 
-    once: int = 0
-    anew: int = 0
+    cached: int = 0  # bytes
+    uncached: int = 0  # bytes
     operations: int = 0
 
     def __add__(self, other: Work) -> Work:
         return Work(
-            self.once + other.once, self.anew + other.anew, self.operations + other.operations
+            self.cached + other.cached,
+            self.uncached + other.uncached,
+            self.operations + other.operations,
         )
 
-    def share(self, parts: int) -> Work:
+    def __floordiv__(self, parts: int) -> Work:
         """One of so many equal parts."""
-        return Work(self.once // parts, self.anew // parts, self.operations // parts)
+        return Work(self.cached // parts, self.uncached // parts, self.operations // parts)
 
     def seconds(self, bandwidth: float, rate: float, *, cached: bool = False) -> float:
-        """The longer of moving the bytes and of computing, at bytes and operations a second.
-
-        `cached`: as if caches held every row that is needed again.
-        """
-        return max((self.once if cached else self.anew) / bandwidth, self.operations / rate)
+        """The longer of moving the bytes (which: `cached`) and of computing, at rates a second."""
+        moved = self.cached if cached else self.uncached
+        return max(moved / bandwidth, self.operations / rate)
 
 
 def _streamed(bytes_moved: int, operations: int) -> Work:
-    """Work that gathers nothing."""
+    """The work of a kernel that gathers nothing, so that no cache makes a difference."""
     return Work(bytes_moved, bytes_moved, operations)
 
 
@@ -98,7 +99,7 @@ class Sizes:
 
     @property
     def parameters(self) -> int:
-        """All that Adam moves."""
+        """Numbers that Adam moves."""
         return self.entries * self.features + self.weights
 
 
@@ -118,7 +119,7 @@ def hash_encode_forward(sizes: Sizes, points: int) -> Work:
 
 
 def hash_encode_table_gradient(sizes: Sizes, points: int) -> Work:
-    """As forward; each corner's share (1 a feature) is added to a row of float32 (1 a feature).
+    """As forward; each corner's gradient (1 a feature) is added to a row of float32 (1 a feature).
 
     The rows start from zero, which writes the table once.
     """
@@ -156,7 +157,7 @@ def networks_forward(sizes: Sizes) -> Work:
 
 
 def networks_gradient(sizes: Sizes) -> Work:
-    """Forward once more, and two products as large: the gradient of inputs and that of weights.
+    """Forward again, and two products as large: for the gradients of inputs and of weights.
 
     The gradients of density and colour are read, that of features written, that of the weights
     written as partial sums.
@@ -192,10 +193,10 @@ def _march(sizes: Sizes, moved: int) -> Work:
 def draw_pixels(sizes: Sizes) -> Work:
     """Each ray: a pixel's place (6), colour (4), point (6) and direction, of length one (24).
 
-    Gathered: the pixel, and its camera's lens and pose, which `once` leaves out. Distortion is not
-    counted.
+    Gathered: the pixel, and its camera's lens and pose, which `cached` leaves out. Distortion is
+    not counted.
     """
-    moved = sizes.rays * ((3 + 10) * FLOAT + 4)  # its shares, what is written, the pixel's bytes
+    moved = sizes.rays * ((3 + 10) * FLOAT + 4)  # random numbers, results, the pixel
     return Work(moved, moved + sizes.rays * 16 * FLOAT, 40 * sizes.rays)
 
 

@@ -1,41 +1,30 @@
-"""`nerfmac bench`: what this machine makes of every operation, of a training step and a picture."""
+"""`nerfmac bench`: how fast this machine computes and learns, and where the time goes."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from importlib.util import find_spec
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import tyro
 
-from nerfmac import checks
+from nerfmac import bench, checks
 from nerfmac.backend import choose_device, current_device, memory_bytes
-from nerfmac.backend.kernel import why_reference
-from nerfmac.backend.machine import machine
-from nerfmac.bench import roofline, tables
-from nerfmac.bench.ceilings import ceilings
-from nerfmac.bench.compare import compare
-from nerfmac.bench.frame import time_frame
-from nerfmac.bench.operations import measure_operations
-from nerfmac.bench.parts import parts, step_json
-from nerfmac.bench.plot import plot
-from nerfmac.bench.roofline import Chip
-from nerfmac.bench.steps import time_host, time_in_turns, time_launch, trained
-from nerfmac.bench.work import Sizes
 from nerfmac.checks import InputError
 from nerfmac.cli.choices import Device, Preset
-from nerfmac.config import Config, preset
 from nerfmac.files import appearing, write_json
+from nerfmac.presets import preset
 from nerfmac.scenes import Scene, builtin_scene_path, load_scene
+from nerfmac.training.trainer import DivergedError
 
-GPU_PRESET = "base"
-"""What `--roofline` takes for `auto`: the chips it speaks of have GPUs."""
+ROOFLINE_PRESET = "base"
+"""What `--roofline` takes for `auto`: the chips it estimates have GPUs."""
 
-STRETCH = 16.0
-"""Times as long as for a figure, for the step in turns with shortened ones."""
+PROFILE_SECONDS = 1.0
+MODELS_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
@@ -47,15 +36,17 @@ class Arguments:
     device: Device = "auto"
     """What computes."""
     seconds: float | None = None
-    """Time for each figure, about: 1; with --compare, of training for each side: 60."""
+    """Time for each figure, about: 1; with --models, seconds of training for each model: 60."""
     scene: Path | None = None
     """What is trained on; by default the built-in scene."""
     json: Path | None = None
     """Write the figures to this file too."""
-    compare: Literal["torch"] | None = None
-    """Instead, train beside the same method in PyTorch: time, and quality over time."""
+    models: bool = False
+    """Instead, train the vanilla and the hash model and follow the quality of both."""
+    vanilla_seconds: float | None = None
+    """With --models, seconds of training for the vanilla model, in place of --seconds."""
     plot: Path | None = None
-    """With --compare, a PNG of both sides' quality over time."""
+    """With --models, a PNG of both models' quality over time."""
     roofline: bool = False
     """Instead, estimate a step's time on Apple's chips from its bytes and operations alone."""
     bandwidth: float | None = None
@@ -82,11 +73,13 @@ def main(argv: list[str]) -> int:
 
 def _check(arguments: Arguments) -> None:
     """Refuse flags that say nothing together, and numbers out of range."""
-    if arguments.seconds is not None:
-        low = 0.1 if arguments.compare else 0.01
-        checks.number("seconds", arguments.seconds, low=low)
-    if arguments.plot and not arguments.compare:
-        raise InputError("--plot draws what --compare torch measures; expected both")
+    least = 0.1 if arguments.models else 0.01
+    for name in ("seconds", "vanilla_seconds"):
+        if (value := getattr(arguments, name)) is not None:
+            checks.number(name, value, low=least)
+    for flag, value in (("plot", arguments.plot), ("vanilla-seconds", arguments.vanilla_seconds)):
+        if value is not None and not arguments.models:
+            raise InputError(f"--{flag} belongs to --models; expected both")
     own = {"bandwidth": arguments.bandwidth, "rate": arguments.rate}
     if any(value is not None for value in own.values()):
         if not arguments.roofline:
@@ -96,8 +89,8 @@ def _check(arguments: Arguments) -> None:
                 raise InputError(f"--{name} is missing; --roofline takes --bandwidth and --rate")
             checks.number(name, value, low=1e-3)
     if arguments.roofline:
-        for name in ("compare", "scene", "seconds"):
-            if getattr(arguments, name) is not None:
+        for name in ("models", "scene", "seconds"):
+            if getattr(arguments, name) not in (None, False):
                 raise InputError(f"--roofline measures nothing; expected no --{name} with it")
 
 
@@ -106,76 +99,38 @@ def _figures(arguments: Arguments, picture: Path | None) -> dict[str, Any]:
     if arguments.roofline:
         return _roofline(arguments)
     choose_device(arguments.device)
-    config = preset(arguments.preset, current_device(), memory_bytes())
     scene = load_scene(arguments.scene or builtin_scene_path())
-    if arguments.compare:
-        return _compare(scene, config, arguments.seconds or 60.0, picture)
-    if why := why_reference():
-        raise InputError(f"there are no kernels to time: {why}")
-    return _measure(scene, config, arguments.seconds or 1.0)
+    if arguments.models:
+        return _models(arguments, scene, picture)
+    config = preset(arguments.preset, current_device(), memory_bytes())
+    seconds = arguments.seconds or PROFILE_SECONDS
+    return bench.profile(scene, config, seconds=seconds, on_line=_show).to_json()
+
+
+_show: Callable[[str], None] = partial(print, flush=True)
 
 
 def _roofline(arguments: Arguments) -> dict[str, Any]:
-    name = GPU_PRESET if arguments.preset == "auto" else arguments.preset
-    config = preset(name, "metal", 0)
-    sizes = Sizes.of(config, 1.0, config.train.rays, on_gpu=True)
-    chips: Sequence[Chip] = roofline.CHIPS
+    name = ROOFLINE_PRESET if arguments.preset == "auto" else arguments.preset
+    chips: Sequence[bench.Chip] = bench.CHIPS
     if arguments.bandwidth and arguments.rate:
-        chips = (Chip("as given", arguments.bandwidth, arguments.rate),)
-    print(f"preset {config.preset}, half precision, a scene in the unit cube")
-    for line in roofline.lines(sizes, chips):
-        print(line)
-    return {"preset": config.preset, **roofline.to_json(sizes, chips)}
+        chips = (bench.Chip("as given", arguments.bandwidth, arguments.rate),)
+    roofline = bench.Roofline(preset(name, "metal", 0), chips)
+    print(roofline)
+    return roofline.to_json()
 
 
-def _compare(scene: Scene, config: Config, seconds: float, picture: Path | None) -> dict[str, Any]:
-    if find_spec("torch") is None:
-        raise InputError("there is no PyTorch to compare with; `pip install torch` brings it")
-    scene.views("test")  # refuses a scene without any
-    sides = f"{scene.name}, preset {config.preset}: each side trains for {seconds:g} s, in turns"
-    print(sides, flush=True)
-    comparison = compare(scene, config, seconds=seconds)
+def _models(arguments: Arguments, scene: Scene, picture: Path | None) -> dict[str, Any]:
+    seconds = dict.fromkeys(bench.MODELS, arguments.seconds or MODELS_SECONDS)
+    if arguments.vanilla_seconds:
+        seconds["vanilla"] = arguments.vanilla_seconds
+    configs = bench.model_configs(arguments.preset)
+    try:
+        comparison = bench.compare_models(scene, configs, seconds=seconds)
+    except DivergedError as error:
+        raise InputError(f"the comparison ends early: {error}") from error
     for line in comparison.lines():
-        print(line)
+        _show(line)
     if picture:
-        plot(picture, comparison)
+        bench.plot_models(picture, comparison)
     return comparison.to_json()
-
-
-def _measure(scene: Scene, config: Config, seconds: float) -> dict[str, Any]:
-    """Everything on the current device."""
-    scene.views("train")  # a broken picture is found before anything is measured
-    about = machine()
-    print(f"{about['device_name']}, mlx {about['mlx_version']}, preset {config.preset}")
-    most = ceilings(seconds)
-    print(f"{tables.ceilings_line(most)}\n\n{tables.OPERATIONS}", flush=True)
-    operations = {}
-    for row in measure_operations(config, seconds):
-        print(tables.operation_line(row), flush=True)
-        operations[row.name] = row.to_json()
-    print(f"\ntraining on {scene.name}, for a step like those of a run", flush=True)
-    trainer, state = trained(scene, config)
-    turns = time_in_turns(trainer, scene, state, STRETCH * seconds)
-    whole = turns.whole
-    print(f"{tables.step_line(whole)}\n\n{tables.PARTS}", flush=True)
-    launch = time_launch(seconds)
-    done = []
-    for part in parts(trainer, turns, launch, seconds):
-        print(tables.part_line(part, most), flush=True)
-        done.append(part)
-    host = time_host(trainer, whole.state, seconds) if current_device() != "cpu" else None
-    for line in tables.sum_lines(done, whole, launch, host):
-        print(line)
-    frame = time_frame(trainer, scene, whole.state, seconds)
-    print(f"\n{tables.frame_line(frame)}")
-    return {
-        **about,
-        "preset": config.preset,
-        "scene": scene.name,
-        "ceilings": most._asdict(),
-        "operations": operations,
-        "launch_ms": launch._asdict(),
-        "host_ms": host._asdict() if host else None,
-        "step": step_json(trainer, whole, done, most),
-        "frame": frame.to_json(),
-    }

@@ -10,10 +10,12 @@ import tyro
 
 from nerfmac.backend import choose_device
 from nerfmac.backend.machine import machine
+from nerfmac.cli.arguments import optional
 from nerfmac.cli.choices import Device
 from nerfmac.cli.outputs import quality
 from nerfmac.files import write_json
-from nerfmac.run import Run
+from nerfmac.run import CONFIGURED, Run
+from nerfmac.training.method import Method
 
 
 @dataclass(frozen=True)
@@ -23,20 +25,20 @@ class Arguments:
     run: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
     """Folder of a run."""
     split: Literal["test", "val", "train"] = "test"
-    """Which views."""
+    """Which of the scene's views."""
     background: Literal["white", "black"] = "white"
     """What lies behind the scene, and behind pictures with alpha."""
-    json: Path | None = None
+    json: Annotated[Path | None, optional("FILE")] = None
     """Write the figures to this file too."""
     device: Device = "auto"
     """What computes."""
 
 
-def main(argv: list[str]) -> int:
+def main(argv: list[str], method: Method = CONFIGURED) -> int:
     """Evaluate as `argv` says; return the exit code."""
     arguments = tyro.cli(Arguments, prog="nerfmac eval", args=argv)
     choose_device(arguments.device)
-    run = Run.load(arguments.run)
+    run = Run.load(arguments.run, method=method)
     views = run.evaluate(arguments.split, arguments.background)
     for view in views:
         print(f"{view.name:30} {view.psnr:6.2f} dB  SSIM {view.ssim:.4f}")

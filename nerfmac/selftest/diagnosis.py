@@ -18,9 +18,7 @@ import mlx.core as mx
 
 from nerfmac.backend import current_device, kernel, kernels_disabled
 from nerfmac.backend.metal_text import exported
-from nerfmac.bench.launches import Build, Call, launches
-from nerfmac.bench.operations import computations
-from nerfmac.bench.timing import Timing, measure
+from nerfmac.bench import Build, Call, Timing, computations, launches, measure
 from nerfmac.config import Config
 from nerfmac.selftest.comparison import Case, Outcome, compare
 from nerfmac.selftest.specialisations import specialisations

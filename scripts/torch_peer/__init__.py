@@ -2,6 +2,6 @@
 
 Plain PyTorch operations, `torch.compile` where it pays, no extensions of its own. It shares
 nerfmac's configuration, geometry, starting values and recipe, so only the implementation differs.
-Its modules import torch, which nerfmac does not depend on; `torch_peer.compare` imports them
-when they are asked for.
+nerfmac does not depend on PyTorch: `torch_peer.compare` can be imported without, and refuses to
+compare with one sentence. `python scripts/compare_torch.py` runs it.
 """

@@ -1,10 +1,10 @@
-"""nerfmac beside its peer in PyTorch: the same scene and recipe, in one process, in turns.
+"""nerfmac beside its peer in PyTorch: the same scene and recipe, in one process, interleaved.
 
-Both start from the same parameters and train for the same number of seconds, a second each at a
-time, so that whatever else the machine does meets both. In between, test views are rendered:
-quality over seconds of training. Time per step is that of the second half of the training,
-occupancy updates included; latencies are those of the trained fields. Compiling and rendering are
-no training time.
+Both start from the same parameters and train for the same number of seconds, alternating a second
+each, so that whatever slows the machine slows both. In between, test views are rendered: quality
+over seconds of training. The time of a step is that of the second half of the training, occupancy
+updates included; latencies are those of the trained fields. Compiling and rendering are no training
+time.
 
 On a CPU the machine should be quiet: PyTorch's threads wait for each other after every operation,
 so on cores that others use too it loses several times more than nerfmac does.
@@ -23,25 +23,23 @@ import numpy as np
 
 from nerfmac import checks
 from nerfmac.backend import backend, device_name
-from nerfmac.bench.progress import Bar
-from nerfmac.bench.timing import Timing, quartiles
+from nerfmac.bench import Bar, Curve, HeldOutViews, Timing, evaluation_times, quartiles
 from nerfmac.config import Config
 from nerfmac.geometry.cameras import Camera
-from nerfmac.geometry.colour import over
 from nerfmac.geometry.rays import Rays, camera_rays
-from nerfmac.rendering.metrics import psnr
-from nerfmac.rendering.renderer import Picture
-from nerfmac.scenes import Scene, Views
-from torch_peer.contestants import BACKGROUND, Contestant, Nerfmac, TorchSide, Window
+from nerfmac.scenes import Scene
+from torch_peer.implementations import Implementation, Nerfmac, Torch, Window
 
-STRETCH = 1.0
-"""Seconds that one side trains before it is the other's turn."""
+SLICE_SECONDS = 1.0
+"""Seconds that one implementation trains before the other goes on."""
 
 BATCH = 4096
 """Rays of the larger latency; fewer where a view has fewer pixels."""
 
 CALLS = 30
 """Calls that a latency is the median of."""
+
+WARM_UP_CALLS = 3
 
 
 class Point(NamedTuple):
@@ -53,8 +51,8 @@ class Point(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Side:
-    """What one of the two did."""
+class Result:
+    """What was measured of one implementation."""
 
     name: str
     step: Timing  # of a training step
@@ -78,26 +76,26 @@ class Side:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Both, and what they did it on."""
+    """Both results, and what they were measured on."""
 
     about: dict[str, Any]
-    nerfmac: Side
-    torch: Side
+    nerfmac: Result
+    torch: Result
 
     def lines(self) -> Iterator[str]:
         """A table for people, line by line; a ratio says how many times faster nerfmac is."""
-        sides = self.nerfmac, self.torch
+        results = self.nerfmac, self.torch
         yield ", ".join(f"{name} {value}" for name, value in self.about.items() if value)
-        yield f"{'':18}" + "".join(f"{side.name:>12}{'':17}" for side in sides) + f"{'ratio':>8}"
+        yield f"{'':18}" + "".join(f"{r.name:>12}{'':17}" for r in results) + f"{'ratio':>8}"
         for name, part in (
             ("training step", "step"),
             (f"{self.about['batch']} rays", "batch"),
             ("1 ray", "ray"),
         ):
-            ours, theirs = (getattr(side, part) for side in sides)
+            ours, theirs = (getattr(result, part) for result in results)
             ratio = theirs.median / ours.median
             yield f"{name:18}{_cell(ours)}{_cell(theirs)}{ratio:7.2f}x"
-        rates = [side.samples_per_second for side in sides]
+        rates = [result.samples_per_second for result in results]
         cells = "".join(f"{1e-3 * rate:8.0f} k/s{'':17}" for rate in rates)
         yield f"{'training samples':18}{cells}{rates[0] / max(rates[1], 1e-9):7.2f}x"
         for ours, theirs in zip(self.nerfmac.curve, self.torch.curve, strict=True):
@@ -106,10 +104,20 @@ class Comparison:
             )
             yield f"{f'after {ours.seconds:.1f} s':18}{cells}{ours.psnr - theirs.psnr:+6.2f} dB"
 
+    def curves(self) -> list[Curve]:
+        """Both, for `nerfmac.bench.plot_quality`."""
+        return [
+            Curve(
+                f"{result.name}, {result.step.median:.3g} ms a step",
+                [(point.seconds, point.psnr) for point in result.curve],
+            )
+            for result in (self.nerfmac, self.torch)
+        ]
+
     def to_json(self) -> dict[str, Any]:
         """All of it as JSON values, times in milliseconds."""
-        sides = {side.name: side.to_json() for side in (self.nerfmac, self.torch)}
-        return {**self.about, **sides}
+        results = {result.name: result.to_json() for result in (self.nerfmac, self.torch)}
+        return {**self.about, **results}
 
 
 def compare(
@@ -134,80 +142,66 @@ def compare(
     Raises:
         InputError: PyTorch is absent or lacks the device; the scene has no test views; a number
             is out of its range.
+        DivergedError: nerfmac's loss is no longer finite.
     """
     checks.number("seconds", seconds, low=0.1)
     checks.number("points", points, low=1, whole=True)
-    checks.number("test_views", test_views, low=1, whole=True)
-    targets = _targets(scene.views("test"), test_views, config.train.blend)
-    peer = TorchSide(config, scene, seconds, compiled=compiled)
-    sides: tuple[Contestant, Contestant] = Nerfmac(config, scene, seconds), peer
-    windows, curves = _trained(sides, seconds, points, targets)
-    rays, one = _some_rays(targets[0][0])
-    batch, ray = _latencies(sides, rays), _latencies(sides, one)
-    done = [
-        Side(
-            side.name,
-            quartiles([each.seconds / each.steps for each in windows[side.name]]),
-            float(np.median([each.samples_per_second for each in windows[side.name]])),
-            batch[side.name],
-            ray[side.name],
-            tuple(curves[side.name]),
-            side.build_seconds,
+    views = HeldOutViews(scene, test_views, config.train.blend)
+    peer = Torch(config, scene, seconds, compiled=compiled)
+    both: tuple[Implementation, Implementation] = Nerfmac(config, scene, seconds), peer
+    windows, curves = _train(both, evaluation_times(seconds, points), views)
+    rays, one = _some_rays(views.cameras[0])
+    batch, ray = _latencies(both, rays), _latencies(both, one)
+    ours, theirs = (
+        Result(
+            each.name,
+            quartiles([window.seconds / window.steps for window in windows[each.name]]),
+            float(np.median([window.samples_per_second for window in windows[each.name]])),
+            batch[each.name],
+            ray[each.name],
+            tuple(curves[each.name]),
+            each.build_seconds,
         )
-        for side in sides
-    ]
-    about = {
+        for each in both
+    )
+    about = _about(scene, config) | {"seconds": seconds, "batch": len(rays.origin)}
+    return Comparison(about | {"torch": peer.version, "note": peer.note}, ours, theirs)
+
+
+def _about(scene: Scene, config: Config) -> dict[str, Any]:
+    return {
         "machine": device_name(),
         "back end": backend(),
         "mlx": version("mlx"),
-        "torch": peer.version,
-        "note": peer.note,
         "scene": scene.name,
         "preset": config.preset,
-        "seconds": seconds,
-        "batch": len(rays.origin),
     }
-    return Comparison(about, done[0], done[1])
 
 
-def _trained(
-    sides: Sequence[Contestant],
-    seconds: float,
-    points: int,
-    targets: Sequence[tuple[Camera, Picture]],
+def _train(
+    both: Sequence[Implementation], moments: Sequence[float], views: HeldOutViews
 ) -> tuple[dict[str, list[Window]], dict[str, list[Point]]]:
-    """Train in turns; the second half's windows and the curve, of each side."""
-    marks = [seconds * (index / points) ** 2 for index in range(1, points + 1)]
-    windows: dict[str, list[Window]] = {side.name: [] for side in sides}
-    curves: dict[str, list[Point]] = {side.name: [] for side in sides}
-    with Bar("training", len(sides) * seconds, "s") as bar:
-        while (side := min(sides, key=lambda each: each.seconds)).seconds < seconds:
-            until = min(side.seconds + STRETCH, seconds)
-            while side.seconds < until:
-                window, curve = side.train(), curves[side.name]
-                if side.seconds > seconds / 2:
-                    windows[side.name].append(window)
-                due = sum(mark <= side.seconds for mark in marks) - len(curve)
+    """Train, interleaved, until the last of `moments`, and evaluate at each of them.
+
+    Returns the second half's windows, and the curve, of each implementation.
+    """
+    seconds = moments[-1]
+    windows: dict[str, list[Window]] = {each.name: [] for each in both}
+    curves: dict[str, list[Point]] = {each.name: [] for each in both}
+    with Bar("training", len(both) * seconds, "s") as bar:
+        while (current := min(both, key=lambda each: each.seconds)).seconds < seconds:
+            until = min(current.seconds + SLICE_SECONDS, seconds)
+            while current.seconds < until:
+                window, curve = current.train(), curves[current.name]
+                if current.seconds > seconds / 2:
+                    windows[current.name].append(window)
+                due = sum(moment <= current.seconds for moment in moments) - len(curve)
                 if due > 0:
-                    # A step that takes longer than from one mark to the next is at both.
-                    curve += due * [Point(side.seconds, side.step, _quality(side, targets))]
-                bar.reach(sum(min(each.seconds, seconds) for each in sides))
+                    # Training that passes several moments at once is evaluated once for all.
+                    point = Point(current.seconds, current.step, views.psnr(current.render))
+                    curve += due * [point]
+                bar.reach(sum(min(each.seconds, seconds) for each in both))
     return windows, curves
-
-
-def _targets(views: Views, count: int, blend: str) -> list[tuple[Camera, Picture]]:
-    """Cameras and photographs, over the background, of `count` views at most."""
-    targets = []
-    for index in np.unique(np.linspace(0, len(views.names) - 1, count).astype(int)):
-        photograph = views.images[int(index)].astype(mx.float32) / 255.0
-        if photograph.shape[2] == 4:
-            photograph = over(photograph, mx.array(BACKGROUND), blend)
-        targets.append((views.cameras[int(index)], np.array(photograph)))
-    return targets
-
-
-def _quality(side: Contestant, targets: Sequence[tuple[Camera, Picture]]) -> float:
-    return float(np.mean([psnr(side.render(camera), picture) for camera, picture in targets]))
 
 
 def _some_rays(camera: Camera) -> tuple[Rays, Rays]:
@@ -220,15 +214,15 @@ def _some_rays(camera: Camera) -> tuple[Rays, Rays]:
     return some, one
 
 
-def _latencies(sides: Sequence[Contestant], rays: Rays) -> dict[str, Timing]:
-    """Time from the rays to their colours, a call each in turn."""
-    tracers = {side.name: side.tracer(rays) for side in sides}
+def _latencies(both: Sequence[Implementation], rays: Rays) -> dict[str, Timing]:
+    """Time from the rays to their colours, interleaved call by call."""
+    tracers = {each.name: each.tracer(rays) for each in both}
     spent: dict[str, list[float]] = {name: [] for name in tracers}
-    for call in range(-3, CALLS):  # the first ones warm up
+    for call in range(WARM_UP_CALLS + CALLS):
         for name, trace in tracers.items():
             start = time.perf_counter()
             trace()
-            if call >= 0:
+            if call >= WARM_UP_CALLS:
                 spent[name].append(time.perf_counter() - start)
     return {name: quartiles(times) for name, times in spent.items()}
 

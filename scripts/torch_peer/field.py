@@ -45,8 +45,8 @@ class _Lookup(torch.autograd.Function):
             for column, values in zip(to_table.unbind(1), gradient.unbind(1), strict=True):
                 column.scatter_add_(0, entry.flatten(), (weight * values[:, None]).flatten())
         else:
-            share = (weight[..., None] * gradient[:, None]).flatten(0, 1)
-            to_table.index_add_(0, entry.flatten(), share)
+            added = (weight[..., None] * gradient[:, None]).flatten(0, 1)
+            to_table.index_add_(0, entry.flatten(), added)
         return to_table, None, None
 
 
@@ -71,7 +71,7 @@ class TorchField(torch.nn.Module):
     """Density and colour at positions; parameters are float32."""
 
     def __init__(self, config: Config, extent: float, parameters: Arrays) -> None:
-        """`parameters`: `table`, `density` and `colour`, as `RadianceField.init` makes them."""
+        """`parameters`: `table`, `density` and `colour`, as `EncodedField.init` makes them."""
         super().__init__()
         grid, networks = HashGrid(config.grid, extent), config.networks
         self._extent = extent
@@ -139,10 +139,10 @@ class TorchField(torch.nn.Module):
         hashed = (x ^ y ^ z).flatten(2) & (self._most - 1)
         dense = (x + y + z).flatten(2).long() % self._entries
         entry = torch.where(self._is_hashed, hashed.long(), dense) + self._first
-        share = torch.stack([1.0 - fraction, fraction], -1)  # (points, levels, 3, 2)
-        share_x, share_y, share_z = share.unbind(2)
-        weight = share_x[:, :, None, None, :] * share_y[:, :, None, :, None]
-        weight = weight * share_z[:, :, :, None, None]
+        along_axis = torch.stack([1.0 - fraction, fraction], -1)  # (points, levels, 3, 2)
+        weight_x, weight_y, weight_z = along_axis.unbind(2)
+        weight = weight_x[:, :, None, None, :] * weight_y[:, :, None, :, None]
+        weight = weight * weight_z[:, :, :, None, None]
         return entry, weight.flatten(2)
 
     def density(self, position: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:

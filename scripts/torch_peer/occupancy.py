@@ -51,19 +51,19 @@ class TorchOccupancy:
         if is_warmup:
             return self._draw(count, generator)
         occupied = self.occupied.nonzero()[:, 0]
-        share = torch.rand(count // 2, generator=generator, device=occupied.device)
-        # Where none is occupied, there is none to be drawn.
-        chosen = occupied[(share * len(occupied)).long()] if len(occupied) else occupied
+        uniform = torch.rand(count // 2, generator=generator, device=occupied.device)
+        # Without occupied cells there is nothing to draw from.
+        chosen = occupied[(uniform * len(occupied)).long()] if len(occupied) else occupied
         return torch.cat([self._draw(count - count // 2, generator), chosen])
 
     def _draw(self, count: int, generator: torch.Generator) -> torch.Tensor:
-        """(count,) int64 cells, evenly over all: one in each of `count` equal stretches."""
+        """(count,) int64 cells, a stratified draw: one in each of `count` equal ranges."""
         total = len(self.values)
         begin = torch.arange(count, device=self.values.device)
         if count == total:
             return begin
-        share = torch.rand(count, generator=generator, device=self.values.device)
-        return ((begin + share) * (total / count)).long().clamp_max(total - 1)
+        jitter = torch.rand(count, generator=generator, device=self.values.device)
+        return ((begin + jitter) * (total / count)).long().clamp_max(total - 1)
 
     def _corner(self, cells: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """A cell's lowest corner (cells, 3), in scene coordinates, and its side (cells,)."""

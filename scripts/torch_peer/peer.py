@@ -42,9 +42,9 @@ class TorchPeer:
     ) -> None:
         """`extent`: side of the scene's cube; `views`: the training split.
 
-        Compiles everything, unless told not to, by running it once in vain. Where that fails it
-        goes on without, and `note` says so. Raises `InputError` for a device that is absent, and
-        for what the peer does not do: blending in linear light.
+        Unless `compiled` is False, everything is compiled, by running it once; if that fails, it
+        stays uncompiled and `note` says so. Raises `InputError` for a device that is absent, and
+        for what the peer cannot do: blending in linear light.
         """
         if config.train.blend != "srgb":
             raise InputError(f"train.blend is {config.train.blend!r}; the peer knows only 'srgb'")
@@ -55,7 +55,7 @@ class TorchPeer:
         arrays = {name: np.array(values) for name, values in start.parameters.items()}
         self.field = TorchField(config, extent, arrays).to(self.device)
         self.average = deepcopy(self.field).requires_grad_(False)
-        values = self.tensor(np.array(start.occupancy.values))
+        values = self.tensor(np.array(start.sampling["values"]))
         self.occupancy = TorchOccupancy(config.occupancy, self.geometry, values)
         self._pixels = TorchPixels(views, self.device)
         self._random = torch.Generator(self.device).manual_seed(config.seed)
@@ -75,7 +75,7 @@ class TorchPeer:
         self.steps, self.rays = 0, start.rays
         self._measured = torch.tensor([0.0, 0.0, float(np.array(start.samples_per_ray))])
         self.note = ""
-        """Why nothing is compiled, if that is so."""
+        """Why nothing is compiled; empty if something is."""
         self.build_seconds = self._build(compiled)
         """Spent compiling."""
 
@@ -157,7 +157,7 @@ class TorchPeer:
         self._density = compiler(self._densities, dynamic=False)
 
     def _trial(self) -> None:
-        """All that training and rendering compute, once, without a trace."""
+        """Compute all that training and rendering do, once, and leave the state as it was."""
         before = self._random.get_state()
         occupancy = deepcopy(self.occupancy)
         for step in (0, self.config.occupancy.warmup_steps):
@@ -213,9 +213,9 @@ class TorchPeer:
     ) -> torch.Tensor:
         """Colour over black and opacity (rays, 4)."""
         direction = directions[samples.ray]
-        shares = shade(field, samples.position, direction, samples.width, samples.place)
-        rays = shares.new_zeros(len(directions), 4)
-        return rays.index_add(0, samples.ray, shares)
+        added = shade(field, samples.position, direction, samples.width, samples.place)
+        rays = added.new_zeros(len(directions), 4)
+        return rays.index_add(0, samples.ray, added)
 
     def _shade_samples(
         self,

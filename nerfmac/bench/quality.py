@@ -1,0 +1,80 @@
+"""Quality while a field trains: the PSNR of a few held-out views, looked at more often at first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from math import ceil, sqrt
+
+import mlx.core as mx
+import numpy as np
+
+from nerfmac import checks
+from nerfmac.geometry.cameras import Camera
+from nerfmac.geometry.colour import over
+from nerfmac.rendering.evaluation import BACKGROUNDS
+from nerfmac.rendering.metrics import psnr
+from nerfmac.rendering.renderer import Picture
+from nerfmac.scenes import Scene
+
+BACKGROUND = BACKGROUNDS["white"]
+"""Behind renderings and photographs (sRGB)."""
+
+
+class HeldOutViews:
+    """Some views of a scene's test split, spread evenly over it, on the host."""
+
+    def __init__(
+        self, scene: Scene, count: int, blend: str, *, most_pixels: int | None = None
+    ) -> None:
+        """Take `count` views at most, and of each so many pixels at most, on an even grid.
+
+        `blend`: as `train.blend` of the configuration. Raises `InputError` if the scene has no test
+        views or `count` is no positive integer.
+        """
+        checks.number("test_views", count, low=1, whole=True)
+        views = scene.views("test")
+        self.names: list[str] = []
+        self.cameras: list[Camera] = []
+        self._photographs: list[Picture] = []
+        for index in map(int, np.unique(np.linspace(0, len(views.names) - 1, count).astype(int))):
+            photograph = views.images[index].astype(mx.float32) / 255.0
+            if photograph.shape[2] == 4:
+                photograph = over(photograph, mx.array(BACKGROUND), blend)
+            camera, step = views.cameras[index], 1
+            if most_pixels:
+                step = ceil(sqrt(camera.lens.width * camera.lens.height / most_pixels))
+            self.names.append(views.names[index])
+            self.cameras.append(every_nth_pixel(camera, step))
+            self._photographs.append(np.array(photograph)[step // 2 :: step, step // 2 :: step])
+
+    def psnr(self, render: Callable[[Camera], Picture]) -> float:
+        """The mean PSNR in dB of what `render` makes of each view, over `BACKGROUND`."""
+        both = zip(self.cameras, self._photographs, strict=True)
+        return float(np.mean([psnr(render(camera), photograph) for camera, photograph in both]))
+
+
+def evaluation_times(seconds: float, points: int) -> list[float]:
+    """The `points` moments in `seconds` of training at which to evaluate, the last at its end.
+
+    They lie closer together at first, where quality changes fastest: they grow as the squares.
+    """
+    return [seconds * (index / points) ** 2 for index in range(1, points + 1)]
+
+
+def every_nth_pixel(camera: Camera, step: int) -> Camera:
+    """The camera whose pixels are every `step`-th of `camera`'s, from pixel `step // 2` on.
+
+    Its pixel (x, y) looks along the same ray as the pixel (step x + step // 2, step y + step // 2).
+    """
+    lens, first = camera.lens, step // 2
+    smaller = replace(
+        lens,
+        width=len(range(first, lens.width, step)),
+        height=len(range(first, lens.height, step)),
+        fl_x=lens.fl_x / step,
+        fl_y=lens.fl_y / step,
+        cx=(lens.cx - first - 0.5) / step + 0.5,
+        cy=(lens.cy - first - 0.5) / step + 0.5,
+    )
+    return Camera(smaller, camera.pose)

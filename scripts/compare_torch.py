@@ -1,0 +1,102 @@
+"""Train nerfmac and the same method in PyTorch beside each other: time, and quality over time.
+
+python scripts/compare_torch.py lego_400 --seconds 30 --plot lego.png
+
+PyTorch is no dependency of nerfmac; `pip install torch` brings it.
+"""
+
+from __future__ import annotations
+
+import sys
+from contextlib import ExitStack
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+from torch_peer.compare import Comparison, compare
+
+from nerfmac import checks
+from nerfmac.backend import choose_device, current_device, memory_bytes
+from nerfmac.backend.build import BuildError
+from nerfmac.bench import plot_quality
+from nerfmac.checks import InputError
+from nerfmac.cli.choices import Device, Preset
+from nerfmac.files import appearing, write_json
+from nerfmac.presets import preset
+from nerfmac.scenes import builtin_scene_path, load_scene
+from nerfmac.training.trainer import DivergedError
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """Train nerfmac and the same method in PyTorch beside each other: time, and quality over time.
+
+    Both train on one scene, with the same configuration and for the same time, alternating.
+    """
+
+    scene: Annotated[Path | None, tyro.conf.Positional] = None
+    """What is trained on; by default the built-in scene."""
+    seconds: float = 60.0
+    """Of training, for each."""
+    preset: Preset = "auto"
+    """Size of the model."""
+    device: Device = "auto"
+    """What computes."""
+    plot: Path | None = None
+    """Write a PNG of both curves to this file."""
+    json: Path | None = None
+    """Write the figures to this file too."""
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Compare as `argv` says, and exit: 0, or 2 for what cannot be done."""
+    try:
+        _run(tyro.cli(Arguments, prog="compare_torch.py", args=argv))
+    except (InputError, BuildError, DivergedError) as error:
+        print(f"compare_torch.py: {error}", file=sys.stderr)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        print("compare_torch.py: interrupted", file=sys.stderr)
+        sys.exit(130)
+
+
+def _run(arguments: Arguments) -> None:
+    checks.number("seconds", arguments.seconds, low=0.1)
+    with ExitStack() as files:
+        # Files that cannot be written are found out now, and appear when everything is there.
+        json, picture = (
+            files.enter_context(appearing(path)) if path else None
+            for path in (arguments.json, arguments.plot)
+        )
+        comparison = _compared(arguments)
+        if picture:
+            about = comparison.about
+            title = f"{about['scene']}, preset {about['preset']}, {about['machine']}"
+            plot_quality(picture, comparison.curves(), title=title)
+        if json:
+            write_json(json, comparison.to_json())
+
+
+def _compared(arguments: Arguments) -> Comparison:
+    """Compare, and print the table."""
+    if find_spec("torch") is None:
+        raise InputError("there is no PyTorch to compare with; `pip install torch` brings it")
+    choose_device(arguments.device)
+    config = preset(arguments.preset, current_device(), memory_bytes())
+    scene = load_scene(arguments.scene or builtin_scene_path())
+    scene.views("test")  # refuses a scene without any, before anything is compiled
+    seconds = arguments.seconds
+    print(
+        f"{scene.name}, preset {config.preset}: each trains for {seconds:g} s, alternating",
+        flush=True,
+    )
+    comparison = compare(scene, config, seconds=seconds)
+    for line in comparison.lines():
+        print(line)
+    return comparison
+
+
+if __name__ == "__main__":
+    main()

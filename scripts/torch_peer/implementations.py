@@ -1,0 +1,142 @@
+"""nerfmac and its peer in PyTorch behind one protocol, as `torch_peer.compare` trains them."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
+
+import mlx.core as mx
+import numpy as np
+
+from nerfmac.backend import current_device
+from nerfmac.bench import BACKGROUND
+from nerfmac.checks import InputError
+from nerfmac.config import Config
+from nerfmac.geometry.cameras import Camera
+from nerfmac.geometry.rays import Rays
+from nerfmac.rendering.renderer import Picture
+from nerfmac.run import Run
+from nerfmac.scenes import Scene
+from nerfmac.training.goal import Goal
+
+TORCH_DEVICES = {"metal": "mps", "cuda": "cuda", "cpu": "cpu"}
+"""PyTorch's names for nerfmac's devices."""
+
+
+class Window(NamedTuple):
+    """A piece of training, which ends where the device is idle."""
+
+    steps: int
+    seconds: float
+    samples_per_second: float
+
+
+class Implementation(Protocol):
+    """A field in training; `step` and `seconds` are those of training so far."""
+
+    name: str
+    step: int
+    seconds: float
+    build_seconds: float
+
+    def train(self) -> Window:
+        """Train on until after the next step with an occupancy update, or until the time is over.
+
+        The device is idle then. Neither compiling nor the time between two calls is training time.
+        """
+
+    def render(self, camera: Camera) -> Picture:
+        """The picture over `BACKGROUND`."""
+
+    def tracer(self, rays: Rays) -> Callable[[], None]:
+        """A function that computes the rays' colours and waits until they are there."""
+
+
+class Nerfmac:
+    """nerfmac itself: a `Run`."""
+
+    name = "nerfmac"
+
+    def __init__(self, config: Config, scene: Scene, seconds: float) -> None:
+        """Compile; `seconds` is how long training will last."""
+        self._run = Run.begin(scene, config)
+        deque(self._run.prepare(), maxlen=0)
+        self.build_seconds = self._run.build_seconds
+        self._reports = self._run.fit(Goal(seconds=seconds))
+        self.step, self.seconds = 0, 0.0
+
+    def train(self) -> Window:
+        """See `Implementation`; tracing a step of another number of rays is training time."""
+        report = next(self._reports)
+        after = report.state
+        steps, seconds = after.step - self.step, after.train_seconds - self.seconds
+        self.step, self.seconds = after.step, after.train_seconds
+        return Window(steps, seconds, report.samples_per_second)
+
+    def render(self, camera: Camera) -> Picture:
+        """See `Implementation`."""
+        return self._run.renderer().render(camera, BACKGROUND).colour
+
+    def tracer(self, rays: Rays) -> Callable[[], None]:
+        """See `Implementation`."""
+        renderer = self._run.renderer()
+        return lambda: mx.eval(renderer.see(rays))
+
+
+class Torch:
+    """`TorchPeer`, on a clock like that of nerfmac's training."""
+
+    name = "torch"
+
+    def __init__(
+        self, config: Config, scene: Scene, seconds: float, *, compiled: bool = True
+    ) -> None:
+        """Compile, if asked to; `seconds` is how long training will last.
+
+        Raises `InputError` without PyTorch.
+        """
+        try:
+            import torch
+        except ModuleNotFoundError as error:
+            raise InputError(
+                "there is no PyTorch to compare with; `pip install torch` brings it"
+            ) from error
+        from torch_peer.peer import TorchPeer
+
+        device = TORCH_DEVICES[current_device()]
+        views = scene.views("train")
+        self._peer = TorchPeer(config, scene.extent, views, device, compiled=compiled)
+        self._limit = seconds
+        self.version, self.note = str(torch.__version__), self._peer.note
+        self.build_seconds = self._peer.build_seconds
+        self.step, self.seconds = 0, 0.0
+
+    def train(self) -> Window:
+        """See `Implementation`."""
+        peer, start = self._peer, time.perf_counter()
+        passed, is_over = 0.0, False
+        while not is_over:
+            is_over = peer.is_update
+            peer.step(min((self.seconds + passed) / self._limit, 1.0))
+            passed = time.perf_counter() - start
+            is_over = is_over or self.seconds + passed >= self._limit
+        samples = peer.samples_last_step  # waits for the device
+        steps, seconds = peer.steps - self.step, time.perf_counter() - start
+        self.step, self.seconds = peer.steps, self.seconds + seconds
+        return Window(steps, seconds, samples * steps / seconds)
+
+    def render(self, camera: Camera) -> Picture:
+        """See `Implementation`."""
+        return self._peer.render(camera, BACKGROUND)
+
+    def tracer(self, rays: Rays) -> Callable[[], None]:
+        """See `Implementation`."""
+        origins, directions = (self._peer.tensor(np.array(part)) for part in rays)
+
+        def trace() -> None:
+            self._peer.infer(origins, directions)
+            self._peer.sync()
+
+        return trace
