@@ -173,9 +173,10 @@ def test_the_host_is_timed_without_a_step_being_taken(trainer):
         assert told == any("the host" in line for line in sum_lines([], whole, host, given))
 
 
-def test_training_is_timed_where_it_stands(interleaved):
+def test_training_is_timed_where_it_stands(trainer, interleaved):
     whole = interleaved.whole
     assert whole.step.calls == 5
     assert all(len(spent) == 5 for spent in interleaved.without)
     assert whole.state.step == steps.SETTLING * CONFIG.occupancy.interval_at(0)
-    assert 0 < whole.samples_per_second <= CONFIG.train.slots / whole.step.low * 1e3
+    samples_per_ray = whole.samples_per_second / whole.rays_per_second
+    assert 0 < samples_per_ray <= trainer.geometry.most_intervals
