@@ -9,19 +9,64 @@ picture = run.render(run.orbit(frames=1)[0])
 
 from typing import TYPE_CHECKING, Any
 
-from nerfmac.checks import InputError as InputError
-from nerfmac.config import Config as Config
-from nerfmac.geometry.cameras import Camera as Camera
-from nerfmac.geometry.lenses import Lens as Lens
-from nerfmac.run import Run as Run
-from nerfmac.run import train as train
-from nerfmac.scenes import Scene as Scene
-from nerfmac.scenes import builtin_scene_path as builtin_scene_path
-from nerfmac.scenes import load_scene as load_scene
-from nerfmac.version import __version__ as __version__
+try:
+    import mlx.core  # noqa: F401 - everything below needs it
+except ImportError as error:
+    # On Linux the package `mlx` holds no library; another one brings it, for the CPU or for CUDA.
+    if "libmlx.so: cannot open" in str(error):
+        raise ImportError(
+            'MLX lacks its library, libmlx.so: pip install "mlx[cpu]" brings it on Linux, or '
+            'pip install "mlx[cuda13]" for an NVIDIA GPU'
+        ) from None
+    if "libcuda.so.1: cannot open" in str(error):
+        raise ImportError(
+            "MLX is installed for NVIDIA GPUs, but their driver, libcuda.so.1, is not; without "
+            'such a GPU, make a new environment with "mlx[cpu]" in place of "mlx[cuda13]"'
+        ) from None
+    raise
+
+from nerfmac.checks import InputError
+from nerfmac.config import Config
+from nerfmac.geometry.cameras import Camera
+from nerfmac.geometry.lenses import Lens
+from nerfmac.paths import CameraPath, Keyframe
+from nerfmac.rendering.evaluation import ViewQuality
+from nerfmac.rendering.renderer import Rendered, Renderer
+from nerfmac.run import Run, train
+from nerfmac.scenes import Frame, Scene, Views, builtin_scene_path, load_scene
+from nerfmac.training.trainer import DivergedError, Report, Trainer
+from nerfmac.version import __version__
 
 if TYPE_CHECKING:
-    from nerfmac.viewer import Viewer as Viewer
+    from nerfmac.viewer import Viewer
+
+__all__ = [
+    "Camera",
+    "CameraPath",
+    "Config",
+    "DivergedError",
+    "Frame",
+    "InputError",
+    "Keyframe",
+    "Lens",
+    "Rendered",
+    "Renderer",
+    "Report",
+    "Run",
+    "Scene",
+    "Trainer",
+    "ViewQuality",
+    "Viewer",
+    "Views",
+    "__version__",
+    "builtin_scene_path",
+    "load_scene",
+    "train",
+]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
 
 
 def __getattr__(name: str) -> Any:

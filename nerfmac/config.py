@@ -1,7 +1,8 @@
-"""Every number a run depends on: small frozen records, one set of defaults, presets, strict JSON.
+"""Every number a run depends on: small frozen records, one set of defaults, strict JSON.
 
 The defaults are Instant-NGP's (Müller et al. 2022 and the `base.json` its authors ship); a comment
 says so where we depart from it. Lengths are in scene units: an object's scene is the unit cube.
+A field's comment is also the help text of its flag: `nerfmac train --help` prints it.
 """
 
 from __future__ import annotations
@@ -17,10 +18,12 @@ FEATURES = (1, 2, 4, 8)
 """What a level of the hash grid may have; as in tiny-cuda-nn, powers of two that one load reads."""
 
 FILL = 0.95
-"""Share of a step's slots that its rays are meant to take."""
+"""Fraction of a step's slots that its rays are meant to take."""
+
+PRESET_NAMES = ("tiny", "small", "base", "big")
 
 WIDEST_FEATURES = 128
-"""Most features of all levels together: what the networks' gradient has room to share."""
+"""Most features of all levels together: what the kernel of the networks' gradient has room for."""
 
 WIDTHS = (16, 32, 64, 128)
 """What a network's hidden layers may have; as in tiny-cuda-nn's fully fused networks."""
@@ -30,11 +33,11 @@ WIDTHS = (16, 32, 64, 128)
 class HashGridConfig:
     """The multiresolution hash encoding."""
 
-    levels: int = 8
-    features: int = 4  # per level
-    log2_entries: int = 19  # most entries of a level's table, as a power of two
-    coarsest: int = 16  # cells along an axis at level 0
-    finest: int = 2048  # cells along a scene unit at the last level
+    levels: int = 8  # Number of resolutions; times features, a multiple of 16.
+    features: int = 4  # Numbers per entry of a table: 1, 2, 4 or 8.
+    log2_entries: int = 19  # Most entries of a level's table, as a power of two.
+    coarsest: int = 16  # Cells along an axis of the scene at the first level.
+    finest: int = 2048  # Cells along a scene unit at the last level.
 
     def __post_init__(self) -> None:
         checks.number("grid.levels", self.levels, low=2, high=32, whole=True)
@@ -56,9 +59,9 @@ class HashGridConfig:
 class NetworkConfig:
     """The two stacked MLPs: density, then colour."""
 
-    width: int = 64
-    density_layers: int = 1  # hidden layers
-    colour_layers: int = 2
+    width: int = 64  # Neurons of a hidden layer: 16, 32, 64 or 128.
+    density_layers: int = 1  # Hidden layers of the density network.
+    colour_layers: int = 2  # Hidden layers of the colour network.
 
     def __post_init__(self) -> None:
         checks.number("networks.width", self.width, whole=True)
@@ -69,12 +72,37 @@ class NetworkConfig:
 
 
 @dataclass(frozen=True)
+class VanillaConfig:
+    """NeRF as first published (Mildenhall et al. 2020): its two equal networks and its samples."""
+
+    width: int = 256  # of hidden layers; the last one, which sees the direction, has half of it
+    layers: int = 8  # hidden layers before the density
+    skip: int = 4  # the hidden layer, counted from 0, after which the position is fed in again
+    position_frequencies: int = 10
+    direction_frequencies: int = 4
+    coarse: int = 64  # samples a ray, spread evenly, for the coarse network
+    fine: int = 128  # samples a ray, added where the coarse network found matter
+
+    def __post_init__(self) -> None:
+        checks.number("vanilla.width", self.width, low=2, high=1024, whole=True)
+        if self.width % 2:
+            raise InputError(f"vanilla.width is {self.width}; expected an even number")
+        checks.number("vanilla.layers", self.layers, low=2, high=32, whole=True)
+        checks.number("vanilla.skip", self.skip, low=0, high=self.layers - 2, whole=True)
+        # Beyond 16 frequencies float32 has few bits left of a sine's argument.
+        for name in ("position_frequencies", "direction_frequencies"):
+            checks.number(f"vanilla.{name}", getattr(self, name), low=1, high=16, whole=True)
+        checks.number("vanilla.coarse", self.coarse, low=2, high=1024, whole=True)
+        checks.number("vanilla.fine", self.fine, low=1, high=1024, whole=True)
+
+
+@dataclass(frozen=True)
 class MarchConfig:
     """Where rays are sampled."""
 
-    steps: int = 1024  # along the diagonal of the unit cube
-    near: float = 0.1  # no sample is nearer to a camera than this
-    cone: float = 1 / 256  # step per distance in scenes larger than the unit cube
+    steps: int = 1024  # Shortest steps that fit along the diagonal of the unit cube.
+    near: float = 0.1  # Least distance of a sample from its camera, in scene units.
+    cone: float = 1 / 256  # Length of a step per distance, in scenes larger than the unit cube.
 
     def __post_init__(self) -> None:
         checks.number("march.steps", self.steps, low=16, high=4096, whole=True)
@@ -91,13 +119,13 @@ class MarchConfig:
 class OccupancyConfig:
     """The occupancy grid and its upkeep."""
 
-    resolution: int = 128  # cells along an axis of each cascade
-    threshold: float = 0.01  # optical thickness of a shortest step, above which a cell is occupied
-    decay: float = 0.95  # a cell's value is multiplied by it at every update
-    interval: int = 16  # steps between updates
-    warmup_steps: int = 256  # until then cells are drawn evenly
-    warmup_fraction: float = 1.0  # of all cells, visited by an update during warm-up
-    fraction: float = 0.5  # the same afterwards: half anywhere, half among occupied cells
+    resolution: int = 128  # Cells along an axis of each cascade; a multiple of 16.
+    threshold: float = 0.01  # Optical thickness of a shortest step that makes a cell occupied.
+    decay: float = 0.95  # Factor on a cell's value at every update.
+    interval: int = 16  # Most training steps between updates.
+    warmup_steps: int = 256  # Training steps during which cells are drawn evenly.
+    warmup_fraction: float = 1.0  # Fraction of all cells that an update visits during warm-up.
+    fraction: float = 0.5  # The same after warm-up: half of it anywhere, half in occupied cells.
 
     def __post_init__(self) -> None:
         checks.number("occupancy.resolution", self.resolution, low=16, high=256, whole=True)
@@ -119,18 +147,21 @@ class OccupancyConfig:
 
 @dataclass(frozen=True)
 class OptimiserConfig:
-    """Adam, its schedule, and the average of the parameters that pictures are rendered with."""
+    """Adam, its schedule, and the average of the parameters that pictures are rendered with.
 
-    rate: float = 1e-2
-    beta1: float = 0.9
-    beta2: float = 0.99
-    epsilon: float = 1e-15
-    l2: float = 1e-6  # on the networks only: a hash entry that nobody visits must not shrink
-    # Over a run of known length the rate stays until `hold` of it is done and then falls
-    # exponentially to `final_rate` times itself. (Instant-NGP: x 0.33 at fixed steps, from 20k on.)
-    hold: float = 0.4
-    final_rate: float = 0.05
-    average: float = 0.95  # a step's weight in the average over that of the step after it
+    In a run of known length the learning rate stays until `hold` of it is done and then falls
+    exponentially. (Instant-NGP: times 0.33 at fixed steps, from 20,000 on.) L2 is on the networks
+    only: a table's entry that no sample reaches must not shrink.
+    """
+
+    rate: float = 1e-2  # Learning rate at the start.
+    beta1: float = 0.9  # Adam's decay of the mean gradient, per step.
+    beta2: float = 0.99  # Adam's decay of the mean squared gradient, per step.
+    epsilon: float = 1e-15  # Adam's addend to the root of the mean squared gradient.
+    l2: float = 1e-6  # Factor of the L2 penalty on the networks' weights.
+    hold: float = 0.4  # Fraction of the run after which the learning rate begins to fall.
+    final_rate: float = 0.05  # Learning rate at the end, as a fraction of that at the start.
+    average: float = 0.95  # Factor on the running average of the parameters at every step.
 
     def __post_init__(self) -> None:
         for name in ("rate", "epsilon", "final_rate"):
@@ -149,13 +180,13 @@ class OptimiserConfig:
 class TrainConfig:
     """A training step, and how long to go on."""
 
-    steps: int = 20_000
-    slots: int = 2**18  # samples a step has room for
-    rays: int = 4096  # at the first step; then as many as fill the slots
-    most_rays: int = 2**16
-    huber: float = 0.1  # error at which the loss turns from square to linear
-    loss_scale: float = 1024.0  # lifts gradients above half precision's smallest numbers
-    blend: Literal["srgb", "linear"] = "srgb"  # light in which pictures' alpha is blended
+    steps: int = 20_000  # Training steps of a run, unless --steps or --seconds says otherwise.
+    slots: int = 2**18  # Samples that a step has room for.
+    rays: int = 4096  # Rays of the first step; later steps have as many as fill the slots.
+    most_rays: int = 2**16  # Most rays of a step.
+    huber: float = 0.1  # Error, of colours in [0, 1], at which the loss goes from square to linear.
+    loss_scale: float = 1024.0  # Factor that lifts gradients above half precision's least numbers.
+    blend: Literal["srgb", "linear"] = "srgb"  # Light in which pictures' alpha is blended.
 
     def __post_init__(self) -> None:
         checks.number("train.steps", self.steps, low=1, whole=True)
@@ -169,7 +200,7 @@ class TrainConfig:
     def rays_for(self, samples_per_ray: float, most: int | None = None) -> int:
         """The ladder's largest number of rays whose samples fit: powers of the eighth root of two.
 
-        A step of a number it has not had yet is traced anew, which takes as long as half a step:
+        A step of a number it has not had yet is traced again, which takes as long as half a step:
         a coarser ladder would leave more slots without a sample. `most` is a limit below
         `most_rays`.
         """
@@ -185,8 +216,12 @@ class TrainConfig:
 class Config:
     """One run; saved with it as `config.json`."""
 
-    preset: str = "base"
-    seed: int = 0
+    preset: str = "base"  # The preset that the numbers below were taken from.
+    seed: int = 0  # Seed of all random numbers, from 0 to 2^32 - 1.
+    model: Literal["hash", "vanilla"] = "hash"
+    """hash: an encoding and small networks. vanilla: two large MLPs (Mildenhall et al. 2020)."""
+    encoding: Literal["hash", "dense", "frequency"] = "hash"
+    """What model hash encodes positions with: a hash grid, grids without hashing, sines."""
     grid: HashGridConfig = field(default_factory=HashGridConfig)
     networks: NetworkConfig = field(default_factory=NetworkConfig)
     march: MarchConfig = field(default_factory=MarchConfig)
@@ -195,7 +230,10 @@ class Config:
     train: TrainConfig = field(default_factory=TrainConfig)
 
     def __post_init__(self) -> None:
+        checks.choice("preset", self.preset, PRESET_NAMES)
         checks.number("seed", self.seed, low=0, high=2**32 - 1, whole=True)
+        checks.choice("model", self.model, ("hash", "vanilla"))
+        checks.choice("encoding", self.encoding, ("hash", "dense", "frequency"))
 
     def to_json(self) -> dict[str, Any]:
         """The record as JSON values."""
@@ -208,50 +246,6 @@ class Config:
         Raises `InputError` for a key that does not exist or a value of the wrong type or size.
         """
         return _from_json(cls, values, "config")
-
-
-PRESETS: dict[str, Config] = {
-    "base": Config(),
-    "big": Config(
-        preset="big",
-        grid=HashGridConfig(log2_entries=21),
-        train=TrainConfig(steps=30_000, slots=2**19),
-    ),
-    # For a CPU, where the time a sample takes decides. On Lego at 400x400, after 40 s on two cores,
-    # against 22.6 dB with 2^16 entries, 512 steps, 2^15 slots and the rate 0.01: 256 steps +1.8 dB
-    # (128: less), 2^15 entries +0.3, and 2^14 slots with twice the rate +0.3 more. Now that kernels
-    # do the rest of a step, narrower networks with one hidden layer each give +0.7 after 30 s, and
-    # 2^15 slots +0.2.
-    "small": Config(
-        preset="small",
-        grid=HashGridConfig(log2_entries=15, finest=1024),
-        networks=NetworkConfig(width=32, colour_layers=1),
-        march=MarchConfig(steps=256),
-        occupancy=OccupancyConfig(resolution=64, warmup_fraction=0.25, fraction=0.125),
-        optimiser=OptimiserConfig(rate=2e-2),
-        train=TrainConfig(steps=5_000, slots=2**15, rays=1024, most_rays=2**14),
-    ),
-    "tiny": Config(
-        preset="tiny",
-        grid=HashGridConfig(levels=8, features=2, log2_entries=14, finest=512),
-        networks=NetworkConfig(width=32, colour_layers=1),
-        march=MarchConfig(steps=256),
-        occupancy=OccupancyConfig(resolution=32, warmup_fraction=0.5, fraction=0.25),
-        optimiser=OptimiserConfig(rate=2e-2),
-        train=TrainConfig(steps=1_000, slots=2**13, rays=256, most_rays=2**12),
-    ),
-}
-
-
-def preset(name: str, device: str, memory_bytes: int) -> Config:
-    """The preset `name`; `auto` chooses by device (metal, cuda, cpu) and its memory in bytes."""
-    checks.choice("preset", name, ("auto", *PRESETS))
-    if name != "auto":
-        return PRESETS[name]
-    if device == "cpu":
-        return PRESETS["small"]
-    # Parameters, their average and Adam's two moments take 190 MB, a step's activations about 1 GB.
-    return PRESETS["base"] if memory_bytes >= 6 * 2**30 else PRESETS["small"]
 
 
 def override(config: Config, **changes: Any) -> Config:

@@ -56,3 +56,17 @@ def read_json(path: Path) -> Any:
         raise InputError(f"{path} cannot be read: {error.strerror}") from error
     except ValueError as error:
         raise InputError(f"{path} is not valid JSON: {error}") from error
+
+
+def make_folder(folder: Path) -> None:
+    """Make `folder` and those above it. Raises `InputError` if that is refused."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"folder {folder} cannot be made: {error.strerror}") from error
+
+
+def check_free(folder: Path) -> None:
+    """Raise `InputError` if `folder` exists and is more than an empty folder."""
+    if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
+        raise InputError(f"{folder} exists already; resume it or name another folder")

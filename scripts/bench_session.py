@@ -19,8 +19,9 @@ import numpy as np
 
 from nerfmac.backend import choose_device, device_name
 from nerfmac.run import Run
-from nerfmac.viewer.modes import MODES
-from nerfmac.viewer.session import Message, Session
+from nerfmac.viewer.pictures.modes import MODES
+from nerfmac.viewer.session.loop import Loop
+from nerfmac.viewer.session.session import Message, Session
 from nerfmac.viewer.worker import Worker
 
 
@@ -29,10 +30,9 @@ class Page:
 
     def __init__(self, worker: Worker, folder: Path, size: tuple[int, int]) -> None:
         self.frames: list[tuple[float, Message]] = []
-        self.session = worker.submit(
-            lambda: Session(worker, Run.load(folder), self.hear, lambda _: None, None)
-        ).result()
-        worker.add(self.session)
+        self.session = worker.submit(lambda: Session(worker, Run.load(folder), self.hear)).result()
+        self.loop = worker.submit(lambda: Loop(worker, self.session, lambda _: None)).result()
+        worker.add(self.loop)
         self.say("ready", view="bench", width=size[0], height=size[1])
 
     def hear(self, message: Message, _buffers: list[bytes]) -> None:
@@ -43,7 +43,7 @@ class Page:
 
     def say(self, kind: str, **content: Any) -> None:
         """Post a message."""
-        self.session.post({"kind": kind, **content})
+        self.loop.post({"kind": kind, **content})
 
     def drag(self, seconds: float) -> dict[str, float]:
         """Move the camera for so long."""
@@ -88,7 +88,7 @@ def main() -> None:
             time.sleep(0.05)
         page.drag(1.0)
         figures["colour, in training"] = page.drag(given.seconds)
-    worker.remove(page.session, page.session.training.pause)
+    worker.remove(page.loop, page.session.training.pause)
     worker.end()
     print(f"{device_name()}, {width}x{height}")
     for name, values in figures.items():

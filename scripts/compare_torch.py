@@ -23,8 +23,8 @@ from nerfmac.backend.build import BuildError
 from nerfmac.bench import plot_quality
 from nerfmac.checks import InputError
 from nerfmac.cli.choices import Device, Preset
-from nerfmac.config import preset
 from nerfmac.files import appearing, write_json
+from nerfmac.presets import preset
 from nerfmac.scenes import builtin_scene_path, load_scene
 from nerfmac.training.trainer import DivergedError
 

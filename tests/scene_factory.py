@@ -14,9 +14,10 @@ import pytest
 from PIL import Image
 
 from nerfmac.cli import main
-from nerfmac.config import PRESETS, Config, override
+from nerfmac.config import Config, override
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
+from nerfmac.presets import PRESETS
 
 WIDTH, HEIGHT = 20, 16
 ANGLE = 0.7  # radians that a picture is wide

@@ -5,13 +5,15 @@ import json
 from dataclasses import fields, is_dataclass, replace
 from itertools import pairwise
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from nerfmac import config as module
 from nerfmac.checks import InputError
+from nerfmac.cli.choices import Preset
 from nerfmac.config import (
-    PRESETS,
+    PRESET_NAMES,
     Config,
     HashGridConfig,
     MarchConfig,
@@ -20,8 +22,8 @@ from nerfmac.config import (
     OptimiserConfig,
     TrainConfig,
     override,
-    preset,
 )
+from nerfmac.presets import PRESETS, preset
 
 PACKAGE = Path(module.__file__).parent
 RECORDS = (
@@ -197,7 +199,7 @@ def test_every_field_is_read_somewhere(record):
 def test_a_preset_is_a_valid_record_that_knows_its_name(name):
     config = PRESETS[name]
     assert config.preset == name
-    assert config == override(config, train={}), "checked anew"
+    assert config == override(config, train={}), "checked again"
     assert config.train.rays <= config.train.most_rays
     assert preset(name, "cpu", 0) == preset(name, "cuda", 2**40) == config
 
@@ -219,6 +221,9 @@ def test_auto_chooses_by_device_and_memory(device, memory, name):
 def test_an_unknown_preset_is_refused_with_the_ones_there_are():
     with pytest.raises(InputError, match=r"^preset is 'huge'; expected one of: auto, base, big"):
         preset("huge", "cpu", 0)
+    with pytest.raises(InputError, match=r"^preset is 'huge'; expected one of: base, big, small"):
+        Config(preset="huge")
+    assert set(PRESET_NAMES) == PRESETS.keys() == set(get_args(Preset)) - {"auto"}
 
 
 def test_override_replaces_some_fields_and_keeps_the_others():
@@ -230,7 +235,7 @@ def test_override_replaces_some_fields_and_keeps_the_others():
     assert changed().train.steps == TrainConfig().steps
 
 
-def test_the_rate_holds_and_then_falls_exponentially_to_its_final_share():
+def test_the_rate_holds_and_then_falls_exponentially_to_its_final_fraction():
     schedule = OptimiserConfig(rate=0.02, hold=0.25, final_rate=0.01)
     assert [schedule.rate_at(p) for p in (0.0, 0.1, 0.25)] == [0.02] * 3
     assert schedule.rate_at(1.0) == pytest.approx(0.02 * 0.01)
@@ -240,5 +245,5 @@ def test_the_rate_holds_and_then_falls_exponentially_to_its_final_share():
     assert ratios == pytest.approx([0.01 ** (1 / 15)] * 15)
 
 
-def test_a_step_is_its_share_of_the_unit_cubes_diagonal():
+def test_a_step_is_its_fraction_of_the_unit_cubes_diagonal():
     assert MarchConfig(steps=512).step * 512 == pytest.approx(3**0.5)

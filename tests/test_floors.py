@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ PACKAGE = ROOT / "nerfmac"
 LONGEST = 300  # lines of a file
 LONGEST_FUNCTION = 40  # lines of a function, without its docstring
 FLOORS = (
-    ("config", "checks", "files", "version"),
+    ("config", "presets", "checks", "files", "version"),
     ("backend", "geometry"),
     ("ops", "scenes", "paths"),
     ("fields", "sampling"),
@@ -21,7 +22,7 @@ FLOORS = (
     ("video", "viewer", "bench", "selftest", "cli"),
     ("__init__", "__main__"),  # above all: the public names, and `python -m nerfmac`
 )
-LOOSE = {"config", "checks", "files", "version", "run", "video", "__init__", "__main__"}
+LOOSE = {"config", "presets", "checks", "files", "version", "video", "__init__", "__main__"}
 """Modules that stand in no room; they may know each other, and those of their floor them."""
 APPLICATIONS = len(FLOORS) - 2
 """The floor whose rooms know what stands in each other's `__init__`."""
@@ -90,6 +91,37 @@ def _fault(own: str, used: str, reaches_in: bool) -> str | None:
     return None
 
 
+def circle(package: Path) -> list[str]:
+    """Return modules of `package` that import each other in a circle, the first again as the last.
+
+    Imports inside functions and for type checkers count. Empty if there is no circle.
+    """
+    paths = {_module_name(path, package): path for path in package.rglob("*.py")}
+    graph = {name: _imported_modules(path, set(paths)) for name, path in paths.items()}
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        return error.args[1]
+    return []
+
+
+def _module_name(path: Path, package: Path) -> str:
+    parts = path.relative_to(package.parent).with_suffix("").parts
+    return ".".join(parts).removesuffix(".__init__")
+
+
+def _imported_modules(path: Path, modules: set[str]) -> set[str]:
+    """Which of `modules` a file imports; from a package's `__init__`, the package."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            named = {f"{node.module}.{alias.name}" for alias in node.names}
+            found |= {name if name in modules else node.module for name in named}
+    return found & modules
+
+
 def too_long(root: Path) -> list[str]:
     """Return the kernels and Python files under `root` of more than LONGEST lines."""
     kinds = {".py", ".metal", ".h", ".cpp", ".js", ".css"}
@@ -106,6 +138,10 @@ def too_long(root: Path) -> list[str]:
 def test_imports_point_down():
     assert any(PACKAGE.rglob("*.py")), "nothing was looked at"
     assert faults(PACKAGE) == []
+
+
+def test_no_modules_import_each_other_in_a_circle():
+    assert circle(PACKAGE) == []
 
 
 def long_functions(root: Path) -> list[str]:
@@ -179,6 +215,29 @@ def test_an_import_that_is_allowed_is_let_through(tmp_path, name, source):
     allowed.parent.mkdir(parents=True)
     allowed.write_text(source)
     assert faults(tmp_path / "nerfmac") == []
+
+
+@pytest.mark.parametrize(
+    "closing",
+    [
+        "from nerfmac.ops.march import march",
+        "from nerfmac.ops import march",
+        "import nerfmac.ops.march",
+        "def late():\n    from nerfmac.ops.march import march",
+        "if TYPE_CHECKING:\n    from nerfmac.ops.march import March",
+    ],
+)
+def test_a_circle_of_imports_is_found(tmp_path, closing):
+    ops = tmp_path / "nerfmac" / "ops"
+    ops.mkdir(parents=True)
+    (ops / "march.py").write_text("from nerfmac.ops import COUNT, pack")
+    (ops / "__init__.py").write_text("")
+    (ops / "pack.py").write_text("from nerfmac.ops.bits import bits\nfrom nerfmac.ops import COUNT")
+    (ops / "bits.py").write_text("import numpy")
+    assert circle(tmp_path / "nerfmac") == []
+    (ops / "bits.py").write_text(closing)
+    names = ["nerfmac.ops.bits", "nerfmac.ops.march", "nerfmac.ops.pack"]
+    assert sorted(set(circle(tmp_path / "nerfmac"))) == names
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 import nerfmac
-from nerfmac import run
 from nerfmac.checks import InputError
 from nerfmac.config import override
 from nerfmac.run import Run, train
@@ -91,14 +90,50 @@ def test_the_seed_alone_may_be_named(scene):
     assert (made.config.preset, made.config.seed) == ("tiny", 5)
 
 
-def test_an_interruption_is_raised_once_the_run_is_saved(scene, tmp_path):
+def interrupt_at(step):
     def interrupt(report):
-        if report.state.step == 9:
+        if report.state.step == step:
             raise KeyboardInterrupt
 
-    with pytest.raises(KeyboardInterrupt):
-        train(scene, steps=30, out=tmp_path / "run", on_report=interrupt, **SETTINGS)
+    return interrupt
+
+
+def test_an_interruption_gives_the_run_as_it_stands(scene, tmp_path, caplog):
+    settings = {**SETTINGS, "steps": 30, "on_report": interrupt_at(9)}
+    in_memory, in_files = train(scene, **settings), train(scene, out=tmp_path / "run", **settings)
+    assert in_memory.state.step == in_files.state.step == 9
+    assert "interrupted after step 9; run.train(...) goes on" in caplog.text
     assert Run.load(tmp_path / "run").state.step == 9
+
+
+def test_an_interrupted_run_goes_on_to_the_same_bits(scene):
+    whole, halved = (Run.begin(scene, CONFIG) for _ in range(2))
+    whole.train(steps=30, progress=False)
+    with pytest.raises(KeyboardInterrupt):
+        halved.train(steps=30, progress=False, on_report=interrupt_at(9))
+    assert halved.state.step == 9
+    halved.train(steps=30, progress=False)
+    for name, values in whole.state.arrays().items():
+        assert np.array_equal(np.array(values), np.array(halved.state.arrays()[name])), name
+    assert [point[0] for point in halved.curve] == [point[0] for point in whole.curve]
+
+
+def test_an_interrupted_run_is_saved_before_anybody_else_hears_of_it(scene, tmp_path):
+    run = Run.begin(scene, CONFIG, out=tmp_path)
+    try:
+        run.train(steps=30, progress=False, on_report=interrupt_at(9))
+    except KeyboardInterrupt:
+        assert Run.load(tmp_path).state.step == 9
+
+
+def test_a_copy_and_its_original_train_apart(scene, tmp_path):
+    run = Run.begin(scene, CONFIG, out=tmp_path)
+    run.train(steps=5, progress=False)
+    copy = run.copy()
+    copy.train(steps=12, progress=False)
+    assert (run.state.step, copy.state.step) == (5, 12)
+    assert len(run.curve) < len(copy.curve)
+    assert Run.load(tmp_path).state.step == 5
 
 
 def test_a_long_run_is_saved_now_and_then(scene, tmp_path, monkeypatch):
@@ -109,9 +144,9 @@ def test_a_long_run_is_saved_now_and_then(scene, tmp_path, monkeypatch):
             seen.add(Run.load(tmp_path).state.step)
 
     clock = itertools.count(0.0, 20.0)
-    monkeypatch.setattr(run.time, "perf_counter", lambda: next(clock))
+    monkeypatch.setattr(time, "perf_counter", lambda: next(clock))
     train(scene, steps=12, out=tmp_path, on_report=look, **SETTINGS)
-    monkeypatch.setattr(run.time, "perf_counter", time.perf_counter)
+    monkeypatch.setattr(time, "perf_counter", time.perf_counter)
     assert len(seen) > 3
     assert Run.load(tmp_path).state.step == 12
 
@@ -119,8 +154,9 @@ def test_a_long_run_is_saved_now_and_then(scene, tmp_path, monkeypatch):
 def test_a_run_that_diverges_keeps_its_last_good_state(scene, tmp_path):
     config = override(CONFIG, optimiser={"rate": 1e30})
     settings = {**SETTINGS, "config": config}
-    with pytest.raises(DivergedError, match=r"(at|after) step \d"):
+    with pytest.raises(DivergedError, match=r"(at|after) step \d") as caught:
         train(scene, steps=50, out=tmp_path, **settings)
+    assert caught.value.run.state.step == Run.load(tmp_path).state.step
     for name, values in Run.load(tmp_path).state.arrays().items():
         assert np.isfinite(np.array(values)).all(), f"{name} is not finite"
 

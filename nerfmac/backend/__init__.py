@@ -1,5 +1,6 @@
 """Devices and kernels: what computes, and how a kernel gets there."""
 
+from nerfmac.backend.ahead import compile_ahead as compile_ahead
 from nerfmac.backend.arrays import Arrays as Arrays
 from nerfmac.backend.arrays import Shapes as Shapes
 from nerfmac.backend.device import DEVICES as DEVICES

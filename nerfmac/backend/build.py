@@ -1,8 +1,9 @@
 """Compiling C++ on the user's machine, once: a cache of shared libraries.
 
 A library's name holds a digest of all that can change it, so an upgrade of MLX, nanobind, the
-compiler or our own sources builds a new one and never loads an old one. It is written under another
-name and moved into place, so several processes may start at once.
+compiler or our own sources builds a new one and never loads an old one; so does a processor with
+other instructions, where several machines see one cache. It is written under another name and moved
+into place, so several processes may start at once.
 """
 
 from __future__ import annotations
@@ -15,23 +16,39 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 from nerfmac.backend.cache import cache_folder
-from nerfmac.backend.device import processor_name
+from nerfmac.backend.device import processor_features, processor_name, processors
 
 log = logging.getLogger("nerfmac")
 
 _FLAGS = ("-std=c++20", "-O3", "-fPIC", "-shared")
 
-# Seconds spent compiling in this process; reported with a run.
-build_seconds = 0.0
-
 
 class BuildError(RuntimeError):
-    """There is no compiler, or it failed; the message says which and what it printed."""
+    """What a kernel needs cannot be built or loaded; the message says why, and what would help."""
+
+
+class Library(NamedTuple):
+    """A shared library that may have to be compiled."""
+
+    stem: str  # what its file's name begins with
+    sources: dict[str, str]  # file name -> text
+    flags: tuple[str, ...] = ()  # after those that all have
+
+    def path(self) -> Path:
+        """Where it is once it is compiled. Raises `BuildError`."""
+        parts = (
+            *(compiler_version(), processor_features(), platform.platform(), sys.version),
+            *(*_FLAGS, *self.flags, *self.sources.values()),
+        )
+        digest = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:20]
+        return cache_folder() / f"{self.stem}-{digest}.so"
 
 
 @cache
@@ -42,7 +59,8 @@ def compiler() -> str:
         if path := shutil.which(name):
             return path
     looked_for = f"CXX={wanted}" if wanted else "c++, g++ and clang++"
-    raise BuildError(f"no C++ compiler: looked for {looked_for} on the PATH")
+    get_one = "xcode-select --install" if platform.system() == "Darwin" else "apt install g++"
+    raise BuildError(f"no C++ compiler: looked for {looked_for} on the PATH; try {get_one}")
 
 
 @cache
@@ -59,40 +77,43 @@ def compiler_version() -> str:
     return f"{lines[0]}; {processor_name()}"
 
 
-def shared_library(
-    stem: str, sources: dict[str, str], flags: tuple[str, ...] = (), suffix: str = ".so"
-) -> Path:
-    """Compile `sources` (file name -> text) into one library; return its path.
+def shared_library(library: Library) -> Path:
+    """Compile `library` unless the cache has it; return its path. Raises `BuildError`."""
+    compile_together([library])
+    return library.path()
 
-    `flags` follow the common ones. Raises `BuildError`.
+
+def compile_together(libraries: Iterable[Library]) -> None:
+    """Compile those of `libraries` that the cache has not, as many at a time as there are cores.
+
+    Raises the `BuildError` of the first that fails, once all have ended.
     """
-    global build_seconds
-    parts = (compiler_version(), platform.platform(), sys.version, *_FLAGS, *flags)
-    digest = hashlib.sha256("\0".join((*parts, *sources.values())).encode()).hexdigest()[:20]
-    library = cache_folder() / f"{stem}-{digest}{suffix}"
-    if library.is_file():
-        return library
-    start = time.perf_counter()
-    log.info("compiling %s for the CPU, once for this machine ...", stem)
+    wanted = {library.path(): library for library in libraries}
+    missing = {path: library for path, library in wanted.items() if not path.is_file()}
+    if not missing:
+        return
+    stems = ", ".join(sorted({library.stem for library in missing.values()}))
+    log.info("compiling %s for the CPU, once for this machine ...", stems)
+    with ThreadPoolExecutor(processors()) as pool:
+        done = [pool.submit(_compile, path, library) for path, library in missing.items()]
+    for each in done:
+        each.result()
+
+
+def _compile(path: Path, library: Library) -> None:
     try:
-        _compile(library, sources, flags)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=path.parent) as scratch:
+            built = Path(scratch, path.name)
+            sources = []
+            for name, text in library.sources.items():
+                sources.append(Path(scratch, name))
+                sources[-1].write_text(text)
+            command = [compiler(), *_FLAGS, *map(str, sources), *library.flags, "-o", str(built)]
+            result = subprocess.run(command, capture_output=True, text=True, check=False)
+            if result.returncode != 0:
+                said = "\n".join(result.stderr.splitlines()[:12])
+                raise BuildError(f"{compiler()} failed on {path.stem}:\n{said}")
+            os.replace(built, path)
     except OSError as error:
-        raise BuildError(f"cannot write {library}: {error.strerror}") from error
-    build_seconds += time.perf_counter() - start
-    return library
-
-
-def _compile(library: Path, sources: dict[str, str], flags: tuple[str, ...]) -> None:
-    library.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=library.parent) as scratch:
-        paths = []
-        for name, text in sources.items():
-            paths.append(Path(scratch, name))
-            paths[-1].write_text(text)
-        built = Path(scratch, library.name)
-        command = [compiler(), *_FLAGS, *map(str, paths), *flags, "-o", str(built)]
-        result = subprocess.run(command, capture_output=True, text=True, check=False)
-        if result.returncode != 0:
-            tail = "\n".join(result.stderr.splitlines()[:12])
-            raise BuildError(f"{' '.join(command[:1])} failed on {library.stem}:\n{tail}")
-        os.replace(built, library)
+        raise BuildError(f"cannot write {path}: {error.strerror}") from error

@@ -7,22 +7,16 @@ The body is compiled as C++ inside a loop over the grid and runs as an MLX opera
 from __future__ import annotations
 
 import ctypes
-import importlib.util
-import platform
-import sys
-import sysconfig
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache
-from importlib.metadata import version
-from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import mlx.core as mx
-import nanobind
 
-from nerfmac.backend.build import BuildError, shared_library
-from nerfmac.backend.device import processors
+from nerfmac.backend.build import BuildError, Library, shared_library
+from nerfmac.backend.extension import extension
+from nerfmac.checks import InputError
 
 Template = Sequence[tuple[str, int | bool | mx.Dtype]]
 
@@ -55,70 +49,23 @@ extern "C" void run(
 """
 
 
-@cache
-def extension() -> ModuleType:
-    """Our MLX operation, built on first use. Raises `BuildError`."""
-    mlx_root = Path(mx.__file__).parent
-    nanobind_root = Path(nanobind.__file__).parent
-    library_folder = mlx_root / "lib"
-    link = ["-undefined", "dynamic_lookup"] if platform.system() == "Darwin" else []
-    flags = (
-        "-O2",
-        "-fvisibility=hidden",
-        "-DNB_DOMAIN=mlx",
-        "-DNERFMAC_EXTENSION=nerfmac_cpu_extension",
-        f"-I{nanobind_root / 'include'}",
-        f"-I{nanobind_root / 'src'}",
-        f"-I{nanobind_root / 'ext' / 'robin_map' / 'include'}",
-        f"-I{mlx_root / 'include'}",
-        f"-I{sysconfig.get_path('include')}",
-        f"-L{library_folder}",
-        "-lmlx",
-        f"-Wl,-rpath,{library_folder}",
-        "-pthread",
-        *link,
-    )
-    sources = {
-        "extension.cpp": Path(__file__).with_name("extension.cpp").read_text(),
-        "nanobind.cpp": (nanobind_root / "src" / "nb_combined.cpp").read_text(),
-        # Not compiled into anything; they make the library's name depend on the versions.
-        "versions.cpp": f"// mlx {version('mlx')}, nanobind {version('nanobind')}\n",
-    }
-    path = shared_library("nerfmac_cpu_extension", sources, flags)
-    spec = importlib.util.spec_from_file_location("nerfmac_cpu_extension", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    try:
-        spec.loader.exec_module(module)
-        module.length(mx.zeros(3))
-    except (ImportError, TypeError) as error:
-        reason = str(error).splitlines()[0]
-        versions = f"mlx {version('mlx')} and nanobind {version('nanobind')}"
-        raise BuildError(f"the extension built with {versions} does not load: {reason}") from error
-    sys.modules[spec.name] = module
-    module.start_workers(processors())
-    return module
-
-
-def cpu_kernel(
-    name: str,
-    input_names: Sequence[str],
-    output_names: Sequence[str],
-    source: str,
-    header: str = "",
-    atomic_outputs: bool = False,
-) -> Callable[..., list[mx.array]]:
-    """A kernel compiled for the CPU from the body `source`; see `mx.fast.metal_kernel`.
+@dataclass(frozen=True, eq=False)
+class CpuKernel:
+    """A kernel with the body `source`, compiled for the types of the arrays it is called with.
 
     With `atomic_outputs`, each row of the grid (fixed y and z) runs on one thread, in order; the
     kernel must give rows disjoint outputs. Its results then repeat bit for bit.
-
-    The returned function takes `inputs`, `output_shapes`, `output_dtypes`, `grid`, `template` and
-    `init_value` (None or 0) by keyword and raises `BuildError`.
     """
 
-    def call(
+    name: str
+    input_names: Sequence[str]
+    output_names: Sequence[str]
+    source: str
+    header: str = ""
+    atomic_outputs: bool = False
+
+    def __call__(
+        self,
         *,
         inputs: Sequence[mx.array],
         output_shapes: Sequence[Sequence[int]],
@@ -128,22 +75,36 @@ def cpu_kernel(
         init_value: float | None = None,
         **_unused: Any,
     ) -> list[mx.array]:
-        types = (*(array.dtype for array in inputs), *output_dtypes)
-        names = (*input_names, *output_names)
-        text = _program(names, types, len(inputs), tuple(template), source, header)
+        """Launch over `grid`; outputs start from `init_value`, None or 0. Raises `BuildError`."""
+        library = self.library(inputs=inputs, output_dtypes=output_dtypes, template=template)
         launched: list[mx.array] = extension().launch(
-            name,
-            _function(name, text),
+            self.name,
+            _function(library.stem, *library.sources.values()),
             list(inputs),
             [list(shape) for shape in output_shapes],
             list(output_dtypes),
             grid,
-            atomic_outputs,
+            self.atomic_outputs,
             init_value,
         )
         return launched
 
-    return call
+    def library(
+        self,
+        *,
+        inputs: Sequence[mx.array],
+        output_dtypes: Sequence[mx.Dtype],
+        template: Template = (),
+        **_unused: Any,
+    ) -> Library:
+        """What a call with these arguments runs."""
+        types = (*(array.dtype for array in inputs), *output_dtypes)
+        names = (*self.input_names, *self.output_names)
+        text = _program(names, types, len(inputs), tuple(template), self.source, self.header)
+        return _library(self.name, text)
+
+
+cpu_kernel = CpuKernel  # called as `mx.fast.metal_kernel` is
 
 
 def _program(
@@ -162,6 +123,10 @@ def _program(
             lines.append(f"  constexpr int {key} = {int(value)};")
     parameters, arguments = "", ""
     for i, (name, dtype) in enumerate(zip(names, types, strict=True)):
+        if dtype not in _TYPES:
+            known = ", ".join(str(each).removeprefix("mlx.core.") for each in _TYPES)
+            got = str(dtype).removeprefix("mlx.core.")
+            raise InputError(f"{name} is {got}; on a CPU kernels take and give {known}")
         kind = ("const " if i < inputs else "") + _TYPES[dtype]
         parameters += f", {kind}* __restrict {name}"
         arguments += f", static_cast<{kind}*>(arrays_[{i}])"
@@ -173,13 +138,17 @@ def _program(
     )
 
 
+def _library(name: str, text: str) -> Library:
+    return Library(name, {f"{name}.cpp": text}, _FLAGS)
+
+
 @cache
 def _function(name: str, text: str) -> int:
     """Address of the compiled program `text`; libraries stay loaded for the process' life.
 
     Raises `BuildError`.
     """
-    path = shared_library(name, {f"{name}.cpp": text}, _FLAGS)
+    path = shared_library(_library(name, text))
     try:
         library = ctypes.CDLL(str(path))
     except OSError as error:

@@ -20,7 +20,10 @@ from nerfmac.backend.cache import cache_folder
 
 DEVICES = ("auto", "metal", "cuda", "cpu")
 
+_CPUINFO = Path("/proc/cpuinfo")
+
 _pretended: str | None = None
+_default_of_ours: mx.DeviceType | None = None  # what `choose_device` made of another default
 
 
 def gpu() -> str | None:
@@ -33,11 +36,14 @@ def gpu() -> str | None:
 def choose_device(name: str = "auto") -> str:
     """Make `name` MLX's default device; return which it is: `metal`, `cuda` or `cpu`.
 
-    `auto` takes the GPU where there is one. Raises `InputError` for a device this machine, or this
+    `auto` takes the GPU where there is one, unless the caller has made the CPU MLX's default, by
+    `mx.set_default_device`: that stays. Raises `InputError` for a device this machine, or this
     build of MLX, does not have.
     """
+    global _default_of_ours
+    refuse_windows()
     checks.choice("device", name, DEVICES)
-    chosen = (gpu() or "cpu") if name == "auto" else name
+    chosen = _automatic() if name == "auto" else name
     if chosen != "cpu" and chosen != gpu():
         available = " and ".join(filter(None, (gpu(), "cpu")))
         raise checks.InputError(f"device is {name!r}; MLX finds only {available} on this machine")
@@ -45,15 +51,32 @@ def choose_device(name: str = "auto") -> str:
         # A first training step compiles some eighty kernels, three minutes' work on an H200's host.
         # MLX keeps them in a temporary folder, which the next restart would empty.
         os.environ.setdefault("MLX_PTX_CACHE_DIR", str(cache_folder() / "ptx"))
-    mx.set_default_device(mx.cpu if chosen == "cpu" else mx.gpu)
+    wanted = mx.cpu if chosen == "cpu" else mx.gpu
+    if mx.default_device().type != wanted:
+        mx.set_default_device(wanted)
+        _default_of_ours = wanted
     return chosen
+
+
+def _automatic() -> str:
+    # MLX's own default is the GPU where there is one: if it is the CPU, somebody chose it.
+    if mx.default_device().type == mx.cpu and _default_of_ours != mx.cpu:
+        return "cpu"
+    return gpu() or "cpu"
+
+
+def refuse_windows() -> None:
+    """Raise `InputError` on Windows."""
+    if platform.system() == "Windows":
+        raise checks.InputError("nerfmac runs on macOS and Linux, not on Windows")
 
 
 def current_device() -> str:
     """`metal`, `cuda` or `cpu`: where MLX computes by default at present."""
     if _pretended:
         return _pretended
-    return (gpu() or "cpu") if mx.default_device().type == mx.DeviceType.gpu else "cpu"
+    refuse_windows()
+    return (gpu() or "cpu") if mx.default_device().type == mx.gpu else "cpu"
 
 
 @contextmanager
@@ -74,17 +97,45 @@ def device_name() -> str:
     return processor_name()
 
 
+def compute_capability() -> tuple[int, int] | None:
+    """The NVIDIA GPU's, such as (9, 0); None if the current device is none."""
+    info = mx.device_info()
+    if "compute_capability_major" not in info:
+        return None
+    return int(info["compute_capability_major"]), int(info["compute_capability_minor"])
+
+
 def processor_name() -> str:
     """The processor's product name, as the operating system gives it."""
-    cpuinfo = Path("/proc/cpuinfo")
-    if cpuinfo.is_file():
-        for line in cpuinfo.read_text().splitlines():
-            if line.startswith("model name"):
-                return line.split(":", 1)[1].strip()
+    named = _of_processor("model name")
     if platform.system() == "Darwin":
-        command = ["sysctl", "-n", "machdep.cpu.brand_string"]
-        return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
-    return platform.processor() or platform.machine()
+        named = _sysctl("-n", "machdep.cpu.brand_string")
+    return named or platform.processor() or platform.machine()
+
+
+def processor_features() -> str:
+    """What the processor can do, as the operating system lists it.
+
+    The product's name does not tell: virtual machines share one and differ.
+    """
+    if platform.system() == "Darwin":
+        return _sysctl("hw.optional", "machdep.cpu.features")  # on Apple silicon, and on Intel
+    return _of_processor("flags") or _of_processor("Features")  # on x86 and on ARM
+
+
+def _of_processor(key: str) -> str:
+    """A value of the first processor that Linux describes; empty where it has no such key."""
+    if _CPUINFO.is_file():
+        for line in _CPUINFO.read_text().splitlines():
+            name, _, value = line.partition(":")
+            if name.strip() == key:
+                return value.strip()
+    return ""
+
+
+def _sysctl(*words: str) -> str:
+    command = ["sysctl", *words]
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
 
 
 def memory_bytes() -> int:

@@ -1,36 +1,48 @@
-"""One kernel, four back ends: `Kernel` names a function of `kernels/*.metal` and launches it.
+"""One kernel, four back ends: `Kernel` names a function of a Metal file and launches it.
 
 The body handed to MLX only forwards to that function:
 
     function<TEMPLATE...>(thread_position_in_grid, rows, inputs..., outputs..., space)
-
-`rows` is how many rows the grid's first axis covers. Kernels compare against it, since Metal
-launches exactly the grid asked for while CUDA rounds it up to whole blocks.
 """
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import os
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from math import prod
+from pathlib import Path
 from typing import Any
 
 import mlx.core as mx
 
 from nerfmac.backend.build import BuildError
-from nerfmac.backend.cpu_kernel import cpu_kernel, extension
-from nerfmac.backend.device import current_device
-from nerfmac.backend.sources import dialect_source, kernel_source
+from nerfmac.backend.cpu_kernel import cpu_kernel
+from nerfmac.backend.device import compute_capability, current_device, device_name
+from nerfmac.backend.extension import extension
+from nerfmac.backend.sources import (
+    dialect_source,
+    kernel_source,
+    operations,
+    read_ascii,
+    user_source,
+)
+from nerfmac.checks import InputError
 
 log = logging.getLogger("nerfmac")
 
 _DISABLE = "NERFMAC_DISABLE_KERNELS"  # 1, or operations with commas between them
 
 _GROUP = 256  # threads a group; larger ones exceed what some Apple GPUs allow a kernel
+
+# Compute capability: kernels/dialects/cuda multiplies matrices and adds up integers by instructions
+# that older GPUs have not.
+_OLDEST_GPU = (8, 0)
 
 _MAKERS: dict[str, Callable[..., Any]] = {
     "metal": mx.fast.metal_kernel,
@@ -39,23 +51,83 @@ _MAKERS: dict[str, Callable[..., Any]] = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Kernel:
-    """A function of `kernels/<operation>.metal`.
+    """A function written in Metal, to be launched over a grid of threads like an MLX operation.
 
-    `rows` is the C++ expression, over the inputs' `_shape`s, for the length of the grid's first
-    axis. `space` declares an array in the threadgroup's memory, if the function wants one: Metal
-    allows that in a kernel's own body only. An `accumulates` kernel adds into its outputs, which
-    start from zero; on the CPU each row of its grid (fixed y and z) must own disjoint outputs.
+    It runs as Metal on an Apple GPU, as CUDA on an NVIDIA GPU and as C++ on a CPU. The fourth back
+    end, `reference`, is plain MLX for where there is no compiler, and to compare with: whoever has
+    a kernel writes it too, and asks `nerfmac.backend.runs_kernel(operation)` which of the two to
+    call. A whole example:
+
+        text = '''
+        template <int POWER, typename In, typename Out>
+        METAL_FUNC void power(uint3 thread_index, int count, In x, Out y) {
+          const uint i = thread_index.x;
+          if (i >= uint(count)) return;
+          float value = 1.0f;
+          for (int n = 0; n < POWER; ++n) value *= x[i];
+          y[i] = value;
+        }
+        '''
+        kernel = nerfmac.Kernel(
+            "power", "power", inputs=("x",), outputs=("y",), rows="x_shape[0]", source=text
+        )
+        x = mx.arange(10.0)
+        (cubes,) = kernel(
+            x,
+            grid=(10, 1, 1),
+            template=[("POWER", 3)],
+            output_shapes=[(10,)],
+            output_dtypes=[mx.float32],
+        )
+
+    The function is called with the thread's index in the grid, the number `rows`, the inputs, the
+    outputs and, if there is one, the `space`. Arrays come as pointers to their elements, row by
+    row, and are template parameters, since MLX chooses their address space: `constant` for inputs
+    of fewer than eight elements, else `device`. It compares its index with `rows`, for CUDA rounds
+    the grid up to whole threadgroups, and writes every element of its outputs.
+
+    What is not said here is Metal as the files in `kernels/` use it. A simdgroup has `SIMD_WIDTH`
+    threads, 32 on a GPU and one on a CPU (`nerfmac.backend.simd_width()` in Python): a kernel that
+    gives a simdgroup to each row is launched over rows * simd_width() threads. On a CPU arrays are
+    float32, int32, uint32 or uint8.
+
+    A gradient is a kernel of its own, tied to the first by `mx.custom_function`. One that adds to
+    the same element from several threads does so with `atomic_add_row` and `accumulates`.
+
+    Raises `InputError` if there is no such file, or, when it is first launched on a device, if its
+    text is not ASCII, lacks the function or a header, or is no C++. GPUs compile later, when the
+    result is evaluated; MLX then raises a `RuntimeError` with the compiler's messages.
     """
 
     operation: str
+    """What it computes, in a word that `runs_kernel` and the variable `NERFMAC_DISABLE_KERNELS` can
+    name; unless `source` says otherwise, the function is in our `kernels/<operation>.metal`."""
     function: str
+    """The function's name; its first template parameters are those of a launch's `template`."""
     inputs: tuple[str, ...]
+    """Names of the arrays that it reads."""
     outputs: tuple[str, ...]
+    """Names of the arrays that it writes."""
     rows: str
+    """C++ for how many rows the grid's first axis covers; NAME_shape is the shape of input NAME."""
     space: str = ""
+    """The declaration of an array in the threadgroup's memory, named `space`, as in
+    "float space[64]": Metal allows that in a kernel's own body only."""
     accumulates: bool = False
+    """Whether it adds to its outputs, which then start from zero. Their elements are atomic on
+    Metal. A CPU gives each row of the grid (fixed y and z) to one thread: rows must then add to
+    different elements."""
+    source: Path | str | None = None
+    """A .metal file, or Metal text. `#include "NAME"` finds what lies beside the file, and our own
+    headers. A file is read at the first launch: after a change make the kernel again."""
+
+    def __post_init__(self) -> None:
+        if isinstance(self.source, Path):
+            read_ascii(self.source)
+        elif self.source is not None and not self.source.isascii():
+            raise InputError(f"the source of {self.function} has a character that is not ASCII")
 
     def __call__(
         self,
@@ -67,10 +139,15 @@ class Kernel:
         template: Sequence[tuple[str, int]] = (),
         zeroed: bool = False,
     ) -> list[mx.array]:
-        """Launch over `grid` threads, `group` of them to a threadgroup.
+        """Launch over `grid` threads, `group` of them to a threadgroup; return the outputs.
 
-        Outputs start from zero if `zeroed` or if the kernel accumulates.
+        `template` gives the function's first template parameters, by name and in order. Outputs
+        start from zero if `zeroed` or if the kernel accumulates. An empty grid launches nothing and
+        leaves zeros.
         """
+        if len(inputs) != len(self.inputs):
+            names = ", ".join(self.inputs)
+            raise InputError(f"{self.function} got {len(inputs)} arrays; expected {names}")
         if prod(grid) == 0:
             return [
                 mx.zeros(shape, dtype)
@@ -78,16 +155,37 @@ class Kernel:
             ]
         build = _build(self, current_device(), tuple(name for name, _ in template))
         extra: dict[str, Any] = {"init_value": 0} if zeroed or self.accumulates else {}
-        return _launch(
-            build,
-            inputs=list(inputs),
-            template=list(template),
-            grid=grid,
-            threadgroup=(group or min(_GROUP, grid[0]), 1, 1),
-            output_shapes=[tuple(shape) for shape in output_shapes],
-            output_dtypes=list(output_dtypes),
-            **extra,
-        )
+        try:
+            return _launch(
+                build,
+                inputs=list(inputs),
+                template=list(template),
+                grid=grid,
+                threadgroup=(group or min(_GROUP, grid[0]), 1, 1),
+                output_shapes=[tuple(shape) for shape in output_shapes],
+                output_dtypes=list(output_dtypes),
+                **extra,
+            )
+        except BuildError as error:
+            if self.source is None or _why_no_extension():
+                raise
+            raise InputError(f"{self.place} does not compile: {error}") from error
+
+    @property
+    def place(self) -> str:
+        """Where the function is written, in a word."""
+        if self.source is None:
+            return f"{self.operation}.metal"
+        return self.source.name if isinstance(self.source, Path) else f"source of {self.operation}"
+
+    def text(self, device: str) -> str:
+        """All that `device` compiles before the body. Raises `InputError`; see the class."""
+        if self.source is None:
+            return kernel_source(self.operation, device)
+        text = user_source(self.source, self.place, device)
+        if not re.search(rf"\b{self.function}\s*\(", text):
+            raise InputError(f"{self.place} has no function {self.function}")
+        return text
 
     def body(self, template: tuple[str, ...]) -> str:
         """The body: a call of the function with everything it takes."""
@@ -122,12 +220,18 @@ def _build(kernel: Kernel, device: str, template: tuple[str, ...]) -> Any:
     options: dict[str, Any] = {}
     if device != "cuda":  # CUDA's plain pointers take atomic functions as they are
         options["atomic_outputs"] = kernel.accumulates
+    text, body = kernel.text(device), kernel.body(template)
+    name = f"nerfmac_{kernel.function}"
+    if kernel.source is not None:
+        # MLX knows kernels by their names, and any number of users' may have the same function.
+        everything = repr((text, body, kernel.inputs, kernel.outputs, kernel.accumulates))
+        name += f"_{hashlib.sha256(everything.encode()).hexdigest()[:12]}"
     return _MAKERS[device](
-        name=f"nerfmac_{kernel.function}",
+        name=name,
         input_names=list(kernel.inputs),
         output_names=list(kernel.outputs),
-        source=kernel.body(template),
-        header=kernel_source(kernel.operation, device),
+        source=body,
+        header=text,
         **options,
     )
 
@@ -167,11 +271,27 @@ def kernels_disabled() -> Iterator[None]:
 
 
 def why_reference(operation: str | None = None) -> str | None:
-    """Why the reference replaces the kernel of `operation`, in words; None if it does not."""
-    disabled = os.environ.get(_DISABLE, "")
-    if disabled == "1" or (operation and operation in disabled.replace(" ", "").split(",")):
-        return f"{_DISABLE}={disabled}"
-    return _why_no_extension() if current_device() == "cpu" else None
+    """Why the reference replaces the kernel of `operation`, in words; None if it does not.
+
+    Raises `InputError` where NERFMAC_DISABLE_KERNELS names what is no operation.
+    """
+    value = os.environ.get(_DISABLE, "")
+    if {"1", operation} & _disabled(value):
+        return f"{_DISABLE}={value}"
+    if current_device() == "cpu":
+        return _why_no_extension()
+    return _why_not_this_gpu() if current_device() == "cuda" else None
+
+
+@cache
+def _disabled(value: str) -> frozenset[str]:
+    names = frozenset(name for part in value.split(",") if (name := part.strip()))
+    if unknown := sorted(names - {"1", *operations()}):
+        raise InputError(
+            f"{_DISABLE} names {', '.join(unknown)}; expected 1, for all kernels, or names of "
+            f"operations with commas between them: {', '.join(operations())}"
+        )
+    return names
 
 
 @cache
@@ -182,6 +302,20 @@ def _why_no_extension() -> str | None:
         probe = cpu_kernel("nerfmac_probe", [], ["one"], "one[0] = 1;", dialect_source("cpu"))
         probe(inputs=[], output_shapes=[(1,)], output_dtypes=[mx.int32], grid=(1, 1, 1))
     except BuildError as error:
-        log.warning("CPU kernels are off, plain MLX operations (slower) replace them: %s", error)
+        log.warning(
+            "CPU kernels are off, plain MLX operations, about 60 times slower, replace them: %s",
+            error,
+        )
         return str(error)
     return None
+
+
+@cache
+def _why_not_this_gpu() -> str | None:
+    capability = compute_capability()
+    if capability is None or capability >= _OLDEST_GPU:
+        return None
+    found, needed = (".".join(map(str, each)) for each in (capability, _OLDEST_GPU))
+    reason = f"{device_name()} has compute capability {found}; the kernels need {needed}"
+    log.warning("CUDA kernels are off, plain MLX operations replace them: %s", reason)
+    return reason

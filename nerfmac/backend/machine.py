@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-import resource
 import sys
 from importlib.metadata import version
 from pathlib import Path
@@ -42,6 +41,8 @@ def peak_memory_bytes() -> int:
     """The most memory in use so far: the GPU's as MLX counts it, or this process' on a CPU."""
     if current_device() != "cpu":
         return int(mx.get_peak_memory())
+    import resource  # here, for Windows has none, and is to be refused in one sentence
+
     unit = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 

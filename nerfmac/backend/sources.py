@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
-_INCLUDE = re.compile(r'^#include "(?P<name>[\w./]+)"$', re.MULTILINE)
+from nerfmac.checks import InputError
+
+_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"(?P<name>[^"\n]+)"[ \t]*(//.*)?$', re.MULTILINE)
 
 
 @cache
@@ -23,6 +27,12 @@ def kernels_folder() -> Path:
     raise FileNotFoundError(f"no kernels in {' or '.join(map(str, candidates))}; reinstall nerfmac")
 
 
+@cache
+def operations() -> tuple[str, ...]:
+    """The names of all operations that have kernels, sorted."""
+    return tuple(sorted(path.stem for path in kernels_folder().glob("*.metal")))
+
+
 def dialect_source(dialect: str) -> str:
     """The header that gives `metal`, `cuda` or `cpu` the names it lacks."""
     return (kernels_folder() / "dialects" / dialect / "prelude.h").read_text()
@@ -32,20 +42,61 @@ def dialect_source(dialect: str) -> str:
 def kernel_source(operation: str, dialect: str) -> str:
     """The text of `kernels/<operation>.metal` for `metal`, `cuda` or `cpu`: headers pasted in.
 
-    A header is the dialect's where it has one of that name, else the one all dialects share.
+    A header is the dialect's where it has one of that name, else the one that serves all dialects.
     """
-    folder = kernels_folder()
-    dialect_folder = folder / "dialects" / dialect
-    included: set[str] = set()
+    text = (kernels_folder() / f"{operation}.metal").read_text()
+    return dialect_source(dialect) + "\n" + _pasted(text, _our_folders(dialect), set())
+
+
+def user_source(source: Path | str, name: str, dialect: str) -> str:
+    """The same of a kernel from elsewhere: a file, or a text that is called `name` in messages.
+
+    A header is one beside the file, if it has that name, else one of ours. `#line` lets compilers
+    speak of the lines of the user's files. Raises `InputError` for a file that cannot be read or is
+    not ASCII, which is all that Metal's compiler gets from MLX, and for a header that is not there.
+    """
+    folders = _our_folders(dialect)
+    if isinstance(source, Path):
+        folders, source = (source.parent, *folders), read_ascii(source)
+    return dialect_source(dialect) + "\n" + _pasted(source, folders, set(), name)
+
+
+def read_ascii(path: Path) -> str:
+    """The text of a file; raise `InputError` if it is not there or is not ASCII."""
+    try:
+        return path.read_text(encoding="ascii")
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"{path} has a character that is not ASCII, at byte {error.start}"
+        ) from error
+
+
+def _our_folders(dialect: str) -> tuple[Path, ...]:
+    return kernels_folder() / "dialects" / dialect, kernels_folder()
+
+
+def _pasted(text: str, folders: Sequence[Path], included: set[Path], name: str = "") -> str:
+    """`text` with its headers in place of the includes, each once; lines are marked if it has a
+    `name`."""
 
     def paste(match: re.Match[str]) -> str:
-        name = match["name"]
-        if name in included:
+        paths = [folder / match["name"] for folder in folders]
+        path = next(filter(Path.is_file, paths), None)
+        if path is None:
+            looked_in = " or ".join(map(str, folders))
+            raise InputError(f'{name} includes "{match["name"]}", which is not in {looked_in}')
+        if path in included:
             return ""
-        included.add(name)
-        own = dialect_folder / name
-        path = own if own.is_file() else folder / name
-        return _INCLUDE.sub(paste, path.read_text())
+        included.add(path)
+        header = _pasted(read_ascii(path), folders, included, path.name if name else "")
+        line = text.count("\n", 0, match.start()) + 2
+        return f"{header}\n{_marked(line, name)}" if name else header
 
-    text = _INCLUDE.sub(paste, (folder / f"{operation}.metal").read_text())
-    return dialect_source(dialect) + "\n" + text
+    pasted = _INCLUDE.sub(paste, text)
+    return f"{_marked(1, name)}\n{pasted}" if name else pasted
+
+
+def _marked(line: int, name: str) -> str:
+    return f"#line {line} {json.dumps(name)}"

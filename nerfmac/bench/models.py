@@ -25,13 +25,13 @@ from nerfmac.backend.machine import machine
 from nerfmac.bench.plot import Curve, Mark, plot_quality
 from nerfmac.bench.progress import Bar
 from nerfmac.bench.quality import BACKGROUND, HeldOutViews, evaluation_times
-from nerfmac.bench.training import begin, reports
-from nerfmac.config import Config, preset
+from nerfmac.config import Config
 from nerfmac.geometry.cameras import Camera
+from nerfmac.presets import preset
 from nerfmac.rendering.renderer import Picture
 from nerfmac.run import Run
 from nerfmac.scenes import Scene
-from nerfmac.training.trainer import Goal
+from nerfmac.training.goal import Goal
 
 MODELS = ("vanilla", "hash")
 
@@ -184,12 +184,12 @@ def _followed(
     name: str, scene: Scene, config: Config, seconds: float, points: int, views: HeldOutViews
 ) -> ModelCurve:
     """Train one model for `seconds`, and evaluate it now and then."""
-    pixels, run = training_pixels(scene), begin(scene, config)
+    pixels, run = training_pixels(scene), Run.begin(scene, config)
     due = evaluation_times(seconds, points)
     found: list[ModelPoint] = []
     rays = before = 0.0
     with Bar(f"training {name}", seconds, "s") as bar:
-        for report in reports(run, Goal(seconds=seconds)):
+        for report in run.fit(Goal(seconds=seconds)):
             now = run.state.train_seconds
             rays += report.rays_per_second * (now - before)
             before = now

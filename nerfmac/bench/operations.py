@@ -113,7 +113,7 @@ def _as_computed(arrays: Iterable[mx.array]) -> Callable[[], list[mx.array]]:
 def _encoding(config: Config, points: int) -> Iterator[tuple[str, Callable[[], Any]]]:
     grid = HashGrid(config.grid, 1.0)
     positions = mx.random.uniform(shape=(points, 3), key=mx.random.key(1))
-    table = grid.init(mx.random.key(2))
+    table = grid.init(mx.random.key(2))["table"]
     mx.eval(positions)
     # In training nobody asks for the gradient of positions.
     yield from _both(

@@ -30,14 +30,14 @@ from nerfmac.backend import current_device
 from nerfmac.bench.launches import Launched, launched_names, launches, replayed, uncompiled
 from nerfmac.bench.progress import Bar
 from nerfmac.bench.timing import Timing, measure, measure_interleaved, quartiles
-from nerfmac.bench.training import reports
 from nerfmac.bench.work import Sizes
 from nerfmac.config import Config
 from nerfmac.ops.occupancy_update import pack_bits
 from nerfmac.run import Run
 from nerfmac.scenes import Scene
+from nerfmac.training.goal import Goal, Report
 from nerfmac.training.state import TrainState
-from nerfmac.training.trainer import Goal, Queue, Report, Trainer
+from nerfmac.training.trainer import Queue, Trainer
 
 STEPS = 1024
 """Steps before anything is timed: the occupancy grid is sparse by then, as in most of a run."""
@@ -80,7 +80,7 @@ def trained(scene: Scene, config: Config, steps: int = STEPS) -> Run:
     """A run on the scene's training views, after `steps` steps; a bar shows how far it is."""
     run = Run.begin(scene, config)
     with Bar("training", steps, "steps") as bar:
-        for report in reports(run, Goal(steps=steps)):
+        for report in run.fit(Goal(steps=steps)):
             bar.reach(report.state.step)
     return run
 
@@ -91,7 +91,7 @@ def time_interleaved(run: Run, scene: Scene, seconds: float) -> InterleavedSteps
     In training the number of rays follows the samples on them. The steps without kernels have the
     median number, always the same.
     """
-    training = reports(run, Goal())
+    training = run.fit(Goal())
     passed = [next(training) for _ in range(SETTLING)]
     state = replace(passed[-1].state, rays=median_low(each.state.rays for each in passed))
     recorded = recorded_launches(run.trainer, state)[_STEP]
@@ -122,7 +122,7 @@ def time_interleaved(run: Run, scene: Scene, seconds: float) -> InterleavedSteps
 
 def sizes_of(trainer: Trainer, state: TrainState) -> Sizes:
     """The sizes of the step that follows `state`, as the current device computes it."""
-    extent = trainer.geometry.extent
+    extent = trainer.extent
     return Sizes.of(trainer.config, extent, state.rays, on_gpu=current_device() != "cpu")
 
 
@@ -202,7 +202,7 @@ def _step_without(
     with replayed(recorded, names):
         after, _ = fresh.advance(state, rate=0.0)
         mx.eval(after.arrays())
-    steps = fresh.config.occupancy.interval_at(state.step)
+    steps = fresh.sampler.interval_at(state.step)
 
     def run() -> float:
         start, now, queue = time.perf_counter(), state, Queue()

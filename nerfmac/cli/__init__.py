@@ -9,7 +9,10 @@ import sys
 from importlib import import_module
 
 from nerfmac.backend.build import BuildError
+from nerfmac.backend.device import refuse_windows
 from nerfmac.checks import InputError
+from nerfmac.cli.arguments import check, meant
+from nerfmac.version import __version__
 
 VERBS = {
     "train": "train a field on a scene; evaluate it and render a video of it",
@@ -21,11 +24,13 @@ VERBS = {
     "view": "open a run or a scene in a viewer that trains on, in JupyterLab",
 }
 
+END = "nerfmac VERB --help says more; nerfmac --version says which nerfmac this is."
+
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES}
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run `nerfmac VERB ...` and exit: 0, 1 for a failed selftest, 2 for what cannot be done.
+    """Run `nerfmac VERB ...` and exit: 0; 1 for a failed selftest; 2 for what cannot be done.
 
     An interrupted run exits with 130, as shells have it.
     """
@@ -33,13 +38,20 @@ def main(arguments: list[str] | None = None) -> None:
     if not arguments or arguments[0] in ("-h", "--help"):
         print(_usage())
         sys.exit(0 if arguments else 2)
+    if arguments[0] == "--version":
+        print(f"nerfmac {__version__}")
+        sys.exit(0)
     verb, *rest = arguments
     if verb not in VERBS:
-        _refuse(f"{verb!r} is no verb; expected one of: {', '.join(VERBS)}")
+        expected = f"expected one of: {', '.join(VERBS)}"
+        _refuse(f"{verb!r} is no verb; {meant(verb, VERBS, expected)}")
     logging.basicConfig(level=logging.INFO, format="nerfmac: %(message)s", stream=sys.stderr)
     logging.getLogger("nerfmac").setLevel(logging.INFO)
     try:
-        sys.exit(import_module(f"nerfmac.cli.{verb}").main(rest))
+        refuse_windows()
+        module = import_module(f"nerfmac.cli.{verb}")
+        check(verb, module.Arguments, rest)
+        sys.exit(module.main(rest))
     except (InputError, BuildError) as error:
         _refuse(str(error))
     except BrokenPipeError:
@@ -57,7 +69,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 def _usage() -> str:
     lines = [f"  {verb:10}{purpose}" for verb, purpose in VERBS.items()]
-    return "\n".join(["usage: nerfmac VERB ...", "", *lines, "", "nerfmac VERB --help says more."])
+    return "\n".join(["usage: nerfmac VERB ...", "", *lines, "", END])
 
 
 def _refuse(message: str) -> None:

@@ -15,8 +15,8 @@ from nerfmac import bench, checks
 from nerfmac.backend import choose_device, current_device, memory_bytes
 from nerfmac.checks import InputError
 from nerfmac.cli.choices import Device, Preset
-from nerfmac.config import preset
 from nerfmac.files import appearing, write_json
+from nerfmac.presets import preset
 from nerfmac.scenes import Scene, builtin_scene_path, load_scene
 from nerfmac.training.trainer import DivergedError
 

@@ -10,6 +10,7 @@ import tyro
 
 from nerfmac.backend import choose_device
 from nerfmac.backend.machine import machine
+from nerfmac.cli.arguments import optional
 from nerfmac.cli.choices import Device
 from nerfmac.cli.outputs import quality
 from nerfmac.files import write_json
@@ -23,10 +24,10 @@ class Arguments:
     run: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
     """Folder of a run."""
     split: Literal["test", "val", "train"] = "test"
-    """Which views."""
+    """Which of the scene's views."""
     background: Literal["white", "black"] = "white"
     """What lies behind the scene, and behind pictures with alpha."""
-    json: Path | None = None
+    json: Annotated[Path | None, optional("FILE")] = None
     """Write the figures to this file too."""
     device: Device = "auto"
     """What computes."""

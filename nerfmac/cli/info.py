@@ -14,7 +14,7 @@ from nerfmac.backend.device import processors
 from nerfmac.backend.kernel import why_reference
 from nerfmac.backend.sources import kernels_folder
 from nerfmac.cli.choices import Device
-from nerfmac.config import preset
+from nerfmac.presets import preset
 from nerfmac.version import __version__
 
 

@@ -14,7 +14,7 @@ from nerfmac.backend import current_device
 from nerfmac.backend.machine import machine, peak_memory_bytes
 from nerfmac.files import appearing
 from nerfmac.geometry.cameras import Camera
-from nerfmac.rendering.evaluation import BACKGROUNDS, ViewQuality
+from nerfmac.rendering.evaluation import BACKGROUNDS, ViewQuality, photograph
 from nerfmac.rendering.renderer import Picture
 from nerfmac.run import Run
 from nerfmac.video import write_video
@@ -48,11 +48,13 @@ def save_turntable(path: Path, run: Run) -> None:
     write_video(path, frames(run, run.orbit(count, size)), FRAMES_PER_SECOND)
 
 
-def save_preview(path: Path, run: Run, views: Sequence[ViewQuality]) -> None:
+def save_preview(path: Path, run: Run, *, has_test: bool) -> None:
     """A picture of the run: a test view beside its photograph, or else a view from the path."""
-    if views:
-        view = views[0]
-        picture = np.concatenate([view.rendered.colour, view.photograph], axis=1)
+    if has_test:
+        views = run.pictures().views("test")
+        rendered = run.render(views.cameras[0]).colour
+        truth = photograph(views, 0, blend=run.config.train.blend)
+        picture = np.concatenate([rendered, truth], axis=1)
     else:
         picture = run.render(run.orbit(1)[0]).colour
     with appearing(path) as partial:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
@@ -12,6 +14,7 @@ import tyro
 from nerfmac import checks
 from nerfmac.backend import choose_device
 from nerfmac.checks import InputError
+from nerfmac.cli.arguments import optional
 from nerfmac.cli.choices import Device
 from nerfmac.cli.outputs import frames
 from nerfmac.geometry.cameras import Camera
@@ -28,17 +31,17 @@ class Arguments:
     run: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
     """Folder of a run."""
     path: Annotated[str, tyro.conf.arg(metavar="orbit|test|FILE.json")] = "orbit"
-    """A turn around the scene, the test views' cameras, or a camera path that the viewer saved."""
+    """An orbit around the scene, the test views' cameras, or a path that the viewer saved."""
     frames: int = 120
     """Pictures on the path; --path test has as many as there are views."""
-    size: str | None = None
-    """Pixels as WxH; by default the photographs'."""
+    size: Annotated[str | None, optional("WxH")] = None
+    """Pixels, such as 1280x720; by default as many as the photographs have."""
     fps: float = 24.0
     """Frames per second of the video."""
     background: Literal["white", "black"] = "white"
     """What lies behind the scene."""
-    out: Path | None = None
-    """FILE.mp4, or a folder for numbered pictures; by default RUN/PATH.mp4."""
+    out: Annotated[Path | None, optional("FILE.mp4|FOLDER")] = None
+    """A video, or a folder for numbered PNG pictures; by default RUN/PATH.mp4."""
     device: Device = "auto"
     """What computes."""
 
@@ -46,28 +49,51 @@ class Arguments:
 def main(argv: list[str]) -> int:
     """Render as `argv` says; return the exit code."""
     arguments = tyro.cli(Arguments, prog="nerfmac render", args=argv)
-    checks.number("frames", arguments.frames, low=1, whole=True)
+    checks.number("--frames", arguments.frames, low=1, whole=True)
+    checks.number("--fps", arguments.fps, low=1)
     size = _size(arguments.size) if arguments.size else None
     path = _camera_path(arguments.path)
+    out = arguments.out or arguments.run / f"{Path(arguments.path).stem}.mp4"
+    is_video = out.suffix.lower() == ".mp4"
+    if out.suffix and not is_video:
+        raise InputError(f"{out} is neither an .mp4 file nor a folder's name")
     choose_device(arguments.device)
     run = Run.load(arguments.run)
-    if path is not None:
-        lens = run.scene.cameras[0].lens
-        cameras = path.cameras(arguments.frames, size or (lens.width, lens.height))
-    elif arguments.path == "test":
-        cameras = _test_cameras(run, size)
-    else:
-        cameras = run.orbit(arguments.frames, size)
-    out = arguments.out or arguments.run / f"{Path(arguments.path).stem}.mp4"
+    seen = _test_cameras(run) if arguments.path == "test" else run.scene.cameras
+    size = size or (seen[0].lens.width, seen[0].lens.height)
+    if is_video:
+        size = _even(size)
+    if arguments.path != "test":
+        seen = _along(run, path, arguments.frames, size)
+    cameras = [Camera(camera.lens.scaled(*size), camera.pose) for camera in seen]
     pictures = frames(run, cameras, arguments.background)
-    if out.suffix.lower() == ".mp4":
+    if is_video:
         write_video(out, pictures, arguments.fps)
-    elif out.suffix:
-        raise InputError(f"{out} is neither an .mp4 file nor a folder's name")
     else:
         write_frames(out, pictures)
     print(out)
     return 0
+
+
+def _even(size: tuple[int, int]) -> tuple[int, int]:
+    """The largest even size within `size`; say so if it is another."""
+    width, height = size[0] // 2 * 2, size[1] // 2 * 2
+    if (width, height) != size:
+        print(
+            f"nerfmac: the video is {width}x{height} and not {size[0]}x{size[1]}: "
+            "H.264 needs an even width and height; pictures in a folder may have any",
+            file=sys.stderr,
+        )
+    return width, height
+
+
+def _along(
+    run: Run, path: CameraPath | None, count: int, size: tuple[int, int]
+) -> Sequence[Camera]:
+    """Cameras along `path`, or on an orbit, that see what ones of `size` do."""
+    # Paths give even sizes only. Twice any size is even.
+    twice = 2 * size[0], 2 * size[1]
+    return run.orbit(count, twice) if path is None else path.cameras(count, twice)
 
 
 def _size(text: str) -> tuple[int, int]:
@@ -89,15 +115,10 @@ def _camera_path(name: str) -> CameraPath | None:
     return CameraPath.load(name)
 
 
-def _test_cameras(run: Run, size: tuple[int, int] | None) -> list[Camera]:
+def _test_cameras(run: Run) -> Sequence[Camera]:
     if run.scene.path is None:
         raise InputError("the run's scene was never in files: its test views are not known")
     scene = load_scene(run.scene.path, test_every=run.scene.test_every)
     if not scene.splits.get("test"):
         raise InputError(f"scene {scene.name!r} has no 'test' views; take --path orbit")
-    cameras = [frame.camera for frame in scene.splits["test"]]
-    lens = cameras[0].lens
-    width, height = size or (lens.width, lens.height)
-    # Even, as video needs it.
-    width, height = width // 2 * 2, height // 2 * 2
-    return [Camera(camera.lens.scaled(width, height), camera.pose) for camera in cameras]
+    return [frame.camera for frame in scene.splits["test"]]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 import tyro
 
@@ -16,8 +16,9 @@ from nerfmac.backend.kernel import why_reference
 from nerfmac.backend.machine import software
 from nerfmac.backend.sources import kernels_folder
 from nerfmac.checks import InputError
-from nerfmac.config import PRESETS
-from nerfmac.selftest import cases
+from nerfmac.cli.arguments import optional
+from nerfmac.presets import PRESETS
+from nerfmac.selftest import cases, print_case, print_sum
 from nerfmac.selftest.diagnosis import Compared, Timed, as_text, compared, reach, timed
 from nerfmac.selftest.metal_files import write_metal
 from nerfmac.selftest.report import Report
@@ -29,11 +30,11 @@ class Arguments:
 
     device: Literal["all", "metal", "cuda", "cpu"] = "all"
     """Which of this machine's devices."""
-    operation: str | None = None
+    operation: Annotated[str | None, optional("NAME")] = None
     """Only the kernels of this operation (`nerfmac info` lists them)."""
-    report: Path | None = None
+    report: Annotated[Path | None, optional("FILE")] = None
     """Write everything to this JSON file too: attach it to a bug report."""
-    dump_metal: Path | None = None
+    dump_metal: Annotated[Path | None, optional("FOLDER")] = None
     """Instead, write the Metal text of every kernel to this folder; needs no Mac."""
 
 
@@ -104,25 +105,14 @@ def _test(report: Report, operation: str | None) -> None:
         report.begin(str(case))
         outcome = compared(case)
         report.add_case(outcome)
-        _print_case(outcome, {each.fault for each in done})
+        print_case(outcome, {each.fault for each in done})
         done.append(outcome)
     if current_device() == "metal" and operation is None:
         _print_reach(report, done)
     if not any(outcome.fault for outcome in done):
         _time(report, operation)
     report.end_device()
-    _print_sum(done)
-
-
-def _print_case(outcome: Compared, faults: set[str | None]) -> None:
-    case = outcome.case
-    if outcome.fault:
-        text = "as above" if outcome.fault in faults else outcome.fault
-        print(f"  {case!s:36} FAILS: {text}", flush=True)
-        return
-    worst = max(each.error for each in outcome.outcomes)
-    verdict = f"DIFFERS: {', '.join(outcome.differing)}" if outcome.differing else "ok"
-    print(f"  {case!s:36} error {worst:8.1e}  of {case.tolerance:.1e}  {verdict}", flush=True)
+    print_sum(done)
 
 
 def _print_reach(report: Report, done: list[Compared]) -> None:
@@ -153,12 +143,3 @@ def _print_timed(each: Timed) -> None:
     median, low, high, _ = each.timing
     spread = f"({low:.2f} to {high:.2f})"
     print(f"  {each!s:48}{median:8.2f} ms {spread:>18}{each.bandwidth:8.1f} GB/s", flush=True)
-
-
-def _print_sum(done: list[Compared]) -> None:
-    arrays = [outcome for each in done for outcome in each.outcomes]
-    agreed = sum(outcome.passed for outcome in arrays)
-    faults = sum(each.fault is not None for each in done)
-    print(f"{current_device()}: {agreed} of {len(arrays)} arrays agree with their references")
-    if faults:
-        print(f"{current_device()}: {faults} of {len(done)} cases FAIL")

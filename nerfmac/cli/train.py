@@ -6,20 +6,27 @@ import logging
 import signal
 import sys
 import time
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated
 
 import tyro
 
-from nerfmac.backend import choose_device, current_device, memory_bytes
+from nerfmac.backend import (
+    backend,
+    choose_device,
+    current_device,
+    device_name,
+    memory_bytes,
+)
 from nerfmac.checks import InputError
+from nerfmac.cli.arguments import optional, unboxed
 from nerfmac.cli.choices import Device, Preset
 from nerfmac.cli.outputs import save_preview, save_turntable, summary
-from nerfmac.config import Config
-from nerfmac.config import preset as presets
+from nerfmac.config import Config, override
 from nerfmac.files import write_json
-from nerfmac.run import Run, read_record, train
+from nerfmac.presets import preset as presets
+from nerfmac.run import Run, check_limits, read_record
 from nerfmac.scenes import builtin_scene_path, load_scene
 from nerfmac.training.trainer import DivergedError
 
@@ -30,13 +37,13 @@ log = logging.getLogger("nerfmac")
 class Arguments(Config):
     """Train a radiance field on a scene, evaluate it and render a turntable video of it."""
 
-    scene: Annotated[Path | None, tyro.conf.Positional] = None
+    scene: Annotated[Path | None, tyro.conf.Positional, optional("[SCENE]")] = None
     """Folder of a scene: Blender's or instant-ngp's format. Without it, the built-in scene."""
-    out: Path | None = None
+    out: Annotated[Path | None, optional("FOLDER")] = None
     """Folder of the run; by default runs/SCENE-TIME."""
-    steps: int | None = None
-    """Steps in all; by default the preset's number."""
-    seconds: float | None = None
+    steps: Annotated[int | None, optional("INT")] = None
+    """Training steps in all; by default --train.steps."""
+    seconds: Annotated[float | None, optional("FLOAT")] = None
     """Seconds of training in all, in place of --steps."""
     device: Device = "auto"
     """What computes."""
@@ -44,15 +51,19 @@ class Arguments(Config):
     """Size of the model; auto chooses by device and memory."""
     resume: bool = False
     """Go on with the run in --out, with its own scene and configuration."""
-    test_every: int | None = None
-    """Hold out every Nth training view as test split; 0 for none."""
+    test_every: Annotated[int | None, optional("N")] = None
+    """Hold out every Nth training view as the test split, 0 for none; by default as the scene says.
+    """
     video: bool = True
     """Render a turntable video at the end."""
 
-    @property
-    def config(self) -> Config:
-        """The run's numbers alone."""
-        return Config(**{each.name: getattr(self, each.name) for each in fields(Config)})
+    def __post_init__(self) -> None:
+        """Nothing: `auto` is no preset of a configuration yet, and `config` checks the rest."""
+
+    def config(self, preset: str) -> Config:
+        """The run's numbers alone, with the preset that `auto` stands for here."""
+        numbers = {each.name: getattr(self, each.name) for each in fields(Config)}
+        return Config(**numbers | {"preset": preset})
 
 
 def main(argv: list[str]) -> int:
@@ -62,10 +73,12 @@ def main(argv: list[str]) -> int:
     choose_device(early.device)
     default = presets(early.preset, current_device(), memory_bytes())
     numbers = {each.name: getattr(default, each.name) for each in fields(Config)}
-    arguments = tyro.cli(Arguments, prog="nerfmac train", args=argv, default=Arguments(**numbers))
+    with unboxed():
+        default_arguments = Arguments(**numbers)
+        arguments = tyro.cli(Arguments, prog="nerfmac train", args=argv, default=default_arguments)
     # A terminated run is saved like an interrupted one.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    config = replace(arguments.config, preset=default.preset)
+    config = arguments.config(default.preset)
     if arguments.resume and (config != default or _only(argv, "--preset")):
         raise InputError("--resume goes on with the run's own configuration; leave out its flags")
     return _train(arguments, config)
@@ -89,22 +102,19 @@ def _only(argv: list[str], *flags: str) -> list[str]:
 
 def _train(arguments: Arguments, config: Config) -> int:
     start = time.perf_counter()
+    check_limits(arguments.steps, arguments.seconds)
     scene_path, test_every = _scene_of(arguments)
     out = arguments.out or Path("runs") / time.strftime(f"{scene_path.name}-%Y%m%d-%H%M%S")
     scene = load_scene(scene_path, test_every=test_every)
     has_test = bool(scene.splits.get("test"))
     if has_test:
         scene.views("test")  # a broken picture is found now and not after training
+    if arguments.steps is not None:
+        config = override(config, train={"steps": arguments.steps})
+    run = Run.resume(out, scene) if arguments.resume else Run.begin(scene, config, out=out)
+    log.info("%s, %s back end, preset %s", device_name(), backend(), run.config.preset)
     try:
-        run = train(
-            scene,
-            steps=arguments.steps,
-            seconds=arguments.seconds,
-            device=arguments.device,
-            config=config,
-            out=out,
-            resume=arguments.resume,
-        )
+        run.train(steps=arguments.steps, seconds=arguments.seconds)
     except KeyboardInterrupt:
         limits = {"--steps": arguments.steps, "--seconds": arguments.seconds}
         given = "".join(f" {flag} {value}" for flag, value in limits.items() if value)
@@ -132,7 +142,7 @@ def _scene_of(arguments: Arguments) -> tuple[Path, int | None]:
 
 def _finish(run: Run, out: Path, start: float, has_test: bool, video: bool) -> None:
     views = run.evaluate("test") if has_test else []
-    save_preview(out / "preview.png", run, views)
+    save_preview(out / "preview.png", run, has_test=has_test)
     metrics = summary(run, views, wall_seconds=time.perf_counter() - start)
     write_json(out / "metrics.json", metrics)
     if video:  # last: of all these it is what may fail

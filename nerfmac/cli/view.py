@@ -20,6 +20,7 @@ import tyro
 
 from nerfmac import checks
 from nerfmac.checks import InputError
+from nerfmac.cli.arguments import optional
 from nerfmac.files import read_json, write_json
 from nerfmac.run import is_run, read_record
 from nerfmac.scenes import builtin_scene_path, load_scene
@@ -42,11 +43,11 @@ Video(str(video), embed=True)"""
 class Arguments:
     """Open JupyterLab with a notebook that shows a run or a scene and trains on."""
 
-    path: Annotated[Path | None, tyro.conf.Positional, tyro.conf.arg(metavar="RUN|SCENE")] = None
+    path: Annotated[Path | None, tyro.conf.Positional, optional("[RUN|SCENE]")] = None
     """Folder of a run or of a scene. Without it, the built-in scene."""
     browser: bool = True
     """Open a browser; without one, JupyterLab prints the address to open."""
-    port: int | None = None
+    port: Annotated[int | None, optional("INT")] = None
     """The port that JupyterLab listens on; by default the first free one from 8888 on."""
 
 

@@ -1,38 +1,39 @@
-"""`RadianceField`: density and colour at a position, seen along a direction.
+"""`EncodedField`: an encoding of the position and two small networks on top of it.
 
-Hash encoding, a density network and on top of it a colour network that also takes spherical
-harmonics of the direction (Müller et al. 2022, section 5.4). Parameters are values that are handed
-in, so the training step, the averaged copy and a checkpoint all speak of the same plain arrays.
+A density network reads the encoding, and a colour network on top of it also takes spherical
+harmonics of the direction (Müller et al. 2022, section 5.4). With the hash encoding it is
+Instant-NGP's field.
 """
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cached_property, partial
 
 import mlx.core as mx
 
-from nerfmac.backend import working_dtype
+from nerfmac.backend import Shapes, runs_kernel, working_dtype
 from nerfmac.config import Config
-from nerfmac.fields.encodings import HashGrid
-from nerfmac.fields.networks import Parameters, StackedMlps
+from nerfmac.fields.encodings import HashGrid, encoding_of
+from nerfmac.fields.field import Field, Parameters, Tracer
+from nerfmac.fields.networks import StackedMlps
 from nerfmac.geometry.rays import Rays
 from nerfmac.geometry.samples import Samples
 from nerfmac.ops.composite import Composited
-from nerfmac.ops.march import MarchGeometry
+from nerfmac.ops.march import Occupied
 from nerfmac.ops.networks import NetworksShape
 from nerfmac.ops.spherical_harmonics import spherical_harmonics
 from nerfmac.ops.trace import TraceGeometry, trace
 
 
-class RadianceField:
-    """The field of a scene whose cube has the side `extent`; holds no parameters itself."""
+class EncodedField(Field):
+    """The field of a scene whose cube has the side `extent`."""
 
     def __init__(self, config: Config, extent: float) -> None:
-        self._grid = HashGrid(config.grid, extent)
+        self.encoding = encoding_of(config, extent)
         networks = config.networks
         self._networks = StackedMlps(
             NetworksShape(
-                self._grid.outputs,
+                self.encoding.outputs,
                 networks.width,
                 networks.density_layers,
                 networks.colour_layers,
@@ -40,50 +41,45 @@ class RadianceField:
         )
 
     @cached_property
-    def shapes(self) -> dict[str, tuple[int, ...]]:
-        """The parameters' names and shapes; all are float32."""
-        table = (self._grid.levels.entries, self._grid.config.features)
-        return {"table": table, **self._networks.shapes}
+    def shapes(self) -> Shapes:
+        """The encoding's, and the flat weights of the networks `density` and `colour`."""
+        return {**self.encoding.shapes, **self._networks.shapes}
+
+    @property
+    def decayed(self) -> frozenset[str]:
+        """The networks' weights."""
+        return frozenset(self._networks.shapes)
 
     def init(self, key: mx.array) -> Parameters:
-        """Fresh parameters: `table`, `density` and `colour`."""
-        table, density, colour = mx.random.split(key, 3)
-        return {"table": self._grid.init(table), **self._networks.init(density, colour)}
-
-    def rounded(self, parameters: Parameters) -> Parameters:
-        """The parameters with the table as it is read, in half precision on a GPU.
-
-        The encoding does so itself; whoever evaluates a field often does it once.
-        """
-        return parameters | {"table": parameters["table"].astype(working_dtype())}
+        """See `Field`."""
+        encoding, density, colour = mx.random.split(key, 3)
+        return {**self.encoding.init(encoding), **self._networks.init(density, colour)}
 
     def __call__(
         self, parameters: Parameters, samples: Samples, directions: mx.array
     ) -> tuple[mx.array, mx.array]:
-        """Density (slots,) per scene unit and colour (slots, 3) in [0, 1] of packed samples.
-
-        `directions` (rays, 3) are the rays', unit. Differentiable in the parameters and positions.
-        """
+        """See `Field`; differentiable in the positions too."""
         used = samples.ray_start[-1:]
-        features = self._grid(parameters["table"], samples.position, used)
+        features = self.encoding(parameters, samples.position, used)
         basis = spherical_harmonics(mx.stop_gradient(directions))
         return self._networks(parameters, features, basis, samples.ray, used)
 
     def density(self, parameters: Parameters, position: mx.array) -> mx.array:
-        """Density (points,) per scene unit at `position` (points, 3), without a gradient."""
-        features = self._grid(parameters["table"], position)
-        return self._networks.density(parameters, features)
+        """See `Field`."""
+        return self._networks.density(parameters, self.encoding(parameters, position))
 
-    def trace(
-        self,
-        parameters: Parameters,
-        rays: Rays,
-        width: int,
-        *,
-        bits: mx.array,
-        geometry: MarchGeometry,
-    ) -> Composited:
-        """What `rays` see, sampled in the occupied cells of `bits`; arguments as in `ops.trace`."""
-        sizes = TraceGeometry(geometry, self._grid.levels, self._networks.shape)
-        table, density, colour = (parameters[name] for name in ("table", "density", "colour"))
-        return trace(rays.origin, rays.direction, bits, sizes, table, density, colour, width)
+    def tracer(self, parameters: Parameters, occupied: Occupied) -> Tracer | None:
+        """The kernel of `ops.trace`, which knows grids."""
+        if not isinstance(self.encoding, HashGrid) or not runs_kernel("trace"):
+            return None
+        # On a GPU the table is read in half precision; it is rounded once for all that is traced.
+        rounded = parameters | {"table": parameters["table"].astype(working_dtype())}
+        sizes = TraceGeometry(occupied.geometry, self.encoding.levels, self._networks.shape)
+        return partial(_traced, rounded, sizes, occupied.bits)
+
+
+def _traced(
+    parameters: Parameters, sizes: TraceGeometry, bits: mx.array, rays: Rays, width: int
+) -> Composited:
+    table, density, colour = (parameters[name] for name in ("table", "density", "colour"))
+    return trace(rays.origin, rays.direction, bits, sizes, table, density, colour, width)

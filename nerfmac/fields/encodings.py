@@ -1,19 +1,52 @@
-"""Parameters around the encodings: the hash grid of positions."""
+"""Encodings of a position: what turns three numbers into features that a small network can use.
+
+Each is a value without parameters of its own; what is learned, a grid's table, is handed in.
+"""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from math import exp, log
+from math import exp, floor, log
 
 import mlx.core as mx
 
-from nerfmac.config import HashGridConfig
+from nerfmac.backend import Shapes
+from nerfmac.config import Config, HashGridConfig
+from nerfmac.fields.field import Parameters
 from nerfmac.ops.hash_encode import HashLevels, hash_encode
 
 
+class Encoding(ABC):
+    """Features of positions in a scene's cube."""
+
+    @property
+    @abstractmethod
+    def outputs(self) -> int:
+        """Features of a position, a multiple of 16: the networks' unit of width."""
+
+    @property
+    def shapes(self) -> Shapes:
+        """The names and shapes of its parameters, float32."""
+        return {}
+
+    def init(self, key: mx.array) -> Parameters:
+        """Fresh parameters, drawn by the random `key`."""
+        return {}
+
+    @abstractmethod
+    def __call__(
+        self, parameters: Parameters, position: mx.array, used: mx.array | None = None
+    ) -> mx.array:
+        """(points, outputs) features of `position` (points, 3), in scene coordinates.
+
+        `used` (1,) int32 is how many of the points count, as in `hash_encode`.
+        """
+
+
 @dataclass(frozen=True)
-class HashGrid:
+class HashGrid(Encoding):
     """The hash encoding of a scene's cube of side `extent`, centred at (0.5, 0.5, 0.5)."""
 
     config: HashGridConfig
@@ -22,26 +55,50 @@ class HashGrid:
     @cached_property
     def levels(self) -> HashLevels:
         """Geometric from `coarsest` cells over the cube to `finest` a scene unit."""
+        return self._levels(self.config.finest * self.extent)
+
+    def _levels(self, finest: float) -> HashLevels:
+        """Geometric from `coarsest` to `finest` cells along the cube."""
         config = self.config
-        widest = log(config.finest * self.extent / config.coarsest)
-        growth = exp(widest / (config.levels - 1))
+        growth = exp(log(finest / config.coarsest) / (config.levels - 1))
         return HashLevels(config.levels, config.log2_entries, config.coarsest, growth)
 
     @property
     def outputs(self) -> int:
-        """Features of a position."""
+        """See `Encoding`."""
         return self.config.levels * self.config.features
 
-    def init(self, key: mx.array) -> mx.array:
-        """The table, (entries, features), uniform in +-1e-4 (Müller et al. 2022, section 4)."""
-        return mx.random.uniform(-1e-4, 1e-4, (self.levels.entries, self.config.features), key=key)
+    @property
+    def shapes(self) -> Shapes:
+        """The table's: (entries, features)."""
+        return {"table": (self.levels.entries, self.config.features)}
+
+    def init(self, key: mx.array) -> Parameters:
+        """The table, uniform in +-1e-4 (Müller et al. 2022, section 4)."""
+        return {"table": mx.random.uniform(-1e-4, 1e-4, self.shapes["table"], key=key)}
 
     def __call__(
-        self, table: mx.array, position: mx.array, used: mx.array | None = None
+        self, parameters: Parameters, position: mx.array, used: mx.array | None = None
     ) -> mx.array:
-        """(points, outputs) features of `position` (points, 3), in scene coordinates.
-
-        `used` (1,) int32 is how many of the points count, as in `hash_encode`.
-        """
+        """See `Encoding`."""
         unit = (position - 0.5) / self.extent + 0.5
-        return hash_encode(unit, table, self.levels, used)
+        return hash_encode(unit, parameters["table"], self.levels, used)
+
+
+class DenseGrid(HashGrid):
+    """Grids of which no two vertices share an entry: the hash encoding without the hashing.
+
+    The finest has as many vertices as a level's table has room for (Müller et al. 2022, figure 2d).
+    """
+
+    @cached_property
+    def levels(self) -> HashLevels:
+        """Geometric from `coarsest` cells over the cube to the most that fit."""
+        vertices = floor(2 ** (self.config.log2_entries / 3) + 1e-9)
+        # Of a level's c cells HashLevels makes ceil(c - 1) + 1 vertices; one less is surely c.
+        return self._levels(max(vertices - 1, self.config.coarsest))
+
+
+def encoding_of(config: Config, extent: float) -> Encoding:
+    """The encoding that `config` names."""
+    return {"hash": HashGrid, "dense": DenseGrid}[config.encoding](config.grid, extent)

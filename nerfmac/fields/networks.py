@@ -7,9 +7,8 @@ from math import sqrt
 
 import mlx.core as mx
 
+from nerfmac.fields.field import Parameters
 from nerfmac.ops.networks import MlpShape, NetworksShape, networks, networks_density
-
-Parameters = dict[str, mx.array]
 
 
 @dataclass(frozen=True)
@@ -48,10 +47,17 @@ class StackedMlps:
 
 
 def uniform_by_layer(shape: MlpShape, key: mx.array) -> mx.array:
-    """(shape.weights,) float32, uniform by layer (Glorot and Bengio 2010, equation 16)."""
+    """(shape.weights,) float32: each layer's `glorot_uniform`, one after the other."""
     keys = mx.random.split(key, len(shape.matrices))
-    drawn = []
-    for (rows, columns), each in zip(shape.matrices, keys, strict=True):
-        bound = sqrt(6.0 / (rows + columns))
-        drawn.append(mx.random.uniform(-bound, bound, (rows * columns,), key=each))
-    return mx.concatenate(drawn)
+    return mx.concatenate(
+        [
+            glorot_uniform(each, *matrix).reshape(-1)
+            for matrix, each in zip(shape.matrices, keys, strict=True)
+        ]
+    )
+
+
+def glorot_uniform(key: mx.array, inputs: int, outputs: int) -> mx.array:
+    """A layer's weights (inputs, outputs), float32 (Glorot and Bengio 2010, equation 16)."""
+    bound = sqrt(6.0 / (inputs + outputs))
+    return mx.random.uniform(-bound, bound, (inputs, outputs), key=key)

@@ -114,7 +114,7 @@ def hash_encode(
         is_used = (mx.arange(positions.shape[0]) < used)[:, None]
         # Points that nobody uses may be anywhere, even nowhere.
         encoded = hash_encode_reference(mx.where(is_used, positions, 0.0), table, levels)
-        return mx.where(is_used, encoded, 0.0)
+        return mx.where(is_used, encoded, 0.0).astype(working_dtype())
     return cast(mx.array, _hash_encode(positions, table, *levels.arrays(), used))
 
 

@@ -20,6 +20,7 @@ import numpy as np
 from nerfmac import checks
 from nerfmac.backend import Kernel, runs_kernel, simd_width
 from nerfmac.geometry.cells import Cells, number_of
+from nerfmac.geometry.cube import crossing
 from nerfmac.geometry.samples import Samples
 
 _CPU_ABREAST = 4  # rays that a thread counts in turns, where it has no simdgroup
@@ -218,16 +219,7 @@ def march_reference(
     geometry: MarchGeometry,
 ) -> tuple[mx.array, mx.array, mx.array, mx.array]:
     """For every ray and interval (rays, intervals): is it a sample, position, distance, width."""
-    half = geometry.extent / 2
-    is_flat = mx.abs(directions) < 1e-9
-    slope = mx.where(is_flat, 1.0, directions)
-    a, b = (-half - (origins - 0.5)) / slope, (half - (origins - 0.5)) / slope
-    is_outside = mx.any(is_flat & (mx.abs(origins - 0.5) > half), axis=1)
-    enter = mx.where(is_flat, -1e9, mx.minimum(a, b)).max(axis=1)
-    leave = mx.where(is_flat, 1e9, mx.maximum(a, b)).min(axis=1)
-    enter = mx.maximum(enter, geometry.near)
-    leave = mx.where(is_outside, -1.0, leave)
-
+    enter, leave = crossing(origins, directions, geometry.extent, geometry.near)
     first = _number(enter, geometry)
     room = _number(leave, geometry) - first
     intervals = mx.where(leave > enter, mx.ceil(room - jitter), 0.0)

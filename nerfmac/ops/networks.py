@@ -163,6 +163,7 @@ def networks(
     checks.dtype("ray", ray, mx.int32)
     checks.dtype("used", used, mx.int32)
     run: Any = _networks(shape) if runs_kernel("networks") else _reference(shape)
+    features = features.astype(working_dtype())
     density, colour = run(features, basis, ray, used, density_weights, colour_weights)
     return density, colour
 
@@ -176,7 +177,7 @@ def networks_density(
         return _density_reference(features, density_weights, shape)[0]
     points = features.shape[0]
     (density,) = _DENSITY(
-        features,
+        features.astype(working_dtype()),
         stored_weights(density_weights, colour_weights, shape),
         **_tiles(points),
         template=shape.template[:3],  # nothing of the colour network
@@ -204,7 +205,7 @@ def _check(features: mx.array, density: mx.array, colour: mx.array, shape: Netwo
     checks.shape("features", features, (None, shape.features))
     checks.shape("density_weights", density, (shape.density.weights,))
     checks.shape("colour_weights", colour, (shape.colour.weights,))
-    checks.dtype("features", features, working_dtype())
+    checks.dtype("features", features, mx.float32, working_dtype())
     checks.dtype("density_weights", density, mx.float32)
     checks.dtype("colour_weights", colour, mx.float32)
 

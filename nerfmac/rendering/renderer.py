@@ -2,38 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import mlx.core as mx
 import numpy as np
 import numpy.typing as npt
 
-from nerfmac.backend import runs_kernel
-from nerfmac.fields.encoded import RadianceField
-from nerfmac.fields.networks import Parameters
+from nerfmac.backend import Arrays
+from nerfmac.fields.field import Field, Parameters, Tracer
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.rays import Rays, camera_rays
 from nerfmac.geometry.samples import Samples
 from nerfmac.ops.composite import Composited, composite
-from nerfmac.ops.march import MarchGeometry
-from nerfmac.rendering.batches import Turns
+from nerfmac.ops.march import Occupied
+from nerfmac.rendering.ray_batches import RayBatches
+from nerfmac.rendering.sample_batches import SampleBatches
+from nerfmac.sampling.sampler import Sampler
 
 Picture = npt.NDArray[np.float32]
 
 TILE = 2**20
 """Rays rendered at a time: a kernel that runs for a second may be taken for a hung one."""
-
-
-class Field(Protocol):
-    """Density (slots,) and colour (slots, 3) of packed samples, given the rays' directions."""
-
-    def __call__(
-        self, parameters: Parameters, samples: Samples, directions: mx.array, /
-    ) -> tuple[mx.array, mx.array]:
-        """As `RadianceField.__call__`."""
-        ...
 
 
 class Rendered(NamedTuple):
@@ -52,24 +42,34 @@ def shade(
     return composite(density, colour, samples.distance, samples.width, samples.ray_start)
 
 
-class Renderer:
-    """Renders pictures of one trained field: by a kernel that traces rays, or else in turns."""
+def tracer_of(
+    field: Field,
+    parameters: Parameters,
+    sampler: Sampler,
+    sampling: Arrays,
+    slots: int,
+    occupied: Occupied | None = None,
+) -> Tracer:
+    """The quickest way to see `field` that the field and the sampler have.
 
-    def __init__(
-        self,
-        field: Field,
-        geometry: MarchGeometry,
-        parameters: Parameters,
-        bits: mx.array,
-        slots: int,
-    ) -> None:
-        """`slots`: samples evaluated at a time, in turns. `bits`: as `ops.march` takes them."""
-        self._traced: Callable[[Rays, int], Composited]
-        if isinstance(field, RadianceField) and runs_kernel("trace"):
-            parameters = field.rounded(parameters)
-            self._traced = partial(field.trace, parameters, bits=bits, geometry=geometry)
-        else:
-            self._traced = Turns(partial(shade, field, parameters), geometry, bits, slots)
+    Args:
+        field, parameters: what is seen.
+        sampler, sampling: where rays are sampled, and the sampler's state.
+        slots: samples evaluated at a time, where no kernel follows whole rays.
+        occupied: cells to look into in place of those that the sampler knows of.
+    """
+    occupied = occupied or sampler.occupied(sampling)
+    if occupied is None:
+        return RayBatches(partial(shade, field, parameters), sampler, parameters, sampling, slots)
+    traced = field.tracer(parameters, occupied)
+    return traced or SampleBatches(partial(shade, field, parameters), occupied, slots)
+
+
+class Renderer:
+    """Renders pictures of what a tracer sees."""
+
+    def __init__(self, tracer: Tracer) -> None:
+        self._tracer = tracer
 
     def render(
         self, camera: Camera, background: tuple[float, float, float] = (1.0, 1.0, 1.0)
@@ -90,7 +90,7 @@ class Renderer:
         row, if they are: neighbours are then traced together, which changes the time only. Raises
         `InputError` for a wrong shape or type.
         """
-        return self._traced(rays, width)
+        return self._tracer(rays, width)
 
     def pixels(
         self, camera: Camera, background: tuple[float, float, float]

@@ -3,6 +3,7 @@
 `nerfmac selftest` prints the outcome as a table and the test suite asserts it, so a user's machine
 is checked by what checks ours. A case runs twice, with kernels and without, and gives named arrays:
 results, and the gradient of a fixed random combination of them for every differentiable argument.
+A user's own kernel is compared by `case_of` and `compare_all`, and printed as the same table.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Iterator
 from nerfmac.selftest.comparison import Arrays as Arrays
 from nerfmac.selftest.comparison import Case as Case
 from nerfmac.selftest.comparison import Outcome as Outcome
+from nerfmac.selftest.comparison import case_of as case_of
 from nerfmac.selftest.comparison import compare as compare
 from nerfmac.selftest.encodings import hash_encode_cases, spherical_harmonics_cases
 from nerfmac.selftest.fields import networks_cases, trace_cases
@@ -22,6 +24,9 @@ from nerfmac.selftest.rays import (
     march_cases,
     occupancy_update_cases,
 )
+from nerfmac.selftest.table import compare_all as compare_all
+from nerfmac.selftest.table import print_case as print_case
+from nerfmac.selftest.table import print_sum as print_sum
 
 
 def cases() -> Iterator[Case]:

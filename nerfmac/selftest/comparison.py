@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import mlx.core as mx
 import numpy as np
 
-from nerfmac.backend import kernels_disabled, working_dtype
+from nerfmac.backend import Arrays as Arrays
+from nerfmac.backend import kernels_disabled, runs_kernel, working_dtype
 
-Arrays = dict[str, mx.array]
+Function = Callable[..., mx.array | Sequence[mx.array]]
+"""What is compared: it takes arrays and returns one or several."""
 
 ROUNDOFF = 2.0**-24
 """Of float32."""
@@ -28,7 +30,7 @@ class Case:
     name: str
     run: Callable[[], Arrays]
     terms: int  # roundings that add up in one output, about
-    outliers: float = 0.0  # share of entries left out: those where rounding decides a jump
+    outliers: float = 0.0  # fraction of entries left out: those where rounding decides a jump
     half_terms: int = 0  # the same as terms, where half precision is worked in
 
     @property
@@ -51,7 +53,7 @@ class Outcome(NamedTuple):
 
 
 def compare(case: Case) -> list[Outcome]:
-    """Run `case` with and without kernels and compare each array."""
+    """Run `case` with kernels and with references, and compare each array."""
     got = case.run()
     mx.eval(got)
     with kernels_disabled():
@@ -79,6 +81,36 @@ def _error(got: np.ndarray, want: np.ndarray, outliers: float) -> float:
     if distance == 0.0:
         return 0.0
     return distance / float(length) if length > 0 else float("inf")
+
+
+def case_of(
+    operation: str,
+    name: str,
+    kernel: Function,
+    reference: Function,
+    inputs: Arrays,
+    *,
+    terms: int,
+    outliers: float = 0.0,
+) -> Case:
+    """The case of a `kernel` and a `reference` that are given the same `inputs`, in their order.
+
+    Both are functions that return an array or several, float32 and differentiable in every input;
+    what else they take is theirs to hold. Results and gradients are compared. `terms` is about how
+    many roundings add up in one output, `outliers` the fraction of an array's entries that are left
+    out, those that differ most: for functions that jump, where rounding may decide on which side.
+    """
+
+    def run() -> Arrays:
+        function = kernel if runs_kernel(operation) else reference
+
+        def results(*arrays: mx.array) -> list[mx.array]:
+            result = function(*arrays)
+            return [result] if isinstance(result, mx.array) else list(result)
+
+        return with_gradients(results, **inputs)
+
+    return Case(operation, name, run, terms, outliers)
 
 
 def with_gradients(function: Callable[..., list[mx.array]], **arguments: mx.array) -> Arrays:

@@ -15,10 +15,11 @@ from itertools import product
 import mlx.core as mx
 
 from nerfmac.backend.metal_text import Launch, recorded
-from nerfmac.config import FEATURES, PRESETS, WIDEST_FEATURES, WIDTHS, Config, override
+from nerfmac.config import FEATURES, WIDEST_FEATURES, WIDTHS, Config, override
 from nerfmac.geometry.cameras import Camera, Cameras
 from nerfmac.geometry.lenses import Lens
 from nerfmac.geometry.samples import Samples
+from nerfmac.presets import PRESETS
 from nerfmac.scenes import Views
 from nerfmac.training.state import TrainState
 from nerfmac.training.trainer import Trainer
@@ -51,7 +52,7 @@ def specialisations() -> dict[str, Launch]:
 def _use(config: Config) -> None:
     """Do all that a user can with `config`, without evaluating anything."""
     trainer = Trainer(config, extent=1.0, views=_views())
-    kinds = {"occupancy.bits": mx.uint32}
+    kinds = {"sampling.bits": mx.uint32}
     arrays = {
         name: mx.zeros(shape, kinds.get(name, mx.float32)) for name, shape in trainer.shapes.items()
     }

@@ -8,20 +8,26 @@ from __future__ import annotations
 
 import json
 import struct
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import mlx.core as mx
 
+from nerfmac.backend import Shapes
 from nerfmac.checks import InputError
 from nerfmac.files import appearing
-from nerfmac.training.state import Shapes, TrainState
+from nerfmac.training.state import TrainState
 
-FORMAT = "nerfmac checkpoint 2"
+FORMAT = "nerfmac checkpoint 3"
 
 
-def save_checkpoint(path: Path, state: TrainState, notes: dict[str, Any]) -> None:
+def save_checkpoint(
+    path: Path, state: TrainState, notes: dict[str, Any], own: Mapping[str, str] | None = None
+) -> None:
     """Write `state`, and `notes` (JSON values) beside it, to `path`.
+
+    `own` names the parts of the method that the configuration does not, as `Method.own`.
 
     Raises `InputError` if it cannot be written; an older file at `path` is then still there.
     """
@@ -29,6 +35,7 @@ def save_checkpoint(path: Path, state: TrainState, notes: dict[str, Any]) -> Non
         "format": FORMAT,
         "numbers": json.dumps(state.numbers()),
         "notes": json.dumps(notes),
+        "own": json.dumps(dict(own or {})),
     }
     arrays = state.arrays()
     mx.eval(arrays)  # so that what fails below is the writing
@@ -42,11 +49,13 @@ def save_checkpoint(path: Path, state: TrainState, notes: dict[str, Any]) -> Non
             raise InputError(f"{path} cannot be written: it {fault}; is there room for it?")
 
 
-def load_checkpoint(path: Path, shapes: Shapes) -> tuple[TrainState, Any]:
+def load_checkpoint(
+    path: Path, shapes: Shapes, own: Mapping[str, str] | None = None
+) -> tuple[TrainState, Any]:
     """The state and the notes in `path`; `shapes` are those of its arrays.
 
-    Raises `InputError` for a file that is absent, cut short, of another format or of another
-    configuration.
+    Raises `InputError` for a file that is absent, cut short, of another format, of another
+    configuration, or of another field or sampler than `own` names.
     """
     if not path.is_file():
         raise InputError(f"{path} does not exist")
@@ -60,6 +69,7 @@ def load_checkpoint(path: Path, shapes: Shapes) -> tuple[TrainState, Any]:
     found = metadata.get("format", "no nerfmac checkpoint")
     if found != FORMAT:
         raise InputError(f"{path} is of format {found!r}; this version reads {FORMAT!r}")
+    _check_own(path, json.loads(metadata.get("own", "{}")), dict(own or {}))
     for name, shape in shapes.items():
         got = arrays[name].shape if name in arrays else None
         if got != shape:
@@ -69,6 +79,18 @@ def load_checkpoint(path: Path, shapes: Shapes) -> tuple[TrainState, Any]:
         return state, json.loads(metadata["notes"])
     except (InputError, KeyError, ValueError) as error:
         raise InputError(f"{path} is not a whole checkpoint: {error}") from error
+
+
+def _check_own(path: Path, trained: dict[str, str], given: dict[str, str]) -> None:
+    for part in ("field", "sampler"):  # a loss leaves nothing in the state
+        if trained.get(part) == given.get(part):
+            continue
+        if part in trained:
+            raise InputError(
+                f"{path} was trained with a {part} of its own, {trained[part]}; hand it in: "
+                f"method=nerfmac.Method({part}=...)"
+            )
+        raise InputError(f"{path} was trained with the configuration's {part}, not {given[part]}")
 
 
 def _fault(path: Path) -> str | None:

@@ -1,4 +1,4 @@
-"""Adam, as Instant-NGP uses it: bias correction, a tiny epsilon, L2 on the networks only.
+"""Adam, as Instant-NGP uses it: bias correction, a tiny epsilon, L2 on some parameters only.
 
 And the average of the parameters, which pictures are made with. It is brought up to date every
 eighth step: a pass over all parameters takes as long as a quarter of Adam's, and in eight steps the
@@ -7,13 +7,14 @@ parameters move little.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from math import sqrt
 from typing import NamedTuple
 
 import mlx.core as mx
 
 from nerfmac.config import OptimiserConfig
-from nerfmac.fields.networks import Parameters
+from nerfmac.fields.field import Parameters
 from nerfmac.ops.adam import Moments, Step, adam_step
 
 AVERAGED_EVERY = 8  # steps
@@ -35,8 +36,8 @@ def zeros_like(parameters: Parameters) -> Parameters:
 class StepNumbers(NamedTuple):
     """Adam's numbers of one step, as `ops.adam` takes them."""
 
-    table: mx.array
-    networks: mx.array
+    plain: mx.array
+    decayed: mx.array  # the same with L2
 
 
 def step_numbers(
@@ -58,11 +59,13 @@ def step_numbers(
     return StepNumbers(mx.array(numbers), mx.array(numbers._replace(l2=config.l2)))
 
 
-def adam(now: Updated, gradients: Parameters, numbers: StepNumbers) -> Updated:
-    """One step of Adam (Kingma and Ba 2015, algorithm 1)."""
+def adam(
+    now: Updated, gradients: Parameters, numbers: StepNumbers, decayed: Collection[str]
+) -> Updated:
+    """One step of Adam (Kingma and Ba 2015, algorithm 1), with L2 on the `decayed` parameters."""
     after = Updated({}, {}, {})
     for name, gradient in gradients.items():
-        own = numbers.table if name == "table" else numbers.networks
+        own = numbers.decayed if name in decayed else numbers.plain
         moved = adam_step(Moments(*(tree[name] for tree in now)), gradient, own)
         for tree, values in zip(after, moved, strict=True):
             tree[name] = values

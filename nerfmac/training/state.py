@@ -1,4 +1,4 @@
-"""`TrainState`: everything that is saved, resumed and compared, as one value."""
+"""`TrainState`: everything a run is, as one value that is trained, saved, resumed and compared."""
 
 from __future__ import annotations
 
@@ -7,11 +7,9 @@ from typing import Any
 
 import mlx.core as mx
 
+from nerfmac.backend import Arrays, Shapes
 from nerfmac.checks import InputError
-from nerfmac.fields.encoded import Parameters
-from nerfmac.sampling.occupancy import Occupancy
-
-Shapes = dict[str, tuple[int, ...]]
+from nerfmac.fields.field import Parameters
 
 
 @dataclass(frozen=True)
@@ -22,42 +20,40 @@ class TrainState:
     average: Parameters  # what pictures are rendered with
     first_moment: Parameters  # Adam's
     second_moment: Parameters
-    occupancy: Occupancy
+    sampling: Arrays  # the sampler's
     samples_per_ray: mx.array  # () float32, as last measured
     step: int = 0
     rays: int = 0  # rays of the next step
     train_seconds: float = 0.0  # spent in steps so far
 
-    _TREES = ("parameters", "average", "first_moment", "second_moment")
+    _TREES = ("parameters", "average", "first_moment", "second_moment", "sampling")
     _NUMBERS = ("step", "rays", "train_seconds")
 
-    def arrays(self) -> dict[str, mx.array]:
+    def arrays(self) -> Arrays:
         """All arrays, by dotted names."""
         flat = {
             f"{tree}.{name}": values
             for tree in self._TREES
             for name, values in getattr(self, tree).items()
         }
-        flat["occupancy.values"] = self.occupancy.values
-        flat["occupancy.bits"] = self.occupancy.bits
-        flat["samples_per_ray"] = self.samples_per_ray
-        return flat
+        return {**flat, "samples_per_ray": self.samples_per_ray}
 
     def numbers(self) -> dict[str, int | float]:
         """All that is not an array."""
         return {name: getattr(self, name) for name in self._NUMBERS}
 
     @classmethod
-    def shapes(cls, parameters: Shapes, cells: int) -> Shapes:
-        """The shapes of `arrays()`, given the parameters' and how many cells the grid has."""
+    def shapes(cls, parameters: Shapes, sampling: Shapes) -> Shapes:
+        """The shapes of `arrays()`, given the parameters' and those of the sampler's state."""
         trees = {
-            f"{tree}.{name}": shape for tree in cls._TREES for name, shape in parameters.items()
+            f"{tree}.{name}": shape
+            for tree in cls._TREES
+            for name, shape in (sampling if tree == "sampling" else parameters).items()
         }
-        grid = {"occupancy.values": (cells,), "occupancy.bits": (cells // 32,)}
-        return {**trees, **grid, "samples_per_ray": ()}
+        return {**trees, "samples_per_ray": ()}
 
     @classmethod
-    def of(cls, arrays: dict[str, mx.array], numbers: dict[str, Any]) -> TrainState:
+    def of(cls, arrays: Arrays, numbers: dict[str, Any]) -> TrainState:
         """The state from `arrays()` and `numbers()`; raises `InputError` if it is not whole."""
         trees: dict[str, Any] = {tree: {} for tree in cls._TREES}
         for name, values in arrays.items():
@@ -67,7 +63,6 @@ class TrainState:
         try:
             return cls(
                 **trees,
-                occupancy=Occupancy(arrays["occupancy.values"], arrays["occupancy.bits"]),
                 samples_per_ray=arrays["samples_per_ray"],
                 **{name: numbers[name] for name in cls._NUMBERS},
             )

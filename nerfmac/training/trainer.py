@@ -1,6 +1,6 @@
-"""The compiled training step, and `Trainer.fit`: a generator of reports.
+"""The compiled training step, and `Trainer.train`: a generator of reports.
 
-One step is one compiled function, the same on every back end: pixels drawn, rays marched, field
+One step is one compiled function, the same on every back end: pixels drawn, rays sampled, the field
 evaluated, composited and compared, gradients taken, parameters moved. Shapes are fixed but for the
 number of rays, which follows the samples per ray along a ladder of few sizes, since each new size
 traces the step again. Nothing here prints or writes.
@@ -14,7 +14,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, partial
 from math import isfinite, log10
 from typing import Any
@@ -22,17 +22,20 @@ from typing import Any
 import mlx.core as mx
 import numpy as np
 
+from nerfmac.backend import Arrays, Shapes
 from nerfmac.checks import InputError
 from nerfmac.config import FILL, Config
-from nerfmac.fields.encoded import Parameters, RadianceField
+from nerfmac.fields.field import Parameters
 from nerfmac.geometry.colour import over
+from nerfmac.geometry.samples import Samples
+from nerfmac.ops.composite import Composited
 from nerfmac.ops.draw_pixels import draw_pixels
-from nerfmac.ops.march import march
-from nerfmac.rendering.renderer import Renderer, shade
-from nerfmac.sampling.occupancy import Occupancy, OccupancyGrid, march_geometry
+from nerfmac.ops.march import Occupied
+from nerfmac.rendering.renderer import Renderer, shade, tracer_of
 from nerfmac.scenes import Views
 from nerfmac.training.clock import Clock
-from nerfmac.training.losses import huber
+from nerfmac.training.goal import Goal, Report
+from nerfmac.training.method import Method
 from nerfmac.training.optimiser import (
     StepNumbers,
     Updated,
@@ -43,43 +46,14 @@ from nerfmac.training.optimiser import (
     step_numbers,
     zeros_like,
 )
-from nerfmac.training.state import Shapes, TrainState
+from nerfmac.training.state import TrainState
 
 
 class DivergedError(RuntimeError):
     """The loss or a parameter is no longer finite; the message says at which step."""
 
-
-@dataclass
-class Goal:
-    """How far to train, and how. `Trainer.train` reads it at every step: it may change meanwhile.
-
-    Without a limit training goes on for good, at the first learning rate.
-    """
-
-    steps: int | None = None  # in all
-    seconds: float | None = None  # of training, in all
-    rate: float = 1.0  # factor on the learning rate
-    most_rays: int | None = None  # of a step; None: the configuration's
-    turn: float | None = None  # seconds between reports, at most; None: a report an update
-
-    def progress(self, state: TrainState) -> float:
-        """How much of the way is done; 1 or more at the end."""
-        by_steps = state.step / self.steps if self.steps else 0.0
-        by_seconds = state.train_seconds / self.seconds if self.seconds else 0.0
-        return max(by_steps, by_seconds)
-
-
-@dataclass(frozen=True)
-class Report:
-    """How training stands after some step."""
-
-    state: TrainState
-    loss: float
-    psnr: float  # dB, of the last step's pixels
-    progress: float  # in [0, 1], of the steps or seconds asked for
-    rays_per_second: float  # since the last report
-    samples_per_second: float
+    run: Any = None
+    """The `Run` that diverged, as it was at its last good report."""
 
 
 class Queue:
@@ -91,7 +65,7 @@ class Queue:
     def add(self, state: TrainState) -> None:
         """Begin the step that ends in `state`, and wait for the last but two."""
         mx.async_eval(state.arrays())
-        self._steps.append(state.parameters["colour"])
+        self._steps.append(next(iter(state.parameters.values())))
         if len(self._steps) > 2:
             mx.eval(self._steps.popleft())
 
@@ -99,23 +73,39 @@ class Queue:
 class Trainer:
     """Trains a field on the views of one scene."""
 
-    def __init__(self, config: Config, extent: float, views: Views | None = None) -> None:
-        """`extent`: side of the scene's cube; `views`: the training split; None only to render."""
-        self.config = config
-        self.field = RadianceField(config, extent)
-        self.geometry = march_geometry(config, extent)
-        self._grid = OccupancyGrid(config.occupancy, self.geometry)
+    def __init__(
+        self,
+        config: Config,
+        extent: float,
+        views: Views | None = None,
+        method: Method = Method(),  # noqa: B008 - a frozen value
+    ) -> None:
+        """Make a trainer.
+
+        Args:
+            config: every number.
+            extent: side of the scene's cube, in scene units.
+            views: the training split; None only to render.
+            method: the field, the sampler and the loss where they are not the configuration's.
+        """
+        self.config, self.extent, self.method = config, extent, method
+        self.field, self.sampler, self.loss = method.parts(config, extent)
         self._given_views = views
         self._step_for = cache(lambda rays: mx.compile(partial(self._step, rays)))
         self._averaged = mx.compile(averaged)
-        self._update_occupancy = {
-            warmup: mx.compile(partial(self._occupancy_step, warmup)) for warmup in (True, False)
-        }
+        self._update_sampling = [
+            mx.compile(partial(self._sampling_step, phase)) for phase in range(self.sampler.phases)
+        ]
 
     @property
     def shapes(self) -> Shapes:
         """The shapes of a state's arrays, by the names of `TrainState.arrays`."""
-        return TrainState.shapes(self.field.shapes, self.geometry.cells)
+        return TrainState.shapes(self.field.shapes, self.sampler.shapes)
+
+    @property
+    def has_views(self) -> bool:
+        """Whether it can train, and not only render."""
+        return self._given_views is not None
 
     @property
     def _views(self) -> Views:
@@ -131,62 +121,62 @@ class Trainer:
             average=parameters,
             first_moment=zeros_like(parameters),
             second_moment=zeros_like(parameters),
-            occupancy=self._grid.init(self._views.cameras),
+            sampling=self.sampler.init(self._views.cameras),
             samples_per_ray=mx.array(FILL * self.config.train.slots / self.config.train.rays),
             rays=self.config.train.rays,
         )
 
-    def compile(self, state: TrainState) -> float:
-        """Build and compile all that `fit` runs, by running it once in vain; return the seconds.
+    def compile(self, state: TrainState) -> Iterator[float]:
+        """Build and compile all that `train` runs, by running each part once in vain.
 
-        `fit` does so by itself on first use, but then as part of the training time.
+        Yields the seconds that each part took, so that other things can be done in between. `train`
+        does the same by itself on first use, but then as part of the training time.
         """
         start = time.perf_counter()
         for results in self.trial(state):
             mx.eval(results)
-        return time.perf_counter() - start
+            yield time.perf_counter() - start
+            start = time.perf_counter()
 
     def trial(self, state: TrainState) -> Iterator[Any]:
-        """All that `fit` computes, once each and not evaluated.
+        """All that `train` computes, once each and not evaluated.
 
-        Both occupancy updates, a step, and the average of the parameters.
+        The updates of the sampler's state, a step, and the average of the parameters.
         """
         key = _key(self.config.seed, 0, stream=1)
-        for warmup in (True, False):
-            yield self._update_occupancy[warmup](state.parameters, state.occupancy, key)
+        for update in self._update_sampling:
+            yield update(state.parameters, state.sampling, key)
         after, measured = self.advance(state, rate=0.0)
         yield after.arrays(), measured
         yield self._average(state)
 
-    def renderer(self, state: TrainState) -> Renderer:
-        """For pictures of the field as it stands."""
-        slots = self.config.train.slots
-        return Renderer(self.field, self.geometry, state.average, state.occupancy.bits, slots)
+    def renderer(self, state: TrainState, occupied: Occupied | None = None) -> Renderer:
+        """For pictures of the field as it stands.
 
-    def fit(
-        self, state: TrainState, *, steps: int | None = None, seconds: float | None = None
-    ) -> Iterator[Report]:
-        """Train on from `state`, to `steps` in all or to `seconds` of training in all."""
-        return self.train(state, Goal(steps, seconds))
+        `occupied`: cells to look into in place of those that the sampler knows of.
+        """
+        slots = self.config.train.slots
+        sampled = self.sampler, state.sampling
+        return Renderer(tracer_of(self.field, state.average, *sampled, slots, occupied))
 
     def train(self, state: TrainState, goal: Goal) -> Iterator[Report]:
-        """Train on from `state` to the goal, with a report at every update of the occupancy grid.
+        """Train on from `state` to the goal, with a report at every update of the sampler's state.
 
         The time the caller spends between two reports is not training time. Reports that
-        `goal.turn` adds change nothing in what is trained. Raises `DivergedError`.
+        `goal.report_interval` adds change nothing in what is trained. Raises `DivergedError`.
         """
         clock, queue, rays_done = Clock(state.train_seconds), Queue(), 0
         while (progress := goal.progress(state)) < 1.0:
-            is_update = state.step % self.config.occupancy.interval_at(state.step) == 0
+            is_update = state.step % self.sampler.interval_at(state.step) == 0
             if is_update:
-                state = self._keep_occupancy(state, goal.most_rays)
+                state = self._keep_sampling(state, goal.most_rays)
             rays_done += state.rays
             rate = goal.rate * self.config.optimiser.rate_at(progress)
             state, measured = self.advance(state, rate)
             queue.add(state)  # what is measured is computed only where it is read
             state = replace(state, train_seconds=clock.read())
             is_measured = is_update or goal.progress(state) >= 1.0
-            if is_measured or clock.is_over(goal.turn):
+            if is_measured or clock.is_over(goal.report_interval):
                 loss, error, samples, wanted = _read(measured, state)
                 state = replace(state, train_seconds=clock.read())
                 if is_measured:
@@ -203,20 +193,22 @@ class Trainer:
                 rays_done = 0
                 clock.go_on()
 
-    def _keep_occupancy(self, state: TrainState, most_rays: int | None) -> TrainState:
-        warmup = state.step < self.config.occupancy.warmup_steps
-        values, bits = self._update_occupancy[warmup](
-            state.parameters, state.occupancy, _key(self.config.seed, state.step, stream=1)
-        )
+    def _keep_sampling(self, state: TrainState, most_rays: int | None) -> TrainState:
+        """The sampler's state brought up to date, and the number of rays chosen again."""
         rays = self.config.train.rays_for(float(np.array(state.samples_per_ray)), most_rays)
-        return replace(state, occupancy=Occupancy(values, bits), rays=rays)
+        state = replace(state, rays=rays)
+        if not self._update_sampling:
+            return state
+        update = self._update_sampling[self.sampler.phase_at(state.step)]
+        key = _key(self.config.seed, state.step, stream=1)
+        return replace(state, sampling=update(state.parameters, state.sampling, key))
 
     def advance(self, state: TrainState, rate: float) -> tuple[TrainState, mx.array]:
         """One step at this learning rate, and what it measured; nothing is evaluated."""
         unscale = 1.0 / self.config.train.loss_scale
         updated, measured = self._step_for(state.rays)(
             Updated(state.parameters, state.first_moment, state.second_moment),
-            state.occupancy.bits,
+            state.sampling,
             _key(self.config.seed, state.step, stream=0),
             step_numbers(state.step + 1, rate, self.config.optimiser, unscale),
         )
@@ -233,44 +225,46 @@ class Trainer:
         self,
         rays: int,
         now: Updated,
-        bits: mx.array,
+        sampling: Arrays,
         key: mx.array,
         numbers: StepNumbers,
     ) -> tuple[Any, mx.array]:
         """One update; returns it and [loss, mean squared error, samples, samples wanted a ray]."""
-        config = self.config.train
+        config, draws = self.config.train, self.sampler.draws
         # All that is left to chance, in one draw: each is a launch of its own.
-        drawn = mx.random.uniform(shape=(7, rays), key=key)
-        shares, jitter, background = mx.split(drawn, (3, 4))
-        (origins, directions), rgba = draw_pixels(self._views.images, self._views.cameras, shares)
-        samples = march(
-            origins, directions, jitter.reshape(rays), bits, self.geometry, config.slots
-        )
+        drawn = mx.random.uniform(shape=(3 + draws + 3, rays), key=key)
+        place, along, background = mx.split(drawn, (3, 3 + draws))
+        drawn_rays, rgba = draw_pixels(self._views.images, self._views.cameras, place)
         # A new background for every ray: matter cannot pass for it.
         background = background.reshape(rays, 3)
         target = over(rgba, background, config.blend)
-        fits = samples.fits[:, None].astype(mx.float32)
-        share = fits / mx.maximum(3.0 * fits.sum(), 1.0)
 
-        def loss_of(parameters: Parameters) -> tuple[mx.array, mx.array]:
-            seen = shade(self.field, parameters, samples, directions)
-            predicted = seen.colour + (1.0 - seen.opacity[:, None]) * background
-            loss = (huber(predicted, target, config.huber) * share).sum()
-            return config.loss_scale * loss, (mx.square(predicted - target) * share).sum()
+        def loss_of(parameters: Parameters) -> tuple[mx.array, mx.array, Samples]:
+            samples, proposals = self.sampler.sample(parameters, sampling, drawn_rays, along.T)
+            seen = shade(self.field, parameters, samples, drawn_rays.direction)
+            fits = samples.fits.astype(mx.float32)
+            weight = fits / mx.maximum(fits.sum(), 1.0)
+            *coarser, predicted = (_in_front_of(background, each) for each in (*proposals, seen))
+            losses = sum(self.loss(each, target) for each in (*coarser, predicted))
+            error = mx.square(predicted.colour - target).mean(axis=1)
+            return config.loss_scale * (losses * weight).sum(), (error * weight).sum(), samples
 
-        (loss, error), gradients = mx.value_and_grad(loss_of)(now.parameters)
-        updated = adam(Updated(*now), gradients, StepNumbers(*numbers))
+        (loss, error, samples), gradients = mx.value_and_grad(loss_of)(now.parameters)
+        samples = Samples(*samples)
+        updated = adam(Updated(*now), gradients, StepNumbers(*numbers), self.field.decayed)
         used = samples.ray_start[-1].astype(mx.float32)
         wanted = samples.wanted.astype(mx.float32).mean()
         return updated, mx.stack([loss / config.loss_scale, error, used, wanted])
 
-    def _occupancy_step(
-        self, warmup: bool, parameters: Parameters, occupancy: Any, key: mx.array
-    ) -> Occupancy:
-        def density(position: mx.array) -> mx.array:
-            return self.field.density(parameters, position)
+    def _sampling_step(
+        self, phase: int, parameters: Parameters, sampling: Arrays, key: mx.array
+    ) -> Arrays:
+        return self.sampler.update(sampling, partial(self.field.density, parameters), key, phase)
 
-        return self._grid.update(Occupancy(*occupancy), density, key, warmup=warmup)
+
+def _in_front_of(background: mx.array, seen: Composited) -> Composited:
+    """What is seen with the background (rays, 3) behind it."""
+    return seen._replace(colour=seen.colour + (1.0 - seen.opacity[:, None]) * background)
 
 
 def _are_finite(parameters: Parameters) -> bool:
@@ -290,6 +284,6 @@ def _read(measured: mx.array, state: TrainState) -> tuple[float, float, float, f
 
 
 def _key(seed: int, step: int, *, stream: int) -> mx.array:
-    """The random key of a step; the three streams are steps, occupancy and initial values."""
+    """The random key of a step; the three streams are steps, sampling and initial values."""
     # Far apart (the golden ratio of 2^32), so that no seed's stream is another's neighbour's.
     return mx.array([(seed + stream * 0x9E3779B9) % 2**32, step], mx.uint32)

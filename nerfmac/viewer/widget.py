@@ -1,13 +1,12 @@
 """`Viewer`: the notebook widget. Watch a scene while it trains, fly around in it, film it.
 
-A callback may run on any thread, so all it does is to hand the page's message on; what the worker
-makes of it goes back through `send`, which any thread may call.
+Messages of the page may arrive on any thread, so they are only handed to the session's loop. The
+worker answers by `send`, which may be called on any thread.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -20,12 +19,13 @@ from tqdm.auto import tqdm
 from nerfmac.backend import choose_device
 from nerfmac.config import Config
 from nerfmac.paths import CameraPath
-from nerfmac.run import Run, check_free, configured, is_run
+from nerfmac.run import CONFIGURED, Run, configured, is_run
 from nerfmac.scenes import Scene, load_scene
-from nerfmac.training.trainer import Trainer
-from nerfmac.viewer.navigation import View
-from nerfmac.viewer.page_source import script, style
-from nerfmac.viewer.session import Message, Session
+from nerfmac.training.method import Method
+from nerfmac.viewer.camera.navigation import View
+from nerfmac.viewer.page.source import script, style
+from nerfmac.viewer.session.loop import Loop
+from nerfmac.viewer.session.session import Message, Session
 from nerfmac.viewer.worker import the_worker
 
 T = TypeVar("T")
@@ -35,13 +35,13 @@ class Viewer(anywidget.AnyWidget):
     """A live view of a scene in training, or of a trained run; shown as a cell's last expression.
 
     Training and rendering go on in the background, also while other cells run and when no page is
-    open. All methods may be called from any cell; numbers are checked and refused with an
+    open. All methods may be called from any cell. What they cannot use they refuse with an
     `InputError`.
     """
 
     _esm = script()
     _css = style()
-    _is_open = False  # also of one whose making failed, which is closed like any other
+    _is_open = False  # already here: a viewer whose making fails is closed like any other
     still = traitlets.Bytes(b"").tag(sync=True)
     """The last finished picture, JPEG: what a page without a kernel shows."""
 
@@ -53,40 +53,40 @@ class Viewer(anywidget.AnyWidget):
         device: str = "auto",
         seed: int = 0,
         config: Config | None = None,
+        method: Method = CONFIGURED,
         out: str | Path | None = None,
     ) -> None:
         """
         Args:
             source: a scene, to be trained, or a run, to be looked at or trained on; or the folder
                 of either.
-            preset, device, seed, config: of a new run, as in `nerfmac.train`.
-            out: a folder to save a new run in: at first, every half minute, when training stops.
+            preset, device, seed, config: for a new run, as in `nerfmac.train`.
+            method: a field, a sampler or a loss of one's own, as in `nerfmac.train`.
+            out: a folder for a new run, which is saved there now, every half minute of training
+                and whenever training stops.
         """
         super().__init__()
         choose_device(device)
         if isinstance(source, Run):
-            mx.eval(source.state.arrays())  # only finished arrays may change the thread
+            mx.eval(source.state.arrays())  # a lazy array can't be evaluated on another thread
         self._worker = the_worker()
-        folder = Path(out) if out is not None else None
-        self._session = self._do(
-            lambda: Session(
-                self._worker,
-                _opened(source, preset, seed, config, folder),
-                self._tell,
-                self._keep,
-                folder,
-            )
-        )
+
+        def begin() -> Session:
+            run = _opened(source, preset, seed, config, method, out)
+            return Session(self._worker, run, self._tell)
+
+        self._session = self._do(begin)
+        self._loop = self._do(lambda: Loop(self._worker, self._session, self._keep))
         self._picture: DisplayHandle | None = None
         _hear_while_cells_run(self.comm)
-        self._worker.add(self._session)
+        self._worker.add(self._loop)
         self._is_open = True
         self.on_msg(self._hear)
 
     @property
     def run(self) -> Run:
         """The run as it stands: to render, evaluate or save, whatever is trained meanwhile."""
-        return self._do(self._session.snapshot)
+        return self._do(self._session.run.copy)
 
     @property
     def view(self) -> View:
@@ -111,11 +111,12 @@ class Viewer(anywidget.AnyWidget):
 
     def set(self, **values: Any) -> None:
         """Change what the page's controls do: mode, background, fov (degrees), exposure (stops),
-        crop, share (of the device for training), rate (factor), rays, steps, seconds."""
+        crop, share (of the device's time, for training), rate (factor on the learning rate), rays
+        (most of a step), steps and seconds (where training stops)."""
         self._change(lambda: self._session.set(**values))
 
     def train(self, steps: int | None = None, seconds: float | None = None) -> None:
-        """Train on in the background, to `steps` in all or `seconds` of training in all."""
+        """Train in the background until the run has had so many steps, or seconds of training."""
 
         def start() -> None:
             self._session.set(steps=steps, seconds=seconds)
@@ -124,13 +125,14 @@ class Viewer(anywidget.AnyWidget):
         self._change(start)
 
     def pause(self) -> None:
-        """Stop training, soon; `train` goes on from there."""
+        """Stop training after the step under way; `train` goes on from there."""
         self._change(self._session.training.pause)
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait until nothing is trained; return whether that is so.
+        """Wait until nothing is trained, or for `timeout` seconds; return whether nothing is.
 
-        Raises what ended training, if it was a failure. Interrupting ends the wait alone.
+        Raises what ended training, if it was a failure. An interrupt ends the wait, not the
+        training.
         """
         is_resting = self._session.is_resting.wait(timeout)
         if is_resting and self._session.failure is not None:
@@ -139,7 +141,7 @@ class Viewer(anywidget.AnyWidget):
 
     def save(self, folder: str | Path) -> None:
         """Save the run as it stands."""
-        self._do(lambda: self._session.training.save(Path(folder)))
+        self._do(lambda: self._session.run.save(folder))
 
     def render_video(
         self,
@@ -150,9 +152,9 @@ class Viewer(anywidget.AnyWidget):
         size: tuple[int, int] = (640, 480),
         progress: bool = True,
     ) -> Path:
-        """Film along the keyframes, or without two of them around the scene, to an MP4 file.
+        """Film along the keyframes or, with fewer than two, around the scene, to an MP4 file.
 
-        As it looks on the page, mode and background included. Interrupting leaves no file.
+        It looks as on the page, mode and background included. An interrupt leaves no file.
         """
         film = self._do(lambda: self._session.film(str(path), seconds, fps, size)).start()
         bar = tqdm(total=film.total, desc="frames", unit="frame", disable=not progress)
@@ -169,7 +171,7 @@ class Viewer(anywidget.AnyWidget):
         """Stop for good, save if that was asked for, and take the widget off the page."""
         if self._is_open:
             self._is_open = False
-            self._worker.remove(self._session, self._session.training.pause)
+            self._worker.remove(self._loop, self._session.training.pause)
         super().close()
 
     def _ipython_display_(self) -> None:
@@ -186,7 +188,7 @@ class Viewer(anywidget.AnyWidget):
         self._keep(self.still)
 
     def _keep(self, jpeg: bytes) -> None:
-        """Let `jpeg` be what is seen without a kernel."""
+        """Let `jpeg` be what a page without a kernel shows."""
         self.still = jpeg
         if jpeg and self._picture is not None:
             self._picture.update(Image(jpeg, format="jpeg"))
@@ -196,10 +198,10 @@ class Viewer(anywidget.AnyWidget):
 
     def _change(self, task: Callable[[], None]) -> None:
         self._do(task)
-        self._worker.wake(self._session)
+        self._worker.wake(self._loop)
 
     def _hear(self, _widget: Any, message: Message, _buffers: list[memoryview]) -> None:
-        self._session.post(message)
+        self._loop.post(message)
 
     def _tell(self, message: Message, buffers: list[bytes]) -> None:
         self.send(message, buffers)
@@ -208,8 +210,9 @@ class Viewer(anywidget.AnyWidget):
 def _hear_while_cells_run(comm: Any) -> None:
     """Let the page's messages come through while the kernel's main thread runs a cell.
 
-    JupyterLab sends them to a subshell of the kernel, a thread of its own. ipykernel 7 sends them
-    on to the shell of whoever last spoke to the page, which is the main one: all cells are its.
+    JupyterLab sends them to a subshell of the kernel, which is a thread of its own. ipykernel 7
+    hands them on to the shell that last sent the page something. That is the main one, which is
+    busy while a cell runs. So each is answered on the subshell that it came to.
     """
     if hasattr(comm, "_reply_subshell_for"):
         comm._reply_subshell_for = lambda _data, asked: asked
@@ -220,20 +223,15 @@ def _opened(
     preset: str,
     seed: int,
     config: Config | None,
-    out: Path | None,
+    method: Method,
+    out: str | Path | None,
 ) -> Run:
     """The run to view; a new one if `source` is a scene. Raises `InputError`."""
     if isinstance(source, Run):
-        # A trainer of the worker's own: what is compiled belongs to a thread.
-        return replace(source, trainer=Trainer(source.config, source.scene.extent))
+        return source.copy()
     if not isinstance(source, Scene):
         folder = Path(source).expanduser()
         if is_run(folder):
-            return Run.load(folder)
+            return Run.load(folder, method=method)
         source = load_scene(folder)
-    if out is not None:
-        check_free(out)
-    run = Run.begin(source, config or configured(preset, seed))
-    if out is not None:
-        run.save(out)
-    return run
+    return Run.begin(source, config or configured(preset, seed), method=method, out=out)

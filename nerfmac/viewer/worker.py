@@ -1,9 +1,9 @@
 """`Worker`: the one thread of a process that owns every MLX object of its viewers.
 
 Two threads on one model crash the process, a lazy array made on one thread cannot be evaluated on
-another, and MLX's streams, random state and compiled functions are per thread. So training and
-rendering take turns on this thread; everybody else sets plain state and wakes it, or submits a
-task and gets its result, which holds no lazy array.
+another, and MLX's streams, random state and compiled functions are per thread. So all training and
+rendering is done on this thread, a slice of work at a time. Everybody else sets plain state and
+wakes it, or submits a task and gets its result, which holds no lazy array.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ T = TypeVar("T")
 log = logging.getLogger("nerfmac")
 
 LONGEST_WAIT = 3600.0
-"""Seconds; a thread can't wait for ever."""
+"""Seconds; locks cannot wait for ever."""
 
 
 class Activity(Protocol):
-    """Something that goes on for long, in short turns."""
+    """Something that goes on for long, in slices of work."""
 
-    def turn(self) -> float | None:
-        """Do a little; return after how many seconds to be called again, None: when woken."""
+    def work(self) -> float | None:
+        """Do one slice; return in how many seconds to do the next, None: not before it is woken."""
         ...
 
 
 class Worker:
-    """Runs tasks in the order of submission, and between them a turn of each activity."""
+    """Runs tasks in the order of submission, and between them a slice of each activity's work."""
 
     def __init__(self) -> None:
         self._lock = threading.Condition()
@@ -48,7 +48,7 @@ class Worker:
         self._thread.start()
 
     def submit(self, task: Callable[[], T]) -> Future[T]:
-        """Run `task` soon; on the worker itself, at once."""
+        """Run `task` soon; at once if the caller is on the worker's thread."""
         future: Future[T] = Future()
         if threading.current_thread() is self._thread:
             _fulfil(future, task)
@@ -61,11 +61,11 @@ class Worker:
         return future
 
     def add(self, activity: Activity) -> None:
-        """Give `activity` its turns from now on."""
+        """Let `activity` work from now on."""
         self.wake(activity, is_new=True)
 
     def remove(self, activity: Activity, last: Callable[[], None]) -> None:
-        """Give it no more turns, then do `last`; within one of its turns, `last` comes at once."""
+        """Let `activity` work no more, then do `last`; at once if called within its work."""
         with self._lock:
             self._due.pop(activity, None)
             if self._is_ending:
@@ -73,7 +73,7 @@ class Worker:
         self.submit(last).result()
 
     def wake(self, activity: Activity, *, is_new: bool = False) -> None:
-        """Give `activity` a turn now; any thread may ask for it."""
+        """Let `activity` work now; any thread may ask for it."""
         with self._lock:
             if is_new or activity in self._due:
                 self._due[activity] = 0.0
@@ -93,7 +93,7 @@ class Worker:
         mx.clear_streams()  # this thread's own; MLX ends the process if they outlive it
 
     def _wait(self) -> list[Callable[[], None]] | None:
-        """Whatever can be done now: all tasks and due turns; None at the end."""
+        """All tasks, and a slice of work of each activity that is due; None at the end."""
         with self._lock:
             while not self._is_ending:
                 tasks = list(self._tasks)
@@ -101,17 +101,17 @@ class Worker:
                 now = time.monotonic()
                 due = [activity for activity, when in self._due.items() if when <= now]
                 if tasks or due:
-                    return [*tasks, *(lambda each=each: self._turn(each) for each in due)]
+                    return [*tasks, *(lambda each=each: self._work(each) for each in due)]
                 self._lock.wait(min([*self._due.values(), now + LONGEST_WAIT]) - now)
             return None
 
-    def _turn(self, activity: Activity) -> None:
+    def _work(self, activity: Activity) -> None:
         with self._lock:
             if activity not in self._due:
                 return
             self._due[activity] = float("inf")  # a wake from now on makes it due again
         try:
-            pause = activity.turn()
+            pause = activity.work()
         except Exception:
             log.exception("%s is given up", activity)  # the others go on
             with self._lock:
@@ -126,14 +126,14 @@ def _fulfil(future: Future[T], task: Callable[[], T]) -> None:
     if future.set_running_or_notify_cancel():
         try:
             future.set_result(task())
-        except BaseException as error:  # whatever it is belongs to who waits for the result
+        except BaseException as error:  # all of them are for who waits for the result
             future.set_exception(error)
 
 
 @cache
 def the_worker() -> Worker:
-    """The process' own, started on first use."""
+    """The process's worker, started on first use."""
     worker = Worker()
-    # The thread would go on computing while the interpreter takes itself apart, and crash.
+    # Else the thread goes on computing while the interpreter shuts down, and crashes.
     atexit.register(worker.end)
     return worker

@@ -71,7 +71,7 @@ class TorchField(torch.nn.Module):
     """Density and colour at positions; parameters are float32."""
 
     def __init__(self, config: Config, extent: float, parameters: Arrays) -> None:
-        """`parameters`: `table`, `density` and `colour`, as `RadianceField.init` makes them."""
+        """`parameters`: `table`, `density` and `colour`, as `EncodedField.init` makes them."""
         super().__init__()
         grid, networks = HashGrid(config.grid, extent), config.networks
         self._extent = extent

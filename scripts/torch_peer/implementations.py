@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
@@ -11,14 +12,14 @@ import numpy as np
 
 from nerfmac.backend import current_device
 from nerfmac.bench import BACKGROUND
-from nerfmac.bench.training import begin, reports
 from nerfmac.checks import InputError
 from nerfmac.config import Config
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.rays import Rays
 from nerfmac.rendering.renderer import Picture
+from nerfmac.run import Run
 from nerfmac.scenes import Scene
-from nerfmac.training.trainer import Goal
+from nerfmac.training.goal import Goal
 
 TORCH_DEVICES = {"metal": "mps", "cuda": "cuda", "cpu": "cpu"}
 """PyTorch's names for nerfmac's devices."""
@@ -60,9 +61,10 @@ class Nerfmac:
 
     def __init__(self, config: Config, scene: Scene, seconds: float) -> None:
         """Compile; `seconds` is how long training will last."""
-        self._run = begin(scene, config)
+        self._run = Run.begin(scene, config)
+        deque(self._run.prepare(), maxlen=0)
         self.build_seconds = self._run.build_seconds
-        self._reports = reports(self._run, Goal(seconds=seconds))
+        self._reports = self._run.fit(Goal(seconds=seconds))
         self.step, self.seconds = 0, 0.0
 
     def train(self) -> Window:

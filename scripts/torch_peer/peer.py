@@ -55,7 +55,7 @@ class TorchPeer:
         arrays = {name: np.array(values) for name, values in start.parameters.items()}
         self.field = TorchField(config, extent, arrays).to(self.device)
         self.average = deepcopy(self.field).requires_grad_(False)
-        values = self.tensor(np.array(start.occupancy.values))
+        values = self.tensor(np.array(start.sampling["values"]))
         self.occupancy = TorchOccupancy(config.occupancy, self.geometry, values)
         self._pixels = TorchPixels(views, self.device)
         self._random = torch.Generator(self.device).manual_seed(config.seed)

@@ -3,12 +3,15 @@
 import ctypes
 import subprocess
 import sys
+import threading
 
 import pytest
 
-from nerfmac.backend import build, cpu_kernel
+from nerfmac.backend import build, device, extension
+from nerfmac.backend.build import Library
 
 SOURCE = 'extern "C" int answer() { return 42; }\n'
+TOY = Library("toy", {"toy.cpp": SOURCE})
 
 
 @pytest.fixture
@@ -23,56 +26,97 @@ def answer(path):
 
 
 def test_a_library_is_built_once_and_nothing_is_left_beside_it(cache):
-    path = build.shared_library("toy", {"toy.cpp": SOURCE})
+    path = build.shared_library(TOY)
     assert answer(path) == 42
     assert list(cache.iterdir()) == [path]
     built = path.stat().st_mtime_ns
-    spent = build.build_seconds
-    assert build.shared_library("toy", {"toy.cpp": SOURCE}) == path
+    assert build.shared_library(TOY) == path
     assert path.stat().st_mtime_ns == built
-    assert build.build_seconds == spent > 0
 
 
 def test_whatever_changes_a_library_changes_its_name(cache, monkeypatch):
-    def name(**changes):
-        arguments = {"stem": "toy", "sources": {"toy.cpp": SOURCE}, "flags": ()} | changes
-        return build.shared_library(**arguments).name
-
-    with monkeypatch.context() as patched:
-        # Names alone are looked at, so nothing needs to be compiled.
-        patched.setattr(build, "_compile", lambda library, sources, flags: None)
-        names = [name(), name(stem="other"), name(sources={"toy.cpp": SOURCE + " "})]
-        names += [name(flags=("-O2",)), name(flags=("-O", "2")), name(flags=("-O1",))]
-        patched.setattr(build, "compiler_version", lambda: "another compiler; this processor")
-        names.append(name())
-        patched.setattr(build.platform, "platform", lambda: "another system")
-        names.append(name())
-        patched.setattr(build.sys, "version", "another Python")
-        names.append(name())
+    changes = [
+        {},
+        {"stem": "other"},
+        {"sources": {"toy.cpp": SOURCE + " "}},
+        {"flags": ("-O2",)},
+        {"flags": ("-O", "2")},
+        {"flags": ("-O1",)},
+    ]
+    names = [TOY._replace(**change).path().name for change in changes]
+    for module, name, value in (
+        (build, "compiler_version", lambda: "another compiler; this processor"),
+        (build, "processor_features", lambda: "fewer"),
+        (build.platform, "platform", lambda: "another system"),
+        (build.sys, "version", "another Python"),
+    ):
+        monkeypatch.setattr(module, name, value)
+        names.append(TOY.path().name)
     assert len(set(names)) == len(names)
+
+
+@pytest.mark.parametrize("key", ["flags\t\t", "Features\t"])
+def test_processors_of_one_name_and_other_features_have_other_libraries(
+    cache, monkeypatch, tmp_path, key
+):
+    monkeypatch.setattr(device, "_CPUINFO", tmp_path / "cpuinfo")
+    names = []
+    for features in ("fpu sse2 avx2", "fpu sse2 avx2 avx512f"):
+        each = f"processor\t: 0\nmodel name\t: Intel(R) Xeon(R) Processor\n{key}: {features}\n\n"
+        (tmp_path / "cpuinfo").write_text(2 * each)
+        names.append(TOY.path().name)
+        assert device.processor_name() == "Intel(R) Xeon(R) Processor"
+        assert device.processor_features() == features
+    assert names[0] != names[1]
+
+
+def test_this_machine_tells_the_features_of_its_processor():
+    assert len(device.processor_features().split()) > 3
+
+
+def test_libraries_are_compiled_at_the_same_time_each_once(cache, monkeypatch):
+    monkeypatch.setattr(build, "processors", lambda: 3)
+    together, real = threading.Barrier(3), build._compile
+
+    def compile_together(path, library):
+        together.wait(60)
+        real(path, library)
+
+    monkeypatch.setattr(build, "_compile", compile_together)
+    libraries = [Library(f"toy{i}", {"toy.cpp": SOURCE}) for i in range(3)]
+    build.compile_together([*libraries, *libraries])
+    assert sorted(cache.iterdir()) == sorted(each.path() for each in libraries)
+    assert [answer(each.path()) for each in libraries] == [42] * 3
+
+
+def test_of_libraries_compiled_together_one_that_fails_spoils_no_other(cache):
+    bad = Library("bad", {"bad.cpp": "no program"})
+    with pytest.raises(build.BuildError, match="failed on bad-"):
+        build.compile_together([bad, TOY])
+    assert list(cache.iterdir()) == [TOY.path()]
 
 
 @pytest.mark.parametrize("package", ["mlx", "nanobind"])
 def test_another_version_of_what_it_is_built_against_is_another_extension(monkeypatch, package):
     seen = []
 
-    def remember(stem, sources, flags):
-        seen.append((stem, tuple(sources.items()), flags))
+    def remember(library):
+        seen.append(library)
         raise build.BuildError("not built")
 
-    monkeypatch.setattr(cpu_kernel, "shared_library", remember)
-    versions = cpu_kernel.version
-    for other in (versions, lambda name: "99" if name == package else versions(name)):
-        monkeypatch.setattr(cpu_kernel, "version", other)
+    monkeypatch.setattr(extension, "shared_library", remember)
+    fitting = extension._fitting_version
+    for other in (fitting, lambda name: "99" if name == package else fitting(name)):
+        monkeypatch.setattr(extension, "_fitting_version", other)
         with pytest.raises(build.BuildError):
-            cpu_kernel.extension.__wrapped__()
-    assert seen[0] != seen[1]
+            extension.extension.__wrapped__()
+    assert seen[0].path() != seen[1].path()
     assert f"{package} 99" in str(seen[1])
 
 
 def test_a_failed_build_says_what_the_compiler_said_and_leaves_nothing(cache):
     with pytest.raises(build.BuildError, match=r"failed on toy-\w+:\n(.*\n)*.*answered"):
-        build.shared_library("toy", {"toy.cpp": 'extern "C" int answer() { return answered; }'})
+        build.shared_library(Library("toy", {"toy.cpp": SOURCE.replace("42", "answered")}))
     assert list(cache.iterdir()) == []
 
 
@@ -80,15 +124,15 @@ def test_a_cache_that_cannot_be_written_is_a_failed_build(tmp_path, monkeypatch)
     (tmp_path / "file").write_text("mine")
     monkeypatch.setenv("NERFMAC_CACHE", str(tmp_path / "file"))
     with pytest.raises(build.BuildError, match=f"cannot write {tmp_path}/file/toy-"):
-        build.shared_library("toy", {"toy.cpp": SOURCE})
+        build.shared_library(TOY)
 
 
 def test_several_processes_may_build_the_same_library_at_once(cache):
     program = f"""
 import ctypes, sys
-from nerfmac.backend.build import shared_library
+from nerfmac.backend.build import Library, shared_library
 sys.stdin.read(1)
-print(ctypes.CDLL(str(shared_library("toy", {{"toy.cpp": {SOURCE!r}}}))).answer())
+print(ctypes.CDLL(str(shared_library({TOY!r}))).answer())
 """
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     command = [sys.executable, "-c", program]

@@ -5,18 +5,22 @@ import os
 import shutil
 import subprocess
 import sys
-from contextlib import suppress
+import tomllib
+from pathlib import Path
 
+import mlx.core as mx
 import pytest
 
-from nerfmac.backend import backend, kernels_disabled, runs_kernel
+from nerfmac.backend import backend, choose_device, kernel, working_dtype
 from nerfmac.backend.build import cache_folder
-from nerfmac.backend.cpu_kernel import extension
-from nerfmac.backend.kernel import why_reference
-from nerfmac.backend.sources import kernels_folder
+from nerfmac.backend.device import compute_capability, pretended
+from nerfmac.backend.extension import VERSIONS, extension
+from nerfmac.backend.sources import operations
+from nerfmac.ops.spherical_harmonics import spherical_harmonics
 from tests.scene_factory import FLAGS, write_scene
 
-OPERATIONS = sorted(path.stem for path in kernels_folder().glob("*.metal"))
+ROOT = Path(__file__).resolve().parents[2]
+OPERATIONS = list(operations())
 
 
 def run(*words, **environment):
@@ -117,10 +121,10 @@ def test_an_extension_that_does_not_fit_mlx_leaves_the_reference(tmp_path, text,
     stub.write_text(text)
     program = f"""
 from pathlib import Path
-from nerfmac.backend import choose_device, cpu_kernel, kernel
-cpu_kernel.shared_library = lambda *_: Path({str(stub)!r})
+from nerfmac.backend import choose_device, extension, kernel
+extension.shared_library = lambda *_: Path({str(stub)!r})
 choose_device("cpu")
-for operation in ("march", "mlp"):
+for operation in ("march", "networks"):
     print(kernel.why_reference(operation))
 """
     ran = run("-c", program, NERFMAC_CACHE=tmp_path)
@@ -132,28 +136,147 @@ for operation in ("march", "mlp"):
     assert len(warnings(ran)) == 1
 
 
-def test_kernels_are_switched_off_by_name(monkeypatch):
-    monkeypatch.delenv("NERFMAC_DISABLE_KERNELS", raising=False)
-    assert all(map(runs_kernel, OPERATIONS))
-    assert backend() == "cpu"
-    monkeypatch.setenv("NERFMAC_DISABLE_KERNELS", "hash_encode,composite")
-    off = [operation for operation in OPERATIONS if not runs_kernel(operation)]
-    assert off == ["composite", "hash_encode"]
-    assert backend("composite") == "reference"
-    assert backend() == "cpu"
-    monkeypatch.setenv("NERFMAC_DISABLE_KERNELS", "1")
-    assert not any(map(runs_kernel, OPERATIONS))
-    assert why_reference("mlp") == "NERFMAC_DISABLE_KERNELS=1"
+def assert_reference_without(tmp_path, prepared, *why):
+    """Fail unless, after the lines `prepared`, kernels are off for the reasons `why`, and said so.
+
+    The reference computes all the same, and nothing is compiled.
+    """
+    program = f"""
+import importlib.metadata, sys
+{prepared}
+import mlx.core as mx
+from nerfmac.backend import choose_device, kernel
+from nerfmac.ops.spherical_harmonics import spherical_harmonics
+choose_device("cpu")
+print(kernel.why_reference("march"))
+print(spherical_harmonics(mx.ones((2, 3))).shape)
+"""
+    ran = run("-c", program, NERFMAC_CACHE=tmp_path / "cache")
+    assert ran.returncode == 0, ran.stderr
+    reason, shape = ran.stdout.splitlines()
+    assert shape == "(2, 16)"
+    assert all(words in reason for words in why), reason
+    assert len(warnings(ran)) == 1
+    assert not (tmp_path / "cache").exists()
+
+
+def pretended_version(package, version):
+    return f"""
+real = importlib.metadata.version
+importlib.metadata.version = lambda name: {version!r} if name == {package!r} else real(name)
+"""
+
+
+@pytest.mark.parametrize(
+    ("package", "version"),
+    [
+        *(("mlx", version) for version in ("0.34.0", "0.33.0.dev3", "0.33", "1.0", "0.32.2")),
+        *(("nanobind", version) for version in ("2.15.0", "4.0.0")),
+    ],
+)
+def test_versions_that_the_extension_is_not_known_to_fit_leave_the_reference(
+    tmp_path, package, version
+):
+    first, end = VERSIONS[package]
+    advice = f"install '{package}>={first},<{end}'"
+    prepared = pretended_version(package, version)
+    assert_reference_without(tmp_path, prepared, f"for {package} {version}", advice)
+
+
+ABSENT = """
+def absent(name, real=importlib.metadata.version):
+    if name == "nanobind":
+        raise importlib.metadata.PackageNotFoundError(name)
+    return real(name)
+importlib.metadata.version = absent
+sys.modules["nanobind"] = None
+"""
+
+
+def test_without_nanobind_the_reference_runs(tmp_path):
+    why = "nanobind is not installed", "install 'nanobind>="
+    assert_reference_without(tmp_path, ABSENT, *why)
+
+
+def test_nanobind_that_is_listed_but_gone_leaves_the_reference(tmp_path):
+    prepared = """
+import importlib.util
+find = importlib.util.find_spec
+importlib.util.find_spec = lambda name: None if name == "nanobind" else find(name)
+"""
+    assert_reference_without(tmp_path, prepared, "nanobind is installed, but cannot be found")
+
+
+def test_nanobind_is_imported_by_nobody():
+    program = """
+import sys, nerfmac
+from nerfmac.backend import choose_device, runs_kernel
+choose_device("cpu")
+assert runs_kernel("march")
+assert "nanobind" not in sys.modules
+"""
+    ran = run("-c", program)
+    assert ran.returncode == 0, ran.stderr
+
+
+def test_the_project_asks_for_versions_that_the_extension_fits():
+    """On Linux, where it is used; elsewhere MLX has no upper bound and nobody needs nanobind."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    (mlx, end), (nanobind, next_end) = VERSIONS["mlx"], VERSIONS["nanobind"]
+    assert f"mlx>={mlx}" in project["dependencies"]
+    assert f"nanobind>={nanobind},<{next_end}; sys_platform == 'linux'" in project["dependencies"]
+    assert project["optional-dependencies"]["cpu"] == [f"mlx[cpu]<{end}; sys_platform == 'linux'"]
+
+
+def test_the_warning_says_how_slow_and_what_to_install(tmp_path):
+    environment = {"PATH": "/nonexistent", "CXX": "", "NERFMAC_CACHE": tmp_path}
+    ran = run("-m", "nerfmac", "info", "--device", "cpu", **environment)
+    (warning,) = warnings(ran)
+    assert "about 60 times slower" in warning
+    assert "apt install g++" in warning or "xcode-select --install" in warning
+
+
+# --- NVIDIA GPUs that are too old ----------------------------------------------------------------
+
+
+@pytest.fixture
+def gpu(monkeypatch):
+    """Pretend an NVIDIA GPU of some compute capability."""
+    kernel._why_not_this_gpu.cache_clear()
+
+    def make(major, minor):
+        found = {"compute_capability_major": major, "compute_capability_minor": minor}
+        found |= {"device_name": "NVIDIA Old", "total_memory": 2**34}
+        monkeypatch.setattr(mx, "device_info", lambda *_: found)
+
+    with pretended("cuda"):
+        yield make
+    kernel._why_not_this_gpu.cache_clear()
+
+
+@pytest.mark.parametrize("capability", [(7, 5), (6, 1)])
+def test_a_gpu_too_old_for_the_kernels_runs_the_reference_and_says_so_once(gpu, caplog, capability):
+    gpu(*capability)
+    why = f"NVIDIA Old has compute capability {capability[0]}.{capability[1]}; the kernels need 8.0"
+    assert [kernel.why_reference(each) for each in (None, *OPERATIONS)] == [why] * (
+        1 + len(OPERATIONS)
+    )
     assert backend() == "reference"
+    assert working_dtype() == mx.float32
+    assert spherical_harmonics(mx.ones((2, 3))).shape == (2, 16)
+    (said,) = caplog.records
+    assert said.levelname == "WARNING"
+    assert why in said.getMessage()
 
 
-@pytest.mark.parametrize("before", [None, "composite"])
-def test_kernels_are_off_within_and_as_before_after_even_an_error(monkeypatch, before):
-    monkeypatch.delenv("NERFMAC_DISABLE_KERNELS", raising=False)
-    if before:
-        monkeypatch.setenv("NERFMAC_DISABLE_KERNELS", before)
-    with kernels_disabled():
-        assert backend() == "reference"
-    with suppress(KeyError), kernels_disabled():
-        raise KeyError
-    assert os.environ.get("NERFMAC_DISABLE_KERNELS") == before
+@pytest.mark.parametrize("capability", [(8, 0), (9, 0), (12, 1)])
+def test_a_gpu_that_is_new_enough_runs_kernels(gpu, caplog, capability):
+    gpu(*capability)
+    assert backend() == "cuda"
+    assert not caplog.records
+
+
+@pytest.mark.cuda
+def test_mlx_tells_the_compute_capability_of_this_gpu():
+    choose_device("cuda")
+    assert compute_capability() >= (5, 0)

@@ -9,7 +9,8 @@ from nerfmac.backend.sources import kernels_folder
 from nerfmac.bench import operations
 from nerfmac.bench.operations import computations, measure_operations
 from nerfmac.bench.timing import measure
-from nerfmac.config import PRESETS, override
+from nerfmac.config import override
+from nerfmac.presets import PRESETS
 
 SMALL = override(PRESETS["tiny"], train={"slots": 2048, "rays": 64})
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from nerfmac.bench.roofline import CHIPS, Chip, Roofline
-from nerfmac.config import PRESETS
+from nerfmac.presets import PRESETS
 
 BASE = PRESETS["base"]
 

@@ -43,14 +43,27 @@ def test_without_a_name_the_video_lies_in_the_run(folder):
 
 
 @pytest.mark.parametrize("path", ["orbit", "test"])
-def test_a_video_has_even_sides_whatever_was_asked_for(folder, tmp_path, path):
+def test_a_video_of_odd_size_is_the_next_smaller_even_one_and_says_so(
+    folder, tmp_path, path, capsys
+):
     out = tmp_path / "odd.mp4"
-    flags = ("--path", path, "--frames", 1, "--size", "33x21", "--out", out)
+    flags = ("--path", path, "--frames", 1, "--out", out)
+    assert nerfmac("render", folder, *flags, "--size", "33x21") == 0
+    assert decoded(out)[1].shape[1:3] == (20, 32)
+    assert "the video is 32x20 and not 33x21: H.264" in capsys.readouterr().err
+    assert nerfmac("render", folder, *flags, "--size", "32x20") == 0
+    assert "H.264" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("path", ["orbit", "test", "tour.json"])
+def test_pictures_keep_an_odd_size(folder, tmp_path, path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run = Run.load(folder)
+    CameraPath([Keyframe(each.pose, 0.6) for each in run.scene.cameras[:2]]).save("tour.json")
+    flags = ("--path", path, "--frames", 1, "--out", "frames", "--size", "33x21")
     assert nerfmac("render", folder, *flags) == 0
-    height, width = decoded(out)[1].shape[1:3]
-    assert (height % 2, width % 2) == (0, 0)
-    assert abs(height - 21) <= 1
-    assert abs(width - 33) <= 1
+    assert {picture.shape for picture in pictures(tmp_path / "frames")} == {(21, 33, 3)}
+    assert "H.264" not in capsys.readouterr().err
 
 
 def test_the_test_path_is_the_test_cameras_and_a_folder_gets_pictures(folder, tmp_path, capsys):

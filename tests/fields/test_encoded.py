@@ -10,12 +10,13 @@ import pytest
 from numerics import assert_matches
 
 from nerfmac.backend import choose_device, kernels_disabled
-from nerfmac.config import PRESETS, Config, HashGridConfig, override
-from nerfmac.fields.encoded import RadianceField
+from nerfmac.config import Config, HashGridConfig, override
+from nerfmac.fields.encoded import EncodedField
 from nerfmac.fields.encodings import HashGrid
 from nerfmac.geometry.samples import Samples
 from nerfmac.ops.hash_encode import hash_encode
 from nerfmac.ops.spherical_harmonics import spherical_harmonics
+from nerfmac.presets import PRESETS
 
 ROUNDOFF = 2.0**-24
 CONFIG: Config = override(
@@ -32,9 +33,9 @@ def on_the_cpu():
     choose_device("cpu")
 
 
-def field_and_parameters(extent: float = 2.0) -> tuple[RadianceField, dict[str, mx.array]]:
+def field_and_parameters(extent: float = 2.0) -> tuple[EncodedField, dict[str, mx.array]]:
     """A field whose table is as large as a trained one's."""
-    field = RadianceField(CONFIG, extent)
+    field = EncodedField(CONFIG, extent)
     parameters = field.init(mx.random.key(3))
     return field, parameters | {"table": 1e4 * parameters["table"]}
 
@@ -72,7 +73,7 @@ def network(inputs: np.ndarray, weights: mx.array, widths: list[int]) -> np.ndar
 
 
 def embedded(parameters: dict[str, mx.array], position: mx.array) -> np.ndarray:
-    features = HashGrid(CONFIG.grid, 2.0)(parameters["table"], position)
+    features = HashGrid(CONFIG.grid, 2.0)(parameters, position)
     return network(np.array(features, np.float64), parameters["density"], [16, 16, 16, 16])
 
 
@@ -135,7 +136,7 @@ def test_the_scenes_cube_fills_the_hash_grids_unit_cube():
     table = mx.random.normal((grid.levels.entries, 4), key=mx.random.key(1))
     unit = np.random.default_rng(2).uniform(0.0, 1.0, (50, 3))
     scene = 0.5 + 3.0 * (unit - 0.5)
-    got = grid(table, mx.array(scene, mx.float32))
+    got = grid({"table": table}, mx.array(scene, mx.float32))
     want = hash_encode(mx.array(unit, mx.float32), table, grid.levels)
     # A place within the finest of 192 cells.
     assert_matches(got, want, rel=32 * 192 * ROUNDOFF, name="encoded")
@@ -153,14 +154,14 @@ def test_levels_are_geometric_from_the_coarsest_to_the_finest_of_a_scene_unit(ex
 
 @pytest.mark.parametrize("name", PRESETS)
 def test_fresh_parameters_have_the_shapes_the_field_says(name):
-    field = RadianceField(override(PRESETS[name], grid={"log2_entries": 10}), 1.0)
+    field = EncodedField(override(PRESETS[name], grid={"log2_entries": 10}), 1.0)
     parameters = field.init(mx.random.key(0))
     assert {each: values.shape for each, values in parameters.items()} == field.shapes
     assert {values.dtype for values in parameters.values()} == {mx.float32}
 
 
 def test_a_fresh_table_is_uniform_within_a_ten_thousandth():
-    table = np.array(RadianceField(CONFIG, 1.0).init(mx.random.key(5))["table"]).ravel()
+    table = np.array(EncodedField(CONFIG, 1.0).init(mx.random.key(5))["table"]).ravel()
     assert np.abs(table).max() <= 1e-4
     # Of a uniform variable: mean 0, deviation 1e-4 / sqrt(3).
     assert abs(table.mean()) < 5 * 1e-4 / sqrt(3 * table.size)
@@ -168,23 +169,11 @@ def test_a_fresh_table_is_uniform_within_a_ten_thousandth():
 
 
 def test_the_same_key_gives_the_same_parameters_and_another_one_others():
-    field = RadianceField(CONFIG, 1.0)
+    field = EncodedField(CONFIG, 1.0)
     one, same, other = (field.init(mx.random.key(seed)) for seed in (1, 1, 2))
     for name in one:
         assert mx.array_equal(one[name], same[name])
         assert not mx.array_equal(one[name], other[name])
-
-
-def test_the_rounded_parameters_give_the_same_field():
-    field, parameters = field_and_parameters()
-    rounded = field.rounded(parameters)
-    assert {name: each.shape for name, each in rounded.items()} == field.shapes
-    for name in ("density", "colour"):
-        assert rounded[name] is parameters[name]
-    samples, directions = drawn()
-    got, want = (field(each, samples, directions) for each in (rounded, parameters))
-    for one, other in zip(got, want, strict=True):
-        assert mx.array_equal(one, other)
 
 
 def test_gradients_reach_every_parameter():

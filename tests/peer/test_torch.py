@@ -11,7 +11,7 @@ from ops.marching import GEOMETRIES, PLENTY, grid, packed, some_rays, words
 from scene_factory import CONFIG
 
 from nerfmac.backend import choose_device, kernels_disabled
-from nerfmac.config import PRESETS, override
+from nerfmac.config import override
 from nerfmac.fields.encodings import HashGrid
 from nerfmac.geometry.cameras import Camera, Cameras
 from nerfmac.geometry.lenses import Lens
@@ -20,6 +20,7 @@ from nerfmac.ops.composite import composite_reference
 from nerfmac.ops.hash_encode import hash_encode_reference
 from nerfmac.ops.march import march
 from nerfmac.ops.spherical_harmonics import spherical_harmonics_reference
+from nerfmac.presets import PRESETS
 from nerfmac.sampling.occupancy import Occupancy, OccupancyGrid
 from nerfmac.scenes import Views
 

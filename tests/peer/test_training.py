@@ -10,12 +10,13 @@ from scene_factory import CONFIG, write_scene
 from nerfmac.backend import choose_device, kernels_disabled
 from nerfmac.checks import InputError
 from nerfmac.config import override
-from nerfmac.fields.encoded import RadianceField
+from nerfmac.fields.encoded import EncodedField
 from nerfmac.geometry.colour import over
 from nerfmac.ops.march import march
 from nerfmac.rendering.metrics import psnr
 from nerfmac.rendering.renderer import shade
 from nerfmac.scenes import load_scene
+from nerfmac.training.goal import Goal
 from nerfmac.training.optimiser import (
     Updated,
     adam,
@@ -57,10 +58,10 @@ def test_rays_seen_through_the_same_field_look_the_same(scene):
     parameters = parameters_of(config, scene.extent)
     peer.average = TorchField(config, scene.extent, parameters)
     origins, directions, _ = map(mx.array, some_rays(peer.geometry, 90))
-    bits = Trainer(config, scene.extent, scene.views("train")).init().occupancy.bits
+    bits = Trainer(config, scene.extent, scene.views("train")).init().sampling["bits"]
     with kernels_disabled():
         samples = march(origins, directions, mx.full((90,), 0.5), bits, peer.geometry, PLENTY)
-        field = RadianceField(config, scene.extent)
+        field = EncodedField(config, scene.extent)
         arrays = {name: mx.array(values) for name, values in parameters.items()}
         want = shade(field, arrays, samples, directions)
     got = peer.infer(*in_torch([origins, directions])).numpy()
@@ -88,7 +89,7 @@ def test_a_step_s_loss_and_gradients_are_nerfmac_s(scene):
     peer._loss()[0].backward()
     bits = words(peer.occupancy.occupied.numpy())
     origins, directions, jitter = drawn["rays"]
-    field = RadianceField(CONFIG, scene.extent)
+    field = EncodedField(CONFIG, scene.extent)
     with kernels_disabled():
         samples = march(origins, directions, jitter, bits, peer.geometry, peer.slots)
 
@@ -148,7 +149,7 @@ def test_both_start_alike_and_have_as_many_rays(scene):
     for name, values in peer.field.export().items():
         np.testing.assert_array_equal(values, np.array(start.parameters[name]))
     is_set = peer.occupancy.occupied.numpy()
-    np.testing.assert_array_equal(np.array(words(is_set)), np.array(start.occupancy.bits))
+    np.testing.assert_array_equal(np.array(words(is_set)), np.array(start.sampling["bits"]))
     assert peer.config == trainer.config  # whose ladder of rays and interval of updates both use
     assert peer.rays == start.rays
 
@@ -160,7 +161,7 @@ def test_both_learn_alike(scene):
     for step in range(steps):
         peer.step(step / steps)
         theirs.append(peer.loss)
-    reports = trainer.fit(trainer.init(), steps=steps)
+    reports = trainer.train(trainer.init(), Goal(steps=steps))
     ours = [report.loss for report in reports if report.state.step > steps - 40]
     assert np.mean(theirs[last]) < 0.6 * np.mean(theirs[:5])
     assert np.mean(theirs[last]) == pytest.approx(np.mean(ours), rel=0.15)

@@ -3,7 +3,7 @@
 import numpy as np
 import torch
 
-from nerfmac.fields.encoded import RadianceField
+from nerfmac.fields.encoded import EncodedField
 
 EPSILON = 2.0**-24
 RANDOM = np.random.default_rng(3)
@@ -11,7 +11,7 @@ RANDOM = np.random.default_rng(3)
 
 def parameters_of(config, extent):
     """A field that is opaque in places, as random parameters that are not tiny make it."""
-    shapes = RadianceField(config, extent).shapes
+    shapes = EncodedField(config, extent).shapes
     scale = {"table": 0.5, "density": 0.4, "colour": 0.4}
     return {
         name: (scale[name] * RANDOM.standard_normal(shape)).astype(np.float32)

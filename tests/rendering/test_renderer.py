@@ -1,5 +1,6 @@
 """Pictures of a field known in closed form, against rays integrated in NumPy's float64."""
 
+from functools import partial
 from math import sqrt
 
 import mlx.core as mx
@@ -12,9 +13,10 @@ from nerfmac.checks import InputError
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
 from nerfmac.geometry.rays import Rays, camera_rays
-from nerfmac.ops.march import MarchGeometry, march
+from nerfmac.ops.march import MarchGeometry, Occupied, march
 from nerfmac.ops.occupancy_update import pack_bits
 from nerfmac.rendering.renderer import Renderer, shade
+from nerfmac.rendering.sample_batches import SampleBatches
 from tests.bricks import in_bricks
 from tests.pinhole import pixel_rays
 
@@ -38,7 +40,7 @@ def on_the_cpu():
 class Blob:
     """A soft ellipsoid, redder to the right, greener above, and bluer seen from one side.
 
-    It speaks `RadianceField`'s language; `numpy` is the same in float64.
+    It speaks `EncodedField`'s language; `numpy` is the same in float64.
     """
 
     centre = (0.55, 0.4, 0.6)
@@ -86,7 +88,13 @@ def full(geometry: MarchGeometry) -> mx.array:
 
 def picture(field, camera=VIEWS["front"], geometry=CUBE, *, bits=None, slots=4096):
     bits = full(geometry) if bits is None else bits
-    return Renderer(field, geometry, field.parameters, bits, slots).render(camera, BACKGROUND)
+    return renderer(field, geometry, bits, slots).render(camera, BACKGROUND)
+
+
+def renderer(field, geometry=CUBE, bits=None, slots=4096):
+    bits = full(geometry) if bits is None else bits
+    shaded = partial(shade, field, field.parameters)
+    return Renderer(SampleBatches(shaded, Occupied(geometry, bits), slots))
 
 
 def integrated(field: Blob, camera: Camera) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -198,25 +206,25 @@ def test_the_size_of_the_batches_does_not_matter(slots):
 
 
 def test_any_rays_see_what_pixels_do():
-    renderer = Renderer(Blob(), CUBE, Blob().parameters, full(CUBE), 4096)
-    want = renderer.render(VIEWS["below"], BACKGROUND)
+    taken = renderer(Blob())
+    want = taken.render(VIEWS["below"], BACKGROUND)
     some = np.random.default_rng(5).permutation(LENS.width * LENS.height)[:100]
     rays = Rays(*(part[mx.array(some)] for part in camera_rays(VIEWS["below"])))
-    colour, opacity, depth = map(np.array, renderer.see(rays))
+    colour, opacity, depth = map(np.array, taken.see(rays))
     assert np.ptp(opacity) > 0.9
     assert_matches(opacity, want.opacity.ravel()[some], rel=1e-6, name="opacity")
     assert_matches(depth, (want.depth * want.opacity).ravel()[some], rel=1e-5, name="depth")
     over = colour + (1.0 - opacity[:, None]) * np.array(BACKGROUND)
     assert_matches(over, want.colour.reshape(-1, 3)[some], rel=1e-6, name="colour")
     with pytest.raises(InputError, match=r"directions .*\(100, 3\)"):
-        renderer.see(Rays(rays.origin, rays.direction[1:]))
+        taken.see(Rays(rays.origin, rays.direction[1:]))
 
 
 def test_one_renderer_takes_pictures_of_any_size():
-    renderer = Renderer(Blob(), CUBE, Blob().parameters, full(CUBE), 4096)
-    large = renderer.render(VIEWS["side"], BACKGROUND).colour
+    taken = renderer(Blob())
+    large = taken.render(VIEWS["side"], BACKGROUND).colour
     single = Camera(Lens(1, 1, LENS.fl_x, LENS.fl_y, LENS.cx - 16, LENS.cy - 9), VIEWS["side"].pose)
-    assert renderer.render(single, BACKGROUND).colour[0, 0] == pytest.approx(large[9, 16], abs=1e-6)
+    assert taken.render(single, BACKGROUND).colour[0, 0] == pytest.approx(large[9, 16], abs=1e-6)
 
 
 def test_colours_stay_within_what_a_picture_holds():

@@ -12,14 +12,13 @@ import numpy as np
 import pytest
 
 from nerfmac.checks import InputError
-from nerfmac.sampling.occupancy import Occupancy
 from nerfmac.training import checkpoint
 from nerfmac.training.checkpoint import load_checkpoint, save_checkpoint
 from nerfmac.training.state import TrainState
 
 PARAMETERS = {"table": (40, 2), "density": (7,), "colour": (11,)}
 CELLS = 64
-SHAPES = TrainState.shapes(PARAMETERS, CELLS)
+SHAPES = TrainState.shapes(PARAMETERS, {"values": (CELLS,), "bits": (CELLS // 32,)})
 NOTES = {"curve": [[1, 0.5, 12.25]], "ü": "ß"}
 
 
@@ -37,9 +36,10 @@ def tree(first):
 
 @pytest.fixture
 def state():
-    occupancy = Occupancy(mx.arange(CELLS).astype(mx.float32), mx.array([7, 2**32 - 1], mx.uint32))
+    bits = mx.array([7, 2**32 - 1], mx.uint32)
+    sampling = {"values": mx.arange(CELLS).astype(mx.float32), "bits": bits}
     trees = [tree(first) for first in (0, 1000, 2000, 3000)]
-    return TrainState(*trees, occupancy, mx.array(3.5), step=17, rays=96, train_seconds=1 / 3)
+    return TrainState(*trees, sampling, mx.array(3.5), step=17, rays=96, train_seconds=1 / 3)
 
 
 @pytest.fixture
@@ -98,8 +98,8 @@ def test_a_file_cut_short_anywhere_is_refused(path):
 
 
 def test_another_version_is_refused_by_name(path):
-    path.write_bytes(path.read_bytes().replace(b"nerfmac checkpoint 2", b"nerfmac checkpoint 3"))
-    refused(path, "of format 'nerfmac checkpoint 3'", "reads 'nerfmac checkpoint 2'")
+    path.write_bytes(path.read_bytes().replace(b"nerfmac checkpoint 3", b"nerfmac checkpoint 4"))
+    refused(path, "of format 'nerfmac checkpoint 4'", "reads 'nerfmac checkpoint 3'")
 
 
 def test_a_safetensors_file_of_others_is_refused(path):

@@ -23,6 +23,7 @@ from nerfmac.training.optimiser import (
 
 ROUNDOFF = 2.0**-24
 CONFIG = OptimiserConfig(rate=0.03, beta1=0.8, beta2=0.95, l2=0.02, average=0.7)
+DECAYED = frozenset({"density", "colour"})
 RATES = 0.03 * 0.9 ** np.arange(10)
 
 
@@ -51,7 +52,7 @@ def fresh(values: dict[str, np.ndarray]) -> Updated:
 
 def stepped(now: Updated, slopes, step: int, rate: float, config=CONFIG) -> Updated:
     given = {name: mx.array(each, mx.float32) for name, each in slopes.items()}
-    return adam(now, given, step_numbers(step, float(rate), config))
+    return adam(now, given, step_numbers(step, float(rate), config), DECAYED)
 
 
 def ten_steps(config: OptimiserConfig = CONFIG) -> list[Updated]:

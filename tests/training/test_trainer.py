@@ -1,6 +1,7 @@
 """Training repeats, learns, resumes and stops as it should, on the CPU."""
 
 import time
+from collections import deque
 from dataclasses import replace
 from itertools import pairwise
 
@@ -14,7 +15,8 @@ from nerfmac.config import override
 from nerfmac.rendering.evaluation import evaluate
 from nerfmac.scenes import load_scene
 from nerfmac.training.checkpoint import load_checkpoint, save_checkpoint
-from nerfmac.training.trainer import DivergedError, Goal, Queue, Report, Trainer
+from nerfmac.training.goal import Goal, Report
+from nerfmac.training.trainer import DivergedError, Queue, Trainer
 from tests.scene_factory import CONFIG, write_scene
 
 
@@ -43,7 +45,7 @@ def trainer_for(scene, **changes):
 
 def trained(trainer, steps):
     """Train from the start; return all reports."""
-    return list(trainer.fit(trainer.init(), steps=steps))
+    return list(trainer.train(trainer.init(), Goal(steps=steps)))
 
 
 def arrays(state):
@@ -96,7 +98,7 @@ def test_another_seed_begins_and_draws_differently(scene):
     one, other = (trainer_for(scene, seed=seed) for seed in (0, 1))
     for name, values in one.init().parameters.items():
         assert not np.array_equal(values, other.init().parameters[name]), f"{name} is the same"
-    losses = [next(trainer.fit(one.init(), steps=5)).loss for trainer in (one, other)]
+    losses = [next(trainer.train(one.init(), Goal(steps=5))).loss for trainer in (one, other)]
     assert losses[0] != losses[1]
 
 
@@ -121,7 +123,7 @@ def test_an_interruption_at_any_report_changes_no_bit(scene, tmp_path, at):
     steps, path = 90, tmp_path / "checkpoint.safetensors"
     whole = trained(trainer_for(scene), steps)[-1].state
 
-    for report in (first := trainer_for(scene)).fit(first.init(), steps=steps):
+    for report in (first := trainer_for(scene)).train(first.init(), Goal(steps=steps)):
         if report.state.step >= at:
             break
     save_checkpoint(path, report.state, {})
@@ -130,14 +132,14 @@ def test_an_interruption_at_any_report_changes_no_bit(scene, tmp_path, at):
     second = trainer_for(scene)
     loaded, _ = load_checkpoint(path, second.shapes)
     assert_same(loaded, report.state)
-    assert_same(list(second.fit(loaded, steps=steps))[-1].state, whole)
+    assert_same(list(second.train(loaded, Goal(steps=steps)))[-1].state, whole)
 
 
 def test_a_finished_run_is_trained_no_further(scene):
     trainer = trainer_for(scene)
     last = trained(trainer, 5)[-1].state
-    assert list(trainer.fit(last, steps=5)) == []
-    assert list(trainer.fit(last, seconds=last.train_seconds / 2)) == []
+    assert list(trainer.train(last, Goal(steps=5))) == []
+    assert list(trainer.train(last, Goal(seconds=last.train_seconds / 2))) == []
 
 
 def test_a_step_is_traced_once_for_each_number_of_rays(scene, monkeypatch):
@@ -149,7 +151,7 @@ def test_a_step_is_traced_once_for_each_number_of_rays(scene, monkeypatch):
 
     monkeypatch.setattr(Trainer, "_step", counting)
     trainer = trainer_for(scene)
-    trainer.compile(trainer.init())
+    deque(trainer.compile(trainer.init()), maxlen=0)
     # The rays of each step: its own report, while there is one a step, tells those of the next.
     used = {report.state.rays for report in trained(trainer, 60)} | {CONFIG.train.rays}
     assert sorted(traced) == sorted(used)
@@ -178,9 +180,9 @@ def test_the_next_step_has_the_rays_that_the_last_report_asks_for(scene):
 def test_time_between_reports_is_not_training_time(scene):
     trainer = trainer_for(scene)
     state = trainer.init()
-    trainer.compile(state)
+    deque(trainer.compile(state), maxlen=0)
     start = time.perf_counter()
-    for report in trainer.fit(state, steps=10):
+    for report in trainer.train(state, Goal(steps=10)):
         time.sleep(0.1)
         trained_for = report.state.train_seconds
     elapsed = time.perf_counter() - start
@@ -191,8 +193,8 @@ def test_time_between_reports_is_not_training_time(scene):
 def test_seconds_end_a_run(scene):
     trainer = trainer_for(scene)
     state = trainer.init()
-    trainer.compile(state)
-    reports = list(trainer.fit(state, seconds=0.4))
+    deque(trainer.compile(state), maxlen=0)
+    reports = list(trainer.train(state, Goal(seconds=0.4)))
     assert 0.4 <= reports[-1].state.train_seconds < 2.0
     assert reports[-2].state.train_seconds < 0.4
     assert reports[-1].progress == 1.0
@@ -211,7 +213,7 @@ def test_a_loss_that_is_not_finite_ends_the_run_before_it_is_reported(scene):
     trainer = trainer_for(scene, optimiser={"rate": 1e30})
     reports = [Report(trainer.init(), 0.0, 0.0, 0.0, 0.0, 0.0)]
     with pytest.raises(DivergedError, match=r"(the loss is|parameters are not finite).* step \d+"):
-        reports.extend(trainer.fit(reports[0].state, steps=50))
+        reports.extend(trainer.train(reports[0].state, Goal(steps=50)))
     good = reports[-1].state
     assert good.step < 50
     for name in ("parameters", "average"):
@@ -224,7 +226,7 @@ def test_a_loss_that_is_not_finite_is_named_with_its_step(scene):
     state = trainer.init()
     spoiled = {**state.parameters, "colour": state.parameters["colour"] * np.nan}
     with pytest.raises(DivergedError, match="the loss is nan at step 1"):
-        next(trainer.fit(replace(state, parameters=spoiled), steps=5))
+        next(trainer.train(replace(state, parameters=spoiled), Goal(steps=5)))
 
 
 def test_parameters_that_are_not_finite_are_never_reported(scene):
@@ -233,7 +235,7 @@ def test_parameters_that_are_not_finite_are_never_reported(scene):
     # A moment that overflows spoils the parameters in a step whose own loss is still finite.
     spoiled = {**state.first_moment, "colour": state.first_moment["colour"] + np.inf}
     with pytest.raises(DivergedError, match="parameters are not finite after step 1"):
-        next(trainer.fit(replace(state, first_moment=spoiled), steps=5))
+        next(trainer.train(replace(state, first_moment=spoiled), Goal(steps=5)))
 
 
 def test_a_trainer_without_views_refuses_to_train(scene):
@@ -242,9 +244,9 @@ def test_a_trainer_without_views_refuses_to_train(scene):
         trainer.init()
 
 
-def test_reports_that_a_turn_adds_change_nothing_in_what_is_trained(scene):
+def test_reports_that_an_interval_adds_change_nothing_in_what_is_trained(scene):
     trainer = trainer_for(scene)
-    watched = list(trainer.train(trainer.init(), Goal(steps=70, turn=0.0)))
+    watched = list(trainer.train(trainer.init(), Goal(steps=70, report_interval=0.0)))
     assert [report.state.step for report in watched] == list(range(1, 71))
     alone = trained(trainer, 70)
     assert len(alone) < 70
@@ -253,7 +255,7 @@ def test_reports_that_a_turn_adds_change_nothing_in_what_is_trained(scene):
 
 def test_a_goal_that_changes_meanwhile_is_heeded(scene):
     trainer = trainer_for(scene)
-    goal = Goal(turn=0.0)
+    goal = Goal(report_interval=0.0)
     steps = []
     for report in trainer.train(trainer.init(), goal):
         steps.append(report.state.step)
@@ -284,10 +286,7 @@ def test_the_goals_limit_holds_the_number_of_rays(scene):
 
 def test_never_more_than_two_steps_are_queued(scene, monkeypatch):
     state, begun, awaited = trainer_for(scene).init(), [], []
-    states = [
-        replace(state, parameters={**state.parameters, "colour": mx.array(float(step))})
-        for step in range(6)
-    ]
+    states = [replace(state, parameters={"colour": mx.array(float(step))}) for step in range(6)]
     monkeypatch.setattr(mx, "async_eval", lambda arrays: begun.append(arrays["parameters.colour"]))
     monkeypatch.setattr(mx, "eval", awaited.append)
     queue = Queue()

@@ -1,4 +1,4 @@
-"""A small trained run, and sessions on it that are driven turn by turn."""
+"""A small trained run, and sessions on it that are driven a slice of work at a time."""
 
 import io
 from dataclasses import replace
@@ -11,7 +11,9 @@ from PIL import Image
 from nerfmac.backend import choose_device
 from nerfmac.run import Run
 from nerfmac.scenes import load_scene
-from nerfmac.viewer.session import Session
+from nerfmac.training.history import History
+from nerfmac.viewer.session.loop import Loop
+from nerfmac.viewer.session.session import Session
 from tests.scene_factory import CONFIG, write_scene
 
 
@@ -27,8 +29,7 @@ def small_run(small_scene):
     device = mx.default_device()
     choose_device("cpu")
     run = Run.begin(small_scene, CONFIG)
-    for report in run.trainer.fit(run.state, steps=120):
-        run.state = report.state
+    run.train(steps=120, progress=False)
     mx.eval(run.state.arrays())
     yield run
     mx.set_default_device(device)
@@ -54,30 +55,31 @@ class Page:
     def __init__(self, run, out=None):
         self.messages, self.kept = [], []
         self.answers = True  # whether frames are acked
-        self.session = Session(
-            Here(), replace(run, curve=list(run.curve)), self.hear, self.kept.append, out
-        )
+        here, own = Here(), replace(run, history=History(run.curve), folder=out)
+        self.session = Session(here, own, self.hear)
+        self.loop = Loop(here, self.session, self.kept.append)
 
     def hear(self, message, buffers):
         self.messages.append((message, buffers))
         if message["kind"] == "frame" and self.answers:
-            self.session.post({"kind": "ack", "id": message["id"]})
+            self.loop.post({"kind": "ack", "id": message["id"]})
 
     def open(self, width=48, height=32, view="first"):
         self.say("ready", view=view, width=width, height=height)
         return self
 
     def say(self, kind, **content):
-        self.session.post({"kind": kind, **content})
+        self.loop.post({"kind": kind, **content})
 
-    def turns(self, count=1):
+    def work(self, count=1):
+        """Do so many slices of work."""
         for _ in range(count):
-            self.session.turn()
+            self.loop.work()
 
     def settle(self):
-        """Turn until there is nothing left to do at once."""
+        """Work until there is nothing left to do at once."""
         for _ in range(2000):
-            pause = self.session.turn()
+            pause = self.loop.work()
             if pause is None or pause > 0.0:
                 return self
         raise AssertionError("it does not come to rest")

@@ -5,6 +5,7 @@ import json
 import subprocess
 import sys
 import threading
+import time
 import weakref
 
 import numpy as np
@@ -42,6 +43,14 @@ def viewer(small_scene, told):
     made.close()
 
 
+def wait_for(is_true):
+    """Wait until a function is true; a minute at most."""
+    end = time.monotonic() + 60.0
+    while not is_true():
+        assert time.monotonic() < end, "it has not come true"
+        time.sleep(0.01)
+
+
 def test_without_the_notebooks_packages_the_viewer_says_what_to_install(monkeypatch):
     monkeypatch.delitem(sys.modules, "nerfmac.viewer.widget", raising=False)
     monkeypatch.setitem(sys.modules, "anywidget", None)  # as if it were not there
@@ -61,13 +70,17 @@ def test_a_viewer_trains_in_the_background_to_its_limit(viewer):
 
 def test_what_is_trained_can_be_paused_rendered_and_evaluated_meanwhile(viewer):
     viewer.train()
-    run = viewer.run
-    assert run.render(run.orbit(3)[0]).colour.std() >= 0.0
-    assert not viewer.wait(0.05)
+    first = viewer.run
+    camera = first.orbit(3, (20, 16))[0]
+    before = first.render(camera).colour
+    wait_for(lambda: viewer.run.state.step > first.state.step + 20)
+    assert np.array_equal(first.render(camera).colour, before)
+    assert not np.allclose(viewer.run.render(camera).colour, before, atol=0.02)
+    assert not viewer.wait(0.0)  # it is still trained
     viewer.pause()
     assert viewer.wait(60.0)
-    assert viewer.run.state.step >= run.state.step
-    assert len(viewer.run.evaluate("test", progress=False)) == 2
+    measured = viewer.run.evaluate("test", progress=False)
+    assert [len(measured), viewer.run.state.step] == [2, viewer._session.run.state.step]
 
 
 def test_a_run_and_its_folder_are_shown_and_trained_on(small_run, told, tmp_path):
@@ -194,7 +207,7 @@ def test_it_is_shown_with_a_picture_under_it_for_pages_without_a_kernel(viewer, 
     before = len(updated)
     viewer._ipython_display_()
     assert len(shown) == 4
-    assert len(updated) == before + 1  # what is shown anew has it at once
+    assert len(updated) == before + 1  # what is shown again has it at once
 
 
 @pytest.mark.parametrize("last", ["", "viewer.wait(60.0)", "viewer.pause()", "viewer.close()"])
@@ -205,7 +218,8 @@ from nerfmac.config import Config
 config = Config.from_json(json.loads({json.dumps(CONFIG.to_json())!r}))
 viewer = nerfmac.Viewer({str(small_scene.path)!r}, device="cpu", config=config)
 viewer.train(steps={30 if "wait" in last else 10**6})
-time.sleep(1.0)
+while viewer._session.run.state.step < 5:
+    time.sleep(0.01)
 {last}
 """
     ended = subprocess.run(

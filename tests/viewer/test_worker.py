@@ -1,8 +1,9 @@
-"""One thread does everything, in order and by turns, and outlives whatever goes wrong."""
+"""One thread does everything, in order and in slices, and outlives whatever goes wrong."""
 
 import threading
 import time
 
+import numpy as np
 import pytest
 
 from nerfmac.viewer.worker import Worker
@@ -16,20 +17,22 @@ def worker():
 
 
 class Counting:
-    """Counts its turns; `pause` is what they return."""
+    """Counts its slices of work; `pause` is what they return."""
 
     def __init__(self, pause):
-        self.pause, self.turns, self.threads = pause, 0, set()
+        self.pause, self.slices, self.threads = pause, 0, set()
         self.happened = threading.Event()
+        self.times = []
 
-    def turn(self):
-        self.turns += 1
+    def work(self):
+        self.slices += 1
+        self.times.append(time.monotonic())
         self.threads.add(threading.current_thread())
         self.happened.set()
         return self.pause
 
-    def has_turned(self):
-        """Wait for a turn since the last call."""
+    def has_worked(self):
+        """Wait for a slice of work since the last call."""
         happened = self.happened.wait(5.0)
         self.happened.clear()
         return happened
@@ -57,78 +60,78 @@ def test_a_task_of_a_task_runs_at_once(worker):
     assert worker.submit(lambda: worker.submit(lambda: 7).result(0.0)).result(5.0) == 7
 
 
-def test_an_activity_that_asks_for_no_turn_gets_none_until_it_is_woken(worker):
+def test_an_activity_that_asks_for_no_more_gets_none_until_it_is_woken(worker):
     activity = Counting(None)
     worker.add(activity)
-    assert activity.has_turned()
-    time.sleep(0.05)
-    assert activity.turns == 1
+    assert activity.has_worked()
+    for _ in range(3):  # after each the worker looks for work again
+        worker.submit(lambda: None).result(5.0)
+    assert activity.slices == 1
     worker.wake(activity)
-    assert activity.has_turned()
+    assert activity.has_worked()
     worker.submit(lambda: None).result(5.0)
-    assert activity.turns == 2
+    assert activity.slices == 2
 
 
-def test_an_activity_gets_its_turn_after_the_pause_it_asked_for(worker):
+def test_an_activity_works_again_after_the_pause_it_asked_for(worker):
     activity = Counting(0.02)
     worker.add(activity)
-    assert all(activity.has_turned() for _ in range(3))
+    assert activity.has_worked()
+    assert activity.has_worked()
+    assert np.diff(activity.times)[0] >= 0.02
 
 
-def test_a_wake_within_a_turn_is_not_lost(worker):
+def test_a_wake_within_a_slice_is_not_lost(worker):
     class WokenWithin(Counting):
-        def turn(self):
-            super().turn()
-            if self.turns == 1:
+        def work(self):
+            super().work()
+            if self.slices == 1:
                 worker.wake(self)
 
     activity = WokenWithin(None)
     worker.add(activity)
     end = time.monotonic() + 5.0
-    while activity.turns < 2 and time.monotonic() < end:
+    while activity.slices < 2 and time.monotonic() < end:
         time.sleep(0.005)
-    assert activity.turns == 2
+    assert activity.slices == 2
 
 
-def test_activities_that_never_rest_take_turns_and_leave_room_for_tasks(worker):
+def test_activities_that_never_rest_work_alternately_and_leave_room_for_tasks(worker):
     one, other = Counting(0.0), Counting(0.0)
     worker.add(one)
     worker.add(other)
-    turns = worker.submit(lambda: (one.turns, other.turns)).result(5.0)
-    later = worker.submit(lambda: (one.turns, other.turns)).result(5.0)
-    assert later >= turns
     end = time.monotonic() + 5.0
-    while min(one.turns, other.turns) < 20 and time.monotonic() < end:
+    while min(one.slices, other.slices) < 20 and time.monotonic() < end:
         time.sleep(0.001)
-    counts = worker.submit(lambda: (one.turns, other.turns)).result(5.0)
+    counts = worker.submit(lambda: (one.slices, other.slices)).result(5.0)
     assert min(counts) >= 20
     assert abs(counts[0] - counts[1]) <= 1
     assert one.threads == other.threads
 
 
-def test_an_activity_that_was_removed_has_had_its_last_turn(worker):
+def test_an_activity_that_was_removed_has_worked_for_the_last_time(worker):
     activity = Counting(0.0)
     worker.add(activity)
-    assert activity.has_turned()
-    turns = []
-    worker.remove(activity, lambda: turns.append(activity.turns))
+    assert activity.has_worked()
+    slices = []
+    worker.remove(activity, lambda: slices.append(activity.slices))
     worker.wake(activity)  # of one that is gone
-    worker.submit(lambda: None).result(5.0)
-    time.sleep(0.02)
-    assert [activity.turns] == turns
+    for _ in range(3):
+        worker.submit(lambda: None).result(5.0)
+    assert [activity.slices] == slices
 
 
 def test_an_activity_that_fails_is_given_up_and_the_others_go_on(worker, caplog):
     class Failing:
-        def turn(self):
+        def work(self):
             raise ZeroDivisionError("on purpose")
 
     well = Counting(None)
     worker.add(Failing())
     worker.add(well)
-    assert well.has_turned()
+    assert well.has_worked()
     worker.wake(well)
-    assert well.has_turned()
+    assert well.has_worked()
     assert caplog.text.count("ZeroDivisionError: on purpose") == 1
 
 

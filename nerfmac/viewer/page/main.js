@@ -4,24 +4,24 @@
  * loaded again, or a second view, is whole after its `ready`.
  */
 
-import { Compare } from "./compare.js";
-import { makeButton } from "./controls.js";
-import { CropBox } from "./cropbox.js";
-import { Frusta } from "./frusta.js";
-import { walkByKeys } from "./keys.js";
-import { Link } from "./link.js";
-import { Motion } from "./motion.js";
-import { Overlay } from "./overlay.js";
-import { buildPanels } from "./panels.js";
-import { buildPath } from "./path.js";
-import { PathLine } from "./pathline.js";
-import { Picture } from "./picture.js";
-import { PointerInput } from "./pointer.js";
-import { Settings } from "./settings.js";
+import { Compare } from "./picture/compare.js";
+import { makeButton } from "./controls/controls.js";
+import { CropBox } from "./overlay/cropbox.js";
+import { Frusta } from "./overlay/frusta.js";
+import { walkByKeys } from "./motion/keys.js";
+import { Link } from "./kernel/link.js";
+import { Motion } from "./motion/motion.js";
+import { Overlay } from "./overlay/overlay.js";
+import { buildPanels } from "./panels/panels.js";
+import { buildPath } from "./panels/path.js";
+import { PathLine } from "./overlay/pathline.js";
+import { Picture } from "./picture/picture.js";
+import { PointerInput } from "./motion/pointer.js";
+import { Settings } from "./kernel/settings.js";
 import { buildStage, letGripResize, toggleFullScreen, watchSize } from "./stage.js";
-import { buildNotice, showStillUntilLive, tellPace } from "./status.js";
-import { buildTraining } from "./training.js";
-import { buildView } from "./view.js";
+import { buildNotice, showStillUntilLive, tellPace } from "./picture/status.js";
+import { buildTraining } from "./panels/training.js";
+import { buildView } from "./panels/view.js";
 
 const READY_AGAIN = 500; // milliseconds
 

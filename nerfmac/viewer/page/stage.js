@@ -7,7 +7,7 @@
  * aspect; an area that is hidden has none, and nothing is told of it.
  */
 
-import { capturePointer, make } from "./controls.js";
+import { capturePointer, make } from "./controls/controls.js";
 
 const WIDEST = 3840;
 const HIGHEST = 2160;

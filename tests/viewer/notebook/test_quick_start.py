@@ -18,17 +18,26 @@ def test_the_quick_start_can_be_run_watched_dragged_paused_and_filmed(desk):
     tab.start("notebook:run-all-cells")
     tab.wait_for(".nerfmac-viewer")
     sight = Sight(tab)
-    tab.wait_for(lambda: sight.step() > 50, timeout=90)  # it trains, with kernels to build first
-    tab.wait_for(lambda: sight.last())
+    drag_while_it_trains(tab, sight)
+    tab.wait_for(lambda: tab.page.evaluate("() => window.outcome !== undefined"), timeout=120)
+    assert tab.page.evaluate("() => window.outcome") == {"value": True}, "a cell failed"
+    assert tab.page.locator(".jp-OutputArea-output video:not(.nerfmac-video)").count() == 1
+    continue_and_pause(desk, tab, sight)
+    drag_at_rest(desk, tab, sight)
+    film(desk, tab, sight)
+    tab.screenshot("quick-start")
 
+
+def drag_while_it_trains(tab, sight):
+    tab.wait_for(lambda: sight.step() > 50, timeout=90)  # there are kernels to build first
+    tab.wait_for(lambda: sight.last())
     before = sight.pose()
     sight.drag((150, 40))
     tab.wait_for(lambda: not np.allclose(sight.pose(), before, atol=0.05))
     tab.screenshot("quick-start-training")
-    tab.wait_for(lambda: tab.page.evaluate("() => window.outcome !== undefined"), timeout=120)
-    assert tab.page.evaluate("() => window.outcome") == {"value": True}, "a cell failed"
-    assert tab.page.locator(".jp-OutputArea-output video:not(.nerfmac-video)").count() == 1
 
+
+def continue_and_pause(desk, tab, sight):
     step = sight.step()
     sight.click("Continue training")
     tab.wait_for(lambda: sight.step() > step + 20)
@@ -37,12 +46,17 @@ def test_the_quick_start_can_be_run_watched_dragged_paused_and_filmed(desk):
     sight.wait_for_rest()
     tab.wait_for(lambda: desk.run("viewer.run.state.step") == sight.step())
 
+
+def drag_at_rest(desk, tab, sight):
     shown, pose = sight.seen(), sight.pose()
     sight.drag((-120, 30))
     tab.wait_for(lambda: sight.last()["still"] and not np.allclose(sight.pose(), pose))
     assert np.abs(sight.seen() - shown).mean() > 0.01
     assert np.allclose(sight.pose(), desk.run("viewer.view.pose.tolist()"), atol=1e-5)
 
+
+def film(desk, tab, sight):
+    """Between two keyframes, a second of eight frames, and play it."""
     sight.click("Path panel")
     sight.click("Add the present view to the path")
     sight.drag((200, -20))
@@ -56,4 +70,3 @@ def test_the_quick_start_can_be_run_watched_dragged_paused_and_filmed(desk):
     tab.wait_for(lambda: abs(video.evaluate("video => video.duration") - 1.0) < 0.15, timeout=60)
     video.evaluate("video => video.play()")
     tab.wait_for(lambda: video.evaluate("video => video.currentTime > 0.3"))
-    tab.screenshot("quick-start")

@@ -88,8 +88,8 @@ def test_the_record_holds_when_frames_were_drawn_and_how_late(view):
 def test_the_pace_is_that_of_the_last_seconds(call):
     view = {"frames": [900.0, *range(1000, 2500, 500)], "latencies": [70, 30, 90, 50],
             "answered": [0, 2000, 2100, 2200]}  # fmt: skip
-    assert call("status", "paceOf", view, 2950) == {"rate": 1.5, "latency": 50}
-    assert call("status", "paceOf", {**view, "answered": [0] * 4}, 2950)["latency"] is None
+    assert call("picture/status", "paceOf", view, 2950) == {"rate": 1.5, "latency": 50}
+    assert call("picture/status", "paceOf", {**view, "answered": [0] * 4}, 2950)["latency"] is None
 
 
 def test_at_most_1024_frames_are_remembered(view):

@@ -73,46 +73,47 @@ def test_a_notice_stays_until_it_is_dismissed_and_another_one_comes(view):
     assert not notice.is_visible()
 
 
+WATCH_WHAT_RUNS = """() => {
+  window.running = new Set();
+  const kinds = [["setTimeout", "clearTimeout"], ["setInterval", "clearInterval"],
+    ["requestAnimationFrame", "cancelAnimationFrame"]];
+  for (const [begin, end] of kinds) {
+    const [first, last] = [window[begin], window[end]];
+    window[begin] = (task, ...rest) => {
+      const run = (...values) => {
+        if (begin !== "setInterval") running.delete(`${begin} ${number}`);
+        task(...values);
+      };
+      const number = first(run, ...rest);
+      running.add(`${begin} ${number}`);
+      return number;
+    };
+    window[end] = (number) => { running.delete(`${begin} ${number}`); last(number); };
+  }
+  const observe = ResizeObserver.prototype.observe;
+  window.watched = new Set();
+  ResizeObserver.prototype.observe = function (...values) {
+    watched.add(this);
+    observe.apply(this, values);
+  };
+  const disconnect = ResizeObserver.prototype.disconnect;
+  ResizeObserver.prototype.disconnect = function () {
+    watched.delete(this);
+    disconnect.call(this);
+  };
+  const listen = window.addEventListener;
+  window.signals = [];
+  window.addEventListener = (type, handler, options) => {
+    signals.push(options?.signal);
+    listen.call(window, type, handler, options);
+  };
+}"""
+
+
 def test_a_view_that_ends_leaves_nothing_behind(open_view):
     view = open_view()
     view.run("endView()")
-    view.run(
-        """() => {
-          window.running = new Set();
-          const kinds = [["setTimeout", "clearTimeout"], ["setInterval", "clearInterval"],
-            ["requestAnimationFrame", "cancelAnimationFrame"]];
-          for (const [begin, end] of kinds) {
-            const [first, last] = [window[begin], window[end]];
-            window[begin] = (task, ...rest) => {
-              const run = (...values) => {
-                if (begin !== "setInterval") running.delete(`${begin} ${number}`);
-                task(...values);
-              };
-              const number = first(run, ...rest);
-              running.add(`${begin} ${number}`);
-              return number;
-            };
-            window[end] = (number) => { running.delete(`${begin} ${number}`); last(number); };
-          }
-          const observe = ResizeObserver.prototype.observe;
-          window.watched = new Set();
-          ResizeObserver.prototype.observe = function (...values) {
-            watched.add(this);
-            observe.apply(this, values);
-          };
-          const disconnect = ResizeObserver.prototype.disconnect;
-          ResizeObserver.prototype.disconnect = function () {
-            watched.delete(this);
-            disconnect.call(this);
-          };
-          const listen = window.addEventListener;
-          window.signals = [];
-          window.addEventListener = (type, handler, options) => {
-            signals.push(options?.signal);
-            listen.call(window, type, handler, options);
-          };
-        }"""
-    )
+    view.run(WATCH_WHAT_RUNS)
     view.open(view.page.url.rsplit("/", 1)[0]).live()
     view.show()
     view.button("View panel").click()

@@ -4,6 +4,8 @@ import pytest
 
 pytestmark = pytest.mark.browser
 
+NUMBERS = "controls/numbers"
+
 
 @pytest.mark.parametrize(
     ("function", "value", "text"),
@@ -21,7 +23,7 @@ pytestmark = pytest.mark.browser
     ],
 )
 def test_a_number_reads_as_people_write_it(call, function, value, text):
-    assert call("numbers", function, value) == text
+    assert call(NUMBERS, function, value) == text
 
 
 @pytest.mark.parametrize(
@@ -33,14 +35,14 @@ def test_a_number_reads_as_people_write_it(call, function, value, text):
     ],
 )
 def test_ticks_stand_at_round_numbers(call, low, high, count, ticks):
-    assert call("numbers", "roundTicks", low, high, count) == pytest.approx(ticks)
+    assert call(NUMBERS, "roundTicks", low, high, count) == pytest.approx(ticks)
 
 
 def test_ticks_of_a_logarithmic_axis_are_powers_of_ten_and_parts_of_few(call):
-    assert call("numbers", "logTicks", 0.0008, 0.3) == pytest.approx([0.001, 0.01, 0.1])
-    assert call("numbers", "logTicks", 0.0015, 0.03) == pytest.approx([0.002, 0.005, 0.01, 0.02])
+    assert call(NUMBERS, "logTicks", 0.0008, 0.3) == pytest.approx([0.001, 0.01, 0.1])
+    assert call(NUMBERS, "logTicks", 0.0015, 0.03) == pytest.approx([0.002, 0.005, 0.01, 0.02])
 
 
 def test_a_name_gets_its_ending_once(call):
-    assert call("numbers", "withEnding", " turn ", ".mp4") == "turn.mp4"
-    assert call("numbers", "withEnding", "turn.MP4", ".mp4") == "turn.MP4"
+    assert call(NUMBERS, "withEnding", " turn ", ".mp4") == "turn.mp4"
+    assert call(NUMBERS, "withEnding", "turn.MP4", ".mp4") == "turn.MP4"

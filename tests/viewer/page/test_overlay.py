@@ -1,7 +1,5 @@
 """Over the frame, with the frame's own camera: training cameras, the path, and the crop box."""
 
-import math
-
 import numpy as np
 import pytest
 
@@ -202,10 +200,16 @@ def test_the_pointer_over_a_handle_says_so(cropped):
 
 
 def test_lines_that_pass_behind_the_viewer_are_cut_not_flipped(cropped):
-    """From inside the box, all that is drawn of it lies where its edges ahead are."""
+    """From in here all edges lie beside the picture, and one handle straight ahead."""
     inside = pose_at(1.0, 1.0, 2.0)
     cropped.show(2, pose=inside)
-    far = place_of([-0.5, 2.5, 3.5], inside), place_of([-0.5, -0.5, 0.5], inside)
-    assert all(math.isfinite(value) for place in far for value in place)
-    assert cropped.pixel(320, 4, "overlay")[3] == 0
-    assert is_drawn(cropped, *place_of(HANDLES[1, 1], pose_at(1.0, 1.0, 2.0))) is False
+    drawn = cropped.run(
+        """() => {
+          const { data } = pixelsOf("overlay", 0, 0, 640, 480);
+          const numbers = [...Array(640 * 480).keys()].filter((number) => data[4 * number + 3]);
+          return numbers.map((number) => [number % 640, Math.floor(number / 640)]);
+        }"""
+    )
+    away = np.linalg.norm(np.array(drawn) - place_of([-0.5, 1.0, 2.0], inside), axis=1)
+    assert away.min() < 1.0
+    assert away.max() < 12.0

@@ -1,0 +1,109 @@
+"""Our MLX operation, extension.cpp: built against the MLX that is installed, and loaded, once.
+
+Python passes arrays to it only if its nanobind has the ABI of the one that MLX was built with, and
+MLX's C++ interface changes between releases. So it is built for the versions that are known to fit,
+and tried before any kernel depends on it. Only CPU kernels need it, or nanobind.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import platform
+import re
+import sys
+import sysconfig
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from types import ModuleType
+
+import mlx.core as mx
+
+from nerfmac.backend.build import BuildError, Library, shared_library
+from nerfmac.backend.device import processors
+
+VERSIONS = {"mlx": ("0.32.3", "0.33"), "nanobind": ("3.0.1", "4")}
+"""What it is known to build against: from the first version on, and before the second."""
+
+_NAME = "nerfmac_cpu_extension"
+
+
+@cache
+def extension() -> ModuleType:
+    """Our MLX operation, built on first use. Raises `BuildError`."""
+    found = {package: _fitting_version(package) for package in VERSIONS}
+    nanobind = _folder("nanobind")
+    sources = {
+        "extension.cpp": Path(__file__).with_name("extension.cpp").read_text(),
+        "nanobind.cpp": (nanobind / "src" / "nb_combined.cpp").read_text(),
+        # Not compiled into anything; it makes the library's name depend on the versions.
+        "versions.cpp": f"// mlx {found['mlx']}, nanobind {found['nanobind']}\n",
+    }
+    path = shared_library(Library(_NAME, sources, _flags(Path(mx.__file__).parent, nanobind)))
+    try:
+        module = _loaded(path)
+    except (ImportError, TypeError) as error:
+        versions = " and ".join(map(" ".join, found.items()))
+        reason = str(error).splitlines()[0]
+        raise BuildError(f"the extension built with {versions} does not load: {reason}") from error
+    module.start_workers(processors())
+    return module
+
+
+def _fitting_version(package: str) -> str:
+    """The version that is installed. Raises `BuildError` unless it is one of `VERSIONS`."""
+    first, end = VERSIONS[package]
+    advice = f"install '{package}>={first},<{end}'"
+    try:
+        found = version(package)
+    except PackageNotFoundError as error:
+        raise BuildError(f"{package} is not installed; {advice}") from error
+    if not _release(first) <= _release(found) < _release(end):
+        raise BuildError(f"they cannot be built for {package} {found}; {advice}")
+    return found
+
+
+def _release(text: str) -> tuple[int, ...]:
+    """The numbers that a version begins with: (0, 33, 0) of `0.33.0.dev5`."""
+    numbers = re.match(r"\d+(\.\d+)*", text)
+    return tuple(map(int, numbers[0].split("."))) if numbers else ()
+
+
+def _folder(package: str) -> Path:
+    """Where a package is, without importing it. Raises `BuildError`."""
+    spec = importlib.util.find_spec(package)
+    if spec is None or spec.origin is None:
+        raise BuildError(f"{package} is installed, but cannot be found")
+    return Path(spec.origin).parent
+
+
+def _flags(mlx: Path, nanobind: Path) -> tuple[str, ...]:
+    link = ("-undefined", "dynamic_lookup") if platform.system() == "Darwin" else ()
+    return (
+        "-O2",
+        "-fvisibility=hidden",
+        "-DNB_DOMAIN=mlx",
+        f"-DNERFMAC_EXTENSION={_NAME}",
+        f"-I{nanobind / 'include'}",
+        f"-I{nanobind / 'src'}",
+        f"-I{nanobind / 'ext' / 'robin_map' / 'include'}",
+        f"-I{mlx / 'include'}",
+        f"-I{sysconfig.get_path('include')}",
+        f"-L{mlx / 'lib'}",
+        "-lmlx",
+        f"-Wl,-rpath,{mlx / 'lib'}",
+        "-pthread",
+        *link,
+    )
+
+
+def _loaded(path: Path) -> ModuleType:
+    """The module in the file `path`. Raises `ImportError`, or `TypeError` if it refuses arrays."""
+    spec = importlib.util.spec_from_file_location(_NAME, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    module.length(mx.zeros(3))
+    sys.modules[_NAME] = module
+    return module

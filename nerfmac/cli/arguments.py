@@ -1,0 +1,154 @@
+"""What a verb takes, and one line about what it does not.
+
+tyro reads the arguments and prints the help. It refuses a mistake in a box of many lines, so the
+common ones are found here first and are told like every other refusal.
+"""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, redirect_stderr
+from dataclasses import MISSING, dataclass, fields, is_dataclass
+from difflib import get_close_matches
+from types import NoneType
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
+
+import tyro
+
+from nerfmac.checks import InputError
+
+HELP = ("-h", "--help")
+
+
+@dataclass(frozen=True)
+class Takes:
+    """What a verb takes, as its dataclass says."""
+
+    flags: dict[str, Any]
+    """The type of each flag's value; bool for a flag without one."""
+    positional: str | None = None
+    """The name of the one argument that is no flag, in capitals."""
+    must_have_positional: bool = False
+
+    @classmethod
+    def of(cls, arguments: type) -> Takes:
+        """What a verb with these `arguments` takes."""
+        flags: dict[str, Any] = {}
+        positional, must = None, False
+        hints = get_type_hints(arguments, include_extras=True)
+        for each in fields(arguments):
+            hint = hints[each.name]
+            kind, *marks = get_args(hint) if get_origin(hint) is Annotated else (hint,)
+            flag = f"--{each.name.replace('_', '-')}"
+            if tyro.conf.Positional in marks:
+                positional, must = each.name.upper(), each.default is MISSING
+            elif is_dataclass(kind) and isinstance(kind, type):
+                inner = cls.of(kind).flags
+                flags |= {f"{flag}.{name.removeprefix('--')}": inner[name] for name in inner}
+            else:
+                flags[flag] = _present(kind)
+                if kind is bool:
+                    flags[f"--no-{flag.removeprefix('--')}"] = bool
+        return cls(flags, positional, must)
+
+
+def check(verb: str, arguments: type, argv: Sequence[str]) -> None:
+    """Raise `InputError` where `argv` is not what a verb with these `arguments` takes."""
+    if any(word in HELP for word in argv):
+        return
+    takes, others = Takes.of(arguments), []
+    words = deque(argv)
+    while words:
+        word = words.popleft()
+        if not word.startswith("-"):
+            others.append(word)
+            continue
+        name, has_value, value = word.partition("=")
+        name = name.replace("_", "-")
+        if name not in takes.flags:
+            expected = f"`nerfmac {verb} --help` lists its flags"
+            raise InputError(
+                f"nerfmac {verb} has no flag {name}; {meant(name, takes.flags, expected)}"
+            )
+        kind = takes.flags[name]
+        if kind is bool:
+            if has_value:
+                raise InputError(f"{name} is {value!r}; expected the flag alone, without a value")
+            continue
+        if not has_value:
+            if not words or words[0].startswith("--"):
+                raise InputError(f"{name} has no value; expected {_expected(kind)}")
+            value = words.popleft()
+        _check_value(name, value, kind)
+    _check_positional(verb, takes, others)
+
+
+@contextmanager
+def unboxed() -> Iterator[None]:
+    """Let an `InputError` that tyro met out again; tyro boxes it and exits.
+
+    A record that refuses its own numbers raises it while tyro makes the record.
+    """
+    box = io.StringIO()
+    try:
+        with redirect_stderr(box):
+            yield
+    except SystemExit as end:
+        error: BaseException | None = end
+        while error is not None and not isinstance(error, InputError):
+            error = error.__context__
+        if error is not None:
+            raise error from None
+        sys.stderr.write(box.getvalue())
+        raise
+
+
+def meant(word: str, known: Sequence[str] | dict[str, Any], otherwise: str) -> str:
+    """A question after the `known` word that is nearest to `word`; `otherwise` if none is near."""
+    near = get_close_matches(word, list(known), n=1)
+    return f"did you mean {near[0]}?" if near else otherwise
+
+
+def optional(metavar: str) -> Any:
+    """Describe, in the help, a flag that may be left out and then is None."""
+    return tyro.conf.arg(metavar=metavar, help_behavior_hint="")
+
+
+def _present(kind: Any) -> Any:
+    """`kind` without None."""
+    some = [each for each in get_args(kind) if each is not NoneType]
+    return some[0] if NoneType in get_args(kind) else kind
+
+
+def _check_value(name: str, value: str, kind: Any) -> None:
+    fits = value in get_args(kind) if get_origin(kind) is Literal else _converts(value, kind)
+    if not fits:
+        raise InputError(f"{name} is {value!r}; expected {_expected(kind)}")
+
+
+def _converts(value: str, kind: Any) -> bool:
+    try:
+        kind(value)
+    except ValueError:
+        return False
+    return True
+
+
+def _expected(kind: Any) -> str:
+    if get_origin(kind) is Literal:
+        return f"one of: {', '.join(get_args(kind))}"
+    return {int: "an integer", float: "a number"}.get(kind, "a value")
+
+
+def _check_positional(verb: str, takes: Takes, given: Sequence[str]) -> None:
+    most = 0 if takes.positional is None else 1
+    if len(given) > most:
+        expected = f"at most one {takes.positional}" if takes.positional else "flags only"
+        raise InputError(f"{given[most]!r} is too much; nerfmac {verb} takes {expected}")
+    if takes.must_have_positional and not given:
+        raise InputError(
+            f"{takes.positional} is missing; expected nerfmac {verb} {takes.positional}"
+        )

@@ -1,0 +1,179 @@
+"""`VanillaField`: NeRF as first published, two stacked MLPs of encoded positions and directions.
+
+A coarse network tells where matter is; the fine one, of the same shape, is evaluated there and
+makes the pictures (Mildenhall et al. 2020, section 5 and figure 7). Both are trained.
+
+The density's activation is softplus(x - 1) as in mip-NeRF (Barron et al. 2021) in place of the
+paper's ReLU, under which a network that begins without density never gets a gradient.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import mlx.core as mx
+
+from nerfmac.backend import Shapes
+from nerfmac.config import VanillaConfig
+from nerfmac.fields.field import Field, Parameters
+from nerfmac.fields.frequencies import Frequencies
+from nerfmac.fields.networks import glorot_uniform
+from nerfmac.geometry.samples import Samples
+
+
+@dataclass(frozen=True)
+class VanillaNetwork:
+    """One of the two networks; its parameters' names begin with `name`.
+
+    `layers` hidden layers; after layer `skip` the encoded position is fed in again. From the last
+    one come the density and a `bottleneck` of as many features, and from these with the encoded
+    direction, through one layer `view` of half the width, the colour.
+
+    A layer that sees two inputs has a matrix for each and adds the two products, which is the
+    product of one matrix with both inputs side by side, without copying them there. For the
+    direction this is done once a ray and not once a sample.
+    """
+
+    name: str
+    config: VanillaConfig
+
+    @property
+    def position(self) -> Frequencies:
+        """The encoding of positions."""
+        return Frequencies(self.config.position_frequencies)
+
+    @property
+    def direction(self) -> Frequencies:
+        """The encoding of directions."""
+        return Frequencies(self.config.direction_frequencies)
+
+    @property
+    def layers(self) -> dict[str, tuple[dict[str, int], int]]:
+        """Each layer's matrices by name with their numbers of inputs, and the layer's outputs."""
+        width, skip = self.config.width, self.config.skip
+        layers: dict[str, tuple[dict[str, int], int]] = {
+            str(layer): ({"weight": width if layer else self.position.outputs}, width)
+            for layer in range(self.config.layers)
+        }
+        layers[str(skip + 1)][0]["position"] = self.position.outputs
+        layers["density"] = ({"weight": width}, 1)
+        layers["bottleneck"] = ({"weight": width}, width)
+        layers["view"] = ({"weight": width, "direction": self.direction.outputs}, width // 2)
+        layers["colour"] = ({"weight": width // 2}, 3)
+        return {f"{self.name}.{layer}": sizes for layer, sizes in layers.items()}
+
+    @property
+    def shapes(self) -> Shapes:
+        """The parameters' names and shapes."""
+        shapes: Shapes = {}
+        for layer, (matrices, outputs) in self.layers.items():
+            shapes |= {f"{layer}.{matrix}": (rows, outputs) for matrix, rows in matrices.items()}
+            shapes[f"{layer}.bias"] = (outputs,)
+        return shapes
+
+    def init(self, key: mx.array) -> Parameters:
+        """Fresh parameters: weights Glorot uniform, a layer's matrices as one; biases zero."""
+        parameters: Parameters = {}
+        layers = self.layers
+        keys = mx.random.split(key, len(layers))
+        for (layer, (matrices, outputs)), each in zip(layers.items(), keys, strict=True):
+            weights = glorot_uniform(each, sum(matrices.values()), outputs)
+            row = 0
+            for matrix, rows in matrices.items():
+                parameters[f"{layer}.{matrix}"] = weights[row : row + rows]
+                row += rows
+            parameters[f"{layer}.bias"] = mx.zeros(outputs)
+        return parameters
+
+    def trunk(self, parameters: Parameters, points: mx.array) -> tuple[mx.array, mx.array]:
+        """Density (points,) and the last hidden layer (points, width) of `points` in [-1, 1]^3."""
+        encoded = hidden = self.position(points)
+        for layer in range(self.config.layers):
+            is_fed = layer == self.config.skip + 1
+            addend = self._affine(parameters, layer, encoded, "position") if is_fed else None
+            hidden = mx.maximum(self._affine(parameters, layer, hidden, addend=addend), 0.0)
+        density = self._affine(parameters, "density", hidden)[:, 0]
+        return mx.logaddexp(density - 1.0, 0.0), hidden
+
+    def __call__(
+        self, parameters: Parameters, points: mx.array, directions: mx.array, ray: mx.array
+    ) -> tuple[mx.array, mx.array]:
+        """Density (points,) and colour (points, 3) in [0, 1] of `points` in [-1, 1]^3.
+
+        `ray` (points,) int32 says which of the `directions` (rays, 3) each point is seen along.
+        """
+        density, hidden = self.trunk(parameters, points)
+        bottleneck = self._affine(parameters, "bottleneck", hidden)
+        along = self._affine(parameters, "view", self.direction(directions), "direction")
+        view = mx.maximum(self._affine(parameters, "view", bottleneck, addend=along[ray]), 0.0)
+        return density, mx.sigmoid(self._affine(parameters, "colour", view))
+
+    def _affine(
+        self,
+        parameters: Parameters,
+        layer: int | str,
+        inputs: mx.array,
+        matrix: str = "weight",
+        addend: mx.array | None = None,
+    ) -> mx.array:
+        """The product of `inputs` and a layer's `matrix`, plus `addend` or else the bias."""
+        if addend is None:
+            addend = parameters[f"{self.name}.{layer}.bias"]
+        return mx.addmm(addend, inputs, parameters[f"{self.name}.{layer}.{matrix}"])
+
+
+class VanillaField(Field):
+    """The coarse and the fine network in a scene whose cube has the side `extent`.
+
+    The networks know nothing of `extent`: their cube is [-1, 1]^3, and their density is per unit
+    of it, so that a scene of another size is as easy to learn.
+    """
+
+    def __init__(self, config: VanillaConfig, extent: float) -> None:
+        self._coarse = VanillaNetwork("coarse", config)
+        self._fine = VanillaNetwork("fine", config)
+        self._per_unit = 2.0 / extent
+
+    @property
+    def shapes(self) -> Shapes:
+        """The parameters' names and shapes, the coarse network's first; all are float32."""
+        return self._coarse.shapes | self._fine.shapes
+
+    def init(self, key: mx.array) -> Parameters:
+        """Fresh parameters of both networks, drawn by the random `key`."""
+        coarse, fine = mx.random.split(key)
+        return self._coarse.init(coarse) | self._fine.init(fine)
+
+    def __call__(
+        self, parameters: Parameters, samples: Samples, directions: mx.array
+    ) -> tuple[mx.array, mx.array]:
+        """Density (slots,) per scene unit and colour (slots, 3) in [0, 1] by the fine network.
+
+        `directions` (rays, 3) are the rays', unit. Differentiable in parameters and positions.
+        """
+        return self._evaluate(self._fine, parameters, samples, directions)
+
+    def coarse(
+        self, parameters: Parameters, samples: Samples, directions: mx.array
+    ) -> tuple[mx.array, mx.array]:
+        """The same by the coarse network: what a `HierarchicalSampler` asks first."""
+        return self._evaluate(self._coarse, parameters, samples, directions)
+
+    def density(self, parameters: Parameters, position: mx.array) -> mx.array:
+        """Density (points,) per scene unit at `position` (points, 3), without a gradient."""
+        density, _ = self._fine.trunk(parameters, self._points(position))
+        return mx.stop_gradient(self._per_unit * density)
+
+    def _evaluate(
+        self,
+        network: VanillaNetwork,
+        parameters: Parameters,
+        samples: Samples,
+        directions: mx.array,
+    ) -> tuple[mx.array, mx.array]:
+        points = self._points(samples.position)
+        density, colour = network(parameters, points, directions, samples.ray)
+        return self._per_unit * density, colour
+
+    def _points(self, position: mx.array) -> mx.array:
+        return self._per_unit * (position - 0.5)

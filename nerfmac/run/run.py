@@ -1,0 +1,301 @@
+"""`Run`: a field in training or trained, with what belongs to it, in memory and as a folder.
+
+    config.json             every number of the run
+    scene.json              where the pictures are, and the cameras that took them
+    checkpoint.safetensors  the state, to resume from and to render
+
+`Run.fit` is the one loop that trains: the command line, the viewer and the bench drive it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import mlx.core as mx
+from tqdm.auto import tqdm
+
+from nerfmac import checks
+from nerfmac.backend import current_device, memory_bytes
+from nerfmac.checks import InputError
+from nerfmac.config import Config, override
+from nerfmac.files import check_free, make_folder, read_json, write_json
+from nerfmac.geometry.cameras import Camera
+from nerfmac.paths import orbit
+from nerfmac.presets import preset as preset_of
+from nerfmac.rendering.evaluation import ViewQuality, evaluate
+from nerfmac.rendering.renderer import Rendered, Renderer
+from nerfmac.run.folder import read_record, same_views
+from nerfmac.scenes import Scene, load_scene
+from nerfmac.scenes.record import SceneRecord
+from nerfmac.training.checkpoint import load_checkpoint, save_checkpoint
+from nerfmac.training.goal import Goal, Report
+from nerfmac.training.history import History
+from nerfmac.training.method import Method
+from nerfmac.training.state import TrainState
+from nerfmac.training.trainer import DivergedError, Trainer
+
+SAVE_SECONDS = 30.0
+"""Between two checkpoints of a run that goes on."""
+
+CURVE_POINTS = 100
+"""Points of a run's curve, at most."""
+
+CONFIGURED = Method()
+"""The field, the sampler and the loss that the configuration names."""
+
+
+@dataclass(eq=False)
+class Run:
+    """A field, trained or in training. Rendering uses the averaged parameters."""
+
+    config: Config
+    scene: SceneRecord
+    trainer: Trainer
+    state: TrainState
+    history: History = field(default_factory=History)
+    """Loss and PSNR so far."""
+    source: Scene | None = None
+    """The scene itself, if it is at hand."""
+    folder: Path | None = None
+    """Where the run saves itself: while it trains every half minute, and whenever it stops."""
+    build_seconds: float = 0.0
+    """Spent building and compiling kernels, in all."""
+    rates: tuple[float, float] = (0.0, 0.0)
+    """Rays and samples per second of training, over the last part of it."""
+    _prepared: Trainer | None = None  # the trainer whose functions are compiled
+
+    @classmethod
+    def begin(
+        cls,
+        scene: Scene,
+        config: Config | None = None,
+        *,
+        method: Method = CONFIGURED,
+        out: str | Path | None = None,
+    ) -> Run:
+        """The run on `scene`'s training views, before the first step.
+
+        `config` is by default the present device's preset. `method` holds a field, a sampler or a
+        loss of one's own. `out` is a folder to save in, absent or empty: by default the run stays
+        in memory. Raises `InputError`.
+        """
+        if out is not None:
+            check_free(Path(out))
+        config = config or configured("auto", seed=0)
+        trainer = Trainer(config, scene.extent, scene.views("train"), method)
+        run = cls(config, SceneRecord.of(scene), trainer, trainer.init(), source=scene)
+        if out is not None:
+            run.save(out)
+            run.folder = Path(out)
+        return run
+
+    @classmethod
+    def load(cls, folder: str | Path, *, method: Method = CONFIGURED) -> Run:
+        """The run saved in `folder`, on the current device; the pictures are not needed.
+
+        `method` as in `begin`, with whatever of it the run was trained with. Raises `InputError`
+        for a folder that holds no run, a broken one, or one of another field or sampler.
+        """
+        folder = Path(folder)
+        scene = read_record(folder)
+        config = Config.from_json(read_json(folder / "config.json"))
+        trainer = Trainer(config, scene.extent, method=method)
+        path = folder / "checkpoint.safetensors"
+        state, notes = load_checkpoint(path, trainer.shapes, method.own)
+        return cls(
+            config,
+            scene,
+            trainer,
+            state,
+            History(notes["curve"]),
+            build_seconds=notes["build_seconds"],
+            rates=tuple(notes["rates"]),
+        )
+
+    @classmethod
+    def resume(cls, folder: str | Path, scene: Scene, *, method: Method = CONFIGURED) -> Run:
+        """The run saved in `folder`, to train on there, on its own `scene`.
+
+        `method` as in `load`. Raises `InputError`, as `load` does and for other training views.
+        """
+        run = cls.load(folder, method=method)
+        if not same_views(run.scene, SceneRecord.of(scene)):
+            raise InputError(
+                f"{folder} was trained on {run.scene.path}, from other views than those of the "
+                f"scene {scene.name!r}; resume it with its own scene and test_every"
+            )
+        run.source, run.folder = scene, Path(folder)
+        return run
+
+    def __repr__(self) -> str:
+        state = f"{self.state.step} steps, {self.state.train_seconds:.1f} s"
+        return f"Run({self.scene.path or 'a scene in memory'}, {self.config.preset}, {state})"
+
+    @property
+    def curve(self) -> list[tuple[int, float, float]]:
+        """(step, seconds of training, PSNR in dB of training pixels), at most 100 points."""
+        return self.history.curve(CURVE_POINTS)
+
+    def train(
+        self,
+        *,
+        steps: int | None = None,
+        seconds: float | None = None,
+        progress: bool = True,
+        on_report: Callable[[Report], None] | None = None,
+    ) -> None:
+        """Train on, to `steps` in all or to `seconds` of training in all.
+
+        By default the preset's number of steps. It may be interrupted (Ctrl-C, or an error in
+        `on_report`): the run is then as it was at the last report, and a further call goes on.
+        `progress`: whether a bar is shown. Raises `InputError`, and `DivergedError` with the run as
+        it was before it diverged.
+        """
+        check_limits(steps, seconds)
+        if steps is None and seconds is None:
+            steps = self.config.train.steps
+        done = self.state.step if steps else self.state.train_seconds
+        reports = self.fit(Goal(steps, seconds))
+        with (
+            closing(reports),
+            tqdm(
+                total=steps or seconds,
+                initial=min(done, steps or seconds or 0),
+                unit="steps" if steps else "s",
+                disable=not progress,
+                bar_format="{l_bar}{bar}| {n:.0f}/{total:.0f} {unit}, {remaining} left{postfix}",
+            ) as bar,
+        ):
+            for report in reports:
+                bar.set_postfix_str(_status(report), refresh=False)
+                now = report.state.step if steps else report.state.train_seconds
+                bar.update(min(now, bar.total or 0) - bar.n)
+                if on_report:
+                    on_report(report)
+
+    def fit(self, goal: Goal) -> Generator[Report]:
+        """Train on to the goal; at each report the run is up to date, and nothing else happens.
+
+        Whoever closes the generator stops the training: the run is then saved, if it has a folder.
+        Raises `InputError` without pictures, and `DivergedError`.
+        """
+        for _ in self.prepare():
+            pass
+        saved = time.perf_counter()
+        try:
+            for report in self.trainer.train(self.state, goal):
+                self._take(report)
+                yield report
+                if self.folder is not None and time.perf_counter() - saved > SAVE_SECONDS:
+                    self.save_checkpoint(self.folder)
+                    saved = time.perf_counter()
+        except DivergedError as error:
+            error.run = self
+            raise
+        finally:
+            if self.folder is not None:
+                self.save_checkpoint(self.folder)
+
+    def prepare(self) -> Iterator[None]:
+        """Read the pictures and build all that training runs, bit by bit; at once if it is done.
+
+        `fit` does so by itself. Raises `InputError` without pictures.
+        """
+        if self._prepared is self.trainer:
+            return
+        if not self.trainer.has_views:
+            views, method = self.pictures().views("train"), self.trainer.method
+            self.trainer = Trainer(self.config, self.scene.extent, views, method)
+        for seconds in self.trainer.compile(self.state):
+            self.build_seconds += seconds
+            yield
+        self._prepared = self.trainer
+
+    def _take(self, report: Report) -> None:
+        self.state = report.state
+        self.history.add(report)
+        old, new = self.rates, (report.rays_per_second, report.samples_per_second)
+        if any(old):  # smoothed over about twenty reports
+            new = old[0] + 0.05 * (new[0] - old[0]), old[1] + 0.05 * (new[1] - old[1])
+        self.rates = new
+
+    def copy(self) -> Run:
+        """The run as it stands, to be used on any thread; nothing that happens to one of the two
+        changes the other."""
+        mx.eval(self.state.arrays())
+        # What is compiled belongs to a thread.
+        trainer = Trainer(self.config, self.scene.extent, method=self.trainer.method)
+        return replace(self, trainer=trainer, history=History(self.curve), folder=None)
+
+    def renderer(self) -> Renderer:
+        """Renders the field as it stands."""
+        return self.trainer.renderer(self.state)
+
+    def render(
+        self, camera: Camera, background: tuple[float, float, float] = (1.0, 1.0, 1.0)
+    ) -> Rendered:
+        """One picture; to render many, take `renderer()` once."""
+        return self.renderer().render(camera, background)
+
+    def orbit(self, frames: int, size: tuple[int, int] | None = None) -> list[Camera]:
+        """Cameras on a closed path around what the training cameras saw."""
+        return orbit(self.scene.cameras, up=self.scene.up, frames=frames, size=size)
+
+    def evaluate(
+        self, split: str = "test", background: str = "white", *, progress: bool = True
+    ) -> list[ViewQuality]:
+        """PSNR and SSIM of every view of a split, from the scene's pictures."""
+        views = self.pictures().views(split)
+        blend = self.config.train.blend
+        outcomes = evaluate(self.renderer(), views, background, blend)
+        total = len(views.names)
+        return list(tqdm(outcomes, f"{split} views", total, disable=not progress, unit="view"))
+
+    def pictures(self) -> Scene:
+        """The scene with its pictures, read again if need be. Raises `InputError`."""
+        if self.source is None:
+            if self.scene.path is None:
+                raise InputError("the run's scene was never in files: it cannot be read again")
+            self.source = load_scene(self.scene.path, test_every=self.scene.test_every)
+        return self.source
+
+    def save(self, folder: str | Path) -> None:
+        """Write the run to `folder`, which is made if absent. Raises `InputError`."""
+        folder = Path(folder)
+        make_folder(folder)
+        write_json(folder / "config.json", self.config.to_json())
+        write_json(folder / "scene.json", self.scene.to_json())
+        self.save_checkpoint(folder)
+
+    def save_checkpoint(self, folder: Path) -> None:
+        """Write the state alone, into a folder that holds the rest."""
+        notes = {"curve": self.curve, "build_seconds": self.build_seconds, "rates": self.rates}
+        path = folder / "checkpoint.safetensors"
+        save_checkpoint(path, self.state, notes, self.trainer.method.own)
+
+
+def configured(preset: str, seed: int) -> Config:
+    """The preset's configuration for the present device. Raises `InputError`."""
+    return override(preset_of(preset, current_device(), memory_bytes()), seed=seed)
+
+
+def check_limits(steps: int | None, seconds: float | None) -> None:
+    """Raise `InputError` for limits of training that say nothing, or contradict each other."""
+    if steps is not None and seconds is not None:
+        raise InputError("both steps and seconds are given; expected one of them")
+    if steps is not None:
+        checks.number("steps", steps, low=1, whole=True)
+    if seconds is not None:
+        checks.number("seconds", seconds, low=1e-3)
+
+
+def _status(report: Report) -> str:
+    return (
+        f"step {report.state.step}, loss {report.loss:.4f}, {report.psnr:.1f} dB, "
+        f"{report.rays_per_second / 1e3:.0f}k rays/s, "
+        f"{report.samples_per_second / 1e3:.0f}k samples/s"
+    )

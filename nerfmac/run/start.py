@@ -1,0 +1,76 @@
+"""From a scene to a trained run in one call."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+
+from nerfmac.backend import backend, choose_device, device_name
+from nerfmac.checks import InputError
+from nerfmac.config import Config, override
+from nerfmac.run.run import CONFIGURED, Run, check_limits, configured
+from nerfmac.scenes import Scene, load_scene
+from nerfmac.training.goal import Report
+from nerfmac.training.method import Method
+
+log = logging.getLogger("nerfmac")
+
+
+def train(
+    scene: Scene | str | Path,
+    *,
+    steps: int | None = None,
+    seconds: float | None = None,
+    preset: str = "auto",
+    device: str = "auto",
+    seed: int = 0,
+    config: Config | None = None,
+    method: Method = CONFIGURED,
+    out: str | Path | None = None,
+    resume: bool = False,
+    test_every: int | None = None,
+    progress: bool = True,
+    on_report: Callable[[Report], None] | None = None,
+) -> Run:
+    """Train a field on a scene.
+
+    Args:
+        scene: a `Scene`, or the path of one.
+        steps, seconds: how long, in all; by default the preset's number of steps.
+        preset: `tiny`, `small`, `base`, `big`, or `auto`, which chooses by device and memory.
+        device: `auto`, `metal`, `cuda` or `cpu`.
+        seed: of everything random.
+        config: every number, in place of `preset` and `seed`.
+        method: a field, a sampler or a loss of one's own.
+        out: a folder to save the run in: at first, every half minute and at the end.
+        resume: go on with the run in `out`, with its own configuration.
+        test_every: see `load_scene`; only where `scene` is a path.
+        progress: show a bar.
+        on_report: called with each `Report`.
+
+    An interruption (Ctrl-C) ends the training, not the run: it is returned as it stands, and
+    `run.train(...)` goes on with it.
+
+    Raises:
+        InputError: what was asked for cannot be done.
+        DivergedError: the loss is no longer finite; `error.run` is the run as it was before.
+    """
+    choose_device(device)
+    check_limits(steps, seconds)
+    if resume and out is None:
+        raise InputError("resume needs the folder of the run to go on with")
+    source = scene if isinstance(scene, Scene) else load_scene(scene, test_every=test_every)
+    if resume and out is not None:
+        run = Run.resume(out, source, method=method)
+    else:
+        chosen = config or configured(preset, seed)
+        if steps is not None:
+            chosen = override(chosen, train={"steps": int(steps)})
+        run = Run.begin(source, chosen, method=method, out=out)
+    log.info("%s, %s back end, preset %s", device_name(), backend(), run.config.preset)
+    try:
+        run.train(steps=steps, seconds=seconds, progress=progress, on_report=on_report)
+    except KeyboardInterrupt:
+        log.warning("interrupted after step %d; run.train(...) goes on", run.state.step)
+    return run

@@ -1,0 +1,64 @@
+"""`MarchingSampler`: rays march through an occupancy grid and are sampled where matter may be."""
+
+from __future__ import annotations
+
+import mlx.core as mx
+
+from nerfmac.backend import Arrays, Shapes
+from nerfmac.config import Config
+from nerfmac.geometry.cameras import Cameras
+from nerfmac.geometry.rays import Rays
+from nerfmac.ops.march import Occupied, march
+from nerfmac.sampling.occupancy import Occupancy, OccupancyGrid, march_geometry
+from nerfmac.sampling.sampler import Density, Sampled, Sampler
+
+_WARMUP, _AFTERWARDS = range(2)  # the phases
+
+
+class MarchingSampler(Sampler):
+    """Samples in occupied cells alone; the grid is Instant-NGP's, its state an `Occupancy`."""
+
+    phases = 2
+
+    def __init__(self, config: Config, extent: float) -> None:
+        """`extent`: side of the scene's cube, in scene units."""
+        self._config, self._slots = config.occupancy, config.train.slots
+        self.geometry = march_geometry(config, extent)
+        self._grid = OccupancyGrid(config.occupancy, self.geometry)
+
+    @property
+    def most_samples(self) -> int:
+        """See `Sampler`."""
+        return self.geometry.most_intervals
+
+    @property
+    def shapes(self) -> Shapes:
+        """Those of `Occupancy`."""
+        cells = self.geometry.cells
+        return {"values": (cells,), "bits": (cells // 32,)}
+
+    def init(self, cameras: Cameras) -> Arrays:
+        """Everything occupied that a camera sees."""
+        return self._grid.init(cameras)._asdict()
+
+    def sample(self, parameters: Arrays, state: Arrays, rays: Rays, drawn: mx.array) -> Sampled:
+        """See `Sampler`; there is room for `train.slots` samples."""
+        jitter = drawn.reshape(drawn.shape[0])
+        return Sampled(march(*rays, jitter, state["bits"], self.geometry, self._slots))
+
+    def interval_at(self, step: int) -> int:
+        """See `Sampler`."""
+        return self._config.interval_at(step)
+
+    def phase_at(self, step: int) -> int:
+        """The warm-up, in which cells are visited evenly, and the time after it."""
+        return _WARMUP if step < self._config.warmup_steps else _AFTERWARDS
+
+    def update(self, state: Arrays, density: Density, key: mx.array, phase: int) -> Arrays:
+        """See `Sampler` and `OccupancyGrid.update`."""
+        updated = self._grid.update(Occupancy(**state), density, key, warmup=phase == _WARMUP)
+        return updated._asdict()
+
+    def occupied(self, state: Arrays) -> Occupied:
+        """See `Sampler`."""
+        return Occupied(self.geometry, state["bits"])

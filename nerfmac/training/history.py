@@ -1,0 +1,60 @@
+"""`History`: loss and PSNR over a run, in as many points as can be told apart on a page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from nerfmac.training.goal import Report
+
+MOST_POINTS = 1024
+"""At so many, an even number, every second point is merged into the one before it."""
+
+
+class Point(NamedTuple):
+    """The mean of some reports; step and seconds are the last one's."""
+
+    step: int
+    seconds: float  # of training
+    loss: float | None  # None: before the run was loaded
+    psnr: float  # dB, of training pixels
+
+
+class History:
+    """The points so far. `generation` changes whenever old points do."""
+
+    def __init__(self, curve: Sequence[tuple[int, float, float]] = ()) -> None:
+        """`curve`: (step, seconds, PSNR) from before."""
+        self.points = [Point(step, seconds, None, psnr) for step, seconds, psnr in curve]
+        self.generation = 0
+        self._reports_a_point = 1
+        self._pending: list[Report] = []
+
+    def add(self, report: Report) -> None:
+        """Count `report` in."""
+        self._pending.append(report)
+        if len(self._pending) < self._reports_a_point:
+            return
+        count = len(self._pending)
+        loss = sum(each.loss for each in self._pending) / count
+        psnr = sum(each.psnr for each in self._pending) / count
+        state = report.state
+        self.points.append(Point(state.step, state.train_seconds, loss, psnr))
+        self._pending.clear()
+        if len(self.points) >= MOST_POINTS:
+            self.points = [_merged(self.points[i : i + 2]) for i in range(0, len(self.points), 2)]
+            self._reports_a_point *= 2
+            self.generation += 1
+
+    def curve(self, most: int) -> list[tuple[int, float, float]]:
+        """(step, seconds, PSNR) of at most `most` points, as `Run.curve` has them."""
+        every = -(-len(self.points) // most) or 1
+        kept = [self.points[i : i + every] for i in range(0, len(self.points), every)]
+        return [(point.step, point.seconds, point.psnr) for point in map(_merged, kept)]
+
+
+def _merged(points: Sequence[Point]) -> Point:
+    losses = [point.loss for point in points if point.loss is not None]
+    loss = sum(losses) / len(losses) if losses else None
+    psnr = sum(point.psnr for point in points) / len(points)
+    return Point(points[-1].step, points[-1].seconds, loss, psnr)

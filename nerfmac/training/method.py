@@ -1,0 +1,54 @@
+"""`Method`: the parts of a run that anybody can swap for his own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from nerfmac.config import Config
+from nerfmac.fields.encoded import EncodedField
+from nerfmac.fields.field import Field
+from nerfmac.sampling.marching import MarchingSampler
+from nerfmac.sampling.sampler import Sampler
+from nerfmac.training.losses import Loss, huber_loss
+
+
+class Parts(NamedTuple):
+    """All that a trainer is made of."""
+
+    field: Field
+    sampler: Sampler
+    loss: Loss
+
+
+@dataclass(frozen=True)
+class Method:
+    """A field, a sampler and a loss of one's own; None stands for what the configuration says.
+
+    They are values that are handed in, whenever a run begins and whenever it is loaded: nothing is
+    imported because a file names it.
+    """
+
+    field: Field | None = None
+    sampler: Sampler | None = None
+    loss: Loss | None = None
+
+    @property
+    def own(self) -> dict[str, str]:
+        """The names of the parts that were handed in: a class's, or a function's."""
+        parts = {name: getattr(self, name) for name in ("field", "sampler", "loss")}
+        return {
+            name: getattr(part, "__name__", type(part).__name__)
+            for name, part in parts.items()
+            if part is not None
+        }
+
+    def parts(self, config: Config, extent: float) -> Parts:
+        """All of them, for a scene whose cube has the side `extent`."""
+        field, sampler = _model(config, extent)
+        loss = self.loss or huber_loss(config.train.huber)
+        return Parts(self.field or field, self.sampler or sampler, loss)
+
+
+def _model(config: Config, extent: float) -> tuple[Field, Sampler]:
+    return EncodedField(config, extent), MarchingSampler(config, extent)

@@ -1,0 +1,1 @@
+"""The page that the widget shows, and what joins its modules into one."""

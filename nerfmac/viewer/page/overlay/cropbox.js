@@ -1,0 +1,124 @@
+/**
+ * The crop box over the picture, with a handle on each of its six faces.
+ *
+ * A handle is dragged along its face's axis only, within the scene's cube and never past the
+ * opposite face: the face goes to where its axis comes closest to the ray through the pointer.
+ */
+
+import { makeToggle } from "../controls/controls.js";
+import { alongAxis } from "../picture/projection.js";
+import { strokeRimmed, traceLines } from "./sight.js";
+
+const HANDLE_REACH = 13; // CSS pixels around a handle
+const HANDLE_RADIUS = 6;
+const THINNEST = 0.02; // of the cube's side
+const HANDLE_COLOURS = ["#ff7b72", "#7ee787", "#79c0ff"]; // of the handles along x, y, z
+const BOX_EDGES = [0, 1, 2].flatMap((axis) => [0, 1].flatMap((one) => [0, 1].map((other) => {
+  const ends = [0, 1].map((end) => {
+    const sides = [0, 0, 0];
+    [sides[axis], sides[(axis + 1) % 3], sides[(axis + 2) % 3]] = [end, one, other];
+    return sides;
+  });
+  return { ends, faces: [[(axis + 1) % 3, one], [(axis + 2) % 3, other]] };
+})));
+
+export class CropBox {
+  constructor(link, settings) {
+    this.settings = settings;
+    this.cube = null; // of the scene
+    this.last = null; // the box when it was switched off
+    this.hovered = null; // {axis, side}
+    link.on("state", ({ scene }) => (this.cube = scene.cube));
+    const toggle = makeToggle({
+      label: "Crop box", title: "Crop the scene to a box; drag the handles on its faces",
+      onChange: (isOn) => this.turn(isOn),
+    });
+    this.control = settings.bind("crop", {
+      ...toggle, show: (box) => toggle.show(box !== null),
+    });
+  }
+
+  get box() {
+    return this.settings.values.crop ?? null;
+  }
+
+  turn(isOn) {
+    if (!isOn) this.last = this.box;
+    this.settings.set("crop", isOn ? this.last ?? this.cube : null);
+  }
+
+  /** The six handles: {axis, side, point}, the middle of each face. */
+  handles() {
+    const { box } = this;
+    if (!box) return [];
+    const middle = box[0].map((low, axis) => (low + box[1][axis]) / 2);
+    return [0, 1, 2].flatMap((axis) => [0, 1].map((side) => {
+      const point = [...middle];
+      point[axis] = box[side][axis];
+      return { axis, side, point };
+    }));
+  }
+
+  draw(context, sight) {
+    const { box } = this;
+    if (!box) return;
+    const turned = (axis, side) => (side === 1 ? 1 : -1) * (sight.eye[axis] - box[side][axis]) > 0;
+    const isInside = [0, 1, 2].every((axis) => !turned(axis, 0) && !turned(axis, 1));
+    for (const { ends, faces } of BOX_EDGES) {
+      const corners = ends.map((sides) => sides.map((side, axis) => box[side][axis]));
+      context.beginPath();
+      traceLines(context, sight, [corners]);
+      context.globalAlpha = isInside || faces.some(([axis, side]) => turned(axis, side)) ? 1 : 0.35;
+      strokeRimmed(context, "#ffffff", 1);
+    }
+    context.globalAlpha = 1;
+    for (const handle of this.handles()) this.drawHandle(context, sight, handle);
+  }
+
+  drawHandle(context, sight, { axis, side, point }) {
+    const place = sight.point(point);
+    if (!place) return;
+    const isHovered = this.hovered?.axis === axis && this.hovered.side === side;
+    context.beginPath();
+    context.arc(place.x, place.y, isHovered ? HANDLE_RADIUS + 2 : HANDLE_RADIUS, 0, 2 * Math.PI);
+    context.fillStyle = HANDLE_COLOURS[axis];
+    context.fill();
+    context.lineWidth = isHovered ? 2.5 : 1.5;
+    context.strokeStyle = isHovered ? "#ffffff" : "rgb(0 0 0 / 60%)";
+    context.stroke();
+  }
+
+  /** The handle at a place on the area, the nearest if there are several, or null. */
+  find(place, sight) {
+    const there = this.handles()
+      .map((handle) => ({ ...handle, at: sight.point(handle.point) }))
+      .filter(({ at }) => at)
+      .map((handle) => ({
+        ...handle, far: Math.hypot(handle.at.x - place.x, handle.at.y - place.y),
+      }))
+      .filter(({ far }) => far <= HANDLE_REACH);
+    there.sort((one, other) => one.far - other.far);
+    return there[0] ?? null;
+  }
+
+  /** Take hold of a handle; `sightNow()` is how the frame then shown sees the scene. */
+  grab({ axis, side, point }, place, sightNow) {
+    const from = alongAxis(point, axis, sightNow().ray(place)) ?? 0;
+    const move = (to) => {
+      const along = alongAxis(point, axis, sightNow().ray(to));
+      if (along === null || !this.box) return;
+      const box = this.box.map((corner) => [...corner]);
+      box[side][axis] = this.limited(point[axis] + along - from, axis, side);
+      this.settings.set("crop", box);
+    };
+    return { move, end: () => {} };
+  }
+
+  limited(value, axis, side) {
+    const thinnest = THINNEST * (this.cube[1][axis] - this.cube[0][axis]);
+    const opposite = this.box[1 - side][axis];
+    return side === 1
+      ? Math.min(Math.max(value, opposite + thinnest), this.cube[1][axis])
+      : Math.max(Math.min(value, opposite - thinnest), this.cube[0][axis]);
+  }
+}

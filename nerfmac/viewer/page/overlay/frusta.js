@@ -1,0 +1,92 @@
+/** The training cameras, as frusta over the picture: the nearer ones stronger, one highlighted. */
+
+import { pictureCorners } from "../picture/projection.js";
+import { distanceOf, strokeRimmed, traceLines } from "./sight.js";
+
+const CAMERA_SIZE = 0.06; // of the cameras' usual distance from the middle of the scene
+const CAMERA_REACH = 6; // CSS pixels from a line at which it is pointed at
+const WEAKENING = 0.75; // of the farthest camera's lines
+const CAMERA_COLOUR = "#6cb6ff";
+const CAMERA_HOVERED = "#ffffff";
+
+/** The eight lines of a camera's frustum, its picture at distance `size`. */
+export function frustumLines(pose, lens, size) {
+  const eye = [pose[3], pose[7], pose[11]];
+  const corners = pictureCorners(pose, lens, size);
+  return corners.flatMap((corner, index) => [[eye, corner], [corner, corners[(index + 1) % 4]]]);
+}
+
+export class Frusta {
+  constructor(link) {
+    this.cameras = [];
+    this.names = [];
+    this.middle = [0, 0, 0];
+    this.isShown = false;
+    this.hovered = null; // index
+    link.on("cameras", ({ cameras, names }) => Object.assign(this, { cameras, names }));
+    link.on("state", ({ scene: { cube } }) => {
+      this.middle = cube[0].map((low, axis) => (low + cube[1][axis]) / 2);
+    });
+  }
+
+  /** The usual distance of the cameras from the middle of the scene. */
+  get distance() {
+    const all = this.cameras.map(({ pose }) => distanceOf(eyeOf(pose), this.middle));
+    all.sort((one, other) => one - other);
+    return all[Math.floor(all.length / 2)] || 1;
+  }
+
+  /** {index, far, lines, strength} of each that is not where the viewer stands. */
+  visible(sight) {
+    const size = CAMERA_SIZE * this.distance;
+    const all = this.cameras.map(({ pose, lens }, index) => ({
+      index, far: distanceOf(eyeOf(pose), sight.eye), lines: frustumLines(pose, lens, size),
+    }));
+    const others = all.filter(({ far }) => far > 1.5 * size);
+    const far = others.map((camera) => camera.far);
+    const [least, most] = [Math.min(...far), Math.max(...far)];
+    const strengthOf = (camera) => 1 - WEAKENING * ((camera.far - least) / (most - least || 1));
+    return others.map((camera) => ({ ...camera, strength: strengthOf(camera) }));
+  }
+
+  draw(context, sight) {
+    if (!this.isShown) return;
+    for (const { index, lines, strength } of this.visible(sight)) {
+      const isHovered = index === this.hovered;
+      context.beginPath();
+      traceLines(context, sight, lines);
+      context.globalAlpha = isHovered ? 1 : strength;
+      strokeRimmed(context, isHovered ? CAMERA_HOVERED : CAMERA_COLOUR, isHovered ? 2 : 1);
+    }
+    context.globalAlpha = 1;
+  }
+
+  /** The index of the camera at a place on the area: of those there, the nearest; or null. */
+  find(place, sight) {
+    if (!this.isShown) return null;
+    const there = this.visible(sight).filter(({ lines }) => {
+      const shown = lines.map(([first, second]) => sight.line(first, second)).filter(Boolean);
+      return shown.some((ends) => distanceToLine(place, ends) <= CAMERA_REACH);
+    });
+    there.sort((one, other) => one.far - other.far);
+    return there[0]?.index ?? null;
+  }
+
+  /** The index of the camera that stands nearest to `pose`, or null if there are none. */
+  nearest(pose) {
+    const far = this.cameras.map((camera) => distanceOf(eyeOf(camera.pose), eyeOf(pose)));
+    return far.length > 0 ? far.indexOf(Math.min(...far)) : null;
+  }
+}
+
+function eyeOf(pose) {
+  return [pose[3], pose[7], pose[11]];
+}
+
+function distanceToLine(place, [first, second]) {
+  const [across, down] = [second.x - first.x, second.y - first.y];
+  const square = across ** 2 + down ** 2;
+  const along = ((place.x - first.x) * across + (place.y - first.y) * down) / (square || 1);
+  const at = Math.min(1, Math.max(0, along));
+  return Math.hypot(place.x - first.x - at * across, place.y - first.y - at * down);
+}

@@ -1,0 +1,105 @@
+/**
+ * What is drawn over the frame, and what of it is under the pointer.
+ *
+ * Drawn right after each frame with the frame's own camera, and again whenever something else of it
+ * changes. During a comparison nothing lies over the pictures.
+ */
+
+import { make } from "../controls/controls.js";
+import { Sight } from "./sight.js";
+
+const NEAR = 0.01; // of the scene's extent
+
+export class Overlay {
+  constructor({ canvas, area, picture, link, frusta, pathLine, cropBox }) {
+    Object.assign(this, { canvas, area, picture, link, frusta, pathLine, cropBox });
+    this.extent = 1;
+    this.frame = 0;
+    this.tooltip = make("div", { class: "nerfmac-tooltip", role: "tooltip", hidden: "" });
+    picture.onDrawn(() => this.draw());
+    link.on("cameras", () => this.refresh());
+    link.on("state", ({ scene }) => {
+      this.extent = scene.extent;
+      this.refresh();
+    });
+  }
+
+  /** How the frame shown sees the scene; null if there is none, or it lies beside a photograph. */
+  sight() {
+    const content = this.picture.shown?.content;
+    if (!content || typeof content.compared === "number") return null;
+    const { area } = this;
+    const rectangle = this.picture.rectangle(area.clientWidth, area.clientHeight);
+    return new Sight(content.pose, content.lens, rectangle, NEAR * this.extent);
+  }
+
+  /** Draw at the next animation frame. */
+  refresh() {
+    if (this.frame || this.link.isClosed) return;
+    this.frame = requestAnimationFrame(() => {
+      this.frame = 0;
+      this.draw();
+    });
+  }
+
+  close() {
+    cancelAnimationFrame(this.frame);
+  }
+
+  draw() {
+    const { canvas, area } = this;
+    canvas.width = this.picture.canvas.width;
+    canvas.height = this.picture.canvas.height;
+    const sight = this.sight();
+    if (!sight) {
+      this.hover(null);
+      return;
+    }
+    const context = canvas.getContext("2d");
+    const { left, top, width, height } = sight.rectangle;
+    context.scale(canvas.width / area.clientWidth, canvas.height / area.clientHeight);
+    context.beginPath();
+    context.rect(left, top, width, height);
+    context.clip();
+    for (const layer of [this.frusta, this.pathLine, this.cropBox]) layer.draw(context, sight);
+  }
+
+  /** Show what is at a place; null: the pointer is away. */
+  hover(place) {
+    const sight = place && this.sight();
+    const handle = sight ? this.cropBox.find(place, sight) : null;
+    const camera = sight && !handle ? this.frusta.find(place, sight) : null;
+    const before = [this.frusta.hovered, this.cropBox.hovered?.axis, this.cropBox.hovered?.side];
+    this.frusta.hovered = camera;
+    this.cropBox.hovered = handle;
+    this.area.dataset.over = handle ? "handle" : camera === null ? "" : "camera";
+    this.tooltip.hidden = camera === null;
+    if (camera !== null) this.name(camera, place);
+    const after = [camera, handle?.axis, handle?.side];
+    if (after.some((value, index) => value !== before[index])) this.refresh();
+  }
+
+  name(camera, { x, y }) {
+    this.tooltip.textContent = this.frusta.names[camera] ?? `camera ${camera}`;
+    const isRight = x > this.area.clientWidth / 2;
+    this.tooltip.style.left = isRight ? "auto" : `${x + 14}px`;
+    this.tooltip.style.right = isRight ? `${this.area.clientWidth - x + 10}px` : "auto";
+    this.tooltip.style.top = `${Math.max(y - 26, 4)}px`;
+  }
+
+  /** Whether a press takes hold of something: {move(place), end()}, or null. */
+  press(place) {
+    const sight = this.sight();
+    const handle = sight && this.cropBox.find(place, sight);
+    return handle ? this.cropBox.grab(handle, place, () => this.sight() ?? sight) : null;
+  }
+
+  /** Whether a click met a camera, in which the viewer then stands. */
+  click(place, time) {
+    const sight = this.sight();
+    const index = sight ? this.frusta.find(place, sight) : null;
+    if (index === null) return false;
+    this.link.send({ kind: "stand", index, t: time });
+    return true;
+  }
+}

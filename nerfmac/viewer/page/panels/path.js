@@ -1,0 +1,79 @@
+/** The path panel: keyframes, moving along the path through them, and its file. */
+
+import { make, makeButton, makeSlider, makeText } from "../controls/controls.js";
+import { withEnding } from "../controls/numbers.js";
+import { buildVideo } from "./video.js";
+
+/** The panel. `record` is what main.js keeps of the frames. */
+export function buildPath(link, motion, record, signal) {
+  const say = (action, index) => link.send(
+    index === undefined ? { kind: "keyframe", action } : { kind: "keyframe", action, index },
+  );
+  const list = make("ol", { class: "nerfmac-keyframes", "aria-label": "Keyframes" });
+  const empty = make("p", {
+    class: "nerfmac-message",
+    text: "Move to a view and add it: the path runs smoothly through all. Without two keyframes the"
+      + " video is a turn around the scene.",
+  });
+  const add = makeButton({
+    picture: "plus", text: "Add keyframe", title: "Add the present view to the path",
+    name: "nerfmac-plain", onClick: () => say("add"),
+  });
+  const clear = makeButton({
+    text: "Clear", title: "Remove all keyframes", onClick: () => link.send({ kind: "clear" }),
+  });
+  const scrub = makeSlider({
+    label: "Along the path", min: 0, max: 1, step: 0.001,
+    toText: (value) => `${Math.round(100 * value)} %`,
+    onInput: (at) => link.later("scrub", { kind: "scrub", at, t: performance.now() }),
+  });
+  scrub.input.addEventListener("change", () => motion.settle());
+  scrub.show(0);
+  let shown = null;
+  link.on("state", ({ keyframes }) => {
+    empty.hidden = keyframes.length > 1;
+    list.hidden = keyframes.length === 0;
+    clear.disabled = keyframes.length === 0;
+    scrub.input.disabled = keyframes.length < 2;
+    const now = JSON.stringify(keyframes);
+    if (now === shown) return; // what has the focus keeps it
+    shown = now;
+    list.replaceChildren(...keyframes.map(({ fov }, index) => buildKeyframe(fov, index, say)));
+  });
+  return make(
+    "div", { class: "nerfmac-group" }, empty, list,
+    make("div", { class: "nerfmac-line" }, add, clear), scrub.element, buildFile(link),
+    make("hr"), buildVideo(link, record, signal),
+  );
+}
+
+function buildKeyframe(fov, index, say) {
+  const number = index + 1;
+  return make(
+    "li", {},
+    makeButton({
+      text: `${number} · ${Math.round(fov)}°`, title: `Go to keyframe ${number}`,
+      name: "nerfmac-grow", onClick: () => say("go", index),
+    }),
+    makeButton({
+      picture: "again", title: `Replace keyframe ${number} by the present view`,
+      onClick: () => say("replace", index),
+    }),
+    makeButton({
+      picture: "bin", title: `Remove keyframe ${number}`, onClick: () => say("remove", index),
+    }),
+  );
+}
+
+function buildFile(link) {
+  const name = makeText({ label: "File of the path", value: "path.json" });
+  name.classList.add("nerfmac-grow");
+  const button = (kind, text, title) => makeButton({
+    text, title, name: "nerfmac-plain",
+    onClick: () => link.send({ kind, name: withEnding(name.value, ".json") }),
+  });
+  return make(
+    "div", { class: "nerfmac-line" }, name, button("save", "Save", "Save the path"),
+    button("load", "Load", "Load a path"),
+  );
+}

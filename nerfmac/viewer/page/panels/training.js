@@ -1,0 +1,138 @@
+/** The training panel: start and pause, limits, progress, curves, and what may change meanwhile. */
+
+import { Chart } from "./chart.js";
+import {
+  make, makeButton, makeChoice, makeNumber, makeProgress, makeSlider,
+} from "../controls/controls.js";
+import { icon } from "../controls/icons.js";
+import { digits, duration, grouped, withPrefix } from "../controls/numbers.js";
+
+const LEAST_RAYS = 6; // powers of two of the cap on rays a step
+const MOST_RAYS = 16;
+const CANNOT = "This run was loaded without its pictures: it can be looked at, not trained on.";
+
+/** {panel, runButton, summary}: the panel, and what the toolbar shows of training. */
+export function buildTraining(link, settings, signal) {
+  let training = null; // as the kernel last told
+  const toggle = () => link.send({ kind: training?.is_running ? "pause" : "train" });
+  const run = makeRunButton(toggle);
+  const summary = make("span", { class: "nerfmac-summary" });
+  const report = buildReport();
+  const chart = new Chart(signal);
+  const why = make("p", { class: "nerfmac-message", text: CANNOT, hidden: "" });
+  const fields = make(
+    "fieldset", { class: "nerfmac-group", "aria-label": "Training" },
+    report.element, chart.element, buildLimits(settings), buildSliders(settings),
+  );
+  const axis = makeChoice({
+    label: "Axis of the curves",
+    choices: [
+      ["steps", "steps", "Curves over steps"], ["seconds", "seconds", "Curves over seconds"],
+    ],
+    onChange: (value) => chart.setAxis(value),
+  });
+  axis.show("steps");
+  chart.line.append(axis.element);
+  link.on("curve", ({ fresh, points }) => chart.add(points, fresh));
+  link.on("state", (state) => {
+    training = state.training;
+    why.hidden = training.can_train;
+    fields.disabled = !training.can_train;
+    run.show(training);
+    report.show(training);
+    summary.textContent = summarise(training);
+  });
+  return { panel: make("div", {}, why, fields), runButton: run.element, summary };
+}
+
+function makeRunButton(onClick) {
+  const element = makeButton({
+    picture: "play", text: "Start", title: "Start training", name: "nerfmac-run", onClick,
+  });
+  const show = ({ is_running: isRunning, can_train: canTrain, step }) => {
+    const text = isRunning ? "Pause" : step > 0 ? "Continue" : "Start";
+    const title = `${text} training`;
+    if (element.title !== title) {
+      element.replaceChildren(icon(isRunning ? "pause" : "play"), make("span", { text }));
+      element.title = title;
+      element.setAttribute("aria-label", title);
+    }
+    element.disabled = !canTrain;
+  };
+  return { element, show };
+}
+
+function summarise({ is_running: isRunning, message, step, psnr }) {
+  if (message) return message;
+  if (!isRunning && !step) return "";
+  const quality = Number.isFinite(psnr) ? ` · ${psnr.toFixed(1)} dB` : "";
+  return `step ${grouped(step)}${quality}`;
+}
+
+/** Progress and the numbers of training. */
+function buildReport() {
+  const bar = makeProgress("Progress of training");
+  const message = make("p", { class: "nerfmac-message", role: "status" });
+  const values = {};
+  const grid = make("dl", { class: "nerfmac-numbers" });
+  for (const [name, label] of [
+    ["step", "step"], ["seconds", "time"], ["left", "left"], ["loss", "loss"], ["psnr", "PSNR"],
+    ["samples", "samples/s"],
+  ]) {
+    values[name] = make("dd", { text: "–", "data-name": name });
+    grid.append(make("div", {}, make("dt", { text: label }), values[name]));
+  }
+  const show = (training) => {
+    bar.show(training.progress);
+    message.textContent = training.message ?? "";
+    values.step.textContent = grouped(training.step);
+    values.seconds.textContent = duration(training.seconds);
+    values.left.textContent = duration(training.left ?? NaN);
+    values.loss.textContent = digits(training.loss ?? NaN, 3);
+    const { psnr } = training;
+    values.psnr.textContent = Number.isFinite(psnr) ? `${psnr.toFixed(1)} dB` : "–";
+    values.samples.textContent = withPrefix(training.samples_per_second ?? NaN);
+  };
+  return { element: make("div", { class: "nerfmac-group" }, bar.element, grid, message), show };
+}
+
+function buildLimits(settings) {
+  const steps = settings.bind("steps", makeNumber({
+    label: "Stop after steps", min: 1, whole: true, title: "Stop after so many steps; empty: never",
+    onChange: (value) => settings.set("steps", value),
+  }));
+  const seconds = settings.bind("seconds", makeNumber({
+    label: "Stop after seconds", min: 1,
+    title: "Stop after so many seconds of training; empty: never",
+    onChange: (value) => settings.set("seconds", value),
+  }));
+  const unit = (text) => make("span", { text, class: "nerfmac-unit" });
+  return make(
+    "div", { class: "nerfmac-line" }, make("span", { text: "Stop after", class: "nerfmac-label" }),
+    steps.element, unit("steps"), seconds.element, unit("s"),
+  );
+}
+
+function buildSliders(settings) {
+  const share = settings.bind("share", makeSlider({
+    label: "Training share", min: 0, max: 1, step: 0.05,
+    title: "How much of the device training gets while it runs; the rest draws the picture",
+    toText: (value) => `${Math.round(100 * value)} %`,
+    onInput: (value) => settings.set("share", value),
+  }));
+  const rate = settings.bind("rate", makeSlider({
+    label: "Learning rate", min: -1, max: 1, step: 0.05, title: "Factor on the learning rate",
+    toPosition: (value) => Math.log10(value), toText: (value) => `× ${digits(value, 2)}`,
+    toValue: (place) => Number((10 ** place).toPrecision(3)),
+    onInput: (value) => settings.set("rate", value),
+  }));
+  const rays = settings.bind("rays", makeSlider({
+    label: "Most rays a step", min: LEAST_RAYS, max: MOST_RAYS + 1, step: 1,
+    title: "Cap on the rays of a step; none at the right end",
+    toPosition: (value) => (value === null ? MOST_RAYS + 1 : Math.log2(value)),
+    toValue: (place) => (place > MOST_RAYS ? null : 2 ** place),
+    toText: (value) => (value === null ? "no cap" : grouped(value)),
+    onInput: (value) => settings.set("rays", value),
+  }));
+  return make("div", { class: "nerfmac-group" }, share.element, rate.element, rays.element);
+}

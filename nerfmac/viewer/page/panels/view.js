@@ -1,0 +1,56 @@
+/** The view panel: what the picture shows and through which lens. */
+
+import {
+  make, makeButton, makeColour, makeSelect, makeSlider, makeToggle,
+} from "../controls/controls.js";
+
+const VIEW_MODES = [
+  ["colour", "Colour"], ["depth", "Depth"], ["normals", "Normals"], ["opacity", "Opacity"],
+  ["occupancy", "Occupancy"], ["samples", "Samples per ray"],
+];
+
+/** The panel. `seen` lies over the frame, see main.js; `record` is what is kept of the frames. */
+export function buildView({ link, settings, seen, record }) {
+  const { frusta, pathLine, cropBox, compare, overlay } = seen;
+  const toggle = (layer, label, title) => {
+    const onChange = (isShown) => {
+      layer.isShown = isShown;
+      overlay.refresh();
+    };
+    const control = makeToggle({ label, title, onChange });
+    control.show(layer.isShown);
+    return control.element;
+  };
+  const again = makeButton({
+    picture: "home", text: "Reset view", title: "Back to the first view", name: "nerfmac-plain",
+    onClick: () => link.send({ kind: "reset", t: performance.now() }),
+  });
+  const photo = makeButton({
+    text: "Compare with photo", title: "Stand in the nearest training camera",
+    name: "nerfmac-plain", onClick: () => compare.begin(record.pose),
+  });
+  return make(
+    "div", { class: "nerfmac-group" }, ...buildLook(settings), make("hr"),
+    toggle(frusta, "Training cameras", "Show the training cameras; click one to stand in it"),
+    toggle(pathLine, "Camera path", "Show the keyframes and the path through them"),
+    cropBox.control.element, make("hr"), make("div", { class: "nerfmac-line" }, again, photo),
+  );
+}
+
+function buildLook(settings) {
+  const set = (name) => (value) => settings.set(name, value);
+  const controls = {
+    mode: makeSelect({ label: "Mode", choices: VIEW_MODES, onChange: set("mode") }),
+    background: makeColour({ label: "Background", onInput: set("background") }),
+    fov: makeSlider({
+      label: "Field of view", min: 10, max: 120, step: 1, onInput: set("fov"),
+      toText: (value) => `${Math.round(value)}°`,
+    }),
+    exposure: makeSlider({
+      label: "Exposure", min: -4, max: 4, step: 0.1, onInput: set("exposure"),
+      toText: (value) => `${value > 0 ? "+" : ""}${value.toFixed(1)} stops`,
+    }),
+  };
+  for (const [name, control] of Object.entries(controls)) settings.bind(name, control);
+  return Object.values(controls).map(({ element }) => element);
+}

@@ -1,0 +1,82 @@
+/** What floats over the picture: how fast frames come, what went wrong, if a kernel is there. */
+
+import { make, makeButton } from "../controls/controls.js";
+
+const WINDOW = 2000; // milliseconds that the status line looks back
+const PERIOD = 500;
+const PATIENCE = 2500; // milliseconds without a word, after which there seems to be no kernel
+
+/** Frames a second and the median latency in milliseconds (null: none), of the last seconds. */
+export function paceOf({ frames, latencies, answered }, now) {
+  const recent = frames.filter((time) => now - time < WINDOW);
+  const waited = latencies.filter((_, index) => now - answered[index] < WINDOW);
+  waited.sort((one, other) => one - other);
+  return {
+    rate: recent.length / (WINDOW / 1000), latency: waited[Math.floor(waited.length / 2)] ?? null,
+  };
+}
+
+/** Keep `element` telling the pace of the frames in `record`. */
+export function tellPace(element, record, signal) {
+  const write = () => {
+    const { rate, latency } = paceOf(record, performance.now());
+    const scale = record.lastFrame?.scale;
+    const parts = [];
+    if (rate >= 2) parts.push(`${Math.round(rate)} frames/s`);
+    if (latency !== null) parts.push(`${Math.round(latency)} ms`);
+    const percent = Math.round(100 * scale);
+    if (scale) parts.push(percent < 100 ? `${percent} % resolution` : "full resolution");
+    const text = parts.join(" · ");
+    if (element.textContent !== text) element.textContent = text;
+  };
+  const timer = setInterval(write, PERIOD);
+  signal.addEventListener("abort", () => clearInterval(timer));
+}
+
+/** A line for the kernel's notices; one that was dismissed stays away until there is another. */
+export function buildNotice(link) {
+  let dismissed = null;
+  const text = make("span", {});
+  const element = make("div", { class: "nerfmac-notice", role: "alert", hidden: "" }, text);
+  element.append(makeButton({
+    picture: "close", title: "Dismiss",
+    onClick: () => {
+      dismissed = text.textContent;
+      element.hidden = true;
+    },
+  }));
+  link.on("state", ({ notice }) => {
+    if (notice !== dismissed) dismissed = null;
+    element.hidden = !notice || notice === dismissed;
+    if (notice && text.textContent !== notice) text.textContent = notice;
+  });
+  return element;
+}
+
+/** Until a kernel says something: the still, if there is one, and controls that cannot be used. */
+export function showStillUntilLive({ model, parts, picture, link, signal }) {
+  const { root, toolbar, panels, hint } = parts;
+  const turn = (isLive) => {
+    root.dataset.live = String(isLive);
+    toolbar.disabled = !isLive;
+    panels.disabled = !isLive;
+  };
+  const show = () => {
+    if (!link.isLive) picture.showStill(model.get("still"));
+  };
+  const timer = setTimeout(() => {
+    hint.textContent = "No kernel answers. Run the cell to look around.";
+  }, PATIENCE);
+  turn(false);
+  show();
+  model.on("change:still", show);
+  link.on("live", () => {
+    clearTimeout(timer);
+    hint.textContent = "";
+    turn(true);
+  });
+  signal.addEventListener("abort", () => {
+    clearTimeout(timer);
+    model.off("change:still", show);
+  });
+}

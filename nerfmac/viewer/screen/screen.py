@@ -1,0 +1,283 @@
+"""`Screen`: which picture the page gets next, how large, and when; the worker's thread only.
+
+While the camera moves, pictures are as small as a frame's budget asks; at rest they are drawn in
+full, in strips, so that the next movement never waits for more than one strip. The page says when a
+picture has been drawn, and no more than two are under way: the newest camera is drawn, never a
+queue of old ones.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from nerfmac.geometry.cameras import Camera
+from nerfmac.geometry.lenses import Lens
+from nerfmac.training.state import TrainState
+from nerfmac.training.trainer import Trainer
+from nerfmac.viewer.camera.navigation import View
+from nerfmac.viewer.pictures.modes import Drawn, Look, Pictures
+from nerfmac.viewer.screen.jpeg import encoded
+from nerfmac.viewer.screen.pace import Pace
+
+MOVING = 1 / 60
+"""Seconds that a picture may take while the camera moves: the page has to draw it as well."""
+
+REFRESH = 0.2
+"""Seconds that a picture may take during training, when nobody moves the camera."""
+
+STRIP = 1 / 30
+"""Seconds of drawing between two looks at what the page wants."""
+
+GUESSES = {MOVING: 2**14, REFRESH: 2**16, STRIP: 2**15}
+"""Pixels that there may be time for, to begin with."""
+
+MOST_UNDER_WAY = 2
+
+LOST = 1.0
+"""Seconds without an answer after which one more picture is tried.
+
+The page may be gone, or a running cell keeps its answers from us: so ever less often, not never.
+"""
+
+RARELY = 10.0
+"""Seconds between such pictures in the end."""
+
+LARGEST = 3840
+"""Pixels of the longer side."""
+
+QUALITY = {True: 90, False: 80}
+"""JPEG's, at rest and moving."""
+
+
+@dataclass(frozen=True, eq=False)
+class Target:
+    """What the page should show; another one whenever anything in it changes."""
+
+    view: View
+    look: Look
+    standing: Camera | None = None  # the training camera that the view stands in
+
+    def camera(self, width: int, height: int) -> Camera:
+        """The camera of a picture of that size."""
+        if self.standing is not None:
+            return replace(self.standing, lens=self.standing.lens.scaled(width, height))
+        return self.view.camera(width, height)
+
+    def fitted(self, width: int, height: int) -> tuple[int, int]:
+        """The size of the full picture in an area of `width` x `height`.
+
+        A photograph's picture has its aspect, and is never larger than it.
+        """
+        if self.standing is None:
+            return width, height
+        lens = self.standing.lens
+        factor = min(width / lens.width, height / lens.height, 1.0)
+        return max(round(lens.width * factor), 1), max(round(lens.height * factor), 1)
+
+
+class Frame(NamedTuple):
+    """A picture as the page gets it."""
+
+    content: dict[str, Any]  # the message, but for `t` and what is known of a comparison
+    jpeg: bytes
+    drawn: Drawn
+    camera: Camera
+    target: Target
+    is_still: bool
+
+
+@dataclass
+class _Job:
+    """A picture in the making."""
+
+    target: Target
+    state: TrainState
+    camera: Camera
+    full: tuple[int, int]
+    is_still: bool
+    pictures: Pictures
+    pace: Pace | None  # which learns from it
+    strips: list[Drawn]
+    rows: int = 0  # drawn so far
+    seconds: float = 0.0  # spent on them
+
+
+class Screen:
+    """The page's picture area."""
+
+    def __init__(self) -> None:
+        self.shown: Frame | None = None
+        self._shown_state: TrainState | None = None
+        self._size: tuple[int, int] | None = None
+        self._views: set[str] = set()  # that have said that they are ready
+        self._has_new_view = False
+        self._under_way: deque[int] = deque()
+        self._sent = self._heard = 0.0  # when
+        self._id = 0
+        self._job: _Job | None = None
+        self._paces: dict[tuple[str, float], Pace] = {}  # by mode and seconds
+
+    def resize(self, width: int, height: int) -> None:
+        """The area's size in device pixels."""
+        factor = min(1.0, LARGEST / max(width, height, 1))
+        self._size = max(int(width * factor), 1), max(int(height * factor), 1)
+        self.invalidate()
+
+    def invalidate(self) -> None:
+        """What is shown is not what should be."""
+        self.shown = self._job = None
+
+    def hear(self) -> None:
+        """The page is alive."""
+        self._heard = time.monotonic()
+
+    def open(self, view: str) -> None:
+        """The page's `view` says that it is ready; it may say so more than once."""
+        if view in self._views:
+            return
+        self._views.add(view)
+        self._has_new_view = True
+        self._under_way.clear()
+        self.invalidate()
+
+    def take_new_view(self) -> bool:
+        """Whether a view has opened since the last call; then it knows of nothing."""
+        has_new, self._has_new_view = self._has_new_view, False
+        return has_new
+
+    def answered(self, number: int) -> None:
+        """The page has drawn frame `number`."""
+        while self._under_way and self._under_way[0] <= number:
+            self._under_way.popleft()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a page has been seen."""
+        return self._size is not None
+
+    @property
+    def pause(self) -> float | None:
+        """Seconds until a page that does not answer may be tried again; None: no need to."""
+        if self._size is None or len(self._under_way) < MOST_UNDER_WAY:
+            return None
+        return max(self._again() - time.monotonic(), 0.01)
+
+    def wants(self, target: Target, state: TrainState, *, moving: bool, training: bool) -> bool:
+        """Whether there is something to draw, and somebody to see it."""
+        return self._is_ready() and self._plan(target, state, moving, training) is not None
+
+    def draw(
+        self, trainer: Trainer, target: Target, state: TrainState, *, moving: bool, training: bool
+    ) -> Frame | None:
+        """Draw a strip; return the picture if it is the last one."""
+        plan = self._plan(target, state, moving, training)
+        if plan is None or self._size is None:
+            return None
+        job = self._job
+        if job is None or job.target is not target or (job.state is not state and not training):
+            job = self._job = self._begin(trainer, target, state, plan)
+        self._strip(job)
+        # While the camera moves a picture that is begun is finished, or there would never be one.
+        while plan == MOVING and job.rows < job.camera.lens.height:
+            self._strip(job)
+        if job.rows < job.camera.lens.height:
+            return None
+        self._job = None
+        return self._finish(job)
+
+    def _is_ready(self) -> bool:
+        if self._size is None:
+            return False
+        return len(self._under_way) < MOST_UNDER_WAY or time.monotonic() >= self._again()
+
+    def _again(self) -> float:
+        """When one more picture is tried on a page that does not answer."""
+        silence = self._sent - self._heard
+        return self._sent + min(max(LOST, 0.2 * silence), RARELY)
+
+    def _plan(
+        self, target: Target, state: TrainState, moving: bool, training: bool
+    ) -> float | None:
+        """The seconds that the next picture may take; None if there is nothing new to see."""
+        if self.shown is None or self.shown.target is not target:
+            return MOVING
+        if training:
+            return None if state is self._shown_state else REFRESH
+        is_done = self.shown.is_still and state is self._shown_state
+        return None if is_done or moving else float("inf")
+
+    def _begin(self, trainer: Trainer, target: Target, state: TrainState, seconds: float) -> _Job:
+        assert self._size is not None
+        full = target.fitted(*self._size)
+        pace = self._pace(target, seconds) if seconds in GUESSES else None
+        scale = pace.scale(full[0] * full[1]) if pace else 1.0
+        size = max(round(full[0] * scale), 1), max(round(full[1] * scale), 1)
+        pictures = Pictures(trainer, state, target.look)
+        return _Job(target, state, target.camera(*size), full, scale == 1.0, pictures, pace, [])
+
+    def _pace(self, target: Target, seconds: float) -> Pace:
+        key = target.look.mode, seconds
+        if key not in self._paces:
+            self._paces[key] = Pace(seconds, GUESSES[seconds])
+        return self._paces[key]
+
+    def _strip(self, job: _Job) -> None:
+        """Draw some more rows."""
+        lens, pace = job.camera.lens, self._pace(job.target, STRIP)
+        rows = min(pace.rows(lens.width), lens.height - job.rows)
+        start = time.perf_counter()
+        strip = replace(job.camera, lens=lens.rows(job.rows, rows))
+        job.strips.append(job.pictures.draw(strip, job.target.view.distance))
+        seconds = time.perf_counter() - start
+        pace.learn(rows * lens.width, seconds)
+        job.seconds += seconds
+        job.rows += rows
+
+    def _finish(self, job: _Job) -> Frame:
+        rgb, depth = (
+            np.concatenate([getattr(strip, name) for strip in job.strips])
+            for name in ("rgb", "depth")
+        )
+        lens = job.camera.lens
+        if job.pace:
+            job.pace.learn(lens.width * lens.height, job.seconds)
+        content = {
+            "kind": "frame",
+            "width": job.full[0],
+            "height": job.full[1],
+            "pose": [float(number) for number in job.camera.pose.ravel()],
+            "lens": relative(lens),
+            "still": job.is_still,
+            "scale": lens.width / job.full[0],
+        }
+        self.shown = Frame(
+            content,
+            encoded(rgb, QUALITY[job.is_still]),
+            Drawn(rgb, depth),
+            job.camera,
+            job.target,
+            job.is_still,
+        )
+        self._shown_state = job.state
+        return self.shown
+
+    def send(self) -> int:
+        """The number of the frame that is now under way to the page."""
+        self._id += 1
+        # A page that does not answer is sent one at a time.
+        while len(self._under_way) >= MOST_UNDER_WAY:
+            self._under_way.popleft()
+        self._under_way.append(self._id)
+        self._sent = time.monotonic()
+        return self._id
+
+
+def relative(lens: Lens) -> list[float]:
+    """Focal lengths and principal point in units of the picture's width and height."""
+    width, height = lens.width, lens.height
+    return [lens.fl_x / width, lens.fl_y / height, lens.cx / width, lens.cy / height]

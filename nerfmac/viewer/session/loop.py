@@ -1,0 +1,161 @@
+"""`Loop`: carries a `Session` on, a slice of work at a time: messages, then a picture or training.
+
+Messages may be posted from any thread; they are taken up one after the other on the worker's
+thread, and only there is anything trained or drawn. All moves that have come are taken before the
+next picture, so the page always sees the newest camera.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+
+from nerfmac.checks import InputError
+from nerfmac.training.trainer import DivergedError
+from nerfmac.viewer.screen.jpeg import encoded, padded
+from nerfmac.viewer.screen.screen import QUALITY, Frame, Target
+from nerfmac.viewer.session.device_time import DeviceTime
+from nerfmac.viewer.session.messages import handle
+from nerfmac.viewer.session.session import Message, Session
+from nerfmac.viewer.session.status import INTERVAL, Status
+from nerfmac.viewer.worker import Worker
+
+log = logging.getLogger("nerfmac")
+
+SLICE = {True: 0.02, False: 0.1}
+"""Seconds of training between two looks at the messages, while the camera moves and at rest."""
+
+LARGEST_SHARE = 0.95
+"""Of the device's time for training: even then a picture comes now and then."""
+
+POSTCARD = 640, 480
+"""Pixels, at most, of the picture that is kept if no page was open."""
+
+
+class Loop:
+    """The `worker.Activity` of one session. `post` may be called from any thread."""
+
+    def __init__(self, worker: Worker, session: Session, keep: Callable[[bytes], None]) -> None:
+        """`keep` takes finished pictures, as JPEG, for pages that have no kernel."""
+        self._worker, self._session, self._keep = worker, session, keep
+        self._messages: deque[Message] = deque()
+        self._status = Status(session)
+        self._device_time = DeviceTime()
+        self._undrawable: Target | None = None  # has failed once, which is enough
+        self._unkept: bytes | None = None  # the last finished picture, until it is kept
+        self._asked: float | None = None  # the newest `t` that no frame has answered
+
+    def post(self, message: Message) -> None:
+        """Take up `message` soon."""
+        self._messages.append(message)
+        self._worker.wake(self)
+
+    def work(self) -> float | None:
+        """Take up the messages, then draw some rows or train for a moment; see `Activity`."""
+        while self._messages:
+            self._attempt(partial(self._take, self._messages.popleft()))
+        if self._session.screen.take_new_view():
+            self._attempt(self._status.introduce)
+        training = self._session.training
+        is_moving = time.monotonic() < self._session.moving_until
+        wants = self._wants_picture(is_moving)
+        if wants and (not training.is_running or self._is_pictures_time(is_moving)):
+            self._draw(is_moving)
+        elif training.is_running:
+            self._train(is_moving)
+        if wants or training.is_running:
+            self._status.tell()
+            return 0.0
+        self._attempt(self._rest)
+        return self._pause(is_moving)
+
+    def _take(self, message: Message) -> None:
+        self._session.screen.hear()
+        if isinstance(asked := message.get("t"), int | float):
+            self._asked = float(asked)
+        handle(self._session, message)
+
+    def _wants_picture(self, is_moving: bool) -> bool:
+        session, target = self._session, self._session.target()
+        return target is not self._undrawable and session.screen.wants(
+            target, session.run.state, moving=is_moving, training=session.training.is_running
+        )
+
+    def _is_pictures_time(self, is_moving: bool) -> bool:
+        """Whether a picture comes before more training."""
+        share = min(self._session.settings.share, LARGEST_SHARE)
+        return self._device_time.viewing_is_due(0.5 * share if is_moving else share)
+
+    def _draw(self, is_moving: bool) -> None:
+        start, target = time.perf_counter(), self._session.target()
+        if self._attempt(lambda: self._draw_rows(target, is_moving)):
+            self._undrawable = target
+        self._device_time.spend(time.perf_counter() - start, training=False)
+
+    def _draw_rows(self, target: Target, is_moving: bool) -> None:
+        session = self._session
+        frame = session.screen.draw(
+            session.run.trainer,
+            target,
+            session.run.state,
+            moving=is_moving,
+            training=session.training.is_running,
+        )
+        if frame is not None:
+            self._send(frame)
+
+    def _send(self, frame: Frame) -> None:
+        """Send the page a whole picture."""
+        session, comparison = self._session, self._session.comparison
+        if frame.is_still:
+            self._unkept = frame.jpeg
+        is_measured = comparison and frame.is_still and session.settings.mode == "colour"
+        answer = {
+            "id": session.screen.send(),
+            "t": self._asked,
+            "compared": comparison.index if comparison else None,
+            "psnr": comparison.psnr(frame.drawn.rgb) if comparison and is_measured else None,
+        }
+        self._asked = None
+        session.send({**frame.content, **answer}, padded(frame.jpeg))
+
+    def _train(self, is_moving: bool) -> None:
+        start, session = time.perf_counter(), self._session
+        session.failure = self._attempt(lambda: session.training.work(SLICE[is_moving]))
+        self._device_time.spend(time.perf_counter() - start, training=True)
+
+    def _rest(self) -> None:
+        """Nothing is trained, and all is drawn: keep the last picture."""
+        session = self._session
+        if not session.is_resting.is_set() and not session.screen.is_open:
+            camera = session.target().camera(*session.target().fitted(*POSTCARD))
+            drawn = session.pictures().draw(camera, session.view.distance)
+            self._unkept = encoded(drawn.rgb, QUALITY[True])
+        if self._unkept is not None:
+            self._keep(self._unkept)
+            self._unkept = None
+        session.is_resting.set()
+
+    def _pause(self, is_moving: bool) -> float | None:
+        """Seconds until there may be something to do or to tell; None: not before a message."""
+        session = self._session
+        held = session.moving_until - time.monotonic() if is_moving else None
+        film = INTERVAL if session.studio.is_filming else None
+        pauses = (self._status.tell(), session.screen.pause, held, film)
+        return min((max(pause, 0.0) for pause in pauses if pause is not None), default=None)
+
+    def _attempt(self, action: Callable[[], None]) -> Exception | None:
+        """Do it; what goes wrong is returned, shown on the page, and stops nothing else."""
+        try:
+            action()
+        except (InputError, DivergedError, OSError) as error:
+            self._session.notice = str(error)
+            return error
+        except Exception as error:
+            log.exception("the viewer failed")
+            self._session.notice = f"{type(error).__name__}: {error}"
+            return error
+        return None

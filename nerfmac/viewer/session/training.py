@@ -1,0 +1,115 @@
+"""`Training`: one run's training, in slices of work: started, paused and steered on the way."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Generator
+from typing import Any
+
+from nerfmac.checks import InputError
+from nerfmac.run import Run
+from nerfmac.training.goal import Goal, Report
+
+
+class Training:
+    """Trains `run` on while `work` is called, and only then; for the worker's thread only."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self.goal = Goal()
+        self.message: str | None = None
+        self._reports: Generator[Report | None] | None = None
+        self._last: Report | None = None
+        self._speed = _Speed()
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it has been started and has neither ended nor been paused."""
+        return self._reports is not None
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the limit is reached."""
+        return self.goal.progress(self.run.state) >= 1.0
+
+    def start(self) -> None:
+        """Train from now on. Raises `InputError` without pictures, or if the limit is reached."""
+        if self.is_running:
+            return
+        if self.is_done:
+            raise InputError("training has reached its limit; raise or remove it to go on")
+        self.run.pictures().views("train")  # what is wrong with them is found out now
+        self._reports = self._train()
+        self._speed = _Speed()
+
+    def pause(self) -> None:
+        """Stop, and save."""
+        if self._reports is not None:
+            self._reports.close()
+            self._reports = None
+            self.message = None
+
+    def work(self, seconds: float) -> None:
+        """Train for about `seconds`. If it raises, training has stopped and the run is saved."""
+        self.goal.report_interval = seconds
+        assert self._reports is not None
+        try:
+            report = next(self._reports)
+        except StopIteration:
+            self.pause()
+            return
+        except Exception:
+            self.pause()
+            raise
+        if report is not None:
+            self._last = report
+            self._speed.see(report.progress)
+
+    def status(self) -> dict[str, Any]:
+        """How training stands, for the page."""
+        state, last = self.run.state, self._last
+        progress = self.goal.progress(state)
+        has_end = self.goal.steps is not None or self.goal.seconds is not None
+        return {
+            "can_train": self.run.source is not None or self.run.scene.path is not None,
+            "is_running": self.is_running,
+            "message": self.message,
+            "step": state.step,
+            "seconds": state.train_seconds,
+            "progress": min(progress, 1.0) if has_end else None,
+            "left": self._speed.left(progress) if has_end and self.is_running else None,
+            "loss": last.loss if last else None,
+            "psnr": last.psnr if last else None,
+            "samples_per_second": self.run.rates[1] or None,
+            "rays": state.rays,
+        }
+
+    def _train(self) -> Generator[Report | None]:
+        """Yield reports; before them None after each kernel, so that pictures are drawn between."""
+        for _ in self.run.prepare():
+            self.message = "building the kernels"
+            yield None
+        self.message = None
+        yield from self.run.fit(self.goal)
+
+
+class _Speed:
+    """How fast training gets on, by the clock: the time that pictures take counts."""
+
+    def __init__(self) -> None:
+        self._seen: list[tuple[float, float]] = []
+
+    def see(self, progress: float) -> None:
+        now = time.monotonic()
+        self._seen = [*(pair for pair in self._seen if pair[0] > now - 10.0), (now, progress)]
+
+    def left(self, progress: float) -> float | None:
+        """Seconds until progress is 1."""
+        if len(self._seen) < 2:
+            return None
+        (first, begin), (last, end) = self._seen[0], self._seen[-1]
+        if not end > begin:
+            return None
+        left = (1.0 - progress) * (last - first) / (end - begin)
+        return left if math.isfinite(left) else None

@@ -1,0 +1,119 @@
+"""NERFMAC_DISABLE_KERNELS: any of the operations may run as its reference, beside other kernels."""
+
+import os
+from contextlib import suppress
+
+import mlx.core as mx
+import numpy as np
+import pytest
+
+from nerfmac import InputError
+from nerfmac.backend import (
+    backend,
+    choose_device,
+    current_device,
+    kernels_disabled,
+    runs_kernel,
+    working_dtype,
+)
+from nerfmac.backend.kernel import why_reference
+from nerfmac.backend.metal_text import on_metal
+from nerfmac.backend.sources import operations
+from nerfmac.geometry.cameras import Camera
+from nerfmac.geometry.lenses import Lens
+from nerfmac.scenes import load_scene
+from nerfmac.training.trainer import Trainer
+from tests.scene_factory import CONFIG, write_scene
+
+OPERATIONS = list(operations())
+VARIABLE = "NERFMAC_DISABLE_KERNELS"
+
+
+@pytest.fixture(autouse=True)
+def nothing_disabled(monkeypatch):
+    monkeypatch.delenv(VARIABLE, raising=False)
+
+
+def test_operations_are_disabled_by_name(monkeypatch):
+    assert all(map(runs_kernel, OPERATIONS))
+    assert backend() == "cpu"
+    monkeypatch.setenv(VARIABLE, "hash_encode, composite")
+    off = [operation for operation in OPERATIONS if not runs_kernel(operation)]
+    assert off == ["composite", "hash_encode"]
+    assert backend("composite") == "reference"
+    assert backend() == "cpu"
+    monkeypatch.setenv(VARIABLE, "1")
+    assert not any(map(runs_kernel, OPERATIONS))
+    assert why_reference("march") == "NERFMAC_DISABLE_KERNELS=1"
+    assert backend() == "reference"
+
+
+@pytest.mark.parametrize("value", ["hashencode", "march,mlp", "0", "march;trace"])
+def test_a_name_that_is_no_operation_is_refused_whatever_is_asked_for(monkeypatch, value):
+    monkeypatch.setenv(VARIABLE, value)
+    for ask in (backend, lambda: runs_kernel("march")):
+        with pytest.raises(InputError, match=f"{VARIABLE} .*expected .*hash_encode.*trace"):
+            ask()
+
+
+@pytest.mark.parametrize("before", [None, "composite"])
+def test_kernels_are_off_within_and_as_before_after_even_an_error(monkeypatch, before):
+    if before:
+        monkeypatch.setenv(VARIABLE, before)
+    with kernels_disabled():
+        assert backend() == "reference"
+    with suppress(KeyError), kernels_disabled():
+        raise KeyError
+    assert os.environ.get(VARIABLE) == before
+
+
+@pytest.fixture(scope="module")
+def trainer(tmp_path_factory):
+    scene = load_scene(write_scene(tmp_path_factory.mktemp("scenes") / "balls"))
+    return lambda: Trainer(CONFIG, scene.extent, scene.views("train"))
+
+
+def all_that_a_user_runs(trainer):
+    """Both occupancy updates, a step, the average of the parameters, and a picture."""
+    state = trainer.init()
+    for results in trainer.trial(state):
+        mx.eval(results)
+    camera = Camera.look_at((2, 1, 3), (0, 0, 0), (0, 0, 1), Lens.from_fov(1.0, 8, 4))
+    rendered = trainer.renderer(state).render(camera)
+    return state, rendered
+
+
+def ones(launch, _inputs):
+    """What a launch might have given: samples for all rays, and matter in them."""
+    return list(map(mx.ones, launch.output_shapes, launch.output_dtypes))
+
+
+SUBSETS = {
+    **{f"without {one}": one for one in OPERATIONS},
+    **{f"only {one}": ",".join(each for each in OPERATIONS if each != one) for one in OPERATIONS},
+}
+
+
+@pytest.mark.parametrize("disabled", SUBSETS.values(), ids=SUBSETS)
+def test_on_metal_any_operation_runs_as_reference_beside_the_kernels(
+    trainer, monkeypatch, disabled
+):
+    monkeypatch.setenv(VARIABLE, disabled)
+    with on_metal(ones):
+        assert working_dtype() == mx.float16
+        all_that_a_user_runs(trainer())
+
+
+@pytest.mark.cuda
+@pytest.mark.parametrize("disabled", SUBSETS.values(), ids=SUBSETS)
+def test_on_cuda_any_operation_runs_as_reference_beside_the_kernels(trainer, monkeypatch, disabled):
+    choose_device("cuda")
+    assert current_device() == "cuda"
+    losses = []
+    for value in ("", disabled):
+        monkeypatch.setenv(VARIABLE, value)
+        made = trainer()
+        state, rendered = all_that_a_user_runs(made)
+        losses.append(next(made.fit(state, steps=1)).loss)
+        assert np.isfinite(rendered.colour).all()
+    assert losses[1] == pytest.approx(losses[0], rel=1e-2)

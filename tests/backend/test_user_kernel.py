@@ -1,0 +1,135 @@
+"""A user's own kernel: from a file or a text, under any name, with one clear error when wrong."""
+
+import re
+
+import mlx.core as mx
+import numpy as np
+import pytest
+
+from nerfmac.backend import Kernel
+from nerfmac.backend.metal_text import recorded
+from nerfmac.checks import InputError
+
+SCALE = """
+template <int POWER, typename In, typename Out>
+METAL_FUNC void scale(uint3 thread_index, int count, In x, Out y) {
+  const uint i = thread_index.x;
+  if (i >= uint(count)) return;
+  y[i] = FACTOR * x[i];
+}
+"""
+TWICE, THRICE = (SCALE.replace("FACTOR", factor) for factor in ("2.0f", "3.0f"))
+X = mx.arange(9, dtype=mx.float32)
+
+
+def kernel(source, function="scale", **changes):
+    named = {"inputs": ("x",), "outputs": ("y",), "rows": "x_shape[0]"} | changes
+    return Kernel("scale", function, source=source, **named)
+
+
+def launch(made, *arrays):
+    (y,) = made(
+        *(arrays or (X,)),
+        grid=(9, 1, 1),
+        template=[("POWER", 1)],
+        output_shapes=[(9,)],
+        output_dtypes=[mx.float32],
+    )
+    return np.array(y).tolist()
+
+
+def test_a_text_and_a_file_are_launched_alike(tmp_path):
+    path = tmp_path / "mine.metal"
+    path.write_text(TWICE)
+    assert launch(kernel(TWICE)) == launch(kernel(path)) == [2.0 * i for i in range(9)]
+
+
+def test_the_example_of_the_docstring_runs():
+    example = re.search(r"A whole example:\n\n(.*?)\n\n    The function", Kernel.__doc__, re.S)[1]
+    names = {"mx": mx, "nerfmac": type("nerfmac", (), {"Kernel": Kernel})}
+    exec("\n".join(line[8:] for line in example.splitlines()), names)
+    assert np.array(names["cubes"]).tolist() == [float(i**3) for i in range(10)]
+
+
+def test_kernels_of_one_function_name_stay_apart():
+    both = kernel(TWICE), kernel(THRICE)
+    assert [launch(each)[1] for each in (*both, *both)] == [2.0, 3.0, 2.0, 3.0]
+    launched = []
+    for each in (*both, kernel(TWICE), kernel(TWICE, rows="x_shape[0] - 1")):
+        with recorded() as launches:
+            launch(each)
+        launched += launches
+    first, second, again, shorter = launched
+    assert first == again
+    assert len({first, second, shorter}) == 3
+
+
+def test_a_changed_file_is_read_by_a_kernel_made_after_the_change(tmp_path):
+    path = tmp_path / "mine.metal"
+    path.write_text(TWICE)
+    before = kernel(path)
+    assert launch(before)[1] == 2.0
+    path.write_text(THRICE)
+    assert launch(kernel(path))[1] == 3.0
+    assert launch(before)[1] == 2.0
+
+
+def test_an_include_finds_a_header_beside_the_file_before_ours(tmp_path):
+    (tmp_path / "mine.h").write_text(
+        '#include "network.h"\nconstant constexpr float factor = 5.0f;'
+    )
+    (tmp_path / "network.h").write_text("constant constexpr float mine = 2.0f;")
+    path = tmp_path / "mine.metal"
+    includes = '#include "mine.h"  // a factor\n#include "occupancy.h"\n'
+    path.write_text(includes + SCALE.replace("FACTOR", "mine * factor * brick_width"))
+    assert launch(kernel(path))[1] == 40.0
+
+
+def test_an_absent_file_is_refused_when_the_kernel_is_made(tmp_path):
+    with pytest.raises(InputError, match=r"gone\.metal cannot be read: No such file"):
+        kernel(tmp_path / "gone.metal")
+
+
+def test_what_is_not_ascii_is_refused_when_the_kernel_is_made(tmp_path):
+    path = tmp_path / "mine.metal"
+    path.write_text("// Müller\n" + TWICE)
+    with pytest.raises(InputError, match=r"mine\.metal has a character that is not ASCII"):
+        kernel(path)
+    with pytest.raises(InputError, match="source of scale has a character that is not ASCII"):
+        kernel("// Müller\n" + TWICE)
+
+
+def test_an_absent_function_is_named_with_its_file(tmp_path):
+    path = tmp_path / "mine.metal"
+    path.write_text(TWICE)
+    with pytest.raises(InputError, match=r"^mine\.metal has no function scales$"):
+        launch(kernel(path, "scales"))
+
+
+def test_an_absent_header_is_named_with_where_it_was_looked_for(tmp_path):
+    path = tmp_path / "mine.metal"
+    path.write_text('#include "none.h"\n' + TWICE)
+    with pytest.raises(InputError, match=rf'mine\.metal includes "none\.h".* {tmp_path} or'):
+        launch(kernel(path))
+
+
+@pytest.mark.parametrize("where", ["mine.metal", "mine.h"])
+def test_what_the_compiler_refuses_is_told_with_the_users_own_line(tmp_path, where):
+    texts = {"mine.h": "// one\n// two\n", "mine.metal": '#include "mine.h"\n' + TWICE}
+    texts[where] += "int wrong() { return nowhere; }\n"
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+    line = texts[where].count("\n")
+    wanted = rf"^mine\.metal does not compile: (.|\n)*{re.escape(where)}:{line}:(.|\n)*nowhere"
+    with pytest.raises(InputError, match=wanted):
+        launch(kernel(tmp_path / "mine.metal"))
+
+
+def test_a_wrong_number_of_arrays_is_refused_before_anything_is_built():
+    with pytest.raises(InputError, match=r"^scale got 2 arrays; expected x$"):
+        launch(kernel(TWICE), X, X)
+
+
+def test_a_type_that_a_cpu_has_not_is_refused_by_name():
+    with pytest.raises(InputError, match=r"^x is float16; on a CPU kernels take and give float32"):
+        launch(kernel(TWICE), X.astype(mx.float16))

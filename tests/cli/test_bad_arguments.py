@@ -1,0 +1,125 @@
+"""Words that are no verb, no flag or no value are refused, and the right ones named."""
+
+import re
+from importlib import import_module
+
+import pytest
+
+from nerfmac.backend.device import gpu
+from nerfmac.cli import VERBS
+from nerfmac.cli.arguments import Takes
+from nerfmac.version import __version__
+from tests.cli.refusals import refused, train_refused
+from tests.scene_factory import nerfmac
+
+
+@pytest.mark.skipif(gpu() is not None, reason="needs a machine without a GPU")
+@pytest.mark.parametrize("device", ["cuda", "metal"])
+def test_a_device_that_is_not_there(capsys, tmp_path, scene, device):
+    names = [f"device is '{device}'", "finds only cpu"]
+    out = tmp_path / "run"
+    for verb in (("train", scene, "--out", out), ("info",), ("eval", out), ("render", out)):
+        refused(capsys, tmp_path, *verb, "--device", device, names=names)
+
+
+@pytest.mark.parametrize(
+    ("flags", "names"),
+    [
+        (("--steps", 0), ["steps is 0", "at least 1"]),
+        (("--steps", -3), ["steps is -3"]),
+        (("--seconds", -1), ["seconds is -1"]),
+        (("--seconds", 0), ["seconds is 0"]),
+        (("--seconds", "nan"), ["seconds is nan"]),
+        (("--seconds", "inf"), ["seconds is inf"]),
+        (("--steps", 5, "--seconds", 5), ["steps and seconds"]),
+        (("--test-every", -1), ["test_every is -1"]),
+        (("--test-every", 1), ["test_every=1 holds out every view"]),
+    ],
+)
+def test_an_impossible_number(capsys, tmp_path, scene, flags, names):
+    train_refused(capsys, tmp_path, scene, *flags, names=names)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "names"),
+    [
+        (("train", "--device", "warp"), ["--device", "warp", "metal"]),
+        (("train", "--preset", "huge"), ["--preset", "huge", "tiny"]),
+        (("train", "--preset"), ["--preset"]),
+        (("train", "--colour", "red"), ["--colour"]),
+        (("train", "--steps", "many"), ["--steps", "many"]),
+        (("train", "--steps", "1.5"), ["--steps", "1.5"]),
+        (("train", "--seed", -1), ["seed is -1"]),
+        (("train", "--grid.levels", 0), ["grid.levels is 0", "2 and 32"]),
+        (("train", "--train.slots", 7), ["train.slots is 7"]),
+        (("train", "--networks.width", 17), ["networks.width is 17"]),
+        (("train", "--optimiser.rate", "nan"), ["optimiser.rate is nan"]),
+        (("eval",), ["RUN"]),
+        (("eval", "run", "--split", "best"), ["--split", "best"]),
+        (("render", "run", "--path", "zigzag"), ["--path", "zigzag", "orbit, test", "FILE.json"]),
+        (("render", "run", "--path", "tour.json"), ["tour.json cannot be read"]),
+        (("info", "--loud"), ["no flag --loud", "`nerfmac info --help`"]),
+        (("info", "-v"), ["no flag -v"]),
+        (("info", "cpu"), ["'cpu' is too much", "flags only"]),
+        (("train", "one", "two"), ["'two' is too much", "at most one SCENE"]),
+        (("train", "--out", "--resume"), ["--out has no value"]),
+        (("train", "--resume=yes"), ["--resume is 'yes'"]),
+        (("render", "run", "--frames", 0), ["--frames is 0"]),
+        (("render", "run", "--fps", 0), ["--fps is 0"]),
+        (("render", "run", "--size", "big"), ["--size is 'big'", "WxH"]),
+        (("render", "run", "--size", "0x16"), ["--size's width is 0"]),
+        (("render", "run", "--out", "movie.avi"), ["movie.avi is neither"]),
+        (("render", "run"), ["run is not a run"]),
+    ],
+)
+def test_an_argument_that_does_not_exist(capsys, tmp_path, monkeypatch, arguments, names):
+    monkeypatch.chdir(tmp_path)
+    refused(capsys, tmp_path, *arguments, names=names)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "flag"),
+    [
+        (("train", "--stepz", 4), "--steps"),
+        (("train", "--grid.levls=4"), "--grid.levels"),
+        (("eval", "run", "--splt", "test"), "--split"),
+        (("render", "run", "--frame", 3), "--frames"),
+        (("info", "--devcie", "cpu"), "--device"),
+        (("selftest", "--dump_metl", "folder"), "--dump-metal"),
+        (("bench", "--presett", "tiny"), "--preset"),
+        (("view", "--no-browsr"), "--no-browser"),
+    ],
+)
+def test_a_mistyped_flag_is_answered_with_the_one_that_was_meant(
+    capsys, tmp_path, monkeypatch, arguments, flag
+):
+    monkeypatch.chdir(tmp_path)
+    refused(capsys, tmp_path, *arguments, names=[f"nerfmac {arguments[0]}", f"mean {flag}?"])
+
+
+def test_an_unknown_verb(capsys, tmp_path):
+    refused(capsys, tmp_path, "fly", names=["'fly'", "train, eval, render, info"])
+    refused(capsys, tmp_path, "trian", names=["'trian'", "did you mean train?"])
+    refused(capsys, tmp_path, "--steps", names=["'--steps' is no verb"])
+
+
+def test_no_verb_shows_them_all(capsys):
+    assert nerfmac() == 2
+    assert nerfmac("--help") == 0
+    told = capsys.readouterr().out
+    for verb in ("train", "eval", "render", "info", "selftest", "bench"):
+        assert told.count(f"\n  {verb} ") == 2
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_the_flags_that_are_let_through_are_those_of_the_help_page(capsys, verb):
+    assert nerfmac(verb, "--help") == 0
+    lines = [line.strip(" │") for line in capsys.readouterr().out.splitlines()]
+    flags = [line.split("  ")[0] for line in lines if line.startswith("--")]
+    told = set(re.findall(r"--[a-z][\w.-]*", " ".join(flags)))
+    assert Takes.of(import_module(f"nerfmac.cli.{verb}").Arguments).flags.keys() == told
+
+
+def test_the_version_is_told(capsys):
+    assert nerfmac("--version") == 0
+    assert capsys.readouterr().out == f"nerfmac {__version__}\n"

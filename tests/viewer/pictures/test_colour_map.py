@@ -1,0 +1,43 @@
+"""Colour maps, against NumPy's interpolation."""
+
+import mlx.core as mx
+import numpy as np
+import pytest
+
+from nerfmac.viewer.pictures.colour_map import INFERNO, TURBO, coloured
+from tests.viewer.pictures.analytic import on_map
+
+MAPS = {"turbo": TURBO, "inferno": INFERNO}
+
+
+@pytest.mark.parametrize("name", MAPS)
+def test_an_anchor_has_its_own_colour(name):
+    anchors = MAPS[name]
+    place = mx.arange(len(anchors)) / (len(anchors) - 1)
+    assert np.array(coloured(place, anchors)) == pytest.approx(np.array(anchors), abs=1e-6)
+
+
+@pytest.mark.parametrize("name", MAPS)
+def test_between_anchors_colours_change_evenly(name):
+    values = np.linspace(0.0, 1.0, 1001)
+    got = np.array(coloured(mx.array(values, mx.float32), MAPS[name]))
+    assert got == pytest.approx(on_map(values, MAPS[name]), abs=1e-5)
+
+
+def test_values_beyond_the_ends_have_the_ends_colours():
+    got = np.array(coloured(mx.array([-3.0, 1.5, 1e30, float("inf")]), INFERNO))
+    want = np.array(INFERNO)[[0, -1, -1, -1]]
+    assert got == pytest.approx(want, abs=1e-6)
+
+
+def test_inferno_is_ever_brighter():
+    brightness = np.array(INFERNO) @ [0.2126, 0.7152, 0.0722]
+    assert (np.diff(brightness) > 0.01).all()
+    assert brightness[0] < 0.01
+    assert brightness[-1] > 0.9
+
+
+def test_turbo_is_warm_at_the_upper_end_and_cold_at_the_lower():
+    red, _, blue = np.array(TURBO).T
+    assert (red[10:] > blue[10:] + 0.4).all()
+    assert (blue[1:5] > red[1:5] + 0.3).all()

@@ -1,0 +1,65 @@
+"""The cells that a crop leaves, against boxes compared in NumPy."""
+
+import mlx.core as mx
+import numpy as np
+import pytest
+
+from nerfmac.viewer.pictures.crop import cropped
+from tests.bricks import out_of_bricks
+from tests.viewer.pictures.analytic import CUBE, SCENE, cell_boxes
+
+FULL = 2**32 - 1
+
+
+def left(geometry, box) -> np.ndarray:
+    """(cascades, z, y, x) bool: which cells of a full grid the crop leaves."""
+    bits = np.array(cropped(mx.full((geometry.cells // 32,), FULL, mx.uint32), geometry, box))
+    size = geometry.resolution
+    is_set = bits[:, None] >> np.arange(32, dtype=np.uint32) & 1
+    return out_of_bricks(is_set.astype(bool), size)
+
+
+@pytest.mark.parametrize("geometry", [CUBE, SCENE], ids=["cube", "scene"])
+def test_the_cells_that_overlap_the_box_are_left(geometry):
+    random = np.random.default_rng(5)
+    lowest, highest = cell_boxes(geometry)
+    for _ in range(6):
+        ends = random.uniform(-0.7, 1.7, (2, 3)) if geometry is SCENE else random.random((2, 3))
+        low, high = ends.min(axis=0), ends.max(axis=0)
+        want = ((lowest < high) & (highest > low)).all(axis=-1)
+        assert 0 < want.sum() < want.size
+        got = left(geometry, (tuple(low.tolist()), tuple(high.tolist())))
+        assert (got == want).all()
+
+
+def test_a_box_along_the_cells_faces_does_not_leave_their_neighbours():
+    got = left(CUBE, ((0.25, 0.5, 0.125), (0.5, 0.75, 0.1875)))
+    z, y, x = np.nonzero(got[0])
+    assert (x.min(), x.max()) == (4, 7)
+    assert (y.min(), y.max()) == (8, 11)
+    assert (z.min(), z.max()) == (2, 2)
+
+
+def test_a_box_around_everything_leaves_everything():
+    assert left(SCENE, ((-1e9, -1e9, -1e9), (1e9, 1e9, 1e9))).all()
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_a_box_beside_the_scene_leaves_nothing(axis):
+    low, high = [0.0, 0.0, 0.0], [1.0, 1.0, 1.0]
+    low[axis], high[axis] = 3.0, 1e8
+    assert not left(SCENE, (tuple(low), tuple(high))).any()
+    low[axis], high[axis] = -1e8, -2.0
+    assert not left(SCENE, (tuple(low), tuple(high))).any()
+
+
+def test_a_crop_sets_no_cell():
+    bits = mx.array(np.random.default_rng(1).integers(0, 2**32, CUBE.cells // 32, np.uint32))
+    some = np.array(cropped(bits, CUBE, ((0.1, 0.2, 0.3), (0.6, 0.9, 0.8))))
+    assert (some & ~np.array(bits) == 0).all()
+    assert 0 < (some != 0).sum() < (np.array(bits) != 0).sum()
+
+
+def test_no_crop_is_the_same_grid():
+    bits = mx.zeros(CUBE.cells // 32, mx.uint32)
+    assert cropped(bits, CUBE, None) is bits
