@@ -62,11 +62,12 @@ def test_each_model_trains_for_its_own_time(scene, monkeypatch):
 
 
 def test_what_is_due_several_times_is_evaluated_once(scene, monkeypatch):
-    ticking(monkeypatch, 0.4)  # far longer than from one moment to the next at first
-    (model,) = compare_models(scene, {"hash": CONFIG}, seconds=2.0, points=30).models
-    times = [point.seconds for point in model.points]
-    assert times == sorted(set(times))
-    assert len(times) < 10
+    ticking(monkeypatch, 0.05)  # longer than from one moment to the next, at first
+    (model,) = compare_models(scene, {"hash": CONFIG}, seconds=4.0, points=20).models
+    times, moments = [point.seconds for point in model.points], evaluation_times(4.0, 20)
+    assert len(times) < 20
+    for earlier, later in pairwise([0.0, *times]):
+        assert any(earlier < moment <= later for moment in moments)
 
 
 def test_an_epoch_is_as_many_rays_as_there_are_training_pixels(scene, monkeypatch):
@@ -118,7 +119,7 @@ def test_the_table_and_the_plot_have_every_model(tmp_path):
 
 @pytest.mark.parametrize("wrong", [{"seconds": 0.0}, {"points": 0}, {"test_views": 0.5}])
 def test_numbers_out_of_range_are_refused_before_anything_is_trained(scene, monkeypatch, wrong):
-    monkeypatch.setattr(models, "begin", lambda *_: pytest.fail("it trains"))
+    monkeypatch.setattr(models.Run, "fit", lambda *_: pytest.fail("it trains"))
     with pytest.raises(InputError, match=next(iter(wrong))):
         compare_models(scene, CONFIGS, **wrong)
 
