@@ -49,8 +49,8 @@ def test_each_model_trains_for_its_own_time(scene, monkeypatch):
     assert [model.name for model in comparison.models] == ["vanilla", "hash"]
     for model in comparison.models:
         times = [point.seconds for point in model.points]
-        # Reports come some steps apart.
-        assert times == pytest.approx(evaluation_times(seconds[model.name], 4), abs=0.2)
+        # A report comes two or three steps after the moment, at most.
+        assert times == pytest.approx(evaluation_times(seconds[model.name], 4), abs=0.06)
         assert times[-1] == pytest.approx(seconds[model.name], abs=0.05)
         for earlier, later in pairwise(model.points):
             assert later.step > earlier.step
@@ -109,8 +109,8 @@ def test_the_table_and_the_plot_have_every_model(tmp_path):
     assert "9 rays" in first
     assert heading.split() == ["model", "seconds", "steps", "epochs", "PSNR"]
     assert [row.split() for row in rows[::3]] == [
-        ["vanilla", "1.00", "10", "0.33", "11.00", "dB"],
-        ["hash", "1.00", "10", "0.33", "21.00", "dB"],
+        ["vanilla", "1.00", "10", "0.333", "11.00", "dB"],
+        ["hash", "1.00", "10", "0.333", "21.00", "dB"],
     ]
     assert len(rows) == 6
     plot_models(tmp_path / "models.png", comparison)
