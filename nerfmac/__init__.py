@@ -1,6 +1,6 @@
 """nerfmac: neural radiance fields on Apple GPUs, NVIDIA GPUs and plain CPUs.
 
-scene = nerfmac.load_scene("photographs/")
+scene = nerfmac.load_scene("path/to/scene")
 run = nerfmac.train(scene, seconds=60)
 picture = run.render(run.orbit(frames=1)[0])
 
@@ -25,16 +25,24 @@ except ImportError as error:
         ) from None
     raise
 
+from nerfmac.backend import Kernel
 from nerfmac.checks import InputError
 from nerfmac.config import Config
+from nerfmac.fields.field import Field
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
+from nerfmac.geometry.rays import Rays
+from nerfmac.geometry.samples import Samples
+from nerfmac.ops.composite import Composited
 from nerfmac.paths import CameraPath, Keyframe
 from nerfmac.rendering.evaluation import ViewQuality
 from nerfmac.rendering.renderer import Rendered, Renderer
 from nerfmac.run import Run, train
+from nerfmac.sampling.sampler import Sampled, Sampler
 from nerfmac.scenes import Frame, Scene, Views, builtin_scene_path, load_scene
-from nerfmac.training.trainer import DivergedError, Report, Trainer
+from nerfmac.training.goal import Goal, Report
+from nerfmac.training.method import Method
+from nerfmac.training.trainer import DivergedError, Trainer
 from nerfmac.version import __version__
 
 if TYPE_CHECKING:
@@ -43,16 +51,25 @@ if TYPE_CHECKING:
 __all__ = [
     "Camera",
     "CameraPath",
+    "Composited",
     "Config",
     "DivergedError",
+    "Field",
     "Frame",
+    "Goal",
     "InputError",
+    "Kernel",
     "Keyframe",
     "Lens",
+    "Method",
+    "Rays",
     "Rendered",
     "Renderer",
     "Report",
     "Run",
+    "Sampled",
+    "Sampler",
+    "Samples",
     "Scene",
     "Trainer",
     "ViewQuality",

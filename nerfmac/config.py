@@ -75,13 +75,13 @@ class NetworkConfig:
 class VanillaConfig:
     """NeRF as first published (Mildenhall et al. 2020): its two equal networks and its samples."""
 
-    width: int = 256  # of hidden layers; the last one, which sees the direction, has half of it
-    layers: int = 8  # hidden layers before the density
-    skip: int = 4  # the hidden layer, counted from 0, after which the position is fed in again
-    position_frequencies: int = 10
-    direction_frequencies: int = 4
-    coarse: int = 64  # samples a ray, spread evenly, for the coarse network
-    fine: int = 128  # samples a ray, added where the coarse network found matter
+    width: int = 256  # Neurons of a hidden layer; the last, with the direction, has half of them.
+    layers: int = 8  # Hidden layers before the density.
+    skip: int = 4  # Hidden layer, the first being 0, after which the position is fed in again.
+    position_frequencies: int = 10  # Sines and cosines of each coordinate of a position.
+    direction_frequencies: int = 4  # Sines and cosines of each coordinate of a direction.
+    coarse: int = 64  # Evenly spread samples of a ray, for the coarse network.
+    fine: int = 128  # Samples of a ray that are added where the coarse network finds matter.
 
     def __post_init__(self) -> None:
         checks.number("vanilla.width", self.width, low=2, high=1024, whole=True)
@@ -224,6 +224,7 @@ class Config:
     """What model hash encodes positions with: a hash grid, grids without hashing, sines."""
     grid: HashGridConfig = field(default_factory=HashGridConfig)
     networks: NetworkConfig = field(default_factory=NetworkConfig)
+    vanilla: VanillaConfig = field(default_factory=VanillaConfig)
     march: MarchConfig = field(default_factory=MarchConfig)
     occupancy: OccupancyConfig = field(default_factory=OccupancyConfig)
     optimiser: OptimiserConfig = field(default_factory=OptimiserConfig)

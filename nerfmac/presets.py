@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from nerfmac import checks
 from nerfmac.config import (
     Config,
@@ -11,6 +13,7 @@ from nerfmac.config import (
     OccupancyConfig,
     OptimiserConfig,
     TrainConfig,
+    VanillaConfig,
 )
 
 PRESETS: dict[str, Config] = {
@@ -46,12 +49,59 @@ PRESETS: dict[str, Config] = {
 }
 
 
-def preset(name: str, device: str, memory_bytes: int) -> Config:
-    """The preset `name`; `auto` chooses by device (metal, cuda, cpu) and its memory in bytes."""
+# Sizes of the vanilla model: the network's, rays of a step, and room for their samples. Those of
+# the paper are for a GPU; a CPU would need a minute for each of its steps.
+_VANILLA = {
+    "big": (VanillaConfig(), 4096, 2**20),
+    "base": (VanillaConfig(), 4096, 2**20),
+    "small": (VanillaConfig(width=64, layers=4, skip=1, coarse=32, fine=32), 512, 2**16),
+    "tiny": (VanillaConfig(width=32, layers=3, skip=0, coarse=16, fine=16), 128, 2**13),
+}
+
+
+def vanilla(config: Config) -> Config:
+    """The preset `config` for the vanilla model, with the recipe of Mildenhall et al. 2020.
+
+    Adam at 5e-4, falling to 5e-5 over the run, the squared error, no regularisation. Small networks
+    bear four times the rate.
+    """
+    sizes, rays, slots = _VANILLA[config.preset]
+    is_full = sizes == VanillaConfig()
+    return replace(
+        config,
+        model="vanilla",
+        vanilla=sizes,
+        optimiser=OptimiserConfig(
+            rate=5e-4 if is_full else 2e-3,
+            beta2=0.999,
+            epsilon=1e-7,
+            l2=0.0,
+            hold=0.0,
+            final_rate=0.1,
+            average=0.0,
+        ),
+        train=TrainConfig(
+            steps=200_000 if is_full else config.train.steps,
+            slots=slots,
+            rays=rays,
+            most_rays=rays,
+            huber=1.0,  # half the squared error, as colours lie in [0, 1]
+            loss_scale=1.0,
+        ),
+    )
+
+
+def preset(name: str, device: str, memory_bytes: int, model: str = "hash") -> Config:
+    """The preset `name` of a model; `auto` chooses by device (metal, cuda, cpu) and its memory.
+
+    Raises `InputError` for an unknown name or model.
+    """
     checks.choice("preset", name, ("auto", *PRESETS))
-    if name != "auto":
-        return PRESETS[name]
-    if device == "cpu":
-        return PRESETS["small"]
+    checks.choice("model", model, ("hash", "vanilla"))
+    config = PRESETS[_automatic(device, memory_bytes) if name == "auto" else name]
+    return vanilla(config) if model == "vanilla" else config
+
+
+def _automatic(device: str, memory_bytes: int) -> str:
     # Parameters, their average and Adam's two moments take 190 MB, a step's activations about 1 GB.
-    return PRESETS["base"] if memory_bytes >= 6 * 2**30 else PRESETS["small"]
+    return "base" if device != "cpu" and memory_bytes >= 6 * 2**30 else "small"

@@ -114,7 +114,7 @@ def model_configs(name: str = "auto") -> dict[str, Config]:
     Raises `InputError` for an unknown preset.
     """
     device, memory = current_device(), memory_bytes()
-    return {model: preset(name, device, memory, model=model) for model in MODELS}  # type: ignore[call-arg]
+    return {model: preset(name, device, memory, model=model) for model in MODELS}
 
 
 def compare_models(

@@ -12,6 +12,8 @@ from nerfmac.backend.build import BuildError
 from nerfmac.backend.device import refuse_windows
 from nerfmac.checks import InputError
 from nerfmac.cli.arguments import check, meant
+from nerfmac.run import CONFIGURED
+from nerfmac.training.method import Method
 from nerfmac.version import __version__
 
 VERBS = {
@@ -26,10 +28,12 @@ VERBS = {
 
 END = "nerfmac VERB --help says more; nerfmac --version says which nerfmac this is."
 
+_WITH_METHOD = {"train", "eval", "render"}  # verbs that begin or load a run in this process
+
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES}
 
 
-def main(arguments: list[str] | None = None) -> None:
+def main(arguments: list[str] | None = None, *, method: Method = CONFIGURED) -> None:
     """Run `nerfmac VERB ...` and exit: 0; 1 for a failed selftest; 2 for what cannot be done.
 
     An interrupted run exits with 130, as shells have it.
@@ -51,7 +55,7 @@ def main(arguments: list[str] | None = None) -> None:
         refuse_windows()
         module = import_module(f"nerfmac.cli.{verb}")
         check(verb, module.Arguments, rest)
-        sys.exit(module.main(rest))
+        sys.exit(module.main(rest, method) if verb in _WITH_METHOD else module.main(rest))
     except (InputError, BuildError) as error:
         _refuse(str(error))
     except BrokenPipeError:

@@ -4,3 +4,4 @@ from typing import Literal
 
 Device = Literal["auto", "metal", "cuda", "cpu"]
 Preset = Literal["auto", "tiny", "small", "base", "big"]
+Model = Literal["hash", "vanilla"]

@@ -14,7 +14,8 @@ from nerfmac.cli.arguments import optional
 from nerfmac.cli.choices import Device
 from nerfmac.cli.outputs import quality
 from nerfmac.files import write_json
-from nerfmac.run import Run
+from nerfmac.run import CONFIGURED, Run
+from nerfmac.training.method import Method
 
 
 @dataclass(frozen=True)
@@ -33,11 +34,11 @@ class Arguments:
     """What computes."""
 
 
-def main(argv: list[str]) -> int:
+def main(argv: list[str], method: Method = CONFIGURED) -> int:
     """Evaluate as `argv` says; return the exit code."""
     arguments = tyro.cli(Arguments, prog="nerfmac eval", args=argv)
     choose_device(arguments.device)
-    run = Run.load(arguments.run)
+    run = Run.load(arguments.run, method=method)
     views = run.evaluate(arguments.split, arguments.background)
     for view in views:
         print(f"{view.name:30} {view.psnr:6.2f} dB  SSIM {view.ssim:.4f}")

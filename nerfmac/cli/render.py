@@ -19,8 +19,9 @@ from nerfmac.cli.choices import Device
 from nerfmac.cli.outputs import frames
 from nerfmac.geometry.cameras import Camera
 from nerfmac.paths import CameraPath
-from nerfmac.run import Run
+from nerfmac.run import CONFIGURED, Run
 from nerfmac.scenes import load_scene
+from nerfmac.training.method import Method
 from nerfmac.video import write_frames, write_video
 
 
@@ -46,7 +47,7 @@ class Arguments:
     """What computes."""
 
 
-def main(argv: list[str]) -> int:
+def main(argv: list[str], method: Method = CONFIGURED) -> int:
     """Render as `argv` says; return the exit code."""
     arguments = tyro.cli(Arguments, prog="nerfmac render", args=argv)
     checks.number("--frames", arguments.frames, low=1, whole=True)
@@ -58,7 +59,7 @@ def main(argv: list[str]) -> int:
     if out.suffix and not is_video:
         raise InputError(f"{out} is neither an .mp4 file nor a folder's name")
     choose_device(arguments.device)
-    run = Run.load(arguments.run)
+    run = Run.load(arguments.run, method=method)
     seen = _test_cameras(run) if arguments.path == "test" else run.scene.cameras
     size = size or (seen[0].lens.width, seen[0].lens.height)
     if is_video:

@@ -21,13 +21,14 @@ from nerfmac.backend import (
 )
 from nerfmac.checks import InputError
 from nerfmac.cli.arguments import optional, unboxed
-from nerfmac.cli.choices import Device, Preset
+from nerfmac.cli.choices import Device, Model, Preset
 from nerfmac.cli.outputs import save_preview, save_turntable, summary
 from nerfmac.config import Config, override
 from nerfmac.files import write_json
 from nerfmac.presets import preset as presets
-from nerfmac.run import Run, check_limits, read_record
+from nerfmac.run import CONFIGURED, Run, check_limits, read_record
 from nerfmac.scenes import builtin_scene_path, load_scene
+from nerfmac.training.method import Method
 from nerfmac.training.trainer import DivergedError
 
 log = logging.getLogger("nerfmac")
@@ -66,12 +67,14 @@ class Arguments(Config):
         return Config(**numbers | {"preset": preset})
 
 
-def main(argv: list[str]) -> int:
+def main(argv: list[str], method: Method = CONFIGURED) -> int:
     """Train as `argv` says; return the exit code."""
     # What the configuration's flags default to depends on the preset: it is looked for first.
-    early = tyro.cli(_Early, prog="nerfmac train", args=_only(argv, "--preset", "--device"))
+    early = tyro.cli(
+        _Early, prog="nerfmac train", args=_only(argv, "--preset", "--device", "--model")
+    )
     choose_device(early.device)
-    default = presets(early.preset, current_device(), memory_bytes())
+    default = presets(early.preset, current_device(), memory_bytes(), early.model)
     numbers = {each.name: getattr(default, each.name) for each in fields(Config)}
     with unboxed():
         default_arguments = Arguments(**numbers)
@@ -79,15 +82,16 @@ def main(argv: list[str]) -> int:
     # A terminated run is saved like an interrupted one.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     config = arguments.config(default.preset)
-    if arguments.resume and (config != default or _only(argv, "--preset")):
+    if arguments.resume and (config != default or _only(argv, "--preset", "--model")):
         raise InputError("--resume goes on with the run's own configuration; leave out its flags")
-    return _train(arguments, config)
+    return _train(arguments, config, method)
 
 
 @dataclass(frozen=True)
 class _Early:
     preset: Preset = "auto"
     device: Device = "auto"
+    model: Model = "hash"
 
 
 def _only(argv: list[str], *flags: str) -> list[str]:
@@ -100,7 +104,7 @@ def _only(argv: list[str], *flags: str) -> list[str]:
     return kept
 
 
-def _train(arguments: Arguments, config: Config) -> int:
+def _train(arguments: Arguments, config: Config, method: Method) -> int:
     start = time.perf_counter()
     check_limits(arguments.steps, arguments.seconds)
     scene_path, test_every = _scene_of(arguments)
@@ -111,7 +115,10 @@ def _train(arguments: Arguments, config: Config) -> int:
         scene.views("test")  # a broken picture is found now and not after training
     if arguments.steps is not None:
         config = override(config, train={"steps": arguments.steps})
-    run = Run.resume(out, scene) if arguments.resume else Run.begin(scene, config, out=out)
+    if arguments.resume:
+        run = Run.resume(out, scene, method=method)
+    else:
+        run = Run.begin(scene, config, method=method, out=out)
     log.info("%s, %s back end, preset %s", device_name(), backend(), run.config.preset)
     try:
         run.train(steps=arguments.steps, seconds=arguments.seconds)

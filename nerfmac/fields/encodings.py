@@ -12,9 +12,10 @@ from math import exp, floor, log
 
 import mlx.core as mx
 
-from nerfmac.backend import Shapes
+from nerfmac.backend import Shapes, working_dtype
 from nerfmac.config import Config, HashGridConfig
 from nerfmac.fields.field import Parameters
+from nerfmac.fields.frequencies import Frequencies
 from nerfmac.ops.hash_encode import HashLevels, hash_encode
 
 
@@ -99,6 +100,29 @@ class DenseGrid(HashGrid):
         return self._levels(max(vertices - 1, self.config.coarsest))
 
 
+@dataclass(frozen=True)
+class FrequencyEncoding(Encoding):
+    """The positional encoding of the vanilla model: sines and cosines, without parameters."""
+
+    frequencies: Frequencies
+    extent: float
+
+    @property
+    def outputs(self) -> int:
+        """The encoding's, filled up to a multiple of 16."""
+        return -(-self.frequencies.outputs // 16) * 16
+
+    def __call__(
+        self, parameters: Parameters, position: mx.array, used: mx.array | None = None
+    ) -> mx.array:
+        """See `Encoding`."""
+        encoded = self.frequencies((position - 0.5) * (2.0 / self.extent))
+        empty = mx.zeros((position.shape[0], self.outputs - self.frequencies.outputs))
+        return mx.concatenate([encoded, empty], axis=1).astype(working_dtype())
+
+
 def encoding_of(config: Config, extent: float) -> Encoding:
     """The encoding that `config` names."""
+    if config.encoding == "frequency":
+        return FrequencyEncoding(Frequencies(config.vanilla.position_frequencies), extent)
     return {"hash": HashGrid, "dense": DenseGrid}[config.encoding](config.grid, extent)

@@ -219,13 +219,12 @@ class Run:
         self.state = report.state
         self.history.add(report)
         old, new = self.rates, (report.rays_per_second, report.samples_per_second)
-        if any(old):  # smoothed over about twenty reports
+        if any(old):  # smoothed over some twenty reports
             new = old[0] + 0.05 * (new[0] - old[0]), old[1] + 0.05 * (new[1] - old[1])
         self.rates = new
 
     def copy(self) -> Run:
-        """The run as it stands, to be used on any thread; nothing that happens to one of the two
-        changes the other."""
+        """The run as it stands, for any thread; the two go their own ways from here."""
         mx.eval(self.state.arrays())
         # What is compiled belongs to a thread.
         trainer = Trainer(self.config, self.scene.extent, method=self.trainer.method)
@@ -278,9 +277,9 @@ class Run:
         save_checkpoint(path, self.state, notes, self.trainer.method.own)
 
 
-def configured(preset: str, seed: int) -> Config:
+def configured(preset: str, seed: int, model: str = "hash") -> Config:
     """The preset's configuration for the present device. Raises `InputError`."""
-    return override(preset_of(preset, current_device(), memory_bytes()), seed=seed)
+    return override(preset_of(preset, current_device(), memory_bytes(), model), seed=seed)
 
 
 def check_limits(steps: int | None, seconds: float | None) -> None:

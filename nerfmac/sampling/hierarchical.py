@@ -86,10 +86,10 @@ class HierarchicalSampler(Sampler):
         coarse = part.samples(place)
         density, colour = self._proposal(parameters, coarse, rays.direction)
         seen = composite(density, colour, coarse.distance, coarse.width, coarse.ray_start)
-        weight = _weights(mx.stop_gradient(density * coarse.width).reshape(place.shape))
+        weight = _weights((mx.stop_gradient(density) * coarse.width).reshape(place.shape))
         fine = invert(_edges(place), weight, stratified(drawn[:, self._coarse :]))
         union = mx.sort(mx.concatenate([place, fine], axis=1), axis=1)
-        return Sampled(part.samples(mx.stop_gradient(union)), (seen,))
+        return Sampled(part.samples(union), (seen,))
 
     def _part(self, rays: Rays) -> _Part:
         enter, leave = crossing(rays.origin, rays.direction, self._extent, self._near)
@@ -108,8 +108,8 @@ def invert(edges: mx.array, weight: mx.array, fraction: mx.array) -> mx.array:
     """(rays, n) places before which lies a `fraction` (rays, n) in [0, 1] of all weight of a ray.
 
     `weight` (rays, intervals), not negative, is spread evenly over each interval between `edges`
-    (rays, intervals + 1), which increase from 0 to 1, and a little more over all of the ray. The
-    places increase where the fractions do.
+    (rays, intervals + 1), which strictly increase from 0 to 1, and a little more over all of the
+    ray. The places increase where the fractions do, but for rounding.
     """
     widths = _widths(edges)
     weight = weight + _EVEN * widths
@@ -120,8 +120,7 @@ def invert(edges: mx.array, weight: mx.array, fraction: mx.array) -> mx.array:
         mx.take_along_axis(values, interval, axis=1)
         for values in (ends - weight, edges, weight, widths)
     )
-    # Rounding must not lead into the next interval, nor an interval without width to 0 / 0.
-    inside = mx.clip((wanted - begin) / mx.maximum(here, 1e-12), 0.0, 1.0)
+    inside = mx.clip((wanted - begin) / here, 0.0, 1.0)  # rounding may lead a little past the ends
     return low + inside * width
 
 

@@ -8,6 +8,8 @@ from typing import NamedTuple
 from nerfmac.config import Config
 from nerfmac.fields.encoded import EncodedField
 from nerfmac.fields.field import Field
+from nerfmac.fields.vanilla import VanillaField
+from nerfmac.sampling.hierarchical import HierarchicalSampler
 from nerfmac.sampling.marching import MarchingSampler
 from nerfmac.sampling.sampler import Sampler
 from nerfmac.training.losses import Loss, huber_loss
@@ -51,4 +53,9 @@ class Method:
 
 
 def _model(config: Config, extent: float) -> tuple[Field, Sampler]:
-    return EncodedField(config, extent), MarchingSampler(config, extent)
+    """The field and the sampler that `config` names."""
+    if config.model == "hash":
+        return EncodedField(config, extent), MarchingSampler(config, extent)
+    vanilla, near = config.vanilla, config.march.near
+    field = VanillaField(vanilla, extent)
+    return field, HierarchicalSampler(field.coarse, extent, near, vanilla.coarse, vanilla.fine)

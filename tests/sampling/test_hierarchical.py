@@ -137,15 +137,17 @@ def test_each_bin_of_a_ray_has_one_coarse_sample_where_its_draw_says():
     assert_matches(COARSE * place[hit], want[hit], rel=256 * ROUNDOFF, name="place in bins")
 
 
-def test_without_weight_the_fine_samples_are_spread_evenly():
-    rays = rays_around(1.0)
-    samples, _ = sampled(rays, empty, 1.0)
+@pytest.mark.parametrize("draws", [lambda rays: mx.full((rays, 64), 0.5), random_draws])
+def test_without_weight_the_fine_samples_are_spread_evenly_by_draws_of_their_own(draws):
+    rays, drawn = rays_around(1.0), draws(37)
+    samples, _ = sampled(rays, empty, 1.0, drawn)
     enter, leave = chords(rays, 1.0)
     hit = ~np.isnan(enter)
     place = (by_ray(samples.distance) - enter[:, None]) / (leave - enter)[:, None]
-    want = [(k + 0.5) / count for count in (COARSE, FINE) for k in range(count)]
-    want = np.tile(np.sort(want), (hit.sum(), 1))
-    assert_matches(place[hit], want, rel=256 * ROUNDOFF, name="place")
+    coarse, fine = np.split(np.array(drawn, np.float64), [COARSE], axis=1)
+    evenly = [(np.arange(COARSE) + coarse) / COARSE, (np.arange(FINE) + fine) / FINE]
+    want = np.sort(np.concatenate(evenly, axis=1), axis=1)
+    assert_matches(place[hit], want[hit], rel=256 * ROUNDOFF, name="place")
 
 
 def test_places_invert_the_cumulative_weight():
@@ -223,6 +225,8 @@ def test_the_proposal_is_seen_with_a_gradient_and_the_samples_have_none():
     for name in ("distance", "width", "position"):
         slope = mx.grad(lambda s, n=name: both(s, lambda s: getattr(s.samples, n).sum()))
         assert slope(mx.array(0.2)).item() == 0.0
+        slope = mx.grad(lambda o, n=name: getattr(sampled(Rays(o, rays[1]), empty)[0], n).sum())
+        assert not mx.any(slope(rays.origin)).item()
     moved = [np.array(both(mx.array(s), lambda s: s.samples.distance)) for s in (0.2, 2.0)]
     assert np.abs(moved[0] - moved[1]).max() > 0.01, "the samples do not depend on the proposal"
 
@@ -238,11 +242,12 @@ def test_the_compiled_sampler_is_the_same():
         assert_matches(got, want, rel=4 * 500 * ROUNDOFF, name=name)
 
 
-@pytest.mark.parametrize("largest", [0.0, 1.0 - 2.0**-24])
-def test_extreme_draws_stay_on_the_ray(largest):
-    edges = mx.array([[0.0, 0.25, 0.25, 1.0]])
-    weight = mx.array([[0.0, 0.0, 1.0]])
-    place = np.array(invert(edges, weight, stratified(mx.full((1, 128), largest))))
+@pytest.mark.parametrize("draw", [0.0, 1.0 - 2.0**-24])
+def test_extreme_draws_stay_on_the_ray(draw):
+    random = np.random.default_rng(3)
+    edges = np.linspace(0.0, 1.0, 12) + np.zeros((500, 1))
+    weight = random.gamma(0.1, size=(500, 11))
+    fraction = stratified(mx.full((500, 128), draw))  # rounded, the last one is 1
+    place = np.array(invert(mx.array(edges, mx.float32), mx.array(weight, mx.float32), fraction))
     assert place.min() >= 0.0
     assert place.max() <= 1.0
-    assert (np.diff(place) >= 0.0).all()

@@ -1,0 +1,187 @@
+"""A field, a sampler and a loss of one's own work wherever those of the configuration do."""
+
+import mlx.core as mx
+import numpy as np
+import pytest
+
+import nerfmac
+from nerfmac import Method, Run
+from nerfmac.backend import choose_device
+from nerfmac.cli import main
+from nerfmac.training.losses import huber_loss
+from tests.scene_factory import CONFIG, write_scene
+
+BRIGHT = (0.2, 0.7, 0.4)
+
+
+class Ball(nerfmac.Field):
+    """A ball whose centre, radius and colour are learned."""
+
+    shapes = {"centre": (3,), "radius": (1,), "colour": (3,)}  # noqa: RUF012
+
+    def init(self, key):
+        return {"centre": mx.full((3,), 0.5), "radius": mx.array([0.2]), "colour": mx.zeros(3)}
+
+    def density(self, parameters, position):
+        distance = mx.linalg.norm(position - parameters["centre"], axis=-1)
+        return 40.0 * mx.sigmoid(30.0 * (parameters["radius"] - distance))
+
+    def __call__(self, parameters, samples, directions):
+        colour = mx.sigmoid(parameters["colour"])
+        density = self.density(parameters, samples.position)
+        return density, mx.broadcast_to(colour, samples.position.shape)
+
+
+class Even(nerfmac.Sampler):
+    """So many samples on each ray, evenly between two distances."""
+
+    most_samples = 24
+
+    def sample(self, parameters, state, rays, drawn):
+        count, number = rays.origin.shape[0], self.most_samples
+        width = 2.0 / number
+        distance = 0.7 + width * (mx.arange(number) + drawn)
+        position = rays.origin[:, None] + distance[..., None] * rays.direction[:, None]
+        samples = nerfmac.Samples(
+            position.reshape(-1, 3),
+            distance.reshape(-1),
+            mx.full((count * number,), width),
+            mx.repeat(mx.arange(count, dtype=mx.int32), number),
+            mx.arange(count + 1, dtype=mx.int32) * number,
+            mx.full((count,), number, mx.int32),
+        )
+        return nerfmac.Sampled(samples)
+
+
+def squared(seen, target):
+    """The squared error of a ray."""
+    return mx.square(seen.colour - target).mean(axis=1)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def on_the_cpu():
+    device = mx.default_device()
+    choose_device("cpu")
+    yield
+    mx.set_default_device(device)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return write_scene(tmp_path_factory.mktemp("scenes") / "balls")
+
+
+@pytest.fixture(scope="module")
+def scene(folder):
+    return nerfmac.load_scene(folder)
+
+
+METHODS = {
+    "field": Method(field=Ball()),
+    "sampler": Method(sampler=Even()),
+    "loss": Method(loss=squared),
+    "all": Method(Ball(), Even(), squared),
+}
+
+
+@pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
+def test_a_swapped_part_learns_and_comes_back_from_a_folder(scene, tmp_path, method):
+    run = Run.begin(scene, CONFIG, method=method, out=tmp_path)
+    errors = []
+    run.train(steps=60, progress=False, on_report=lambda report: errors.append(report.loss))
+    assert np.mean(errors[-4:]) < 0.9 * errors[0]
+    loaded = Run.load(tmp_path, method=method)
+    camera = scene.splits["test"][0].camera
+    want, got = (each.render(camera) for each in (run, loaded))
+    assert want.opacity.max() > 0.5
+    assert np.array_equal(got.colour, want.colour)
+    assert [view.psnr for view in loaded.evaluate(progress=False)] == [
+        view.psnr for view in run.evaluate(progress=False)
+    ]
+
+
+def test_an_own_field_is_resumed_where_it_stopped(scene, tmp_path):
+    method = METHODS["all"]
+    nerfmac.train(scene, steps=8, config=CONFIG, method=method, out=tmp_path, progress=False)
+    run = nerfmac.train(scene, steps=12, method=method, out=tmp_path, resume=True, progress=False)
+    assert run.state.step == 12
+    whole = nerfmac.train(scene, steps=12, config=CONFIG, method=method, progress=False)
+    for name, values in whole.state.parameters.items():
+        assert np.array_equal(np.array(values), np.array(run.state.parameters[name])), name
+
+
+def test_the_samplers_own_samples_are_all_that_a_picture_sees(scene):
+    class Near(Even):
+        def sample(self, parameters, state, rays, drawn):
+            samples, _ = super().sample(parameters, state, rays, drawn)
+            return nerfmac.Sampled(samples._replace(width=0.0 * samples.width))
+
+    run = Run.begin(scene, CONFIG, method=Method(field=Ball(), sampler=Near()))
+    assert run.render(scene.splits["test"][0].camera).opacity.max() == 0.0
+
+
+def test_the_loss_is_of_the_colours_in_front_of_the_rays_backgrounds(scene):
+    seen = []
+
+    def watching(composited, target):
+        seen.append((composited.colour.shape, target.shape))
+        return huber_loss(CONFIG.train.huber)(composited, target)
+
+    own, configured = (
+        Run.begin(scene, CONFIG, method=method) for method in (Method(loss=watching), Method())
+    )
+    for run in (own, configured):
+        run.train(steps=3, progress=False)
+    assert seen
+    assert all(colour == target and colour[1:] == (3,) for colour, target in seen)
+    for name, values in configured.state.parameters.items():
+        assert np.array_equal(np.array(values), np.array(own.state.parameters[name])), name
+
+
+def test_a_run_of_an_own_field_says_so_when_it_is_not_handed_in(scene, tmp_path):
+    Run.begin(scene, CONFIG, method=Method(field=Ball())).save(tmp_path)
+    with pytest.raises(nerfmac.InputError, match=r"a field of its own, Ball; hand it in: .*Method"):
+        Run.load(tmp_path)
+
+
+def test_an_own_sampler_is_not_taken_for_the_configurations(scene, tmp_path):
+    Run.begin(scene, CONFIG).save(tmp_path)
+    with pytest.raises(nerfmac.InputError, match="with the configuration's sampler, not Even"):
+        Run.load(tmp_path, method=Method(sampler=Even()))
+
+
+def test_only_decayed_parameters_shrink_without_a_gradient(scene):
+    class Still(Ball):
+        decayed = frozenset({"radius"})
+
+        def density(self, parameters, position):
+            return 0.0 * position[:, 0] * parameters["radius"]
+
+    config = nerfmac.config.override(CONFIG, optimiser={"l2": 1e-2})
+    run = Run.begin(scene, config, method=Method(field=Still()))
+    run.train(steps=20, progress=False)
+    assert run.state.parameters["radius"].item() < 0.199
+    assert np.array_equal(np.array(run.state.parameters["centre"]), [0.5, 0.5, 0.5])
+
+
+def test_the_command_line_takes_a_method(folder, tmp_path, capsys):
+    method, run = METHODS["all"], tmp_path / "run"
+    settings = ["--device", "cpu", "--preset", "tiny"]
+    commands = [
+        ["train", str(folder), "--out", str(run), "--steps", "4", "--no-video", *settings],
+        ["train", "--out", str(run), "--steps", "6", "--no-video", "--resume", "--device", "cpu"],
+        ["eval", str(run), "--device", "cpu"],
+        ["render", str(run), "--frames", "2", "--out", str(tmp_path / "frames"), "--device", "cpu"],
+    ]
+    for command in commands:
+        with pytest.raises(SystemExit) as ended:
+            main(command, method=method)
+        assert not ended.value.code, command
+    assert "Ball" in _refused(["eval", str(run), "--device", "cpu"], capsys)
+
+
+def _refused(command, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(command)
+    assert ended.value.code == 2
+    return capsys.readouterr().err
