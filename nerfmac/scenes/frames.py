@@ -17,7 +17,7 @@ import numpy.typing as npt
 from nerfmac.checks import InputError
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens, focal_length
-from nerfmac.scenes.fields import Fields
+from nerfmac.json_reader import Fields
 from nerfmac.scenes.pictures import Header, find, inspect
 from nerfmac.scenes.placement import Placement
 from nerfmac.scenes.scene import Frame

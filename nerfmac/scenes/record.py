@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 from nerfmac.checks import InputError
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
+from nerfmac.json_reader import Fields
 from nerfmac.scenes.scene import Scene
 
 
@@ -38,13 +39,25 @@ class SceneRecord:
 
     @classmethod
     def from_json(cls, values: Any, path: Path) -> SceneRecord:
-        """From JSON values read from `path`. Raises `InputError`."""
-        try:
-            cameras = []
-            for each in values["cameras"]:
-                pose = np.array(each.pop("pose"), np.float32)
-                cameras.append(Camera(Lens(**each), pose))
-            rest = {k: v for k, v in values.items() if k not in ("cameras", "up")}
-            return cls(**rest, up=tuple(values["up"]), cameras=tuple(cameras))
-        except (KeyError, TypeError, AttributeError, ValueError) as error:
-            raise InputError(f"{path} is not a scene record: {error!r}") from error
+        """From JSON values read from `path`. Raises `InputError` naming the key and its place."""
+        record = Fields.of(values, str(path))
+        record.allow_only(*(each.name for each in fields(cls)))
+        return cls(
+            None if record.is_null("path") else record.text("path"),
+            None if record.is_null("test_every") else record.like("test_every", 8),
+            record.number("extent", above=0),
+            record.numbers("up", 3),
+            tuple(_camera(each) for each in record.objects("cameras")),
+        )
+
+
+def _camera(given: Fields) -> Camera:
+    counts, lengths = ("width", "height"), [each.name for each in fields(Lens)][2:]
+    given.allow_only(*counts, *lengths, "pose")
+    sizes = {name: given.count(name) for name in counts}
+    lens = sizes | {name: given.number(name) for name in lengths}
+    pose = np.array(given.table("pose", (3,), 4))
+    try:
+        return Camera(Lens(**lens), pose)
+    except InputError as error:
+        raise InputError(f"{given.where}: {error}") from error
