@@ -98,8 +98,8 @@ class Fields:
         if isinstance(example, float):
             return self.number(key)
         value, kind = self._present(key), type(example)
-        # JSON's integers have no end.
-        if type(value) is not kind or (kind is int and not -(2**63) <= value < 2**63):
+        is_huge = isinstance(value, int) and abs(value) >= 2**63  # JSON's integers have no end
+        if type(value) is not kind or is_huge:
             raise self.wrong(key, f"{kind.__name__}, such as {example!r}")
         return value
 

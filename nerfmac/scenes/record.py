@@ -32,6 +32,9 @@ class SceneRecord:
         path = str(scene.path.resolve()) if scene.path else None
         return cls(path, scene.test_every, scene.extent, scene.up, cameras)
 
+    def __repr__(self) -> str:
+        return f"SceneRecord({self.path}, {len(self.cameras)} cameras, extent {self.extent:g})"
+
     def to_json(self) -> dict[str, Any]:
         """As JSON values."""
         cameras = [{**asdict(c.lens), "pose": c.pose.tolist()} for c in self.cameras]
@@ -42,22 +45,23 @@ class SceneRecord:
         """From JSON values read from `path`. Raises `InputError` naming the key and its place."""
         record = Fields.of(values, str(path))
         record.allow_only(*(each.name for each in fields(cls)))
+        x, y, z = record.numbers("up", 3)
         return cls(
             None if record.is_null("path") else record.text("path"),
             None if record.is_null("test_every") else record.like("test_every", 8),
             record.number("extent", above=0),
-            record.numbers("up", 3),
+            (x, y, z),
             tuple(_camera(each) for each in record.objects("cameras")),
         )
 
 
 def _camera(given: Fields) -> Camera:
-    counts, lengths = ("width", "height"), [each.name for each in fields(Lens)][2:]
-    given.allow_only(*counts, *lengths, "pose")
-    sizes = {name: given.count(name) for name in counts}
-    lens = sizes | {name: given.number(name) for name in lengths}
+    size, lengths = ("width", "height"), [each.name for each in fields(Lens)][2:]
+    given.allow_only(*size, *lengths, "pose")
+    width, height = (given.count(name) for name in size)
+    numbers = [given.number(name) for name in lengths]
     pose = np.array(given.table("pose", (3,), 4))
     try:
-        return Camera(Lens(**lens), pose)
+        return Camera(Lens(width, height, *numbers), pose.astype(np.float32))
     except InputError as error:
         raise InputError(f"{given.where}: {error}") from error
