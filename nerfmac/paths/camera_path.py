@@ -41,8 +41,8 @@ class Keyframe:
 
     def __post_init__(self) -> None:
         pose = checks.finite("pose", self.pose, (3, 4))
-        turn = pose[:, :3]
-        if np.abs(turn.T @ turn - np.eye(3)).max() > RIGID or np.linalg.det(turn) < 0.0:
+        rotation = pose[:, :3]
+        if np.abs(rotation.T @ rotation - np.eye(3)).max() > RIGID or np.linalg.det(rotation) < 0.0:
             raise InputError("pose is not rigid; expected a rotation and a place")
         pose.setflags(write=False)
         object.__setattr__(self, "pose", pose)
@@ -78,8 +78,8 @@ class CameraPath:
         Raises InputError for a time outside [0, 1] and a path without keyframes.
         """
         checks.number("time", time, low=0.0, high=1.0)
-        place, turn, fov = self._curve.at(np.array([time], np.float64))
-        return Keyframe(np.concatenate([matrices(turn)[0], place[0, :, None]], axis=1), fov[0])
+        place, rotation, fov = self._curve.at(np.array([time], np.float64))
+        return Keyframe(np.concatenate([matrices(rotation)[0], place[0, :, None]], axis=1), fov[0])
 
     def cameras(self, frames: int, size: tuple[int, int]) -> list[Camera]:
         """Return `frames` cameras, evenly in time, that an open path begins and ends with.

@@ -1,4 +1,4 @@
-"""What the two JSON formats share: the entries of `frames`, their lenses and their poses.
+"""What both JSON formats have: the entries of `frames`, their lenses and their poses.
 
 Both give camera-to-scene matrices with OpenGL's axes, so no axis changes here; the position is
 moved into scene space by a `Placement`.
