@@ -17,6 +17,11 @@ __all__ = ["Frame", "Scene", "Views", "builtin_scene_path", "load_scene"]
 
 BLENDER_FILES = tuple(blender.file_name(split) for split in NAMES)
 
+NEEDS_POSES = (
+    "Photographs or a video alone do not say where the cameras stood: nerfstudio's ns-process-data "
+    "or instant-ngp's colmap2nerf.py finds that out with COLMAP and writes a transforms.json"
+)
+
 
 def load_scene(path: str | os.PathLike[str], *, test_every: int | None = None) -> Scene:
     """Read a scene: a folder, or its transforms.json (or transforms_train.json) itself.
@@ -38,7 +43,9 @@ def load_scene(path: str | os.PathLike[str], *, test_every: int | None = None) -
 def _read(path: Path, test_every: int | None) -> Scene:
     if path.is_file():
         if path.suffix.lower() != ".json":
-            raise InputError(f"{path} is not a scene: expected a folder or a {_sought()}")
+            raise InputError(
+                f"{path} is not a scene: expected a folder or a {_sought()}. {NEEDS_POSES}"
+            )
         if path.name in BLENDER_FILES:
             return blender.read_blender(path.parent, test_every)
         return transforms.read_transforms(path, test_every)
@@ -49,7 +56,7 @@ def _read(path: Path, test_every: int | None) -> Scene:
     if (path / transforms.FILE_NAME).exists():
         return transforms.read_transforms(path / transforms.FILE_NAME, test_every)
     state = "is empty" if not any(path.iterdir()) else "holds no scene"
-    raise InputError(f"{path} {state}: looked for {_sought()}")
+    raise InputError(f"{path} {state}: looked for {_sought()}. {NEEDS_POSES}")
 
 
 def _sought() -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from nerfmac.checks import InputError
-from nerfmac.scenes.fields import read_fields
+from nerfmac.json_reader import read_fields
 from nerfmac.scenes.frames import Entry, entries_of, frame_of, inspect_all
 from nerfmac.scenes.placement import placement_of
 from nerfmac.scenes.scene import Scene

@@ -1,4 +1,4 @@
-"""What the two JSON formats share: the entries of `frames`, their lenses and their poses.
+"""What both JSON formats have: the entries of `frames`, their lenses and their poses.
 
 Both give camera-to-scene matrices with OpenGL's axes, so no axis changes here; the position is
 moved into scene space by a `Placement`.
@@ -17,7 +17,7 @@ import numpy.typing as npt
 from nerfmac.checks import InputError
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens, focal_length
-from nerfmac.scenes.fields import Fields
+from nerfmac.json_reader import Fields
 from nerfmac.scenes.pictures import Header, find, inspect
 from nerfmac.scenes.placement import Placement
 from nerfmac.scenes.scene import Frame

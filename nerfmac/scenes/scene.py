@@ -45,6 +45,10 @@ class Views:
     cameras: Cameras
     names: tuple[str, ...]
 
+    def __repr__(self) -> str:
+        count, height, width, channels = self.images.shape
+        return f"Views({count} of {width}x{height}, {channels} channels)"
+
     def photograph(
         self, index: int, background: Colour = (1.0, 1.0, 1.0), blend: str = "srgb"
     ) -> npt.NDArray[np.float32]:
@@ -81,6 +85,12 @@ class Scene:
         checks.number("extent", self.extent, high=LARGEST_EXTENT)
         if self.extent <= 0:
             raise InputError(f"extent is {self.extent:g}; expected more than 0")
+
+    def __repr__(self) -> str:
+        splits = ", ".join(f"{name}: {len(frames)}" for name, frames in self.splits.items())
+        lenses = [frame.camera.lens for frames in self.splits.values() for frame in frames[:1]]
+        size = f"{lenses[0].width}x{lenses[0].height}, " if lenses else ""
+        return f"Scene({self.name!r}, {splits or 'no views'}, {size}extent {self.extent:g})"
 
     def views(self, split: str) -> Views:
         """Decode a split's pictures, once, and put them on the device.

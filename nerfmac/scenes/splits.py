@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from nerfmac.checks import InputError
-from nerfmac.scenes.fields import Fields
+from nerfmac.json_reader import Fields
 from nerfmac.scenes.scene import Frame
 
 NAMES = ("train", "val", "test")

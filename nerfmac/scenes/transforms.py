@@ -11,7 +11,7 @@ import logging
 from pathlib import Path
 
 from nerfmac.checks import InputError
-from nerfmac.scenes.fields import Fields, read_fields
+from nerfmac.json_reader import Fields, read_fields
 from nerfmac.scenes.frames import entries_of, frame_of, inspect_all, pose_of
 from nerfmac.scenes.placement import fit, is_placed, placement_of
 from nerfmac.scenes.scene import Frame, Scene

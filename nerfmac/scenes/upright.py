@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from nerfmac.scenes.fields import Fields
+from nerfmac.json_reader import Fields
 
 UP = (0.0, 0.0, 1.0)
 """Where nothing is known: nerfstudio's and Blender's."""
