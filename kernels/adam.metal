@@ -11,7 +11,7 @@ METAL_FUNC void adam(
     uint3 thread_index, int count, Parameters parameters, First first, Second second,
     Gradient gradient, Step step, NewParameters new_parameters, NewFirst new_first,
     NewSecond new_second) {
-  // Before anything depends on the thread: on a CPU the loop over threads becomes vectors then.
+  // Read before anything depends on the thread: a CPU's compiler then makes vectors of the threads.
   const float beta1 = step[0], beta2 = step[1], size = step[2], epsilon = step[3];
   const float l2 = step[4], unscale = step[5];
   const int i = int(thread_index.x);

@@ -3,14 +3,14 @@
 //   weight_i = T_i (1 - exp(-density_i width_i)),   T_i = exp(-sum_{j<i} density_j width_j)
 //
 // Ray r owns the samples ray_start[r] to ray_start[r + 1] - 1, front to back. A ray ends before the
-// first sample that less than 1e-4 of the light would reach. A simdgroup a ray, which looks at
+// first sample that less than 1e-4 of the light would reach. A simdgroup composites one ray,
 // SIMD_WIDTH samples at a time: thread_index = (ray * SIMD_WIDTH + lane, 0, 0).
 
-constant constexpr float composite_end = 1e-4f;
+constant constexpr float composite_end = 1e-4f;  // END in nerfmac/ops/composite.py
 
 struct CompositeSample {
   bool is_reached;
-  float reaching, passing, weight;  // light before it, behind it, and what it takes away
+  float reaching, passing, weight;  // the light before it, behind it, and their difference
 };
 
 // Sample `i` of a ray that ends before `end`; `optical` is the ray's optical depth before the

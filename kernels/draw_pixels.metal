@@ -1,18 +1,20 @@
-// Pixels drawn from photographs and the rays through their centres, by the convention, and with the
-// lens, of nerfmac/cameras.py.
+// Pixels drawn from photographs and the rays through their centres; cameras and lenses are those of
+// nerfmac/geometry.
 //
-// One thread draws one pixel: shares (3, count) in [0, 1) pick its image, row and column. sizes are
-// the images' number, rows and columns; images hold CHANNELS bytes a pixel.
+// One thread draws one pixel: fractions (3, count) in [0, 1) say how far down the list of images,
+// down the image and along the row it is. sizes holds the number of images, of rows and of columns;
+// a pixel has CHANNELS bytes.
 
 struct DrawnPoint {
   float x, y;
 };
 
-// The direction (x, y, 1) that a lens sends to `wanted`, by NEWTON_STEPS of Newton's method; 0: the
-// lens does not distort. Of distortion six numbers from `lens` on: k1, k2, k3, k4, p1, p2.
+// The direction (x, y, 1) that a lens sends to `wanted`, by NEWTON_STEPS steps of Newton's method,
+// none for a lens that does not distort. Its six coefficients are distortion[lens] and those after
+// it: k1, k2, k3, k4, p1, p2.
 template <int NEWTON_STEPS, typename Distortion>
 METAL_FUNC DrawnPoint draw_undistorted(DrawnPoint wanted, Distortion distortion, int lens) {
-  constexpr float longest_step = 0.5f;  // LONGEST_STEP in cameras.py
+  constexpr float longest_step = 0.5f;  // LONGEST_STEP in nerfmac/geometry/lenses.py
   float x = wanted.x, y = wanted.y;
   for (int i = 0; i < NEWTON_STEPS; ++i) {
     const float k1 = distortion[lens], k2 = distortion[lens + 1], k3 = distortion[lens + 2];
@@ -35,21 +37,21 @@ METAL_FUNC DrawnPoint draw_undistorted(DrawnPoint wanted, Distortion distortion,
   return DrawnPoint{x, y};
 }
 
-template <int CHANNELS, int NEWTON_STEPS, typename Shares, typename Sizes, typename Images,
+template <int CHANNELS, int NEWTON_STEPS, typename Fractions, typename Sizes, typename Images,
           typename Intrinsics, typename Distortion, typename Poses, typename Origins,
           typename Directions, typename Colours>
 METAL_FUNC void draw_pixels(
-    uint3 thread_index, int count, Shares shares, Sizes sizes, Images images,
+    uint3 thread_index, int count, Fractions fractions, Sizes sizes, Images images,
     Intrinsics intrinsics, Distortion distortion, Poses poses, Origins origins,
     Directions directions, Colours colours) {
   const int ray = int(thread_index.x);
   if (ray >= count) return;
   int place[3];  // image, row, column
   for (int axis = 0; axis < 3; ++axis) {
-    const float share = shares[axis * count + ray];
-    place[axis] = min(int(share * float(sizes[axis])), sizes[axis] - 1);
+    const float fraction = fractions[axis * count + ray];
+    place[axis] = min(int(fraction * float(sizes[axis])), sizes[axis] - 1);
   }
-  // Bytes may be more than 2^31, pixels are not.
+  // There are fewer than 2^31 pixels, but there may be more bytes.
   const size_t pixel = size_t((place[0] * sizes[1] + place[1]) * sizes[2] + place[2]);
   for (int c = 0; c < 4; ++c) {
     colours[4 * ray + c] =

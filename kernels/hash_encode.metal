@@ -27,8 +27,8 @@ METAL_FUNC HashLevel hash_level(uint level, Scales scales, Shapes shapes) {
   return result;
 }
 
-// The cell that holds a point: for its lower and upper face along each axis, the face's share of
-// the vertices' indices and its weight.
+// The cell that holds a point: for its lower and upper face along each axis, what the face adds to
+// the indices of the vertices on it, and its weight.
 struct HashCell {
   uint index[3][2];
   float weight[3][2];
@@ -51,7 +51,8 @@ METAL_FUNC HashCell hash_cell(Positions positions, uint point, HashLevel level) 
 }
 
 // The table's entries for a cell's eight vertices; bit `axis` of a vertex' number picks the upper
-// face. All at once: what is done with them needs no branches then, and is vectorised on a CPU.
+// face. All eight are found before any is read: reading then has no branches, and a CPU's compiler
+// makes vectors of it.
 METAL_FUNC void hash_entries(HashCell cell, HashLevel level, thread uint* entries) {
   UNROLL
   for (int which = 0; which < 8; ++which) {
@@ -73,7 +74,7 @@ METAL_FUNC float hash_weight(HashCell cell, int which) {
          cell.weight[2][(which >> 2) & 1];
 }
 
-// A vertex's features, read and written at once.
+// A vertex's features, aligned so that one instruction reads or writes them.
 template <int FEATURES, typename Scalar>
 struct alignas(FEATURES * sizeof(Scalar) < ALIGNMENT ? FEATURES * sizeof(Scalar)
                                                     : ALIGNMENT) HashRow {
@@ -121,15 +122,15 @@ METAL_FUNC void hash_encode_forward(
   hash_store<FEATURES>(encoded, point * levels + level, features);
 }
 
-// Neighbours in a simdgroup whose points lie in the same cell, as samples of a ray do in coarse
-// levels: what they add to the table is summed among them first.
+// A run: neighbouring lanes of a simdgroup whose points lie in the same cell, as samples of a ray
+// do in coarse levels. What they add to the table is summed among them first, and added once.
 struct HashRun {
   bool is_first;  // this lane adds for its run
   int ahead;      // lanes of its run that come after it
   int reach;      // a power of two above every lane's `ahead`
 };
 
-// Lanes a run must have in the mean for its sums to cost less than the additions that they save.
+// How long runs must be on average for their sums to cost less than the additions that they save.
 constant constexpr int hash_run_length = 3;
 
 // Every lane of the simdgroup calls it; those that do not take part are in no run.
@@ -185,11 +186,11 @@ METAL_FUNC void hash_encode_table_gradient(
   UNROLL
   for (int which = 0; which < 8; ++which) {
     const float weight = hash_weight(cell, which);
-    float share[FEATURES];
+    float sum[FEATURES];
     for (int i = 0; i < FEATURES; ++i) {
-      share[i] = hash_run_sum(run, weight * float(row.at[i]));
+      sum[i] = hash_run_sum(run, weight * float(row.at[i]));
     }
-    if (run.is_first) atomic_add_row<FEATURES>(table_gradient, entries[which], share);
+    if (run.is_first) atomic_add_row<FEATURES>(table_gradient, entries[which], sum);
   }
 }
 

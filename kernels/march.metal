@@ -3,10 +3,10 @@
 // Marching rays through the occupancy grid: a first pass counts each ray's samples in occupied
 // cells, a second one writes them into the slots that the counts leave it.
 //
-// A ray is cut into intervals whose ends are whole numbers of steps. Steps have the length `step`
-// near the camera and grow with distance, by the factor 1 + cone, from the distance step / cone on;
-// so interval k is known without having walked through the ones before it, and empty cells are
-// crossed in one stride. The sample lies at the same fraction, `jitter`, of each interval.
+// A ray is cut into intervals, each one step long. Steps have the length `step` near the camera and
+// from the distance step / cone on each is 1 + cone times as long as the one before it. Where
+// interval k lies is a formula in k, so empty cells are crossed in one stride instead of step by
+// step. The sample lies at the same fraction, `jitter`, of each interval.
 //
 // settings = [extent, near, step, cone, log(1 + cone), resolution, cascades]; the scene is a cube
 // of side extent around (0.5, 0.5, 0.5), the last two are the occupancy grid's.
@@ -23,6 +23,7 @@ METAL_FUNC MarchSettings march_settings(Settings settings) {
                        settings[4], int(settings[5]), int(settings[6]), 1.0f / settings[2]};
 }
 
+// How many steps, not necessarily a whole number, it takes to come so far; and the inverse.
 METAL_FUNC float march_number(float distance, MarchSettings to) {
   if (to.cone * distance <= to.step) return distance / to.step;
   return (1.0f + log(to.cone * distance / to.step) * (to.cone / to.growth)) / to.cone;
@@ -36,12 +37,13 @@ METAL_FUNC float march_distance(float number, MarchSettings to) {
 struct MarchRay {
   float3 origin, direction;
   float3 inverse;  // of the direction
-  float first;    // number at which interval 0 begins
+  float first;    // march_number of where interval 0 begins
   float jitter;   // where in its interval a sample lies, in [0, 1)
   int intervals;  // how many intervals have their sample inside the scene's cube
 };
 
-// Of a direction along the axis' faces: so large that they are never reached.
+// One over a direction's component; of one along an axis' faces a number so large that they are
+// never reached.
 METAL_FUNC float march_inverse(float slope) { return abs(slope) > 1e-9f ? 1.0f / slope : -1e9f; }
 
 template <typename Origins, typename Directions, typename Jitter>
@@ -78,8 +80,8 @@ struct MarchProbe {
   int next;        // the first interval after this one that may hold a sample
 };
 
-// How far the next face of an empty cell or brick along one axis is, in cells; it is `side` cells
-// wide there, a power of two.
+// The distance along the ray, in cells, to the next face along one axis of an empty cell or brick,
+// which is `side` cells wide there, a power of two.
 METAL_FUNC float march_ahead(float place, float inverse, float side) {
   return ((floor(place * (1.0f / side)) + (inverse > 0.0f ? 1.0f : 0.0f)) * side - place) * inverse;
 }
@@ -108,7 +110,7 @@ METAL_FUNC MarchProbe march_probe(MarchRay r, int k, Bits bits, MarchSettings se
   const float strides = settings.cone * reached <= settings.step
                             ? ahead * cell.side * settings.per_step
                             : march_number(reached, settings) - r.first - r.jitter - float(k);
-  // A thousandth early rather than late: a sample on the face belongs to the next cell.
+  // A thousandth of a step early rather than late: a sample on the face belongs to the next cell.
   probe.next = k + max(1, int(ceil(strides - 1e-3f)));
   return probe;
 }
@@ -131,8 +133,9 @@ METAL_FUNC int march_on(int k, MarchProbe probe) {
   return max(k + SIMD_WIDTH, simd_broadcast(probe.next, SIMD_WIDTH - 1));
 }
 
-// INTERLEAVED rays a simdgroup, in turns: each stride waits for the one before it, and the others' fill
-// that time. thread_index = (simdgroup * SIMD_WIDTH + lane, 0, 0).
+// A simdgroup counts INTERLEAVED rays together, a stride of each after the other: a ray's stride
+// has to wait for the one before it, and those of the other rays fill that time.
+// thread_index = (simdgroup * SIMD_WIDTH + lane, 0, 0).
 template <int INTERLEAVED, typename Origins, typename Directions, typename Jitter, typename Bits,
           typename Settings, typename Counts>
 METAL_FUNC void march_count(
@@ -161,7 +164,7 @@ METAL_FUNC void march_count(
   for (int i = lane; i < together; i += SIMD_WIDTH) counts[first + i] = count[i];
 }
 
-// A simdgroup a ray, which leaves out its first skip[ray] samples. Slots that no ray owns, of
+// A simdgroup writes one ray's samples but for the first skip[ray]. Slots that no ray owns, of
 // slots[0] in all, become zero.
 template <typename Origins, typename Directions, typename Jitter, typename Bits, typename Settings,
           typename RayStart, typename Skip, typename Slots, typename Positions, typename Distances,

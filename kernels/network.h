@@ -24,7 +24,7 @@ METAL_FUNC void network_forward(uint local, thread Tile<IN>& x, Stored stored,
       local, hidden[LAYERS - 1], stored + IN * WIDTH + (LAYERS - 1) * WIDTH * WIDTH, out);
 }
 
-// A simdgroup's share of a network's gradient.
+// A simdgroup's part of a network's gradient.
 template <int IN, int WIDTH, int LAYERS>
 struct NetworkGradient {
   MatrixGradient<IN, WIDTH> first;
@@ -33,46 +33,48 @@ struct NetworkGradient {
 };
 
 template <int IN, int WIDTH, int LAYERS, typename Out>
-METAL_FUNC void network_gradient_start(thread NetworkGradient<IN, WIDTH, LAYERS>& share, Out out) {
-  tile_gradient_start(share.first, out);
+METAL_FUNC void network_gradient_start(
+    thread NetworkGradient<IN, WIDTH, LAYERS>& gradient, Out out) {
+  tile_gradient_start(gradient.first, out);
   UNROLL
   for (int layer = 1; layer < LAYERS; ++layer) {
-    tile_gradient_start(share.square[layer - 1], out + IN * WIDTH + (layer - 1) * WIDTH * WIDTH);
+    tile_gradient_start(gradient.square[layer - 1], out + IN * WIDTH + (layer - 1) * WIDTH * WIDTH);
   }
-  tile_gradient_start(share.last, out + IN * WIDTH + (LAYERS - 1) * WIDTH * WIDTH);
+  tile_gradient_start(gradient.last, out + IN * WIDTH + (LAYERS - 1) * WIDTH * WIDTH);
 }
 
 template <int IN, int WIDTH, int LAYERS, typename Out>
 METAL_FUNC void network_gradient_store(
-    uint local, thread NetworkGradient<IN, WIDTH, LAYERS>& share, Out out) {
-  tile_gradient_store(local, share.first, out);
+    uint local, thread NetworkGradient<IN, WIDTH, LAYERS>& gradient, Out out) {
+  tile_gradient_store(local, gradient.first, out);
   UNROLL
   for (int layer = 1; layer < LAYERS; ++layer) {
     tile_gradient_store(
-        local, share.square[layer - 1], out + IN * WIDTH + (layer - 1) * WIDTH * WIDTH);
+        local, gradient.square[layer - 1], out + IN * WIDTH + (layer - 1) * WIDTH * WIDTH);
   }
-  tile_gradient_store(local, share.last, out + IN * WIDTH + (LAYERS - 1) * WIDTH * WIDTH);
+  tile_gradient_store(local, gradient.last, out + IN * WIDTH + (LAYERS - 1) * WIDTH * WIDTH);
 }
 
 // Back through one network: d belongs to its outputs, d_x to its inputs.
 template <int IN, int WIDTH, int LAYERS, typename Transposed, typename Space>
 METAL_FUNC void network_backward(
     uint local, thread Tile<IN>& x, thread Tile<WIDTH>* hidden, thread Tile<16>& d,
-    Transposed transposed, thread NetworkGradient<IN, WIDTH, LAYERS>& share,
+    Transposed transposed, thread NetworkGradient<IN, WIDTH, LAYERS>& gradient,
     thread Sums<IN>& d_x, Space space) {
   Sums<WIDTH> sums;
   Tile<WIDTH> d_hidden;
-  tile_gradient<WIDTH, 16>(local, hidden[LAYERS - 1], d, share.last, space);
+  tile_gradient<WIDTH, 16>(local, hidden[LAYERS - 1], d, gradient.last, space);
   tile_multiply<16, WIDTH>(
       local, d, transposed + IN * WIDTH + (LAYERS - 1) * WIDTH * WIDTH, sums);
   tile_gate(sums, hidden[LAYERS - 1], d_hidden);
   UNROLL
   for (int layer = LAYERS - 1; layer > 0; --layer) {
-    tile_gradient<WIDTH, WIDTH>(local, hidden[layer - 1], d_hidden, share.square[layer - 1], space);
+    tile_gradient<WIDTH, WIDTH>(
+        local, hidden[layer - 1], d_hidden, gradient.square[layer - 1], space);
     tile_multiply<WIDTH, WIDTH>(
         local, d_hidden, transposed + IN * WIDTH + (layer - 1) * WIDTH * WIDTH, sums);
     tile_gate(sums, hidden[layer - 1], d_hidden);
   }
-  tile_gradient<IN, WIDTH>(local, x, d_hidden, share.first, space);
+  tile_gradient<IN, WIDTH>(local, x, d_hidden, gradient.first, space);
   tile_multiply<WIDTH, IN>(local, d_hidden, transposed, d_x);
 }

@@ -5,9 +5,9 @@
 // ReLU between layers. Activations never leave the simdgroup that computes them, sixteen samples at
 // a time (tile.h), and the gradient computes them again rather than read them back.
 //
-// density holds the density network's matrices one after the other, each row-major (inputs,
-// outputs), colour the colour network's; stored, both as tile.h wants them: all matrices, then all
-// transposed.
+// density and colour hold the two networks' matrices one after the other, each row-major (inputs,
+// outputs). stored holds those of both in the order in which tile.h reads them: all matrices, then
+// all of them transposed.
 
 // The element of an IN x OUT matrix, or of its transpose, that belongs at `index` of stored.
 template <int IN, int OUT, bool IS_TRANSPOSED>
@@ -139,7 +139,7 @@ struct NetworkSigmoidSlope {
   }
 };
 
-// Whether a row has a gradient.
+// Whether any of a row's results has a gradient.
 template <typename DensityGradient, typename ColourGradient>
 struct NetworkHasGradient {
   DensityGradient d_density;
@@ -231,10 +231,10 @@ METAL_FUNC void networks_gradient(
   const uint local = thread_index.x % (SIMD_WIDTH * TILE_SIMDGROUPS);
   const int group = int(thread_index.x / (SIMD_WIDTH * TILE_SIMDGROUPS));
   if (group >= GROUPS) return;
-  NetworkGradient<IN, WIDTH, DENSITY_LAYERS> density_share;
-  NetworkGradient<32, WIDTH, COLOUR_LAYERS> colour_share;
-  network_gradient_start(density_share, d_weights + group * ALL);
-  network_gradient_start(colour_share, d_weights + group * ALL + FIRST);
+  NetworkGradient<IN, WIDTH, DENSITY_LAYERS> density_gradient;
+  NetworkGradient<32, WIDTH, COLOUR_LAYERS> colour_gradient;
+  network_gradient_start(density_gradient, d_weights + group * ALL);
+  network_gradient_start(colour_gradient, d_weights + group * ALL + FIRST);
 
   const int end = min(rows, used[0]);
   const NetworkClear<FeaturesGradient> clear{d_features, IN};
@@ -266,15 +266,15 @@ METAL_FUNC void networks_gradient(
     tile_each<3>(local, colour_sums, chosen, network_scale(d_colour, 3));
     tile_round(colour_sums, d);
     network_backward<32, WIDTH, COLOUR_LAYERS>(
-        local, joined, colour_hidden, d, stored + ALL + FIRST, colour_share, d_joined, space);
+        local, joined, colour_hidden, d, stored + ALL + FIRST, colour_gradient, d_joined, space);
     tile_activate<1>(local, density_sums, NetworkExpSlope{});
     tile_each<1>(local, density_sums, chosen, network_scale(d_density, 1));
     tile_add(density_sums, d_joined);
     tile_round(density_sums, d);
     network_backward<IN, WIDTH, DENSITY_LAYERS>(
-        local, x, density_hidden, d, stored + ALL, density_share, d_x, space);
+        local, x, density_hidden, d, stored + ALL, density_gradient, d_x, space);
     tile_each<IN>(local, d_x, chosen, network_write(d_features, IN));
   }
-  network_gradient_store(local, density_share, d_weights + group * ALL);
-  network_gradient_store(local, colour_share, d_weights + group * ALL + FIRST);
+  network_gradient_store(local, density_gradient, d_weights + group * ALL);
+  network_gradient_store(local, colour_gradient, d_weights + group * ALL + FIRST);
 }

@@ -1,9 +1,10 @@
 // The occupancy grid's geometry: cascade c is a cube of side 2^c around (0.5, 0.5, 0.5), cut into
 // `resolution` cells along each axis. A point belongs to the smallest cascade that holds it.
 //
-// Cells go in bricks of 4 x 4 x 2, the 32 that share a word of the bit field: x fastest within a
-// brick, then y, z; in the same order the bricks of a cascade; then the cascades. With several
-// cascades `resolution` is a multiple of 16, so no brick is half inside a smaller cascade.
+// Cells are numbered brick by brick: a brick is 4 x 4 x 2 cells, whose 32 bits are one word. Within
+// a brick x runs fastest, then y, then z, and so do the bricks of a cascade; cascade follows
+// cascade. With several cascades `resolution` is a multiple of 16, so that no brick is half inside
+// a smaller cascade.
 
 constant constexpr int brick_width = 4, brick_depth = 2;  // along x and y; along z
 

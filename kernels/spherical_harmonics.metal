@@ -1,5 +1,5 @@
 // Real spherical harmonics up to degree 4 (sixteen coefficients: orders 0 to 3) as polynomials of a
-// unit direction, with tiny-cuda-nn's order and signs. One thread a direction.
+// unit direction, with tiny-cuda-nn's order and signs. One thread for each direction.
 
 template <typename Basis>
 METAL_FUNC void spherical_harmonics(float x, float y, float z, Basis basis) {

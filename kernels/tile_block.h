@@ -1,5 +1,5 @@
-// The rows of a tile that are neighbours: `count` of them from row `first` on, or sixteen if those are
-// more.
+// A tile's rows where they are neighbours: `count` of them from row `first` on. A tile holds
+// sixteen, even if `count` is larger.
 struct TileBlock {
   int first, count;
   METAL_FUNC int operator[](int row) const { return first + row; }

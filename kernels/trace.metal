@@ -6,9 +6,9 @@
 // Whole rays in one pass: marching, encoding, networks and compositing, until less than 1e-4 of the
 // light is left.
 //
-// A simdgroup keeps TRACE_RAYS rays on their way, each with one sample at a time, so that the
-// networks' tiles are full. A ray that ends gives its place to the next of the simdgroup's share of
-// TRACE_SHARE rays, which are neighbours in the picture.
+// A simdgroup follows TRACE_RAYS rays at once, one sample of each at a time, so that the networks'
+// tiles are full. It has a queue of TRACE_QUEUE rays, neighbours in the picture: when a ray ends,
+// the next of the queue takes its place.
 
 // Simdgroups of a threadgroup: as many as have room in its memory.
 constexpr int trace_simdgroups(int in) {
@@ -17,7 +17,7 @@ constexpr int trace_simdgroups(int in) {
 
 constant constexpr float trace_end = 1e-4f;  // as composite_end
 
-// What a simdgroup's lanes tell each other.
+// What a simdgroup's lanes hand each other, a row for each of its rays.
 template <int IN>
 struct TraceSpace {
   tile_value features[TRACE_RAYS * IN];
@@ -31,8 +31,8 @@ struct TraceJitter {
   METAL_FUNC float operator[](uint) const { return 0.5f; }
 };
 
-// The ray that is traced as number `i`: where pictures of `width` columns can be cut into blocks of
-// 8 x 4 pixels, block after block, for such rays stay together for longer than those of a row.
+// The ray that is traced as number `i`. A picture of `width` columns that can be cut into blocks of
+// 8 x 4 pixels is traced block by block: rays of a block stay together longer than those of a row.
 METAL_FUNC int trace_index(int i, int rays, int width) {
   if (width == 0 || width % 8 != 0 || rays % (4 * width) != 0) return i;
   const int block = i / 32, row = block / (width / 8) * 4 + i % 32 / 8;
@@ -116,8 +116,8 @@ METAL_FUNC void trace(
   const uint local = thread_index.x % (SIMD_WIDTH * trace_simdgroups(IN));
   const int lane = int(local % SIMD_WIDTH);
   auto space = spaces + local / SIMD_WIDTH;
-  int next = int(thread_index.x / SIMD_WIDTH) * TRACE_SHARE;
-  const int last = min(next + TRACE_SHARE, rays);
+  int next = int(thread_index.x / SIMD_WIDTH) * TRACE_QUEUE;
+  const int last = min(next + TRACE_QUEUE, rays);
   const MarchSettings to = march_settings(settings);
   TraceRay own[TRACE_RAYS / SIMD_WIDTH];
   for (int o = 0; o < TRACE_RAYS / SIMD_WIDTH; ++o) {
@@ -128,7 +128,7 @@ METAL_FUNC void trace(
   }
 
   for (;;) {
-    // Rays that ended give way to the next ones, many at once: neighbours cross empty space alike.
+    // Rays that ended are replaced many at once: neighbours then cross empty space side by side.
     bool is_busy = false;
     for (;;) {
       int free = 0;

@@ -1,6 +1,6 @@
 #include "tile_block.h"
 
-// What tiles have in common on GPUs, where simdgroups share them; it calls tile_any.
+// Tiles on GPUs, where each is spread over a simdgroup; needs tile_any.
 
 typedef TileBlock TileRows;
 

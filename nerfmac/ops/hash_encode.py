@@ -85,7 +85,7 @@ class HashLevels:
         return mx.array(self.scales, mx.float32), mx.array([self.levels, *numbers], mx.uint32)
 
     def is_hashed(self, level: int) -> bool:
-        """Whether two vertices of the level may share an entry."""
+        """Whether two vertices of the level may have the same entry."""
         vertices, _, entries = self.shapes[level]
         return vertices**3 > entries
 

@@ -23,7 +23,7 @@ from nerfmac.geometry.cube import crossing
 from nerfmac.geometry.samples import Samples
 from nerfmac.ops.signature import Signature
 
-_CPU_INTERLEAVED = 4  # rays that one thread counts together, where it has no simdgroup
+_CPU_INTERLEAVED = 4  # rays that a thread counts together on a CPU; see kernels/march.metal
 
 _TAKES = Signature(
     origins=(mx.float32, "rays", 3),

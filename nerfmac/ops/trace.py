@@ -19,8 +19,8 @@ from nerfmac.ops.networks import NetworksShape, networks, stored_weights
 from nerfmac.ops.signature import Signature
 from nerfmac.ops.spherical_harmonics import spherical_harmonics
 
-_RAYS = 32  # that a simdgroup traces; kernels/dialects/*/tile.h say the same
-_CPU_RAYS = 512  # that a thread traces
+_QUEUE = 32  # rays that a simdgroup traces; TRACE_QUEUE in kernels/dialects/*/tile.h
+_CPU_QUEUE = 512  # the same on a CPU, where a simdgroup is one thread
 _TAKES = Signature(
     origins=(mx.float32, "rays", 3),
     directions=(mx.float32, "rays", 3),
@@ -132,7 +132,7 @@ def _trace(
     rays, shape = origins.shape[0], geometry.networks
     simdgroups = 1 if simd_width() == 1 else 4 if shape.features <= 64 else 2
     group = simdgroups * simd_width()
-    rays_of_group = simdgroups * (_CPU_RAYS if simd_width() == 1 else _RAYS)
+    rays_of_group = simdgroups * (_CPU_QUEUE if simd_width() == 1 else _QUEUE)
     results = _TRACE(
         *(origins, directions, bits, geometry.march.settings(), mx.array([width], mx.int32)),
         *(table.astype(working_dtype()), *geometry.levels.arrays()),

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import mlx.core as mx
 
 from nerfmac.ops.hash_encode import HashLevels, hash_encode
 from nerfmac.ops.spherical_harmonics import spherical_harmonics
 from nerfmac.selftest.comparison import Arrays, Case, with_gradients
+
+_USED = 700  # of the largest number of points
 
 
 def _points(count: int, low: float, high: float) -> mx.array:
@@ -19,9 +22,11 @@ def _points(count: int, low: float, high: float) -> mx.array:
 
 
 def _samples_of_rays(count: int, used: int) -> tuple[mx.array, mx.array]:
-    """(count, 3) points, 37 one after the other on each of some lines, and (count,) zeros behind a
-    line's surface and ones before: neighbours share cells, and gradients end. Only the first
-    `used` points are anywhere."""
+    """Points along lines, and whether they are seen: zeros behind a line's surface, ones before.
+
+    (count, 3), 37 to a line and close together, so that neighbours lie in the same cells, and
+    (count,). Only the first `used` points are anywhere.
+    """
     keys = mx.random.split(mx.random.key(count), 3)
     lines = count // 37 + 1
     origins = mx.random.uniform(0.2, 0.8, (lines, 1, 3), key=keys[0])
@@ -32,6 +37,14 @@ def _samples_of_rays(count: int, used: int) -> tuple[mx.array, mx.array]:
     points = mx.where(mx.arange(count)[:, None] < used, points, float("nan"))
     is_seen = number < mx.random.randint(0, 60, (lines, 1), key=keys[2])
     return points, is_seen.reshape(-1)[:count].astype(mx.float32)
+
+
+def _encoded(levels: HashLevels, table: mx.array, positions: mx.array, is_seen: mx.array) -> Arrays:
+    def encode(positions: mx.array, table: mx.array) -> list[mx.array]:
+        encoded = hash_encode(positions, table, levels, mx.array([_USED]))[:_USED]
+        return [encoded.astype(mx.float32) * is_seen[: encoded.shape[0], None]]
+
+    return with_gradients(encode, positions=positions, table=table)
 
 
 def hash_encode_cases() -> Iterator[Case]:
@@ -47,7 +60,6 @@ def hash_encode_cases() -> Iterator[Case]:
         "eight-of-four": (HashLevels(4, 12, 16, 2.0), 8),
         "eight-of-sixteen": (HashLevels(16, 12, 16, 1.3), 8),
     }
-    used = 700  # of the largest number of points
     for name, (levels, features) in grids.items():
         table = mx.random.normal((levels.entries, features), key=mx.random.key(1))
         all_seen = mx.ones(2000)
@@ -56,27 +68,15 @@ def hash_encode_cases() -> Iterator[Case]:
             "inside-3": (_points(3, 0.0, 1.0), all_seen),
             "inside-1031": (_points(1031, 0.0, 1.0), all_seen),
             "outside-517": (_points(517, -0.7, 1.6), all_seen),
-            "rays-1031": _samples_of_rays(1031, used),
+            "rays-1031": _samples_of_rays(1031, _USED),
         }
         for where, (positions, is_seen) in places.items():
-
-            def run(
-                positions: mx.array = positions,
-                is_seen: mx.array = is_seen,
-                table: mx.array = table,
-                levels: HashLevels = levels,
-            ) -> Arrays:
-                def encode(positions: mx.array, table: mx.array) -> list[mx.array]:
-                    encoded = hash_encode(positions, table, levels, mx.array([used]))[:used]
-                    return [encoded.astype(mx.float32) * is_seen[: encoded.shape[0], None]]
-
-                return with_gradients(encode, positions=positions, table=table)
-
+            run = partial(_encoded, levels, table, positions, is_seen)
             # At a cell's face the gradient jumps, and so may features do outside the cube. The
             # finest level's place in its cell is known to 2^-24 of its thousands of cells.
-            share = 0.02 if positions.shape[0] > 100 else 0.0
+            outliers = 0.02 if positions.shape[0] > 100 else 0.0
             terms = 64 if levels.log2_entries < 19 else 512
-            yield Case("hash_encode", f"{name}-{where}", run, terms, share, half_terms=1)
+            yield Case("hash_encode", f"{name}-{where}", run, terms, outliers, half_terms=1)
 
 
 def spherical_harmonics_cases() -> Iterator[Case]:

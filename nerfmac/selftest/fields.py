@@ -105,21 +105,21 @@ def trace_cases() -> Iterator[Case]:
         shape = NetworksShape(levels.levels * features, width, *layers)
         geometry = TraceGeometry(march, levels, shape)
         many = ((2, 0.3), (960, 0.02), (70, 1.0), (33, 0.0)) if name in fields else ((33, 0.3),)
-        for count, share in ((1, 0.3), *many):
+        for count, filled in ((1, 0.3), *many):
 
             def run(
                 geometry: TraceGeometry = geometry,
                 features: int = features,
                 count: int = count,
-                share: float = share,
+                filled: float = filled,
             ) -> Arrays:
-                return _trace(geometry, features, count, share)
+                return _trace(geometry, features, count, filled)
 
             # Half precision also moves what a ray sees by what the density's logarithm loses.
-            yield Case("trace", f"{name}-{count}-{share}", run, 512, half_terms=16)
+            yield Case("trace", f"{name}-{count}-{filled}", run, 512, half_terms=16)
 
 
-def _trace(geometry: TraceGeometry, features: int, count: int, share: float) -> Arrays:
+def _trace(geometry: TraceGeometry, features: int, count: int, filled: float) -> Arrays:
     keys = mx.random.split(mx.random.key(count), 4)
     origins, directions, _ = drawn_rays(count, geometry.march.extent)
     width = 24 if count % 96 == 0 else 0
@@ -134,7 +134,7 @@ def _trace(geometry: TraceGeometry, features: int, count: int, share: float) -> 
         )
     )
     with kernels_disabled():  # packing has its own cases
-        bits = pack_bits((drawn < share).astype(mx.float32), mx.array([0.5]))
+        bits = pack_bits((drawn < filled).astype(mx.float32), mx.array([0.5]))
     with _exact_products():
         seen = trace(origins, directions, bits, geometry, table, density, colour, width)
     return {"colour": seen.colour, "opacity": seen.opacity, "depth": seen.depth}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import mlx.core as mx
 import numpy as np
@@ -49,12 +50,14 @@ def draw_pixels_cases() -> Iterator[Case]:
             shape = (views, lens.height, lens.width, channels)
             images = mx.random.randint(0, 256, shape, key=mx.random.key(7)).astype(mx.uint8)
 
-            shares = mx.random.uniform(shape=(3, count), key=mx.random.key(3))
+            fractions = mx.random.uniform(shape=(3, count), key=mx.random.key(3))
 
             def run(
-                images: mx.array = images, cameras: Cameras = cameras, shares: mx.array = shares
+                images: mx.array = images,
+                cameras: Cameras = cameras,
+                fractions: mx.array = fractions,
             ) -> Arrays:
-                rays, colour = draw_pixels(images, cameras, shares)
+                rays, colour = draw_pixels(images, cameras, fractions)
                 return {**rays._asdict(), "colour": colour}
 
             yield Case("draw_pixels", f"{name}-{views}-{channels}-{count}", run, 64)
@@ -68,35 +71,34 @@ def march_cases() -> Iterator[Case]:
         "odd": MarchGeometry(3.0, 16, 0.0, 3**0.5 / 128, 1 / 256),
     }
     for name, geometry in geometries.items():
-        for count, share, slots in ((2, 0.5, 999), (301, 0.2, 9000), (64, 1.0, 9000), (9, 0.0, 64)):
-            drawn = mx.random.uniform(shape=(geometry.cells,), key=mx.random.key(3))
-            rays = drawn_rays(count, geometry.extent)
+        for count, filled, slots in (
+            (2, 0.5, 999),
+            (301, 0.2, 9000),
+            (64, 1.0, 9000),
+            (9, 0.0, 64),
+        ):
+            run = partial(_marched, geometry, count, filled, slots)
+            yield Case("march", f"{name}-{count}-{filled}", run, 512, 0.03 if count > 100 else 0.0)
 
-            def run(
-                rays: tuple[mx.array, mx.array, mx.array] = rays,
-                drawn: mx.array = drawn,
-                share: float = share,
-                geometry: MarchGeometry = geometry,
-                slots: int = slots,
-            ) -> Arrays:
-                with kernels_disabled():  # packing has its own cases
-                    bits = pack_bits((drawn < share).astype(mx.float32), mx.array([0.5]))
-                samples = march(*rays, bits, geometry, slots)
-                count = rays[2].shape[0]
-                # The same samples without each ray's first two.
-                skip = mx.minimum(samples.ray_start[1:] - samples.ray_start[:-1], 2)
-                left = samples.ray_start - mx.concatenate([mx.zeros(1, mx.int32), mx.cumsum(skip)])
-                later = write_samples(*rays, bits, geometry, slots, left, skip)
-                # Rounding may move a sample over a cell's face, and with it all that follow: so
-                # rays' sums are compared, and not slots.
-                return {
-                    **_sums_by_ray(samples, count, "position", "distance", "width"),
-                    **{f"later {k}": v for k, v in _sums_by_ray(later, count, "distance").items()},
-                    "wanted": samples.wanted,
-                    "fits": samples.fits,
-                }
 
-            yield Case("march", f"{name}-{count}-{share}", run, 512, 0.03 if count > 100 else 0.0)
+def _marched(geometry: MarchGeometry, count: int, filled: float, slots: int) -> Arrays:
+    drawn = mx.random.uniform(shape=(geometry.cells,), key=mx.random.key(3))
+    rays = drawn_rays(count, geometry.extent)
+    with kernels_disabled():  # packing has its own cases
+        bits = pack_bits((drawn < filled).astype(mx.float32), mx.array([0.5]))
+    samples = march(*rays, bits, geometry, slots)
+    # The same samples without each ray's first two.
+    skip = mx.minimum(samples.ray_start[1:] - samples.ray_start[:-1], 2)
+    left = samples.ray_start - mx.concatenate([mx.zeros(1, mx.int32), mx.cumsum(skip)])
+    later = write_samples(*rays, bits, geometry, slots, left, skip)
+    # Rounding may move a sample over a cell's face, and with it all that follow: so rays' sums are
+    # compared, and not slots.
+    return {
+        **_sums_by_ray(samples, count, "position", "distance", "width"),
+        **{f"later {k}": v for k, v in _sums_by_ray(later, count, "distance").items()},
+        "wanted": samples.wanted,
+        "fits": samples.fits,
+    }
 
 
 def _sums_by_ray(samples: Samples, rays: int, *names: str) -> Arrays:

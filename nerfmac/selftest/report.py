@@ -1,7 +1,7 @@
 """A selftest's findings as one JSON file, to attach to a bug report.
 
-The file is whole at every moment: it is written anew with each finding, and before each case, which
-it names, so that even a crash of the process leaves what came before and what it happened in.
+The file is whole at every moment: it is written again with each finding and before each case,
+which it names. So even a crash of the process leaves what came before and what it happened in.
 """
 
 from __future__ import annotations

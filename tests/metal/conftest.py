@@ -1,4 +1,4 @@
-"""The executor of kernels, whose compiled programs the tests share."""
+"""The executor of kernels, whose compiled programs all tests use."""
 
 import platform
 

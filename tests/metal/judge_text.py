@@ -10,25 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import NamedTuple
 
 from tests.metal.judge_rules import Complaint, Rule
-
-ADDRESS_SPACES = {"device", "constant", "threadgroup", "thread"}
-
-_QUALIFIERS = {*ADDRESS_SPACES, "const", "volatile"}
-
-_KEYWORDS = {"kernel", "vertex", "fragment"}
-
-_MISSING = {  # of C++, in Metal
-    "double": Rule.DOUBLE,
-    **dict.fromkeys(("new", "delete", "goto", "virtual", "throw", "try"), Rule.CPP),
-    **dict.fromkeys(("dynamic_cast", "typeid", "noexcept", "thread_local", "register"), Rule.CPP),
-}
-
-_BEFORE_LAMBDA = {"(", ",", "=", "{", "}", ";", "return"}  # an index follows what it is into
-
-_OURS = re.compile(r"runtime|__\w+|METAL_(?!FUNC$)\w+")  # the judge's header's, not Metal's
+from tests.metal.judge_words import complaints_of_words
 
 _VECTORS = {  # what a kernel can ask for, as a position or a size along each axis
     "thread_position_in_grid",
@@ -48,17 +32,7 @@ _SCALARS = {  # or as one number
 
 _BUFFERS = 31
 
-_TOKEN = re.compile(
-    r'(?P<name>[A-Za-z_]\w*)|\.?\d(?:[eE][+-]|[\w.])*|\[\[|\]\]|&&|->|::|"[^"\n]*"|[^\s\w]'
-)
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
-_SCALAR = "bool|char|uchar|short|ushort|int|uint|long|ulong|half|float"
-_TYPE = re.compile(
-    rf"(?:{_SCALAR})[234]?|u?int(?:8|16|32|64)_t|bfloat|b?float16_t|size_t|unsigned|void|auto"
-    r"|atomic(?:_\w+)?|vec|simd_vote|simdgroup_\w*(?:8x8|matrix)"
-)
-_DECLARED = re.compile(r"\b(?:struct|enum|class|typename|using)\s+(\w+)|\btypedef\b[^;]*?(\w+)\s*;")
-
 _STRUCT = re.compile(r"\bstruct\s[^;{}]*?(\w+)\s*\{")
 _HALF = re.compile(r"(?<![\w.])((?:\d+\.\d*|\.\d+)(?:[eE][+-]?\d+)?)[hH]\b")  # 1.0h
 _KERNEL = re.compile(r"\[\[kernel\]\]\s+(?P<returns>[^()\[\];]+?)\s+(?P<name>\w+)\s*\(")
@@ -70,22 +44,15 @@ _INSTANCE = re.compile(
 _THREADGROUP = re.compile(r"(?<=[;{}])\s*(threadgroup\s[\w<>,:\s]+\s\w+\s*(?:\[[^];]*\]\s*)*);")
 
 
-class _Token(NamedTuple):
-    text: str
-    line: int
-    is_name: bool
-
-
 class Source:
     """A kernel's text, and what was found in it."""
 
     def __init__(self, text: str) -> None:
-        self.complaints: list[Complaint] = []
         self._text = _COMMENT.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), text)
+        self.complaints = list(complaints_of_words(self._text))
         self._edits: list[tuple[int, int, str]] = []
         self._signatures: dict[str, str] = {}
         self._templates: dict[str, int] = {}  # those without an instance, and their lines
-        self._read_tokens()
         self._read_kernels()
         self._read_instances()
 
@@ -102,74 +69,6 @@ class Source:
 
     def _line(self, position: int) -> int:
         return self._text.count("\n", 0, position) + 1
-
-    # Words ---------------------------------------------------------------------------------------
-
-    def _read_tokens(self) -> None:
-        tokens = list(_tokens(self._text))
-        types = {name for pair in _DECLARED.findall(self._text) for name in pair}
-        words = [token.text for token in tokens]
-        for i, token in enumerate(tokens):
-            before, after = words[max(i - 1, 0)], words[min(i + 1, len(words) - 1)]
-            word = token.text
-            if word in ("*", "&", "&&"):
-                self._read_pointer(words, i, types, token.line)
-            if word == "[" and before in _BEFORE_LAMBDA:
-                self._complain(Rule.CPP, token.line, "Metal has lambdas from version 3.2 on only")
-            if not token.is_name:
-                continue
-            if word in _MISSING:
-                self._complain(_MISSING[word], token.line, f"'{word}' is not in Metal")
-            elif word == after == "long":
-                self._complain(Rule.CPP, token.line, "'long long' is not in Metal")
-            elif _OURS.fullmatch(word) and word != "__attribute__":
-                self._complain(Rule.FUNCTION, token.line, f"'{word}' is none of Metal's names")
-            elif _is_misplaced(word, before, after):
-                self._complain(Rule.KEYWORD, token.line, f"'{word}' is a keyword")
-            elif word == "static":
-                self._read_static(words[i:], token.line)
-
-    def _read_static(self, words: list[str], line: int) -> None:
-        declared = []
-        for word in words:
-            if word in ("=", ";", "(", "{", "["):
-                break
-            declared.append(word)
-        if word == "(" or "constant" in declared:
-            return
-        rule = Rule.THREADGROUP if "threadgroup" in declared else Rule.PROGRAM_SCOPE
-        self._complain(rule, line, f"'{' '.join(declared)}' is static and not in `constant`")
-
-    def _read_pointer(self, words: list[str], i: int, types: set[str], line: int) -> None:
-        """Complain of a `*` or `&` that makes a type of one that names no address space."""
-        end = i - 1
-        if words[end] == "(":  # of `float (*f)(int)` or `float (&array)[4]`; else not in a type
-            end -= 1
-        specifiers: list[str] = []
-        while _is_name(words[end]) or words[end] in (">", "::"):
-            if words[end] == ">":
-                if any(word not in _QUALIFIERS for word in specifiers):
-                    break
-                end = _opening(words, end)
-                if end < 0:
-                    return
-            else:
-                specifiers.append(words[end])
-            end -= 1
-        named = [word for word in specifiers if word not in _QUALIFIERS]
-        if not named or not (_TYPE.fullmatch(named[0]) or named[0] in types):
-            return
-        said = f"{' '.join(reversed(specifiers))} {words[i]}"
-        if words[i - 1] == "(":
-            bracket = words[i + 1 + _is_name(words[i + 1]) :][:2]
-            if bracket == [")", "("]:
-                self._complain(Rule.FUNCTION_POINTER, line, f"'{said}' points to a function")
-            if bracket != [")", "["]:
-                return
-        if not ADDRESS_SPACES.intersection(specifiers):
-            self._complain(Rule.UNQUALIFIED, line, f"'{said}' names no address space")
-
-    # Kernels -------------------------------------------------------------------------------------
 
     def _read_kernels(self) -> None:
         for match in _KERNEL.finditer(self._text):
@@ -253,36 +152,6 @@ def _wrong_parameter(of_type: str, attribute: re.Match[str]) -> str | None:
     if not re.fullmatch(r"u(?:int|short)[23]?" if name in _VECTORS else r"u(?:int|short)", of_type):
         return f"{name} is no '{of_type}'"
     return None
-
-
-def _tokens(text: str) -> Iterator[_Token]:
-    line, at = 1, 0
-    for match in _TOKEN.finditer(text):
-        line += text.count("\n", at, match.start())
-        at = match.start()
-        yield _Token(match[0], line, match["name"] is not None)
-
-
-def _is_misplaced(word: str, before: str, after: str) -> bool:
-    if word in _KEYWORDS:
-        return (before, after) != ("[[", "]]")
-    # Of an object, or after the parameters of a struct's function.
-    return word in ADDRESS_SPACES and not (_is_name(after) or after in "*&" or before == ")")
-
-
-def _is_name(word: str) -> bool:
-    return word[0].isalpha() or word[0] == "_"
-
-
-def _opening(words: list[str], end: int) -> int:
-    """Where the `<` stands that words[end], a `>`, closes; -1 if nowhere."""
-    depth = 0
-    while end >= 0 and words[end] not in ("{", "}", ";"):
-        depth += (words[end] == ">") - (words[end] == "<")
-        if depth == 0:
-            return end
-        end -= 1
-    return -1
 
 
 def _closing(text: str, start: int, pair: str) -> int:

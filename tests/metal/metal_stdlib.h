@@ -202,8 +202,8 @@ METAL_INTEGERS(METAL_CLAMP)
 #undef METAL_INTEGERS
 METAL_ELEMENTWISE_3(number, clamp)
 
-METAL_FUNC float mix(float x, float y, float share) { return x + (y - x) * share; }
-METAL_FUNC half mix(half x, half y, half share) { return x + (y - x) * share; }
+METAL_FUNC float mix(float x, float y, float weight) { return x + (y - x) * weight; }
+METAL_FUNC half mix(half x, half y, half weight) { return x + (y - x) * weight; }
 METAL_ELEMENTWISE_3(floating, mix)
 
 // The second where the condition holds.

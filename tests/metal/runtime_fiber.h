@@ -13,7 +13,7 @@ struct Fiber {
   Range stack;
 };
 
-// A fiber that has no work, each of whose turns of work is a call of `work`.
+// A fiber that has no work, each of whose pieces of work is a call of `work`.
 Fiber* idle_fiber(void (*work)());
 
 // Runs the fiber, from the scheduler, until it gives way.

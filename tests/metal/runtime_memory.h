@@ -39,7 +39,7 @@ struct Buffer {
   Role role;
   std::size_t bytes;
   unsigned element;  // bytes of one
-  unsigned grain;    // bytes that share a record: one element, or less if that is a struct
+  unsigned grain;    // bytes to a record: one element, or less if that is a struct
   char* begin;
   Record* records = nullptr;               // of each grain; an input needs none
   std::size_t first = SIZE_MAX, last = 0;  // where the touched bytes begin and end

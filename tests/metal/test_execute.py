@@ -70,4 +70,4 @@ def test_output_that_no_thread_writes_is_counted_and_no_number(executor):
 def test_kernel_that_never_ends_is_caught(executor, monkeypatch):
     monkeypatch.setattr(execute, "_SECONDS", 1)
     with pytest.raises(ExecutionError, match="runs on for 1 s"):
-        Trial("for (uint turn = 0; in[0] < 1; ++turn) out[i] = turn;")(executor)
+        Trial("for (uint pass = 0; in[0] < 1; ++pass) out[i] = pass;")(executor)

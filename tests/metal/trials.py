@@ -14,6 +14,14 @@ from tests.metal.execute import Executor
 I = "const uint i = thread_position_in_grid.x;\n"  # noqa: E741
 COUNT = np.arange(64, dtype=np.float32)
 
+# What several of them are made of.
+THREADGROUP = "threadgroup_barrier(mem_flags::mem_threadgroup);\n"
+SIMDGROUP = "simdgroup_barrier(mem_flags::mem_threadgroup);\n"
+PLAIN = "reinterpret_cast<device float*>(out)"
+ADD = "atomic_fetch_add_explicit(&out[0], 1.0f, memory_order_relaxed);\n"
+HELD = "threadgroup float held[64];\n"
+FOURS = "struct Four { float of[4]; };\nthreadgroup Four held[16];\n"
+
 
 @dataclass
 class Trial:
@@ -122,3 +130,12 @@ RIGHT = {
         [COUNT[k::3].sum() for k in range(3)],
     ),
 }  # fmt: skip
+
+
+@dataclass
+class Pair:
+    """A wrong kernel with the words of its report, beside the right one."""
+
+    wrong: Trial
+    words: str  # a regular expression
+    right: Trial

@@ -17,10 +17,10 @@ GEOMETRIES = {
 PLENTY = 60_000  # slots
 
 
-def grid(geometry: MarchGeometry, share: float) -> np.ndarray:
+def grid(geometry: MarchGeometry, filled: float) -> np.ndarray:
     """Occupied cells, bool (cascade, z, y, x)."""
     shape = (geometry.cascades, *[geometry.resolution] * 3)
-    return np.random.default_rng(4).random(shape) < share
+    return np.random.default_rng(4).random(shape) < filled
 
 
 def packed(is_set: np.ndarray) -> mx.array:

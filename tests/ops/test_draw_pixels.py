@@ -24,17 +24,17 @@ def images(channels: int) -> mx.array:
     return mx.array(np.stack([pixels(index, channels) for index in range(VIEWS)]))
 
 
-def shares(key: int = 0) -> mx.array:
+def fractions(key: int = 0) -> mx.array:
     return mx.random.uniform(shape=(3, COUNT), key=mx.random.key(key))
 
 
 def drawn(channels: int, key: int = 0, compiled: bool = True) -> list[np.ndarray]:
     stack, views = images(channels), cameras()
 
-    def draw(shares):
-        return draw_pixels(stack, views, shares)
+    def draw(drawn):
+        return draw_pixels(stack, views, drawn)
 
-    rays, colour = (mx.compile(draw) if compiled else draw)(shares(key))
+    rays, colour = (mx.compile(draw) if compiled else draw)(fractions(key))
     return [np.array(each) for each in (*rays, colour)]
 
 
@@ -64,14 +64,14 @@ def test_a_colour_is_that_of_the_pixel_its_ray_goes_through(channels, compiled):
 def test_straight_alpha_leaves_colours_alone():
     opaque, clear = images(4), np.array(images(4))
     clear[..., 3] = 0
-    _, first = draw_pixels(opaque, cameras(), shares())
-    _, second = draw_pixels(mx.array(clear), cameras(), shares())
+    _, first = draw_pixels(opaque, cameras(), fractions())
+    _, second = draw_pixels(mx.array(clear), cameras(), fractions())
     assert float(first[:, :3].max()) > 0.4
     assert mx.array_equal(first[:, :3], second[:, :3])
     assert not second[:, 3].any()
 
 
-def test_shares_at_an_axis_ends_choose_its_first_and_last_pixel():
+def test_fractions_at_an_axis_ends_choose_its_first_and_last_pixel():
     below_one = float(np.nextafter(np.float32(1), np.float32(0)))
     ends = mx.array([[0.0, below_one]] * 3)
     colour = np.array(draw_pixels(images(3), cameras(), ends)[1])

@@ -52,8 +52,8 @@ def walk(origin, direction, jitter, is_set, geometry) -> list[float]:
     def advance(distance: float, steps: float) -> float:
         if geometry.cone == 0:
             return distance + steps * geometry.step
-        turn = geometry.step / geometry.cone  # from here on steps grow
-        even = min(max((turn - distance) / geometry.step, 0.0), steps)
+        growth = geometry.step / geometry.cone  # from here on steps grow
+        even = min(max((growth - distance) / geometry.step, 0.0), steps)
         return (distance + even * geometry.step) * (1 + geometry.cone) ** (steps - even)
 
     begin, leave = chord(origin, direction, geometry)
@@ -67,9 +67,9 @@ def walk(origin, direction, jitter, is_set, geometry) -> list[float]:
     return found
 
 
-@pytest.mark.parametrize("share", [0.15, 1.0])
-def test_samples_are_those_of_a_walk_step_by_step(geometry, share):
-    rays, is_set = some_rays(geometry), grid(geometry, share)
+@pytest.mark.parametrize("filled", [0.15, 1.0])
+def test_samples_are_those_of_a_walk_step_by_step(geometry, filled):
+    rays, is_set = some_rays(geometry), grid(geometry, filled)
     got = run(rays, is_set, geometry)
     exact = zip(*(each.astype(np.float64) for each in rays), strict=True)
     want = [walk(*ray, is_set, geometry) for ray in exact]
@@ -128,14 +128,14 @@ def test_in_a_full_grid_widths_sum_to_the_chord_within_a_step(geometry, jitter):
 @pytest.mark.parametrize("name", ["scene", "odd"])
 def test_steps_are_even_at_first_and_grow_with_distance_beyond_step_over_cone(name):
     geometry = GEOMETRIES[name]
-    turn = geometry.step / geometry.cone
+    growth = geometry.step / geometry.cone
     far = 0.5 - 0.49 * geometry.extent
     origin = np.array([[far, far + 0.1, far + 0.2]])
     direction = np.array([[3.0, 2.0, 4.0]]) / sqrt(29)
     got = run((origin, direction, [0.0]), grid(geometry, 1.1), geometry)
     used = got["ray_start"][-1]
     begin, width = got["distance"][:used], got["width"][:used]  # no jitter: interval and sample
-    even, growing = begin + geometry.step < turn, begin > turn
+    even, growing = begin + geometry.step < growth, begin > growth
     assert even.sum() > 10
     assert growing.sum() > 10
     # A width is the difference of two distances, each to the roundoff of some hundred steps.
@@ -248,30 +248,6 @@ def test_jitter_moves_samples_forwards_inside_their_intervals(geometry):
             before = moved
         compared += count
     assert compared > 2000
-
-
-def test_no_ray_has_more_intervals_than_the_geometry_says(geometry):
-    # The cube's diagonals, the longest way there is, from a corner on.
-    from_corner = MarchGeometry(
-        geometry.extent, geometry.resolution, 0.0, geometry.step, geometry.cone
-    )
-    signs = np.array([[1, 1, 1], [1, -1, 1], [-1, 1, 1], [-1, -1, 1]])
-    origins = 0.5 - 0.49999 * geometry.extent * signs
-    rays = (origins, signs / sqrt(3), np.zeros(4))
-    counts = run(rays, grid(from_corner, 1.1), from_corner)["wanted"]
-    most = from_corner.most_intervals
-    assert (counts <= most).all()
-    assert (counts >= most - 4).all(), "the bound wastes room"
-
-
-@pytest.mark.parametrize(
-    ("extent", "cascades"), [(0.3, 1), (1.0, 1), (1.01, 2), (2.0, 2), (3.0, 3), (4.0, 3), (16.0, 5)]
-)
-def test_cascades_double_until_they_hold_the_scene(extent, cascades):
-    geometry = MarchGeometry(extent, 8, 0.1, 0.01, 0.0)
-    assert geometry.cascades == cascades
-    assert geometry.cells == cascades * 512
-    assert 2 ** (cascades - 1) >= extent
 
 
 def test_counting_alone_agrees_with_marching(geometry):

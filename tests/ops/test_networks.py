@@ -1,9 +1,6 @@
 """The two stacked networks, against matrix products and finite differences in NumPy's float64."""
 
 from contextlib import nullcontext
-from functools import cache
-from itertools import pairwise
-from math import sqrt
 
 import mlx.core as mx
 import numpy as np
@@ -13,6 +10,15 @@ from numerics import assert_matches
 from nerfmac.backend import choose_device, kernels_disabled
 from nerfmac.checks import InputError
 from nerfmac.ops.networks import NetworksShape, networks, networks_density, truncated_exp
+from tests.ops.networks_oracle import (
+    RESULTS,
+    TRAINED,
+    Values,
+    differences,
+    drawn,
+    evaluate,
+    mixes,
+)
 
 ROUNDOFF = 2.0**-24
 SMALL = NetworksShape(16, 16, 2, 2)
@@ -24,9 +30,6 @@ SHAPES = [
     NetworksShape(128, 128, 1, 2),
     NetworksShape(32, 16, 4, 3),
 ]
-TRAINED = ("features", "density_weights", "colour_weights")
-RESULTS = ("density", "colour")
-Values = dict[str, np.ndarray]
 
 
 @pytest.fixture(autouse=True, params=["kernel", "reference"])
@@ -34,33 +37,6 @@ def run_by(request):
     choose_device("cpu")
     with kernels_disabled() if request.param == "reference" else nullcontext():
         yield request.param
-
-
-def drawn(shape: NetworksShape, slots: int, per_ray: int = 7) -> Values:
-    """Inputs that no exchange of rows, columns or rays leaves as they are."""
-    random = np.random.default_rng(slots)
-    values = {
-        "features": random.normal(0.2, 1.0, (slots, shape.features)),
-        "basis": random.normal(-0.3, 1.0, (slots // per_ray + 4, 16)),
-        "ray": np.arange(slots)[::-1] // per_ray + 2,
-        "used": np.array([slots]),
-    }
-    for name in ("density", "colour"):
-        matrices = [
-            random.normal(0.0, sqrt(2.0 / rows), rows * columns)
-            for rows, columns in getattr(shape, name).matrices
-        ]
-        values[f"{name}_weights"] = np.concatenate(matrices)
-    return {
-        name: each.astype(np.float32).astype(np.float64) if each.dtype == np.float64 else each
-        for name, each in values.items()
-    }
-
-
-def mixes(slots: int) -> list[np.ndarray]:
-    """Gradients of the two results."""
-    random = np.random.default_rng(slots + 1)
-    return [random.normal(size=size).astype(np.float32) for size in ((slots,), (slots, 3))]
 
 
 def on_device(values: Values) -> dict[str, mx.array]:
@@ -83,57 +59,6 @@ def slopes(values: Values, shape: NetworksShape, mixed: list[np.ndarray]) -> Val
     given = [device[name] for name in TRAINED]
     _, got = mx.vjp(results, given, [mx.array(each, mx.float32) for each in mixed])
     return dict(zip(TRAINED, map(np.array, got), strict=True))
-
-
-def layers(inputs: np.ndarray, weights: np.ndarray, widths: list[int]) -> np.ndarray:
-    """Layer by layer, cutting the matrices off the front of the flat weights."""
-    for layer, (rows, columns) in enumerate(pairwise(widths)):
-        matrix, weights = weights[: rows * columns], weights[rows * columns :]
-        inputs = inputs @ matrix.reshape(rows, columns)
-        if layer < len(widths) - 2:
-            inputs = np.maximum(inputs, 0.0)
-    assert not weights.size
-    return inputs
-
-
-def evaluate(values: Values, shape: NetworksShape) -> list[np.ndarray]:
-    """The oracle: density and colour."""
-    hidden = [shape.width] * shape.density_layers
-    embedding = layers(values["features"], values["density_weights"], [shape.features, *hidden, 16])
-    inputs = np.concatenate([embedding, values["basis"][values["ray"]]], axis=1)
-    hidden = [shape.width] * shape.colour_layers
-    colour = layers(inputs, values["colour_weights"], [32, *hidden, 16])[:, :3]
-    return [np.exp(embedding[:, 0]), 1.0 / (1.0 + np.exp(-colour))]
-
-
-@cache
-def differences(shape: NetworksShape, slots: int) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """Finite differences of the mixed results: entries of each trained argument, and their slopes.
-
-    All entries of the small ones, the others' first and last and some between.
-    """
-    values, step, found = drawn(shape, slots), 1e-6, {}
-
-    def mixed() -> float:
-        results = evaluate(values, shape)
-        return sum(float((m * r).sum()) for m, r in zip(mixes(slots), results, strict=True))
-
-    for name in TRAINED:
-        flat = values[name].reshape(-1)
-        chosen = np.arange(flat.size)
-        if flat.size > 1100:
-            between = np.random.default_rng(3).choice(chosen[1:-1], 300, replace=False)
-            chosen = np.concatenate([chosen[:1], between, chosen[-1:]])
-        want = np.zeros(chosen.size)
-        for place, index in enumerate(chosen):
-            before = flat[index]
-            flat[index] = before + step
-            ahead = mixed()
-            flat[index] = before - step
-            want[place] = (ahead - mixed()) / (2 * step)
-            flat[index] = before
-        found[name] = chosen, want
-    return found
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)

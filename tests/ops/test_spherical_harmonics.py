@@ -49,8 +49,8 @@ def textbook(direction: np.ndarray) -> np.ndarray:
         for m in range(-l, l + 1):
             k = abs(m)
             norm = sqrt((2 * l + 1) / (4 * pi) * factorial(l - k) / factorial(l + k))
-            turn = np.sin(k * angle) if m < 0 else np.cos(k * angle)
-            columns.append(norm * (sqrt(2.0) if m else 1.0) * legendre[l, k] * turn)
+            around = np.sin(k * angle) if m < 0 else np.cos(k * angle)
+            columns.append(norm * (sqrt(2.0) if m else 1.0) * legendre[l, k] * around)
     return np.stack(columns, axis=1)
 
 
@@ -98,36 +98,38 @@ def test_the_gradient_along_the_sphere_is_the_textbooks_finite_difference():
     assert_matches((gradient * tangent).sum(axis=1), want, rel=128 * ROUNDOFF, name="along")
 
 
+def polynomials(d: np.ndarray) -> np.ndarray:
+    """The basis as polynomials of x, y and z, of any length."""
+    x, y, z = d.T
+    one, two, three = FIRST_ORDER, sqrt(15 / (4 * pi)), sqrt(35 / (32 * pi))
+    mixed, outer = sqrt(105 / (4 * pi)), sqrt(21 / (32 * pi))
+    return np.stack(
+        [
+            np.full_like(x, sqrt(1 / (4 * pi))),
+            -one * y,
+            one * z,
+            -one * x,
+            two * x * y,
+            -two * y * z,
+            sqrt(5 / (16 * pi)) * (3 * z**2 - 1),
+            -two * x * z,
+            two / 2 * (x**2 - y**2),
+            three * y * (y**2 - 3 * x**2),
+            mixed * x * y * z,
+            outer * y * (1 - 5 * z**2),
+            sqrt(7 / (16 * pi)) * z * (5 * z**2 - 3),
+            outer * x * (1 - 5 * z**2),
+            mixed / 2 * z * (x**2 - y**2),
+            three * x * (3 * y**2 - x**2),
+        ],
+        axis=1,
+    )
+
+
 def test_the_gradient_is_that_of_the_polynomials_off_the_sphere_too():
     # Cubic polynomials: differences of float64 values of the test's own, fitted from unit vectors.
     directions, step = 1.3 * unit(40), 1e-4
     mix = np.random.default_rng(3).normal(size=(40, 16))
-
-    def polynomials(d: np.ndarray) -> np.ndarray:
-        x, y, z = d.T
-        one, two, three = FIRST_ORDER, sqrt(15 / (4 * pi)), sqrt(35 / (32 * pi))
-        mixed, outer = sqrt(105 / (4 * pi)), sqrt(21 / (32 * pi))
-        return np.stack(
-            [
-                np.full_like(x, sqrt(1 / (4 * pi))),
-                -one * y,
-                one * z,
-                -one * x,
-                two * x * y,
-                -two * y * z,
-                sqrt(5 / (16 * pi)) * (3 * z**2 - 1),
-                -two * x * z,
-                two / 2 * (x**2 - y**2),
-                three * y * (y**2 - 3 * x**2),
-                mixed * x * y * z,
-                outer * y * (1 - 5 * z**2),
-                sqrt(7 / (16 * pi)) * z * (5 * z**2 - 3),
-                outer * x * (1 - 5 * z**2),
-                mixed / 2 * z * (x**2 - y**2),
-                three * x * (3 * y**2 - x**2),
-            ],
-            axis=1,
-        )
 
     assert_matches(polynomials(unit(9)), textbook(unit(9)), rel=1e-12, name="the polynomials")
     want = np.zeros((40, 3))

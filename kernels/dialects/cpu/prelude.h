@@ -59,8 +59,8 @@ METAL_FUNC float3 operator+(float3 a, float3 b) { return float3{a.x + b.x, a.y +
 METAL_FUNC float3 operator-(float3 a, float3 b) { return float3{a.x - b.x, a.y - b.y, a.z - b.z}; }
 METAL_FUNC float3 operator*(float3 a, float b) { return float3{a.x * b, a.y * b, a.z * b}; }
 
-// Adds N values to row `row` of rows of N. Nothing is stored before all is loaded, so that one vector
-// holds them.
+// Adds N values to row `row` of rows of N. Nothing is stored before all is loaded, so that one
+// vector holds them.
 template <int N>
 METAL_FUNC void atomic_add_row(float* rows, uint row, const float* values) {
   float sum[N];
@@ -71,7 +71,7 @@ METAL_FUNC void atomic_add_row(float* rows, uint row, const float* values) {
 // Bytes that every array's beginning is a multiple of: MLX allocates less aligned than malloc.
 #define ALIGNMENT 4
 
-// Threads of a simdgroup: each runs alone, and what a simdgroup shares is its own.
+// Threads of a simdgroup: one, which keeps to itself what a simdgroup hands around.
 #define SIMD_WIDTH 1
 
 METAL_FUNC int simd_sum(int value) { return value; }

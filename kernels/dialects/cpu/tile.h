@@ -5,7 +5,7 @@
 
 #define TILE_SIMDGROUPS 1
 #define TRACE_RAYS 16
-#define TRACE_SHARE 512
+#define TRACE_QUEUE 512
 
 // Floats that one instruction works on: an AVX-512 register; compilers split it into two or four
 // where registers are narrower.
@@ -196,8 +196,8 @@ struct MatrixGradient {
 };
 
 template <int IN, int OUT>
-METAL_FUNC void tile_gradient_start(MatrixGradient<IN, OUT>& share, float* out) {
-  share.at = out;
+METAL_FUNC void tile_gradient_start(MatrixGradient<IN, OUT>& gradient, float* out) {
+  gradient.at = out;
   for (int i = 0; i < IN * OUT; ++i) out[i] = 0.0f;
 }
 
@@ -205,7 +205,7 @@ constexpr int tile_space(int, int) { return 1; }
 
 template <int IN, int OUT>
 METAL_FUNC void tile_gradient(uint, const Tile<IN>& x, const Tile<OUT>& d,
-                              MatrixGradient<IN, OUT>& share, tile_value*) {
+                              MatrixGradient<IN, OUT>& gradient, tile_value*) {
   constexpr int COLUMNS = OUT / LANES;
   constexpr int ROWS = COLUMNS < 16 ? 16 / COLUMNS : 1;
   for (int i = 0; i < IN; i += ROWS) {
@@ -214,7 +214,7 @@ METAL_FUNC void tile_gradient(uint, const Tile<IN>& x, const Tile<OUT>& d,
     for (int r = 0; r < ROWS; ++r) {
       UNROLL
       for (int column = 0; column < COLUMNS; ++column) {
-        sum[r][column] = load_lanes(share.at + (i + r) * OUT + column * LANES);
+        sum[r][column] = load_lanes(gradient.at + (i + r) * OUT + column * LANES);
       }
     }
     for (int row = 0; row < 16; ++row) {
@@ -231,7 +231,7 @@ METAL_FUNC void tile_gradient(uint, const Tile<IN>& x, const Tile<OUT>& d,
     for (int r = 0; r < ROWS; ++r) {
       UNROLL
       for (int column = 0; column < COLUMNS; ++column) {
-        store_lanes(share.at + (i + r) * OUT + column * LANES, sum[r][column]);
+        store_lanes(gradient.at + (i + r) * OUT + column * LANES, sum[r][column]);
       }
     }
   }

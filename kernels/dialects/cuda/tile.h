@@ -8,7 +8,7 @@
 
 #define TILE_SIMDGROUPS 4
 #define TRACE_RAYS 32
-#define TRACE_SHARE 32  // more, and fewer simdgroups, cost a fifth
+#define TRACE_QUEUE 32  // more, and fewer simdgroups, cost a fifth
 #define TILE_PADDING 8  // halves between a shared tile's rows: eight rows start in different banks
 
 typedef half tile_value;
@@ -166,15 +166,15 @@ METAL_FUNC bool tile_any(uint, bool value, tile_value*) { return __syncthreads_o
 
 #include "dialects/simdgroup_tile.h"
 
-// One simdgroup's share of the gradient of an IN x OUT matrix: every TILE_SIMDGROUPS-th block.
+// One simdgroup's part of the gradient of an IN x OUT matrix: every TILE_SIMDGROUPS-th block.
 template <int IN, int OUT>
 struct MatrixGradient {
   float part[(IN / 16 * (OUT / 8) + TILE_SIMDGROUPS - 1) / TILE_SIMDGROUPS][4];
 };
 
 template <int IN, int OUT>
-METAL_FUNC void tile_gradient_start(MatrixGradient<IN, OUT>& share, float*) {
-  share = {};
+METAL_FUNC void tile_gradient_start(MatrixGradient<IN, OUT>& gradient, float*) {
+  gradient = {};
 }
 
 // Values that tile_gradient needs of the threadgroup's memory.
@@ -182,8 +182,9 @@ constexpr int tile_space(int in, int out) {
   return TILE_SIMDGROUPS * 16 * (in + out + 2 * TILE_PADDING);
 }
 
+// Writes a simdgroup's tile to the threadgroup's memory.
 template <int COLUMNS>
-METAL_FUNC void tile_share(uint lane, const Tile<COLUMNS>& tile, tile_value* space) {
+METAL_FUNC void tile_publish(uint lane, const Tile<COLUMNS>& tile, tile_value* space) {
   uint* place = reinterpret_cast<uint*>(
       space + lane / 4 * (COLUMNS + TILE_PADDING) + lane % 4 * 2);
   UNROLL
@@ -196,16 +197,16 @@ METAL_FUNC void tile_share(uint lane, const Tile<COLUMNS>& tile, tile_value* spa
 // Transposed x times d, summed over the threadgroup's tiles.
 template <int IN, int OUT>
 METAL_FUNC void tile_gradient(uint local, const Tile<IN>& x, const Tile<OUT>& d,
-                              MatrixGradient<IN, OUT>& share, tile_value* space) {
+                              MatrixGradient<IN, OUT>& gradient, tile_value* space) {
   constexpr int LEFT = 16 * (IN + TILE_PADDING), RIGHT = 16 * (OUT + TILE_PADDING);
   const uint simdgroup = local / 32, lane = local % 32;
   tile_value* right = space + TILE_SIMDGROUPS * LEFT;
   __syncthreads();
-  tile_share(lane, x, space + simdgroup * LEFT);
-  tile_share(lane, d, right + simdgroup * RIGHT);
+  tile_publish(lane, x, space + simdgroup * LEFT);
+  tile_publish(lane, d, right + simdgroup * RIGHT);
   __syncthreads();
   UNROLL
-  for (int i = 0; i < sizeof(share.part) / sizeof(share.part[0]); ++i) {
+  for (int i = 0; i < sizeof(gradient.part) / sizeof(gradient.part[0]); ++i) {
     const int block = int(simdgroup) + i * TILE_SIMDGROUPS;
     if (block >= IN / 16 * (OUT / 8)) continue;
     const int m = block % (IN / 16) * 16, n = block / (IN / 16) * 8;
@@ -223,21 +224,22 @@ METAL_FUNC void tile_gradient(uint local, const Tile<IN>& x, const Tile<OUT>& d,
       asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0, %1}, [%2];"
                    : "=r"(b[0]), "=r"(b[1])
                    : "r"(uint(__cvta_generic_to_shared(b_row))));
-      tile_mma(share.part[i], a[0], a[1], a[2], a[3], b[0], b[1]);
+      tile_mma(gradient.part[i], a[0], a[1], a[2], a[3], b[0], b[1]);
     }
   }
 }
 
 template <int IN, int OUT>
-METAL_FUNC void tile_gradient_store(uint local, const MatrixGradient<IN, OUT>& share, float* out) {
+METAL_FUNC void tile_gradient_store(
+    uint local, const MatrixGradient<IN, OUT>& gradient, float* out) {
   const int row = local % 32 / 4, column = local % 4 * 2;
   UNROLL
-  for (int i = 0; i < sizeof(share.part) / sizeof(share.part[0]); ++i) {
+  for (int i = 0; i < sizeof(gradient.part) / sizeof(gradient.part[0]); ++i) {
     const int block = int(local / 32) + i * TILE_SIMDGROUPS;
     if (block >= IN / 16 * (OUT / 8)) continue;
     for (int j = 0; j < 4; ++j) {
       const int m = block % (IN / 16) * 16 + row + j / 2 * 8;
-      out[m * OUT + block / (IN / 16) * 8 + column + j % 2] = share.part[i][j];
+      out[m * OUT + block / (IN / 16) * 8 + column + j % 2] = gradient.part[i][j];
     }
   }
 }

@@ -4,7 +4,7 @@
 
 #define TILE_SIMDGROUPS 4
 #define TRACE_RAYS 32
-#define TRACE_SHARE 32
+#define TRACE_QUEUE 32
 
 typedef half tile_value;
 
@@ -183,24 +183,25 @@ METAL_FUNC bool tile_any(uint local, bool value, threadgroup tile_value* space) 
 
 #include "dialects/simdgroup_tile.h"
 
-// One simdgroup's share of the gradient of an IN x OUT matrix: every TILE_SIMDGROUPS-th block.
+// One simdgroup's part of the gradient of an IN x OUT matrix: every TILE_SIMDGROUPS-th block.
 template <int IN, int OUT>
 struct MatrixGradient {
   simdgroup_float8x8 part[IN / 8 * (OUT / 8) / TILE_SIMDGROUPS];
 };
 
 template <int IN, int OUT>
-METAL_FUNC void tile_gradient_start(thread MatrixGradient<IN, OUT>& share, device float*) {
+METAL_FUNC void tile_gradient_start(thread MatrixGradient<IN, OUT>& gradient, device float*) {
   for (int i = 0; i < IN / 8 * (OUT / 8) / TILE_SIMDGROUPS; ++i) {
-    share.part[i] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
+    gradient.part[i] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
   }
 }
 
 // Values that tile_gradient needs of the threadgroup's memory.
 constexpr int tile_space(int in, int out) { return TILE_SIMDGROUPS * 16 * (in + out); }
 
+// Writes a simdgroup's tile to the threadgroup's memory.
 template <int COLUMNS>
-METAL_FUNC void tile_share(thread Tile<COLUMNS>& tile, threadgroup tile_value* space) {
+METAL_FUNC void tile_publish(thread Tile<COLUMNS>& tile, threadgroup tile_value* space) {
   UNROLL
   for (int n = 0; n < COLUMNS / 8; ++n) {
     simdgroup_store(tile.part[n][0], space + 8 * n, COLUMNS);
@@ -212,12 +213,12 @@ METAL_FUNC void tile_share(thread Tile<COLUMNS>& tile, threadgroup tile_value* s
 template <int IN, int OUT>
 METAL_FUNC void tile_gradient(
     uint local, thread Tile<IN>& x, thread Tile<OUT>& d,
-    thread MatrixGradient<IN, OUT>& share, threadgroup tile_value* space) {
+    thread MatrixGradient<IN, OUT>& gradient, threadgroup tile_value* space) {
   const int simdgroup = int(local) / 32;
   threadgroup tile_value* right = space + TILE_SIMDGROUPS * 16 * IN;
   threadgroup_barrier(mem_flags::mem_threadgroup);
-  tile_share(x, space + simdgroup * 16 * IN);
-  tile_share(d, right + simdgroup * 16 * OUT);
+  tile_publish(x, space + simdgroup * 16 * IN);
+  tile_publish(d, right + simdgroup * 16 * OUT);
   threadgroup_barrier(mem_flags::mem_threadgroup);
   UNROLL
   for (int i = 0; i < IN / 8 * (OUT / 8) / TILE_SIMDGROUPS; ++i) {
@@ -227,18 +228,18 @@ METAL_FUNC void tile_gradient(
       simdgroup_half8x8 a, b;
       simdgroup_load(a, space + row * IN + m, IN, ulong2{0, 0}, true);
       simdgroup_load(b, right + row * OUT + n, OUT);
-      simdgroup_multiply_accumulate(share.part[i], a, b, share.part[i]);
+      simdgroup_multiply_accumulate(gradient.part[i], a, b, gradient.part[i]);
     }
   }
 }
 
 template <int IN, int OUT>
 METAL_FUNC void tile_gradient_store(
-    uint local, thread MatrixGradient<IN, OUT>& share, device float* out) {
+    uint local, thread MatrixGradient<IN, OUT>& gradient, device float* out) {
   UNROLL
   for (int i = 0; i < IN / 8 * (OUT / 8) / TILE_SIMDGROUPS; ++i) {
     const int block = int(local) / 32 + i * TILE_SIMDGROUPS;
     simdgroup_store(
-        share.part[i], out + block % (IN / 8) * 8 * OUT + block / (IN / 8) * 8, OUT);
+        gradient.part[i], out + block % (IN / 8) * 8 * OUT + block / (IN / 8) * 8, OUT);
   }
 }
