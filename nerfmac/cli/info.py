@@ -11,7 +11,7 @@ from nerfmac.backend import choose_device, current_device, device_name, memory_b
 from nerfmac.backend.build import BuildError, compiler_version
 from nerfmac.backend.cache import cache_folder
 from nerfmac.backend.device import processors
-from nerfmac.backend.kernel import why_reference
+from nerfmac.backend.fallback import why_reference
 from nerfmac.backend.sources import kernels_folder
 from nerfmac.cli.choices import Device
 from nerfmac.presets import preset

@@ -11,17 +11,19 @@ from nerfmac.checks import InputError
 from nerfmac.scenes import blender, transforms
 from nerfmac.scenes.builtin import builtin_scene_path
 from nerfmac.scenes.scene import Frame, Scene, Views
+from nerfmac.scenes.splits import NAMES
 
 __all__ = ["Frame", "Scene", "Views", "builtin_scene_path", "load_scene"]
 
-BLENDER_FILES = tuple(blender.file_name(split) for split in blender.SPLITS)
+BLENDER_FILES = tuple(blender.file_name(split) for split in NAMES)
 
 
 def load_scene(path: str | os.PathLike[str], *, test_every: int | None = None) -> Scene:
     """Read a scene: a folder, or its transforms.json (or transforms_train.json) itself.
 
-    `test_every` None keeps the format's split: Blender's own files, or every 8th view of a
-    transforms.json. N holds out every Nth training view as "test" in place of that, 0 none.
+    `test_every` None keeps the scene's own splits: Blender's files, or what a transforms.json lists
+    in `train_filenames` and its like, else every 8th view is held out of it as "test". N holds out
+    every Nth training view as "test" in place of that, 0 none.
 
     Everything that the JSON and the pictures' headers tell is checked here, before anything is
     decoded; raises InputError that says what is wrong, in which file, and what is right.

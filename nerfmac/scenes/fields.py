@@ -76,6 +76,15 @@ class Fields:
             raise self.wrong(key, "a text")
         return value
 
+    def texts(self, key: str, default: tuple[str, ...] | None = None) -> tuple[str, ...]:
+        """A list of strings, none of them empty; the list may be."""
+        if key not in self.values and default is not None:
+            return default
+        value = self._present(key)
+        if not isinstance(value, list) or not all(isinstance(each, str) and each for each in value):
+            raise self.wrong(key, "a list of texts")
+        return tuple(value)
+
     def objects(self, key: str) -> list[Fields]:
         """A list of JSON objects, at least one; their places are numbered from 0."""
         value = self._present(key)
