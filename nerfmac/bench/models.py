@@ -44,8 +44,8 @@ MOST_MARKS = 10
 
 
 REPORTS = 100
-"""Reports in a training, at least. A model is evaluated at the first report after a moment has come,
-so it is late by no more than a hundredth of the training."""
+"""Reports in a training, at least. A model is evaluated at the first report after its moment, so no
+later than by a hundredth of the training."""
 
 
 class ModelPoint(NamedTuple):

@@ -19,6 +19,7 @@ from nerfmac.bench.models import (
 from nerfmac.bench.quality import evaluation_times
 from nerfmac.checks import InputError
 from nerfmac.config import override
+from nerfmac.presets import preset
 from nerfmac.scenes import load_scene
 from nerfmac.training.trainer import Trainer
 from tests.scene_factory import CONFIG, HEIGHT, WIDTH, write_scene
@@ -59,6 +60,16 @@ def test_each_model_trains_for_its_own_time(scene, monkeypatch):
     values = json.loads(json.dumps(comparison.to_json()))
     assert values["seconds"] == seconds
     assert len(values["models"]["hash"]["points"]) == 4
+
+
+def test_vanilla_is_evaluated_close_to_its_moments(scene, monkeypatch):
+    # By itself it reports every sixteenth step, and here it trains for fewer than twenty.
+    ticking(monkeypatch, 0.05)
+    config = preset("tiny", "cpu", 0, model="vanilla")
+    config = override(config, vanilla={"width": 16, "layers": 2, "skip": 0}, train={"rays": 32})
+    (model,) = compare_models(scene, {"vanilla": config}, seconds=1.0, points=4).models
+    times = [point.seconds for point in model.points]
+    assert times == pytest.approx(evaluation_times(1.0, 4), abs=0.15)
 
 
 def test_what_is_due_several_times_is_evaluated_once(scene, monkeypatch):

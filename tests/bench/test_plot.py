@@ -40,7 +40,7 @@ def test_decades_are_equally_long_on_a_logarithmic_axis(tmp_path):
 
 @pytest.mark.parametrize("log_time", [True, False])
 def test_a_mark_lies_on_its_curve_as_drawn(tmp_path, log_time):
-    # In the middle of the second stretch, as the axis shows it.
+    # Halfway between the second point and the third, as the axis shows them.
     middle = 10.0**1.5 if log_time else 55.0
     curve = Curve("rising", RISING.points, [Mark(middle, "")])
     (plain,), (marked,) = (drawn(tmp_path, [each], log_time=log_time) for each in (RISING, curve))
