@@ -131,19 +131,19 @@ METAL_FUNC int march_on(int k, MarchProbe probe) {
   return max(k + SIMD_WIDTH, simd_broadcast(probe.next, SIMD_WIDTH - 1));
 }
 
-// ABREAST rays a simdgroup, in turns: each stride waits for the one before it, and the others' fill
+// INTERLEAVED rays a simdgroup, in turns: each stride waits for the one before it, and the others' fill
 // that time. thread_index = (simdgroup * SIMD_WIDTH + lane, 0, 0).
-template <int ABREAST, typename Origins, typename Directions, typename Jitter, typename Bits,
+template <int INTERLEAVED, typename Origins, typename Directions, typename Jitter, typename Bits,
           typename Settings, typename Counts>
 METAL_FUNC void march_count(
     uint3 thread_index, int rays, Origins origins, Directions directions, Jitter jitter, Bits bits,
     Settings settings, Counts counts) {
-  const int first = int(thread_index.x / SIMD_WIDTH) * ABREAST;
+  const int first = int(thread_index.x / SIMD_WIDTH) * INTERLEAVED;
   const int lane = int(thread_index.x % SIMD_WIDTH);
-  const int together = min(rays - first, ABREAST);
+  const int together = min(rays - first, INTERLEAVED);
   const MarchSettings to = march_settings(settings);
-  MarchRay r[ABREAST];
-  int k[ABREAST], count[ABREAST];
+  MarchRay r[INTERLEAVED];
+  int k[INTERLEAVED], count[INTERLEAVED];
   for (int i = 0; i < together; ++i) {
     r[i] = march_ray(first + i, origins, directions, jitter, to);
     k[i] = count[i] = 0;

@@ -13,24 +13,32 @@ from typing import Any, NamedTuple
 
 import mlx.core as mx
 
-from nerfmac import checks
 from nerfmac.backend import Kernel, runs_kernel, simd_width
+from nerfmac.ops.signature import Signature
 
 END = 1e-4  # kernels/composite.metal says the same
 
-_PACKED = ("density", "colour", "distances", "widths", "ray_start")
-_RESULTS = ("ray_colour", "opacity", "depth")
+_TAKES = Signature(
+    density=(mx.float32, "slots"),
+    colour=(mx.float32, "slots", 3),
+    distances=(mx.float32, "slots"),
+    widths=(mx.float32, "slots"),
+    ray_start=(mx.int32, "rays + 1"),
+)
+_GIVES = Signature(
+    ray_colour=(mx.float32, "rays", 3), opacity=(mx.float32, "rays"), depth=(mx.float32, "rays")
+)
 _FORWARD = Kernel(
     "composite",
     "composite_forward",
-    inputs=_PACKED,
-    outputs=_RESULTS,
+    inputs=_TAKES.names,
+    outputs=_GIVES.names,
     rows="ray_start_shape[0] - 1",
 )
 _GRADIENT = Kernel(
     "composite",
     "composite_gradient",
-    inputs=(*_PACKED, "slots", *_RESULTS, "d_ray_colour", "d_opacity", "d_depth"),
+    inputs=(*_TAKES.names, "slots", *_GIVES.names, "d_ray_colour", "d_opacity", "d_depth"),
     outputs=("d_density", "d_colour"),
     rows="ray_start_shape[0] - 1",
 )
@@ -66,20 +74,7 @@ def composite(
     Raises:
         InputError: a wrong shape or type.
     """
-    checks.shape("density", density, (None,))
-    slots = density.shape[0]
-    checks.shape("colour", colour, (slots, 3))
-    checks.shape("distances", distances, (slots,))
-    checks.shape("widths", widths, (slots,))
-    checks.shape("ray_start", ray_start, (None,))
-    checks.dtype("ray_start", ray_start, mx.int32)
-    for name, values in (
-        ("density", density),
-        ("colour", colour),
-        ("distances", distances),
-        ("widths", widths),
-    ):
-        checks.dtype(name, values, mx.float32)
+    _TAKES.check(density, colour, distances, widths, ray_start)
     run: Any = _composite if runs_kernel("composite") else composite_reference
     return Composited(*run(density, colour, distances, widths, ray_start))
 
@@ -142,8 +137,7 @@ def _composite(density, colour, distances, widths, ray_start):  # type: ignore[n
             widths,
             ray_start,
             grid=(rays * simd_width(), 1, 1),
-            output_shapes=[(rays, 3), (rays,), (rays,)],
-            output_dtypes=[mx.float32] * 3,
+            **_GIVES.outputs(rays=rays),
         )
     )
 

@@ -11,24 +11,34 @@ from nerfmac.backend import Kernel, runs_kernel
 from nerfmac.geometry.cameras import Cameras
 from nerfmac.geometry.lenses import NEWTON_STEPS
 from nerfmac.geometry.rays import Rays, rays_through
+from nerfmac.ops.signature import Signature
 
+_TAKES = Signature(
+    images=(mx.uint8, "images", "height", "width", "channels"),
+    fractions=(mx.float32, 3, "pixels"),
+)
+_GIVES = Signature(
+    origins=(mx.float32, "pixels", 3),
+    directions=(mx.float32, "pixels", 3),
+    colours=(mx.float32, "pixels", 4),
+)
 _DRAW = Kernel(
     "draw_pixels",
     "draw_pixels",
-    inputs=("shares", "sizes", "images", "intrinsics", "distortion", "poses"),
-    outputs=("origins", "directions", "colours"),
-    rows="shares_shape[1]",
+    inputs=("fractions", "sizes", "images", "intrinsics", "distortion", "poses"),
+    outputs=_GIVES.names,
+    rows="fractions_shape[1]",
 )
 
 
-def draw_pixels(images: mx.array, cameras: Cameras, shares: mx.array) -> tuple[Rays, mx.array]:
-    """The pixels that `shares` choose: rays through their centres, and their colours.
+def draw_pixels(images: mx.array, cameras: Cameras, fractions: mx.array) -> tuple[Rays, mx.array]:
+    """The pixels that `fractions` choose: rays through their centres, and their colours.
 
     Args:
         images: (n, h, w, 3 or 4) uint8, one for each of the `cameras`.
         cameras: n of them.
-        shares: (3, pixels) float32 in [0, 1): how far down the images, their rows and columns.
-            Drawn evenly, they choose each pixel as often.
+        fractions: (3, pixels) float32 in [0, 1): how far down the list of images, down the image
+            and along the row each pixel is. Uniform ones choose every pixel equally often.
 
     Returns:
         The rays, and (pixels, 4) float32 in [0, 1] with straight alpha, 1 where images have none.
@@ -37,18 +47,15 @@ def draw_pixels(images: mx.array, cameras: Cameras, shares: mx.array) -> tuple[R
         InputError: images that do not match the cameras, or of 2^31 pixels and more in all: an
             index is an int32; a wrong shape or type.
     """
-    checks.dtype("images", images, mx.uint8)
-    checks.shape("images", images, (len(cameras), cameras.height, cameras.width, None))
+    known = {"images": len(cameras), "height": cameras.height, "width": cameras.width}
+    # A fraction of each axis: of a flat index past 2^24 a float32 would skip pixels.
+    count = _TAKES.check(images, fractions, **known)["pixels"]
     checks.number("channels of images", images.shape[3], low=3, high=4)
     checks.number("pixels of all images", math.prod(images.shape[:3]), high=2**31 - 1)
-    # A number an axis: a flat index passes 2^24, where a float32 skips pixels.
-    checks.shape("shares", shares, (3, None))
-    checks.dtype("shares", shares, mx.float32)
-    count = shares.shape[1]
     if not runs_kernel("draw_pixels"):
-        return draw_pixels_reference(images, cameras, shares)
+        return draw_pixels_reference(images, cameras, fractions)
     origin, direction, colour = _DRAW(
-        shares,
+        fractions,
         mx.array(images.shape[:3], mx.int32),
         images,
         cameras.intrinsics,
@@ -59,22 +66,21 @@ def draw_pixels(images: mx.array, cameras: Cameras, shares: mx.array) -> tuple[R
             ("CHANNELS", images.shape[3]),
             ("NEWTON_STEPS", NEWTON_STEPS if cameras.is_distorted else 0),
         ],
-        output_shapes=[(count, 3), (count, 3), (count, 4)],
-        output_dtypes=[mx.float32] * 3,
+        **_GIVES.outputs(pixels=count),
     )
     return Rays(origin, direction), colour
 
 
 def draw_pixels_reference(
-    images: mx.array, cameras: Cameras, shares: mx.array
+    images: mx.array, cameras: Cameras, fractions: mx.array
 ) -> tuple[Rays, mx.array]:
     """The same in plain MLX."""
     sizes = mx.array(images.shape[:3])[:, None]
-    view, row, column = mx.minimum((shares * sizes).astype(mx.int32), sizes - 1)
+    view, row, column = mx.minimum((fractions * sizes).astype(mx.int32), sizes - 1)
     pixel = mx.stack([column, row], axis=-1).astype(mx.float32) + 0.5
     # One flat index gathers twice as fast as three.
     flat = (view * cameras.height + row) * cameras.width + column
     colour = images.reshape(-1, images.shape[3])[flat].astype(mx.float32) / 255.0
     if images.shape[3] == 3:
-        colour = mx.concatenate([colour, mx.ones((shares.shape[1], 1))], axis=-1)
+        colour = mx.concatenate([colour, mx.ones((fractions.shape[1], 1))], axis=-1)
     return rays_through(cameras, view, pixel), colour

@@ -15,21 +15,27 @@ from typing import cast
 
 import mlx.core as mx
 
-from nerfmac import checks
 from nerfmac.backend import Kernel, runs_kernel, simd_width, working_dtype
+from nerfmac.ops.signature import Signature
 
-_ARGUMENTS = ("scales", "shapes")
+_TAKES = Signature(
+    positions=(mx.float32, "points", 3),
+    table=((mx.float32, working_dtype), "entries", "features"),
+    used=(mx.int32, 1),
+)
+_GIVES = Signature(encoded=(working_dtype, "points", "columns"))
+_LEVELS = ("scales", "shapes")
 _FORWARD = Kernel(
     "hash_encode",
     "hash_encode_forward",
-    inputs=("positions", "table", *_ARGUMENTS, "used"),
-    outputs=("encoded",),
+    inputs=("positions", "table", *_LEVELS, "used"),
+    outputs=_GIVES.names,
     rows="positions_shape[0]",
 )
 _TABLE_GRADIENT = Kernel(
     "hash_encode",
     "hash_encode_table_gradient",
-    inputs=("positions", "gradient", *_ARGUMENTS, "used"),
+    inputs=("positions", "gradient", *_LEVELS, "used"),
     outputs=("table_gradient",),
     rows="positions_shape[0]",
     accumulates=True,
@@ -37,7 +43,7 @@ _TABLE_GRADIENT = Kernel(
 _POSITION_GRADIENT = Kernel(
     "hash_encode",
     "hash_encode_position_gradient",
-    inputs=("positions", "table", "gradient", *_ARGUMENTS, "used"),
+    inputs=("positions", "table", "gradient", *_LEVELS, "used"),
     outputs=("position_gradient",),
     rows="positions_shape[0]",
 )
@@ -103,13 +109,8 @@ def hash_encode(
     Raises:
         InputError: a wrong shape or type.
     """
-    checks.shape("positions", positions, (None, 3))
-    checks.shape("table", table, (levels.entries, None))
-    checks.dtype("positions", positions, mx.float32)
-    checks.dtype("table", table, mx.float32, working_dtype())
-    used = mx.array([positions.shape[0]], mx.int32) if used is None else used
-    checks.shape("used", used, (1,))
-    checks.dtype("used", used, mx.int32)
+    used = mx.array(positions.shape[:1], mx.int32) if used is None else used
+    _TAKES.check(positions, table, used, entries=levels.entries)
     if not runs_kernel("hash_encode"):
         is_used = (mx.arange(positions.shape[0]) < used)[:, None]
         # Points that nobody uses may be anywhere, even nowhere.
@@ -159,8 +160,7 @@ def _hash_encode(
         used,
         grid=(points, levels, 1),
         template=[("FEATURES", features)],
-        output_shapes=[(points, levels * features)],
-        output_dtypes=[working_dtype()],
+        **_GIVES.outputs(points=points, columns=levels * features),
     )
     return encoded
 

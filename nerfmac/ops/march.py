@@ -17,27 +17,39 @@ from typing import Any, NamedTuple
 import mlx.core as mx
 import numpy as np
 
-from nerfmac import checks
 from nerfmac.backend import Kernel, runs_kernel, simd_width
 from nerfmac.geometry.cells import Cells, number_of
 from nerfmac.geometry.cube import crossing
 from nerfmac.geometry.samples import Samples
+from nerfmac.ops.signature import Signature
 
-_CPU_ABREAST = 4  # rays that a thread counts in turns, where it has no simdgroup
+_CPU_INTERLEAVED = 4  # rays that one thread counts together, where it has no simdgroup
 
-_RAYS = ("origins", "directions", "jitter", "bits", "settings")
+_TAKES = Signature(
+    origins=(mx.float32, "rays", 3),
+    directions=(mx.float32, "rays", 3),
+    jitter=(mx.float32, "rays"),
+    bits=(mx.uint32, "words"),
+)
+_SLOTS_OF_RAYS = Signature(ray_start=(mx.int32, "rays + 1"), skip=(mx.int32, "rays"))
+_GIVES = Signature(
+    positions=(mx.float32, "slots", 3),
+    distances=(mx.float32, "slots"),
+    widths=(mx.float32, "slots"),
+    ray_of=(mx.int32, "slots"),
+)
 _COUNT = Kernel(
     "march",
     "march_count",
-    inputs=_RAYS,
+    inputs=(*_TAKES.names, "settings"),
     outputs=("counts",),
     rows="origins_shape[0]",
 )
 _WRITE = Kernel(
     "march",
     "march_write",
-    inputs=(*_RAYS, "ray_start", "skip", "slots"),
-    outputs=("positions", "distances", "widths", "ray_of"),
+    inputs=(*_TAKES.names, "settings", *_SLOTS_OF_RAYS.names, "slots"),
+    outputs=_GIVES.names,
     rows="origins_shape[0]",
 )
 
@@ -127,23 +139,16 @@ def count_samples(
     geometry: MarchGeometry,
 ) -> mx.array:
     """(rays,) int32: how many samples each ray has in occupied space; arguments as in `march`."""
-    checks.shape("origins", origins, (None, 3))
-    rays = origins.shape[0]
-    checks.shape("directions", directions, (rays, 3))
-    checks.shape("jitter", jitter, (rays,))
-    checks.shape("bits", bits, (geometry.cells // 32,))
-    for name, values in (("origins", origins), ("directions", directions), ("jitter", jitter)):
-        checks.dtype(name, values, mx.float32)
-    checks.dtype("bits", bits, mx.uint32)
+    known = _TAKES.check(origins, directions, jitter, bits, words=geometry.cells // 32)
     if not runs_kernel("march"):
         return march_reference(origins, directions, jitter, bits, geometry)[0].sum(axis=1)
-    abreast = _CPU_ABREAST if simd_width() == 1 else 1
+    rays, interleaved = known["rays"], _CPU_INTERLEAVED if simd_width() == 1 else 1
     (counts,) = _COUNT(
         *map(mx.stop_gradient, (origins, directions, jitter)),
         bits,
         geometry.settings(),
-        grid=(-(-rays // abreast) * simd_width(), 1, 1),
-        template=[("ABREAST", abreast)],
+        grid=(-(-rays // interleaved) * simd_width(), 1, 1),
+        template=[("INTERLEAVED", interleaved)],
         output_shapes=[(rays,)],
         output_dtypes=[mx.int32],
     )
@@ -165,8 +170,8 @@ def write_samples(
     `ray_start` is (rays + 1,) int32, as in `Samples`, and `skip` (rays,) int32. A ray must have as
     many samples (`count_samples`) as the two ask for. Other arguments are as in `march`.
     """
-    checks.shape("ray_start", ray_start, (origins.shape[0] + 1,))
-    checks.shape("skip", skip, (origins.shape[0],))
+    rays = origins.shape[0]
+    _SLOTS_OF_RAYS.check(ray_start, skip, **{"rays": rays, "rays + 1": rays + 1})
     write: Any = _write if runs_kernel("march") else _write_reference
     arrays = map(mx.stop_gradient, (origins, directions, jitter))
     position, distance, width, ray = write(*arrays, bits, geometry, slots, ray_start, skip)
@@ -184,8 +189,7 @@ def _write(origins, directions, jitter, bits, geometry, slots, ray_start, skip):
         skip,
         mx.array([slots], mx.int32),
         grid=(origins.shape[0] * simd_width(), 1, 1),
-        output_shapes=[(slots, 3), (slots,), (slots,), (slots,)],
-        output_dtypes=[mx.float32, mx.float32, mx.float32, mx.int32],
+        **_GIVES.outputs(slots=slots),
     )
 
 

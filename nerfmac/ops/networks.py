@@ -18,6 +18,7 @@ import mlx.core as mx
 
 from nerfmac import checks
 from nerfmac.backend import Kernel, runs_kernel, simd_width, working_dtype
+from nerfmac.ops.signature import Signature
 
 EMBEDDING = 16
 """Outputs of the density network: what it tells the colour network of a position."""
@@ -31,7 +32,16 @@ _SIMDGROUPS = 4  # of a threadgroup on a GPU; as there
 _GROUPS = 256  # partial sums of the weights' gradient on a GPU
 _CPU_GROUPS = 32  # the same on a CPU: fixed, so that results do not depend on the cores
 
-_FEATURES = ("features", "basis", "ray", "used", "stored")
+_TAKES = Signature(
+    features=((mx.float32, working_dtype), "slots", "features"),
+    density_weights=(mx.float32, "density weights"),
+    colour_weights=(mx.float32, "colour weights"),
+)
+_DIRECTIONS = Signature(
+    basis=(mx.float32, "rays", BASIS), ray=(mx.int32, "slots"), used=(mx.int32, 1)
+)
+_GIVES = Signature(density=(mx.float32, "slots"), colour=(mx.float32, "slots", 3))
+_FORWARD_INPUTS = ("features", *_DIRECTIONS.names, "stored")
 _STORE = Kernel(
     "networks", "networks_store", inputs=("density", "colour"), outputs=("stored",), rows="0"
 )
@@ -45,14 +55,14 @@ _DENSITY = Kernel(
 _FORWARD = Kernel(
     "networks",
     "networks_forward",
-    inputs=_FEATURES,
-    outputs=("density", "colour"),
+    inputs=_FORWARD_INPUTS,
+    outputs=_GIVES.names,
     rows="features_shape[0]",
 )
 _GRADIENT = Kernel(
     "networks",
     "networks_gradient",
-    inputs=(*_FEATURES, "d_density", "d_colour"),
+    inputs=(*_FORWARD_INPUTS, "d_density", "d_colour"),
     outputs=("d_features", "d_weights"),
     rows="features_shape[0]",
     space="tile_value space[tile_space(IN > WIDTH ? IN : WIDTH, WIDTH)]",
@@ -154,14 +164,8 @@ def networks(
     Raises:
         InputError: a wrong shape or type.
     """
-    _check(features, density_weights, colour_weights, shape)
-    slots = features.shape[0]
-    checks.shape("basis", basis, (None, BASIS))
-    checks.shape("ray", ray, (slots,))
-    checks.shape("used", used, (1,))
-    checks.dtype("basis", basis, mx.float32)
-    checks.dtype("ray", ray, mx.int32)
-    checks.dtype("used", used, mx.int32)
+    slots = _check(features, density_weights, colour_weights, shape)
+    _DIRECTIONS.check(basis, ray, used, slots=slots)
     run: Any = _networks(shape) if runs_kernel("networks") else _reference(shape)
     features = features.astype(working_dtype())
     density, colour = run(features, basis, ray, used, density_weights, colour_weights)
@@ -172,10 +176,9 @@ def networks_density(
     features: mx.array, density_weights: mx.array, colour_weights: mx.array, shape: NetworksShape
 ) -> mx.array:
     """Density (points,) float32 alone; arguments as in `networks`. Not differentiable by kernel."""
-    _check(features, density_weights, colour_weights, shape)
+    points = _check(features, density_weights, colour_weights, shape)
     if not runs_kernel("networks"):
         return _density_reference(features, density_weights, shape)[0]
-    points = features.shape[0]
     (density,) = _DENSITY(
         features.astype(working_dtype()),
         stored_weights(density_weights, colour_weights, shape),
@@ -201,13 +204,10 @@ def stored_weights(density: mx.array, colour: mx.array, shape: NetworksShape) ->
     return stored
 
 
-def _check(features: mx.array, density: mx.array, colour: mx.array, shape: NetworksShape) -> None:
-    checks.shape("features", features, (None, shape.features))
-    checks.shape("density_weights", density, (shape.density.weights,))
-    checks.shape("colour_weights", colour, (shape.colour.weights,))
-    checks.dtype("features", features, mx.float32, working_dtype())
-    checks.dtype("density_weights", density, mx.float32)
-    checks.dtype("colour_weights", colour, mx.float32)
+def _check(features: mx.array, density: mx.array, colour: mx.array, shape: NetworksShape) -> int:
+    """How many rows the features have."""
+    weights = {"density weights": shape.density.weights, "colour weights": shape.colour.weights}
+    return _TAKES.check(features, density, colour, features=shape.features, **weights)["slots"]
 
 
 @mx.custom_function
@@ -275,8 +275,7 @@ def _networks(shape: NetworksShape) -> Any:
                 stored_weights(density_weights, colour_weights, shape),
                 **_tiles(slots),
                 template=shape.template,
-                output_shapes=[(slots,), (slots, 3)],
-                output_dtypes=[mx.float32] * 2,
+                **_GIVES.outputs(slots=slots),
             )
         )
 

@@ -9,22 +9,24 @@ from typing import cast
 
 import mlx.core as mx
 
-from nerfmac import checks
 from nerfmac.backend import Kernel, runs_kernel
+from nerfmac.ops.signature import Signature
 
 COEFFICIENTS = 16
 
+_TAKES = Signature(directions=(mx.float32, "count", 3))
+_GIVES = Signature(basis=(mx.float32, "count", COEFFICIENTS))
 _FORWARD = Kernel(
     "spherical_harmonics",
     "spherical_harmonics_forward",
-    inputs=("directions",),
-    outputs=("basis",),
+    inputs=_TAKES.names,
+    outputs=_GIVES.names,
     rows="directions_shape[0]",
 )
 _GRADIENT = Kernel(
     "spherical_harmonics",
     "spherical_harmonics_gradient",
-    inputs=("directions", "gradient"),
+    inputs=(*_TAKES.names, "gradient"),
     outputs=("direction_gradient",),
     rows="directions_shape[0]",
 )
@@ -36,8 +38,7 @@ def spherical_harmonics(directions: mx.array) -> mx.array:
     Differentiable: the gradient is that of the polynomials, not projected onto the sphere.
     Raises `InputError` for a wrong shape or type.
     """
-    checks.shape("directions", directions, (None, 3))
-    checks.dtype("directions", directions, mx.float32)
+    _TAKES.check(directions)
     if not runs_kernel("spherical_harmonics"):
         return spherical_harmonics_reference(directions)
     return cast(mx.array, _spherical_harmonics(directions))
@@ -73,12 +74,7 @@ def spherical_harmonics_reference(directions: mx.array) -> mx.array:
 @mx.custom_function
 def _spherical_harmonics(directions: mx.array) -> mx.array:
     count = directions.shape[0]
-    (basis,) = _FORWARD(
-        directions,
-        grid=(count, 1, 1),
-        output_shapes=[(count, COEFFICIENTS)],
-        output_dtypes=[mx.float32],
-    )
+    (basis,) = _FORWARD(directions, grid=(count, 1, 1), **_GIVES.outputs(count=count))
     return basis
 
 

@@ -11,16 +11,27 @@ from dataclasses import dataclass
 
 import mlx.core as mx
 
-from nerfmac import checks
 from nerfmac.backend import Kernel, runs_kernel, simd_width, working_dtype
 from nerfmac.ops.composite import Composited, composite
 from nerfmac.ops.hash_encode import HashLevels, hash_encode
 from nerfmac.ops.march import MarchGeometry, count_samples, write_samples
 from nerfmac.ops.networks import NetworksShape, networks, stored_weights
+from nerfmac.ops.signature import Signature
 from nerfmac.ops.spherical_harmonics import spherical_harmonics
 
-_SHARE = 32  # rays of a simdgroup; kernels/dialects/*/tile.h say the same
-_CPU_SHARE = 512
+_RAYS = 32  # that a simdgroup traces; kernels/dialects/*/tile.h say the same
+_CPU_RAYS = 512  # that a thread traces
+_TAKES = Signature(
+    origins=(mx.float32, "rays", 3),
+    directions=(mx.float32, "rays", 3),
+    bits=(mx.uint32, "words"),
+    table=((mx.float32, working_dtype), "entries", "features"),
+    density_weights=(mx.float32, "density weights"),
+    colour_weights=(mx.float32, "colour weights"),
+)
+_GIVES = Signature(
+    ray_colour=(mx.float32, "rays", 3), opacity=(mx.float32, "rays"), depth=(mx.float32, "rays")
+)
 _TRACE = Kernel(
     "trace",
     "trace",
@@ -28,7 +39,7 @@ _TRACE = Kernel(
         *("origins", "directions", "bits", "settings", "width"),
         *("table", "scales", "shapes", "stored"),
     ),
-    outputs=("ray_colour", "opacity", "depth"),
+    outputs=_GIVES.names,
     rows="origins_shape[0]",
     space="TraceSpace<IN> space[trace_simdgroups(IN)]",
 )
@@ -68,22 +79,13 @@ def trace(
     Raises:
         InputError: a wrong shape or type.
     """
-    rays = origins.shape[0]
-    checks.shape("origins", origins, (None, 3))
-    checks.shape("directions", directions, (rays, 3))
-    checks.shape("bits", bits, (geometry.march.cells // 32,))
-    checks.shape("table", table, (geometry.levels.entries, None))
-    checks.shape("density_weights", density_weights, (geometry.networks.density.weights,))
-    checks.shape("colour_weights", colour_weights, (geometry.networks.colour.weights,))
-    checks.dtype("bits", bits, mx.uint32)
-    checks.dtype("table", table, mx.float32, working_dtype())
-    for name, values in (
-        ("origins", origins),
-        ("directions", directions),
-        ("density_weights", density_weights),
-        ("colour_weights", colour_weights),
-    ):
-        checks.dtype(name, values, mx.float32)
+    known = {
+        "words": geometry.march.cells // 32,
+        "entries": geometry.levels.entries,
+        "density weights": geometry.networks.density.weights,
+        "colour weights": geometry.networks.colour.weights,
+    }
+    _TAKES.check(origins, directions, bits, table, density_weights, colour_weights, **known)
     arguments = (origins, directions, bits, geometry, table, density_weights, colour_weights)
     return _trace(*arguments, width) if runs_kernel("trace") else trace_reference(*arguments)
 
@@ -130,16 +132,14 @@ def _trace(
     rays, shape = origins.shape[0], geometry.networks
     simdgroups = 1 if simd_width() == 1 else 4 if shape.features <= 64 else 2
     group = simdgroups * simd_width()
-    share = _CPU_SHARE if simd_width() == 1 else _SHARE
-    shares = -(-rays // (share * simdgroups))
+    rays_of_group = simdgroups * (_CPU_RAYS if simd_width() == 1 else _RAYS)
     results = _TRACE(
         *(origins, directions, bits, geometry.march.settings(), mx.array([width], mx.int32)),
         *(table.astype(working_dtype()), *geometry.levels.arrays()),
         stored_weights(density_weights, colour_weights, shape),
-        grid=(shares * group, 1, 1),
+        grid=(-(-rays // rays_of_group) * group, 1, 1),
         group=group,
         template=[*shape.template, ("FEATURES", table.shape[1])],
-        output_shapes=[(rays, 3), (rays,), (rays,)],
-        output_dtypes=[mx.float32] * 3,
+        **_GIVES.outputs(rays=rays),
     )
     return Composited(*results)

@@ -19,7 +19,10 @@ import numpy.typing as npt
 from nerfmac import checks
 from nerfmac.checks import InputError
 from nerfmac.geometry.cameras import Camera, Cameras
+from nerfmac.geometry.colour import over
 from nerfmac.scenes.pictures import decode
+
+Colour = tuple[float, float, float]
 
 LARGEST_EXTENT = 128.0
 """instant-ngp's largest aabb_scale."""
@@ -45,6 +48,18 @@ class Views:
     def __repr__(self) -> str:
         count, height, width, channels = self.images.shape
         return f"Views({count} of {width}x{height}, {channels} channels)"
+
+    def photograph(
+        self, index: int, background: Colour = (1.0, 1.0, 1.0), blend: str = "srgb"
+    ) -> npt.NDArray[np.float32]:
+        """View `index` on the host, (h, w, 3) in [0, 1], over `background` (sRGB in [0, 1]).
+
+        `blend` names the light in which alpha is blended, `srgb` or `linear`.
+        """
+        picture = self.images[index].astype(mx.float32) / 255.0
+        if picture.shape[2] == 4:
+            picture = over(picture, mx.array(background), blend)
+        return np.array(picture)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,68 @@
+"""`Signature`: names, types and shapes of an operation's arrays, declared once beside its kernel.
+
+    _TAKES = Signature(colour=(mx.float32, "slots", 3), widths=(mx.float32, "slots"))
+    slots = _TAKES.check(colour, widths)["slots"]
+
+After its type an array has the lengths of its axes: a number, or a name that stands for the same
+number wherever it appears.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import mlx.core as mx
+
+from nerfmac import checks
+
+Dtype = mx.Dtype | Callable[[], mx.Dtype]
+"""A type, or what tells it when it is asked, as `nerfmac.backend.working_dtype` does."""
+
+
+class Signature:
+    """Named arrays, in order: each a type, or a tuple of those allowed, and its axes' lengths."""
+
+    def __init__(self, **arrays: tuple[Dtype | tuple[Dtype, ...] | int | str, ...]) -> None:
+        self._arrays: Mapping[str, tuple[Any, ...]] = arrays
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The arrays' names, as a `Kernel` takes them."""
+        return tuple(self._arrays)
+
+    def check(self, *arrays: mx.array, **lengths: int) -> dict[str, int]:
+        """The length that each name stands for; `lengths` gives those that are known beforehand.
+
+        Raises `InputError` for the first of the `arrays` with a wrong shape or type. If another
+        array says otherwise how long an axis is, the message names that too.
+        """
+        said_by: dict[str, str] = {}
+        for (name, (allowed, *axes)), array in zip(self._arrays.items(), arrays, strict=True):
+            try:
+                checks.shape(
+                    name, array, [lengths.get(a) if isinstance(a, str) else a for a in axes]
+                )
+            except checks.InputError as error:
+                others = [f"{said_by[a]} has {lengths[a]} {a}" for a in axes if a in said_by]
+                raise checks.InputError("; ".join([str(error), *others])) from None
+            kinds = allowed if isinstance(allowed, tuple) else (allowed,)
+            checks.dtype(name, array, *map(_resolved, kinds))
+            for axis, length in zip(axes, array.shape, strict=True):
+                if isinstance(axis, str) and axis not in lengths:
+                    lengths[axis], said_by[axis] = length, name
+        return lengths
+
+    def outputs(self, **lengths: int) -> dict[str, Any]:
+        """What a launch is told of these arrays as its outputs; each has one type."""
+        return {
+            "output_shapes": [
+                tuple(lengths[a] if isinstance(a, str) else a for a in axes)
+                for _, *axes in self._arrays.values()
+            ],
+            "output_dtypes": [_resolved(kind) for kind, *_ in self._arrays.values()],
+        }
+
+
+def _resolved(kind: Dtype) -> mx.Dtype:
+    return kind if isinstance(kind, mx.Dtype) else kind()

@@ -1,0 +1,70 @@
+"""A signature refuses what is not as declared, by name, and says how long the named axes are."""
+
+import mlx.core as mx
+import pytest
+
+from nerfmac.checks import InputError
+from nerfmac.ops.signature import Signature
+
+PACKED = Signature(
+    density=(mx.float32, "slots"),
+    colour=((mx.float32, lambda: mx.float16), "slots", 3),
+    ray_start=(mx.int32, "rays + 1"),
+)
+
+
+def arrays(**changes):
+    given = {
+        "density": mx.zeros(4),
+        "colour": mx.zeros((4, 3)),
+        "ray_start": mx.zeros(3, mx.int32),
+    }
+    return (given | changes).values()
+
+
+def test_the_lengths_of_the_named_axes_are_told():
+    assert PACKED.check(*arrays()) == {"slots": 4, "rays + 1": 3}
+    assert PACKED.check(*arrays(), slots=4) == {"slots": 4, "rays + 1": 3}
+
+
+def test_any_of_several_types_will_do():
+    PACKED.check(*arrays(colour=mx.zeros((4, 3), mx.float16)))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"density": mx.zeros((4, 1))}, "density has shape (4, 1); expected (*)"),
+        ({"colour": mx.zeros((4, 2))}, "colour has shape (4, 2); expected (4, 3); density has 4"),
+        (
+            {"colour": mx.zeros((5, 3))},
+            "colour has shape (5, 3); expected (4, 3); density has 4 slots",
+        ),
+        ({"ray_start": mx.zeros((3, 1), mx.int32)}, "ray_start has shape (3, 1); expected (*)"),
+        ({"density": mx.zeros(4, mx.float16)}, "density is float16; expected float32"),
+        (
+            {"colour": mx.zeros((4, 3), mx.int32)},
+            "colour is int32; expected float32 or float16",
+        ),
+        ({"ray_start": mx.zeros(3)}, "ray_start is float32; expected int32"),
+    ],
+)
+def test_a_wrong_shape_or_type_is_refused_by_name_and_by_whom_it_contradicts(changes, message):
+    with pytest.raises(InputError) as refused:
+        PACKED.check(*arrays(**changes))
+    assert str(refused.value).startswith(message)
+
+
+def test_a_length_known_beforehand_is_nobodys_word():
+    with pytest.raises(InputError) as refused:
+        PACKED.check(*arrays(), slots=5)
+    assert str(refused.value) == "density has shape (4,); expected (5)"
+
+
+def test_outputs_have_the_lengths_and_types_that_a_launch_is_told():
+    given = Signature(colour=(mx.float32, "rays", 3), features=(lambda: mx.float16, "rays"))
+    assert given.names == ("colour", "features")
+    assert given.outputs(rays=7) == {
+        "output_shapes": [(7, 3), (7,)],
+        "output_dtypes": [mx.float32, mx.float16],
+    }
