@@ -84,7 +84,7 @@ class Curve:
         self.rotation = np.stack([first, product(first, out), product(last, into), last], axis=1)
 
     def _on(self, marks: Array) -> tuple[Array, Array]:
-        """Places with fov, and quaternions, (n, 4) each, at `marks`: a curve's number + way on it."""
+        """Places with fov, and quaternions, (n, 4) each, at a curve's number + how far on it is."""
         index = np.minimum(marks.astype(int), len(self.flat) - 1)
         fraction = (marks - index)[:, None, None]
         return _casteljau(self.flat[index], fraction, _line), _casteljau(

@@ -24,6 +24,7 @@ def read_record(folder: Path) -> SceneRecord:
 
 
 def same_views(one: SceneRecord, other: SceneRecord) -> bool:
-    """Whether both have the same training views, wherever they are kept."""
-    kept = [replace(each, path=None, test_every=None).to_json() for each in (one, other)]
+    """Whether both have the same training views, wherever they are kept and which way is up."""
+    anywhere = {"path": None, "test_every": None, "up": (0.0, 0.0, 1.0)}
+    kept = [replace(each, **anywhere).to_json() for each in (one, other)]
     return kept[0] == kept[1]
