@@ -86,6 +86,8 @@ NEW_ENOUGH := 'import sys; sys.exit(sys.version_info < (3, 11))'
 # An environment made by hand is kept; one that this file made for another back end is not.
 define make_environment
 set -e; \
+case "$(SYSTEM)" in Darwin | Linux) ;; *) \
+  echo "nerfmac runs on macOS and Linux, not on $(or $(SYSTEM),Windows)." >&2; exit 2;; esac; \
 if [ "$(SYSTEM)" = Darwin ] && [ "$$(uname -m)" != arm64 ]; then \
   echo "nerfmac needs a Mac with Apple silicon; MLX does not run on this one." >&2; exit 2; \
 fi; \

@@ -25,15 +25,17 @@ METAL_FUNC void occupancy_pack(
   bits[word] = packed;
 }
 
-// The set bit before which shares[i] of all set bits stand; 0 if none is set. ends[word] is how many
-// are set in that word of words[0] and those before it. One thread a share.
-template <typename Bits, typename Ends, typename Shares, typename Words, typename Cells>
+// The set bit whose rank among all set bits is draws[i] / 2^32 of their number, rounded down; 0 if
+// none is set. ends[word] is how many are set in that word of words[0] and those before it. In
+// integers, because a float cannot tell neighbours apart among more than 2^24. One thread a draw.
+template <typename Bits, typename Ends, typename Draws, typename Words, typename Cells>
 METAL_FUNC void occupancy_choose(
-    uint3 thread_index, int count, Bits bits, Ends ends, Shares shares, Words words, Cells cells) {
+    uint3 thread_index, int count, Bits bits, Ends ends, Draws draws, Words words, Cells cells) {
   const uint i = thread_index.x;
   if (i >= uint(count)) return;
   const int total = ends[words[0] - 1];
-  const int rank = min(int(float(shares[i]) * float(total)), total - 1);
+  // Without a set bit -1: then already the first word ends past it.
+  const int rank = total > 0 ? int(mulhi(uint(draws[i]), uint(total))) : -1;
   int low = 0, high = words[0] - 1;  // the word sought is one of these
   while (low < high) {
     const int middle = (low + high) / 2;

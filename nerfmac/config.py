@@ -8,11 +8,12 @@ A field's comment is also the help text of its flag: `nerfmac train --help` prin
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
-from math import isfinite, sqrt
+from math import sqrt
 from typing import Any, Literal
 
 from nerfmac import checks
 from nerfmac.checks import InputError
+from nerfmac.json_reader import Fields
 
 FEATURES = (1, 2, 4, 8)
 """What a level of the hash grid may have; as in tiny-cuda-nn, powers of two that one load reads."""
@@ -246,7 +247,7 @@ class Config:
 
         Raises `InputError` for a key that does not exist or a value of the wrong type or size.
         """
-        return _from_json(cls, values, "config")
+        return _from_json(cls, Fields.of(values, "config"))
 
 
 def override(config: Config, **changes: Any) -> Config:
@@ -258,30 +259,14 @@ def override(config: Config, **changes: Any) -> Config:
     return replace(config, **parts)
 
 
-def _from_json(kind: Any, values: Any, path: str) -> Any:
-    if not isinstance(values, dict):
-        raise InputError(f"{path} is {values!r}; expected an object")
-    known = {each.name: each for each in fields(kind)}
-    for name in values:
-        if name not in known:
-            raise InputError(f"{path}.{name} is unknown; expected one of: {', '.join(known)}")
-    default = kind()
-    arguments = {}
-    for name, value in values.items():
+def _from_json(kind: Any, given: Fields) -> Any:
+    given.allow_only(*(each.name for each in fields(kind)))
+    default, arguments = kind(), {}
+    for name, value in given.values.items():
         old = getattr(default, name)
-        arguments[name] = (
-            _from_json(type(old), value, f"{path}.{name}")
-            if is_dataclass(old)
-            else _typed(old, value, f"{path}.{name}")
-        )
+        if is_dataclass(old):
+            part = Fields.of(value, f"{given.where}.{name}")
+            arguments[name] = _from_json(type(old), part)
+        else:
+            arguments[name] = given.like(name, old)
     return kind(**arguments)
-
-
-def _typed(old: Any, value: Any, path: str) -> Any:
-    wanted = type(old)
-    is_huge = type(value) is int and abs(value) >= 2**63  # JSON's integers have no end
-    if wanted is float and type(value) is int and not is_huge:
-        value = float(value)
-    if type(value) is not wanted or is_huge or (wanted is float and not isfinite(value)):
-        raise InputError(f"{path} is {value!r}; expected {wanted.__name__}, such as {old!r}")
-    return value

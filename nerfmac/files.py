@@ -49,13 +49,15 @@ def write_json(path: Path, values: Any) -> None:
 
 
 def read_json(path: Path) -> Any:
-    """The JSON in `path`; raises `InputError` that says where it is broken."""
+    """The JSON in `path`; raises `InputError` that says in which line it is broken."""
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        return json.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}") from error
-    except ValueError as error:
-        raise InputError(f"{path} is not valid JSON: {error}") from error
+    except json.JSONDecodeError as error:
+        raise InputError(f"{path}, line {error.lineno}: not valid JSON: {error.msg}") from error
+    except (ValueError, RecursionError) as error:  # no UTF-8, or nested past reason
+        raise InputError(f"{path} cannot be read as JSON: {error}") from error
 
 
 def make_folder(folder: Path) -> None:

@@ -12,7 +12,7 @@ PACKAGE = ROOT / "nerfmac"
 LONGEST = 300  # lines of a file
 LONGEST_FUNCTION = 40  # lines of a function, without its docstring
 FLOORS = (
-    ("config", "presets", "checks", "files", "version"),
+    ("config", "presets", "checks", "files", "json_reader", "version"),
     ("backend", "geometry"),
     ("ops", "scenes", "paths"),
     ("fields", "sampling"),
@@ -22,7 +22,10 @@ FLOORS = (
     ("video", "viewer", "bench", "selftest", "cli"),
     ("__init__", "__main__"),  # above all: the public names, and `python -m nerfmac`
 )
-LOOSE = {"config", "presets", "checks", "files", "version", "video", "__init__", "__main__"}
+LOOSE = {
+    *("config", "presets", "checks", "files", "json_reader", "version", "video"),
+    *("__init__", "__main__"),
+}
 """Modules that stand in no room; they may know each other, and those of their floor them."""
 APPLICATIONS = len(FLOORS) - 2
 """The floor whose rooms know what stands in each other's `__init__`."""

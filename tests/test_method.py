@@ -93,7 +93,7 @@ def test_a_swapped_part_learns_and_comes_back_from_a_folder(scene, tmp_path, met
     loaded = Run.load(tmp_path, method=method)
     camera = scene.splits["test"][0].camera
     want, got = (each.render(camera) for each in (run, loaded))
-    assert want.opacity.max() > 0.5
+    assert want.opacity.max() > (0.5 if method.field else 1e-4)
     assert np.array_equal(got.colour, want.colour)
     assert [view.psnr for view in loaded.evaluate(progress=False)] == [
         view.psnr for view in run.evaluate(progress=False)
@@ -101,11 +101,15 @@ def test_a_swapped_part_learns_and_comes_back_from_a_folder(scene, tmp_path, met
 
 
 def test_an_own_field_is_resumed_where_it_stopped(scene, tmp_path):
-    method = METHODS["all"]
-    nerfmac.train(scene, steps=8, config=CONFIG, method=method, out=tmp_path, progress=False)
-    run = nerfmac.train(scene, steps=12, method=method, out=tmp_path, resume=True, progress=False)
-    assert run.state.step == 12
-    whole = nerfmac.train(scene, steps=12, config=CONFIG, method=method, progress=False)
+    def interrupt(_report):
+        raise KeyboardInterrupt
+
+    settings = {"method": METHODS["all"], "steps": 40, "progress": False}
+    whole = nerfmac.train(scene, config=CONFIG, **settings)
+    stopped = nerfmac.train(scene, config=CONFIG, out=tmp_path, on_report=interrupt, **settings)
+    assert 0 < stopped.state.step < 40
+    run = nerfmac.train(scene, out=tmp_path, resume=True, **settings)
+    assert run.state.step == 40
     for name, values in whole.state.parameters.items():
         assert np.array_equal(np.array(values), np.array(run.state.parameters[name])), name
 

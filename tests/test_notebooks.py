@@ -14,6 +14,10 @@ from scripts.strip_notebooks import METADATA, NOTEBOOKS, main
 from tests.viewer.notebook.lab import jupyter_environment
 
 LONGEST = 300  # seconds that a notebook may run: meant is one minute, on a machine of its own
+IN_FULL = "1_quick_start"
+SHORTER = 4
+"""By what the lengths in all other notebooks are divided: they show no less, but coarser."""
+LENGTH = re.compile(r"\b(seconds|steps)=(\d+(?:\.\d+)?)")
 ALL = sorted(NOTEBOOKS.glob("*.ipynb"))
 each_notebook = pytest.mark.parametrize("path", ALL, ids=lambda path: path.stem)
 MACHINE = re.compile(r"/(tmp|home|root|work|Users|private|var|opt)/|[A-Z]:\\|~/")
@@ -23,6 +27,21 @@ def machine_paths(path: Path) -> list[str]:
     """Return the lines of a notebook's cells that name a place of one machine."""
     cells = nbformat.read(path, as_version=4).cells
     return [line for cell in cells for line in cell.source.splitlines() if MACHINE.search(line)]
+
+
+def shorten(path: Path) -> None:
+    """Divide each `seconds=` and `steps=` in a notebook's code, of training, films and timings."""
+    notebook = nbformat.read(path, as_version=4)
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            cell.source = LENGTH.sub(_shorter, cell.source)
+    nbformat.write(notebook, path)
+
+
+def _shorter(length: re.Match[str]) -> str:
+    name, value = length.groups()
+    shorter = float(value) / SHORTER
+    return f"{name}={max(int(shorter), 1) if name == 'steps' else shorter:g}"
 
 
 def run(path: Path, home: Path) -> subprocess.CompletedProcess[str]:
@@ -58,6 +77,8 @@ def test_a_notebook_is_about_no_particular_machine(path):
 @each_notebook
 def test_a_notebook_runs_from_top_to_bottom(path, tmp_path):
     folder = Path(shutil.copytree(NOTEBOOKS, tmp_path / "notebooks"))
+    if path.stem != IN_FULL:
+        shorten(folder / path.name)
     done = run(folder / path.name, tmp_path)
     assert done.returncode == 0, done.stderr
     cells = nbformat.read(folder / path.name, as_version=4).cells
@@ -101,6 +122,22 @@ def test_stripping_leaves_the_cells_and_does_nothing_twice(faulty, capsys):
     assert held["metadata"] == METADATA
     main([str(faulty)])
     assert capsys.readouterr().out == ""
+
+
+def test_shortening_divides_the_lengths_in_code_and_leaves_all_else(tmp_path):
+    path = tmp_path / "long.ipynb"
+    text = "It takes seconds=20."
+    code = "run = train(scene, seconds=20, steps=2)\nfilm(fps=8, seconds=0.6)\nsteps = seconds"
+    cells = [nbformat.v4.new_markdown_cell(text), nbformat.v4.new_code_cell(code)]
+    nbformat.write(nbformat.v4.new_notebook(cells=cells), path)
+    shorten(path)
+    shorter = "run = train(scene, seconds=5, steps=1)\nfilm(fps=8, seconds=0.15)\nsteps = seconds"
+    sources = [cell.source for cell in nbformat.read(path, as_version=4).cells]
+    assert sources == [text, shorter]
+
+
+def test_the_notebook_that_is_run_in_full_is_there():
+    assert IN_FULL in [path.stem for path in ALL]
 
 
 def test_a_path_of_a_machine_is_found(faulty):

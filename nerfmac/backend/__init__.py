@@ -8,9 +8,9 @@ from nerfmac.backend.device import choose_device as choose_device
 from nerfmac.backend.device import current_device as current_device
 from nerfmac.backend.device import device_name as device_name
 from nerfmac.backend.device import memory_bytes as memory_bytes
+from nerfmac.backend.fallback import backend as backend
+from nerfmac.backend.fallback import kernels_disabled as kernels_disabled
+from nerfmac.backend.fallback import runs_kernel as runs_kernel
+from nerfmac.backend.fallback import working_dtype as working_dtype
 from nerfmac.backend.kernel import Kernel as Kernel
-from nerfmac.backend.kernel import backend as backend
-from nerfmac.backend.kernel import kernels_disabled as kernels_disabled
-from nerfmac.backend.kernel import runs_kernel as runs_kernel
 from nerfmac.backend.kernel import simd_width as simd_width
-from nerfmac.backend.kernel import working_dtype as working_dtype

@@ -9,7 +9,8 @@ import mlx.core as mx
 
 from nerfmac.backend.build import Library, compile_together
 from nerfmac.backend.cpu_kernel import CpuKernel
-from nerfmac.backend.kernel import backend, launched_by
+from nerfmac.backend.fallback import backend
+from nerfmac.backend.kernel import launched_by
 
 
 def compile_ahead(build_graph: Callable[[], object]) -> None:

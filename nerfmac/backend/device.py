@@ -23,7 +23,7 @@ DEVICES = ("auto", "metal", "cuda", "cpu")
 _CPUINFO = Path("/proc/cpuinfo")
 
 _pretended: str | None = None
-_default_of_ours: mx.DeviceType | None = None  # what `choose_device` made of another default
+_took_cpu = False  # whether `choose_device`, not the user, made the CPU MLX's default
 
 
 def gpu() -> str | None:
@@ -40,7 +40,7 @@ def choose_device(name: str = "auto") -> str:
     `mx.set_default_device`: that stays. Raises `InputError` for a device this machine, or this
     build of MLX, does not have.
     """
-    global _default_of_ours
+    global _took_cpu
     refuse_windows()
     checks.choice("device", name, DEVICES)
     chosen = _automatic() if name == "auto" else name
@@ -54,15 +54,14 @@ def choose_device(name: str = "auto") -> str:
     wanted = mx.cpu if chosen == "cpu" else mx.gpu
     if mx.default_device().type != wanted:
         mx.set_default_device(wanted)
-        _default_of_ours = wanted
+        _took_cpu = chosen == "cpu"
     return chosen
 
 
 def _automatic() -> str:
-    # MLX's own default is the GPU where there is one: if it is the CPU, somebody chose it.
-    if mx.default_device().type == mx.cpu and _default_of_ours != mx.cpu:
-        return "cpu"
-    return gpu() or "cpu"
+    # MLX begins with the GPU where there is one: if its default is the CPU, somebody chose it.
+    is_cpu_by_user = mx.default_device().type == mx.cpu and not _took_cpu
+    return "cpu" if is_cpu_by_user else gpu() or "cpu"
 
 
 def refuse_windows() -> None:

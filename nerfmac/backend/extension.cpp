@@ -43,7 +43,7 @@ using namespace nb::literals;
 using KernelFunction = void (*)(
     void* const* arrays, const int* const* shapes, const uint32_t* begin, const uint32_t* end);
 
-// What a waiting thread does in between, for the sake of others on its core.
+// What a thread does between two looks at a condition: it leaves its core's units to other threads.
 static inline void relax() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
@@ -52,8 +52,8 @@ static inline void relax() {
 #endif
 }
 
-// Waits for what is likely to happen soon, without the system, which takes as long to wake a thread
-// as a short kernel takes to run; false if it has not happened then.
+// Waits briefly for the condition and returns whether it holds. It does not sleep: the system takes
+// as long to wake a thread as a short kernel takes to run.
 template <typename Condition>
 static bool happens_soon(Condition condition) {
   using Clock = std::chrono::steady_clock;
@@ -67,8 +67,8 @@ static bool happens_soon(Condition condition) {
   return false;
 }
 
-// A fixed set of threads that share out numbered pieces of work; the caller takes part, and waits
-// for those only that have taken a piece.
+// A fixed set of threads that take numbered pieces of work; the caller takes pieces too, and then
+// waits only for threads that have taken one.
 class Workers {
  public:
   explicit Workers(int threads) {
@@ -149,10 +149,12 @@ using Grid = std::array<uint32_t, 3>;
 class CpuKernel : public mx::Primitive {
  public:
   CpuKernel(
-      mx::Stream stream, std::string label, KernelFunction function, Grid grid, bool rows_own_outputs,
-      std::optional<float> init_value)
-      : mx::Primitive(stream), label_(std::move(label)), function_(function), grid_(grid),
-        rows_own_outputs_(rows_own_outputs), init_value_(init_value) {}
+      mx::Stream stream, std::string label, KernelFunction function,
+      std::vector<mx::Shape> output_shapes, std::vector<mx::Dtype> output_dtypes, Grid grid,
+      bool rows_own_outputs, std::optional<float> init_value)
+      : mx::Primitive(stream), label_(std::move(label)), function_(function),
+        output_shapes_(std::move(output_shapes)), output_dtypes_(std::move(output_dtypes)),
+        grid_(grid), rows_own_outputs_(rows_own_outputs), init_value_(init_value) {}
 
   void eval_cpu(const std::vector<mx::array>& inputs, std::vector<mx::array>& outputs) override {
     std::vector<void*> arrays;
@@ -187,10 +189,13 @@ class CpuKernel : public mx::Primitive {
 
   const char* name() const override { return label_.c_str(); }
 
-  // Lets mx.compile merge two calls that do the same.
+  // Lets mx.compile merge two launches on the same inputs that do the same. It has compared one
+  // output of each and takes the others for equal too. Template arguments and types are part of
+  // the function.
   bool is_equivalent(const mx::Primitive& other) const override {
     const auto& kernel = static_cast<const CpuKernel&>(other);
     return function_ == kernel.function_ && grid_ == kernel.grid_ &&
+        output_shapes_ == kernel.output_shapes_ && output_dtypes_ == kernel.output_dtypes_ &&
         rows_own_outputs_ == kernel.rows_own_outputs_ && init_value_ == kernel.init_value_;
   }
 
@@ -220,6 +225,8 @@ class CpuKernel : public mx::Primitive {
 
   std::string label_;
   KernelFunction function_;
+  std::vector<mx::Shape> output_shapes_;
+  std::vector<mx::Dtype> output_dtypes_;
   Grid grid_;
   bool rows_own_outputs_;
   std::optional<float> init_value_;
@@ -239,18 +246,16 @@ static std::vector<mx::array> launch(
   std::vector<mx::Shape> shapes;
   for (const auto& shape : output_shapes) shapes.emplace_back(shape.begin(), shape.end());
   const auto [x, y, z] = grid;
-  return mx::array::make_arrays(
-      std::move(shapes), output_dtypes,
-      std::make_shared<CpuKernel>(
-          stream, label, reinterpret_cast<KernelFunction>(function), Grid{x, y, z},
-          rows_own_outputs, init_value),
-      contiguous);
+  auto kernel = std::make_shared<CpuKernel>(
+      stream, label, reinterpret_cast<KernelFunction>(function), shapes, output_dtypes,
+      Grid{x, y, z}, rows_own_outputs, init_value);
+  return mx::array::make_arrays(std::move(shapes), output_dtypes, std::move(kernel), contiguous);
 }
 
 NB_MODULE(NERFMAC_EXTENSION, module) {
   module.def("launch", &launch, "label"_a, "function"_a, "inputs"_a, "output_shapes"_a,
       "output_dtypes"_a, "grid"_a, "rows_own_outputs"_a, "init_value"_a);
-  // Fails on a mismatch of nanobind's ABI, before any kernel depends on it.
+  // Called once at the start: refuses its array if nanobind's ABI is not that of MLX.
   module.def("length", [](const mx::array& array) { return array.size(); }, "array"_a);
   module.def("start_workers", [](int threads) {
     if (!workers) workers = new Workers(threads);

@@ -8,8 +8,6 @@ The body handed to MLX only forwards to that function:
 from __future__ import annotations
 
 import hashlib
-import logging
-import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -23,26 +21,12 @@ import mlx.core as mx
 
 from nerfmac.backend.build import BuildError
 from nerfmac.backend.cpu_kernel import cpu_kernel
-from nerfmac.backend.device import compute_capability, current_device, device_name
-from nerfmac.backend.extension import extension
-from nerfmac.backend.sources import (
-    dialect_source,
-    kernel_source,
-    operations,
-    read_ascii,
-    user_source,
-)
+from nerfmac.backend.device import current_device
+from nerfmac.backend.fallback import users_operations, why_no_extension
+from nerfmac.backend.sources import kernel_source, read_ascii, user_source
 from nerfmac.checks import InputError
 
-log = logging.getLogger("nerfmac")
-
-_DISABLE = "NERFMAC_DISABLE_KERNELS"  # 1, or operations with commas between them
-
 _GROUP = 256  # threads a group; larger ones exceed what some Apple GPUs allow a kernel
-
-# Compute capability: kernels/dialects/cuda multiplies matrices and adds up integers by instructions
-# that older GPUs have not.
-_OLDEST_GPU = (8, 0)
 
 _MAKERS: dict[str, Callable[..., Any]] = {
     "metal": mx.fast.metal_kernel,
@@ -124,6 +108,8 @@ class Kernel:
     headers. A file is read at the first launch: after a change make the kernel again."""
 
     def __post_init__(self) -> None:
+        if self.source is not None:
+            users_operations.add(self.operation)
         if isinstance(self.source, Path):
             read_ascii(self.source)
         elif self.source is not None and not self.source.isascii():
@@ -167,7 +153,7 @@ class Kernel:
                 **extra,
             )
         except BuildError as error:
-            if self.source is None or _why_no_extension():
+            if self.source is None or why_no_extension():
                 raise
             raise InputError(f"{self.place} does not compile: {error}") from error
 
@@ -239,83 +225,3 @@ def _build(kernel: Kernel, device: str, template: tuple[str, ...]) -> Any:
 def simd_width() -> int:
     """Threads that run in step and share values: a simdgroup's on a GPU, one on a CPU."""
     return 1 if current_device() == "cpu" else 32
-
-
-def working_dtype() -> mx.Dtype:
-    """What features and activations are computed in: half precision where kernels run on a GPU."""
-    return mx.float32 if backend() in ("cpu", "reference") else mx.float16
-
-
-def backend(operation: str | None = None) -> str:
-    """What runs `operation` (or kernels in general) now: metal, cuda, cpu or reference."""
-    return "reference" if why_reference(operation) else current_device()
-
-
-def runs_kernel(operation: str) -> bool:
-    """Whether `operation` runs as a kernel; if not, its plain MLX reference does."""
-    return why_reference(operation) is None
-
-
-@contextmanager
-def kernels_disabled() -> Iterator[None]:
-    """Within it, every operation runs its reference."""
-    before = os.environ.get(_DISABLE)
-    os.environ[_DISABLE] = "1"
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ[_DISABLE]
-        else:
-            os.environ[_DISABLE] = before
-
-
-def why_reference(operation: str | None = None) -> str | None:
-    """Why the reference replaces the kernel of `operation`, in words; None if it does not.
-
-    Raises `InputError` where NERFMAC_DISABLE_KERNELS names what is no operation.
-    """
-    value = os.environ.get(_DISABLE, "")
-    if {"1", operation} & _disabled(value):
-        return f"{_DISABLE}={value}"
-    if current_device() == "cpu":
-        return _why_no_extension()
-    return _why_not_this_gpu() if current_device() == "cuda" else None
-
-
-@cache
-def _disabled(value: str) -> frozenset[str]:
-    names = frozenset(name for part in value.split(",") if (name := part.strip()))
-    if unknown := sorted(names - {"1", *operations()}):
-        raise InputError(
-            f"{_DISABLE} names {', '.join(unknown)}; expected 1, for all kernels, or names of "
-            f"operations with commas between them: {', '.join(operations())}"
-        )
-    return names
-
-
-@cache
-def _why_no_extension() -> str | None:
-    try:
-        extension()
-        # Kernels are compiled with other flags than the extension, which a compiler may refuse.
-        probe = cpu_kernel("nerfmac_probe", [], ["one"], "one[0] = 1;", dialect_source("cpu"))
-        probe(inputs=[], output_shapes=[(1,)], output_dtypes=[mx.int32], grid=(1, 1, 1))
-    except BuildError as error:
-        log.warning(
-            "CPU kernels are off, plain MLX operations, about 60 times slower, replace them: %s",
-            error,
-        )
-        return str(error)
-    return None
-
-
-@cache
-def _why_not_this_gpu() -> str | None:
-    capability = compute_capability()
-    if capability is None or capability >= _OLDEST_GPU:
-        return None
-    found, needed = (".".join(map(str, each)) for each in (capability, _OLDEST_GPU))
-    reason = f"{device_name()} has compute capability {found}; the kernels need {needed}"
-    log.warning("CUDA kernels are off, plain MLX operations replace them: %s", reason)
-    return reason

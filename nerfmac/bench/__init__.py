@@ -3,7 +3,7 @@
     profile           every operation, a training step part by part, and a picture
     compare_models    the vanilla model beside the hash model: quality over seconds of training
     Roofline          what a step would take on Apple's chips, estimated from its shapes
-    plot_quality      curves of quality over seconds of training, as a PNG
+    plot_quality      any curves of quality over seconds of training, as a PNG
 
 These are what `nerfmac bench` shows. What they measure with:
 
@@ -12,7 +12,7 @@ These are what `nerfmac bench` shows. What they measure with:
     ceilings, work               what the device can do at most; what a step cannot avoid doing
     operations                   every operation with a training step's inputs
     steps, parts, frame          a training step, whole and by kernel; a picture
-    quality, training            held-out views while a field trains; how the bench trains
+    quality, plot                held-out views while a field trains; curves of their quality
     profiling, models, roofline  the measurements above; `tables` has their lines for people
 """
 

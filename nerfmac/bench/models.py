@@ -43,6 +43,11 @@ MOST_MARKS = 10
 """Epochs marked on a curve, at most: every one, or every second, fifth, tenth and so on."""
 
 
+REPORTS = 100
+"""Reports in a training, at least. A model is evaluated at the first report after its moment, so no
+later than by a hundredth of the training."""
+
+
 class ModelPoint(NamedTuple):
     """How a model stands at some time."""
 
@@ -87,7 +92,7 @@ class ModelComparison:
         yield f"{'model':12}{'seconds':>10}{'steps':>10}{'epochs':>10}{'PSNR':>12}"
         for model in self.models:
             for seconds, step, epochs, psnr in model.points:
-                yield f"{model.name:12}{seconds:10.2f}{step:10}{epochs:10.2f}{psnr:9.2f} dB"
+                yield f"{model.name:12}{seconds:10.2f}{step:10}{epochs:10.3g}{psnr:9.2f} dB"
 
     def curves(self) -> list[Curve]:
         """For `plot_quality`, epochs marked."""
@@ -165,11 +170,13 @@ def plot_models(path: str | Path, comparison: ModelComparison) -> None:
 
     Raises `InputError` if the file cannot be written.
     """
+    curves = comparison.curves()
+    has_marks = any(curve.marks for curve in curves)
     plot_quality(
         path,
-        comparison.curves(),
+        curves,
         title=f"{comparison.about['scene']}, {comparison.about['device_name']}",
-        note="rings: epochs, as many rays as there are training pixels",
+        note="rings: epochs, as many rays as there are training pixels" if has_marks else "",
         log_time=True,
     )
 
@@ -189,7 +196,7 @@ def _followed(
     found: list[ModelPoint] = []
     rays = before = 0.0
     with Bar(f"training {name}", seconds, "s") as bar:
-        for report in run.fit(Goal(seconds=seconds)):
+        for report in run.fit(Goal(seconds=seconds, report_interval=seconds / REPORTS)):
             now = run.state.train_seconds
             rays += report.rays_per_second * (now - before)
             before = now

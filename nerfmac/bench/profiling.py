@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from nerfmac.backend import current_device
-from nerfmac.backend.kernel import why_reference
+from nerfmac.backend.fallback import why_reference
 from nerfmac.backend.machine import machine
 from nerfmac.bench import tables
 from nerfmac.bench.ceilings import Ceilings, measure_ceilings

@@ -11,8 +11,8 @@ from nerfmac.backend import choose_device, current_device, device_name, memory_b
 from nerfmac.backend.build import BuildError, compiler_version
 from nerfmac.backend.cache import cache_folder
 from nerfmac.backend.device import processors
-from nerfmac.backend.kernel import why_reference
-from nerfmac.backend.sources import kernels_folder
+from nerfmac.backend.fallback import why_reference
+from nerfmac.backend.sources import kernels_folder, operations
 from nerfmac.cli.choices import Device
 from nerfmac.presets import preset
 from nerfmac.version import __version__
@@ -44,8 +44,8 @@ def main(argv: list[str]) -> int:
     for name, value in rows.items():
         print(f"{name:14}{value}")
     print("operations")
-    for path in sorted(kernels_folder().glob("*.metal")):
-        print(f"  {path.stem:22}{_operation(path.stem)}")
+    for name in operations():
+        print(f"  {name:22}{_operation(name)}")
     return 0
 
 
@@ -59,6 +59,4 @@ def _compiler() -> str:
 def _operation(name: str) -> str:
     if why := why_reference(name):
         return f"reference ({why.splitlines()[0]})"
-    if name == "mlp" and current_device() != "cpu":
-        return "MLX's matrix products"
     return f"{current_device()} kernel"

@@ -14,7 +14,7 @@ from nerfmac.backend import current_device
 from nerfmac.backend.machine import machine, peak_memory_bytes
 from nerfmac.files import appearing
 from nerfmac.geometry.cameras import Camera
-from nerfmac.rendering.evaluation import BACKGROUNDS, ViewQuality, photograph
+from nerfmac.rendering.evaluation import BACKGROUNDS, ViewQuality
 from nerfmac.rendering.renderer import Picture
 from nerfmac.run import Run
 from nerfmac.video import write_video
@@ -53,7 +53,7 @@ def save_preview(path: Path, run: Run, *, has_test: bool) -> None:
     if has_test:
         views = run.pictures().views("test")
         rendered = run.render(views.cameras[0]).colour
-        truth = photograph(views, 0, blend=run.config.train.blend)
+        truth = views.photograph(0, blend=run.config.train.blend)
         picture = np.concatenate([rendered, truth], axis=1)
     else:
         picture = run.render(run.orbit(1)[0]).colour

@@ -12,14 +12,14 @@ import tyro
 from nerfmac import checks
 from nerfmac.backend import choose_device, current_device, device_name
 from nerfmac.backend.device import gpu
-from nerfmac.backend.kernel import why_reference
+from nerfmac.backend.fallback import why_reference
 from nerfmac.backend.machine import software
 from nerfmac.backend.sources import kernels_folder
 from nerfmac.checks import InputError
 from nerfmac.cli.arguments import optional
 from nerfmac.presets import PRESETS
 from nerfmac.selftest import cases, print_case, print_sum
-from nerfmac.selftest.diagnosis import Compared, Timed, as_text, compared, reach, timed
+from nerfmac.selftest.diagnosis import Compared, Timed, as_text, compared, compile_for, reach, timed
 from nerfmac.selftest.metal_files import write_metal
 from nerfmac.selftest.report import Report
 
@@ -98,10 +98,11 @@ def _test(report: Report, operation: str | None) -> None:
     """Compare and time on the current device; print and report what comes of it."""
     print(f"{current_device()}: {device_name()}")
     report.begin_device()
+    chosen = [case for case in cases() if operation in (None, case.operation)]
+    report.begin("compiling")
+    compile_for(chosen)
     done: list[Compared] = []
-    for case in cases():
-        if operation not in (None, case.operation):
-            continue
+    for case in chosen:
         report.begin(str(case))
         outcome = compared(case)
         report.add_case(outcome)

@@ -104,6 +104,10 @@ class Cameras:
             is_distorted=any(any(lens.distortion) for lens in lenses),
         )
 
+    def __repr__(self) -> str:
+        bent = ", distorted" if self.is_distorted else ""
+        return f"Cameras({len(self)} of {self.width}x{self.height}{bent})"
+
     def __len__(self) -> int:
         return self.intrinsics.shape[0]
 

@@ -28,9 +28,9 @@ _PACK = Kernel(
 _CHOOSE = Kernel(
     "occupancy_update",
     "occupancy_choose",
-    inputs=("bits", "ends", "shares", "words"),
+    inputs=("bits", "ends", "draws", "words"),
     outputs=("cells",),
-    rows="shares_shape[0]",
+    rows="draws_shape[0]",
 )
 
 
@@ -86,29 +86,34 @@ def pack_bits(values: mx.array, threshold: mx.array) -> mx.array:
     return bits
 
 
-def choose(bits: mx.array, shares: mx.array) -> mx.array:
-    """Cells whose bit is set, each chosen by the share of all set bits that stand before it.
+def choose(bits: mx.array, draws: mx.array) -> mx.array:
+    """Cells whose bit is set, chosen by uniform random integers.
+
+    Of n set bits, in the order of their cells, a draw chooses number floor(draw n / 2^32).
 
     Args:
-        bits: (words,) uint32, a bit a cell, low bit first.
-        shares: (count,) float32 in [0, 1). Drawn evenly, they choose among set bits evenly.
+        bits: (words,) uint32, a bit a cell, low bit first; up to 2^26 words.
+        draws: (count,) uint32, uniform over all 2^32 values, such as the words of a random key.
 
     Returns:
         (count,) int32 cells; all of them 0 if no bit is set.
+
+    Raises:
+        InputError: an array has another shape or dtype.
     """
     checks.shape("bits", bits, (None,))
-    checks.shape("shares", shares, (None,))
+    checks.shape("draws", draws, (None,))
     checks.dtype("bits", bits, mx.uint32)
-    checks.dtype("shares", shares, mx.float32)
+    checks.dtype("draws", draws, mx.uint32)
     if not runs_kernel("occupancy_update"):
-        return _choose_reference(bits, shares)
+        return _choose_reference(bits, draws)
     (cells,) = _CHOOSE(
         bits,
         mx.cumsum(_set_bits(bits)),
-        shares,
+        draws,
         mx.array([bits.shape[0]], mx.int32),
-        grid=(shares.shape[0], 1, 1),
-        output_shapes=[shares.shape],
+        grid=(draws.shape[0], 1, 1),
+        output_shapes=[draws.shape],
         output_dtypes=[mx.int32],
     )
     return cells
@@ -121,13 +126,12 @@ def _set_bits(words: mx.array) -> mx.array:
     return (((words + (words >> 4)) & 0x0F0F0F0F) * 0x01010101 >> 24).astype(mx.int32)
 
 
-def _choose_reference(bits: mx.array, shares: mx.array) -> mx.array:
+def _choose_reference(bits: mx.array, draws: mx.array) -> mx.array:
     is_set = (bits[:, None] >> mx.arange(32, dtype=mx.uint32)) & 1
     is_set = is_set.reshape(-1).astype(mx.int32)
     ends, count = mx.cumsum(is_set), is_set.shape[0]
     # The set bits' numbers, without gaps: each goes to its rank, all others to one place more.
     chosen = mx.zeros(count + 1, mx.int32)
     chosen[mx.where(is_set == 1, ends - 1, count)] = mx.arange(count, dtype=mx.int32)
-    last = mx.maximum(ends[-1] - 1, 0)
-    rank = (shares * ends[-1].astype(mx.float32)).astype(mx.int32)
-    return mx.where(ends[-1] > 0, chosen[mx.minimum(rank, last)], 0)
+    rank = (draws.astype(mx.uint64) * ends[-1].astype(mx.uint64)) >> 32
+    return mx.where(ends[-1] > 0, chosen[rank.astype(mx.int32)], 0)

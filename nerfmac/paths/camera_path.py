@@ -15,9 +15,9 @@ from nerfmac.checks import InputError
 from nerfmac.files import write_json
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens, focal_length
+from nerfmac.json_reader import Fields, read_fields
 from nerfmac.paths.curve import Curve
 from nerfmac.paths.quaternions import matrices, quaternions
-from nerfmac.scenes.fields import Fields, read_fields
 
 Array = npt.NDArray[np.float64]
 
@@ -41,8 +41,8 @@ class Keyframe:
 
     def __post_init__(self) -> None:
         pose = checks.finite("pose", self.pose, (3, 4))
-        turn = pose[:, :3]
-        if np.abs(turn.T @ turn - np.eye(3)).max() > RIGID or np.linalg.det(turn) < 0.0:
+        rotation = pose[:, :3]
+        if np.abs(rotation.T @ rotation - np.eye(3)).max() > RIGID or np.linalg.det(rotation) < 0.0:
             raise InputError("pose is not rigid; expected a rotation and a place")
         pose.setflags(write=False)
         object.__setattr__(self, "pose", pose)
@@ -78,8 +78,8 @@ class CameraPath:
         Raises InputError for a time outside [0, 1] and a path without keyframes.
         """
         checks.number("time", time, low=0.0, high=1.0)
-        place, turn, fov = self._curve.at(np.array([time], np.float64))
-        return Keyframe(np.concatenate([matrices(turn)[0], place[0, :, None]], axis=1), fov[0])
+        place, rotation, fov = self._curve.at(np.array([time], np.float64))
+        return Keyframe(np.concatenate([matrices(rotation)[0], place[0, :, None]], axis=1), fov[0])
 
     def cameras(self, frames: int, size: tuple[int, int]) -> list[Camera]:
         """Return `frames` cameras, evenly in time, that an open path begins and ends with.
@@ -135,12 +135,11 @@ class CameraPath:
     def load(cls, path: str | Path) -> CameraPath:
         """The path in the JSON file `path`. Raises InputError that names the file and the field."""
         file = read_fields(Path(path))
-        _check_keys(file, "schema", "closed", "keyframes")
+        file.allow_only("schema", "closed", "keyframes")
         if file.number("schema") != SCHEMA:
             raise file.wrong("schema", f"{SCHEMA}, the only one that this version reads")
-        if not isinstance(file.values["closed"], bool):
-            raise file.wrong("closed", "true or false")
-        return cls([_read(each) for each in file.objects("keyframes")], file.values["closed"])
+        closed = file.flag("closed")
+        return cls([_read(each) for each in file.objects("keyframes")], closed)
 
     def _check(self, index: int) -> None:
         if not self.keyframes:
@@ -157,18 +156,9 @@ class CameraPath:
 
 
 def _read(fields: Fields) -> Keyframe:
-    _check_keys(fields, "pose", "fov")
+    fields.allow_only("pose", "fov")
     pose, fov = np.array(fields.table("pose", (3,), 4)), fields.number("fov")
     try:
         return Keyframe(pose, fov)
     except InputError as error:
         raise InputError(f"{fields.where}: {error}") from error
-
-
-def _check_keys(fields: Fields, *known: str) -> None:
-    for key in fields.values:
-        if key not in known:
-            raise InputError(f"{fields.where}: {key} is unknown; expected {', '.join(known)}")
-    for key in known:
-        if key not in fields:
-            raise InputError(f"{fields.where}: {key} is missing")

@@ -6,8 +6,9 @@ distance (centripetal, which keeps unequally spaced keyframes free of loops). Di
     sqrt(|moved|^2 / spread^2 + turned^2 + zoomed^2)        angles in radians,
 
 where `spread` is the keyframes' root mean squared distance from their middle: a move across the
-path counts as much as a turn by a radian. Between keyframes stand cubic Bezier curves that share
-their tangents, so place, turn and field of view have no corner. A tangent is that of
+path counts as much as a rotation by a radian. Between keyframes stand cubic Bezier curves, which
+meet there with one tangent, so place, rotation and field of view have no corner. A tangent is that
+of
 
     Barry, Goldman: A recursive evaluation algorithm for a class of Catmull-Rom splines (1988),
 
@@ -31,7 +32,7 @@ from nerfmac.paths.quaternions import arc, exponential, inverse, logarithm, prod
 Array = npt.NDArray[np.float64]
 
 SMALLEST_SPREAD = 1e-3
-"""In scene units: below it, moves are rounding, and must not set the pace of a turn."""
+"""In scene units: below it, moves are rounding, and must not set the pace of a rotation."""
 
 SAME = 1e-9
 """Keyframes nearer to each other than this are one."""
@@ -43,58 +44,62 @@ SAMPLES = 512
 class Curve:
     """The Bezier curves between keyframes that differ, and where on them a time is."""
 
-    def __init__(self, places: Array, turn: Array, fov: Array, closed: bool) -> None:
-        """Lead through `places` (n, 3) in scene units, quaternions `turn` (n, 4), `fov` (n,)."""
+    def __init__(self, places: Array, rotation: Array, fov: Array, closed: bool) -> None:
+        """Lead through `places` (n, 3), quaternions `rotation` (n, 4) and `fov` (n,), radians."""
         spread = np.sqrt(np.mean(np.sum((places - places.mean(axis=0)) ** 2, axis=1)))
         flat = np.c_[places, fov]
         self.scale = np.array([*[max(spread, SMALLEST_SPREAD)] * 3, 1.0])
         if closed:
-            flat, turn = np.r_[flat, flat[:1]], np.r_[turn, turn[:1]]
-        lengths = self._distance(flat, turn)
+            flat, rotation = np.r_[flat, flat[:1]], np.r_[rotation, rotation[:1]]
+        lengths = self._distance(flat, rotation)
         used = lengths > SAME
         knots = np.r_[0, np.cumsum(used)][: len(places)]  # that the keyframes are at
         kept = np.r_[True, used]
-        self._bend(flat[kept], turn[kept], np.sqrt(lengths[used]), closed)
+        self._bend(flat[kept], rotation[kept], np.sqrt(lengths[used]), closed)
         self.marks = np.linspace(0.0, len(self.flat), len(self.flat) * SAMPLES + 1)
         self.walked = np.r_[0.0, np.cumsum(self._distance(*self._on(self.marks)))]
         self.times: Array = self.walked[knots * SAMPLES] / (self.walked[-1] or 1.0)
 
     def at(self, time: Array) -> tuple[Array, Array, Array]:
         """Places (n, 3), quaternions (n, 4) and fields of view (n,) at `time` (n,) in [0, 1]."""
-        flat, turn = self._on(np.interp(time * self.walked[-1], self.walked, self.marks))
-        return flat[:, :3], turn, flat[:, 3]
+        flat, rotation = self._on(np.interp(time * self.walked[-1], self.walked, self.marks))
+        return flat[:, :3], rotation, flat[:, 3]
 
-    def _bend(self, flat: Array, turn: Array, steps: Array, closed: bool) -> None:
+    def _bend(self, flat: Array, rotation: Array, steps: Array, closed: bool) -> None:
         """Set the control points (n, 4, 4) of places with fov, and of quaternions."""
         if not len(steps):
-            self.flat, self.turn = (np.repeat(each[:, None], 4, axis=1) for each in (flat, turn))
+            self.flat, self.rotation = (
+                np.repeat(each[:, None], 4, axis=1) for each in (flat, rotation)
+            )
             return
-        turned = logarithm(product(inverse(turn[:-1]), turn[1:]))
+        turned = logarithm(product(inverse(rotation[:-1]), rotation[1:]))
         steps = steps[:, None]
         tangents = _tangents(np.c_[np.diff(flat, axis=0), turned] / steps, steps, closed)
         out, into = tangents[:-1] * steps / 3.0, tangents[1:] * steps / -3.0
         first, last = flat[:-1], flat[1:]
         self.flat = np.stack([first, first + out[:, :4], last + into[:, :4], last], axis=1)
         # The last quaternion by the shortest way, whatever the signs with which the two came.
-        first, last = turn[:-1], product(turn[:-1], exponential(turned))
+        first, last = rotation[:-1], product(rotation[:-1], exponential(turned))
         out, into = exponential(out[:, 4:]), exponential(into[:, 4:])
-        self.turn = np.stack([first, product(first, out), product(last, into), last], axis=1)
+        self.rotation = np.stack([first, product(first, out), product(last, into), last], axis=1)
 
     def _on(self, marks: Array) -> tuple[Array, Array]:
-        """Places with fov, and quaternions, (n, 4) each, at a curve's number + a share of it."""
+        """Places with fov, and quaternions, (n, 4) each, at `marks`: a curve's number + way on it."""
         index = np.minimum(marks.astype(int), len(self.flat) - 1)
-        share = (marks - index)[:, None, None]
-        return _casteljau(self.flat[index], share, _line), _casteljau(self.turn[index], share, arc)
+        fraction = (marks - index)[:, None, None]
+        return _casteljau(self.flat[index], fraction, _line), _casteljau(
+            self.rotation[index], fraction, arc
+        )
 
-    def _distance(self, flat: Array, turn: Array) -> Array:
+    def _distance(self, flat: Array, rotation: Array) -> Array:
         """From each row to the next, as the module's docstring has it (n - 1,)."""
         moved = np.diff(flat, axis=0) / self.scale
-        turned = logarithm(product(inverse(turn[:-1]), turn[1:]))
+        turned = logarithm(product(inverse(rotation[:-1]), rotation[1:]))
         return np.sqrt(np.sum(moved**2, axis=1) + np.sum(turned**2, axis=1))
 
 
 def _tangents(slopes: Array, steps: Array, closed: bool) -> Array:
-    """Change per parameter (n + 1, 7) of place, fov and turn at the ends of n curves.
+    """Change per parameter (n + 1, 7) of place, fov and rotation at the ends of n curves.
 
     `slopes` (n, 7) are from end to end, over `steps` (n, 1). An open path's ends are not curved.
     """
@@ -112,12 +117,14 @@ def _tangents(slopes: Array, steps: Array, closed: bool) -> Array:
     return tangents
 
 
-def _casteljau(points: Array, share: Array, blend: Callable[[Array, Array, Array], Array]) -> Array:
-    """Where Bezier curves with control `points` (n, 4, k) are at `share` (n, 1, 1): (n, k)."""
+def _casteljau(
+    points: Array, fraction: Array, blend: Callable[[Array, Array, Array], Array]
+) -> Array:
+    """Where Bezier curves with control `points` (n, 4, k) are at `fraction` (n, 1, 1): (n, k)."""
     while points.shape[1] > 1:
-        points = blend(points[:, :-1], points[:, 1:], share)
+        points = blend(points[:, :-1], points[:, 1:], fraction)
     return points[:, 0]
 
 
-def _line(start: Array, end: Array, share: Array) -> Array:
-    return start + share * (end - start)
+def _line(start: Array, end: Array, fraction: Array) -> Array:
+    return start + fraction * (end - start)

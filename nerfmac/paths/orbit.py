@@ -1,4 +1,4 @@
-"""Camera paths for video: a turn around what the training cameras saw, from where they saw it.
+"""Camera paths for video: an orbit of what the training cameras saw, from where they saw it.
 
 The path is fitted to the training cameras and assumes nothing of the scene but which way is up:
 
@@ -27,7 +27,7 @@ from nerfmac.geometry.lenses import Lens
 Vectors = npt.NDArray[np.float64]
 
 WIDEST_GAP = math.radians(100.0)
-"""A full turn never comes further than half of this from the direction of a training camera."""
+"""A full orbit never comes further than half of this from the direction of a training camera."""
 
 STEEPEST = math.radians(85.0)
 """Near the pole "around the upright axis" loses its meaning."""
@@ -50,7 +50,7 @@ def orbit(
 
     `up` is the scene's upright direction `(3,)`, of any length. `size` is the width and height of
     a frame in pixels, by default the first camera's; both are rounded down to even, as video needs.
-    The path's lens has no distortion. A full turn goes counter-clockwise as seen from above; the
+    The path's lens has no distortion. A full orbit goes counter-clockwise as seen from above; the
     last frame leads over to the first. Raises `InputError` for no cameras, cameras that all stand
     at one place and look one way, and bad numbers.
     """
@@ -135,15 +135,15 @@ def _angles(vectors: Vectors) -> tuple[Vectors, Vectors]:
 
 def _sweep(azimuth: Vectors, frames: int) -> Vectors:
     """Return `frames` angles: once around, or to and fro in the arc that `azimuth` covers."""
-    turn = 2.0 * math.pi
+    circle = 2.0 * math.pi
     time = np.arange(frames) / frames
-    around = np.sort(azimuth % turn)
-    gaps = np.diff(around, append=around[0] + turn)
+    around = np.sort(azimuth % circle)
+    gaps = np.diff(around, append=around[0] + circle)
     widest = int(np.argmax(gaps))
     if gaps[widest] <= WIDEST_GAP:
-        return around[0] + turn * time
-    start, arc = around[(widest + 1) % len(around)], turn - gaps[widest]
-    return start + 0.5 * arc * (1.0 + np.sin(turn * time))
+        return around[0] + circle * time
+    start, arc = around[(widest + 1) % len(around)], circle - gaps[widest]
+    return start + 0.5 * arc * (1.0 + np.sin(circle * time))
 
 
 def _lens(lenses: Sequence[Lens], size: tuple[int, int] | None) -> Lens:

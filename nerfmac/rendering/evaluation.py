@@ -5,12 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-import mlx.core as mx
-import numpy as np
-
-from nerfmac.geometry.colour import over
 from nerfmac.rendering.metrics import psnr, ssim
-from nerfmac.rendering.renderer import Picture, Renderer
+from nerfmac.rendering.renderer import Renderer
 from nerfmac.scenes import Views
 
 BACKGROUNDS = {"white": (1.0, 1.0, 1.0), "black": (0.0, 0.0, 0.0)}
@@ -32,15 +28,8 @@ def evaluate(
     `background` is `white` or `black`; where pictures have alpha they are blended over it in the
     light that `blend` names. The measure of a split is the mean over its views of PSNR and SSIM.
     """
+    colour = BACKGROUNDS[background]
     for index, name in enumerate(views.names):
-        rendered = renderer.render(views.cameras[index], BACKGROUNDS[background]).colour
-        target = photograph(views, index, background, blend)
+        rendered = renderer.render(views.cameras[index], colour).colour
+        target = views.photograph(index, colour, blend)
         yield ViewQuality(name, psnr(rendered, target), ssim(rendered, target))
-
-
-def photograph(views: Views, index: int, background: str = "white", blend: str = "srgb") -> Picture:
-    """View `index` as (h, w, 3) in [0, 1], its alpha blended over the background."""
-    picture = views.images[index].astype(mx.float32) / 255.0
-    if picture.shape[2] == 4:
-        picture = over(picture, mx.array(BACKGROUNDS[background]), blend)
-    return np.array(picture)

@@ -39,7 +39,8 @@ def train(
         scene: a `Scene`, or the path of one.
         steps, seconds: how long, in all; by default the preset's number of steps.
         preset: `tiny`, `small`, `base`, `big`, or `auto`, which chooses by device and memory.
-        device: `auto`, `metal`, `cuda` or `cpu`.
+        device: `metal`, `cuda` or `cpu`; `auto` takes the GPU where there is one, unless you have
+            made the CPU MLX's default device.
         seed: of everything random.
         config: every number, in place of `preset` and `seed`.
         method: a field, a sampler or a loss of one's own.

@@ -18,8 +18,12 @@ import mlx.core as mx
 from nerfmac.config import Config, OccupancyConfig
 from nerfmac.geometry.cameras import Cameras
 from nerfmac.geometry.cells import cells_of
+from nerfmac.geometry.frustum import frustum_of, reaches
 from nerfmac.ops.march import MarchGeometry
 from nerfmac.ops.occupancy_update import choose, pack_bits, splat
+
+BLOCK = 2**20
+"""Cells that are held against the training views at a time."""
 
 
 class Occupancy(NamedTuple):
@@ -59,10 +63,10 @@ class OccupancyGrid:
         """Visit some cells and fold what is found there into the grid.
 
         `density` gives (points,) per scene unit at (points, 3). In `warmup` cells are drawn
-        evenly, later half of them among occupied ones.
+        from all alike, later half of them from the occupied ones.
         """
-        choose, place = mx.random.split(key)
-        cells = self._choose(occupancy, choose, warmup)
+        which, place = mx.random.split(key)
+        cells = self._choose(occupancy, which, warmup)
         jitter = mx.random.uniform(shape=(cells.shape[0], 3), key=place)
         lowest, side = self._corner(cells)
         thickness = density(lowest + jitter * side[:, None]) * self.geometry.step
@@ -83,10 +87,9 @@ class OccupancyGrid:
             return mx.arange(total, dtype=mx.int32)
         anywhere, among = mx.random.split(key)
         if warmup:
-            return _draw(total, count, anywhere)
-        shares = mx.random.uniform(shape=(count // 2,), key=among)
-        chosen = choose(occupancy.bits, shares)
-        return mx.concatenate([_draw(total, count - count // 2, anywhere), chosen])
+            return stratified(total, count, anywhere)
+        occupied = choose(occupancy.bits, random_bits(count // 2, among))
+        return mx.concatenate([stratified(total, count - count // 2, anywhere), occupied])
 
     def _corner(self, cells: mx.array) -> tuple[mx.array, mx.array]:
         """A cell's lowest corner (cells, 3), in scene coordinates, and its side (cells,)."""
@@ -98,30 +101,36 @@ class OccupancyGrid:
         return 0.5 - 0.5 * size[:, None] + offset, side
 
     def _seen(self, cameras: Cameras) -> mx.array:
-        """(cells,) bool: whether the cell's centre is in front of and inside any view.
-
-        Distortion is left out and a margin of a tenth of the picture put in its place.
-        """
-        lowest, side = self._corner(mx.arange(self.geometry.cells, dtype=mx.int32))
-        centre = lowest + 0.5 * side[:, None]
-        seen = mx.zeros(centre.shape[0], mx.bool_)
-        for view in range(len(cameras)):
-            pose = cameras.poses[view]
-            offset = centre - pose[:, 3]
-            x, y, back = (mx.sum(offset * pose[:, axis], axis=1) for axis in range(3))
-            depth = mx.maximum(-back, 1e-6)
-            fl_x, fl_y, cx, cy = (cameras.intrinsics[view, i] for i in range(4))
-            # A cell counts as seen when any part of it may be.
-            column = mx.abs(fl_x * x / depth + cx - cameras.width / 2) - fl_x * side / depth
-            row = mx.abs(fl_y * y / depth - cy + cameras.height / 2) - fl_y * side / depth
-            is_inside = (column < 0.6 * cameras.width) & (row < 0.6 * cameras.height)
-            seen = seen | (is_inside & (back < side))
-            mx.eval(seen)  # one view at a time: a hundred at once would not fit
-        return seen
+        """(cells,) bool: whether any part of the cell may be inside any view."""
+        views = [frustum_of(cameras, view) for view in range(len(cameras))]
+        mx.eval(views)
+        parts = []
+        for first in range(0, self.geometry.cells, BLOCK):
+            last = min(first + BLOCK, self.geometry.cells)
+            lowest, side = self._corner(mx.arange(first, last, dtype=mx.int32))
+            centre = lowest + 0.5 * side[:, None]
+            seen = mx.zeros(last - first, mx.bool_)
+            for frustum in views:
+                # The ball of radius `side` holds the cell, whichever way it lies.
+                seen = seen | reaches(centre, side, frustum)
+            mx.eval(seen)  # a block at a time: all cells of a large grid would not fit
+            parts.append(seen)
+        return mx.concatenate(parts)
 
 
-def _draw(total: int, count: int, key: mx.array) -> mx.array:
-    """(count,) int32 cells, evenly in [0, total): one in each of `count` equal stretches."""
-    begin = mx.arange(count).astype(mx.float32)
-    cell = (begin + mx.random.uniform(shape=(count,), key=key)) * (total / count)
-    return mx.minimum(cell.astype(mx.int32), total - 1)
+def random_bits(count: int, key: mx.array) -> mx.array:
+    """(count,) uint32, uniform over all 2^32 values."""
+    # MLX's own integers come from a float32 and leave most of so many values out; a random key is
+    # two words of 32 random bits.
+    return mx.random.split(key, max(1, (count + 1) // 2)).reshape(-1)[:count]
+
+
+def stratified(total: int, count: int, key: mx.array) -> mx.array:
+    """(count,) int32 cells in [0, total), one in each of `count` equal strata, all equally likely.
+
+    Exact for up to 2^31 cells: float32 would leave most cells out from 2^24 on.
+    """
+    stratum = mx.arange(count, dtype=mx.int64)
+    # In units of 1 / count of a cell: a stratum is `total` of them long, a cell `count`.
+    within = (random_bits(count, key).astype(mx.int64) * total) >> 32
+    return ((stratum * total + within) // count).astype(mx.int32)

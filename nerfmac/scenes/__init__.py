@@ -11,17 +11,24 @@ from nerfmac.checks import InputError
 from nerfmac.scenes import blender, transforms
 from nerfmac.scenes.builtin import builtin_scene_path
 from nerfmac.scenes.scene import Frame, Scene, Views
+from nerfmac.scenes.splits import NAMES
 
 __all__ = ["Frame", "Scene", "Views", "builtin_scene_path", "load_scene"]
 
-BLENDER_FILES = tuple(blender.file_name(split) for split in blender.SPLITS)
+BLENDER_FILES = tuple(blender.file_name(split) for split in NAMES)
+
+NEEDS_POSES = (
+    "Photographs or a video alone do not say where the cameras stood: nerfstudio's ns-process-data "
+    "or instant-ngp's colmap2nerf.py finds that out with COLMAP and writes a transforms.json"
+)
 
 
 def load_scene(path: str | os.PathLike[str], *, test_every: int | None = None) -> Scene:
     """Read a scene: a folder, or its transforms.json (or transforms_train.json) itself.
 
-    `test_every` None keeps the format's split: Blender's own files, or every 8th view of a
-    transforms.json. N holds out every Nth training view as "test" in place of that, 0 none.
+    `test_every` None keeps the scene's own splits: Blender's files, or what a transforms.json lists
+    in `train_filenames` and its like, else every 8th view is held out of it as "test". N holds out
+    every Nth training view as "test" in place of that, 0 none.
 
     Everything that the JSON and the pictures' headers tell is checked here, before anything is
     decoded; raises InputError that says what is wrong, in which file, and what is right.
@@ -36,7 +43,9 @@ def load_scene(path: str | os.PathLike[str], *, test_every: int | None = None) -
 def _read(path: Path, test_every: int | None) -> Scene:
     if path.is_file():
         if path.suffix.lower() != ".json":
-            raise InputError(f"{path} is not a scene: expected a folder or a {_sought()}")
+            raise InputError(
+                f"{path} is not a scene: expected a folder or a {_sought()}. {NEEDS_POSES}"
+            )
         if path.name in BLENDER_FILES:
             return blender.read_blender(path.parent, test_every)
         return transforms.read_transforms(path, test_every)
@@ -47,7 +56,7 @@ def _read(path: Path, test_every: int | None) -> Scene:
     if (path / transforms.FILE_NAME).exists():
         return transforms.read_transforms(path / transforms.FILE_NAME, test_every)
     state = "is empty" if not any(path.iterdir()) else "holds no scene"
-    raise InputError(f"{path} {state}: looked for {_sought()}")
+    raise InputError(f"{path} {state}: looked for {_sought()}. {NEEDS_POSES}")
 
 
 def _sought() -> str:

@@ -1,7 +1,7 @@
 """Blender's format: transforms_train.json, and transforms_val.json, transforms_test.json beside it.
 
 As written by the script of Mildenhall et al., 2020: `camera_angle_x` in radians for all frames, and
-`file_path` without its ending.
+`file_path` without its ending. z is up, unless the training file has instant-ngp's `up`.
 """
 
 from __future__ import annotations
@@ -9,13 +9,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from nerfmac.checks import InputError
-from nerfmac.scenes.fields import read_fields
+from nerfmac.json_reader import read_fields
 from nerfmac.scenes.frames import Entry, entries_of, frame_of, inspect_all
-from nerfmac.scenes.holdout import hold_out
 from nerfmac.scenes.placement import placement_of
 from nerfmac.scenes.scene import Scene
-
-SPLITS = ("train", "val", "test")
+from nerfmac.scenes.splits import NAMES, hold_out
+from nerfmac.scenes.upright import up_of
 
 
 def file_name(split: str) -> str:
@@ -27,7 +26,7 @@ def read_blender(folder: Path, test_every: int | None = None) -> Scene:
     """The scene in `folder`; see `load_scene` for `test_every` and for what raises InputError."""
     files = {
         split: read_fields(folder / file_name(split))
-        for split in SPLITS
+        for split in NAMES
         if split == "train" or (folder / file_name(split)).exists()
     }
     entries: dict[str, list[Entry]] = {}
@@ -46,4 +45,5 @@ def read_blender(folder: Path, test_every: int | None = None) -> Scene:
     if test_every is not None:
         splits.pop("test", None)
         splits |= hold_out(splits["train"], test_every, str(folder))
-    return Scene(folder.resolve().name, placement.extent, splits, has_alpha=picture.has_alpha)
+    name, up = folder.resolve().name, up_of(files["train"])
+    return Scene(name, placement.extent, splits, up, has_alpha=picture.has_alpha)

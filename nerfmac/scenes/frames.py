@@ -1,4 +1,4 @@
-"""What the two JSON formats share: the entries of `frames`, their lenses and their poses.
+"""What both JSON formats have: the entries of `frames`, their lenses and their poses.
 
 Both give camera-to-scene matrices with OpenGL's axes, so no axis changes here; the position is
 moved into scene space by a `Placement`.
@@ -17,7 +17,7 @@ import numpy.typing as npt
 from nerfmac.checks import InputError
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens, focal_length
-from nerfmac.scenes.fields import Fields
+from nerfmac.json_reader import Fields
 from nerfmac.scenes.pictures import Header, find, inspect
 from nerfmac.scenes.placement import Placement
 from nerfmac.scenes.scene import Frame
@@ -26,8 +26,20 @@ RIGID_WITHIN = 1e-2
 """How far R^T R may be from 1; below that it is rounding, which is taken out."""
 
 LENS_MODELS = ("OPENCV", "PINHOLE", "PERSPECTIVE", "SIMPLE_PINHOLE", "SIMPLE_RADIAL", "RADIAL")
-OTHER_LENSES = ("is_fisheye", "latlong", "equirectangular", "ftheta_p0")
-"""Keys that announce a lens which is not the radial-tangential one."""
+_UNDISTORTED = "a lens of OpenCV's radial-tangential model: undistort the pictures first"
+_ALPHA = "pictures that carry what is to be left out as alpha: masks are not read"
+NOT_READ = {
+    **dict.fromkeys(("is_fisheye", "latlong", "equirectangular", "ftheta_p0"), _UNDISTORTED),
+    "fisheye_crop_radius": _UNDISTORTED,
+    **dict.fromkeys(("mask_path", "mask_color"), _ALPHA),
+    **dict.fromkeys(("white_transparent", "black_transparent"), _ALPHA),
+    "rolling_shutter": "a shutter that opens for all rows at once",
+    "from_na": "poses with OpenGL's axes",
+}
+"""Keys that change what a picture means, and what is read in their place; false or 0 says nothing.
+
+Others, such as depth_file_path, add what this program does not use, and are passed over.
+"""
 
 
 class Entry(NamedTuple):
@@ -109,7 +121,7 @@ def lens_of(entry: Entry, picture: Header) -> Lens:
     is not the picture's but for one factor.
     """
     for fields in (entry.fields, entry.file):
-        _refuse_other_models(fields)
+        _refuse_what_is_not_read(fields)
     width = _source(entry, "w").count("w", picture.width)
     height = _source(entry, "h").count("h", picture.height)
     across, down = _focal(entry, "x", width), _focal(entry, "y", height)
@@ -123,14 +135,13 @@ def lens_of(entry: Entry, picture: Header) -> Lens:
     return _fitted(lens, picture, entry)
 
 
-def _refuse_other_models(fields: Fields) -> None:
+def _refuse_what_is_not_read(fields: Fields) -> None:
     if "camera_model" in fields and fields.text("camera_model").upper() not in LENS_MODELS:
         raise fields.wrong("camera_model", "one of " + ", ".join(LENS_MODELS))
-    for key in OTHER_LENSES:
-        if fields.values.get(key):
-            raise fields.wrong(
-                key, "a lens of OpenCV's radial-tangential model: undistort the pictures first"
-            )
+    for key, expected in NOT_READ.items():
+        value = fields.values.get(key)
+        if any(value) if isinstance(value, list) else value:
+            raise fields.wrong(key, expected)
 
 
 def _source(entry: Entry, key: str) -> Fields:

@@ -1,7 +1,7 @@
 """Picture files: what the header says, and the pixels as uint8 RGB or RGBA.
 
-A picture is turned as its EXIF orientation asks, in its size as in its pixels, because that is how
-it is shown everywhere and how the tools that estimate cameras open it. Alpha is straight.
+A picture stands as its EXIF orientation says, in its size as in its pixels, because that is how it
+is shown everywhere and how the tools that estimate cameras open it. Alpha is straight.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ENDINGS = (".png", ".jpg", ".jpeg", ".webp", ".PNG", ".JPG", ".JPEG", ".WEBP")
 """Tried in this order for a picture that is named without its ending."""
 
 ORIENTATION_TAG = 0x0112
-TURNS = {
+UPRIGHT = {
     2: Image.Transpose.FLIP_LEFT_RIGHT,
     3: Image.Transpose.ROTATE_180,
     4: Image.Transpose.FLIP_TOP_BOTTOM,
@@ -48,7 +48,7 @@ UNREADABLE = (
 
 
 class Header(NamedTuple):
-    """What is known of a picture without decoding it; the size is the one after turning."""
+    """What is known of a picture without decoding it; the size is that of the picture upright."""
 
     width: int
     height: int
@@ -118,7 +118,7 @@ def _has_alpha(image: Image.Image) -> bool:
 
 def _decode_file(path: Path) -> Pixels:
     with _opened(path) as image:
-        turn = TURNS.get(_orientation(image))
+        transpose = UPRIGHT.get(_orientation(image))
         mode = "RGBA" if _has_alpha(image) else "RGB"
         if image.mode.startswith("I"):
             pixels = _from_sixteen_bits(image)
@@ -126,10 +126,10 @@ def _decode_file(path: Path) -> Pixels:
             raise InputError(f"{path} holds floating point numbers; expected 8 or 16 bits")
         else:
             pixels = image.convert(mode)
-        return np.asarray(pixels if turn is None else pixels.transpose(turn))
+        return np.asarray(pixels if transpose is None else pixels.transpose(transpose))
 
 
 def _from_sixteen_bits(image: Image.Image) -> Image.Image:
-    # Pillow's own conversion clips at 255 and would turn almost every pixel white.
+    # Pillow's own conversion clips at 255, which makes almost every pixel white.
     grey = np.asarray(image, np.float64) / 257.0
     return Image.fromarray(np.clip(np.rint(grey), 0, 255).astype(np.uint8)).convert("RGB")

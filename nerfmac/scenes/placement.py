@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from nerfmac.scenes.fields import Fields
+from nerfmac.json_reader import Fields
 from nerfmac.scenes.scene import LARGEST_EXTENT
 
 KEYS = ("aabb_scale", "scale", "offset")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 from nerfmac.checks import InputError
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
+from nerfmac.json_reader import Fields
 from nerfmac.scenes.scene import Scene
 
 
@@ -31,6 +32,9 @@ class SceneRecord:
         path = str(scene.path.resolve()) if scene.path else None
         return cls(path, scene.test_every, scene.extent, scene.up, cameras)
 
+    def __repr__(self) -> str:
+        return f"SceneRecord({self.path}, {len(self.cameras)} cameras, extent {self.extent:g})"
+
     def to_json(self) -> dict[str, Any]:
         """As JSON values."""
         cameras = [{**asdict(c.lens), "pose": c.pose.tolist()} for c in self.cameras]
@@ -38,13 +42,26 @@ class SceneRecord:
 
     @classmethod
     def from_json(cls, values: Any, path: Path) -> SceneRecord:
-        """From JSON values read from `path`. Raises `InputError`."""
-        try:
-            cameras = []
-            for each in values["cameras"]:
-                pose = np.array(each.pop("pose"), np.float32)
-                cameras.append(Camera(Lens(**each), pose))
-            rest = {k: v for k, v in values.items() if k not in ("cameras", "up")}
-            return cls(**rest, up=tuple(values["up"]), cameras=tuple(cameras))
-        except (KeyError, TypeError, AttributeError, ValueError) as error:
-            raise InputError(f"{path} is not a scene record: {error!r}") from error
+        """From JSON values read from `path`. Raises `InputError` naming the key and its place."""
+        record = Fields.of(values, str(path))
+        record.allow_only(*(each.name for each in fields(cls)))
+        x, y, z = record.numbers("up", 3)
+        return cls(
+            None if record.is_null("path") else record.text("path"),
+            None if record.is_null("test_every") else record.like("test_every", 8),
+            record.number("extent", above=0),
+            (x, y, z),
+            tuple(_camera(each) for each in record.objects("cameras")),
+        )
+
+
+def _camera(given: Fields) -> Camera:
+    size, lengths = ("width", "height"), [each.name for each in fields(Lens)][2:]
+    given.allow_only(*size, *lengths, "pose")
+    width, height = (given.count(name) for name in size)
+    numbers = [given.number(name) for name in lengths]
+    pose = np.array(given.table("pose", (3,), 4))
+    try:
+        return Camera(Lens(width, height, *numbers), pose.astype(np.float32))
+    except InputError as error:
+        raise InputError(f"{given.where}: {error}") from error

@@ -19,7 +19,10 @@ import numpy.typing as npt
 from nerfmac import checks
 from nerfmac.checks import InputError
 from nerfmac.geometry.cameras import Camera, Cameras
+from nerfmac.geometry.colour import over
 from nerfmac.scenes.pictures import decode
+
+Colour = tuple[float, float, float]
 
 LARGEST_EXTENT = 128.0
 """instant-ngp's largest aabb_scale."""
@@ -41,6 +44,22 @@ class Views:
     images: mx.array
     cameras: Cameras
     names: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        count, height, width, channels = self.images.shape
+        return f"Views({count} of {width}x{height}, {channels} channels)"
+
+    def photograph(
+        self, index: int, background: Colour = (1.0, 1.0, 1.0), blend: str = "srgb"
+    ) -> npt.NDArray[np.float32]:
+        """View `index` on the host, (h, w, 3) in [0, 1], over `background` (sRGB in [0, 1]).
+
+        `blend` names the light in which alpha is blended, `srgb` or `linear`.
+        """
+        picture = self.images[index].astype(mx.float32) / 255.0
+        if picture.shape[2] == 4:
+            picture = over(picture, mx.array(background), blend)
+        return np.array(picture)
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +85,12 @@ class Scene:
         checks.number("extent", self.extent, high=LARGEST_EXTENT)
         if self.extent <= 0:
             raise InputError(f"extent is {self.extent:g}; expected more than 0")
+
+    def __repr__(self) -> str:
+        splits = ", ".join(f"{name}: {len(frames)}" for name, frames in self.splits.items())
+        lenses = [frame.camera.lens for frames in self.splits.values() for frame in frames[:1]]
+        size = f"{lenses[0].width}x{lenses[0].height}, " if lenses else ""
+        return f"Scene({self.name!r}, {splits or 'no views'}, {size}extent {self.extent:g})"
 
     def views(self, split: str) -> Views:
         """Decode a split's pictures, once, and put them on the device.

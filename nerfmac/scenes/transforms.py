@@ -11,11 +11,12 @@ import logging
 from pathlib import Path
 
 from nerfmac.checks import InputError
-from nerfmac.scenes.fields import read_fields
+from nerfmac.json_reader import Fields, read_fields
 from nerfmac.scenes.frames import entries_of, frame_of, inspect_all, pose_of
-from nerfmac.scenes.holdout import hold_out
 from nerfmac.scenes.placement import fit, is_placed, placement_of
-from nerfmac.scenes.scene import Scene
+from nerfmac.scenes.scene import Frame, Scene
+from nerfmac.scenes.splits import Splits, hold_out, listed, lists_splits
+from nerfmac.scenes.upright import up_of
 
 FILE_NAME = "transforms.json"
 TEST_EVERY = 8
@@ -27,7 +28,8 @@ log = logging.getLogger("nerfmac")
 def read_transforms(path: Path, test_every: int | None = None) -> Scene:
     """The scene in the file `path`, frames by name; see `load_scene` for what raises InputError.
 
-    By default every 8th view is held out as "test", or none if there is only one.
+    By default the splits are those that the file lists. Without lists every 8th view is held out as
+    "test", or none if there is only one.
     """
     file = read_fields(path)
     entries, absent = entries_of(file, path.parent)
@@ -44,14 +46,25 @@ def read_transforms(path: Path, test_every: int | None = None) -> Scene:
         )
     entries.sort(key=lambda entry: entry.name)
     picture = inspect_all(entries)
-    if is_placed(file):
-        placement = placement_of(file)
-    else:
-        poses = [pose_of(entry.fields) for entry in entries]
-        placement = fit(poses, picture.has_alpha, str(path))
+    poses = [pose_of(entry.fields) for entry in entries]
+    placed = is_placed(file)
+    placement = placement_of(file) if placed else fit(poses, picture.has_alpha, str(path))
     frames = tuple(frame_of(entry, picture, placement) for entry in entries)
-    if test_every is None:
-        test_every = TEST_EVERY if len(frames) > 1 else 0
-    splits = hold_out(frames, test_every, str(path))
-    name = path.resolve().parent.name
-    return Scene(name, placement.extent, splits, has_alpha=picture.has_alpha)
+    splits = _splits_of(file, frames, absent, test_every)
+    name, up = path.resolve().parent.name, up_of(file, poses)
+    return Scene(name, placement.extent, splits, up, has_alpha=picture.has_alpha)
+
+
+def _splits_of(
+    file: Fields, frames: tuple[Frame, ...], absent: list[Fields], test_every: int | None
+) -> Splits:
+    if not lists_splits(file):
+        if test_every is None:
+            test_every = TEST_EVERY if len(frames) > 1 else 0
+        return hold_out(frames, test_every, file.where)
+    names = [Path(fields.text("file_path")).as_posix() for fields in absent]
+    splits = listed(file, frames, names)
+    if test_every is not None:
+        splits.pop("test", None)
+        splits |= hold_out(splits["train"], test_every, file.where)
+    return splits

@@ -9,14 +9,15 @@ for something else.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
 import mlx.core as mx
 
-from nerfmac.backend import current_device, kernel, kernels_disabled
+from nerfmac.backend import compile_ahead, current_device, kernel, kernels_disabled
+from nerfmac.backend.build import BuildError
 from nerfmac.backend.metal_text import exported
 from nerfmac.bench import Build, Call, Timing, computations, launches, measure
 from nerfmac.config import Config
@@ -61,6 +62,18 @@ class Timed:
 
     def __str__(self) -> str:
         return f"{self.computation}, launch {self.number}"
+
+
+def compile_for(chosen: Sequence[Case]) -> None:
+    """Compile the CPU's kernels of the `chosen` cases side by side; ignore what fails."""
+
+    def build_graphs() -> None:
+        for case in chosen:
+            with suppress(Exception):  # `compared` will meet it again and keep it
+                case.run()
+
+    with suppress(BuildError):
+        compile_ahead(build_graphs)
 
 
 def compared(case: Case) -> Compared:

@@ -16,6 +16,7 @@ from nerfmac.ops.composite import composite
 from nerfmac.ops.draw_pixels import draw_pixels
 from nerfmac.ops.march import MarchGeometry, march, write_samples
 from nerfmac.ops.occupancy_update import choose, pack_bits, splat
+from nerfmac.sampling.occupancy import random_bits
 from nerfmac.selftest.comparison import Arrays, Case, with_gradients
 
 
@@ -163,11 +164,12 @@ def occupancy_update_cases() -> Iterator[Case]:
         yield Case("occupancy_update", f"pack-{count}", run_pack, 1)
     for words, empty in ((1, 0.0), (3, 0.9), (700, 0.5), (8192, 0.97), (5, 1.0)):
         keys = mx.random.split(mx.random.key(words), 3)
-        bits = mx.random.randint(-(2**31), 2**31 - 1, (words,), key=keys[0])
+        bits = random_bits(words, keys[0])
         bits = mx.where(mx.random.uniform(shape=(words,), key=keys[1]) < empty, 0, bits)
-        shares = mx.concatenate([mx.zeros(1), mx.random.uniform(shape=(2000,), key=keys[2])])
+        ends = mx.array([0, 2**32 - 1], mx.uint32)
+        draws = mx.concatenate([ends, random_bits(2000, keys[2])])
 
-        def run_choose(bits: mx.array = bits, shares: mx.array = shares) -> Arrays:
-            return {"cells": choose(bits.astype(mx.uint32), shares)}
+        def run_choose(bits: mx.array = bits, draws: mx.array = draws) -> Arrays:
+            return {"cells": choose(bits, draws)}
 
         yield Case("occupancy_update", f"choose-{words}-{empty}", run_choose, 1)

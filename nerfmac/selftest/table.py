@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 
 from nerfmac.backend import current_device, device_name
-from nerfmac.backend.kernel import why_reference
+from nerfmac.backend.fallback import why_reference
 from nerfmac.checks import InputError
 from nerfmac.selftest.comparison import Case
 from nerfmac.selftest.diagnosis import Compared, compared

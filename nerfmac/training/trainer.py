@@ -22,7 +22,7 @@ from typing import Any
 import mlx.core as mx
 import numpy as np
 
-from nerfmac.backend import Arrays, Shapes
+from nerfmac.backend import Arrays, Shapes, compile_ahead
 from nerfmac.checks import InputError
 from nerfmac.config import FILL, Config
 from nerfmac.fields.field import Parameters
@@ -133,6 +133,7 @@ class Trainer:
         does the same by itself on first use, but then as part of the training time.
         """
         start = time.perf_counter()
+        compile_ahead(lambda: deque(self.trial(state), maxlen=0))
         for results in self.trial(state):
             mx.eval(results)
             yield time.perf_counter() - start

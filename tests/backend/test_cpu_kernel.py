@@ -132,3 +132,63 @@ def test_several_outputs_of_several_types_come_back_in_order():
 def test_outputs_start_from_zero_and_from_nothing_else():
     with pytest.raises(ValueError, match="init_value is not 0"):
         CUBE(inputs=[mx.ones(3)], init_value=1.0, **like(mx.ones(3)))
+
+
+BASE = {
+    "output_shapes": [(6,), (6,)],
+    "output_dtypes": [mx.float32, mx.float32],
+    "grid": (6, 1, 1),
+    "template": [("N", 1)],
+    "init_value": 0,
+}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        # MLX compares the shape and type of each output, and takes its siblings for the same.
+        {"output_shapes": [(6,), (2, 3)]},
+        {"output_shapes": [(2, 3), (6,)]},
+        {"output_dtypes": [mx.float32, mx.int32]},
+        {"grid": (3, 1, 1)},
+        {"template": [("N", 2)]},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_compiled_launches_that_differ_in_one_thing_are_not_merged(change):
+    scale = cpu_kernel(
+        "toy_scale",
+        ["x"],
+        ["y", "z"],
+        "const uint i = thread_position_in_grid.x; y[i] = N * x[i]; z[i] = N * x[i] + 1;",
+        HEADER,
+    )
+    calls = (BASE, BASE | change)
+    compiled = mx.compile(
+        # `abs`: what a compiled function returns itself is never merged.
+        lambda x: [list(map(mx.abs, scale(inputs=[x], **call))) for call in calls]
+    )
+    for got, call in zip(compiled(mx.arange(1.0, 7.0)), calls, strict=True):
+        assert [each.shape for each in got] == call["output_shapes"]
+        assert [each.dtype for each in got] == call["output_dtypes"]
+        done = slice(0, call["grid"][0])
+        want = dict(call["template"])["N"] * np.arange(1, 7)
+        for each, add in zip(got, (0, 1), strict=True):
+            np.testing.assert_array_equal(np.array(each).ravel()[done], (want + add)[done])
+            assert not np.array(each).ravel()[done.stop :].any()
+
+
+def test_compiled_launches_that_do_the_same_are_merged():
+    # Which it is shows where results have no say: a kernel that counts its launches.
+    count = cpu_kernel(
+        "toy_launches",
+        ["x"],
+        ["y"],
+        "y[0] = ++launches;",
+        HEADER + "static int launches = 0;",
+    )
+    call = {"output_shapes": [(1,)], "output_dtypes": [mx.int32], "grid": (1, 1, 1)}
+    both = [count(inputs=[mx.zeros(1)], **call)[0] for _ in range(2)]
+    assert sorted(int(each) for each in both) == [1, 2]
+    compiled = mx.compile(lambda x: [abs(count(inputs=[x], **call)[0]) for _ in range(2)])
+    assert [int(each) for each in compiled(mx.zeros(1))] == [3, 3]

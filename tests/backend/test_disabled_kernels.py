@@ -9,6 +9,7 @@ import pytest
 
 from nerfmac import InputError
 from nerfmac.backend import (
+    Kernel,
     backend,
     choose_device,
     current_device,
@@ -16,7 +17,7 @@ from nerfmac.backend import (
     runs_kernel,
     working_dtype,
 )
-from nerfmac.backend.kernel import why_reference
+from nerfmac.backend.fallback import why_reference
 from nerfmac.backend.metal_text import on_metal
 from nerfmac.backend.sources import operations
 from nerfmac.geometry.cameras import Camera
@@ -54,6 +55,16 @@ def test_a_name_that_is_no_operation_is_refused_whatever_is_asked_for(monkeypatc
     for ask in (backend, lambda: runs_kernel("march")):
         with pytest.raises(InputError, match=f"{VARIABLE} .*expected .*hash_encode.*trace"):
             ask()
+
+
+def test_a_user_disables_his_own_operation_by_its_name(monkeypatch):
+    monkeypatch.setenv(VARIABLE, "march,users_own")
+    with pytest.raises(InputError, match="names users_own; expected"):
+        runs_kernel("users_own")
+    text = "METAL_FUNC void own() {}"
+    Kernel("users_own", "own", inputs=(), outputs=("y",), rows="1", source=text)
+    assert not runs_kernel("users_own")
+    assert runs_kernel("trace")
 
 
 @pytest.mark.parametrize("before", [None, "composite"])

@@ -11,7 +11,7 @@ from pathlib import Path
 import mlx.core as mx
 import pytest
 
-from nerfmac.backend import backend, choose_device, kernel, working_dtype
+from nerfmac.backend import backend, choose_device, fallback, working_dtype
 from nerfmac.backend.build import cache_folder
 from nerfmac.backend.device import compute_capability, pretended
 from nerfmac.backend.extension import VERSIONS, extension
@@ -121,11 +121,11 @@ def test_an_extension_that_does_not_fit_mlx_leaves_the_reference(tmp_path, text,
     stub.write_text(text)
     program = f"""
 from pathlib import Path
-from nerfmac.backend import choose_device, extension, kernel
+from nerfmac.backend import choose_device, extension, fallback
 extension.shared_library = lambda *_: Path({str(stub)!r})
 choose_device("cpu")
 for operation in ("march", "networks"):
-    print(kernel.why_reference(operation))
+    print(fallback.why_reference(operation))
 """
     ran = run("-c", program, NERFMAC_CACHE=tmp_path)
     assert ran.returncode == 0, ran.stderr
@@ -145,10 +145,10 @@ def assert_reference_without(tmp_path, prepared, *why):
 import importlib.metadata, sys
 {prepared}
 import mlx.core as mx
-from nerfmac.backend import choose_device, kernel
+from nerfmac.backend import choose_device, fallback
 from nerfmac.ops.spherical_harmonics import spherical_harmonics
 choose_device("cpu")
-print(kernel.why_reference("march"))
+print(fallback.why_reference("march"))
 print(spherical_harmonics(mx.ones((2, 3))).shape)
 """
     ran = run("-c", program, NERFMAC_CACHE=tmp_path / "cache")
@@ -242,7 +242,7 @@ def test_the_warning_says_how_slow_and_what_to_install(tmp_path):
 @pytest.fixture
 def gpu(monkeypatch):
     """Pretend an NVIDIA GPU of some compute capability."""
-    kernel._why_not_this_gpu.cache_clear()
+    fallback._why_not_this_gpu.cache_clear()
 
     def make(major, minor):
         found = {"compute_capability_major": major, "compute_capability_minor": minor}
@@ -251,14 +251,14 @@ def gpu(monkeypatch):
 
     with pretended("cuda"):
         yield make
-    kernel._why_not_this_gpu.cache_clear()
+    fallback._why_not_this_gpu.cache_clear()
 
 
 @pytest.mark.parametrize("capability", [(7, 5), (6, 1)])
 def test_a_gpu_too_old_for_the_kernels_runs_the_reference_and_says_so_once(gpu, caplog, capability):
     gpu(*capability)
     why = f"NVIDIA Old has compute capability {capability[0]}.{capability[1]}; the kernels need 8.0"
-    assert [kernel.why_reference(each) for each in (None, *OPERATIONS)] == [why] * (
+    assert [fallback.why_reference(each) for each in (None, *OPERATIONS)] == [why] * (
         1 + len(OPERATIONS)
     )
     assert backend() == "reference"

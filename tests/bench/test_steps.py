@@ -20,6 +20,7 @@ from nerfmac.bench.timing import Timing, measure_interleaved
 from nerfmac.bench.work import Work
 from nerfmac.ops.composite import composite
 from nerfmac.run import Run
+from nerfmac.sampling.occupancy import march_geometry
 from nerfmac.scenes import load_scene
 from nerfmac.training.trainer import Queue
 from tests.scene_factory import CONFIG, write_scene
@@ -173,9 +174,10 @@ def test_the_host_is_timed_without_a_step_being_taken(trainer):
         assert told == any("the host" in line for line in sum_lines([], whole, host, given))
 
 
-def test_training_is_timed_where_it_stands(interleaved):
+def test_training_is_timed_where_it_stands(scene, interleaved):
     whole = interleaved.whole
     assert whole.step.calls == 5
     assert all(len(spent) == 5 for spent in interleaved.without)
     assert whole.state.step == steps.SETTLING * CONFIG.occupancy.interval_at(0)
-    assert 0 < whole.samples_per_second <= CONFIG.train.slots / whole.step.low * 1e3
+    samples_per_ray = whole.samples_per_second / whole.rays_per_second
+    assert 0 < samples_per_ray <= march_geometry(CONFIG, scene.extent).most_intervals

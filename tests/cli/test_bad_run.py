@@ -76,9 +76,9 @@ def test_a_run_without_its_checkpoint(capsys, tmp_path, run):
     [
         ("{", ["config.json", "not valid JSON"]),
         ("[]", ["config is []", "expected an object"]),
-        ('{"girth": 3}', ["config.girth is unknown"]),
-        ('{"grid": {"levels": "eight"}}', ["config.grid.levels is 'eight'"]),
-        ('{"grid": {"levels": NaN}}', ["config.grid.levels is nan"]),
+        ('{"girth": 3}', ["config: girth is unknown"]),
+        ('{"grid": {"levels": "eight"}}', ['config.grid: levels is "eight"']),
+        ('{"grid": {"levels": NaN}}', ["config.grid: levels is NaN"]),
         ('{"grid": {"levels": 1000}}', ["grid.levels is 1000"]),
     ],
 )

@@ -1,12 +1,13 @@
 """What `nerfmac bench` says, writes and refuses."""
 
 import json
-import sys
 
 import pytest
 
-from nerfmac.bench import steps
-from tests.scene_factory import nerfmac, write_scene
+from nerfmac.bench import models, steps
+from nerfmac.config import override
+from nerfmac.training.trainer import DivergedError
+from tests.scene_factory import CONFIG, nerfmac, write_scene
 
 
 def refused(capsys, tmp_path, *arguments, names):
@@ -25,15 +26,19 @@ def refused(capsys, tmp_path, *arguments, names):
     ("flags", "names"),
     [
         (("--seconds", 0), ["seconds is 0"]),
-        (("--plot", "a.png"), ["--plot", "--compare torch"]),
+        (("--models", "--seconds", 0.05), ["seconds is 0.05"]),
+        (("--models", "--vanilla-seconds", 0), ["vanilla_seconds is 0"]),
+        (("--plot", "a.png"), ["--plot", "--models"]),
+        (("--vanilla-seconds", 9), ["--vanilla-seconds", "--models"]),
         (("--bandwidth", 100, "--rate", 3), ["--roofline"]),
         (("--roofline", "--bandwidth", 100), ["--rate is missing"]),
         (("--roofline", "--rate", 3), ["--bandwidth is missing"]),
         (("--roofline", "--bandwidth", 0, "--rate", 3), ["bandwidth is 0"]),
         (("--roofline", "--bandwidth", 100, "--rate", "nan"), ["rate is nan"]),
         (("--roofline", "--seconds", 3), ["--seconds"]),
-        (("--roofline", "--compare", "torch"), ["--compare"]),
+        (("--roofline", "--models"), ["--models"]),
         (("--device", "cpu", "--scene", "nowhere"), ["nowhere does not exist"]),
+        (("--models", "--device", "cpu", "--scene", "nowhere"), ["nowhere does not exist"]),
     ],
 )
 def test_what_makes_no_sense_is_refused(capsys, tmp_path, flags, names):
@@ -42,12 +47,6 @@ def test_what_makes_no_sense_is_refused(capsys, tmp_path, flags, names):
 
 def test_a_file_that_cannot_be_written_is_refused_first(capsys, tmp_path):
     refused(capsys, tmp_path, "--json", tmp_path / "no" / "b.json", names=["cannot be written"])
-
-
-def test_without_pytorch_the_message_says_what_to_install(capsys, tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "torch", None)
-    names = ["pip install torch"]
-    refused(capsys, tmp_path, "--device", "cpu", "--compare", "torch", names=names)
 
 
 def test_a_chip_of_ones_own(capsys, tmp_path):
@@ -64,6 +63,46 @@ def test_a_chip_of_ones_own(capsys, tmp_path):
     assert "M4 Max" not in said
     assert nerfmac("bench", "--roofline") == 0
     assert "M4 Max" in capsys.readouterr().out
+
+
+@pytest.fixture
+def small_models(monkeypatch):
+    """Models as small as the scene of the tests, whatever the preset."""
+
+    def preset(_name, _device, _memory_bytes, *, model):
+        return override(CONFIG, train={"rays": {"vanilla": 128, "hash": 64}[model]})
+
+    monkeypatch.setattr(models, "preset", preset)
+
+
+def test_models_are_shown_plotted_and_written(capsys, tmp_path, small_models):
+    files = ("--json", tmp_path / "m.json", "--plot", tmp_path / "m.png")
+    flags = ("--models", "--device", "cpu", "--seconds", 0.2, "--vanilla-seconds", 0.4)
+    assert nerfmac("bench", *flags, "--scene", write_scene(tmp_path / "balls"), *files) == 0
+    values = json.loads((tmp_path / "m.json").read_text())
+    assert values["seconds"] == {"vanilla": 0.4, "hash": 0.2}
+    assert values["training_pixels"] == 8 * 20 * 16
+    assert (tmp_path / "m.png").read_bytes().startswith(b"\x89PNG")
+    told = capsys.readouterr()
+    for name, model in values["models"].items():
+        assert model["points"][-1]["seconds"] >= values["seconds"][name]
+        assert f"\n{name} " in told.out
+        assert f"training {name}" in told.err
+
+
+def test_a_model_that_diverges_ends_the_comparison_with_one_line(
+    capsys, tmp_path, monkeypatch, small_models
+):
+    def diverging(*_):
+        raise DivergedError("the loss is nan at step 7")
+        yield
+
+    monkeypatch.setattr(models, "reports", diverging)
+    scene, path = write_scene(tmp_path / "balls"), tmp_path / "m.json"
+    flags = ("--models", "--device", "cpu", "--scene", scene, "--json", path)
+    assert nerfmac("bench", *flags) == 2
+    assert "the loss is nan at step 7" in capsys.readouterr().err
+    assert not path.exists()
 
 
 def test_everything_is_shown_and_written(capsys, tmp_path, monkeypatch):

@@ -10,6 +10,9 @@ _TWICE = "METAL_FUNC float twice(float x) { return 2.0f * x; }\n"
 FUNCTIONS = {
     "exp-of-int": Pair(Rule.FUNCTION, "1", "1.0f", "results[0] = exp(@);"),
     "max-of-two-types": Pair(Rule.FUNCTION, "0", "0.0f", "results[0] = max(values[0], @);"),
+    "upper-half-of-a-float's-product": Pair(
+        Rule.FUNCTION, "float", "uint", "results[0] = float(mulhi(@(3), @(5)));"
+    ),
     "the-c-library's": Pair(Rule.FUNCTION, "expf", "exp", "results[0] = @(values[0]);"),
     "a-builtin": Pair(Rule.FUNCTION, "__builtin_expf", "exp", "results[0] = @(values[0]);"),
     "what-running-takes": Pair(

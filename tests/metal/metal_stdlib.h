@@ -187,6 +187,12 @@ METAL_INTEGERS(METAL_EXTREMES)
 METAL_ELEMENTWISE_2(number, min)
 METAL_ELEMENTWISE_2(number, max)
 
+#define METAL_MULHI(T, Wide) \
+  METAL_FUNC T mulhi(T x, T y) { return T(Wide(x) * y >> 32); }
+METAL_MULHI(int, long)
+METAL_MULHI(uint, ulong)
+#undef METAL_MULHI
+
 #define METAL_CLAMP(T) \
   METAL_FUNC T clamp(T x, T low, T high) { return min(max(x, low), high); }
 METAL_CLAMP(float)

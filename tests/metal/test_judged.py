@@ -1,6 +1,8 @@
 """Metal's compiler would take the exact text of every kernel, as far as clang can judge."""
 
+import os
 import re
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -8,7 +10,7 @@ from nerfmac.backend.metal_text import recorded
 from nerfmac.backend.sources import kernels_folder
 from nerfmac.selftest import cases
 from nerfmac.selftest.specialisations import specialisations
-from tests.metal.judge import judge
+from tests.metal.judge import clang, judge
 
 _FUNCTION = re.compile(r"METAL_FUNC void (\w+)\(\s*uint3 thread_index\b")
 _CALLED = re.compile(r"\b(\w+)(?:<[\w, ]+>)?\(thread_position_in_grid,")
@@ -25,9 +27,21 @@ def _self_test():
 LAUNCHES = {**specialisations(), **_self_test()}
 
 
+@pytest.fixture(scope="module")
+def judged(request):
+    """What the judge says of each launch that is tested; it judges one a core at a time."""
+    clang()  # in this thread: it may skip the test
+    mine = [item for item in request.session.items if item.module is request.module]
+    launches = [item.callspec.params["launch"] for item in mine if hasattr(item, "callspec")]
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        complaints = pool.map(judge, (launch.text for launch in launches))
+        names = [launch.specialisation for launch in launches]
+        yield dict(zip(names, complaints, strict=True))
+
+
 @pytest.mark.parametrize("launch", LAUNCHES.values(), ids=LAUNCHES)
-def test_judged(launch):
-    assert [str(complaint) for complaint in judge(launch.text)] == []
+def test_judged(judged, launch):
+    assert [str(complaint) for complaint in judged[launch.specialisation]] == []
 
 
 def test_every_kernel_is_judged():

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from nerfmac.backend import choose_device, runs_kernel
+from nerfmac.backend import choose_device, compile_ahead, runs_kernel
 from nerfmac.backend.sources import kernels_folder
 from nerfmac.selftest import cases, compare
 
@@ -15,9 +15,12 @@ DEVICES = [
 ]
 
 
-@pytest.fixture(params=DEVICES)
+@pytest.fixture(scope="module", params=DEVICES)
 def device(request):
     choose_device(request.param)
+    mine = [item for item in request.session.items if item.module is request.module]
+    tested = [item.callspec.params["case"] for item in mine if hasattr(item, "callspec")]
+    compile_ahead(lambda: [case.run() for case in tested])
     yield request.param
     choose_device("cpu")
 

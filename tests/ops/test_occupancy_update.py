@@ -81,28 +81,35 @@ def test_a_value_equal_to_the_threshold_does_not_exceed_it():
 
 
 @pytest.mark.parametrize(("words", "density"), [(1, 0.5), (7, 0.02), (300, 0.9), (64, 1.0)])
-def test_each_share_chooses_the_set_bit_before_which_it_stands(words, density):
+def test_a_draw_chooses_the_set_bit_that_stands_at_the_same_fraction(words, density):
     random = np.random.default_rng(words)
     is_set = random.uniform(size=32 * words) < density
     is_set[5], is_set[-1] = True, False  # the word's end is no place to stop
     bits = np.packbits(is_set, bitorder="little").view(np.uint32)
     places = np.flatnonzero(is_set)
     ranks = random.permutation(len(places))
-    shares = ((ranks + random.uniform(0.1, 0.9, len(places))) / len(places)).astype(np.float32)
-    got = choose(mx.array(bits), mx.array(shares))
+    fraction = (ranks + random.uniform(0.1, 0.9, len(places))) / len(places)
+    got = choose(mx.array(bits), mx.array((fraction * 2**32).astype(np.uint32)))
     assert got.dtype == mx.int32
     assert (np.array(got) == places[ranks]).all()
 
 
-def test_the_largest_share_chooses_the_last_set_bit():
+def test_equal_ranges_of_draws_choose_each_set_bit():
     bits = mx.array([0, 1 << 31, 1 << 7, 0], mx.uint32)
-    assert choose(bits, mx.array([0.0, 0.49, 0.5, 1.0 - 2.0**-24, 1.0])).tolist() == [
-        *(63, 63, 71, 71, 71)
-    ]
+    draws = mx.array([0, 2**31 - 1, 2**31, 2**32 - 1], mx.uint32)
+    assert choose(bits, draws).tolist() == [63, 63, 71, 71]
+
+
+def test_among_more_set_bits_than_float32_counts_each_can_be_chosen():
+    words = 2**19 + 2**14  # 2^24 + 2^19 set bits
+    cells = np.arange(32 * words - 64, 32 * words)
+    # The lowest draw that chooses each: the first at or past its fraction of 2^32.
+    draws = mx.array((cells * 2**32 + 32 * words - 1) // (32 * words), mx.uint32)
+    assert choose(mx.full((words,), 2**32 - 1, mx.uint32), draws).tolist() == cells.tolist()
 
 
 def test_without_a_set_bit_the_first_cell_is_chosen():
-    assert choose(mx.zeros(3, mx.uint32), mx.array([0.0, 0.6])).tolist() == [0, 0]
+    assert choose(mx.zeros(3, mx.uint32), mx.array([0, 2**32 - 1], mx.uint32)).tolist() == [0, 0]
 
 
 @pytest.mark.parametrize(
@@ -116,10 +123,10 @@ def test_without_a_set_bit_the_first_cell_is_chosen():
         (lambda: pack_bits(mx.zeros((2, 32)), mx.zeros(1)), "values"),
         (lambda: pack_bits(mx.zeros(32, mx.float16), mx.zeros(1)), "values"),
         (lambda: pack_bits(mx.zeros(32), mx.array(0.5)), "threshold"),
-        (lambda: choose(mx.zeros(3), mx.zeros(4)), "bits"),
-        (lambda: choose(mx.zeros((3, 1), mx.uint32), mx.zeros(4)), "bits"),
-        (lambda: choose(mx.zeros(3, mx.uint32), mx.zeros((4, 1))), "shares"),
-        (lambda: choose(mx.zeros(3, mx.uint32), mx.zeros(4, mx.float16)), "shares"),
+        (lambda: choose(mx.zeros(3), mx.zeros(4, mx.uint32)), "bits"),
+        (lambda: choose(mx.zeros((3, 1), mx.uint32), mx.zeros(4, mx.uint32)), "bits"),
+        (lambda: choose(mx.zeros(3, mx.uint32), mx.zeros((4, 1), mx.uint32)), "draws"),
+        (lambda: choose(mx.zeros(3, mx.uint32), mx.zeros(4, mx.int32)), "draws"),
     ],
 )
 def test_a_wrong_shape_or_type_is_refused_by_name(call, name):

@@ -1,17 +1,17 @@
 """nerfmac and its peer are compared on the same terms, and the outcome can be read."""
 
+import itertools
 import json
 import sys
 
 import numpy as np
 import pytest
-from PIL import Image
 from scene_factory import CONFIG, write_scene
-from torch_peer.compare import Comparison, Point, Side, compare
+from torch_peer.compare import Comparison, Point, Result, _train, compare
+from torch_peer.implementations import Window
 
 from nerfmac.backend import choose_device
-from nerfmac.bench.plot import COLOURS, plot
-from nerfmac.bench.timing import Timing
+from nerfmac.bench import HeldOutViews, Timing, evaluation_times
 from nerfmac.checks import InputError
 from nerfmac.files import write_json
 from nerfmac.scenes import load_scene
@@ -28,18 +28,20 @@ def scene(tmp_path_factory):
 
 
 def made_up() -> Comparison:
-    def side(name, slower, psnrs):
+    def result(name, slower, psnrs):
         timings = [Timing(slower * t, slower * t * 0.9, slower * t * 1.2, 30) for t in (10, 20, 1)]
         curve = tuple(
             Point(t, int(100 * t / slower), p) for t, p in zip((1, 4, 9), psnrs, strict=True)
         )
-        return Side(name, timings[0], 1e6 / slower, timings[1], timings[2], curve, 2.0)
+        return Result(name, timings[0], 1e6 / slower, timings[1], timings[2], curve, 2.0)
 
     about = {"machine": "a Mac", "scene": "garden", "preset": "small", "note": "", "batch": 4096}
-    return Comparison(about, side("nerfmac", 1.0, (20, 25, 28.5)), side("torch", 2.5, (18, 22, 26)))
+    return Comparison(
+        about, result("nerfmac", 1.0, (20, 25, 28.5)), result("torch", 2.5, (18, 22, 26))
+    )
 
 
-def test_the_table_tells_both_sides_and_how_many_times_faster_nerfmac_is():
+def test_the_table_has_both_results_and_how_many_times_faster_nerfmac_is():
     about, heading, step, batch, ray, samples, *points = made_up().lines()
     assert "a Mac" in about
     assert "note" not in about
@@ -63,24 +65,12 @@ def test_the_figures_survive_json(tmp_path):
     assert read["nerfmac"]["curve"][2] == {"seconds": 9, "step": 900, "psnr": 28.5}
 
 
-def test_the_plot_has_both_curves_the_better_one_above(tmp_path):
-    plot(tmp_path / "plot.png", made_up())
-    with Image.open(tmp_path / "plot.png") as picture:
-        pixels = np.array(picture.convert("RGB"))
-    # left of the legend
-    rows = [np.nonzero((pixels[:, :650] == colour).all(axis=2))[0] for colour in COLOURS]
-    assert min(map(len, rows)) > 300
-    assert rows[0].mean() + 30 < rows[1].mean()
-
-
-@pytest.mark.parametrize("psnrs", [(20.0, 20.0, 20.0), (-3.0, 0.0, 99.0)])
-def test_a_flat_curve_and_a_steep_one_are_drawn_too(tmp_path, psnrs):
-    comparison = made_up()
-    points = tuple(Point(t, 1, p) for t, p in zip((0.1, 0.2, 0.3), psnrs, strict=True))
-    for side in (comparison.nerfmac, comparison.torch):
-        object.__setattr__(side, "curve", points)
-    plot(tmp_path / "plot.png", comparison)
-    assert (tmp_path / "plot.png").stat().st_size > 1000
+def test_the_curves_are_named_and_have_every_point():
+    ours, theirs = made_up().curves()
+    assert ours.name == "nerfmac, 10 ms a step"
+    assert ours.points == [(1, 20), (4, 25), (9, 28.5)]
+    assert theirs.name == "torch, 25 ms a step"
+    assert theirs.points == [(1, 18), (4, 22), (9, 26)]
 
 
 def test_without_pytorch_the_message_says_what_to_install(scene, monkeypatch):
@@ -100,20 +90,47 @@ def test_numbers_out_of_range_are_refused(scene, wrong):
         compare(scene, CONFIG, **wrong)
 
 
-def test_both_train_for_the_same_time_and_are_looked_at_equally_often(scene, monkeypatch):
+def test_both_train_for_the_same_time_and_are_evaluated_equally_often(scene, monkeypatch):
     pytest.importorskip("torch", reason="PyTorch is not installed; `pip install torch`")
     # So little work gains nothing from more cores, and PyTorch's wait long on a busy machine.
     monkeypatch.setattr("torch_peer.peer.processors", lambda: 1)
+    ticks = itertools.count()  # a hundredth of a second whenever the clock is read
+    monkeypatch.setattr("time.perf_counter", lambda: 0.01 * next(ticks))
     outcome = compare(scene, CONFIG, seconds=3.0, points=3, test_views=2, compiled=False)
-    for side in (outcome.nerfmac, outcome.torch):
-        assert [point.seconds for point in side.curve] == sorted(p.seconds for p in side.curve)
-        assert len(side.curve) == 3
-        assert side.curve[-1].seconds >= 3.0
-        assert side.curve[-1].step > side.curve[0].step > 0
-        assert all(0.0 < point.psnr < 60.0 for point in side.curve)
-        assert side.samples_per_second > 0
-        for timing in (side.step, side.batch, side.ray):
+    for result in (outcome.nerfmac, outcome.torch):
+        times = [point.seconds for point in result.curve]
+        # Both are evaluated only between two windows, which are some steps long.
+        assert times == pytest.approx(evaluation_times(3.0, 3), abs=0.5)
+        assert times[-1] >= 3.0
+        assert result.curve[-1].step > result.curve[0].step > 0
+        assert all(0.0 < point.psnr < 60.0 for point in result.curve)
+        assert result.samples_per_second > 0
+        for timing in (result.step, result.batch, result.ray):
             assert 0.0 < timing.low <= timing.median <= timing.high
     assert outcome.about["batch"] == 20 * 16
     assert len(list(outcome.lines())) == 6 + 3
     json.dumps(outcome.to_json())
+
+
+def test_the_two_alternate_whenever_one_has_trained_for_a_second(scene):
+    class Toy:
+        step = 0
+
+        def __init__(self, name, window):
+            self.name, self.window, self.seconds = name, window, 0.0
+
+        def train(self):
+            order.append(self.name)
+            self.step, self.seconds = self.step + 1, self.seconds + self.window
+            return Window(1, self.window, 1.0)
+
+        def render(self, camera):
+            return np.zeros((camera.lens.height, camera.lens.width, 3), np.float32)
+
+    order = []
+    views = HeldOutViews(scene, 1, "srgb")
+    windows, curves = _train((Toy("a", 0.5), Toy("b", 0.25)), [1.0, 2.0], views)
+    assert order == 2 * ["a", "a", "b", "b", "b", "b"]
+    assert {name: len(later) for name, later in windows.items()} == {"a": 2, "b": 4}
+    assert [point.seconds for point in curves["a"]] == [1.0, 2.0]
+    assert [point.step for point in curves["b"]] == [4, 8]

@@ -54,7 +54,7 @@ def test_the_encoding_and_its_gradient_are_the_reference_s(preset, extent):
     unit = RANDOM.uniform(0.0, 1.0, (500, 3)).astype(np.float32)
     unit[:2] = [[0.0, 0.0, 0.0], [1.0, 1.0, 1.0]]
     position = mx.array((unit - 0.5) * extent + 0.5)
-    unit = (position - 0.5) / extent + 0.5  # rounded as both sides round it
+    unit = (position - 0.5) / extent + 0.5  # rounded as both round it
     cotangent = RANDOM.standard_normal((500, config.grid.levels * config.grid.features))
 
     def encode(table):
@@ -174,8 +174,8 @@ def test_after_the_warm_up_half_of_the_cells_drawn_are_occupied():
     occupancy.occupied = occupancy.values > 0.5
     cells = occupancy._choose(False, torch.Generator()).numpy()
     assert len(cells) == np.ceil(geometry.cells * config.fraction)
-    share = np.mean(cells % 50 == 7)
-    assert 0.5 <= share < 0.55
+    fraction = np.mean(cells % 50 == 7)
+    assert 0.5 <= fraction < 0.55
     occupancy.occupied[:] = False
     assert len(occupancy._choose(False, torch.Generator())) == len(cells) - len(cells) // 2
 

@@ -103,14 +103,17 @@ def test_a_step_s_loss_and_gradients_are_nerfmac_s(scene):
         parameters = {name: mx.array(values) for name, values in peer.field.export().items()}
         want, gradients = pixels(parameters), mx.grad(pulled)(parameters)
     assert_matches(drawn["seen"].detach().numpy(), want, rel=2e3 * EPSILON, name="pixels")
-    got = {
-        "table": peer.field.table.grad.numpy(),
-        "density": flat_gradient(peer.field.density_layers),
-        "colour": flat_gradient(peer.field.colour_layers),
-    }
     # Sums over a thousand samples, through two networks and an exponential.
-    for name, values in got.items():
+    for name, values in gradients_of(peer.field).items():
         assert_matches(values, gradients[name], rel=2e3 * EPSILON, name=name)
+
+
+def gradients_of(field):
+    return {
+        "table": field.table.grad.numpy(),
+        "density": flat_gradient(field.density_layers),
+        "colour": flat_gradient(field.colour_layers),
+    }
 
 
 def flat_gradient(layers):

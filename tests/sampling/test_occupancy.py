@@ -10,8 +10,9 @@ from nerfmac.backend import choose_device
 from nerfmac.config import Config, MarchConfig, OccupancyConfig, override
 from nerfmac.geometry.cameras import Camera, Cameras
 from nerfmac.geometry.lenses import Lens
+from nerfmac.geometry.rays import camera_rays
 from nerfmac.ops.march import MarchGeometry, is_occupied
-from nerfmac.sampling.occupancy import Occupancy, OccupancyGrid, march_geometry
+from nerfmac.sampling.occupancy import Occupancy, OccupancyGrid, march_geometry, stratified
 from tests.bricks import in_bricks
 
 CELLS = 16  # along an axis
@@ -212,6 +213,50 @@ def test_several_cameras_see_what_any_of_them_sees():
     assert (together == alone[0] | alone[1]).all()
 
 
+def lit_fraction(camera: Camera) -> np.ndarray:
+    """(pixels,) what fraction of a pixel's way through the unit cube leads through seen cells."""
+    geometry = MarchGeometry(1.0, 64, 0.05, 3**0.5 / 256, 0.0)
+    grid = OccupancyGrid(OccupancyConfig(resolution=64), geometry)
+    occupancy = grid.init(Cameras.stack([camera]))
+    rays = camera_rays(camera)
+    distance = mx.linspace(0.0, 3.0, 301)[:, None, None]
+    points = rays.origin + distance * rays.direction
+    is_inside = np.array(((points > 0.0) & (points < 1.0)).all(axis=2))
+    seen = is_occupied(points.reshape(-1, 3), occupancy.bits, geometry)
+    lit = np.array(seen).reshape(is_inside.shape) & is_inside
+    return lit.sum(axis=0)[is_inside.any(axis=0)] / is_inside.sum(axis=0)[is_inside.any(axis=0)]
+
+
+@pytest.mark.parametrize("k1", [0.0, -0.25, -0.1, 0.2])
+def test_every_pixel_looks_through_seen_cells_whatever_the_lens(k1):
+    # With k1 = -0.25 the lens folds inside the picture: no direction leads to its corners.
+    lens = Lens(80, 60, 50.0, 50.0, 40.0, 30.0, k1=k1)
+    for eye in ((0.5, 0.45, -0.3), (0.4, 0.5, 0.55)):
+        lit = lit_fraction(Camera.look_at(eye, (0.5, 0.5, 1.5), (0.0, 1.0, 0.0), lens))
+        assert len(lit) > 0.5 * 4800
+        assert lit.min() == 1.0
+
+
+def test_a_strong_lens_sees_nothing_behind_it_nor_far_to_its_side():
+    lens = Lens(80, 60, 50.0, 50.0, 40.0, 30.0, k1=-0.1)
+    camera = Camera.look_at((0.5, 0.5, 0.3), (0.5, 0.5, 1.0), (0.0, 1.0, 0.0), lens)
+    occupancy = OccupancyGrid(CONFIG, CUBE).init(Cameras.stack([camera]))
+    x, _, z = (centres(CUBE) - (0.5, 0.5, 0.3)).T
+    behind, beside = z < -2 / CELLS, (np.abs(x) > 1.3 * z + 2 / CELLS) & (z > 0)
+    assert min(behind.sum(), beside.sum()) > 100
+    assert (np.array(occupancy.values)[behind | beside] == -1.0).all()
+
+
+@pytest.mark.parametrize("block", [1, 3])
+def test_what_is_seen_does_not_depend_on_how_many_cells_are_looked_at_at_a_time(monkeypatch, block):
+    lens = Lens(60, 30, 40.0, 50.0, 20.0, 22.0)
+    cameras = Cameras.stack([Camera.look_at((0.2, 0.4, 0.4), (1, 1, 1), (0, 0, 1), lens)])
+    at_once = bits_of(OccupancyGrid(CONFIG, CUBE).init(cameras))
+    monkeypatch.setattr("nerfmac.sampling.occupancy.BLOCK", CELLS**3 // block - 7)
+    assert 0 < at_once.sum() < CELLS**3
+    assert (bits_of(OccupancyGrid(CONFIG, CUBE).init(cameras)) == at_once).all()
+
+
 def visits(grid, occupancy, *, warmup, key) -> np.ndarray:
     """The cells that an update asks the field about, in order."""
     asked = []
@@ -235,7 +280,7 @@ def test_a_whole_warm_up_update_visits_every_cell_once_somewhere_in_it():
     assert (asked == np.arange(CELLS**3)).mean() > 0.999
 
 
-def test_a_part_of_a_warm_up_update_visits_one_cell_in_each_stretch():
+def test_a_part_of_a_warm_up_update_visits_one_cell_in_each_stratum():
     grid, occupancy = grid_of(warmup_fraction=0.25)
     counts = np.zeros(CELLS**3)
     for key in range(40):
@@ -243,11 +288,11 @@ def test_a_part_of_a_warm_up_update_visits_one_cell_in_each_stretch():
         assert len(asked) == CELLS**3 // 4
         assert (asked // 4 == np.arange(CELLS**3 // 4)).mean() > 0.998
         np.add.at(counts, asked, 1)
-    # Each of a stretch's four cells is drawn 40 / 4 times, give or take the binomial's 2.7.
+    # Each of a stratum's four cells is drawn 40 / 4 times, give or take the binomial's 2.7.
     within = counts.reshape(-1, 4)
     assert within.mean() == 10.0
     assert 0.9 < counts.std() / np.sqrt(40 * 0.25 * 0.75) < 1.1
-    # 1024 stretches: the means of their four places are equal to 5 standard errors.
+    # 1024 strata: the means of their four places are equal to 5 standard errors.
     assert np.abs(within.mean(axis=0) - 10.0).max() < 5 * 2.74 / np.sqrt(1024)
 
 
@@ -266,9 +311,35 @@ def test_after_warm_up_the_later_half_of_the_draws_is_among_occupied_cells():
         assert (anywhere // 4 == np.arange(CELLS**3 // 4)).mean() > 0.998
         np.add.at(counts, among, 1)
     # 20 x 1024 draws over 288 cells are 71 each, give or take 8.4.
-    share = counts[occupied]
-    assert np.abs(share - share.mean()).max() < 5.5 * 8.4
-    assert 0.85 < share.std() / np.sqrt(share.mean()) < 1.15
+    drawn = counts[occupied]
+    assert np.abs(drawn - drawn.mean()).max() < 5.5 * 8.4
+    assert 0.85 < drawn.std() / np.sqrt(drawn.mean()) < 1.15
+
+
+@pytest.mark.parametrize(
+    ("total", "count"), [(1, 1), (7, 5), (5, 7), (2**12, 2**10), (3 * 2**24, 1000), (2**31, 999)]
+)
+def test_one_cell_is_drawn_in_each_of_equal_strata(total, count):
+    drawn = np.array(stratified(total, count, mx.random.key(total % 97))).astype(np.int64)
+    stratum = np.arange(count)
+    assert drawn.shape == (count,)
+    assert (drawn >= stratum * total // count).all()
+    assert (drawn <= ((stratum + 1) * total - 1) // count).all()
+
+
+@pytest.mark.parametrize("total", [3 * 2**24, 2**31])
+def test_cells_of_every_residue_are_drawn_alike_from_however_large_a_grid(total):
+    drawn = np.array(stratified(total, 2**16, mx.random.key(5)))[2**15 :]
+    # The later half, where float32 is coarsest: 2^15 draws over 8 residues, 4096 +- 60.
+    assert np.abs(np.bincount(drawn % 8, minlength=8) - 4096).max() < 5 * 60
+
+
+def test_cells_are_equally_likely_where_strata_are_no_whole_number_of_cells():
+    counts = np.zeros(7)
+    for key in range(1000):
+        np.add.at(counts, np.array(stratified(7, 5, mx.random.key(key))), 1)
+    # 714 each; a stratum's draw has a standard deviation of at most 0.5, and a cell meets two.
+    assert np.abs(counts - 5000 / 7).max() < 5 * np.sqrt(2 * 0.25 * 1000)
 
 
 def test_an_update_is_the_same_for_the_same_key_and_another_for_another():

@@ -35,8 +35,9 @@ def test_what_is_no_scene_folder_is_refused(tmp_path):
     sought = "looked for transforms.json", "transforms_train.json"
     refused(tmp_path, f"{tmp_path} is empty", *sought)
     save(tmp_path / "images/000.png", pixels(0))
-    refused(tmp_path, f"{tmp_path} holds no scene", *sought)
-    refused(tmp_path / "images/000.png", "000.png is not a scene", "transforms.json")
+    poses = "do not say where the cameras stood", "ns-process-data", "colmap2nerf.py"
+    refused(tmp_path, f"{tmp_path} holds no scene", *sought, *poses)
+    refused(tmp_path / "images/000.png", "000.png is not a scene", "transforms.json", *poses)
 
 
 @pytest.mark.parametrize("name", ["transforms.json", "transforms_train.json"])
@@ -108,6 +109,12 @@ TOP_LEVEL = [
     ("camera_model", 7, "expected a text"),
     ("is_fisheye", True, "OpenCV's radial-tangential model: undistort"),
     ("latlong", True, "OpenCV's radial-tangential model: undistort"),
+    ("mask_path", "masks/000.png", "expected pictures that carry what is to be left out as alpha"),
+    ("white_transparent", True, "masks are not read"),
+    ("rolling_shutter", [0.0, 0.0, 0.5, 0.0], "a shutter that opens for all rows at once"),
+    ("from_na", True, "expected poses with OpenGL's axes"),
+    ("up", [0, 0, 0], "three numbers that are not all zero"),
+    ("up", [0, 1], "a list of 3 finite numbers"),
 ]
 
 
@@ -174,6 +181,18 @@ def test_a_frame_that_is_no_object_is_refused(tmp_path, frame):
 def test_a_picture_without_a_name_is_refused(tmp_path, name):
     path = write_transforms(tmp_path, 2, frame={1: {"file_path": name}})
     refused(path, "frame 1: file_path is", "expected a text")
+
+
+def test_a_mask_of_one_frame_is_refused(tmp_path):
+    path = write_transforms(tmp_path, 3, frame={1: {"mask_path": "masks/001.png"}})
+    refused(path, "frame 1 (images/001.png): mask_path is", "masks/001.png", "masks are not read")
+
+
+def test_keys_that_say_nothing_or_add_what_is_not_used_are_passed_over(tmp_path):
+    nothing = {"is_fisheye": False, "rolling_shutter": [0.0, 0.0, 0.0, 0.0], "mask_path": ""}
+    more = {"applied_transform": [[1, 0, 0, 0], [0, 0, 1, 0], [0, -1, 0, 0]], "ply_file_path": "a"}
+    depth = {1: {"depth_file_path": "depth/001.png"}}
+    assert load_scene(write_transforms(tmp_path, 2, frame=depth, **nothing, **more)).splits["train"]
 
 
 def test_a_fisheye_in_one_frame_is_refused(tmp_path):

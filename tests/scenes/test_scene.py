@@ -10,6 +10,7 @@ from nerfmac.checks import InputError
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
 from nerfmac.scenes import Frame, Scene, load_scene
+from nerfmac.scenes.record import SceneRecord
 from tests.scenes.scene_files import HEIGHT, WIDTH, pixels, write_blender, write_transforms
 
 LENS = Lens(WIDTH, HEIGHT, 30.0, 29.0, 11.0, 8.5)
@@ -60,6 +61,16 @@ def test_each_scene_decodes_its_own_pictures():
     one, other = scene(), scene(splits={"train": (frame(5),)})
     assert len(one.views("train").names) == 2
     assert other.views("train").names == ("frame 5",)
+
+
+def test_a_scene_and_its_views_are_shown_in_a_line(tmp_path):
+    loaded = load_scene(write_transforms(tmp_path / "fox", 17))
+    assert repr(loaded) == "Scene('fox', train: 14, test: 3, 24x16, extent 2)"
+    views = loaded.views("train")
+    assert repr(views) == "Views(14 of 24x16, 3 channels)"
+    assert repr(views.cameras) == "Cameras(14 of 24x16)"
+    assert len(repr(SceneRecord.of(loaded))) < 80 + len(str(tmp_path))
+    assert repr(scene(splits={})) == "Scene('made', no views, extent 1)"
 
 
 def test_a_scene_cannot_be_changed():

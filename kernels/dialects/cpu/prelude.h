@@ -36,6 +36,9 @@ METAL_FUNC To as_type(From value) {
   return result;
 }
 
+// The upper half of a product's 64 bits.
+METAL_FUNC uint mulhi(uint a, uint b) { return uint(std::uint64_t(a) * b >> 32); }
+
 METAL_FUNC int min(int a, int b) { return a < b ? a : b; }
 METAL_FUNC int max(int a, int b) { return a > b ? a : b; }
 METAL_FUNC float min(float a, float b) { return a < b ? a : b; }

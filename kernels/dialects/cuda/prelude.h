@@ -31,6 +31,9 @@ METAL_FUNC To as_type(From value) {
   return result;
 }
 
+// The upper half of a product's 64 bits.
+METAL_FUNC uint mulhi(uint a, uint b) { return __umulhi(a, b); }
+
 METAL_FUNC float clamp(float value, float low, float high) {
   return fminf(fmaxf(value, low), high);
 }

@@ -1,7 +1,7 @@
 """`Film`: a video along a path, made beside everything else.
 
-A thread of its own feeds the encoder and asks the worker for strips of the pictures, so that
-whoever watches and trains meanwhile waits for a strip at most.
+A thread of its own feeds the encoder and asks the worker for strips of the pictures, so viewing
+and training wait for one strip at most.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from nerfmac.geometry.cameras import Camera
 from nerfmac.video import write_video
 
 STRIP = 2**16
-"""Pixels that are rendered at a time."""
+"""Pixels of a strip, about."""
 
 Render = Callable[[Camera], "Future[np.ndarray]"]
 
 
 class Cancelled(Exception):
-    """The film was given up; there is no file."""
+    """The film was cancelled; there is no file."""
 
 
 class Film:
     """A video in the making. The file appears when it is whole."""
 
     def __init__(self, path: Path, render: Render, cameras: Sequence[Camera], fps: float) -> None:
-        """`render` gives the uint8 (h, w, 3) picture of a camera, soon."""
+        """`render` promises the uint8 (h, w, 3) picture that a camera takes."""
         self.path = path
         self.total = len(cameras)
         self.done = 0
@@ -42,21 +42,21 @@ class Film:
         self._start = time.monotonic()
 
     def start(self) -> Film:
-        """Make it; `result` has the path, or why there is none."""
+        """Make it in the background; `result` will have the path, or why there is none."""
         threading.Thread(target=self._make, name="nerfmac film", daemon=True).start()
         return self
 
     def wait(self, seconds: float) -> None:
-        """Wait until it is made, or given up, but no longer than that."""
+        """Wait for the result, for at most that long."""
         wait([self.result], seconds)
 
     def cancel(self) -> None:
-        """Give up, soon."""
+        """Stop before the next strip; there will be no file."""
         self._is_cancelled.set()
 
     @property
     def left(self) -> float | None:
-        """Seconds that the rest may take; None: nobody knows yet."""
+        """Seconds that the rest may take; None before the first picture."""
         if not self.done:
             return None
         return (time.monotonic() - self._start) / self.done * (self.total - self.done)

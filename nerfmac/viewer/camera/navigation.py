@@ -102,10 +102,10 @@ class View:
         angle = -math.pi * right
         heading = math.cos(angle) * heading + math.sin(angle) * np.cross(self.up, heading)
         elevation += math.pi * min(max(down, -1.0), 1.0)
-        turn = self._level(heading, min(max(elevation, -STEEPEST), STEEPEST))
+        rotation = self._level(heading, min(max(elevation, -STEEPEST), STEEPEST))
         # The centre stays where the camera sees it.
-        place = self.centre + turn @ (self.pose[:, :3].T @ (self.pose[:, 3] - self.centre))
-        return replace(self, pose=np.c_[turn, place])
+        place = self.centre + rotation @ (self.pose[:, :3].T @ (self.pose[:, 3] - self.centre))
+        return replace(self, pose=np.c_[rotation, place])
 
     def pan(self, right: float, down: float) -> Self:
         """Move aside so that what is as far away as the centre follows the pointer."""
@@ -141,8 +141,8 @@ class View:
         if not distance > 1e-9:
             raise InputError(f"point {point.tolist()} is where the camera stands")
         centre = point if distance <= FARTHEST else self.pose[:, 3] - FARTHEST / distance * back
-        turn = self._level(*self._direction(back, 1e-9))
-        return replace(self, pose=np.c_[turn, self.pose[:, 3]], centre=centre)
+        rotation = self._level(*self._direction(back, 1e-9))
+        return replace(self, pose=np.c_[rotation, self.pose[:, 3]], centre=centre)
 
     def stand(self, pose: npt.ArrayLike) -> Self:
         """Take a training camera's `pose` (3, 4) as it is; the centre is as far ahead as before."""
@@ -172,8 +172,8 @@ class View:
     def _direction(self, back: Vector, vague: float) -> tuple[Vector, float]:
         """Level unit vector and elevation in radians of `back`, any vector from scene to camera.
 
-        Where it leans no further than `vague` from `up`, per height, which level vector it is near
-        says little: then that which the camera's own sides stand for, so that it turns least.
+        Where it leans from `up` by no more than `vague` per unit of height, its level part says
+        little. Then the level vector is taken from the camera's own axes, so that it turns least.
         """
         height = float(back @ self.up)
         level = back - height * self.up

@@ -31,7 +31,7 @@ class FirstSamples(NamedTuple):
 
     samples: mx.array  # (rays,) int32, how many the whole ray has
     distance: mx.array  # (rays,) float32, the first sample's, in scene units; 0 without any
-    position: mx.array  # (rays, 3) float32, scene coordinates; any without a sample
+    position: mx.array  # (rays, 3) float32, scene coordinates; arbitrary without any sample
 
 
 class Blocks(NamedTuple):
@@ -44,7 +44,8 @@ class Blocks(NamedTuple):
 
 
 def first_samples(rays: Rays, bits: mx.array, geometry: MarchGeometry) -> FirstSamples:
-    """The samples that `ops.march` takes first, and how many it takes; in intervals' middles."""
+    """The first sample of each ray, and how many it has, by `ops.march` without jitter: each sample
+    in the middle of its interval."""
     number = rays.origin.shape[0]
     march = (*rays, mx.full((number,), 0.5), bits, geometry)
     count = count_samples(*march)
@@ -62,8 +63,8 @@ def first_blocks(rays: Rays, bits: mx.array, geometry: MarchGeometry) -> Blocks:
     is_hit = first.samples > 0
     cell = cell_of(first.position, geometry)
     entry, axis = _enter(rays, cell, geometry)
-    # A ray that leaves a cell within a step may have no sample there and its first one in the next
-    # cell, across a corner in up to three more: so back to the cell whose front is free.
+    # A ray that leaves a cell within one step may have no sample there, and its first one in the
+    # next cell; around a corner it may miss three. So go back until the cell before is empty.
     for _ in range(3):
         beyond = BARELY * _side(cell, geometry)
         is_across = mx.arange(3) == axis[:, None]
@@ -72,7 +73,7 @@ def first_blocks(rays: Rays, bits: mx.array, geometry: MarchGeometry) -> Blocks:
         is_hidden = is_occupied(position, bits, geometry) & (entry > geometry.near)
         cell = mx.where(is_hidden, cell_of(position, geometry), cell)
         entry, axis = _enter(rays, cell, geometry)
-    # A camera may stand in the cell: then it sees it from as near as it sees anything.
+    # A camera that stands inside the cell sees it at the least distance that it sees at all.
     depth = mx.where(is_hit, mx.maximum(entry, geometry.near), 0.0)
     return Blocks(is_hit, depth, axis, mx.where(is_hit, cell, -1))
 
@@ -85,7 +86,8 @@ def cascade_of(cell: mx.array, geometry: MarchGeometry) -> mx.array:
 def _enter(rays: Rays, cell: mx.array, geometry: MarchGeometry) -> tuple[mx.array, mx.array]:
     """At what distance rays enter cells, and across which axis' face."""
     lowest, highest = _cube(cell, geometry)
-    # A ray between two faces, along them, has entered there already: any distance up to 0 will do.
+    # A ray that runs along two faces, between them, never crosses either: any distance that is not
+    # the largest of the three will do.
     slope = mx.where(mx.abs(rays.direction) < 1e-9, 1.0, rays.direction)
     face = (mx.where(slope > 0, lowest, highest) - rays.origin) / slope
     return face.max(axis=1), mx.argmax(face, axis=1).astype(mx.int32)

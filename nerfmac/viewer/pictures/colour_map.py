@@ -48,5 +48,5 @@ def coloured(values: mx.array, anchors: Anchors) -> mx.array:
     table = mx.array(anchors)
     place = mx.clip(values, 0.0, 1.0) * (len(anchors) - 1)
     below = mx.minimum(place.astype(mx.int32), len(anchors) - 2)
-    share = (place - below)[:, None]
-    return table[below] * (1.0 - share) + table[below + 1] * share
+    fraction = (place - below)[:, None]
+    return table[below] * (1.0 - fraction) + table[below + 1] * fraction

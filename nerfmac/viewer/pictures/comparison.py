@@ -24,11 +24,11 @@ class Comparison:
     index: int
     name: str
     camera: Camera
-    photograph: npt.NDArray[np.uint8]  # (h, w, 3), over the background
+    photograph: npt.NDArray[np.uint8]  # (h, w, 3), sRGB, over the background
 
     @classmethod
     def of(cls, run: Run, index: int, background: tuple[float, float, float]) -> Comparison:
-        """Raises `InputError` for a view that is not there, or whose picture isn't."""
+        """Read view `index`; raises `InputError` if it or its picture is not there."""
         frames = run.pictures().splits["train"]
         if not 0 <= index < len(frames):
             raise InputError(f"training view {index} is not there; the scene has {len(frames)}")

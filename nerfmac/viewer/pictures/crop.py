@@ -1,7 +1,8 @@
 """A box that cuts a scene down to what is inside it, in whole cells of the occupancy grid.
 
-Nothing is seen where the grid is empty, so leaving only the cells that overlap the box hides the
-rest from every kind of picture at no cost. The box thereby acts to the next cell's face outwards.
+Nothing is seen where the grid is empty. So all cells but those that overlap the box are emptied,
+which hides what is there from every kind of picture, at no cost. What is left therefore ends at
+faces of cells, on the box or up to a cell outside it.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ def cropped(bits: mx.array, geometry: MarchGeometry, box: Box | None) -> mx.arra
     if box is None:
         return bits
     low, high = box
-    return bits & _overlapping(geometry, tuple(low), tuple(high))  # lists cannot be looked up
+    return bits & _overlapping(geometry, tuple(low), tuple(high))  # lists have no hash
 
 
 @lru_cache(maxsize=4)

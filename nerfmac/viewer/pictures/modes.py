@@ -7,8 +7,8 @@
     opacity    how much of the light is stopped, from black to white
     occupancy  the occupied cells as solid blocks; faces differ in brightness by the axis that they
                stand across, cells a little among themselves, cascades in colour
-    samples    how many samples a ray has in occupied space, on a logarithmic map that ends at the
-               most that a ray of the scene may have
+    samples    how many samples a ray has in occupied space, on a logarithmic colour map that ends
+               at the most that a ray of the scene may have
 
 Each pixel depends on its own ray alone, so strips of a picture join without a seam. The background
 shows behind what is not opaque, and where a ray meets no occupied cell; not so in `opacity`.
@@ -48,7 +48,7 @@ SHADES = 0.12
 """How much darker than its neighbours a cell may be."""
 
 CELLS = 128
-"""Along a side of the unit cube, for the fineness of normals, where no occupancy grid says."""
+"""Cells along a side of the unit cube, whose size normals are taken over without a grid."""
 
 CASCADES = (
     (0.96, 0.72, 0.30),
@@ -67,9 +67,9 @@ class Look:
     mode: str = "colour"
     background: tuple[float, float, float] = (1.0, 1.0, 1.0)  # sRGB in [0, 1]
     exposure: float = 0.0
-    """Stops: in mode colour the picture's light, the background's too, is doubled as often."""
+    """Stops: each doubles the picture's light, the background's too; in mode colour only."""
     crop: Box | None = None
-    """Lowest and highest corner, scene units: cells of the grid outside are left out."""
+    """Lowest and highest corner, scene units: cells of the grid outside it are not shown."""
 
     def __post_init__(self) -> None:
         checks.choice("mode", self.mode, MODES)
@@ -110,7 +110,7 @@ class Pictures:
     """Draws what cameras see of one state of training."""
 
     def __init__(self, trainer: Trainer, state: TrainState, look: Look) -> None:
-        """Cheap: it waits for nothing and renders nothing."""
+        """Takes no time: nothing is rendered or waited for."""
         self._trainer, self._state, self._look = trainer, state, look
         self._known = trainer.sampler.occupied(state.sampling)
         if self._known is not None:
@@ -120,8 +120,8 @@ class Pictures:
     def draw(self, camera: Camera, focus: float) -> Drawn:
         """The picture that `camera` takes.
 
-        `focus` is the distance to what the viewer turns about, in scene units: twice it is where
-        the depth map's colours end. Raises InputError unless it is positive.
+        `focus` is the distance to the point that the camera orbits, in scene units. The depth
+        map's colours end at twice that. Raises InputError unless it is positive.
         """
         checks.number("focus", focus, low=1e-9)
         seen: _Seen = getattr(self, f"_{self._look.mode}")(camera, focus)
@@ -181,7 +181,7 @@ class Pictures:
         geometry, bits = self._occupied
         block = first_blocks(camera_rays(camera), bits, geometry)
         colour = mx.array(CASCADES)[cascade_of(block.cell, geometry) % len(CASCADES)]
-        light = mx.array(FACES)[block.axis] * (1.0 - SHADES * _lot(block.cell))
+        light = mx.array(FACES)[block.axis] * (1.0 - SHADES * _random_of(block.cell))
         return _Seen(self._over(colour * light[:, None], block.is_hit), block.depth)
 
     def _samples(self, camera: Camera, _focus: float) -> _Seen:
@@ -198,7 +198,7 @@ def _exposed(colour: mx.array, stops: float) -> mx.array:
     return linear_to_srgb(mx.minimum(srgb_to_linear(colour) * 2.0**stops, 1.0))
 
 
-def _lot(cell: mx.array) -> mx.array:
-    """A number in [0, 1) for each cell, by chance: Knuth's multiplicative hash."""
+def _random_of(cell: mx.array) -> mx.array:
+    """A pseudo-random number in [0, 1) for each cell: Knuth's multiplicative hash."""
     mixed = cell.astype(mx.uint32) * mx.array(2654435761, mx.uint32)
     return (mixed >> 16).astype(mx.float32) / 2**16

@@ -7,15 +7,16 @@ from collections.abc import Callable
 import mlx.core as mx
 
 CORNERS = tuple((x, y, z) for x in (-1.0, 1.0) for y in (-1.0, 1.0) for z in (-1.0, 1.0))
-"""A cube's. Derivatives of a hash grid jump from cell to cell of its finest level, and so one sees
-its grain in them rather than the surface. Differences over a cube show flat faces as flat; those
-of six or four points leave stains, and of the plain density, not its logarithm, mere patches."""
+"""A cube's. Derivatives of a hash grid jump from cell to cell of its finest level: they show the
+grid's grain, not the surface. Differences of the density's logarithm between these eight points
+show flat faces as flat. With six or four points they are stained, with the density itself patchy.
+"""
 
 FLOOR = 1e-3
-"""Densities, per scene unit, far below this are as good as none."""
+"""A density, per scene unit: differences far below it count as none."""
 
 LEAST = 1e-4
-"""Slopes, as sums over the corners, that rounding alone may show."""
+"""The largest slope, as a sum over the corners, that may be rounding alone."""
 
 
 def normals(

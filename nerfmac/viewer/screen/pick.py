@@ -8,7 +8,7 @@ import numpy.typing as npt
 from nerfmac.viewer.screen.screen import Frame
 
 AROUND = 2
-"""Pixels on each side that may tell the depth: a click next to a thin thing means the thing."""
+"""Pixels to each side that the depth is read from: a click beside something thin means it."""
 
 
 def seen_point(frame: Frame, x: float, y: float, otherwise: float) -> npt.NDArray[np.float64]:

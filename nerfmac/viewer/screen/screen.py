@@ -31,21 +31,22 @@ REFRESH = 0.2
 """Seconds that a picture may take during training, when nobody moves the camera."""
 
 STRIP = 1 / 30
-"""Seconds of drawing between two looks at what the page wants."""
+"""Seconds that a strip of a picture may take, before the messages are looked at again."""
 
 GUESSES = {MOVING: 2**14, REFRESH: 2**16, STRIP: 2**15}
-"""Pixels that there may be time for, to begin with."""
+"""First guesses of how many pixels there is time for."""
 
 MOST_UNDER_WAY = 2
 
 LOST = 1.0
 """Seconds without an answer after which one more picture is tried.
 
-The page may be gone, or a running cell keeps its answers from us: so ever less often, not never.
+The page may be gone, or a running cell may hold its answers back: so it is tried ever less often,
+but never given up.
 """
 
 RARELY = 10.0
-"""Seconds between such pictures in the end."""
+"""Seconds between two such tries, at most."""
 
 LARGEST = 3840
 """Pixels of the longer side."""
@@ -83,7 +84,7 @@ class Target:
 class Frame(NamedTuple):
     """A picture as the page gets it."""
 
-    content: dict[str, Any]  # the message, but for `t` and what is known of a comparison
+    content: dict[str, Any]  # the message; its number, `t` and a comparison are added on sending
     jpeg: bytes
     drawn: Drawn
     camera: Camera
@@ -101,7 +102,7 @@ class _Job:
     full: tuple[int, int]
     is_still: bool
     pictures: Pictures
-    pace: Pace | None  # which learns from it
+    pace: Pace | None  # learns from how long it takes
     strips: list[Drawn]
     rows: int = 0  # drawn so far
     seconds: float = 0.0  # spent on them
@@ -129,11 +130,11 @@ class Screen:
         self.invalidate()
 
     def invalidate(self) -> None:
-        """What is shown is not what should be."""
+        """Forget what is shown: it has to be drawn again."""
         self.shown = self._job = None
 
     def hear(self) -> None:
-        """The page is alive."""
+        """Note that the page has said something."""
         self._heard = time.monotonic()
 
     def open(self, view: str) -> None:

@@ -1,4 +1,4 @@
-"""`Settings`: what the viewer's controls are set to, checked, to and from the page's JSON."""
+"""`Settings`: what the viewer's controls are set to, checked; the fields are the page's JSON."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from nerfmac.viewer.pictures.modes import MODES, Look
 
 @dataclass(frozen=True)
 class Settings:
-    """All but the camera. Raises `InputError` for a value of the wrong kind or size."""
+    """The values of all controls but the camera's. Raises `InputError` for one that cannot be."""
 
     mode: str = "colour"
     background: str = "#ffffff"
     exposure: float = 0.0  # stops
     crop: Box | None = None  # lowest and highest corner, scene units
-    share: float = 0.7  # of the device for training, while it runs and nobody moves the camera
+    share: float = 0.7  # of the device's time, for training; half of it while the camera moves
     rate: float = 1.0  # factor on the learning rate
     rays: int | None = None  # most rays of a step
     steps: int | None = None  # where training stops
@@ -39,7 +39,7 @@ class Settings:
         if self.seconds is not None:
             checks.number("seconds", self.seconds, low=1e-3)
         object.__setattr__(self, "crop", _corners(self.crop))
-        _ = self.look  # which refuses a box that is none
+        _ = self.look  # building it checks the box
 
     def changed(self, values: dict[str, Any]) -> Settings:
         """These settings with some other values. Raises `InputError`."""

@@ -1,4 +1,4 @@
-"""`Status`: keeps the page told of how things stand, a few times a second and only what is new."""
+"""`Status`: tells the page how its session stands, a few times a second and only what is new."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ INTERVAL = 0.2
 
 
 class Status:
-    """What the page of a session has been told."""
+    """Remembers what the page of a session has been told."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -32,7 +32,7 @@ class Status:
         self.tell()
 
     def tell(self) -> float | None:
-        """Tell what is new, if it is time; return in how many seconds it will be."""
+        """Tell what is new, or return in how many seconds it will be time for that."""
         now = time.monotonic()
         if now < self._when + INTERVAL:
             return self._when + INTERVAL - now

@@ -48,7 +48,7 @@ def test_two_fingers_pan_by_their_middle_and_dolly_by_their_distance(touch):
     assert moves["moving"][-1] is False
 
 
-def test_the_last_of_two_fingers_to_leave_turns_nothing(shown):
+def test_the_last_of_two_fingers_to_leave_moves_nothing(shown):
     shown.run(
         """() => {
           const area = document.querySelector(".nerfmac-picture");

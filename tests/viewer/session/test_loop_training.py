@@ -78,9 +78,10 @@ def test_training_that_is_paused_goes_on_from_there(page):
     assert page.session.run.state.step == step + 5
 
 
-def test_kernels_are_built_before_the_first_step_and_not_again(page, monkeypatch):
-    built, trial = [], Trainer.trial
-    monkeypatch.setattr(Trainer, "trial", lambda *args: built.append(1) or trial(*args))
+def test_kernels_are_built_before_the_first_step_and_not_again(small_run, monkeypatch):
+    built, build = [], Trainer.compile
+    monkeypatch.setattr(Trainer, "compile", lambda *args: built.append(1) or build(*args))
+    page = Page(small_run.copy())  # with a trainer of its own
     for steps in (122, 124, 126):
         page.say("set", values={"steps": steps})
         page.say("train")
@@ -172,7 +173,7 @@ def test_training_without_a_page_leaves_a_picture_too(page):
 
 def test_a_snapshot_stays_what_it_was(page):
     page.open().settle()
-    run = page.session.snapshot()
+    run = page.session.run.copy()
     camera = run.orbit(3, (20, 16))[1]
     before = run.render(camera).colour
     page.say("set", values={"steps": 160})
@@ -180,4 +181,4 @@ def test_a_snapshot_stays_what_it_was(page):
     page.settle()
     assert run.state.step == 120
     assert np.array_equal(run.render(camera).colour, before)
-    assert not np.array_equal(page.session.snapshot().render(camera).colour, before)
+    assert not np.array_equal(page.session.run.copy().render(camera).colour, before)

@@ -1,5 +1,5 @@
 /**
- * Dragging, pinching, turning the wheel and clicking on the picture.
+ * Dragging, pinching, scrolling and clicking on the picture.
  *
  * Left drag and one finger orbit, right drag and shift drag pan, two fingers pan and dolly, the
  * wheel dollies, a double click looks at a point. Travel is in units of the area's height. A press
@@ -16,7 +16,7 @@ const CLICK_TRAVEL = 4; // CSS pixels
 const CLICK_TIME = 300; // milliseconds
 const DOUBLE_TIME = 400;
 const DOUBLE_TRAVEL = 24;
-const WHEEL_REST = 150; // milliseconds without a turn, after which the wheel is at rest
+const WHEEL_REST = 150; // milliseconds without scrolling, after which the wheel is at rest
 const WHEEL_DOLLY = 0.0015; // natural logarithm of the distance, a CSS pixel of scrolling
 const PINCH_DOLLY = 0.01; // the same, for a pinch on a trackpad
 const WHEEL_UNITS = [1, 16, 400]; // CSS pixels of a pixel, a line, a page
@@ -121,7 +121,7 @@ export class PointerInput {
       this.drag(event, place, this.places.get(event.pointerId));
     }
     this.places.delete(event.pointerId);
-    if (this.places.size > 0) gesture.kind = "none"; // the last finger to leave turns nothing
+    if (this.places.size > 0) gesture.kind = "none"; // the last finger to leave moves nothing
     else this.drop();
   }
 

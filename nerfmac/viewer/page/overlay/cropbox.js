@@ -31,7 +31,7 @@ export class CropBox {
     link.on("state", ({ scene }) => (this.cube = scene.cube));
     const toggle = makeToggle({
       label: "Crop box", title: "Crop the scene to a box; drag the handles on its faces",
-      onChange: (isOn) => this.turn(isOn),
+      onChange: (isOn) => this.setOn(isOn),
     });
     this.control = settings.bind("crop", {
       ...toggle, show: (box) => toggle.show(box !== null),
@@ -42,7 +42,7 @@ export class CropBox {
     return this.settings.values.crop ?? null;
   }
 
-  turn(isOn) {
+  setOn(isOn) {
     if (!isOn) this.last = this.box;
     this.settings.set("crop", isOn ? this.last ?? this.cube : null);
   }
@@ -62,13 +62,13 @@ export class CropBox {
   draw(context, sight) {
     const { box } = this;
     if (!box) return;
-    const turned = (axis, side) => (side === 1 ? 1 : -1) * (sight.eye[axis] - box[side][axis]) > 0;
-    const isInside = [0, 1, 2].every((axis) => !turned(axis, 0) && !turned(axis, 1));
+    const isFront = (axis, side) => (side === 1 ? 1 : -1) * (sight.eye[axis] - box[side][axis]) > 0;
+    const isInside = [0, 1, 2].every((axis) => !isFront(axis, 0) && !isFront(axis, 1));
     for (const { ends, faces } of BOX_EDGES) {
       const corners = ends.map((sides) => sides.map((side, axis) => box[side][axis]));
       context.beginPath();
       traceLines(context, sight, [corners]);
-      context.globalAlpha = isInside || faces.some(([axis, side]) => turned(axis, side)) ? 1 : 0.35;
+      context.globalAlpha = isInside || faces.some(([axis, side]) => isFront(axis, side)) ? 1 : 0.35;
       strokeRimmed(context, "#ffffff", 1);
     }
     context.globalAlpha = 1;

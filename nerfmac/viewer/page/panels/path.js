@@ -13,7 +13,7 @@ export function buildPath(link, motion, record, signal) {
   const empty = make("p", {
     class: "nerfmac-message",
     text: "Move to a view and add it: the path runs smoothly through all. Without two keyframes the"
-      + " video is a turn around the scene.",
+      + " video goes around the scene.",
   });
   const add = makeButton({
     picture: "plus", text: "Add keyframe", title: "Add the present view to the path",

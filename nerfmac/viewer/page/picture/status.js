@@ -56,7 +56,7 @@ export function buildNotice(link) {
 /** Until a kernel says something: the still, if there is one, and controls that cannot be used. */
 export function showStillUntilLive({ model, parts, picture, link, signal }) {
   const { root, toolbar, panels, hint } = parts;
-  const turn = (isLive) => {
+  const setLive = (isLive) => {
     root.dataset.live = String(isLive);
     toolbar.disabled = !isLive;
     panels.disabled = !isLive;
@@ -67,13 +67,13 @@ export function showStillUntilLive({ model, parts, picture, link, signal }) {
   const timer = setTimeout(() => {
     hint.textContent = "No kernel answers. Run the cell to look around.";
   }, PATIENCE);
-  turn(false);
+  setLive(false);
   show();
   model.on("change:still", show);
   link.on("live", () => {
     clearTimeout(timer);
     hint.textContent = "";
-    turn(true);
+    setLive(true);
   });
   signal.addEventListener("abort", () => {
     clearTimeout(timer);

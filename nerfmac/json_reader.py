@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from nerfmac.checks import LARGEST, InputError
+from nerfmac.files import read_json
 
 
 @dataclass(frozen=True)
@@ -23,14 +24,30 @@ class Fields:
     values: Mapping[str, Any]
     where: str
 
+    @classmethod
+    def of(cls, values: Any, where: str) -> Fields:
+        """The fields of JSON `values`; raises InputError unless they are an object."""
+        if not isinstance(values, dict):
+            raise InputError(f"{where} is {_shown(values)}; expected an object")
+        return cls(values, where)
+
     def __contains__(self, key: str) -> bool:
         return key in self.values
 
     def wrong(self, key: str, expected: str) -> InputError:
         """The error for a value that is not what is `expected`."""
-        shown = json.dumps(self.values[key])
-        shown = shown if len(shown) <= 60 else shown[:60] + "..."
-        return InputError(f"{self.where}: {key} is {shown}; expected {expected}")
+        return InputError(f"{self.where}: {key} is {_shown(self.values[key])}; expected {expected}")
+
+    def allow_only(self, *known: str) -> None:
+        """Raise InputError if there is any key but the `known` ones."""
+        for key in self.values:
+            if key not in known:
+                expected = ", ".join(known)
+                raise InputError(f"{self.where}: {key} is unknown; expected one of: {expected}")
+
+    def is_null(self, key: str) -> bool:
+        """Whether the value, which has to be there, is JSON's null."""
+        return self._present(key) is None
 
     def number(self, key: str, default: float | None = None, *, above: float = -math.inf) -> float:
         """A finite number greater than `above`."""
@@ -43,7 +60,7 @@ class Fields:
             )
         return float(value)
 
-    def count(self, key: str, default: int) -> int:
+    def count(self, key: str, default: int | None = None) -> int:
         """A positive integer; JSON may write it as 540.0."""
         value = self.number(key, default, above=0)
         if value != int(value):
@@ -69,12 +86,38 @@ class Fields:
         each = Fields({f"{key}, row {i}": row for i, row in enumerate(value)}, self.where)
         return tuple(each.numbers(name, columns) for name in each.values)
 
+    def flag(self, key: str) -> bool:
+        """True or false."""
+        value = self._present(key)
+        if not isinstance(value, bool):
+            raise self.wrong(key, "true or false")
+        return value
+
+    def like(self, key: str, example: float | str) -> Any:
+        """A value of the type of `example`: a number, an integer or a string."""
+        if isinstance(example, float):
+            return self.number(key)
+        value, kind = self._present(key), type(example)
+        is_huge = isinstance(value, int) and abs(value) >= 2**63  # JSON's integers have no end
+        if type(value) is not kind or is_huge:
+            raise self.wrong(key, f"{kind.__name__}, such as {example!r}")
+        return value
+
     def text(self, key: str) -> str:
         """A string that is not empty."""
         value = self._present(key)
         if not isinstance(value, str) or not value:
             raise self.wrong(key, "a text")
         return value
+
+    def texts(self, key: str, default: tuple[str, ...] | None = None) -> tuple[str, ...]:
+        """A list of strings, none of them empty; the list may be."""
+        if key not in self.values and default is not None:
+            return default
+        value = self._present(key)
+        if not isinstance(value, list) or not all(isinstance(each, str) and each for each in value):
+            raise self.wrong(key, "a list of texts")
+        return tuple(value)
 
     def objects(self, key: str) -> list[Fields]:
         """A list of JSON objects, at least one; their places are numbered from 0."""
@@ -94,16 +137,16 @@ class Fields:
 
 
 def read_fields(path: Path) -> Fields:
-    """The JSON object in `path`; raises InputError with the line where it is no JSON."""
-    try:
-        values = json.loads(path.read_text(encoding="utf-8-sig"))
-    except json.JSONDecodeError as error:
-        raise InputError(f"{path}, line {error.lineno}: not valid JSON: {error.msg}") from error
-    except (OSError, UnicodeDecodeError, RecursionError) as error:
-        raise InputError(f"{path} cannot be read as JSON: {error}") from error
+    """The JSON object in `path`; raises InputError, as `read_json`, and if it is no object."""
+    values = read_json(path)
     if not isinstance(values, dict):
         raise InputError(f"{path} holds a JSON {type(values).__name__}; expected an object")
     return Fields(values, str(path))
+
+
+def _shown(value: Any) -> str:
+    shown = json.dumps(value)
+    return shown if len(shown) <= 60 else shown[:60] + "..."
 
 
 def _is_number(value: object) -> bool:

@@ -1,0 +1,71 @@
+"""Kernels compiled ahead are those that are launched later, and nothing is launched for it."""
+
+import mlx.core as mx
+import numpy as np
+import pytest
+
+from nerfmac.backend import build, compile_ahead, cpu_kernel, kernels_disabled, runs_kernel
+from nerfmac.backend.build import BuildError
+from nerfmac.backend.cpu_kernel import CpuKernel
+from nerfmac.backend.metal_text import on_metal
+from nerfmac.ops.occupancy_update import pack_bits, splat
+from nerfmac.ops.spherical_harmonics import spherical_harmonics
+
+
+def graphs():
+    """Two kernels, one of them a gradient's, and a third inside a compiled function."""
+    gradient = mx.grad(lambda x: spherical_harmonics(x).sum())(mx.ones((3, 3)))
+    bits = mx.compile(lambda x: pack_bits(x, mx.array([0.5])))(mx.ones(32))
+    return [gradient, bits]
+
+
+@pytest.fixture
+def compiled(tmp_path, monkeypatch):
+    """Names of the kernels in an empty cache, of this test's own."""
+    assert runs_kernel("march")  # which has needed a kernel itself
+    monkeypatch.setenv("NERFMAC_CACHE", str(tmp_path / "cache"))
+    cpu_kernel._function.cache_clear()
+    yield lambda: {path.name.rpartition("-")[0] for path in tmp_path.glob("cache/*")}
+    cpu_kernel._function.cache_clear()
+
+
+NAMES = {
+    "nerfmac_spherical_harmonics_forward",
+    "nerfmac_spherical_harmonics_gradient",
+    "nerfmac_occupancy_pack",
+}
+
+
+def test_what_was_compiled_ahead_is_all_that_is_launched(compiled, monkeypatch):
+    with monkeypatch.context() as patched:
+        patched.setattr(CpuKernel, "__call__", lambda *_, **__: pytest.fail("launched"))
+        compile_ahead(graphs)
+    assert compiled() == NAMES
+    monkeypatch.setattr(build, "_compile", lambda *_: pytest.fail("compiled again"))
+    gradient, bits = graphs()
+    with kernels_disabled():
+        want = graphs()
+    np.testing.assert_allclose(np.array(gradient), np.array(want[0]), rtol=1e-5, atol=1e-6)
+    assert bits.tolist() == want[1].tolist() == [2**32 - 1]
+
+
+def test_where_no_kernel_of_the_cpu_runs_nothing_is_compiled(compiled):
+    def unwanted():
+        pytest.fail("traced")
+
+    with kernels_disabled():
+        compile_ahead(unwanted)
+    with on_metal(lambda launch, _: launch.zeros()):
+        compile_ahead(unwanted)
+    assert compiled() == set()
+
+
+def test_a_kernel_that_does_not_compile_is_told_and_launches_are_as_before(compiled):
+    broken = CpuKernel("broken", [], ["y"], "y[0] = none;", "#include <cstdint>\n")
+    call = {"inputs": [], "output_shapes": [(1,)], "output_dtypes": [mx.int32], "grid": (1, 1, 1)}
+    with pytest.raises(BuildError, match="failed on broken-"):
+        build.compile_together([broken.library(**call)])
+    with pytest.raises(KeyError):
+        compile_ahead(lambda: {}["no such graph"])
+    peaks = splat(mx.array([1, 1]), mx.array([2.0, 3.0]), 3)
+    assert peaks.tolist() == [0.0, 3.0, 0.0]

@@ -1,0 +1,66 @@
+"""What a run remembers of its scene comes back as it was; a broken record is refused by its key."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nerfmac.checks import InputError
+from nerfmac.scenes import load_scene
+from nerfmac.scenes.record import SceneRecord
+from tests.scenes.scene_files import write_transforms
+
+PATH = Path("runs/a/scene.json")
+
+
+@pytest.fixture
+def record(tmp_path) -> SceneRecord:
+    return SceneRecord.of(load_scene(write_transforms(tmp_path, 3, k1=0.1), test_every=0))
+
+
+def test_a_record_comes_back_from_json_as_it_was(record):
+    values = json.loads(json.dumps(record.to_json()))
+    read = SceneRecord.from_json(values, PATH)
+    assert (read.path, read.test_every, read.extent) == (record.path, 0, record.extent)
+    assert read.up == record.up
+    for got, want in zip(read.cameras, record.cameras, strict=True):
+        assert got.lens == want.lens
+        np.testing.assert_array_equal(got.pose, want.pose)
+    bare = {**values, "path": None, "test_every": None}
+    assert SceneRecord.from_json(bare, PATH).path is None
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        ({"extent": "big"}, ': extent is "big"; expected a finite number above 0'),
+        ({"up": [0, 1]}, r": up is \[0, 1\]; expected a list of 3"),
+        ({"path": 3}, ": path is 3; expected a text"),
+        ({"test_every": 2.5}, ": test_every is 2.5; expected int"),
+        ({"cameras": []}, r": cameras is \[\]; expected a list with at least one"),
+        ({"cameras": 3}, ": cameras is 3; expected a list"),
+        ({"colour": 3}, ": colour is unknown; expected one of: path, test_every"),
+        ({"pose": [[1, 0, 0, 0]]}, ", camera 1: pose is .*; expected 3 rows"),
+        ({"width": 2.5}, ", camera 1: width is 2.5; expected a whole number"),
+        ({"fl_x": None}, ", camera 1: fl_x is null; expected a finite number"),
+        ({"fl_x": 0}, ", camera 1: fl_x is 0; expected more than 0"),
+        ({"k9": 1}, ", camera 1: k9 is unknown; expected one of: width, height, fl_x"),
+    ],
+)
+def test_a_broken_record_is_refused_with_its_file_the_key_and_its_place(record, change, complaint):
+    values = json.loads(json.dumps(record.to_json()))
+    (key,) = change
+    at_the_top = key in values or key == "colour"
+    (values if at_the_top else values["cameras"][1]).update(change)
+    with pytest.raises(InputError, match=f"^{PATH}{complaint}"):
+        SceneRecord.from_json(values, PATH)
+
+
+def test_what_is_left_out_of_a_record_is_named(record):
+    values = json.loads(json.dumps(record.to_json()))
+    del values["cameras"][2]["k4"]
+    with pytest.raises(InputError, match=f"^{PATH}, camera 2: k4 is missing"):
+        SceneRecord.from_json(values, PATH)
+    with pytest.raises(InputError, match=rf"^{PATH} is \[\]; expected an object"):
+        SceneRecord.from_json([], PATH)

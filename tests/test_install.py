@@ -1,0 +1,102 @@
+"""What the documents tell a user to install is installed by CI, and brings all that it must."""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+
+import mlx.core as mx
+import pytest
+from packaging.requirements import Requirement
+
+from tests.conftest import ROOT
+
+CPU, NVIDIA, MACOS = SYSTEMS = ("Linux, CPU", "Linux, NVIDIA GPU", "macOS")
+COMMAND = re.compile(r"(?:\bpip install -e |\buv sync\b)[^\n#`&;]*")
+ROW = re.compile(r"""- \{ system: "(.+?)", runner: \S+, command: '(.+)' \}""")
+LIBRARIES = {CPU: "mlx[cpu]", NVIDIA: "mlx[cuda13]"}
+"""What brings MLX's library; on macOS it comes with `mlx`."""
+
+
+def told() -> Iterator[tuple[str, str, str]]:
+    """Yield document, system and command of each line of the documents that installs."""
+    notebooks = sorted((ROOT / "notebooks").glob("*.ipynb"))
+    for path in (*sorted(ROOT.glob("*.md")), *notebooks):
+        text = path.read_text(encoding="utf-8")
+        if path in notebooks:
+            cells = json.loads(text)["cells"]
+            text = "\n".join("".join(cell["source"]) for cell in cells)
+        for line in text.splitlines():
+            for command in COMMAND.findall(line):
+                yield path.name, line.partition("# ")[2].strip(), command.strip()
+
+
+def installed_by_ci() -> set[tuple[str, str]]:
+    """Return system and command of each row of the workflow's job."""
+    return set(ROW.findall((ROOT / ".github/workflows/ci.yml").read_text(encoding="utf-8")))
+
+
+def requirements(command: str) -> list[Requirement]:
+    """Return what `command` installs, of this project's own requirements, on any system."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    groups = set()
+    if command.startswith("uv "):
+        extras = re.findall(r"--extra (\S+)", command)
+        groups = {*project["tool"]["uv"]["default-groups"]}
+        groups -= {*re.findall(r"--no-group (\S+)", command)}
+    else:
+        extras = [each for names in re.findall(r"\[(.+)\]", command) for each in names.split(",")]
+    texts = [*project["project"]["dependencies"]]
+    texts += [text for each in extras for text in project["project"]["optional-dependencies"][each]]
+    texts += [text for each in groups for text in project["dependency-groups"][each]]
+    return [Requirement(text) for text in texts]
+
+
+def test_each_command_of_the_documents_says_for_which_system_it_is():
+    commands = list(told())
+    assert {system for _, system, _ in commands} == {*SYSTEMS}
+    assert {"README.md", "1_quick_start.ipynb"} <= {document for document, _, _ in commands}
+
+
+def test_ci_installs_what_the_documents_tell_and_nothing_else():
+    assert {(system, command) for _, system, command in told()} == installed_by_ci()
+
+
+@pytest.mark.parametrize(("system", "command"), sorted(installed_by_ci()))
+def test_a_command_brings_the_one_library_of_mlx_that_its_system_needs(system, command):
+    platform = {"sys_platform": "darwin" if system == MACOS else "linux"}
+    here = [
+        each for each in requirements(command) if not each.marker or each.marker.evaluate(platform)
+    ]
+    assert "mlx" in {each.name for each in here}
+    brought = {f"{each.name}[{extra}]" for each in here for extra in each.extras}
+    assert brought == ({LIBRARIES[system]} if system in LIBRARIES else set())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere MLX carries its library")
+@pytest.mark.parametrize(
+    ("library", "names"),
+    [
+        ("libmlx.so", ['pip install "mlx[cpu]"', 'pip install "mlx[cuda13]"']),
+        ("libcuda.so.1", ["driver, libcuda.so.1", '"mlx[cpu]" in place of "mlx[cuda13]"']),
+    ],
+)
+def test_without_a_library_the_import_says_what_to_install(tmp_path, library, names):
+    bare = tmp_path / "mlx"
+    bare.mkdir()
+    if library == "libmlx.so":  # what the package `mlx` alone brings
+        shutil.copy(mx.__file__, bare)
+    else:  # in the loader's words; a library that wants the driver takes a gigabyte
+        failure = f"{library}: cannot open shared object file: No such file or directory"
+        (bare / "core.py").write_text(f"raise ImportError({failure!r})")
+    code = f"import sys; sys.path[:0] = {[str(tmp_path), str(ROOT)]}; import nerfmac"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 1
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith("ImportError: MLX ")
+    for name in names:
+        assert name in last
+    assert done.stderr.count("Traceback") == 1
