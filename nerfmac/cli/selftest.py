@@ -18,10 +18,20 @@ from nerfmac.backend.sources import kernels_folder
 from nerfmac.checks import InputError
 from nerfmac.cli.arguments import optional
 from nerfmac.presets import PRESETS
-from nerfmac.selftest import cases, print_case, print_sum
-from nerfmac.selftest.diagnosis import Compared, Timed, as_text, compared, compile_for, reach, timed
-from nerfmac.selftest.metal_files import write_metal
-from nerfmac.selftest.report import Report
+from nerfmac.selftest import (
+    Compared,
+    Report,
+    Timed,
+    as_text,
+    cases,
+    compared,
+    compile_for,
+    print_case,
+    print_sum,
+    reach,
+    timed,
+    write_metal,
+)
 
 
 @dataclass(frozen=True)

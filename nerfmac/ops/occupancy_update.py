@@ -9,11 +9,15 @@ import mlx.core as mx
 
 from nerfmac import checks
 from nerfmac.backend import Kernel, runs_kernel
+from nerfmac.ops.signature import Signature
 
+_SPLAT_TAKES = Signature(cells=(mx.int32, "estimates"), estimates=(mx.float32, "estimates"))
+_PACK_TAKES = Signature(values=(mx.float32, "count"), threshold=(mx.float32, 1))
+_CHOOSE_TAKES = Signature(bits=(mx.uint32, "words"), draws=(mx.uint32, "count"))
 _SPLAT = Kernel(
     "occupancy_update",
     "occupancy_splat",
-    inputs=("cells", "estimates"),
+    inputs=_SPLAT_TAKES.names,
     outputs=("peaks",),
     rows="cells_shape[0]",
     accumulates=True,
@@ -21,7 +25,7 @@ _SPLAT = Kernel(
 _PACK = Kernel(
     "occupancy_update",
     "occupancy_pack",
-    inputs=("values", "threshold"),
+    inputs=_PACK_TAKES.names,
     outputs=("bits",),
     rows="values_shape[0]",
 )
@@ -45,10 +49,7 @@ def splat(cells: mx.array, estimates: mx.array, count: int) -> mx.array:
     Returns:
         (count,) float32; not differentiable.
     """
-    checks.shape("cells", cells, (None,))
-    checks.shape("estimates", estimates, cells.shape)
-    checks.dtype("cells", cells, mx.int32)
-    checks.dtype("estimates", estimates, mx.float32)
+    _SPLAT_TAKES.check(cells, estimates)
     estimates = mx.stop_gradient(estimates)
     if not runs_kernel("occupancy_update"):
         return mx.zeros(count).at[cells].maximum(estimates)
@@ -67,20 +68,17 @@ def pack_bits(values: mx.array, threshold: mx.array) -> mx.array:
 
     `values` is (count,) float32 with a multiple of 32 elements, `threshold` (1,) float32.
     """
-    checks.shape("threshold", threshold, (1,))
-    checks.dtype("values", values, mx.float32)
-    checks.dtype("threshold", threshold, mx.float32)
-    if values.ndim != 1 or values.shape[0] % 32:
+    count = _PACK_TAKES.check(values, threshold)["count"]
+    if count % 32:
         raise checks.InputError(f"values has shape {values.shape}; expected a multiple of 32")
     if not runs_kernel("occupancy_update"):
         is_set = (values.reshape(-1, 32) > threshold).astype(mx.uint32)
         return (is_set << mx.arange(32, dtype=mx.uint32)).sum(axis=1).astype(mx.uint32)
-    words = values.shape[0] // 32
     (bits,) = _PACK(
         values,
         threshold,
-        grid=(words, 1, 1),
-        output_shapes=[(words,)],
+        grid=(count // 32, 1, 1),
+        output_shapes=[(count // 32,)],
         output_dtypes=[mx.uint32],
     )
     return bits
@@ -101,10 +99,7 @@ def choose(bits: mx.array, draws: mx.array) -> mx.array:
     Raises:
         InputError: an array has another shape or dtype.
     """
-    checks.shape("bits", bits, (None,))
-    checks.shape("draws", draws, (None,))
-    checks.dtype("bits", bits, mx.uint32)
-    checks.dtype("draws", draws, mx.uint32)
+    _CHOOSE_TAKES.check(bits, draws)
     if not runs_kernel("occupancy_update"):
         return _choose_reference(bits, draws)
     (cells,) = _CHOOSE(

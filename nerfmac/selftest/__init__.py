@@ -15,8 +15,16 @@ from nerfmac.selftest.comparison import Case as Case
 from nerfmac.selftest.comparison import Outcome as Outcome
 from nerfmac.selftest.comparison import case_of as case_of
 from nerfmac.selftest.comparison import compare as compare
+from nerfmac.selftest.diagnosis import Compared as Compared
+from nerfmac.selftest.diagnosis import Timed as Timed
+from nerfmac.selftest.diagnosis import as_text as as_text
+from nerfmac.selftest.diagnosis import compared as compared
+from nerfmac.selftest.diagnosis import compile_for as compile_for
+from nerfmac.selftest.diagnosis import reach as reach
+from nerfmac.selftest.diagnosis import timed as timed
 from nerfmac.selftest.encodings import hash_encode_cases, spherical_harmonics_cases
 from nerfmac.selftest.fields import networks_cases, trace_cases
+from nerfmac.selftest.metal_files import write_metal as write_metal
 from nerfmac.selftest.optimiser import adam_cases
 from nerfmac.selftest.rays import (
     composite_cases,
@@ -24,6 +32,7 @@ from nerfmac.selftest.rays import (
     march_cases,
     occupancy_update_cases,
 )
+from nerfmac.selftest.report import Report as Report
 from nerfmac.selftest.table import compare_all as compare_all
 from nerfmac.selftest.table import print_case as print_case
 from nerfmac.selftest.table import print_sum as print_sum

@@ -6,7 +6,7 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
-from nerfmac.backend import Kernel
+from nerfmac.backend import Kernel, choose_device
 from nerfmac.backend.metal_text import recorded
 from nerfmac.checks import InputError
 
@@ -42,6 +42,18 @@ def test_a_text_and_a_file_are_launched_alike(tmp_path):
     path = tmp_path / "mine.metal"
     path.write_text(TWICE)
     assert launch(kernel(TWICE)) == launch(kernel(path)) == [2.0 * i for i in range(9)]
+
+
+@pytest.mark.parametrize(
+    "device",
+    [
+        pytest.param("cuda", marks=pytest.mark.cuda),
+        pytest.param("metal", marks=pytest.mark.metal),
+    ],
+)
+def test_a_gpu_runs_it_too(device):
+    choose_device(device)
+    assert [launch(kernel(each))[1] for each in (TWICE, THRICE)] == [2.0, 3.0]
 
 
 def test_the_example_of_the_docstring_runs():

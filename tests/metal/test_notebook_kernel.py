@@ -1,0 +1,44 @@
+"""The kernels of the notebook about an operation of one's own are right by Metal's rules too."""
+
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from nerfmac.backend import choose_device
+from nerfmac.backend.metal_text import on_metal, recorded
+from nerfmac.selftest import compare
+from tests.metal.judge import judge
+
+NOTEBOOK = Path(__file__).resolve().parents[2] / "notebooks" / "4_your_own_operation.ipynb"
+CELLS = ("setup", "reference", "kernel", "operation", "compare")
+
+
+@pytest.fixture(scope="module")
+def cases():
+    """Return the notebook's cases, of sizes down to one, by what its cells define."""
+    choose_device("cpu")
+    sources = {cell.id: cell.source for cell in nbformat.read(NOTEBOOK, as_version=4).cells}
+    names = {}
+    for cell in CELLS:
+        exec(sources[cell].rpartition("compare_all(")[0] or sources[cell], names)
+    return list(names["cases"](names["by_kernel"]))
+
+
+def test_they_are_judged(cases):
+    with recorded() as launches:
+        for case in cases:
+            case.run()
+    assert len(launches) > 4
+    for launch in launches.values():
+        assert [str(complaint) for complaint in judge(launch.text)] == []
+
+
+def test_they_are_executed_and_equal_their_reference(cases, executor):
+    for case in cases[:3]:
+        with on_metal(executor):
+            outcomes = compare(case)
+        assert [(each.array, each.passed) for each in outcomes] == [
+            ("result 0", True),
+            ("d planes", True),
+        ]
