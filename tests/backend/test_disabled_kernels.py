@@ -23,6 +23,7 @@ from nerfmac.backend.sources import operations
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
 from nerfmac.scenes import load_scene
+from nerfmac.training.goal import Goal
 from nerfmac.training.trainer import Trainer
 from tests.scene_factory import CONFIG, write_scene
 
@@ -125,6 +126,6 @@ def test_on_cuda_any_operation_runs_as_reference_beside_the_kernels(trainer, mon
         monkeypatch.setenv(VARIABLE, value)
         made = trainer()
         state, rendered = all_that_a_user_runs(made)
-        losses.append(next(made.fit(state, steps=1)).loss)
+        losses.append(next(made.train(state, Goal(steps=1))).loss)
         assert np.isfinite(rendered.colour).all()
     assert losses[1] == pytest.approx(losses[0], rel=1e-2)

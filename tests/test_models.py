@@ -1,0 +1,101 @@
+"""Each model and each encoding trains, is saved, comes back and is looked at like any other."""
+
+import mlx.core as mx
+import numpy as np
+import pytest
+
+import nerfmac
+from nerfmac import Run
+from nerfmac.backend import choose_device
+from nerfmac.config import VanillaConfig, override
+from nerfmac.presets import PRESETS, preset, vanilla
+from nerfmac.viewer.pictures.modes import Look, Pictures
+from tests.scene_factory import CONFIG, write_scene
+
+SMALL = VanillaConfig(width=16, layers=2, skip=0, coarse=8, fine=8)
+CONFIGS = {
+    "dense": override(CONFIG, encoding="dense"),
+    "frequency": override(CONFIG, encoding="frequency"),
+    "vanilla": override(
+        vanilla(PRESETS["tiny"]), vanilla=SMALL, train={"rays": 96, "most_rays": 96}
+    ),
+}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def on_the_cpu():
+    device = mx.default_device()
+    choose_device("cpu")
+    yield
+    mx.set_default_device(device)
+
+
+@pytest.fixture(scope="module")
+def scene(tmp_path_factory):
+    return nerfmac.load_scene(write_scene(tmp_path_factory.mktemp("scenes") / "balls"))
+
+
+@pytest.fixture(scope="module", params=CONFIGS)
+def run(request, scene, tmp_path_factory):
+    """A run of each model, after some steps, and its folder."""
+    made = Run.begin(scene, CONFIGS[request.param], out=tmp_path_factory.mktemp("run"))
+    losses = []
+    made.train(steps=80, progress=False, on_report=lambda report: losses.append(report.loss))
+    assert np.mean(losses[-3:]) < 0.9 * losses[0]
+    return made
+
+
+def test_it_comes_back_from_its_folder_and_renders_the_same(run, scene):
+    loaded, camera = Run.load(run.folder), scene.splits["test"][0].camera
+    assert loaded.config == run.config
+    want, got = run.render(camera), loaded.render(camera)
+    assert np.ptp(want.colour) > 0.05
+    assert np.array_equal(got.colour, want.colour)
+
+
+def test_the_viewer_draws_it(run, scene):
+    camera = scene.splits["test"][0].camera
+    for mode in ("colour", "depth", "normals", "opacity"):
+        drawn = Pictures(run.trainer, run.state, Look(mode)).draw(camera, 1.0)
+        assert np.ptp(drawn.rgb) > 10, mode
+
+
+def test_the_viewer_says_what_a_model_without_an_occupancy_grid_lacks(run, scene):
+    camera = scene.splits["test"][0].camera
+    box = ((0.2, 0.2, 0.2), (0.8, 0.8, 0.8))
+    for look in (Look("occupancy"), Look("samples"), Look(crop=box)):
+        pictures = Pictures(run.trainer, run.state, look)
+        if run.config.model == "vanilla":
+            with pytest.raises(nerfmac.InputError, match="need an occupancy grid"):
+                pictures.draw(camera, 1.0)
+        else:
+            assert pictures.draw(camera, 1.0).rgb.shape == (
+                camera.lens.height,
+                camera.lens.width,
+                3,
+            )
+
+
+def test_no_two_vertices_of_a_dense_grid_share_an_entry_and_a_level_more_would():
+    for name in PRESETS:
+        config = override(PRESETS[name], encoding="dense")
+        levels = nerfmac.fields.encodings.encoding_of(config, 1.7).levels
+        assert not any(map(levels.is_hashed, range(levels.levels)))
+        vertices, _, _ = levels.shapes[-1]
+        assert (vertices + 2) ** 3 > 2**config.grid.log2_entries
+        assert levels.shapes[0][0] == config.grid.coarsest
+
+
+def test_a_step_of_every_vanilla_preset_has_room_for_its_rays():
+    for name in PRESETS:
+        config = preset(name, "cuda", 0, "vanilla")
+        samples = config.vanilla.coarse + config.vanilla.fine
+        assert config.train.rays_for(samples) == config.train.rays == config.train.most_rays
+
+
+def test_the_full_vanilla_model_is_that_of_the_paper():
+    config = preset("base", "cuda", 0, "vanilla")
+    assert config.vanilla == VanillaConfig(256, 8, 4, 10, 4, 64, 128)
+    assert config.train.rays == 4096
+    assert config.optimiser.rate_at(0.0) == 5e-4
+    assert config.optimiser.rate_at(1.0) == pytest.approx(5e-5)
