@@ -15,14 +15,26 @@ NEEDS = {
 }
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip, with the reason shown, each test whose marked device is absent."""
-    for marker, (is_available, reason) in NEEDS.items():
-        if is_available():
-            continue
-        for item in items:
-            if item.get_closest_marker(marker):
-                item.add_marker(pytest.mark.skip(reason=reason))
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Skip what needs an absent device: one variant of each test, which says how many there are."""
+    kept, variants = [], {}
+    for item in items:
+        absent = [
+            marker
+            for marker, (is_available, _) in NEEDS.items()
+            if item.get_closest_marker(marker) and not is_available()
+        ]
+        if absent:
+            name = getattr(item, "originalname", item.name)
+            variants.setdefault((item.path, name, absent[0]), []).append(item)
+        else:
+            kept.append(item)
+    for (_, _, marker), same in variants.items():
+        reason = f"{NEEDS[marker][1]} ({len(same)} variants)"
+        same[0].add_marker(pytest.mark.skip(reason=reason))
+        kept.append(same[0])
+        config.hook.pytest_deselected(items=same[1:])
+    items[:] = kept
 
 
 @pytest.fixture(scope="session")
