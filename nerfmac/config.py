@@ -166,7 +166,7 @@ class OptimiserConfig:
 
     def __post_init__(self) -> None:
         for name in ("rate", "epsilon", "final_rate"):
-            checks.number(f"optimiser.{name}", getattr(self, name), low=1e-30)
+            checks.number(f"optimiser.{name}", getattr(self, name), low=1e-30, high=checks.LARGEST)
         for name in ("beta1", "beta2", "hold", "average"):
             checks.number(f"optimiser.{name}", getattr(self, name), low=0.0, high=0.9999)
         checks.number("optimiser.l2", self.l2, low=0.0)

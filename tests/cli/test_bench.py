@@ -6,6 +6,7 @@ import pytest
 
 from nerfmac.bench import models, steps
 from nerfmac.config import override
+from nerfmac.run import Run
 from nerfmac.training.trainer import DivergedError
 from tests.scene_factory import CONFIG, nerfmac, write_scene
 
@@ -97,7 +98,7 @@ def test_a_model_that_diverges_ends_the_comparison_with_one_line(
         raise DivergedError("the loss is nan at step 7")
         yield
 
-    monkeypatch.setattr(models, "reports", diverging)
+    monkeypatch.setattr(Run, "fit", diverging)
     scene, path = write_scene(tmp_path / "balls"), tmp_path / "m.json"
     flags = ("--models", "--device", "cpu", "--scene", scene, "--json", path)
     assert nerfmac("bench", *flags) == 2

@@ -64,10 +64,11 @@ def untrained():
         PRESETS["tiny"], grid=grid, march={"steps": 128}, occupancy={"resolution": 16}
     )
     trainer = Trainer(config, 1.7)
+    geometry = trainer.sampler.geometry
     parameters = trainer.field.init(mx.random.key(3))
     parameters["table"] = mx.random.normal(parameters["table"].shape, key=mx.random.key(4)) * 3.0
-    occupied = np.random.default_rng(6).random(trainer.geometry.cells) < 0.3
-    return trainer, state(trainer.geometry, occupied, average=parameters)
+    occupied = np.random.default_rng(6).random(geometry.cells) < 0.3
+    return trainer, state(geometry, occupied, average=parameters)
 
 
 def test_colour_is_what_the_renderer_gives(untrained):
