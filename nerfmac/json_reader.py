@@ -60,6 +60,13 @@ class Fields:
             )
         return float(value)
 
+    def index(self, key: str) -> int:
+        """An integer from 0 on."""
+        value = self.like(key, 0)
+        if value < 0:
+            raise self.wrong(key, "0 or more")
+        return int(value)
+
     def count(self, key: str, default: int | None = None) -> int:
         """A positive integer; JSON may write it as 540.0."""
         value = self.number(key, default, above=0)
@@ -67,8 +74,12 @@ class Fields:
             raise self.wrong(key, "a whole number")
         return int(value)
 
-    def numbers(self, key: str, length: int) -> tuple[float, ...]:
+    def numbers(
+        self, key: str, length: int, default: tuple[float, ...] | None = None
+    ) -> tuple[float, ...]:
         """A list of `length` finite numbers."""
+        if key not in self.values and default is not None:
+            return default
         value = self._present(key)
         if (
             not isinstance(value, list)
@@ -86,8 +97,10 @@ class Fields:
         each = Fields({f"{key}, row {i}": row for i, row in enumerate(value)}, self.where)
         return tuple(each.numbers(name, columns) for name in each.values)
 
-    def flag(self, key: str) -> bool:
+    def flag(self, key: str, default: bool | None = None) -> bool:
         """True or false."""
+        if key not in self.values and default is not None:
+            return default
         value = self._present(key)
         if not isinstance(value, bool):
             raise self.wrong(key, "true or false")
@@ -118,6 +131,10 @@ class Fields:
         if not isinstance(value, list) or not all(isinstance(each, str) and each for each in value):
             raise self.wrong(key, "a list of texts")
         return tuple(value)
+
+    def object(self, key: str) -> Fields:
+        """A JSON object."""
+        return Fields.of(self._present(key), f"{self.where}: {key}")
 
     def objects(self, key: str) -> list[Fields]:
         """A list of JSON objects, at least one; their places are numbered from 0."""
