@@ -77,8 +77,9 @@ def _move(session: Session, message: Fields) -> None:
     checks.number("dolly", dolly, low=-MOST_TRAVEL, high=MOST_TRAVEL)
     if dolly:
         view = view.dolly(dolly)
-    if any(walk := _travel(message, "walk", 3)):
-        view = view.walk(*walk, PACE * view.distance)
+    right, up, forward = _travel(message, "walk", 3)
+    if right or up or forward:
+        view = view.walk(right, up, forward, PACE * view.distance)
     session.move(view, is_moving=message.flag("moving", default=False))
 
 
