@@ -31,7 +31,7 @@ def cropped(bits: mx.array, geometry: MarchGeometry, box: Box | None) -> mx.arra
 
 @lru_cache(maxsize=4)
 def _overlapping(geometry: MarchGeometry, low: Corner, high: Corner) -> mx.array:
-    """(cells / 32,) uint32: the cells that share more than a face with the box."""
+    """(cells / 32,) uint32, one bit a cell: whether it overlaps the box; touching is not enough."""
     cascade, *place = cells_of(mx.arange(geometry.cells, dtype=mx.int32), geometry.resolution)
     values = mx.ones(geometry.cells)
     for axis, ends in enumerate(zip(low, high, strict=True)):
