@@ -75,7 +75,7 @@ def _notebook_for(path: Path | None) -> Path:
     if path is not None and is_run(path):
         read_record(path)
         file, shown, name = path / "view.ipynb", '"."', path.resolve().name
-        cells = view_cells(name, shown, f"../{name}-continued", "turn.mp4", is_trained=True)
+        cells = view_cells(name, shown, f"../{name}-continued", "film.mp4", is_trained=True)
     else:
         name, shown = _scene(path)
         file = Path(f"{name}-view.ipynb")
