@@ -92,7 +92,7 @@ def trace(origin: Array, direction: Array) -> tuple[Array, Array]:
 
 
 def sunlight(point: Array) -> Array:
-    """Fraction ``(n,)`` of the sun's disc that each point sees, from how closely its ray passes by."""
+    """Fraction ``(n,)`` of the sun's disc that each point sees, by how close its ray passes."""
     seen = np.ones(point.shape[1], np.float32)
     for thing in THINGS:
         ray = thing.enter(point, SUN, 0.05)
