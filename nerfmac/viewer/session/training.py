@@ -86,7 +86,7 @@ class Training:
         }
 
     def _train(self) -> Generator[Report | None]:
-        """Yield None after each kernel is compiled, so that pictures are drawn meanwhile; then reports."""
+        """Yield None after each step of compiling, so that pictures come between; then reports."""
         for _ in self.run.prepare():
             self.message = "building the kernels"
             yield None
