@@ -89,7 +89,7 @@ def __dir__() -> list[str]:
 def __getattr__(name: str) -> Any:
     if name != "Viewer":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    # Only now: all else does without the notebook's packages.
+    # Imported here: only the viewer needs the notebook's packages.
     from nerfmac.viewer import Viewer
 
     return Viewer

@@ -1,7 +1,7 @@
-"""Refuse a bad argument: name it, say what it was and what it must be.
+"""Checks of arguments: a bad one is refused, with its name, its value and what is expected.
 
-Every refusal is an `InputError`. It is a `ValueError`, so a notebook sees the usual thing; the
-command line catches exactly this type, prints the message and leaves with exit code 2. Any other
+Every refusal is an `InputError`. It is a `ValueError`, as Python users expect. The
+command line catches exactly this type, prints the message and exits with code 2. Any other
 exception is a fault of the program and keeps its traceback.
 """
 
@@ -15,11 +15,11 @@ import numpy as np
 import numpy.typing as npt
 
 LARGEST = 1e15
-"""No length, angle or factor is larger; two of them still multiply within float32."""
+"""The largest length, angle or factor; the product of two still fits in float32."""
 
 
 class InputError(ValueError):
-    """What was asked for cannot be done; says what was wrong, where, and what would be right."""
+    """A request cannot be met. The message says what is wrong, where, and what is expected."""
 
 
 def shape(name: str, values: mx.array, expected: Sequence[int | None]) -> None:
@@ -44,7 +44,7 @@ def number(
 ) -> None:
     """Raise unless `value` is finite, within [low, high] and, if `whole`, an integer."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    is_number = is_number and abs(value) < 1e300  # so large an integer is no float
+    is_number = is_number and abs(value) < 1e300  # a larger integer does not fit in a float
     if not is_number or not math.isfinite(value) or (whole and value != int(value)):
         raise InputError(f"{name} is {value!r}; expected {'an integer' if whole else 'a number'}")
     if not low <= value <= high:
@@ -53,11 +53,11 @@ def number(
 
 
 def finite(name: str, values: npt.ArrayLike, expected: tuple[int, ...]) -> npt.NDArray[np.float64]:
-    """A copy of `values` in float64; raise unless they have this shape and none is past LARGEST."""
+    """A copy of `values` in float64; raise unless they have this shape and none exceeds LARGEST."""
     array = np.array(values, np.float64)
     if array.shape != expected:
         raise InputError(f"{name} has shape {array.shape}; expected {expected}")
-    if not (np.abs(array) <= LARGEST).all():  # nor is a NaN
+    if not (np.abs(array) <= LARGEST).all():  # False for NaN too
         raise InputError(f"{name} holds a number that is not finite, or larger than {LARGEST:g}")
     return array
 

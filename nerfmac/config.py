@@ -1,8 +1,8 @@
-"""Every number a run depends on: small frozen records, one set of defaults, strict JSON.
+"""All settings of a run: small frozen records with one set of defaults, read from strict JSON.
 
-The defaults are Instant-NGP's (Müller et al. 2022 and the `base.json` its authors ship); a comment
-says so where we depart from it. Lengths are in scene units: an object's scene is the unit cube.
-A field's comment is also the help text of its flag: `nerfmac train --help` prints it.
+The defaults are Instant-NGP's (Müller et al. 2022, and the `base.json` of its authors); comments
+name the differences. Lengths are in scene units: an object's scene is the unit cube. The comment
+after a field is also the help text of its flag, as `nerfmac train --help` prints it.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from nerfmac.checks import InputError
 from nerfmac.json_reader import Fields
 
 FEATURES = (1, 2, 4, 8)
-"""What a level of the hash grid may have; as in tiny-cuda-nn, powers of two that one load reads."""
+"""Allowed features of a grid's level: as in tiny-cuda-nn, powers of two that one load reads."""
 
 FILL = 0.95
-"""Fraction of a step's slots that its rays are meant to take."""
+"""Fraction of a step's slots that its number of rays is chosen to fill."""
 
 PRESET_NAMES = ("tiny", "small", "base", "big")
 
 WIDEST_FEATURES = 128
-"""Most features of all levels together: what the kernel of the networks' gradient has room for."""
+"""Most features of all levels together, by the memory of the networks' gradient kernel."""
 
 WIDTHS = (16, 32, 64, 128)
-"""What a network's hidden layers may have; as in tiny-cuda-nn's fully fused networks."""
+"""Allowed widths of hidden layers, as in tiny-cuda-nn's fully fused networks."""
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ class OccupancyConfig:
 
     def __post_init__(self) -> None:
         checks.number("occupancy.resolution", self.resolution, low=16, high=256, whole=True)
-        if self.resolution % 16:  # a brick of cells is never half inside a smaller cascade
+        if self.resolution % 16:  # or a brick of cells could be half inside a smaller cascade
             raise InputError(
                 f"occupancy.resolution is {self.resolution}; expected a multiple of 16"
             )
@@ -142,7 +142,7 @@ class OccupancyConfig:
         checks.number("occupancy.fraction", self.fraction, low=0.001, high=1.0)
 
     def interval_at(self, step: int) -> int:
-        """Steps between updates: each step at first, then ever rarer (Instant-NGP's)."""
+        """Steps between updates around `step`: 1 at first, then ever more, as in Instant-NGP."""
         return max(1, min(step // 16, self.interval))
 
 
@@ -199,11 +199,11 @@ class TrainConfig:
         checks.choice("train.blend", self.blend, ("srgb", "linear"))
 
     def rays_for(self, samples_per_ray: float, most: int | None = None) -> int:
-        """The ladder's largest number of rays whose samples fit: powers of the eighth root of two.
+        """The largest number of rays whose samples fit, among powers of the eighth root of two.
 
-        A step of a number it has not had yet is traced again, which takes as long as half a step:
-        a coarser ladder would leave more slots without a sample. `most` is a limit below
-        `most_rays`.
+        For each new number of rays the step is traced again, which takes as long as half a step.
+        So only few numbers are used, but enough of them to leave few slots without a sample.
+        `most` is a limit in addition to `most_rays`.
         """
         most = self.most_rays if most is None else min(most, self.most_rays)
         wanted = min(FILL * self.slots / max(samples_per_ray, 1e-3), most)
@@ -238,12 +238,12 @@ class Config:
         checks.choice("encoding", self.encoding, ("hash", "dense", "frequency"))
 
     def to_json(self) -> dict[str, Any]:
-        """The record as JSON values."""
+        """The configuration as JSON values."""
         return asdict(self)
 
     @classmethod
     def from_json(cls, values: Any) -> Config:
-        """The record from JSON values; keys left out keep their defaults.
+        """The configuration from JSON values; absent keys keep their defaults.
 
         Raises `InputError` for a key that does not exist or a value of the wrong type or size.
         """

@@ -1,4 +1,4 @@
-"""Files that are whole or not there: written under another name and moved into place."""
+"""Files that appear whole or not at all: written under another name, then moved into place."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ _DEVICE_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROF
 
 @contextmanager
 def appearing(path: Path) -> Iterator[Path]:
-    """Give a name beside `path` to write to; it becomes `path` only if all goes well.
+    """Within it, write to the file it gives; on success that file is renamed to `path`.
 
-    Whatever goes wrong, `path` is as it was and nothing is left beside it. Raises `InputError` for
-    what the file system refuses: no folder, no permission, no space.
+    On failure `path` stays as it was, and no other file is left. Raises `InputError` for errors of
+    the file system, such as no folder, no permission or no space.
     """
     partial = path.with_name(f".{path.stem}.{os.getpid()}{path.suffix}")
     if path.is_dir():
         raise InputError(f"{path} cannot be written: it is a folder")
     try:
         try:
-            partial.touch()  # found out now rather than after minutes of work
+            partial.touch()  # fail now, not after minutes of work
         except OSError as error:
             raise InputError(f"{path} cannot be written: {error.strerror}") from error
         yield partial
@@ -37,13 +37,13 @@ def appearing(path: Path) -> Iterator[Path]:
             raise
         raise InputError(f"{path} cannot be written: {error.strerror}") from error
     finally:
-        # An interruption may come between any two lines, and a folder that is not there has none.
+        # There may be nothing to remove: after an interruption, or where there is no such folder.
         with suppress(NotADirectoryError):
             partial.unlink(missing_ok=True)
 
 
 def write_json(path: Path, values: Any) -> None:
-    """Write `values` as JSON that people can read. Raises as `appearing`."""
+    """Write `values` as indented JSON. Raises `InputError` as `appearing` does."""
     with appearing(path) as partial:
         partial.write_text(json.dumps(values, indent=2) + "\n", encoding="utf-8")
 
@@ -56,7 +56,7 @@ def read_json(path: Path) -> Any:
         raise InputError(f"{path} cannot be read: {error.strerror}") from error
     except json.JSONDecodeError as error:
         raise InputError(f"{path}, line {error.lineno}: not valid JSON: {error.msg}") from error
-    except (ValueError, RecursionError) as error:  # no UTF-8, or nested past reason
+    except (ValueError, RecursionError) as error:  # not UTF-8, or nested too deeply
         raise InputError(f"{path} cannot be read as JSON: {error}") from error
 
 

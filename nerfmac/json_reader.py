@@ -1,4 +1,4 @@
-"""A JSON object read strictly: each value is what is expected, or an error says where it is not."""
+"""Strict reading of a JSON object: a value of the wrong kind is an error that names its place."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from nerfmac.files import read_json
 
 @dataclass(frozen=True)
 class Fields:
-    """A JSON object and the words for its place, such as "a/transforms.json, frame 3".
+    """A JSON object, and words for its place, such as "a/transforms.json, frame 3".
 
-    Every reading method raises InputError naming the place, the key, what is there and what is
-    right; without a `default` the key has to be there.
+    Every reading method raises InputError that names the place, the key, the value and what is
+    expected. A key may be absent only if there is a `default`.
     """
 
     values: Mapping[str, Any]
@@ -35,7 +35,7 @@ class Fields:
         return key in self.values
 
     def wrong(self, key: str, expected: str) -> InputError:
-        """The error for a value that is not what is `expected`."""
+        """The error for a value of `key` that is not `expected`."""
         return InputError(f"{self.where}: {key} is {_shown(self.values[key])}; expected {expected}")
 
     def allow_only(self, *known: str) -> None:
@@ -46,7 +46,7 @@ class Fields:
                 raise InputError(f"{self.where}: {key} is unknown; expected one of: {expected}")
 
     def is_null(self, key: str) -> bool:
-        """Whether the value, which has to be there, is JSON's null."""
+        """Whether the value is JSON's null."""
         return self._present(key) is None
 
     def number(self, key: str, default: float | None = None, *, above: float = -math.inf) -> float:
@@ -60,6 +60,13 @@ class Fields:
             )
         return float(value)
 
+    def index(self, key: str) -> int:
+        """An integer from 0 on."""
+        value = self.like(key, 0)
+        if value < 0:
+            raise self.wrong(key, "0 or more")
+        return int(value)
+
     def count(self, key: str, default: int | None = None) -> int:
         """A positive integer; JSON may write it as 540.0."""
         value = self.number(key, default, above=0)
@@ -67,8 +74,12 @@ class Fields:
             raise self.wrong(key, "a whole number")
         return int(value)
 
-    def numbers(self, key: str, length: int) -> tuple[float, ...]:
+    def numbers(
+        self, key: str, length: int, default: tuple[float, ...] | None = None
+    ) -> tuple[float, ...]:
         """A list of `length` finite numbers."""
+        if key not in self.values and default is not None:
+            return default
         value = self._present(key)
         if (
             not isinstance(value, list)
@@ -79,15 +90,17 @@ class Fields:
         return tuple(float(number) for number in value)
 
     def table(self, key: str, rows: tuple[int, ...], columns: int) -> tuple[tuple[float, ...], ...]:
-        """A list of lists of `columns` finite numbers, as many as one of `rows` says."""
+        """A list of lists of `columns` finite numbers; its length is one of `rows`."""
         value = self._present(key)
         if not isinstance(value, list) or len(value) not in rows:
             raise self.wrong(key, f"{max(rows)} rows of {columns} numbers")
         each = Fields({f"{key}, row {i}": row for i, row in enumerate(value)}, self.where)
         return tuple(each.numbers(name, columns) for name in each.values)
 
-    def flag(self, key: str) -> bool:
+    def flag(self, key: str, default: bool | None = None) -> bool:
         """True or false."""
+        if key not in self.values and default is not None:
+            return default
         value = self._present(key)
         if not isinstance(value, bool):
             raise self.wrong(key, "true or false")
@@ -98,7 +111,7 @@ class Fields:
         if isinstance(example, float):
             return self.number(key)
         value, kind = self._present(key), type(example)
-        is_huge = isinstance(value, int) and abs(value) >= 2**63  # JSON's integers have no end
+        is_huge = isinstance(value, int) and abs(value) >= 2**63  # JSON's integers have no limit
         if type(value) is not kind or is_huge:
             raise self.wrong(key, f"{kind.__name__}, such as {example!r}")
         return value
@@ -111,7 +124,7 @@ class Fields:
         return value
 
     def texts(self, key: str, default: tuple[str, ...] | None = None) -> tuple[str, ...]:
-        """A list of strings, none of them empty; the list may be."""
+        """A list, possibly empty, of strings that are not empty."""
         if key not in self.values and default is not None:
             return default
         value = self._present(key)
@@ -119,8 +132,12 @@ class Fields:
             raise self.wrong(key, "a list of texts")
         return tuple(value)
 
+    def object(self, key: str) -> Fields:
+        """A JSON object."""
+        return Fields.of(self._present(key), f"{self.where}: {key}")
+
     def objects(self, key: str) -> list[Fields]:
-        """A list of JSON objects, at least one; their places are numbered from 0."""
+        """A list of at least one JSON object. Their places are numbered from 0."""
         value = self._present(key)
         if not isinstance(value, list) or not value:
             raise self.wrong(key, "a list with at least one entry")
@@ -137,7 +154,7 @@ class Fields:
 
 
 def read_fields(path: Path) -> Fields:
-    """The JSON object in `path`; raises InputError, as `read_json`, and if it is no object."""
+    """The JSON object in `path`; raises InputError as `read_json` does, and if it is no object."""
     values = read_json(path)
     if not isinstance(values, dict):
         raise InputError(f"{path} holds a JSON {type(values).__name__}; expected an object")
@@ -150,7 +167,7 @@ def _shown(value: Any) -> str:
 
 
 def _is_number(value: object) -> bool:
-    # Python reads JSON's true as a kind of 1, and NaN and Infinity as floats: no numbers here.
+    # Python counts true as an integer, and reads NaN and Infinity as floats: refuse these.
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
     return abs(value) <= LARGEST

@@ -2,11 +2,11 @@
 
 Frames are uint8 `(h, w, 3)` sRGB arrays and are taken one at a time as they are rendered, so any
 generator will do, also one with a progress bar around it. A file appears under its name only when
-it is complete: an interrupted render leaves none, and an older file in its place stays.
+it is complete: an interrupted render leaves none, and an older file stays.
 
 Video goes through the ffmpeg of `imageio-ffmpeg` in a process of its own. Pixels are 4:2:0, the one
-layout that every player shows, hence the even size; the colour matrix is BT.709 and is written
-down, as players guess otherwise, differently for small and large frames.
+layout that every player shows; it needs an even size. The colour matrix is BT.709. The file names
+it, since players would otherwise guess, and guess differently for small and large frames.
 """
 
 from __future__ import annotations
@@ -106,11 +106,11 @@ def _encoder(path: Path, width: int, height: int, fps: float) -> Iterator[Send]:
 
     Raises `InputError` with ffmpeg's own words when it fails. An exception inside stops it.
     """
-    import imageio_ffmpeg  # here: only who writes a video waits for the import
+    import imageio_ffmpeg  # here, so that only videos wait for the import
 
     command = [imageio_ffmpeg.get_ffmpeg_exe(), *_options(width, height, fps), str(path)]
     with tempfile.TemporaryFile() as log:
-        # A group of its own: Ctrl-C is for this process, which then decides what becomes of ffmpeg.
+        # In its own process group, so that Ctrl-C reaches only us; we then stop ffmpeg.
         process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=log, stderr=log, process_group=0
         )

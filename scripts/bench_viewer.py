@@ -3,7 +3,7 @@
     python scripts/bench_viewer.py [RUN] [--drags N] [--json FILE]
 
 RUN is the folder of a run; without it the built-in scene is trained for 30 s first. Server, kernel
-and browser share this machine, and Chromium draws in software. It needs what the tests of the
+and browser run on this one machine, and Chromium draws in software. It needs what the tests of the
 viewer need: the extra `notebook`, Playwright and Chromium (scripts/install_chromium.sh).
 """
 

@@ -44,21 +44,21 @@ class Thing:
     size: Sequence[float]  # half the width, half the depth, and the height
     place: Sequence[float]  # world position of the foot
     yaw: float  # degrees
-    metal: float  # share of the colour that tints reflections instead of scattering
-    step: float  # share of the distance that is safe to walk
+    metal: float  # fraction of the colour that tints reflections instead of scattering
+    step: float  # fraction of the distance that is safe to walk
 
-    def turn(self) -> Array:
+    def rotation(self) -> Array:
         """Rotation ``(3, 3)`` from the world to the thing's frame."""
         c, s = np.cos(np.radians(self.yaw)), np.sin(np.radians(self.yaw))
         return np.array([[c, s, 0], [-s, c, 0], [0, 0, 1]], np.float32)
 
     def local(self, point: Array) -> Array:
         """World points in the thing's frame."""
-        return self.turn() @ (point - column(self.place))
+        return self.rotation() @ (point - column(self.place))
 
     def enter(self, origin: Array, direction: Array, margin: float) -> Array:
         """World rays as rows of local origin (3), direction (3), entry and exit of the box."""
-        start, heading = self.local(origin), self.turn() @ direction
+        start, heading = self.local(origin), self.rotation() @ direction
         low, high = column([-self.size[0], -self.size[1], 0.0]), column(self.size)
         inverse = 1.0 / np.where(np.abs(heading) < 1e-7, np.float32(1e-7), heading)
         first, second = (low - margin - start) * inverse, (high + margin - start) * inverse
@@ -92,7 +92,7 @@ def trace(origin: Array, direction: Array) -> tuple[Array, Array]:
 
 
 def sunlight(point: Array) -> Array:
-    """Share ``(n,)`` of the sun's disc that each point sees, from how closely its ray passes by."""
+    """Fraction ``(n,)`` of the sun's disc that each point sees, by how close its ray passes."""
     seen = np.ones(point.shape[1], np.float32)
     for thing in THINGS:
         ray = thing.enter(point, SUN, 0.05)
@@ -112,7 +112,7 @@ def sunlight(point: Array) -> Array:
 
 
 def openness(point: Array, normal: Array) -> Array:
-    """Share ``(n,)`` of the sky that each point sees, from the gaps along its normal."""
+    """Fraction ``(n,)`` of the sky that each point sees, from the gaps along its normal."""
     shut = np.zeros((4, point.shape[1]), np.float32)
     for thing in THINGS:
         ray = thing.enter(point, normal, 0.1)
@@ -139,7 +139,9 @@ def surface(point: Array, which: Array) -> tuple[Array, Array]:
         slope = np.zeros_like(p)
         for corner in ((1, -1, -1), (-1, -1, 1), (-1, 1, -1), (1, 1, 1)):
             slope += column(corner) * thing.shape(p + np.float32(0.0015) * column(corner))[0]
-        normal[:, rows] = thing.turn().T @ (slope / np.maximum(np.linalg.norm(slope, axis=0), 1e-9))
+        normal[:, rows] = thing.rotation().T @ (
+            slope / np.maximum(np.linalg.norm(slope, axis=0), 1e-9)
+        )
         paint[:, rows] = thing.shape(p)[1]()
     return normal, paint
 
@@ -157,7 +159,9 @@ def shade(point: Array, direction: Array, which: Array, bounces: int = 1) -> Arr
     mirror = direction + 2.0 * cosine * normal
     glint = gloss * np.exp(90.0 * ((mirror * SUN).sum(axis=0) - 1.0))
     light += glint * sun * mix((0.35, 0.35, 0.35), albedo, metal)
-    share = gloss * mix(np.tile(0.05 + 0.45 * (1.0 - cosine) ** 5, (3, 1)), 0.05 + albedo, metal)
+    reflected = gloss * mix(
+        np.tile(0.05 + 0.45 * (1.0 - cosine) ** 5, (3, 1)), 0.05 + albedo, metal
+    )
     found = sky(mirror) * open_sky
     rows = np.flatnonzero((gloss > 0.25) * bounces)
     if rows.size:  # Only glossy things show others, and the others show only sky.
@@ -167,7 +171,7 @@ def shade(point: Array, direction: Array, which: Array, bounces: int = 1) -> Arr
         rows, t, other = rows[hit], t[hit], other[hit]
         ahead = mirror[:, rows]
         found[:, rows] = shade(above[:, rows] + ahead * t, ahead, other, 0)
-    return light + share * found
+    return light + reflected * found
 
 
 def display(light: Array) -> Array:

@@ -28,8 +28,8 @@ def stands(
     """Add a shape to the scene: where it stands, and what it is made of.
 
     ``size`` bounds it (half the width, half the depth, the height), ``at`` and ``yaw`` (degrees)
-    place it on the board, ``metal`` is the share of its colour that tints reflections, and
-    ``step`` the share of its distance that is safe to walk where this is only an estimate.
+    place it on the board, ``metal`` is the fraction of its colour that tints reflections, and
+    ``step`` the fraction of its distance that is safe to walk where this is only an estimate.
     """
 
     def add(shape: Shape) -> Shape:
@@ -46,9 +46,9 @@ def column(values: Sequence[float] | Array) -> Array:
     return np.asarray(values, np.float32).reshape(len(values), -1)
 
 
-def mix(first: Sequence[float] | Array, second: Sequence[float] | Array, share: Array) -> Array:
-    """Colours from ``first`` (share 0) to ``second`` (share 1)."""
-    return column(first) + (column(second) - column(first)) * share
+def mix(first: Sequence[float] | Array, second: Sequence[float] | Array, fraction: Array) -> Array:
+    """Colours from ``first`` (fraction 0) to ``second`` (fraction 1)."""
+    return column(first) + (column(second) - column(first)) * fraction
 
 
 def ease(low: float, high: float, x: Array) -> Array:
@@ -237,9 +237,9 @@ def letter(p: Array) -> Look:
 @stands((0.2, 0.2, 0.72), at=(0.1, 0.5), yaw=75, step=0.6)
 def spiral(p: Array) -> Look:
     """Copper wire wound into a narrowing coil, with a rod and a yellow ball, on a dark foot."""
-    turn, pitch = np.arctan2(p[1], p[0]) / (2 * np.pi), 0.085
-    lap = np.maximum(np.round(p[2] / pitch - turn), np.ceil(0.5 - turn))
-    height = pitch * (turn + np.minimum(lap, np.floor(6.6 - turn)))
+    winding, pitch = np.arctan2(p[1], p[0]) / (2 * np.pi), 0.085
+    lap = np.maximum(np.round(p[2] / pitch - winding), np.ceil(0.5 - winding))
+    height = pitch * (winding + np.minimum(lap, np.floor(6.6 - winding)))
     wire = norm(norm(p[0], p[1]) - 0.175 + 0.24 * height, p[2] - height) - 0.0125
     rest = np.maximum(ellipsoid(p, (0, 0, 0), (0.12, 0.12, 0.035)), -p[2])
     rest = np.minimum(rest, rod(p, (0, 0, 0), (0, 0, 0.66), 0.009, 0.009))

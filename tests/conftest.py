@@ -1,4 +1,4 @@
-"""What every test shares: markers that ask for a device, and the folder of real scenes."""
+"""What every test uses: markers that ask for a device, and the folder of real scenes."""
 
 import os
 from pathlib import Path

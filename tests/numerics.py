@@ -23,7 +23,7 @@ def assert_matches(
     """Fail unless `got` is `want`: same shape, finite, and `|got - want| <= rel |want|`.
 
     `rel` is the unit roundoff times the number of terms summed times a small factor: write it so.
-    `outliers` is the share of entries, those of largest error, left out of the comparison: for
+    `outliers` is the fraction of entries, those of largest error, left out of the comparison: for
     functions with jumps, where roundoff alone may put an entry on the other side. It is at most
     0.05, and each left out entry must still be finite.
     """

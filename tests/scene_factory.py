@@ -70,8 +70,8 @@ def write_scene(folder: Path, *, test: int = 2, train: int = 8) -> Path:
 
 
 def _pose(index: int, lens: Lens) -> np.ndarray:
-    turn = 2.4 * index  # the golden angle: any number of them is spread out
-    eye = (3.6 * np.cos(turn), 3.9 * np.sin(turn), 0.4 + 0.22 * index)
+    azimuth = 2.4 * index  # the golden angle: any number of them is spread out
+    eye = (3.6 * np.cos(azimuth), 3.9 * np.sin(azimuth), 0.4 + 0.22 * index)
     return Camera.look_at(eye, (0.05, 0.1, -0.05), (0, 0, 1), lens).pose.astype(float)
 
 

@@ -22,8 +22,8 @@ def frame(index: int) -> np.ndarray:
 
 
 def test_a_video_gives_back_its_frames_in_number_order_size_and_colour(tmp_path):
-    write_video(tmp_path / "turn.mp4", (frame(i) for i in range(8)), fps=12.5)
-    about, got = decoded(tmp_path / "turn.mp4")
+    write_video(tmp_path / "film.mp4", (frame(i) for i in range(8)), fps=12.5)
+    about, got = decoded(tmp_path / "film.mp4")
     assert got.shape == (8, HEIGHT, WIDTH, 3)
     assert "yuv420p(tv, bt709/bt709/iec61966-2-1" in about
     assert "12.50 fps" in about
@@ -31,34 +31,34 @@ def test_a_video_gives_back_its_frames_in_number_order_size_and_colour(tmp_path)
         error = got[index].astype(float) - frame(index)
         assert np.abs(error).mean() < 2.5, f"frame {index}"
         assert np.abs(error.mean(axis=(0, 1))).max() < 2.5, f"frame {index} has a colour cast"
-    assert [path.name for path in tmp_path.iterdir()] == ["turn.mp4"]
+    assert [path.name for path in tmp_path.iterdir()] == ["film.mp4"]
 
 
 def test_a_video_can_start_before_it_is_loaded(tmp_path):
-    write_video(tmp_path / "turn.mp4", [frame(0), frame(1)], fps=30)
-    data = (tmp_path / "turn.mp4").read_bytes()
+    write_video(tmp_path / "film.mp4", [frame(0), frame(1)], fps=30)
+    data = (tmp_path / "film.mp4").read_bytes()
     assert 0 < data.index(b"moov") < data.index(b"mdat")
 
 
 def test_strided_frames_are_written_as_they_read(tmp_path):
-    write_video(tmp_path / "turn.mp4", [frame(2)[::-1, ::-1]], fps=30)
-    error = decoded(tmp_path / "turn.mp4")[1][0].astype(float) - frame(2)[::-1, ::-1]
+    write_video(tmp_path / "film.mp4", [frame(2)[::-1, ::-1]], fps=30)
+    error = decoded(tmp_path / "film.mp4")[1][0].astype(float) - frame(2)[::-1, ::-1]
     assert np.abs(error).mean() < 2.5
 
 
 @pytest.mark.parametrize("fault", [KeyboardInterrupt, RuntimeError, BrokenPipeError])
 @pytest.mark.parametrize("rendered", [0, 3])
 def test_an_interrupted_render_leaves_the_folder_as_it_was(tmp_path, fault, rendered):
-    (tmp_path / "turn.mp4").write_bytes(b"an older video")
+    (tmp_path / "film.mp4").write_bytes(b"an older video")
 
     def frames():
         yield from (frame(i) for i in range(rendered))
         raise fault("halfway")
 
     with pytest.raises(fault):
-        write_video(tmp_path / "turn.mp4", frames(), fps=30)
-    assert [path.name for path in tmp_path.iterdir()] == ["turn.mp4"]
-    assert (tmp_path / "turn.mp4").read_bytes() == b"an older video"
+        write_video(tmp_path / "film.mp4", frames(), fps=30)
+    assert [path.name for path in tmp_path.iterdir()] == ["film.mp4"]
+    assert (tmp_path / "film.mp4").read_bytes() == b"an older video"
 
 
 @pytest.mark.parametrize("reads", ["head -c 100 > /dev/null", "cat > /dev/null"])
@@ -69,7 +69,7 @@ def test_an_encoder_that_fails_is_quoted_and_leaves_nothing(tmp_path, monkeypatc
     monkeypatch.setenv("IMAGEIO_FFMPEG_EXE", str(encoder))
     (tmp_path / "out").mkdir()
     with pytest.raises(InputError, match="ffmpeg said: No space left on device"):
-        write_video(tmp_path / "out" / "turn.mp4", (frame(i % 8) for i in range(40)), fps=30)
+        write_video(tmp_path / "out" / "film.mp4", (frame(i % 8) for i in range(40)), fps=30)
     assert list((tmp_path / "out").iterdir()) == []
 
 
@@ -87,7 +87,7 @@ def test_an_encoder_that_fails_is_quoted_and_leaves_nothing(tmp_path, monkeypatc
 )
 def test_frames_that_no_video_can_hold_are_refused(tmp_path, frames, fault):
     with pytest.raises(InputError, match=fault):
-        write_video(tmp_path / "turn.mp4", frames, fps=30)
+        write_video(tmp_path / "film.mp4", frames, fps=30)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -98,21 +98,21 @@ def test_a_place_that_cannot_be_written_is_refused_before_a_frame_is_rendered(tm
 
     (tmp_path / "folder.mp4").mkdir()
     places = {
-        tmp_path / "absent" / "turn.mp4": "No such file or directory",
+        tmp_path / "absent" / "film.mp4": "No such file or directory",
         tmp_path / "folder.mp4": "it is a folder",
-        tmp_path / "turn.gif": "ends in .mp4",
-        tmp_path / "turn": "ends in .mp4",
+        tmp_path / "film.gif": "ends in .mp4",
+        tmp_path / "film": "ends in .mp4",
     }
     for path, fault in places.items():
         with pytest.raises(InputError, match=fault):
             write_video(path, never(), fps=30)
     with pytest.raises(InputError, match="fps is 0; expected at least 1"):
-        write_video(tmp_path / "turn.mp4", never(), fps=0)
+        write_video(tmp_path / "film.mp4", never(), fps=0)
 
 
 def test_numbered_pictures_are_exact(tmp_path):
-    write_frames(tmp_path / "turn", (frame(i) for i in range(3)))
-    paths = sorted((tmp_path / "turn").iterdir())
+    write_frames(tmp_path / "film", (frame(i) for i in range(3)))
+    paths = sorted((tmp_path / "film").iterdir())
     assert [path.name for path in paths] == [f"frame_0000{i}.png" for i in range(3)]
     for index, path in enumerate(paths):
         with Image.open(path) as picture:
@@ -121,10 +121,10 @@ def test_numbered_pictures_are_exact(tmp_path):
 
 def test_an_interrupted_series_keeps_what_is_complete(tmp_path):
     with pytest.raises(InputError, match="frame 1 is float64"):
-        write_frames(tmp_path / "turn", [frame(0), frame(1) / 255.0])
-    assert [path.name for path in (tmp_path / "turn").iterdir()] == ["frame_00000.png"]
+        write_frames(tmp_path / "film", [frame(0), frame(1) / 255.0])
+    assert [path.name for path in (tmp_path / "film").iterdir()] == ["frame_00000.png"]
     with pytest.raises(InputError, match="already holds frames"):
-        write_frames(tmp_path / "turn", [frame(0)])
+        write_frames(tmp_path / "film", [frame(0)])
 
 
 def test_a_picture_that_could_not_be_finished_is_not_kept(tmp_path, monkeypatch):
@@ -134,13 +134,13 @@ def test_a_picture_that_could_not_be_finished_is_not_kept(tmp_path, monkeypatch)
 
     monkeypatch.setattr(Image.Image, "save", fill_the_disk)
     with pytest.raises(InputError, match=r"frame_00000\.png cannot be written: No space left"):
-        write_frames(tmp_path / "turn", [frame(0)])
-    assert list((tmp_path / "turn").iterdir()) == []
+        write_frames(tmp_path / "film", [frame(0)])
+    assert list((tmp_path / "film").iterdir()) == []
 
 
 def test_a_folder_that_cannot_be_made_is_refused(tmp_path):
     with pytest.raises(InputError, match="No such file or directory"):
-        write_frames(tmp_path / "absent" / "turn", [frame(0)])
+        write_frames(tmp_path / "absent" / "film", [frame(0)])
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(InputError, match="cannot be made: File exists"):
         write_frames(tmp_path / "file", [frame(0)])

@@ -1,4 +1,4 @@
-"""Devices and kernels: what computes, and how a kernel gets there."""
+"""Devices and kernels: which device computes, and how kernels are compiled and launched there."""
 
 from nerfmac.backend.ahead import compile_ahead as compile_ahead
 from nerfmac.backend.arrays import Arrays as Arrays

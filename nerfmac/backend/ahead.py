@@ -1,4 +1,4 @@
-"""Compiling the CPU's kernels before they are launched, side by side."""
+"""Compiling the CPU's kernels before they are launched, in parallel."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from nerfmac.backend.kernel import launched_by
 def compile_ahead(build_graph: Callable[[], object]) -> None:
     """Compile all kernels that `build_graph` launches, as many at a time as there are cores.
 
-    A launch would compile its kernel too, but one at a time. Here launches give zeros, so what
-    `build_graph` does must not depend on values. Does nothing unless the CPU's kernels run: MLX
-    compiles a GPU's. Raises `BuildError`.
+    Launches compile their kernels too, but one after the other. Here launches give zeros, so
+    `build_graph` must not depend on values. Does nothing on a GPU, whose kernels MLX compiles.
+    Raises `BuildError`.
     """
     if backend() != "cpu":
         return
@@ -28,7 +28,7 @@ def compile_ahead(build_graph: Callable[[], object]) -> None:
         libraries.append(build.library(**call))
         return list(map(mx.zeros, call["output_shapes"], call["output_dtypes"]))
 
-    mx.disable_compile()  # what `mx.compile` made would keep these launches
+    mx.disable_compile()  # or compiled functions would keep these launches
     try:
         with launched_by(note):
             build_graph()

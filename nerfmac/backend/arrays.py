@@ -1,4 +1,4 @@
-"""Named arrays: what parameters, gradients and the state of a sampler are made of."""
+"""Named arrays: the type of parameters, gradients and a sampler's state."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """Compiling C++ on the user's machine, once: a cache of shared libraries.
 
-A library's name holds a digest of all that can change it, so an upgrade of MLX, nanobind, the
-compiler or our own sources builds a new one and never loads an old one; so does a processor with
-other instructions, where several machines see one cache. It is written under another name and moved
-into place, so several processes may start at once.
+A library's name holds a digest of everything that it depends on: the sources, the versions of MLX,
+nanobind and the compiler, and the processor's instructions, since several machines may have one
+cache folder. If any of these changes, a new library is built, and the old one is never loaded. A
+library is written under another name and moved into place, so several processes may build at once.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ _FLAGS = ("-std=c++20", "-O3", "-fPIC", "-shared")
 
 
 class BuildError(RuntimeError):
-    """What a kernel needs cannot be built or loaded; the message says why, and what would help."""
+    """A kernel or our extension cannot be built or loaded; the message says why and what helps."""
 
 
 class Library(NamedTuple):
     """A shared library that may have to be compiled."""
 
-    stem: str  # what its file's name begins with
+    stem: str  # beginning of its file's name
     sources: dict[str, str]  # file name -> text
-    flags: tuple[str, ...] = ()  # after those that all have
+    flags: tuple[str, ...] = ()  # after the flags of every library
 
     def path(self) -> Path:
-        """Where it is once it is compiled. Raises `BuildError`."""
+        """Its file in the cache, once it is compiled. Raises `BuildError`."""
         parts = (
             *(compiler_version(), processor_features(), platform.platform(), sys.version),
             *(*_FLAGS, *self.flags, *self.sources.values()),
@@ -65,7 +65,7 @@ def compiler() -> str:
 
 @cache
 def compiler_version() -> str:
-    """What the compiler says of itself, in one line, and the processor it compiles for."""
+    """The compiler's version, in one line, and the processor that it compiles for."""
     command = [compiler(), "--version"]
     try:
         result = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -84,9 +84,9 @@ def shared_library(library: Library) -> Path:
 
 
 def compile_together(libraries: Iterable[Library]) -> None:
-    """Compile those of `libraries` that the cache has not, as many at a time as there are cores.
+    """Compile the `libraries` that the cache lacks, as many at a time as there are cores.
 
-    Raises the `BuildError` of the first that fails, once all have ended.
+    If any fails, raises the first one's `BuildError` after all have ended.
     """
     wanted = {library.path(): library for library in libraries}
     missing = {path: library for path, library in wanted.items() if not path.is_file()}

@@ -1,4 +1,4 @@
-"""The user's cache folder: what is compiled once for this machine."""
+"""The user's cache folder, for what is compiled once on this machine."""
 
 from __future__ import annotations
 

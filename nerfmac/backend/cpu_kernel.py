@@ -1,7 +1,7 @@
 """`cpu_kernel`: the CPU's counterpart of `mx.fast.metal_kernel`, with its calling convention.
 
-The body is compiled as C++ inside a loop over the grid and runs as an MLX operation of our own
-(extension.cpp), on all cores, inside `mx.compile` and `mx.grad` like any other.
+The body is compiled as C++, inside a loop over the grid. It runs on all cores as an MLX operation
+(extension.cpp), and works within `mx.compile` and `mx.grad` like any other operation.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ Template = Sequence[tuple[str, int | bool | mx.Dtype]]
 
 _TYPES = {mx.float32: "float", mx.int32: "int", mx.uint32: "unsigned", mx.uint8: "unsigned char"}
 
-# Sums may be reordered into vectors only where a kernel says so; the rest of -ffast-math would let
-# the compiler assume there is no NaN, and a diverged run could no longer be noticed.
+# Not -ffast-math: it reorders sums, which kernels ask for where they can bear it, and it lets the
+# compiler assume that there is no NaN, so that a diverged run could not be noticed.
 _FLAGS = ("-march=native", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast")
 
-# Names end in _ so that no input of a kernel hides them. Pointers that are __restrict as parameters
-# and a signed count of threads let the compiler turn threads into vectors.
+# Names end in _ so that no input of a kernel hides them. With __restrict pointers as parameters and
+# a signed count of threads, compilers vectorise the loop over threads.
 _WRAPPER = """
 static inline void grid_(
     const uint3 begin_, const uint3 end_{parameters}) {{
@@ -53,8 +53,8 @@ extern "C" void run(
 class CpuKernel:
     """A kernel with the body `source`, compiled for the types of the arrays it is called with.
 
-    With `atomic_outputs`, each row of the grid (fixed y and z) runs on one thread, in order; the
-    kernel must give rows disjoint outputs. Its results then repeat bit for bit.
+    With `atomic_outputs`, each row of the grid (fixed y and z) runs in order on one thread. Rows
+    must write to different outputs; then results repeat bit for bit.
     """
 
     name: str
@@ -75,7 +75,7 @@ class CpuKernel:
         init_value: float | None = None,
         **_unused: Any,
     ) -> list[mx.array]:
-        """Launch over `grid`; outputs start from `init_value`, None or 0. Raises `BuildError`."""
+        """Launch over `grid`; outputs start from zero if `init_value` is 0. Raises `BuildError`."""
         library = self.library(inputs=inputs, output_dtypes=output_dtypes, template=template)
         launched: list[mx.array] = extension().launch(
             self.name,
@@ -97,14 +97,14 @@ class CpuKernel:
         template: Template = (),
         **_unused: Any,
     ) -> Library:
-        """What a call with these arguments runs."""
+        """The library that a call with these arguments runs."""
         types = (*(array.dtype for array in inputs), *output_dtypes)
         names = (*self.input_names, *self.output_names)
         text = _program(names, types, len(inputs), tuple(template), self.source, self.header)
         return _library(self.name, text)
 
 
-cpu_kernel = CpuKernel  # called as `mx.fast.metal_kernel` is
+cpu_kernel = CpuKernel  # made as by `mx.fast.metal_kernel`
 
 
 def _program(
@@ -144,7 +144,7 @@ def _library(name: str, text: str) -> Library:
 
 @cache
 def _function(name: str, text: str) -> int:
-    """Address of the compiled program `text`; libraries stay loaded for the process' life.
+    """Address of the compiled program `text`; libraries stay loaded until the process ends.
 
     Raises `BuildError`.
     """

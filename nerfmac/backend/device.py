@@ -1,7 +1,7 @@
-"""Which device computes, and so which back end runs the kernels.
+"""Which device computes, and therefore which back end runs the kernels.
 
-MLX's default device is the one piece of state: kernels follow it. A GPU means Metal or CUDA,
-whichever MLX was built with; the CPU means our own compiled kernels.
+MLX's default device decides, and there is no other state. On a GPU, kernels run as Metal or CUDA,
+whichever MLX was built with. On the CPU, kernels run as compiled C++.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ DEVICES = ("auto", "metal", "cuda", "cpu")
 _CPUINFO = Path("/proc/cpuinfo")
 
 _pretended: str | None = None
-_took_cpu = False  # whether `choose_device`, not the user, made the CPU MLX's default
+_took_cpu = False  # whether `choose_device`, and not the user, made the CPU MLX's default
 
 
 def gpu() -> str | None:
@@ -34,11 +34,11 @@ def gpu() -> str | None:
 
 
 def choose_device(name: str = "auto") -> str:
-    """Make `name` MLX's default device; return which it is: `metal`, `cuda` or `cpu`.
+    """Make `name` MLX's default device; return its name: `metal`, `cuda` or `cpu`.
 
-    `auto` takes the GPU where there is one, unless the caller has made the CPU MLX's default, by
-    `mx.set_default_device`: that stays. Raises `InputError` for a device this machine, or this
-    build of MLX, does not have.
+    `auto` takes the GPU if there is one, unless the user has made the CPU MLX's default by
+    `mx.set_default_device`. Raises `InputError` for a device that this machine, or this build of
+    MLX, does not have.
     """
     global _took_cpu
     refuse_windows()
@@ -48,8 +48,8 @@ def choose_device(name: str = "auto") -> str:
         available = " and ".join(filter(None, (gpu(), "cpu")))
         raise checks.InputError(f"device is {name!r}; MLX finds only {available} on this machine")
     if chosen == "cuda":
-        # A first training step compiles some eighty kernels, three minutes' work on an H200's host.
-        # MLX keeps them in a temporary folder, which the next restart would empty.
+        # The first training step compiles some eighty kernels, which takes three minutes on an
+        # H200's host. By default MLX keeps them in a temporary folder, which a restart empties.
         os.environ.setdefault("MLX_PTX_CACHE_DIR", str(cache_folder() / "ptx"))
     wanted = mx.cpu if chosen == "cpu" else mx.gpu
     if mx.default_device().type != wanted:
@@ -59,7 +59,7 @@ def choose_device(name: str = "auto") -> str:
 
 
 def _automatic() -> str:
-    # MLX begins with the GPU where there is one: if its default is the CPU, somebody chose it.
+    # MLX's default is the GPU if there is one. If it is the CPU now, somebody chose that.
     is_cpu_by_user = mx.default_device().type == mx.cpu and not _took_cpu
     return "cpu" if is_cpu_by_user else gpu() or "cpu"
 
@@ -71,7 +71,7 @@ def refuse_windows() -> None:
 
 
 def current_device() -> str:
-    """`metal`, `cuda` or `cpu`: where MLX computes by default at present."""
+    """MLX's default device now: `metal`, `cuda` or `cpu`."""
     if _pretended:
         return _pretended
     refuse_windows()
@@ -90,14 +90,14 @@ def pretended(name: str) -> Iterator[None]:
 
 
 def device_name() -> str:
-    """The product's name, such as `NVIDIA H200`."""
+    """The current device's product name, such as `NVIDIA H200`."""
     if current_device() != "cpu":
         return str(mx.device_info()["device_name"])
     return processor_name()
 
 
 def compute_capability() -> tuple[int, int] | None:
-    """The NVIDIA GPU's, such as (9, 0); None if the current device is none."""
+    """The NVIDIA GPU's compute capability, such as (9, 0); None on other devices."""
     info = mx.device_info()
     if "compute_capability_major" not in info:
         return None
@@ -113,9 +113,9 @@ def processor_name() -> str:
 
 
 def processor_features() -> str:
-    """What the processor can do, as the operating system lists it.
+    """The processor's instruction sets, as the operating system lists them.
 
-    The product's name does not tell: virtual machines share one and differ.
+    The product's name is not enough: virtual machines of one name may have different ones.
     """
     if platform.system() == "Darwin":
         return _sysctl("hw.optional", "machdep.cpu.features")  # on Apple silicon, and on Intel
@@ -123,7 +123,7 @@ def processor_features() -> str:
 
 
 def _of_processor(key: str) -> str:
-    """A value of the first processor that Linux describes; empty where it has no such key."""
+    """The value of `key` for the first processor that Linux describes; empty if there is none."""
     if _CPUINFO.is_file():
         for line in _CPUINFO.read_text().splitlines():
             name, _, value = line.partition(":")
@@ -140,7 +140,7 @@ def _sysctl(*words: str) -> str:
 def memory_bytes() -> int:
     """Memory that the current device can use, in bytes: the GPU's own, or the machine's."""
     if current_device() != "cpu":
-        info = mx.device_info()  # of other keys on Metal than on CUDA
+        info = mx.device_info()  # the keys differ between Metal and CUDA
         for key in ("max_recommended_working_set_size", "total_memory", "memory_size"):
             if key in info:
                 return int(info[key])

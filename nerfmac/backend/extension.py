@@ -1,8 +1,8 @@
-"""Our MLX operation, extension.cpp: built against the MLX that is installed, and loaded, once.
+"""Our MLX operation, extension.cpp: built once against the installed MLX, and loaded.
 
-Python passes arrays to it only if its nanobind has the ABI of the one that MLX was built with, and
-MLX's C++ interface changes between releases. So it is built for the versions that are known to fit,
-and tried before any kernel depends on it. Only CPU kernels need it, or nanobind.
+Python can pass arrays to the operation only if its nanobind has the same ABI as MLX's nanobind, and
+MLX's C++ interface changes between releases. So it is built only for versions that are known to
+work, and tested before a kernel depends on it. Only CPU kernels need it, and nanobind.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from nerfmac.backend.build import BuildError, Library, shared_library
 from nerfmac.backend.device import processors
 
 VERSIONS = {"mlx": ("0.32.3", "0.33"), "nanobind": ("3.0.1", "4")}
-"""What it is known to build against: from the first version on, and before the second."""
+"""The versions that are known to work: from the first one on, and before the second."""
 
 _NAME = "nerfmac_cpu_extension"
 
@@ -36,7 +36,7 @@ def extension() -> ModuleType:
     sources = {
         "extension.cpp": Path(__file__).with_name("extension.cpp").read_text(),
         "nanobind.cpp": (nanobind / "src" / "nb_combined.cpp").read_text(),
-        # Not compiled into anything; it makes the library's name depend on the versions.
+        # This file is only a comment: it makes the library's name depend on the versions.
         "versions.cpp": f"// mlx {found['mlx']}, nanobind {found['nanobind']}\n",
     }
     path = shared_library(Library(_NAME, sources, _flags(Path(mx.__file__).parent, nanobind)))
@@ -64,7 +64,7 @@ def _fitting_version(package: str) -> str:
 
 
 def _release(text: str) -> tuple[int, ...]:
-    """The numbers that a version begins with: (0, 33, 0) of `0.33.0.dev5`."""
+    """The numbers at the start of a version: (0, 33, 0) for `0.33.0.dev5`."""
     numbers = re.match(r"\d+(\.\d+)*", text)
     return tuple(map(int, numbers[0].split("."))) if numbers else ()
 
@@ -98,7 +98,7 @@ def _flags(mlx: Path, nanobind: Path) -> tuple[str, ...]:
 
 
 def _loaded(path: Path) -> ModuleType:
-    """The module in the file `path`. Raises `ImportError`, or `TypeError` if it refuses arrays."""
+    """The module in the file `path`, tested. Raises `ImportError`, or `TypeError` from the test."""
     spec = importlib.util.spec_from_file_location(_NAME, path)
     assert spec is not None
     assert spec.loader is not None

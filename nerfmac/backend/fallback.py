@@ -1,7 +1,7 @@
 """Whether an operation runs as a kernel, or as its plain MLX reference, and why.
 
-The reference replaces a kernel where the machine cannot have kernels, which is said once, and where
-the variable NERFMAC_DISABLE_KERNELS asks for it: to find out which kernel a fault is in.
+The reference replaces the kernel where the machine cannot run kernels (one warning says so), and
+where the environment variable NERFMAC_DISABLE_KERNELS says so, to find the kernel that has a fault.
 """
 
 from __future__ import annotations
@@ -23,28 +23,28 @@ from nerfmac.checks import InputError
 
 log = logging.getLogger("nerfmac")
 
-_DISABLE = "NERFMAC_DISABLE_KERNELS"  # 1, or operations with commas between them
+_DISABLE = "NERFMAC_DISABLE_KERNELS"  # 1, or operations separated by commas
 
-# Compute capability: kernels/dialects/cuda multiplies matrices and adds up integers by instructions
-# that older GPUs have not.
+# Compute capability: older GPUs lack instructions by which kernels/dialects/cuda multiplies
+# matrices and sums integers.
 _OLDEST_GPU = (8, 0)
 
 users_operations: set[str] = set()
-"""Operations of kernels whose source is not ours: they may be disabled too."""
+"""Operations of users' own kernels, which can be disabled too."""
 
 
 def working_dtype() -> mx.Dtype:
-    """What features and activations are computed in: half precision where kernels run on a GPU."""
+    """The type of features and activations: float16 if kernels run on a GPU, else float32."""
     return mx.float32 if backend() in ("cpu", "reference") else mx.float16
 
 
 def backend(operation: str | None = None) -> str:
-    """What runs `operation` (or kernels in general) now: metal, cuda, cpu or reference."""
+    """The back end of `operation`, or of kernels in general: metal, cuda, cpu or reference."""
     return "reference" if why_reference(operation) else current_device()
 
 
 def runs_kernel(operation: str) -> bool:
-    """Whether `operation` runs as a kernel; if not, its plain MLX reference does."""
+    """Whether `operation` runs as a kernel; if not, its plain MLX reference runs."""
     return why_reference(operation) is None
 
 
@@ -63,9 +63,9 @@ def kernels_disabled() -> Iterator[None]:
 
 
 def why_reference(operation: str | None = None) -> str | None:
-    """Why the reference replaces the kernel of `operation`, in words; None if it does not.
+    """In words, why the reference replaces the kernel of `operation`; None if it does not.
 
-    Raises `InputError` where NERFMAC_DISABLE_KERNELS names what is no operation.
+    Raises `InputError` if NERFMAC_DISABLE_KERNELS names something that is no operation.
     """
     value = os.environ.get(_DISABLE, "")
     if {"1", operation} & _disabled(value):
@@ -89,10 +89,10 @@ def _disabled(value: str) -> frozenset[str]:
 
 @cache
 def why_no_extension() -> str | None:
-    """Why there are no kernels on a CPU, in words, with one warning; None if there are."""
+    """In words, why kernels cannot run on this CPU; None if they can. Warns once if they cannot."""
     try:
         extension()
-        # Kernels are compiled with other flags than the extension, which a compiler may refuse.
+        # Kernels have flags that the extension does not have, and a compiler may refuse these.
         probe = cpu_kernel("nerfmac_probe", [], ["one"], "one[0] = 1;", dialect_source("cpu"))
         probe(inputs=[], output_shapes=[(1,)], output_dtypes=[mx.int32], grid=(1, 1, 1))
     except BuildError as error:

@@ -26,7 +26,7 @@ from nerfmac.backend.fallback import users_operations, why_no_extension
 from nerfmac.backend.sources import kernel_source, read_ascii, user_source
 from nerfmac.checks import InputError
 
-_GROUP = 256  # threads a group; larger ones exceed what some Apple GPUs allow a kernel
+_GROUP = 256  # threads of a group; some Apple GPUs do not allow a kernel more
 
 _MAKERS: dict[str, Callable[..., Any]] = {
     "metal": mx.fast.metal_kernel,
@@ -40,9 +40,9 @@ class Kernel:
     """A function written in Metal, to be launched over a grid of threads like an MLX operation.
 
     It runs as Metal on an Apple GPU, as CUDA on an NVIDIA GPU and as C++ on a CPU. The fourth back
-    end, `reference`, is plain MLX for where there is no compiler, and to compare with: whoever has
-    a kernel writes it too, and asks `nerfmac.backend.runs_kernel(operation)` which of the two to
-    call. A whole example:
+    end, `reference`, is plain MLX: it runs where there is no compiler, and kernels are compared
+    with it. Whoever writes a kernel writes its reference too, and calls the kernel only if
+    `nerfmac.backend.runs_kernel(operation)`. A whole example:
 
         text = '''
         template <int POWER, typename In, typename Out>
@@ -66,28 +66,28 @@ class Kernel:
             output_dtypes=[mx.float32],
         )
 
-    The function is called with the thread's index in the grid, the number `rows`, the inputs, the
-    outputs and, if there is one, the `space`. Arrays come as pointers to their elements, row by
-    row, and are template parameters, since MLX chooses their address space: `constant` for inputs
-    of fewer than eight elements, else `device`. It compares its index with `rows`, for CUDA rounds
-    the grid up to whole threadgroups, and writes every element of its outputs.
+    The function's arguments are the thread's index in the grid, the number `rows`, the inputs, the
+    outputs and the `space`, if there is one. Arrays are pointers to row-major elements. Their types
+    are template parameters, since MLX chooses the address space: `constant` for inputs of fewer
+    than eight elements, else `device`. The function has to return if its index is not below `rows`,
+    since CUDA rounds the grid up to whole threadgroups. It has to write every output element.
 
-    What is not said here is Metal as the files in `kernels/` use it. A simdgroup has `SIMD_WIDTH`
+    All else is Metal, as the files in `kernels/` use it. A simdgroup has `SIMD_WIDTH`
     threads, 32 on a GPU and one on a CPU (`nerfmac.backend.simd_width()` in Python): a kernel that
     gives a simdgroup to each row is launched over rows * simd_width() threads. On a CPU arrays are
     float32, int32, uint32 or uint8.
 
-    A gradient is a kernel of its own, tied to the first by `mx.custom_function`. One that adds to
-    the same element from several threads does so with `atomic_add_row` and `accumulates`.
+    A gradient is a kernel of its own; `mx.custom_function` ties it to the first. If several threads
+    add to one element, the kernel uses `atomic_add_row` and says that it `accumulates`.
 
-    Raises `InputError` if there is no such file, or, when it is first launched on a device, if its
-    text is not ASCII, lacks the function or a header, or is no C++. GPUs compile later, when the
-    result is evaluated; MLX then raises a `RuntimeError` with the compiler's messages.
+    Raises `InputError` if there is no such file. The first launch on a device raises it if the text
+    is not ASCII, lacks the function or a header, or is not C++. A GPU's kernel is compiled when its
+    result is evaluated: then MLX raises a `RuntimeError` with the compiler's messages.
     """
 
     operation: str
-    """What it computes, in a word that `runs_kernel` and the variable `NERFMAC_DISABLE_KERNELS` can
-    name; unless `source` says otherwise, the function is in our `kernels/<operation>.metal`."""
+    """A name for what it computes, for `runs_kernel` and the variable `NERFMAC_DISABLE_KERNELS`.
+    Without a `source`, the function is in our `kernels/<operation>.metal`."""
     function: str
     """The function's name; its first template parameters are those of a launch's `template`."""
     inputs: tuple[str, ...]
@@ -95,17 +95,17 @@ class Kernel:
     outputs: tuple[str, ...]
     """Names of the arrays that it writes."""
     rows: str
-    """C++ for how many rows the grid's first axis covers; NAME_shape is the shape of input NAME."""
+    """C++ for the rows along the grid's first axis; NAME_shape is the shape of input NAME."""
     space: str = ""
     """The declaration of an array in the threadgroup's memory, named `space`, as in
     "float space[64]": Metal allows that in a kernel's own body only."""
     accumulates: bool = False
-    """Whether it adds to its outputs, which then start from zero. Their elements are atomic on
-    Metal. A CPU gives each row of the grid (fixed y and z) to one thread: rows must then add to
-    different elements."""
+    """Whether it adds to its outputs, which then start from zero and, on Metal, have atomic
+    elements. On a CPU each row of the grid (fixed y and z) runs on one thread, so different rows
+    must add to different elements."""
     source: Path | str | None = None
-    """A .metal file, or Metal text. `#include "NAME"` finds what lies beside the file, and our own
-    headers. A file is read at the first launch: after a change make the kernel again."""
+    """A .metal file, or Metal text. `#include "NAME"` finds files beside it, and our own headers.
+    A file is read at the first launch: after changing it, create the `Kernel` again."""
 
     def __post_init__(self) -> None:
         if self.source is not None:
@@ -159,7 +159,7 @@ class Kernel:
 
     @property
     def place(self) -> str:
-        """Where the function is written, in a word."""
+        """The file or text of the function, for messages."""
         if self.source is None:
             return f"{self.operation}.metal"
         return self.source.name if isinstance(self.source, Path) else f"source of {self.operation}"
@@ -223,5 +223,5 @@ def _build(kernel: Kernel, device: str, template: tuple[str, ...]) -> Any:
 
 
 def simd_width() -> int:
-    """Threads that run in step and share values: a simdgroup's on a GPU, one on a CPU."""
+    """Threads of a simdgroup, which run in lockstep: 32 on a GPU, one on a CPU."""
     return 1 if current_device() == "cpu" else 32

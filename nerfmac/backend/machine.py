@@ -17,7 +17,7 @@ _SETTINGS = ("MTL_", "METAL_")  # variables that switch on Metal's own checks
 
 
 def machine() -> dict[str, str]:
-    """What computes at present, and the `software`."""
+    """The current device and its back end, and the `software`."""
     return {
         "device": current_device(),
         "device_name": device_name(),
@@ -27,7 +27,7 @@ def machine() -> dict[str, str]:
 
 
 def software() -> dict[str, str]:
-    """What runs here: versions, the operating system, and what is set for Metal."""
+    """Versions of the software, the operating system, and Metal's environment variables."""
     return {
         "nerfmac_version": __version__,
         "mlx_version": version("mlx"),
@@ -38,17 +38,17 @@ def software() -> dict[str, str]:
 
 
 def peak_memory_bytes() -> int:
-    """The most memory in use so far: the GPU's as MLX counts it, or this process' on a CPU."""
+    """Peak memory in bytes: the GPU's as MLX counts it, or on a CPU this process's."""
     if current_device() != "cpu":
         return int(mx.get_peak_memory())
-    import resource  # here, for Windows has none, and is to be refused in one sentence
+    import resource  # here: Windows lacks it, and is refused by a clear message
 
     unit = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
 def _system() -> str:
-    """Such as `macOS 15.3 (Darwin 24.3.0, arm64)`."""
+    """The operating system, such as `macOS 15.3 (Darwin 24.3.0, arm64)`."""
     name = platform.system()
     if mac := platform.mac_ver()[0]:
         name = f"macOS {mac}"

@@ -1,9 +1,9 @@
-"""What Metal is given: the exact text and launch of every kernel, on any machine.
+"""The exact text and launch of every kernel as Metal gets them, recorded on any machine.
 
-MLX writes a kernel's signature when it is called, and calls it only where there is Metal. But
-`mx.export_function` records the call anywhere, with the text that MLX would hand to Metal's
-compiler (after its own header, which includes metal_stdlib). So kernels can be read, judged and run
-by other means on a machine without an Apple GPU.
+MLX writes a kernel's signature when it calls the kernel, which it does only where there is Metal.
+But `mx.export_function` records a call anywhere, with the text that MLX would give to Metal's
+compiler after its own header, which includes metal_stdlib. So kernels can be read, judged and
+executed by other means on a machine without an Apple GPU.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Size = tuple[int, int, int]
 class Launch(NamedTuple):
     """One launch of one kernel, as MLX would make it on Metal."""
 
-    name: str  # the kernel's, its template arguments and its inputs' types, as MLX joins them
+    name: str  # as MLX joins it: the kernel's name, template arguments and inputs' types
     text: str
     grid: Size  # threads
     group: Size  # threads of a threadgroup
@@ -32,23 +32,23 @@ class Launch(NamedTuple):
 
     @property
     def specialisation(self) -> str:
-        """The name without what every kernel's begins with."""
+        """The name without the prefix that all kernels have."""
         return self.name.removeprefix("custom_kernel_nerfmac_")
 
     def zeros(self) -> list[mx.array]:
-        """Outputs for whoever does not run it."""
+        """Outputs of zeros, for a launch that is not run."""
         return list(map(mx.zeros, self.output_shapes, self.output_dtypes))
 
 
 StandIn = Callable[[Launch, Sequence[mx.array]], list[mx.array]]
-"""Does what the GPU would with a launch and its inputs."""
+"""Stands in for the GPU: computes a launch's outputs from its inputs."""
 
 
 @contextmanager
 def on_metal(stand_in: StandIn) -> Iterator[None]:
     """Within it the device is Metal, but launches go to `stand_in`.
 
-    What `mx.compile` has made runs as it was written: compiled, it holds launches of its own.
+    Functions of `mx.compile` run uncompiled: the compiled ones hold launches on another device.
     """
 
     def launch(build: Callable[..., list[mx.array]], **call: Any) -> list[mx.array]:
@@ -64,9 +64,9 @@ def on_metal(stand_in: StandIn) -> Iterator[None]:
 
 @contextmanager
 def recorded() -> Iterator[dict[str, Launch]]:
-    """Within it nothing is launched; fills a dictionary with the launches, by kernel name.
+    """Within it nothing is launched: its dictionary fills with the launches, by kernel name.
 
-    Kernels give zeros, so what follows from them makes no sense, but has its shape.
+    Kernels give zeros, so results mean nothing, but have their shapes.
     """
     launches: dict[str, Launch] = {}
 
@@ -86,7 +86,7 @@ def exported(build: Callable[..., list[mx.array]], call: dict[str, Any]) -> Laun
         if event.get("name") == "CustomKernel":
             found.append(event["arguments"])
 
-    # Only shapes and types matter: the inputs themselves may belong to another trace.
+    # Only shapes and types matter; the inputs themselves may belong to another trace.
     inputs = [mx.zeros(each.shape, each.dtype) for each in call["inputs"]]
     mx.export_function(see, lambda *arrays: build(**{**call, "inputs": list(arrays)}), *inputs)
     (arguments,) = found

@@ -1,4 +1,4 @@
-"""Finding the kernels' text: `kernels/*.metal`, shared headers, and each back end's dialect."""
+"""Finding the kernels' text: `kernels/*.metal`, their headers, and each back end's dialect."""
 
 from __future__ import annotations
 
@@ -40,20 +40,20 @@ def dialect_source(dialect: str) -> str:
 
 @cache
 def kernel_source(operation: str, dialect: str) -> str:
-    """The text of `kernels/<operation>.metal` for `metal`, `cuda` or `cpu`: headers pasted in.
+    """The text of `kernels/<operation>.metal`, with its headers, for `metal`, `cuda` or `cpu`.
 
-    A header is the dialect's where it has one of that name, else the one that serves all dialects.
+    If the dialect has a header of that name it is used, else the one for all dialects.
     """
     text = (kernels_folder() / f"{operation}.metal").read_text()
     return dialect_source(dialect) + "\n" + _pasted(text, _our_folders(dialect), set())
 
 
 def user_source(source: Path | str, name: str, dialect: str) -> str:
-    """The same of a kernel from elsewhere: a file, or a text that is called `name` in messages.
+    """The same for a user's kernel: a file, or a text that messages call `name`.
 
-    A header is one beside the file, if it has that name, else one of ours. `#line` lets compilers
-    speak of the lines of the user's files. Raises `InputError` for a file that cannot be read or is
-    not ASCII, which is all that Metal's compiler gets from MLX, and for a header that is not there.
+    Headers are looked for beside the file, then among ours. `#line` makes compilers' messages name
+    lines of the user's files. Raises `InputError` for a file that cannot be read, is not ASCII (MLX
+    gives Metal's compiler nothing else), or includes a header that is not there.
     """
     folders = _our_folders(dialect)
     if isinstance(source, Path):
@@ -78,7 +78,7 @@ def _our_folders(dialect: str) -> tuple[Path, ...]:
 
 
 def _pasted(text: str, folders: Sequence[Path], included: set[Path], name: str = "") -> str:
-    """`text` with its headers in place of the includes, each once; lines are marked if it has a
+    """`text` with each header in place of its first include; lines are marked if there is a
     `name`."""
 
     def paste(match: re.Match[str]) -> str:

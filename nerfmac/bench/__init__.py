@@ -1,15 +1,15 @@
-"""Measurements: what this machine does in what time, and how fast a model learns on it.
+"""Measurements: how fast this machine computes, and how fast a model learns on it.
 
     profile           every operation, a training step part by part, and a picture
     compare_models    the vanilla model beside the hash model: quality over seconds of training
     Roofline          what a step would take on Apple's chips, estimated from its shapes
     plot_quality      any curves of quality over seconds of training, as a PNG
 
-These are what `nerfmac bench` shows. What they measure with:
+`nerfmac bench` shows these. They are built from:
 
     timing, progress             a call's median and quartiles; interleaved timing; a progress bar
     launches                     the kernels that a computation launches
-    ceilings, work               what the device can do at most; what a step cannot avoid doing
+    ceilings, work               the device's highest rates; a step's least bytes and operations
     operations                   every operation with a training step's inputs
     steps, parts, frame          a training step, whole and by kernel; a picture
     quality, plot                held-out views while a field trains; curves of their quality

@@ -1,9 +1,9 @@
-"""What the device can do at best, measured: bytes a second and operations a second.
+"""The device's highest rates, measured: bytes a second and operations a second.
 
-On a GPU, by adding a number to a large array, and by a large matrix product in the type that
-kernels work in (it may run on units that do nothing but matrix products). On a CPU, MLX's own
-operations use one core and its matrix product may be a slow BLAS; so there two small kernels of our
-own, on all cores, copy an array, and multiply and add in registers.
+On a GPU they are measured by adding a number to a large array, and by a large matrix product in the
+kernels' type, which may run on units for matrix products only. On a CPU, MLX's operations use one
+core, and its matrix product may be slow. So there two small kernels of our own, on all cores, copy
+an array, and multiply and add in registers.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _GPU_FLOATS, _CPU_FLOATS = 2**26, 2**24  # of the array copied: larger than any 
 _SIZE = 4096  # rows and columns of the matrices
 _CHUNK = 4096  # floats that a thread copies
 _ROUNDS = 2**16  # of multiply-adds in registers
-_PIECES = 16  # of the arithmetic, for each core: so small that the last to finish delays little
+_PIECES = 16  # of arithmetic for each core, small so that the last one to finish delays little
 
-# From the array's first half into its second, which nothing else uses. An output would be new
-# memory: the system would first find and clear its pages, and that would be timed too.
+# Copies the array's first half to its second half, which nothing else uses. A kernel's output would
+# be new memory, and the time would include that in which the system finds and clears its pages.
 _COPY = f"""
   const float* from = array + {_CHUNK} * thread_position_in_grid.x;
   float* to = const_cast<float*>(from) + {_CPU_FLOATS};
@@ -35,7 +35,7 @@ _COPY = f"""
   done[thread_position_in_grid.x] = to[0];
 """
 
-# Eight sums of sixteen floats hide a multiply-add's latency and fit the registers of most.
+# Eight sums of sixteen floats hide a multiply-add's latency, and fit in most CPUs' registers.
 _ARITHMETIC = f"""
   typedef float Floats __attribute__((vector_size(64)));
   const float own = from[0] + thread_position_in_grid.x;
@@ -123,5 +123,5 @@ def _of_cpu(seconds: float) -> Ceilings:
 
 
 def _fastest(compute: Callable[[], Any], seconds: float) -> float:
-    """Seconds of a call: the lower quartile, which little else disturbs."""
+    """Seconds of a call: the lower quartile, on which other programs have little effect."""
     return measure(compute, seconds=seconds, queued=True).low / 1e3

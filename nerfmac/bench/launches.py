@@ -39,7 +39,7 @@ class Launched:
 
 
 def launches(compute: Callable[[], Any]) -> list[Launched]:
-    """What `compute` launches, in order, whether or not the results are evaluated."""
+    """The launches of `compute`, in order; it need not evaluate its results."""
     found: list[Launched] = []
 
     def launch(build: Build, **call: Any) -> list[mx.array]:

@@ -2,7 +2,7 @@
 
 Vanilla is Mildenhall et al. 2020: two plain networks of eight layers of 256 units. The hash model
 is Müller et al. 2022: a table of features at many resolutions, and networks of a few small layers.
-They train one after the other; compiling and evaluating are no training time.
+They train one after the other. Compiling and evaluating do not count as training time.
 
 An epoch is as many rays as the scene has training pixels. Pixels are drawn at random, so some are
 seen twice in an epoch and others not yet.
@@ -40,16 +40,16 @@ VIEW_PIXELS = {"cpu": 2**12}
 pictures would take longer than its training."""
 
 MOST_MARKS = 10
-"""Epochs marked on a curve, at most: every one, or every second, fifth, tenth and so on."""
+"""Most epochs marked on a curve: all, or every second, fifth, tenth and so on."""
 
 
 REPORTS = 100
-"""Reports in a training, at least. A model is evaluated at the first report after its moment, so no
-later than by a hundredth of the training."""
+"""Least number of reports in a training. A model is evaluated at the first report after a moment is
+due, so at most a hundredth of the training late."""
 
 
 class ModelPoint(NamedTuple):
-    """How a model stands at some time."""
+    """A model's quality at some time of its training."""
 
     seconds: float  # of training
     step: int
@@ -59,7 +59,7 @@ class ModelPoint(NamedTuple):
 
 @dataclass(frozen=True)
 class ModelCurve:
-    """What one model did."""
+    """One model's quality over its training."""
 
     name: str
     points: tuple[ModelPoint, ...]
@@ -67,7 +67,7 @@ class ModelCurve:
 
     @property
     def marks(self) -> list[Mark]:
-        """When how many epochs were over; between two points the epochs are interpolated."""
+        """The times at which epochs ended; epochs are interpolated between points."""
         seconds = [0.0, *(point.seconds for point in self.points)]
         epochs = [0.0, *(point.epochs for point in self.points)]
         every = _round_up(epochs[-1] / MOST_MARKS)
@@ -204,7 +204,7 @@ def _followed(
             if due and now >= due[0]:
                 psnr = views.psnr(partial(_rendered, run))
                 found.append(ModelPoint(now, run.state.step, rays / pixels, psnr))
-                # A report that comes late is evaluated once, for all that was due by then.
+                # A late report is evaluated once for all moments that are due by then.
                 due = [moment for moment in due if moment > now]
     return ModelCurve(name, tuple(found), run.build_seconds)
 

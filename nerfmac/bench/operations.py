@@ -1,8 +1,8 @@
 """Every operation as a training step uses it, to be timed against its reference.
 
 The inputs have a preset's sizes: as many points as a step has slots, rays of 32 samples. Positions
-are uniformly random, which is harder on caches than training is: there a ray's samples are
-neighbours.
+are uniformly random, which is harder for caches than training, where a ray's samples are near each
+other.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def _encoding(config: Config, points: int) -> Iterator[tuple[str, Callable[[], A
     positions = mx.random.uniform(shape=(points, 3), key=mx.random.key(1))
     table = grid.init(mx.random.key(2))["table"]
     mx.eval(positions)
-    # In training nobody asks for the gradient of positions.
+    # Training does not use the gradient of positions.
     yield from _both(
         "hash_encode",
         lambda table: hash_encode(positions, table, grid.levels),

@@ -1,12 +1,13 @@
-"""What a training step consists of: the time, the bytes and the operations of each part.
+"""The parts of a training step, with the time, the bytes and the operations of each.
 
-A kernel's part is how much shorter the step gets when it is left out too, after all kernels before
-it (`nerfmac.bench.steps`); what is left without any kernel is a part of its own, "everything else".
-So nothing is counted twice where kernels overlap, and waiting for the host is counted. The
-occupancy update and the average of the parameters are not in every step and are timed apart.
+Kernels are left out of the step one after the other (`nerfmac.bench.steps`). A kernel's part is the
+time by which leaving it out makes the step shorter. The step without any kernel is a part too,
+"everything else". So kernels that overlap are not counted twice, and waiting for the host is
+counted. The occupancy update and the average of the parameters are not in every step, and are
+timed separately.
 
-Each kernel is also timed alone, less what any launch takes: that time is what can be set against
-the machine's limits. Alone, a kernel finds its inputs in a cache more often than in the step.
+Each kernel is also timed alone, less the time of an empty launch, to be compared with the machine's
+limits. Alone, a kernel finds its inputs in a cache more often than in the step.
 """
 
 from __future__ import annotations
@@ -56,10 +57,10 @@ class Part:
 def parts(
     trainer: Trainer, steps: InterleavedSteps, launch: Timing, seconds: float
 ) -> Iterator[Part]:
-    """The parts of the step that `steps` timed; what else they need is timed for `seconds` each.
+    """The parts of the step, by the times in `steps`; other times are measured, `seconds` each.
 
-    `launch`: what a launch takes by itself. All launches of a kernel are one part. A step should
-    take as long as all parts together.
+    `launch`: the time of an empty launch. All launches of a kernel are one part. All parts together
+    should take as long as a step.
     """
     state = steps.whole.state
     sizes = sizes_of(trainer, state)
@@ -114,7 +115,7 @@ def _again(same: list[Launched]) -> list[list[mx.array]]:
 
 
 def _less(whole: Timing, part: Timing) -> Timing:
-    """`whole` less `part`, at least zero: each was measured with its own noise."""
+    """`whole` less `part`; at least zero, since both have noise."""
     return Timing(
         max(0.0, whole.median - part.median),
         max(0.0, whole.low - part.low),

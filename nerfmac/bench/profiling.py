@@ -22,7 +22,7 @@ from nerfmac.run import Run
 from nerfmac.scenes import Scene
 
 INTERLEAVED = 16.0
-"""Interleaved steps are timed for so many times as long as a single figure: there are so many."""
+"""Time for interleaved steps, in units of that for a single figure: there are many of them."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Step:
 
     whole: WholeStep
     parts: list[Part]
-    launch: Timing  # of what any launch takes
+    launch: Timing  # of an empty launch
     host: Timing | None  # of the host's work for a step; None where the host is the device
 
 
@@ -64,7 +64,7 @@ class Profile:
 
 
 def _no_line(_line: str) -> None:
-    """Nobody listens."""
+    """Ignore the line."""
 
 
 def profile(
@@ -87,7 +87,7 @@ def profile(
     """
     if why := why_reference():
         raise InputError(f"there are no kernels to time: {why}")
-    scene.views("train")  # a broken picture is found before anything is measured
+    scene.views("train")  # a broken picture fails before anything is measured
     about = machine()
     on_line(f"{about['device_name']}, mlx {about['mlx_version']}, preset {config.preset}")
     most = measure_ceilings(seconds)

@@ -1,8 +1,9 @@
 """What a training step would take at a given bandwidth and rate if nothing else delayed it.
 
 An ESTIMATE from counted bytes and operations (`nerfmac.bench.work`), which nobody has measured:
-each part takes the longer of its bytes at the full bandwidth and its operations at the full rate,
-one part after the other; launches, waiting and what is not counted take no time. There are two
+a part's time is that of its bytes at the full bandwidth or that of its operations at the full rate,
+whichever is longer. Parts run one after the other. Launches, waiting and uncounted work take no
+time. There are two
 estimates, for a perfect cache and for none. A step takes longer than the first, unless a large
 cache keeps whole arrays from one kernel to the next.
 
@@ -80,7 +81,7 @@ class Roofline:
         return {**step_work(sizes), "between kernels": between_work(sizes), **update}
 
     def estimates(self) -> list[Estimate]:
-        """One for each chip; see the module's text."""
+        """An estimate for each chip; see the module's docstring."""
         counted = self.work.values()
         found = []
         for chip in self.chips:
@@ -118,7 +119,7 @@ class Roofline:
         return "\n".join(self.lines())
 
     def to_json(self) -> dict[str, Any]:
-        """The same as JSON values; the key of what is estimated says so."""
+        """The same as JSON values; the keys of estimates say that they are estimates."""
         return {
             "preset": self.config.preset,
             "rays": self.sizes.rays,

@@ -7,11 +7,11 @@ of a run. Then the following are timed, interleaved:
 - the step with all its kernels;
 - the step without its first kernel, without its first two, and so on until none is left.
 
-To leave a kernel out is to replay it: its outputs are those of a recorded launch, at no cost, and
-what follows it computes as before. Two neighbours in this list differ by one kernel, so that the
-difference of their times is what this kernel adds to the step. Steps without kernels are queued
-like those of training, each from the state that the last one led to, and as many are run at a time
-as lie between two occupancy updates.
+A kernel that is left out is replayed: its outputs are those of a recorded launch, at no cost, and
+the following kernels compute as before. Neighbours in this list differ by one kernel, so the
+difference of their times is what that kernel adds to the step. Steps without kernels are queued as
+in training: each begins with the state that the one before ended with, and as many run at a time as
+there are between two occupancy updates.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ SETTLING = 5
 _TRIAL = _, _UPDATE, _STEP, _AVERAGE = range(4)  # what `Trainer.trial` yields
 
 NEVER_EVALUATED = ("hash_encode_position_gradient",)
-"""Kernels in a step's graph whose results nothing uses."""
+"""Kernels in a step's graph whose results are not used."""
 
 _KERNELS = (
     *("draw_pixels", "march_count", "march_write", "hash_encode_forward"),
@@ -127,13 +127,13 @@ def sizes_of(trainer: Trainer, state: TrainState) -> Sizes:
 
 
 def time_launch(seconds: float) -> Timing:
-    """Time a launch itself, by a kernel that has next to nothing to do: it packs 32 bits."""
+    """Time an empty launch, by a kernel with almost no work: it packs 32 bits."""
     cells, threshold = mx.zeros(32), mx.zeros(1)
     return measure(partial(pack_bits, cells, threshold), seconds=seconds, queued=True)
 
 
 def time_host(trainer: Trainer, state: TrainState, seconds: float) -> Timing:
-    """Time what the host does for a step: to build its graph and to hand it to the device, a GPU.
+    """Time the host's work for a step: building its graph and giving it to the GPU.
 
     If that takes longer than all parts of the step together, the device waits for the host.
     """
@@ -177,9 +177,9 @@ def recorded_launches(trainer: Trainer, state: TrainState) -> list[list[tuple[st
 
 
 def _whole_step(spent: Sequence[float], passed: Sequence[Report], state: TrainState) -> WholeStep:
-    """What these reports of training say; `spent`: seconds of a step in each."""
+    """The training step by these reports; `spent`: seconds of a step in each."""
     rays = [each.state.rays for each in passed]
-    # A report's rates take its last step's samples per ray for those of all its steps.
+    # A report's rates assume that all its steps had its last step's samples per ray.
     samples = [each.state.rays * each.samples_per_second / each.rays_per_second for each in passed]
     return WholeStep(
         quartiles(spent),
@@ -195,9 +195,9 @@ def _step_without(
     state: TrainState,
     recorded: Sequence[tuple[str, Launched]],
 ) -> Callable[[], float]:
-    """A timer, in seconds, of a step from `state` in which the kernels `names` are replayed.
+    """A function that runs a step from `state`, with the kernels `names` replayed, and times it.
 
-    `fresh`: a trainer that has compiled nothing yet; it compiles its step without them.
+    `fresh`: a trainer that has not compiled anything; it compiles its step without the kernels.
     """
     with replayed(recorded, names):
         after, _ = fresh.advance(state, rate=0.0)
@@ -208,7 +208,7 @@ def _step_without(
         start, now, queue = time.perf_counter(), state, Queue()
         for _ in range(steps):
             after, _measured = fresh.advance(now, rate=0.0)
-            # Always the same number: after some steps the average is computed too, after this not.
+            # Always the same step number, one after which the average is not computed.
             now = replace(after, step=state.step)
             queue.add(now)
         mx.eval(now.arrays())

@@ -23,7 +23,7 @@ PARTS = (
 
 
 def ceilings_line(most: Ceilings) -> str:
-    """The device's most, and how it was measured."""
+    """The device's highest rates, and how they were measured."""
     return (
         f"at most {most.bandwidth / 1e9:.1f} GB/s, {most.rate / 1e9:.0f} GFLOP/s, measured now by "
         f"{most.method}"
@@ -49,7 +49,7 @@ def step_line(whole: WholeStep) -> str:
 
 
 def part_line(part: Part, most: Ceilings) -> str:
-    """A part's time, its counts, and its time alone over what these take at the ceilings."""
+    """A part's time, its counts, and its time alone over the counts' time at the ceilings."""
     timing, work, alone = part.timing, part.work, part.alone or part.timing
     cells = ""
     for moved, cached in ((work.cached, True), (work.uncached, False)):
@@ -66,8 +66,8 @@ def sum_lines(
 ) -> Iterator[str]:
     """The parts together beside the step, and what the columns mean.
 
-    `launch`: what a launch takes by itself. `host`: what the host does for a step, where the host
-    is not the device.
+    `launch`: the time of an empty launch. `host`: the host's time for a step; None if the host is
+    the device.
     """
     yield (
         f"{'sum':30}{total(parts):8.3f}: {difference_percent(parts, whole):+.1f} % from the step's "

@@ -13,13 +13,13 @@ import numpy as np
 from nerfmac.bench.progress import Bar
 
 QUEUE_SECONDS = 0.02
-"""Calls are queued until they last about so long: then starting and waiting cost little."""
+"""Seconds that queued calls should last, so that starting and waiting cost little."""
 
 QUEUE = 16
 """Most calls queued at a time; the results of all are in memory together."""
 
 LEAST_CALLS = 5
-"""Fewer calls tell nothing of the spread."""
+"""Least number of calls: fewer do not show the spread."""
 
 
 class Timing(NamedTuple):
@@ -47,8 +47,8 @@ def measure(
     """Time `compute`, which returns arrays that have not been evaluated.
 
     It is called twice to warm up, then for about `seconds`, but at least five and at most `most`
-    times. With `queued`, several calls are evaluated at a time and each counts for its part of
-    the time, so that it includes little of what starting and waiting for the device cost.
+    times. With `queued`, several calls are evaluated at a time, and a call's time is their mean.
+    That includes little of the cost of starting and waiting for the device.
     """
     _seconds_a_call(compute, 1)
     once = _seconds_a_call(compute, 1)

@@ -1,10 +1,10 @@
-"""What a training step cannot avoid doing, counted from its shapes alone.
+"""The least bytes and operations of a training step, counted from its shapes.
 
 Bytes moved are counted twice, for two caches. `cached` is for a perfect one: each input of a kernel
 is read once and each output written once, or read and written where the kernel adds into it.
 `uncached` is for none: each row that is gathered from a table, or added to one, is moved every time
-it is needed. Even `cached` can be beaten, by a cache that keeps whole arrays from one kernel to the
-next. A kernel's few settings are left out.
+it is needed. A step may move even less than `cached` if a cache keeps whole arrays from one kernel
+to the next. A kernel's few settings are left out.
 
 Operations: floating-point additions, multiplications, comparisons and functions such as exp count
 one each, a multiply-add two; arithmetic on integers (hashes, indices) is left out. Every slot is
@@ -27,7 +27,7 @@ FLOAT = 4
 
 @dataclass(frozen=True)
 class Work:
-    """Bytes and operations, counted as the module's text says."""
+    """Bytes and operations, counted as the module's docstring says."""
 
     cached: int = 0  # bytes
     uncached: int = 0  # bytes
@@ -45,7 +45,7 @@ class Work:
         return Work(self.cached // parts, self.uncached // parts, self.operations // parts)
 
     def seconds(self, bandwidth: float, rate: float, *, cached: bool = False) -> float:
-        """The longer of moving the bytes (which: `cached`) and of computing, at rates a second."""
+        """The time of moving the bytes or of computing, whichever is longer, at rates a second."""
         moved = self.cached if cached else self.uncached
         return max(moved / bandwidth, self.operations / rate)
 
@@ -57,7 +57,7 @@ def _streamed(bytes_moved: int, operations: int) -> Work:
 
 @dataclass(frozen=True)
 class Sizes:
-    """All that the counts of a step depend on."""
+    """The numbers that the counts of a step depend on."""
 
     rays: int
     slots: int

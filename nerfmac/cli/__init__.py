@@ -59,7 +59,7 @@ def main(arguments: list[str] | None = None, *, method: Method = CONFIGURED) -> 
     except (InputError, BuildError) as error:
         _refuse(str(error))
     except BrokenPipeError:
-        # Whoever read our output has seen enough; Python must not try to flush the rest.
+        # The reader of our output has closed it; Python must not try to flush the rest.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
     except OSError as error:

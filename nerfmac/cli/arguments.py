@@ -1,7 +1,7 @@
-"""What a verb takes, and one line about what it does not.
+"""The arguments of a verb, and one-line errors for wrong ones.
 
-tyro reads the arguments and prints the help. It refuses a mistake in a box of many lines, so the
-common ones are found here first and are told like every other refusal.
+tyro reads the arguments and prints the help. It reports a mistake in a box of many lines. So the
+common mistakes are found here first, and reported like every other `InputError`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ HELP = ("-h", "--help")
 
 @dataclass(frozen=True)
 class Takes:
-    """What a verb takes, as its dataclass says."""
+    """The arguments that a verb takes, by its dataclass."""
 
     flags: dict[str, Any]
     """The type of each flag's value; bool for a flag without one."""
@@ -35,7 +35,7 @@ class Takes:
 
     @classmethod
     def of(cls, arguments: type) -> Takes:
-        """What a verb with these `arguments` takes."""
+        """The flags and the positional argument of the dataclass `arguments`."""
         flags: dict[str, Any] = {}
         positional, must = None, False
         hints = get_type_hints(arguments, include_extras=True)
@@ -88,9 +88,9 @@ def check(verb: str, arguments: type, argv: Sequence[str]) -> None:
 
 @contextmanager
 def unboxed() -> Iterator[None]:
-    """Let an `InputError` that tyro met out again; tyro boxes it and exits.
+    """Raise an `InputError` that tyro caught; tyro itself would print it in a box and exit.
 
-    A record that refuses its own numbers raises it while tyro makes the record.
+    A dataclass that refuses its numbers raises the error while tyro makes it.
     """
     box = io.StringIO()
     try:

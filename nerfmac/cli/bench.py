@@ -60,7 +60,7 @@ def main(argv: list[str]) -> int:
     arguments = tyro.cli(Arguments, prog="nerfmac bench", args=argv)
     _check(arguments)
     with ExitStack() as files:
-        # Files that cannot be written are found out now, and appear when everything is there.
+        # Files that cannot be written fail now; they appear when they are complete.
         json, picture = (
             files.enter_context(appearing(path)) if path else None
             for path in (arguments.json, arguments.plot)
@@ -72,7 +72,7 @@ def main(argv: list[str]) -> int:
 
 
 def _check(arguments: Arguments) -> None:
-    """Refuse flags that say nothing together, and numbers out of range."""
+    """Refuse flags that do not fit together, and numbers out of range."""
     least = 0.1 if arguments.models else 0.01
     for name in ("seconds", "vanilla_seconds"):
         if (value := getattr(arguments, name)) is not None:

@@ -77,7 +77,7 @@ def main(argv: list[str], method: Method = CONFIGURED) -> int:
 
 
 def _even(size: tuple[int, int]) -> tuple[int, int]:
-    """The largest even size within `size`; say so if it is another."""
+    """The largest even size within `size`; prints a note if that is smaller."""
     width, height = size[0] // 2 * 2, size[1] // 2 * 2
     if (width, height) != size:
         print(
@@ -91,7 +91,7 @@ def _even(size: tuple[int, int]) -> tuple[int, int]:
 def _along(
     run: Run, path: CameraPath | None, count: int, size: tuple[int, int]
 ) -> Sequence[Camera]:
-    """Cameras along `path`, or on an orbit, that see what ones of `size` do."""
+    """Cameras along `path`, or on an orbit: they see what cameras of `size` see, in more pixels."""
     # Paths give even sizes only. Twice any size is even.
     twice = 2 * size[0], 2 * size[1]
     return run.orbit(count, twice) if path is None else path.cameras(count, twice)

@@ -1,7 +1,7 @@
-"""`nerfmac view`: a run or a scene in the viewer, which stands in a notebook in JupyterLab.
+"""`nerfmac view`: a run or a scene in the viewer, in a notebook in JupyterLab.
 
-The notebook is written once and is the user's from then on: into a run's own folder, or for a scene
-into the working folder, since scenes are never written to.
+The notebook is written once and never changed again: it is the user's. A run's notebook is in the
+run's folder. A scene's is in the working folder, since nothing is written to scenes.
 """
 
 from __future__ import annotations
@@ -62,11 +62,11 @@ def main(argv: list[str]) -> int:
     file = _notebook_for(arguments.path.expanduser() if arguments.path else None)
     print(file, flush=True)
     command = [sys.executable, "-m", "jupyterlab", str(file.resolve())]
-    # So the address that it prints leads to the notebook too, and not to an empty page.
+    # With this, the address that JupyterLab prints leads to the notebook, not to an empty page.
     command += [f"--LabApp.default_url=/lab/tree/{quote(file.name)}"]
     command += [] if arguments.browser else ["--no-browser"]
     command += [f"--port={arguments.port}"] if arguments.port is not None else []
-    # In our place and not as a child: signals reach it, and its exit code is ours.
+    # JupyterLab replaces this process, so it gets our signals, and its exit code is ours.
     os.execv(command[0], command)
 
 
@@ -75,7 +75,7 @@ def _notebook_for(path: Path | None) -> Path:
     if path is not None and is_run(path):
         read_record(path)
         file, shown, name = path / "view.ipynb", '"."', path.resolve().name
-        cells = view_cells(name, shown, f"../{name}-continued", "turn.mp4", is_trained=True)
+        cells = view_cells(name, shown, f"../{name}-continued", "film.mp4", is_trained=True)
     else:
         name, shown = _scene(path)
         file = Path(f"{name}-view.ipynb")

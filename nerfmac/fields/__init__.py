@@ -1,1 +1,1 @@
-"""Radiance fields: what has a density and a colour at a position, seen along a direction."""
+"""Radiance fields: a density and a colour for each position and direction of view."""

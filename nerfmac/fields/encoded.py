@@ -1,8 +1,8 @@
-"""`EncodedField`: an encoding of the position and two small networks on top of it.
+"""`EncodedField`: an encoding of the position, followed by two small networks.
 
-A density network reads the encoding, and a colour network on top of it also takes spherical
-harmonics of the direction (Müller et al. 2022, section 5.4). With the hash encoding it is
-Instant-NGP's field.
+The density network reads the encoding. The colour network reads the density network's outputs and
+spherical harmonics of the direction (Müller et al. 2022, section 5.4). With the hash encoding this
+is Instant-NGP's field.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ class EncodedField(Field):
 
     @cached_property
     def shapes(self) -> Shapes:
-        """The encoding's, and the flat weights of the networks `density` and `colour`."""
+        """The encoding's shapes, and those of the networks' flat weights `density` and `colour`."""
         return {**self.encoding.shapes, **self._networks.shapes}
 
     @property
     def decayed(self) -> frozenset[str]:
-        """The networks' weights."""
+        """The names of the networks' weights."""
         return frozenset(self._networks.shapes)
 
     def init(self, key: mx.array) -> Parameters:
@@ -69,10 +69,10 @@ class EncodedField(Field):
         return self._networks.density(parameters, self.encoding(parameters, position))
 
     def tracer(self, parameters: Parameters, occupied: Occupied) -> Tracer | None:
-        """The kernel of `ops.trace`, which knows grids."""
+        """The kernel of `ops.trace`; None without that kernel or if the encoding is no grid."""
         if not isinstance(self.encoding, HashGrid) or not runs_kernel("trace"):
             return None
-        # On a GPU the table is read in half precision; it is rounded once for all that is traced.
+        # On a GPU the table is read in half precision: it is rounded here, once for all pictures.
         rounded = parameters | {"table": parameters["table"].astype(working_dtype())}
         sizes = TraceGeometry(occupied.geometry, self.encoding.levels, self._networks.shape)
         return partial(_traced, rounded, sizes, occupied.bits)

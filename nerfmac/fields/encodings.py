@@ -1,6 +1,6 @@
-"""Encodings of a position: what turns three numbers into features that a small network can use.
+"""Encodings of a position: three coordinates become features that a small network can learn from.
 
-Each is a value without parameters of its own; what is learned, a grid's table, is handed in.
+An encoding holds no parameters. Those that are learned, such as a grid's table, are arguments.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from nerfmac.ops.hash_encode import HashLevels, hash_encode
 
 
 class Encoding(ABC):
-    """Features of positions in a scene's cube."""
+    """Maps positions in a scene's cube to features."""
 
     @property
     @abstractmethod
     def outputs(self) -> int:
-        """Features of a position, a multiple of 16: the networks' unit of width."""
+        """Number of features of a position: a multiple of 16, as the networks need."""
 
     @property
     def shapes(self) -> Shapes:
-        """The names and shapes of its parameters, float32."""
+        """The names and shapes of the parameters, which are float32."""
         return {}
 
     def init(self, key: mx.array) -> Parameters:
@@ -42,7 +42,7 @@ class Encoding(ABC):
     ) -> mx.array:
         """(points, outputs) features of `position` (points, 3), in scene coordinates.
 
-        `used` (1,) int32 is how many of the points count, as in `hash_encode`.
+        Only the first `used` (1,) int32 points count, as in `hash_encode`.
         """
 
 
@@ -55,11 +55,11 @@ class HashGrid(Encoding):
 
     @cached_property
     def levels(self) -> HashLevels:
-        """Geometric from `coarsest` cells over the cube to `finest` a scene unit."""
+        """Levels in geometric progression: from `coarsest` cells a cube to `finest` a unit."""
         return self._levels(self.config.finest * self.extent)
 
     def _levels(self, finest: float) -> HashLevels:
-        """Geometric from `coarsest` to `finest` cells along the cube."""
+        """Levels in geometric progression, from `coarsest` to `finest` cells along the cube."""
         config = self.config
         growth = exp(log(finest / config.coarsest) / (config.levels - 1))
         return HashLevels(config.levels, config.log2_entries, config.coarsest, growth)
@@ -71,11 +71,11 @@ class HashGrid(Encoding):
 
     @property
     def shapes(self) -> Shapes:
-        """The table's: (entries, features)."""
+        """The table's shape: (entries, features)."""
         return {"table": (self.levels.entries, self.config.features)}
 
     def init(self, key: mx.array) -> Parameters:
-        """The table, uniform in +-1e-4 (Müller et al. 2022, section 4)."""
+        """The table, drawn uniformly from [-1e-4, 1e-4] (Müller et al. 2022, section 4)."""
         return {"table": mx.random.uniform(-1e-4, 1e-4, self.shapes["table"], key=key)}
 
     def __call__(
@@ -87,16 +87,17 @@ class HashGrid(Encoding):
 
 
 class DenseGrid(HashGrid):
-    """Grids of which no two vertices share an entry: the hash encoding without the hashing.
+    """Grids in which each vertex has an entry of its own: the hash encoding without the hashing.
 
-    The finest has as many vertices as a level's table has room for (Müller et al. 2022, figure 2d).
+    The finest grid has as many vertices as fit in a level's table (Müller et al. 2022, figure 2d).
     """
 
     @cached_property
     def levels(self) -> HashLevels:
-        """Geometric from `coarsest` cells over the cube to the most that fit."""
+        """Levels in geometric progression, from `coarsest` cells a cube to the most that fit."""
         vertices = floor(2 ** (self.config.log2_entries / 3) + 1e-9)
-        # Of a level's c cells HashLevels makes ceil(c - 1) + 1 vertices; one less is surely c.
+        # HashLevels gives a level of c cells ceil(c - 1) + 1 vertices: c, or c + 1 by rounding.
+        # So one cell less than there is room for.
         return self._levels(max(vertices - 1, self.config.coarsest))
 
 
@@ -109,7 +110,7 @@ class FrequencyEncoding(Encoding):
 
     @property
     def outputs(self) -> int:
-        """The encoding's, filled up to a multiple of 16."""
+        """The encoding's number of features, rounded up to a multiple of 16."""
         return -(-self.frequencies.outputs // 16) * 16
 
     def __call__(

@@ -1,8 +1,7 @@
-"""`Field`: what has a density and a colour everywhere in a scene; to be implemented by anybody.
+"""`Field`: the interface of a radiance field; implement it to train a field of your own.
 
-A field is a value that is handed to whoever trains or renders it. It holds no parameters: they are
-plain arrays that go in at every call, so that the training step, the averaged copy that pictures
-are made with and a checkpoint all speak of the same thing.
+A field holds no parameters. They are plain arrays that each call is given. So the same field serves
+the training step, its averaged parameters in pictures, and parameters from a checkpoint.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ Parameters = Arrays
 """A field's parameters by name, each float32."""
 
 Tracer = Callable[[Rays, int], Composited]
-"""What rays see; the number is the width of the picture whose pixels they are, or 0."""
+"""What rays see. The number is the width of the picture, if the rays are its pixels; else 0."""
 
 
 class Field(ABC):
@@ -43,25 +42,25 @@ class Field(ABC):
     ) -> tuple[mx.array, mx.array]:
         """Density (slots,) and colour (slots, 3) in [0, 1] of packed samples.
 
-        `directions` (rays, 3) are the rays', unit. Differentiable in the parameters. Nothing is
-        asked of slots from `samples.ray_start[-1]` on, which belong to no ray.
+        `directions` (rays, 3) are unit vectors. The results are differentiable in the parameters.
+        Slots from `samples.ray_start[-1]` on belong to no ray and may be given any values.
         """
 
     @abstractmethod
     def density(self, parameters: Parameters, position: mx.array) -> mx.array:
-        """Density (points,) at `position` (points, 3); nobody asks for its gradient."""
+        """Density (points,) at `position` (points, 3); needs no gradient."""
 
     @property
     def decayed(self) -> frozenset[str]:
         """Names of the parameters that L2 regularisation shrinks: by default none.
 
-        Not a table of which a step reads a part only: what nobody visits must not shrink.
+        Leave out a table of which each step reads only a part: the other entries must not shrink.
         """
         return frozenset()
 
     def tracer(self, parameters: Parameters, occupied: Occupied) -> Tracer | None:
-        """A kernel that follows whole rays through `occupied` space; None where there is none.
+        """A kernel that traces whole rays through `occupied` space; None where there is none.
 
-        It is an ability that a field may have: pictures are rendered without it too.
+        A field need not have one: pictures are then rendered in batches of samples.
         """
         return None

@@ -2,8 +2,8 @@
 
     (p, sin(2^0 pi p), cos(2^0 pi p), ..., sin(2^(L-1) pi p), cos(2^(L-1) pi p)),   p in [-1, 1]
 
-(Mildenhall et al. 2020, equation 4.) The paper leaves out p itself; its published code puts it in
-front, and so does this.
+(Mildenhall et al. 2020, equation 4.) The paper leaves out p itself. Its published code puts p in
+front, and so does this module.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import mlx.core as mx
 
 @dataclass(frozen=True)
 class Frequencies:
-    """The encoding with `count` frequencies, which has no parameters."""
+    """The encoding with `count` frequencies; it has no parameters."""
 
     count: int
 
@@ -28,7 +28,7 @@ class Frequencies:
     def __call__(self, points: mx.array) -> mx.array:
         """(points, outputs) features of `points` (points, 3), whose coordinates lie in [-1, 1].
 
-        Each sine and cosine takes three columns, one a coordinate. Differentiable.
+        Each sine and cosine takes three columns, one for each coordinate. Differentiable.
         """
         factors = pi * mx.power(2.0, mx.arange(self.count).astype(mx.float32))
         angles = points[:, None] * factors[:, None]

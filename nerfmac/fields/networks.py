@@ -1,4 +1,4 @@
-"""`StackedMlps`: the density network and, on top of it, the colour network."""
+"""`StackedMlps`: a density network, and a colour network that reads its outputs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from nerfmac.ops.networks import MlpShape, NetworksShape, networks, networks_den
 
 @dataclass(frozen=True)
 class StackedMlps:
-    """No biases, ReLU between layers; `density` and `colour` name their flat weights."""
+    """Both networks, without biases and with ReLU between layers.
+
+    The parameters `density` and `colour` are their flat weights.
+    """
 
     shape: NetworksShape
 
@@ -23,7 +26,7 @@ class StackedMlps:
         return {"density": (self.shape.density.weights,), "colour": (self.shape.colour.weights,)}
 
     def init(self, density: mx.array, colour: mx.array) -> Parameters:
-        """Fresh weights, float32, from one key for each network."""
+        """Fresh weights, float32; each network is drawn from its own key."""
         return {
             "density": uniform_by_layer(self.shape.density, density),
             "colour": uniform_by_layer(self.shape.colour, colour),

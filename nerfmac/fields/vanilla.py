@@ -1,10 +1,10 @@
 """`VanillaField`: NeRF as first published, two stacked MLPs of encoded positions and directions.
 
-A coarse network tells where matter is; the fine one, of the same shape, is evaluated there and
-makes the pictures (Mildenhall et al. 2020, section 5 and figure 7). Both are trained.
+A coarse network finds where matter is. A fine network of the same shape is evaluated there, and
+pictures are made with it (Mildenhall et al. 2020, section 5 and figure 7). Both are trained.
 
-The density's activation is softplus(x - 1) as in mip-NeRF (Barron et al. 2021) in place of the
-paper's ReLU, under which a network that begins without density never gets a gradient.
+The density's activation is softplus(x - 1), as in mip-NeRF (Barron et al. 2021). The paper's ReLU
+has no gradient where it is zero, so a network that begins without any density would never learn.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from nerfmac.geometry.samples import Samples
 class VanillaNetwork:
     """One of the two networks; its parameters' names begin with `name`.
 
-    `layers` hidden layers; after layer `skip` the encoded position is fed in again. From the last
-    one come the density and a `bottleneck` of as many features, and from these with the encoded
-    direction, through one layer `view` of half the width, the colour.
+    There are `layers` hidden layers. After layer `skip` the encoded position is fed in again. The
+    last one gives the density and a `bottleneck` of as many features. These, with the encoded
+    direction, go through one more layer, `view`, of half the width, which gives the colour.
 
-    A layer that sees two inputs has a matrix for each and adds the two products, which is the
-    product of one matrix with both inputs side by side, without copying them there. For the
-    direction this is done once a ray and not once a sample.
+    A layer with two inputs has a matrix for each and adds the two products. That equals one larger
+    matrix times both inputs side by side, but nothing is copied. The product with the direction is
+    computed once for each ray, not for each sample.
     """
 
     name: str
@@ -49,7 +49,7 @@ class VanillaNetwork:
 
     @property
     def layers(self) -> dict[str, tuple[dict[str, int], int]]:
-        """Each layer's matrices by name with their numbers of inputs, and the layer's outputs."""
+        """For each layer: its matrices' numbers of inputs, by name, and its number of outputs."""
         width, skip = self.config.width, self.config.skip
         layers: dict[str, tuple[dict[str, int], int]] = {
             str(layer): ({"weight": width if layer else self.position.outputs}, width)
@@ -72,7 +72,10 @@ class VanillaNetwork:
         return shapes
 
     def init(self, key: mx.array) -> Parameters:
-        """Fresh parameters: weights Glorot uniform, a layer's matrices as one; biases zero."""
+        """Fresh parameters: zero biases, and Glorot uniform weights.
+
+        The matrices of one layer are drawn as one matrix.
+        """
         parameters: Parameters = {}
         layers = self.layers
         keys = mx.random.split(key, len(layers))
@@ -125,8 +128,8 @@ class VanillaNetwork:
 class VanillaField(Field):
     """The coarse and the fine network in a scene whose cube has the side `extent`.
 
-    The networks know nothing of `extent`: their cube is [-1, 1]^3, and their density is per unit
-    of it, so that a scene of another size is as easy to learn.
+    The networks see the cube as [-1, 1]^3, and their density is per unit of that cube. So scenes of
+    all sizes are equally easy to learn.
     """
 
     def __init__(self, config: VanillaConfig, extent: float) -> None:
@@ -149,14 +152,14 @@ class VanillaField(Field):
     ) -> tuple[mx.array, mx.array]:
         """Density (slots,) per scene unit and colour (slots, 3) in [0, 1] by the fine network.
 
-        `directions` (rays, 3) are the rays', unit. Differentiable in parameters and positions.
+        `directions` (rays, 3) are unit vectors. Differentiable in parameters and positions.
         """
         return self._evaluate(self._fine, parameters, samples, directions)
 
     def coarse(
         self, parameters: Parameters, samples: Samples, directions: mx.array
     ) -> tuple[mx.array, mx.array]:
-        """The same by the coarse network: what a `HierarchicalSampler` asks first."""
+        """The same by the coarse network; the proposal of a `HierarchicalSampler`."""
         return self._evaluate(self._coarse, parameters, samples, directions)
 
     def density(self, parameters: Parameters, position: mx.array) -> mx.array:

@@ -1,1 +1,1 @@
-"""The vocabulary: cameras, lenses, rays, samples, cells, colour; one convention each."""
+"""Cameras, lenses, rays, samples, cells and colour, with one convention for each."""

@@ -1,4 +1,4 @@
-"""Cameras in the one convention of this package, on the host and stacked on the device.
+"""Cameras in this package's one convention, on the host and stacked on the device.
 
 Axes are OpenGL's: x right, y up, z backwards, so a camera looks along its -z. A pose is the (3, 4)
 matrix [R | t] from camera to scene; t is the camera's place in scene units. `geometry.lenses` says
@@ -36,7 +36,7 @@ class Camera:
     def look_at(
         cls, eye: npt.ArrayLike, target: npt.ArrayLike, up: npt.ArrayLike, lens: Lens
     ) -> Self:
-        """A camera at `eye` that has `target` in the direction of its principal point.
+        """A camera at `eye` that has `target` at its principal point.
 
         All are scene positions (3,), `up` a direction of any length. Raises InputError if `eye` is
         `target` or the line of sight runs along `up`.
@@ -63,8 +63,8 @@ class Cameras:
     distortion  float32 (n, 6): k1, k2, k3, k4, p1, p2
     poses       float32 (n, 3, 4): camera to scene
 
-    `is_distorted` is known on the host, so rays of plain pinholes never pay for undistortion and a
-    compiled function may ask for it.
+    `is_distorted` is a Python bool: compiled functions may branch on it, and rays of pinholes skip
+    undistortion.
     """
 
     intrinsics: mx.array

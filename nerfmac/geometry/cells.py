@@ -1,9 +1,9 @@
 """How the occupancy grid's cells are numbered; `kernels/occupancy.h` says the same.
 
 Cascade c is a cube of side 2^c around (0.5, 0.5, 0.5), cut into `resolution` cells along each axis,
-a multiple of 16 where there are several cascades. Cells go in bricks of 4 x 4 x 2, whose bits share
-a word, so that a ray crosses an empty word in one stride: x fastest within a brick, then y, z; in
-the same order the bricks of a cascade; then the cascades.
+a multiple of 16 if there are several cascades. Cells are grouped into bricks of 4 x 4 x 2, whose 32
+bits are one word, so that a ray crosses an empty brick in one stride. Cells within a brick are
+numbered with x fastest, then y, then z; so are the bricks of a cascade; cascades follow each other.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 BRICK = (4, 4, 2)
 
 Integers = Any
-"""An array of them: MLX's, or NumPy's or PyTorch's where those stand beside it."""
+"""An array of integers: of MLX, or of NumPy or PyTorch where results are compared with those."""
 
 
 class Cells(NamedTuple):
-    """Some cells: which cascade, and where in it along each axis; of one shape."""
+    """Some cells: their cascades, and their places in these along each axis; of one shape."""
 
     cascade: Integers
     x: Integers

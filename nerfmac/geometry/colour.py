@@ -1,4 +1,4 @@
-"""Light and its encoding: the sRGB transfer functions, and pictures' alpha over a background."""
+"""Colour: the sRGB transfer functions, and blending pictures with alpha over a background."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import mlx.core as mx
 
 
 def srgb_to_linear(values: mx.array) -> mx.array:
-    """IEC 61966-2-1's decoding, of values in [0, 1]."""
+    """The linear light of sRGB `values` in [0, 1], by IEC 61966-2-1."""
     return mx.where(values <= 0.04045, values / 12.92, mx.power((values + 0.055) / 1.055, 2.4))
 
 
 def linear_to_srgb(values: mx.array) -> mx.array:
-    """Its inverse."""
-    # The power's argument is kept off zero, where its slope is infinite.
+    """The inverse of `srgb_to_linear`."""
+    # The power's slope is infinite at zero, so its argument stays above that.
     curve = 1.055 * mx.power(mx.maximum(values, 1e-6), 1 / 2.4) - 0.055
     return mx.where(values <= 0.0031308, values * 12.92, curve)
 

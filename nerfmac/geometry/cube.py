@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import mlx.core as mx
 
-_FLAT = 1e-9  # a direction's component below it runs along the cube's faces
+_FLAT = 1e-9  # a direction's component that is smaller counts as parallel to faces
 
 
 def crossing(
     origins: mx.array, directions: mx.array, extent: float, near: float
 ) -> tuple[mx.array, mx.array]:
-    """Distances (rays,) at which rays enter the cube, or are `near` away if later, and leave it.
+    """Distances (rays,) at which rays enter the cube, but at least `near`, and leave it.
 
-    `origins` (rays, 3) are in scene coordinates, `directions` (rays, 3) unit. A ray has no part
-    inside that is farther than `near` just if it leaves no later than it enters.
+    `origins` (rays, 3) are in scene coordinates, `directions` (rays, 3) unit. If a ray has no part
+    inside the cube beyond `near`, and only then, it leaves no later than it enters.
     """
     half = extent / 2
     is_flat = mx.abs(directions) < _FLAT

@@ -1,9 +1,9 @@
 """The pyramid of space that a view may see: all directions between those of its pixels.
 
-A view's pixels are taken to the plane at depth one by the same inverse of the lens that gives them
-their rays; the pyramid stands on the rectangle that holds them there. So what a pixel's ray passes
-through is inside, whatever the lens does: to project places through the lens instead would put
-places far outside the view back into the picture where the lens folds, and leave out pixels there.
+The rays of the view's pixels are cut with the plane at depth one, and the smallest rectangle there
+that holds them all is the pyramid's base. So whatever a pixel's ray passes through is inside, for
+any lens. The other way round, projecting places through the lens, fails for a lens that folds: it
+puts places far outside the view into the picture, and misses pixels there.
 """
 
 from __future__ import annotations
@@ -16,25 +16,25 @@ from nerfmac.geometry.cameras import Cameras
 from nerfmac.geometry.lenses import undistort
 
 MARGIN = 0.1
-"""The rectangle is wider and higher by this fraction on each side: poses are estimates."""
+"""The rectangle is enlarged by this fraction on each side, because poses are estimates."""
 
 MOST_PIXELS = 256
-"""Along each side of a distorted picture, whose pixels' directions are looked at."""
+"""Most pixels along a side of a distorted picture whose rays are computed."""
 
 
 class Frustum(NamedTuple):
     """One view's pyramid: its pose (3, 4), and its rectangle at depth one, y down; float32."""
 
     pose: mx.array
-    left: mx.array  # (), as all that follow
+    left: mx.array  # (), like the next three
     right: mx.array
     top: mx.array
     bottom: mx.array
 
 
 def frustum_of(cameras: Cameras, view: int) -> Frustum:
-    """The pyramid of one of the `cameras`; evaluates nothing."""
-    # A pinhole's directions lie between those of the corners.
+    """The pyramid of one of the `cameras`, not evaluated."""
+    # Without distortion the corners' directions bound all others.
     across = min(cameras.width, MOST_PIXELS) + 1 if cameras.is_distorted else 2
     down = min(cameras.height, MOST_PIXELS) + 1 if cameras.is_distorted else 2
     column, row = mx.meshgrid(
@@ -54,8 +54,8 @@ def frustum_of(cameras: Cameras, view: int) -> Frustum:
 def reaches(centre: mx.array, radius: mx.array, frustum: Frustum) -> mx.array:
     """(n,) bool: whether a ball about `centre` (n, 3), of `radius` (n,), may be partly inside.
 
-    Lengths are in scene units. A ball that is inside is never missed; of those outside, some that
-    are near an edge of the pyramid are let through.
+    Lengths are in scene units. True for every ball that is partly inside, and also for some balls
+    outside that are near an edge of the pyramid.
     """
     pose, *sides = frustum
     offset = [centre[:, i] - pose[i, 3] for i in range(3)]
@@ -69,6 +69,6 @@ def reaches(centre: mx.array, radius: mx.array, frustum: Frustum) -> mx.array:
         (top * depth + up, top),
         (-up - bottom * depth, bottom),
     ):
-        # The distance from a side of the pyramid is measured across that side.
+        # The root makes `beyond` the distance perpendicular to that side of the pyramid.
         is_inside = is_inside & (beyond < radius * mx.sqrt(1.0 + slope * slope))
     return is_inside

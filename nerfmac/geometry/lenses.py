@@ -1,4 +1,4 @@
-"""Lenses in the one convention of this package: directions to pixels, and back.
+"""Lenses in this package's one convention: directions to pixels, and back.
 
 A pixel position has x to the right and y down in pixels, and the centre of the top left pixel is
 (0.5, 0.5). A lens maps the direction (x, y, 1), y down, to a pixel as OpenCV's radial-tangential
@@ -21,7 +21,7 @@ from nerfmac import checks
 from nerfmac.checks import InputError
 
 NEWTON_STEPS = 5
-"""From the distorted point, a photograph's lens is inverted to rounding in 3, a strong one in 4."""
+"""To float32 precision, lenses of photographs need 3 steps, and strong lenses 4."""
 
 LONGEST_STEP = 0.5
 """A Newton step's limit along an axis, in units of the focal length."""
@@ -102,8 +102,8 @@ def distort(point: mx.array, distortion: mx.array) -> mx.array:
 def undistort(point: mx.array, distortion: mx.array) -> mx.array:
     """The inverse of `distort` by Newton's method: (x', y') (r, 2) to (x, y) (r, 2).
 
-    The number of steps is fixed, so this may be compiled. A point that no direction is sent to,
-    past the fold of a strong lens, gives something finite.
+    The number of steps is fixed, so this may be compiled. Past the fold of a strong lens there are
+    points that no direction maps to: the result is then arbitrary but finite.
     """
     wanted_x, wanted_y = x, y = _columns(point)
     coefficients = _columns(distortion)
@@ -111,8 +111,8 @@ def undistort(point: mx.array, distortion: mx.array) -> mx.array:
         got_x, got_y, xx, xy, yy = _distort(x, y, coefficients)
         miss_x, miss_y = got_x - wanted_x, got_y - wanted_y
         determinant = xx * yy - xy * xy
-        # At the fold the Jacobian is singular: the limit on the step keeps one bad pixel from
-        # turning into a NaN, which would end a training run.
+        # At the fold the Jacobian is singular. The limit on the step keeps a pixel there from
+        # becoming NaN, which would end a training run.
         inverse = 1.0 / mx.where(mx.abs(determinant) < 1e-6, 1e-6, determinant)
         step_x = (yy * miss_x - xy * miss_y) * inverse
         step_y = (xx * miss_y - xy * miss_x) * inverse

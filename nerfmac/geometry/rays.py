@@ -21,9 +21,9 @@ class Rays(NamedTuple):
 def rays_through(cameras: Cameras, view: mx.array, pixel: mx.array) -> Rays:
     """The ray of each pixel position, from its camera's centre outwards.
 
-    `view` int32 (r,) numbers the cameras, `pixel` float32 (r, 2) holds x right and y down in
-    pixels. It may be compiled, with the arrays of `cameras` captured or handed in. Raises
-    InputError for a wrong shape or dtype; an index outside the cameras is not looked for.
+    `view` int32 (r,) holds indices of the cameras, `pixel` float32 (r, 2) x right and y down in
+    pixels. May be compiled, with the arrays of `cameras` captured or as arguments. Raises
+    InputError for a wrong shape or dtype; indices are not checked.
     """
     checks.dtype("view", view, mx.int32)
     checks.dtype("pixel", pixel, mx.float32)
@@ -39,7 +39,7 @@ def _through(
     point = (pixel - intrinsics[:, 2:]) / intrinsics[:, :2]
     if distortion is not None:
         point = undistort(point, distortion)
-    # Sums of columns and no matmul, which a GPU may do in TF32 with ten bits of mantissa.
+    # Sums of columns, not matmul: a GPU may compute that in TF32, with ten bits of mantissa.
     direction = poses[:, :, 0] * point[:, :1] - poses[:, :, 1] * point[:, 1:] - poses[:, :, 2]
     length = mx.sqrt(mx.sum(mx.square(direction), axis=-1, keepdims=True))
     origin = mx.broadcast_to(poses[:, :, 3], direction.shape)
@@ -59,7 +59,7 @@ def camera_rays(camera: Camera) -> Rays:
 @mx.compile
 def _pixel_rays(
     index: mx.array,
-    width: mx.array,  # no constant, or each width would compile a fused kernel of its own
+    width: mx.array,  # an array: with a number each width would need another compiled kernel
     intrinsics: mx.array,
     distortion: mx.array | None,
     poses: mx.array,

@@ -1,8 +1,8 @@
 """`Samples`: the points at which rays are sampled, packed without gaps in a fixed number of slots.
 
-Ray r owns slots ray_start[r] to ray_start[r + 1] - 1, ordered front to back; ray_start never
+Ray r has the slots ray_start[r] to ray_start[r + 1] - 1, ordered front to back; ray_start never
 decreases. Slots from ray_start[-1] on belong to no ray: their position, distance and width are
-zero and nothing may depend on them.
+zero, and no result may depend on them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Samples(NamedTuple):
     ray_start: mx.array  # (rays + 1,) int32
     wanted: (
         mx.array
-    )  # (rays,) int32, samples the ray asked for; more than it got if they did not fit
+    )  # (rays,) int32, samples the ray asked for: more than its slots if they don't fit
 
     @property
     def fits(self) -> mx.array:

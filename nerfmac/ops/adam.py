@@ -1,6 +1,6 @@
 """One step of Adam over one array, in one pass (Kingma and Ba 2015, algorithm 1).
 
-Its time is that of reading four arrays and writing three: a kernel does it once.
+Its time goes into reading four arrays and writing three; a kernel does each of these once.
 """
 
 from __future__ import annotations
@@ -23,29 +23,29 @@ _ADAM = Kernel(
 
 
 class Moments(NamedTuple):
-    """What a step changes of one array; all of one shape, float32."""
+    """One array of parameters and its two moments, all of one shape, float32."""
 
     parameters: mx.array
-    first: mx.array  # of the gradient
-    second: mx.array  # of its square
+    first: mx.array  # running mean of the gradient
+    second: mx.array  # running mean of its square
 
 
 class Step(NamedTuple):
-    """A step's numbers."""
+    """A step's settings."""
 
     beta1: float
     beta2: float
-    size: float  # the learning rate with both moments' bias corrections
-    epsilon: float  # with the second moment's
+    size: float  # the learning rate, corrected for both moments' bias
+    epsilon: float  # Adam's, corrected for the second moment's bias
     l2: float  # weight of half the squared parameters in the loss
-    unscale: float  # what the gradient is multiplied by
+    unscale: float  # factor on the gradient
 
 
 def adam_step(now: Moments, gradient: mx.array, step: mx.array) -> Moments:
     """`now` after one step along `gradient`, of the same shape and type.
 
-    `step` is a `Step` as an array, (6,) float32: what a compiled function is called with changes
-    from step to step. Raises `InputError` for a wrong shape or type.
+    `step` is a `Step` as an array, (6,) float32: it changes from step to step, and a compiled
+    function would keep plain numbers as constants. Raises `InputError` for a wrong shape or type.
     """
     for name, values in (*now._asdict().items(), ("gradient", gradient)):
         checks.shape(name, values, gradient.shape)

@@ -2,9 +2,9 @@
 
     weight_i = T_i (1 - exp(-density_i width_i)),   T_i = exp(-sum_{j<i} density_j width_j)
 
-(Mildenhall et al. 2020, equation 3.) A ray ends before the first sample that less than 1e-4 of the
-light would reach. Samples of ray r are rows ray_start[r] : ray_start[r + 1]; rows past the last
-ray's are dead. Density is per scene unit, width and distance in scene units.
+(Mildenhall et al. 2020, equation 3.) A ray ends before the first sample whose T_i is below 1e-4.
+Samples of ray r are rows ray_start[r] : ray_start[r + 1]; rows past the last ray's belong to no
+ray. Density is per scene unit, width and distance in scene units.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import mlx.core as mx
 from nerfmac.backend import Kernel, runs_kernel, simd_width
 from nerfmac.ops.signature import Signature
 
-END = 1e-4  # kernels/composite.metal says the same
+END = 1e-4  # transmittance at which a ray ends; the same number as in kernels/composite.metal
 
 _TAKES = Signature(
     density=(mx.float32, "slots"),
@@ -59,7 +59,7 @@ def composite(
     widths: mx.array,
     ray_start: mx.array,
 ) -> Composited:
-    """Composite packed samples front to back; see the module's text.
+    """Composite packed samples front to back; see the module's docstring.
 
     Args:
         density: (slots,) float32, not negative.
@@ -92,12 +92,12 @@ def composite_reference(
         return mx.zeros((rays, 3)), mx.zeros(rays), mx.zeros(rays)
     slot = mx.arange(slots)
     is_alive = slot < ray_start[-1]
-    # A slot's ray is the number of rays that have ended at or before it.
+    # The number of rays that end at or before a slot is the index of the slot's ray.
     ended = mx.zeros(slots + 1, mx.int32).at[ray_start[1:]].add(1)
     ray = mx.where(is_alive, mx.cumsum(ended)[:slots], 0)
     place = slot - ray_start[ray]
 
-    # Dead slots may hold anything, and zero times NaN is not zero.
+    # Slots of no ray may hold NaN, and zero times NaN is not zero.
     density, distances, widths = (
         mx.where(is_alive, values, 0.0) for values in (density, distances, widths)
     )
@@ -113,10 +113,10 @@ def composite_reference(
 
 
 def _sum_along_ray(values: mx.array, place: mx.array) -> mx.array:
-    """(slots,) sum over the slot's ray up to the slot, which is its ray's `place`-th sample.
+    """(slots,) sum of a ray's values up to and including each slot, its sample number `place`.
 
-    By doubling (Hillis and Steele 1986) and not as a difference of sums over all rays, whose
-    rounding would grow with the number of rays.
+    Computed by doubling (Hillis and Steele 1986). A difference of sums over all rays would be
+    simpler, but its rounding error grows with the number of rays.
     """
     shift = 1
     while shift < values.shape[0]:

@@ -37,18 +37,18 @@ def draw_pixels(images: mx.array, cameras: Cameras, fractions: mx.array) -> tupl
     Args:
         images: (n, h, w, 3 or 4) uint8, one for each of the `cameras`.
         cameras: n of them.
-        fractions: (3, pixels) float32 in [0, 1): how far down the list of images, down the image
-            and along the row each pixel is. Uniform ones choose every pixel equally often.
+        fractions: (3, pixels) float32 in [0, 1): where each pixel is along the list of images,
+            down the image and along the row. Uniform fractions choose all pixels equally often.
 
     Returns:
-        The rays, and (pixels, 4) float32 in [0, 1] with straight alpha, 1 where images have none.
+        The rays, and colours (pixels, 4) float32 in [0, 1], with straight alpha; 1 without alpha.
 
     Raises:
-        InputError: images that do not match the cameras, or of 2^31 pixels and more in all: an
-            index is an int32; a wrong shape or type.
+        InputError: a wrong shape or type, images that do not match the cameras, or 2^31 pixels or
+            more in all, which an int32 cannot count.
     """
     known = {"images": len(cameras), "height": cameras.height, "width": cameras.width}
-    # A fraction of each axis: of a flat index past 2^24 a float32 would skip pixels.
+    # One fraction for each axis: one float32 for all pixels would skip some beyond 2^24.
     count = _TAKES.check(images, fractions, **known)["pixels"]
     checks.number("channels of images", images.shape[3], low=3, high=4)
     checks.number("pixels of all images", math.prod(images.shape[:3]), high=2**31 - 1)
@@ -78,7 +78,7 @@ def draw_pixels_reference(
     sizes = mx.array(images.shape[:3])[:, None]
     view, row, column = mx.minimum((fractions * sizes).astype(mx.int32), sizes - 1)
     pixel = mx.stack([column, row], axis=-1).astype(mx.float32) + 0.5
-    # One flat index gathers twice as fast as three.
+    # Gathering by one flat index is twice as fast as by three.
     flat = (view * cameras.height + row) * cameras.width + column
     colour = images.reshape(-1, images.shape[3])[flat].astype(mx.float32) / 255.0
     if images.shape[3] == 3:

@@ -1,4 +1,4 @@
-"""Multiresolution hash encoding: trilinear lookups in one table a level.
+"""Multiresolution hash encoding: trilinear interpolation in one table for each level.
 
 Müller et al. 2022, section 3 and equations 2 to 4, with tiny-cuda-nn's conventions: level l has
 scale_l = coarsest * growth^l - 1 and ceil(scale_l) + 1 vertices along an axis; a point x lies at
@@ -54,18 +54,18 @@ class HashLevels:
     """The levels' geometry; vertices are counted along one axis."""
 
     levels: int
-    log2_entries: int  # most entries a level may have, as a power of two
+    log2_entries: int  # most entries of a level, as a power of two
     coarsest: int  # cells along an axis at level 0
-    growth: float  # a level's cells over those of the level below
+    growth: float  # ratio of a level's cells to those of the level before, along an axis
 
     @cached_property
     def scales(self) -> tuple[float, ...]:
-        """Grid units per unit of position, a level."""
+        """For each level: grid units per unit of position."""
         return tuple(self.coarsest * self.growth**level - 1.0 for level in range(self.levels))
 
     @cached_property
     def shapes(self) -> tuple[tuple[int, int, int], ...]:
-        """(vertices along an axis, first entry, entries), a level."""
+        """For each level: (vertices along an axis, first entry, entries)."""
         shapes, first = [], 0
         for scale in self.scales:
             vertices = ceil(scale) + 1
@@ -80,12 +80,12 @@ class HashLevels:
         return self.shapes[-1][1] + self.shapes[-1][2]
 
     def arrays(self) -> tuple[mx.array, mx.array]:
-        """The geometry as kernels take it: scales float32, and the levels' number and shapes."""
+        """The geometry for kernels: float32 scales; uint32 number and shapes of levels."""
         numbers = [number for shape in self.shapes for number in shape]
         return mx.array(self.scales, mx.float32), mx.array([self.levels, *numbers], mx.uint32)
 
     def is_hashed(self, level: int) -> bool:
-        """Whether two vertices of the level may have the same entry."""
+        """Whether vertices of the level may have an entry in common."""
         vertices, _, entries = self.shapes[level]
         return vertices**3 > entries
 
@@ -96,11 +96,11 @@ def hash_encode(
     """Features of `positions`, interpolated in every level and concatenated.
 
     Args:
-        positions: (points, 3) float32, in [0, 1]; outside it the grid goes on with wrapped indices.
+        positions: (points, 3) float32, in [0, 1]; outside, the grid repeats by wrapped indices.
         table: (levels.entries, features) float32; on a GPU float16 too. Features are 1, 2, 4 or 8.
         levels: the geometry.
-        used: (1,) int32: how many of the points count; None: all of them. Nothing is said of the
-            features of the others, and they have no gradient.
+        used: (1,) int32: only so many of the points count; None: all. The features of the others
+            are arbitrary, and they have no gradient.
 
     Returns:
         (points, levels.levels * features), float16 on a GPU, else float32; differentiable in
@@ -113,7 +113,7 @@ def hash_encode(
     _TAKES.check(positions, table, used, entries=levels.entries)
     if not runs_kernel("hash_encode"):
         is_used = (mx.arange(positions.shape[0]) < used)[:, None]
-        # Points that nobody uses may be anywhere, even nowhere.
+        # Points that do not count may be NaN.
         encoded = hash_encode_reference(mx.where(is_used, positions, 0.0), table, levels)
         return mx.where(is_used, encoded, 0.0).astype(working_dtype())
     return cast(mx.array, _hash_encode(positions, table, *levels.arrays(), used))
@@ -170,7 +170,7 @@ def _hash_encode_vjp(primals, cotangent, _output):  # type: ignore[no-untyped-de
     positions, table, scales, shapes, used = primals
     points, levels, features = positions.shape[0], scales.shape[0], table.shape[1]
     template = [("FEATURES", features)]
-    # Each is computed only where somebody asks for it: unused outputs are never evaluated.
+    # MLX evaluates only outputs that are used: a gradient that nobody needs costs nothing.
     (d_table,) = _TABLE_GRADIENT(
         positions,
         cotangent,

@@ -1,11 +1,12 @@
-"""Marching rays through the occupancy grid: packed samples in occupied cells, a fixed budget.
+"""Marching rays through the occupancy grid: packed samples in occupied cells, in fixed slots.
 
-Steps are `step` long near the camera and grow in proportion to the distance beyond step / cone, so
-that a pixel's footprint and the step grow alike (Müller et al. 2022, appendix E.1). With
-n(t) = t / step up to there and n(t) = (1 + log(cone t / step) cone / log(1 + cone)) / cone beyond,
-interval k begins at n(enter) + k, where the ray enters the cube or at `near`; its sample lies at
-the fraction `jitter` of it. Intervals whose sample is in an empty cell, or past the cube, are left
-out.
+Near the camera steps are `step` long. Beyond the distance step / cone they grow in proportion to
+the distance, as a pixel's footprint does (Müller et al. 2022, appendix E.1). The number of steps up
+to the distance t is n(t) = t / step near the camera, and
+n(t) = (1 + log(cone t / step) cone / log(1 + cone)) / cone beyond step / cone. Interval k begins at
+n(enter) + k, where `enter` is the distance at which the ray enters the cube, at least `near`. Its
+sample lies at the fraction `jitter` of the interval. Intervals whose sample is in an empty cell, or
+outside the cube, are left out.
 """
 
 from __future__ import annotations
@@ -60,13 +61,13 @@ class MarchGeometry:
 
     extent: float  # side of the scene's cube around (0.5, 0.5, 0.5)
     resolution: int  # cells of the occupancy grid along an axis
-    near: float  # no sample is nearer to the camera
+    near: float  # least distance of a sample from the camera
     step: float  # length of the shortest steps
-    cone: float  # step per distance, far away; 0 for equal steps everywhere
+    cone: float  # length of a step per distance, far away; 0: all steps are equal
 
     @property
     def cascades(self) -> int:
-        """Nested grids: the smallest is the unit cube, each twice as wide as the one inside it."""
+        """Number of nested grids. The smallest is the unit cube; each next one is twice as wide."""
         return max(0, ceil(log2(self.extent))) + 1
 
     @property
@@ -76,18 +77,18 @@ class MarchGeometry:
 
     @property
     def most_intervals(self) -> int:
-        """Bound on a ray's intervals: the cube's diagonal from its nearest point on."""
+        """A bound on the number of a ray's intervals, by the length of the cube's diagonal."""
         diagonal = sqrt(3.0) * self.extent
         if self.cone * diagonal <= self.step:
             return ceil(diagonal / self.step) + 1
-        # Steps are shortest for a ray that begins at the camera.
+        # Steps are shortest near the camera, so the longest list is that of a ray from `near` on.
         last = (
             1 + log(self.cone * diagonal / self.step) * self.cone / log(1 + self.cone)
         ) / self.cone
         return ceil(last) + 1
 
     def settings(self) -> mx.array:
-        """The numbers as the kernels take them."""
+        """The geometry as the kernels take it."""
         lengths = (self.extent, self.near, self.step, self.cone, log(1 + self.cone))
         return mx.array([*lengths, self.resolution, self.cascades], mx.float32)
 
@@ -115,8 +116,8 @@ def march(
         jitter: (rays,) float32 in [0, 1): where in its interval a sample lies.
         bits: (geometry.cells / 32,) uint32, one bit a cell, numbered as `geometry.cells` says.
         geometry: the scene's cube, the grid and the steps.
-        slots: how many samples there is room for. Rays are served in order; one that does not fit
-            whole, and those after it, get none (`Samples.fits`).
+        slots: how many samples fit. Rays get their samples in order. The first ray whose samples
+            do not all fit, and those after it, get none (`Samples.fits`).
 
     Raises:
         InputError: a wrong shape or type.
@@ -124,7 +125,7 @@ def march(
     counts = count_samples(origins, directions, jitter, bits, geometry)
     ends = mx.cumsum(counts)
     kept = mx.where(ends <= slots, counts, 0)
-    # Constants, which nothing has to compute in a step.
+    # Constants, so that no step computes them.
     zero, skip = mx.array([0], mx.int32), mx.array(np.zeros(counts.shape[0], np.int32))
     ray_start = mx.concatenate([zero, mx.cumsum(kept)])
     samples = write_samples(origins, directions, jitter, bits, geometry, slots, ray_start, skip)
@@ -167,8 +168,8 @@ def write_samples(
 ) -> Samples:
     """Fill the slots that `ray_start` gives each ray with its samples from number `skip` on.
 
-    `ray_start` is (rays + 1,) int32, as in `Samples`, and `skip` (rays,) int32. A ray must have as
-    many samples (`count_samples`) as the two ask for. Other arguments are as in `march`.
+    `ray_start` is (rays + 1,) int32, as in `Samples`, and `skip` (rays,) int32. Each ray must have
+    at least its slots plus `skip` samples (`count_samples`). Other arguments are as in `march`.
     """
     rays = origins.shape[0]
     _SLOTS_OF_RAYS.check(ray_start, skip, **{"rays": rays, "rays + 1": rays + 1})
@@ -202,7 +203,7 @@ def _write_reference(origins, directions, jitter, bits, geometry, slots, ray_sta
     own = ray_start[1:, None] - ray_start[:-1, None]
     is_kept = is_sample & (number >= 0) & (number < own)
     place = ray_start[:-1, None] + number
-    # Everything that is not kept goes to one slot more, which is cut off again.
+    # What is not kept goes to one extra slot, which is cut off afterwards.
     slot = mx.where(is_kept, place, slots).reshape(-1)
     ray = mx.broadcast_to(mx.arange(rays)[:, None], is_sample.shape)
 
@@ -222,7 +223,7 @@ def march_reference(
     bits: mx.array,
     geometry: MarchGeometry,
 ) -> tuple[mx.array, mx.array, mx.array, mx.array]:
-    """For every ray and interval (rays, intervals): is it a sample, position, distance, width."""
+    """For each ray and interval (rays, intervals): if it is kept, position, distance, width."""
     enter, leave = crossing(origins, directions, geometry.extent, geometry.near)
     first = _number(enter, geometry)
     room = _number(leave, geometry) - first

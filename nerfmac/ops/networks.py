@@ -1,11 +1,12 @@
 """The two stacked networks in one pass: features and directions to density and colour.
 
-A density network turns the features of a position into an embedding, whose first value is the
-logarithm of the density; a colour network takes the embedding and a basis of the direction (Müller
-et al. 2022, section 5.4). No biases, ReLU between layers, a sigmoid after the colours.
+The density network maps a position's features to an embedding, whose first value is the logarithm
+of the density. The colour network maps the embedding and a basis of the direction to the colour
+(Müller et al. 2022, section 5.4). There are no biases, ReLU between layers, and a sigmoid at the
+colours.
 
-A network's weights are one flat array, the layers' matrices one after the other, each row-major
-(inputs, outputs), as in tiny-cuda-nn's fully fused networks (Müller et al. 2021).
+A network's weights are one flat array: the layers' matrices one after the other, each (inputs,
+outputs) and row-major, as in tiny-cuda-nn's fully fused networks (Müller et al. 2021).
 """
 
 from __future__ import annotations
@@ -21,10 +22,10 @@ from nerfmac.backend import Kernel, runs_kernel, simd_width, working_dtype
 from nerfmac.ops.signature import Signature
 
 EMBEDDING = 16
-"""Outputs of the density network: what it tells the colour network of a position."""
+"""Outputs of the density network, which the colour network reads."""
 
 BASIS = 16
-"""Inputs of the colour network that tell the direction."""
+"""Inputs of the colour network that encode the direction."""
 
 _OUTPUTS = 16  # of the colour network; the first three are used
 _ROWS = 16  # of a tile; kernels/dialects/*/tile.h say the same
@@ -71,7 +72,7 @@ _GRADIENT = Kernel(
 
 @dataclass(frozen=True)
 class MlpShape:
-    """Widths of one network's layers; each a multiple of 16, the tiles' unit."""
+    """Widths of one network's layers; each is a multiple of 16, the side of a tile."""
 
     inputs: int
     hidden: int
@@ -127,7 +128,7 @@ class NetworksShape:
 
     @property
     def template(self) -> list[tuple[str, int]]:
-        """What the kernels are specialised for."""
+        """The kernels' template arguments."""
         return [
             ("IN", self.features),
             ("WIDTH", self.width),
@@ -151,8 +152,8 @@ def networks(
         features: (slots, shape.features), float32; on a GPU float16 too.
         basis: (rays, 16) float32, of each ray's direction.
         ray: (slots,) int32, each sample's ray.
-        used: (1,) int32: how many slots hold samples. Nothing is said of the results of the others,
-            and they have no gradient.
+        used: (1,) int32: only the first so many slots hold samples. The results of the others are
+            arbitrary, and they have no gradient.
         density_weights: (shape.density.weights,) float32.
         colour_weights: (shape.colour.weights,) float32.
         shape: the layers' widths.
@@ -175,7 +176,7 @@ def networks(
 def networks_density(
     features: mx.array, density_weights: mx.array, colour_weights: mx.array, shape: NetworksShape
 ) -> mx.array:
-    """Density (points,) float32 alone; arguments as in `networks`. Not differentiable by kernel."""
+    """Density (points,) float32 only; arguments as in `networks`. The kernel has no gradient."""
     points = _check(features, density_weights, colour_weights, shape)
     if not runs_kernel("networks"):
         return _density_reference(features, density_weights, shape)[0]
@@ -183,7 +184,7 @@ def networks_density(
         features.astype(working_dtype()),
         stored_weights(density_weights, colour_weights, shape),
         **_tiles(points),
-        template=shape.template[:3],  # nothing of the colour network
+        template=shape.template[:3],  # without those of the colour network
         output_shapes=[(points,)],
         output_dtypes=[mx.float32],
     )
@@ -191,7 +192,7 @@ def networks_density(
 
 
 def stored_weights(density: mx.array, colour: mx.array, shape: NetworksShape) -> mx.array:
-    """The weights as the kernels read them, once as they are and once transposed."""
+    """The weights as the kernels read them: as given, and transposed."""
     size = 2 * (density.size + colour.size)
     (stored,) = _STORE(
         density,
@@ -212,7 +213,7 @@ def _check(features: mx.array, density: mx.array, colour: mx.array, shape: Netwo
 
 @mx.custom_function
 def truncated_exp(x: mx.array) -> mx.array:
-    """exp(x), whose gradient is that at the nearest point of [-15, 15] (as Instant-NGP's)."""
+    """exp(x); its gradient is that at the nearest point of [-15, 15], as in Instant-NGP."""
     return mx.exp(x)
 
 
@@ -239,7 +240,7 @@ def _density_reference(
 def _reference(shape: NetworksShape) -> Any:
     def run(features, basis, ray, used, density_weights, colour_weights):  # type: ignore[no-untyped-def]
         is_used = mx.arange(features.shape[0]) < used
-        # Slots that nobody uses may hold anything, and zero times NaN is not zero.
+        # Slots without a sample may hold NaN, and zero times NaN is not zero.
         features = mx.where(is_used[:, None], features, 0.0)
         basis = mx.stop_gradient(basis)
         ray = mx.where(is_used, ray, 0)
@@ -252,7 +253,7 @@ def _reference(shape: NetworksShape) -> Any:
 
 
 def _tiles(rows: int) -> dict[str, Any]:
-    """The grid of a kernel that gives each simdgroup a tile."""
+    """The launch's grid for a kernel whose simdgroups compute one tile each."""
     return _groups(-(-rows // (_ROWS * _simdgroups())))
 
 

@@ -39,7 +39,7 @@ _CHOOSE = Kernel(
 
 
 def splat(cells: mx.array, estimates: mx.array, count: int) -> mx.array:
-    """The largest of the estimates that fell into each cell; 0 where none did.
+    """The largest estimate in each cell; 0 in cells without one.
 
     Args:
         cells: (estimates,) int32, in [0, count).
@@ -64,7 +64,7 @@ def splat(cells: mx.array, estimates: mx.array, count: int) -> mx.array:
 
 
 def pack_bits(values: mx.array, threshold: mx.array) -> mx.array:
-    """One bit a value, set where it exceeds the threshold: (values / 32,) uint32, low bit first.
+    """One bit a value, set if it exceeds the threshold: (values / 32,) uint32, low bit first.
 
     `values` is (count,) float32 with a multiple of 32 elements, `threshold` (1,) float32.
     """
@@ -87,11 +87,11 @@ def pack_bits(values: mx.array, threshold: mx.array) -> mx.array:
 def choose(bits: mx.array, draws: mx.array) -> mx.array:
     """Cells whose bit is set, chosen by uniform random integers.
 
-    Of n set bits, in the order of their cells, a draw chooses number floor(draw n / 2^32).
+    Of n set bits, in the order of their cells, a draw chooses bit number floor(draw n / 2^32).
 
     Args:
         bits: (words,) uint32, a bit a cell, low bit first; up to 2^26 words.
-        draws: (count,) uint32, uniform over all 2^32 values, such as the words of a random key.
+        draws: (count,) uint32, uniform over all 2^32 values; words of a random key are.
 
     Returns:
         (count,) int32 cells; all of them 0 if no bit is set.
@@ -115,7 +115,7 @@ def choose(bits: mx.array, draws: mx.array) -> mx.array:
 
 
 def _set_bits(words: mx.array) -> mx.array:
-    """How many bits of each word are set, int32: in pairs, fours, bytes, and then added up."""
+    """The number of set bits of each word, int32, added up in pairs, fours, bytes and words."""
     words = words - ((words >> 1) & 0x55555555)
     words = (words & 0x33333333) + ((words >> 2) & 0x33333333)
     return (((words + (words >> 4)) & 0x0F0F0F0F) * 0x01010101 >> 24).astype(mx.int32)
@@ -125,7 +125,7 @@ def _choose_reference(bits: mx.array, draws: mx.array) -> mx.array:
     is_set = (bits[:, None] >> mx.arange(32, dtype=mx.uint32)) & 1
     is_set = is_set.reshape(-1).astype(mx.int32)
     ends, count = mx.cumsum(is_set), is_set.shape[0]
-    # The set bits' numbers, without gaps: each goes to its rank, all others to one place more.
+    # List the set bits without gaps: each goes to its rank, the others to one extra place.
     chosen = mx.zeros(count + 1, mx.int32)
     chosen[mx.where(is_set == 1, ends - 1, count)] = mx.arange(count, dtype=mx.int32)
     rank = (draws.astype(mx.uint64) * ends[-1].astype(mx.uint64)) >> 32

@@ -3,8 +3,8 @@
     _TAKES = Signature(colour=(mx.float32, "slots", 3), widths=(mx.float32, "slots"))
     slots = _TAKES.check(colour, widths)["slots"]
 
-After its type an array has the lengths of its axes: a number, or a name that stands for the same
-number wherever it appears.
+After an array's type come the lengths of its axes. A length is a number or a name; a name stands
+for the same number wherever it appears.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ import mlx.core as mx
 from nerfmac import checks
 
 Dtype = mx.Dtype | Callable[[], mx.Dtype]
-"""A type, or what tells it when it is asked, as `nerfmac.backend.working_dtype` does."""
+"""A type, or a function that returns it, such as `nerfmac.backend.working_dtype`."""
 
 
 class Signature:
-    """Named arrays, in order: each a type, or a tuple of those allowed, and its axes' lengths."""
+    """Named arrays in order. Each has a type, or a tuple of allowed ones, and its axes' lengths."""
 
     def __init__(self, **arrays: tuple[Dtype | tuple[Dtype, ...] | int | str, ...]) -> None:
         self._arrays: Mapping[str, tuple[Any, ...]] = arrays
@@ -32,10 +32,10 @@ class Signature:
         return tuple(self._arrays)
 
     def check(self, *arrays: mx.array, **lengths: int) -> dict[str, int]:
-        """The length that each name stands for; `lengths` gives those that are known beforehand.
+        """The number that each name stands for; `lengths` are those known beforehand.
 
-        Raises `InputError` for the first of the `arrays` with a wrong shape or type. If another
-        array says otherwise how long an axis is, the message names that too.
+        Raises `InputError` for the first array with a wrong shape or type. If the length of an axis
+        contradicts that of another array, the message names both.
         """
         said_by: dict[str, str] = {}
         for (name, (allowed, *axes)), array in zip(self._arrays.items(), arrays, strict=True):
@@ -54,7 +54,7 @@ class Signature:
         return lengths
 
     def outputs(self, **lengths: int) -> dict[str, Any]:
-        """What a launch is told of these arrays as its outputs; each has one type."""
+        """The arguments of a launch whose outputs are these arrays; each has one type."""
         return {
             "output_shapes": [
                 tuple(lengths[a] if isinstance(a, str) else a for a in axes)

@@ -1,8 +1,8 @@
-"""Tracing whole rays through a field: what `march`, `hash_encode`, `networks` and `composite` do.
+"""Tracing whole rays through a field: `march`, `hash_encode`, `networks` and `composite` in one.
 
-One kernel takes each ray from sample to sample until it leaves the scene or less than 1e-4 of the
-light is left. No sample behind a surface is evaluated, none is stored, and the host waits for
-nothing in between. For pictures: there is no gradient.
+One kernel follows each ray from sample to sample, until the ray leaves the scene or less than 1e-4
+of the light is left. So no sample behind a surface is evaluated, no sample is stored, and the host
+does not wait in between. There is no gradient: this is for pictures.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _TRACE = Kernel(
 
 @dataclass(frozen=True)
 class TraceGeometry:
-    """All sizes that tracing depends on."""
+    """The sizes of the scene's cube, the grids and the networks."""
 
     march: MarchGeometry
     levels: HashLevels
@@ -71,10 +71,10 @@ def trace(
         directions: (rays, 3) float32, unit.
         bits: occupancy, as in `march`.
         geometry: the scene's cube, the grids and the networks.
-        table: as in `hash_encode`, whose unit cube is the scene's.
+        table: as in `hash_encode`; its unit cube is the scene's cube.
         density_weights, colour_weights: as in `networks`.
-        width: of the picture whose pixels the rays are, row by row, if they are: neighbours are
-            then traced together. It changes the time only.
+        width: width of the picture, if the rays are its pixels row by row: neighbours are then
+            traced together, which changes only the time. 0 otherwise.
 
     Raises:
         InputError: a wrong shape or type.
@@ -99,7 +99,7 @@ def trace_reference(
     density_weights: mx.array,
     colour_weights: mx.array,
 ) -> Composited:
-    """The same step by step; waits for the device to learn how many samples there are."""
+    """The same by single operations; waits for the device, to read the number of samples."""
     jitter = mx.full(origins.shape[:1], 0.5)
     counts = count_samples(origins, directions, jitter, bits, geometry.march)
     ray_start = mx.concatenate([mx.zeros(1, mx.int32), mx.cumsum(counts)])

@@ -1,4 +1,4 @@
-"""Keyframes, the path through them, and the JSON file that keeps it."""
+"""Keyframes, the camera path through them, and its JSON file."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from nerfmac.paths.quaternions import matrices, quaternions
 Array = npt.NDArray[np.float64]
 
 SCHEMA = 1
-"""Of the JSON file."""
+"""Version of the JSON file's format."""
 
 RIGID = 1e-3
-"""How far R^T R may be from the identity: room for a file written by hand to four digits."""
+"""How far R^T R may be from the identity: files written by hand may round to four digits."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,8 +62,8 @@ class Keyframe:
 class CameraPath:
     """The smooth path through `keyframes`; a `closed` one leads back from the last to the first.
 
-    One keyframe is a still, and a keyframe repeated at once adds nothing. A path may have none, as
-    before the first is added; then only editing it and drawing it have a meaning.
+    With one keyframe the camera stands still. A keyframe that equals the one before adds nothing. A
+    path may also have no keyframes: then it can only be edited and drawn.
     """
 
     keyframes: Sequence[Keyframe]
@@ -73,7 +73,7 @@ class CameraPath:
         object.__setattr__(self, "keyframes", tuple(self.keyframes))
 
     def at(self, time: float) -> Keyframe:
-        """Where the camera is at `time`: 0 is the start, 1 the end, of a closed path both.
+        """The keyframe at `time`: 0 is the start, 1 the end; on a closed path these are one.
 
         Raises InputError for a time outside [0, 1] and a path without keyframes.
         """
@@ -82,9 +82,9 @@ class CameraPath:
         return Keyframe(np.concatenate([matrices(rotation)[0], place[0, :, None]], axis=1), fov[0])
 
     def cameras(self, frames: int, size: tuple[int, int]) -> list[Camera]:
-        """Return `frames` cameras, evenly in time, that an open path begins and ends with.
+        """Return `frames` cameras, evenly spaced in time; an open path begins and ends with one.
 
-        After the last of a closed path comes the first again. `size` is the width and height of a
+        On a closed path the first camera follows the last. `size` is the width and height of a
         frame in pixels, rounded down to even, as video needs. Raises InputError for bad numbers
         and a path without keyframes.
         """
@@ -105,7 +105,7 @@ class CameraPath:
 
     @property
     def times(self) -> Array:
-        """When the path passes through each keyframe (n,), as `at` takes it."""
+        """The times (n,) at which the path passes through each keyframe, as `at` takes them."""
         return self._curve.times
 
     def added(self, keyframe: Keyframe) -> CameraPath:

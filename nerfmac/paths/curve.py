@@ -1,23 +1,24 @@
 """The smooth curve through keyframes, walked at constant speed.
 
-Everything runs on one parameter: from a keyframe to the next it grows by the square root of their
-distance (centripetal, which keeps unequally spaced keyframes free of loops). Distance is
+The curve has one parameter, which grows from each keyframe to the next by the square root of their
+distance. (Such a curve is called centripetal, and has no loops between unequally spaced keyframes.)
+The distance is
 
     sqrt(|moved|^2 / spread^2 + turned^2 + zoomed^2)        angles in radians,
 
-where `spread` is the keyframes' root mean squared distance from their middle: a move across the
-path counts as much as a rotation by a radian. Between keyframes stand cubic Bezier curves, which
-meet there with one tangent, so place, rotation and field of view have no corner. A tangent is that
-of
+where `spread` is the keyframes' root mean squared distance from their mean. So a move across the
+path counts as much as a rotation by a radian. Cubic Bezier curves join the keyframes. Two of them
+meet with the same tangent, so that place, rotation and field of view have no corner. The tangent,
+after
 
     Barry, Goldman: A recursive evaluation algorithm for a class of Catmull-Rom splines (1988),
 
-the mean of the slopes on both sides, each weighted by the other side's length. De Casteljau's
+is the mean of the slopes on both sides, each weighted by the other side's length. De Casteljau's
 algorithm blends places and fields of view by straight lines, unit quaternions by great arcs:
 
     Shoemake: Animating rotation with quaternion curves (1985).
 
-Last, the curve is walked at constant speed, in the distance above.
+Finally the curve is walked at constant speed, measured by the distance above.
 """
 
 from __future__ import annotations
@@ -32,17 +33,17 @@ from nerfmac.paths.quaternions import arc, exponential, inverse, logarithm, prod
 Array = npt.NDArray[np.float64]
 
 SMALLEST_SPREAD = 1e-3
-"""In scene units: below it, moves are rounding, and must not set the pace of a rotation."""
+"""Least spread, in scene units. Smaller moves are rounding and must not affect the speed."""
 
 SAME = 1e-9
-"""Keyframes nearer to each other than this are one."""
+"""Keyframes closer to each other than this count as one."""
 
 SAMPLES = 512
-"""Of the walked length between two keyframes: speed then varies by less than a percent."""
+"""Points between two keyframes at which length is measured: speed varies by less than 1 %."""
 
 
 class Curve:
-    """The Bezier curves between keyframes that differ, and where on them a time is."""
+    """The Bezier curves between different keyframes, walked at constant speed."""
 
     def __init__(self, places: Array, rotation: Array, fov: Array, closed: bool) -> None:
         """Lead through `places` (n, 3), quaternions `rotation` (n, 4) and `fov` (n,), radians."""
@@ -53,7 +54,7 @@ class Curve:
             flat, rotation = np.r_[flat, flat[:1]], np.r_[rotation, rotation[:1]]
         lengths = self._distance(flat, rotation)
         used = lengths > SAME
-        knots = np.r_[0, np.cumsum(used)][: len(places)]  # that the keyframes are at
+        knots = np.r_[0, np.cumsum(used)][: len(places)]  # parameters of the keyframes
         kept = np.r_[True, used]
         self._bend(flat[kept], rotation[kept], np.sqrt(lengths[used]), closed)
         self.marks = np.linspace(0.0, len(self.flat), len(self.flat) * SAMPLES + 1)
@@ -78,13 +79,13 @@ class Curve:
         out, into = tangents[:-1] * steps / 3.0, tangents[1:] * steps / -3.0
         first, last = flat[:-1], flat[1:]
         self.flat = np.stack([first, first + out[:, :4], last + into[:, :4], last], axis=1)
-        # The last quaternion by the shortest way, whatever the signs with which the two came.
+        # The last quaternion is that of the shortest rotation, whatever the signs of the two given.
         first, last = rotation[:-1], product(rotation[:-1], exponential(turned))
         out, into = exponential(out[:, 4:]), exponential(into[:, 4:])
         self.rotation = np.stack([first, product(first, out), product(last, into), last], axis=1)
 
     def _on(self, marks: Array) -> tuple[Array, Array]:
-        """Places with fov, and quaternions, (n, 4) each, at a curve's number + how far on it is."""
+        """Places with fov, and quaternions, (n, 4) each; a mark is a curve's number + fraction."""
         index = np.minimum(marks.astype(int), len(self.flat) - 1)
         fraction = (marks - index)[:, None, None]
         return _casteljau(self.flat[index], fraction, _line), _casteljau(
@@ -92,7 +93,7 @@ class Curve:
         )
 
     def _distance(self, flat: Array, rotation: Array) -> Array:
-        """From each row to the next, as the module's docstring has it (n - 1,)."""
+        """(n - 1,) distances from each row to the next, as the module's docstring defines them."""
         moved = np.diff(flat, axis=0) / self.scale
         turned = logarithm(product(inverse(rotation[:-1]), rotation[1:]))
         return np.sqrt(np.sum(moved**2, axis=1) + np.sum(turned**2, axis=1))
@@ -101,13 +102,14 @@ class Curve:
 def _tangents(slopes: Array, steps: Array, closed: bool) -> Array:
     """Change per parameter (n + 1, 7) of place, fov and rotation at the ends of n curves.
 
-    `slopes` (n, 7) are from end to end, over `steps` (n, 1). An open path's ends are not curved.
+    `slopes` (n, 7) are those from one end to the other, `steps` (n, 1) the parameter's changes. The
+    ends of an open path have no curvature.
     """
     if closed:
         slopes, steps = np.r_[slopes[-1:], slopes, slopes[:1]], np.r_[steps[-1:], steps, steps[:1]]
     before, after = slopes[:-1], slopes[1:]
     tangents = (before * steps[1:] + after * steps[:-1]) / (steps[:-1] + steps[1:])
-    # Fritsch, Carlson: Monotone piecewise cubic interpolation (1980): no fov beyond a keyframe's.
+    # By Fritsch, Carlson: Monotone piecewise cubic interpolation (1980), fov does not overshoot.
     most = 3.0 * np.minimum(np.abs(before), np.abs(after)) * (before * after > 0.0)
     tangents[:, 3] = np.clip(tangents[:, 3], -most[:, 3], most[:, 3])
     if not closed:

@@ -1,11 +1,11 @@
-"""Camera paths for video: an orbit of what the training cameras saw, from where they saw it.
+"""Camera paths for video: an orbit around what the training cameras look at.
 
-The path is fitted to the training cameras and assumes nothing of the scene but which way is up:
+The path is fitted to the training cameras. All that it needs besides is which way is up.
 
 - its centre is the point closest to all their optical axes, in the least squares sense;
 - its height and distance over the centre are their medians;
-- it goes all the way round only if they do. Cameras that leave a wide gap around the upright axis
-  saw one side; behind it is nothing but guesswork, so the path swings to and fro within their arc.
+- it goes all the way round only if they do. If they leave a wide gap around the upright axis, they
+  saw one side only, and the other side is unknown: the path then swings to and fro in their arc.
 
 Cameras that look outwards, as in a room, have the centre behind them: the distance along their axes
 is negative, and the same path looks outwards too.
@@ -27,16 +27,16 @@ from nerfmac.geometry.lenses import Lens
 Vectors = npt.NDArray[np.float64]
 
 WIDEST_GAP = math.radians(100.0)
-"""A full orbit never comes further than half of this from the direction of a training camera."""
+"""Widest gap between cameras, around the upright axis, that a full orbit crosses."""
 
 STEEPEST = math.radians(85.0)
-"""Near the pole "around the upright axis" loses its meaning."""
+"""Largest elevation: at a pole there is no direction around the upright axis."""
 
 PARALLEL = math.sin(math.radians(2.0)) ** 2
 """Mean squared sine between the axes and their mean below which they do not locate a centre."""
 
 PARALLEL_DISTANCE = 4.0
-"""Where parallel cameras are taken to look: this many times their spread ahead of them."""
+"""Distance to the assumed target of parallel cameras, in units of the cameras' spread."""
 
 
 def orbit(
@@ -51,8 +51,8 @@ def orbit(
     `up` is the scene's upright direction `(3,)`, of any length. `size` is the width and height of
     a frame in pixels, by default the first camera's; both are rounded down to even, as video needs.
     The path's lens has no distortion. A full orbit goes counter-clockwise as seen from above; the
-    last frame leads over to the first. Raises `InputError` for no cameras, cameras that all stand
-    at one place and look one way, and bad numbers.
+    first frame follows the last. Raises `InputError` for no cameras, cameras that are all at one
+    place and look in one direction, and bad numbers.
     """
     checks.number("frames", frames, low=1, whole=True)
     frame = _frame(up)
@@ -77,7 +77,7 @@ def orbit(
 
 
 def centre_of(cameras: Sequence[Camera]) -> Vectors:
-    """Return the point `(3,)` that the path of `orbit` goes round, behind cameras that look out.
+    """Return the centre `(3,)` of the path of `orbit`; it is behind cameras that look outwards.
 
     Raises `InputError` as `orbit` does.
     """
@@ -106,9 +106,11 @@ def _frame(up: npt.ArrayLike) -> Vectors:
 def _centre(places: Vectors, axes: Vectors) -> Vectors:
     """Return the point `(3,)` closest to the lines through `places` along unit `axes`, both (n, 3).
 
-    Lines (nearly) parallel meet nowhere in particular: then a point ahead, by the places' spread.
+    For lines that are nearly parallel it is a point ahead, at a distance by the places' spread.
     """
-    across = np.eye(3) - axes[:, :, None] * axes[:, None, :]  # projects away what is along an axis
+    across = (
+        np.eye(3) - axes[:, :, None] * axes[:, None, :]
+    )  # projections perpendicular to the axes
     total = across.mean(axis=0)
     if np.linalg.eigvalsh(total)[0] >= PARALLEL:
         wanted = np.einsum("nij,nj->i", across, places) / len(places)
@@ -124,7 +126,7 @@ def _centre(places: Vectors, axes: Vectors) -> Vectors:
 def _angles(vectors: Vectors) -> tuple[Vectors, Vectors]:
     """Return azimuth and elevation `(n,)` in radians of `vectors` `(n, 3)`, upright axis last.
 
-    A vector along the upright axis has no azimuth worth the name: such are left out of the first.
+    Vectors along the upright axis have no azimuth and are left out of the azimuths.
     """
     level = np.linalg.norm(vectors[:, :2], axis=1)
     elevation = np.arctan2(vectors[:, 2], level)
@@ -149,7 +151,7 @@ def _sweep(azimuth: Vectors, frames: int) -> Vectors:
 def _lens(lenses: Sequence[Lens], size: tuple[int, int] | None) -> Lens:
     """Return a lens without distortion that sees as large a solid angle as the median of `lenses`.
 
-    So a wide frame of upright photographs shows more to the sides and less above and below.
+    So a wide frame shows more to the sides, and less above and below, than upright photographs.
     """
     width, height = size if size is not None else (lenses[0].width, lenses[0].height)
     checks.number("width", width, low=2, whole=True)

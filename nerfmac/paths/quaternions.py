@@ -9,10 +9,10 @@ Array = npt.NDArray[np.float64]
 
 
 def arc(start: Array, end: Array, fraction: Array) -> Array:
-    """Between unit quaternions along the great arc; it may be longer than a quarter circle."""
+    """The quaternions at `fraction` of the great arc from `start` to `end`, of any length."""
     apart, along = (np.linalg.norm(each, axis=-1) for each in (end - start, end + start))
     angle = 2.0 * np.arctan2(apart, along)[..., None]
-    # sin(fraction angle) / sin(angle), and its limit for equal quaternions.
+    # sin(fraction * angle) / sin(angle), and its limit for equal quaternions.
     tiny = angle < 1e-6
     whole = np.where(tiny, 1.0, np.sin(angle))
     left = np.where(tiny, 1.0 - fraction, np.sin((1.0 - fraction) * angle) / whole)

@@ -1,1 +1,1 @@
-"""Samples to pixels: shading, whole pictures, and how good they are."""
+"""Samples to pixels: shading, whole pictures, and the quality of pictures."""

@@ -1,6 +1,6 @@
-"""Rendering ray by ray: for samplers that know of no empty space.
+"""Rendering in batches of rays: for samplers that know of no empty space.
 
-As many rays at a time as have room for their samples; every sample is evaluated.
+A batch has as many rays as there is room for their samples. Every sample is evaluated.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from nerfmac.ops.composite import Composited
 from nerfmac.sampling.sampler import Sampler
 
 MIDDLE = 0.5
-"""What stands for each random number in a picture: samples in the middle of their intervals."""
+"""A picture's value for every random number: it puts samples in the middle of their intervals."""
 
 
 class RayBatches:
-    """Sees rays by what `shade` says of the samples that `sampler` takes; compiled once."""
+    """Renders rays: `sampler` gives their samples, `shade` evaluates these. Compiled once."""
 
     def __init__(
         self,
@@ -30,7 +30,7 @@ class RayBatches:
         sampling: Arrays,
         slots: int,
     ) -> None:
-        """`slots`: samples evaluated at a time; `sampling`: the sampler's state."""
+        """`slots`: most samples of a batch; `sampling`: the sampler's state."""
         self._rays = max(slots // sampler.most_samples, 1)
 
         def batch(origin: mx.array, direction: mx.array) -> Composited:
@@ -41,14 +41,14 @@ class RayBatches:
         self._batch: Callable[[mx.array, mx.array], Composited] = mx.compile(batch)
 
     def __call__(self, rays: Rays, width: int = 0) -> Composited:
-        """What `rays` see, in whatever order."""
+        """What `rays` see; their order does not matter."""
         seen = []
         for first in range(0, len(rays.origin), self._rays):
             batch = [part[first : first + self._rays] for part in rays]
             missing = self._rays - len(batch[0])
-            if missing:  # all batches are of one size; the last one repeats its first ray
+            if missing:  # all batches have one size: the last one repeats its first ray
                 batch = [mx.concatenate([part, mx.repeat(part[:1], missing, 0)]) for part in batch]
             seen.append(Composited(*self._batch(*batch)))
-            mx.eval(seen[-1])  # one at a time: together they would not fit
+            mx.eval(seen[-1])  # batch by batch: all of them together would not fit in memory
         parts = (mx.concatenate(list(each))[: len(rays.origin)] for each in zip(*seen, strict=True))
         return Composited(*parts)

@@ -1,4 +1,4 @@
-"""Rays to pixels: the shading that training and rendering share, and whole pictures."""
+"""Rays to pixels: the shading that training and rendering have in common, and whole pictures."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from nerfmac.sampling.sampler import Sampler
 Picture = npt.NDArray[np.float32]
 
 TILE = 2**20
-"""Rays rendered at a time: a kernel that runs for a second may be taken for a hung one."""
+"""Rays rendered at a time: a system may think that a kernel hangs if it runs for a second."""
 
 
 class Rendered(NamedTuple):
@@ -50,13 +50,13 @@ def tracer_of(
     slots: int,
     occupied: Occupied | None = None,
 ) -> Tracer:
-    """The quickest way to see `field` that the field and the sampler have.
+    """The fastest tracer that `field` and `sampler` allow.
 
     Args:
-        field, parameters: what is seen.
+        field, parameters: what is rendered.
         sampler, sampling: where rays are sampled, and the sampler's state.
-        slots: samples evaluated at a time, where no kernel follows whole rays.
-        occupied: cells to look into in place of those that the sampler knows of.
+        slots: samples evaluated at a time, where no kernel traces whole rays.
+        occupied: the cells to sample in, in place of those that the sampler knows of.
     """
     occupied = occupied or sampler.occupied(sampling)
     if occupied is None:
@@ -86,8 +86,8 @@ class Renderer:
     def see(self, rays: Rays, width: int = 0) -> Composited:
         """What any `rays` see, on the device: colour without a background, opacity and depth.
 
-        Depth is not divided by opacity. `width`: of the picture whose pixels the rays are, row by
-        row, if they are: neighbours are then traced together, which changes the time only. Raises
+        Depth is not divided by opacity. If the rays are a picture's pixels, row by row, `width` is
+        the picture's: neighbours are then traced together, which changes only the time. Raises
         `InputError` for a wrong shape or type.
         """
         return self._tracer(rays, width)

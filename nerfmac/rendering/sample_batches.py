@@ -1,9 +1,9 @@
-"""Rendering in batches of samples: for fields and machines without a kernel that follows rays.
+"""Rendering in batches of samples: for fields and machines without a kernel that traces rays.
 
-First every ray's samples in occupied space are counted; rays without any are background. Then, in
-rounds, the rays that still let light through evaluate their next few samples, twice as many in each
-round, so that hardly anything behind a surface is ever looked at. What is evaluated is packed into
-batches of a fixed size: a picture of any size runs through one compiled function, and memory stays
+First every ray's samples in occupied space are counted; rays without any are background. Then come
+rounds. In each, the rays whose light is not yet used up evaluate their next few samples, twice as
+many as in the round before. So hardly any sample behind a surface is evaluated. Samples are packed
+into batches of a fixed size: one compiled function serves pictures of any size, and memory stays
 bounded.
 """
 
@@ -24,11 +24,11 @@ from nerfmac.ops.march import Occupied, count_samples, write_samples
 Indices = npt.NDArray[np.signedinteger]
 
 FIRST_ROUND = 8
-"""Samples that a ray evaluates in the first round, at most."""
+"""Most samples that a ray evaluates in the first round."""
 
 
 class SampleBatches:
-    """Sees rays by what `shade` says of their samples in `occupied` space; compiled once."""
+    """Renders rays: `shade` evaluates their samples in `occupied` space. Compiled once."""
 
     def __init__(
         self,
@@ -36,13 +36,13 @@ class SampleBatches:
         occupied: Occupied,
         slots: int,
     ) -> None:
-        """`slots`: samples evaluated at a time."""
+        """`slots`: most samples of a batch."""
         self._slots = max(slots, FIRST_ROUND)
-        self._rays = self._slots // FIRST_ROUND  # of a batch
+        self._rays = self._slots // FIRST_ROUND  # most rays of a batch
         geometry, bits = occupied
 
         def count(origin: mx.array, direction: mx.array) -> mx.array:
-            # a picture's samples stand in the middle of their intervals
+            # A picture's samples stand in the middle of their intervals.
             jitter = mx.full(origin.shape[:1], 0.5)
             return count_samples(origin, direction, jitter, bits, geometry)
 
@@ -58,7 +58,7 @@ class SampleBatches:
         self._batch: Callable[..., Composited] = mx.compile(batch)
 
     def __call__(self, rays: Rays, width: int = 0) -> Composited:
-        """What `rays` see, in whatever order; waits for the device after every batch."""
+        """What `rays` see; their order does not matter. Waits for the device after every batch."""
         left = np.array(self._count(rays.origin, rays.direction))  # samples not yet evaluated
         done = np.zeros_like(left)
         colour = np.zeros((len(left), 3), np.float32)
@@ -82,7 +82,7 @@ class SampleBatches:
         self, rays: Rays, chosen: Indices, take: Indices, skip: Indices
     ) -> list[npt.NDArray[np.float32]]:
         """Colour, opacity and depth of the chosen rays' next `take` samples after `skip`."""
-        # The padding repeats ray 0 with no samples.
+        # The padding is ray 0, repeated, with no samples.
         padding = (0, self._rays - len(chosen))
         some, counts, skipped = (
             mx.array(np.pad(each, padding).astype(np.int32)) for each in (chosen, take, skip)

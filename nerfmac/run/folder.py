@@ -1,9 +1,10 @@
-"""A run's folder, as far as it can be told without loading the run."""
+"""What a run's folder says without loading the run."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from nerfmac.checks import InputError
 from nerfmac.files import read_json
@@ -16,7 +17,7 @@ def is_run(folder: Path) -> bool:
 
 
 def read_record(folder: Path) -> SceneRecord:
-    """What the run in `folder` remembers of its scene. Raises `InputError` if it holds no run."""
+    """The scene's record in the run's `folder`. Raises `InputError` if `folder` holds no run."""
     if not is_run(folder):
         raise InputError(f"{folder} is not a run: it has no config.json")
     path = folder / "scene.json"
@@ -24,7 +25,9 @@ def read_record(folder: Path) -> SceneRecord:
 
 
 def same_views(one: SceneRecord, other: SceneRecord) -> bool:
-    """Whether both have the same training views, wherever they are kept and which way is up."""
-    anywhere = {"path": None, "test_every": None, "up": (0.0, 0.0, 1.0)}
-    kept = [replace(each, **anywhere).to_json() for each in (one, other)]
-    return kept[0] == kept[1]
+    """Whether both have the same training views; paths and upright directions may differ."""
+
+    def views(record: SceneRecord) -> dict[str, Any]:
+        return replace(record, path=None, test_every=None, up=(0.0, 0.0, 1.0)).to_json()
+
+    return views(one) == views(other)

@@ -1,4 +1,4 @@
-"""`Run`: a field in training or trained, with what belongs to it, in memory and as a folder.
+"""`Run`: a scene's field, trained or in training, in memory and as a folder.
 
     config.json             every number of the run
     scene.json              where the pictures are, and the cameras that took them
@@ -39,10 +39,10 @@ from nerfmac.training.state import TrainState
 from nerfmac.training.trainer import DivergedError, Trainer
 
 SAVE_SECONDS = 30.0
-"""Between two checkpoints of a run that goes on."""
+"""Seconds between two checkpoints during training."""
 
 CURVE_POINTS = 100
-"""Points of a run's curve, at most."""
+"""Most points of a run's curve."""
 
 CONFIGURED = Method()
 """The field, the sampler and the loss that the configuration names."""
@@ -59,13 +59,13 @@ class Run:
     history: History = field(default_factory=History)
     """Loss and PSNR so far."""
     source: Scene | None = None
-    """The scene itself, if it is at hand."""
+    """The scene with its pictures, once they are needed."""
     folder: Path | None = None
-    """Where the run saves itself: while it trains every half minute, and whenever it stops."""
+    """Where training saves the run, every half minute and whenever it stops; None: nowhere."""
     build_seconds: float = 0.0
-    """Spent building and compiling kernels, in all."""
+    """Seconds spent compiling kernels, in all."""
     rates: tuple[float, float] = (0.0, 0.0)
-    """Rays and samples per second of training, over the last part of it."""
+    """Rays and samples per second of training, smoothed over some twenty reports."""
     _prepared: Trainer | None = None  # the trainer whose functions are compiled
 
     @classmethod
@@ -79,8 +79,8 @@ class Run:
     ) -> Run:
         """The run on `scene`'s training views, before the first step.
 
-        `config` is by default the present device's preset. `method` holds a field, a sampler or a
-        loss of one's own. `out` is a folder to save in, absent or empty: by default the run stays
+        The default `config` is the current device's preset. `method` holds a field, a sampler or a
+        loss of your own. `out` is a folder to save in, absent or empty; without one the run stays
         in memory. Raises `InputError`.
         """
         if out is not None:
@@ -97,8 +97,8 @@ class Run:
     def load(cls, folder: str | Path, *, method: Method = CONFIGURED) -> Run:
         """The run saved in `folder`, on the current device; the pictures are not needed.
 
-        `method` as in `begin`, with whatever of it the run was trained with. Raises `InputError`
-        for a folder that holds no run, a broken one, or one of another field or sampler.
+        `method` has to hold the field and the sampler that the run was trained with, as in `begin`.
+        Raises `InputError` for a folder with no run, a broken run, or another field or sampler.
         """
         folder = Path(folder)
         scene = read_record(folder)
@@ -118,9 +118,9 @@ class Run:
 
     @classmethod
     def resume(cls, folder: str | Path, scene: Scene, *, method: Method = CONFIGURED) -> Run:
-        """The run saved in `folder`, to train on there, on its own `scene`.
+        """The run saved in `folder`, to be trained further on its `scene`, and saved there.
 
-        `method` as in `load`. Raises `InputError`, as `load` does and for other training views.
+        `method` as in `load`. Raises `InputError` as `load` does, and for other training views.
         """
         run = cls.load(folder, method=method)
         if not same_views(run.scene, SceneRecord.of(scene)):
@@ -137,7 +137,7 @@ class Run:
 
     @property
     def curve(self) -> list[tuple[int, float, float]]:
-        """(step, seconds of training, PSNR in dB of training pixels), at most 100 points."""
+        """At most 100 points (step, seconds of training, PSNR in dB of training pixels)."""
         return self.history.curve(CURVE_POINTS)
 
     def train(
@@ -148,11 +148,11 @@ class Run:
         progress: bool = True,
         on_report: Callable[[Report], None] | None = None,
     ) -> None:
-        """Train on, to `steps` in all or to `seconds` of training in all.
+        """Train until the run has had `steps` steps, or `seconds` of training, in all.
 
-        By default the preset's number of steps. It may be interrupted (Ctrl-C, or an error in
-        `on_report`): the run is then as it was at the last report, and a further call goes on.
-        `progress`: whether a bar is shown. Raises `InputError`, and `DivergedError` with the run as
+        The default is the preset's number of steps. After an interruption (Ctrl-C, or an error in
+        `on_report`) the run is as it was at the last report, and another call goes on from there.
+        `progress`: whether to show a bar. Raises `InputError`, and `DivergedError` with the run as
         it was before it diverged.
         """
         check_limits(steps, seconds)
@@ -178,10 +178,10 @@ class Run:
                     on_report(report)
 
     def fit(self, goal: Goal) -> Generator[Report]:
-        """Train on to the goal; at each report the run is up to date, and nothing else happens.
+        """Train to the goal. At each report the run is up to date, and training waits.
 
-        Whoever closes the generator stops the training: the run is then saved, if it has a folder.
-        Raises `InputError` without pictures, and `DivergedError`.
+        Closing the generator ends the training. If the run has a folder, it is saved at the end.
+        Raises `InputError` if there are no pictures, and `DivergedError`.
         """
         for _ in self.prepare():
             pass
@@ -201,9 +201,9 @@ class Run:
                 self.save_checkpoint(self.folder)
 
     def prepare(self) -> Iterator[None]:
-        """Read the pictures and build all that training runs, bit by bit; at once if it is done.
+        """Read the pictures and compile what training runs, step by step; nothing if it is done.
 
-        `fit` does so by itself. Raises `InputError` without pictures.
+        `fit` does this by itself. Raises `InputError` if there are no pictures.
         """
         if self._prepared is self.trainer:
             return
@@ -219,29 +219,29 @@ class Run:
         self.state = report.state
         self.history.add(report)
         old, new = self.rates, (report.rays_per_second, report.samples_per_second)
-        if any(old):  # smoothed over some twenty reports
+        if any(old):
             new = old[0] + 0.05 * (new[0] - old[0]), old[1] + 0.05 * (new[1] - old[1])
         self.rates = new
 
     def copy(self) -> Run:
-        """The run as it stands, for any thread; the two go their own ways from here."""
+        """A copy of the run, for any thread. Training one does not change the other."""
         mx.eval(self.state.arrays())
-        # What is compiled belongs to a thread.
+        # Compiled functions belong to a thread, so the copy has a trainer of its own.
         trainer = Trainer(self.config, self.scene.extent, method=self.trainer.method)
         return replace(self, trainer=trainer, history=History(self.curve), folder=None)
 
     def renderer(self) -> Renderer:
-        """Renders the field as it stands."""
+        """A renderer of the field as it is now."""
         return self.trainer.renderer(self.state)
 
     def render(
         self, camera: Camera, background: tuple[float, float, float] = (1.0, 1.0, 1.0)
     ) -> Rendered:
-        """One picture; to render many, take `renderer()` once."""
+        """One picture. To render many, call `renderer()` once and use that."""
         return self.renderer().render(camera, background)
 
     def orbit(self, frames: int, size: tuple[int, int] | None = None) -> list[Camera]:
-        """Cameras on a closed path around what the training cameras saw."""
+        """`frames` cameras on a closed path around what the training cameras look at."""
         return orbit(self.scene.cameras, up=self.scene.up, frames=frames, size=size)
 
     def evaluate(
@@ -255,7 +255,7 @@ class Run:
         return list(tqdm(outcomes, f"{split} views", total, disable=not progress, unit="view"))
 
     def pictures(self) -> Scene:
-        """The scene with its pictures, read again if need be. Raises `InputError`."""
+        """The scene with its pictures; reads it if it is not loaded. Raises `InputError`."""
         if self.source is None:
             if self.scene.path is None:
                 raise InputError("the run's scene was never in files: it cannot be read again")
@@ -263,7 +263,7 @@ class Run:
         return self.source
 
     def save(self, folder: str | Path) -> None:
-        """Write the run to `folder`, which is made if absent. Raises `InputError`."""
+        """Write the run to `folder`, which is created if absent. Raises `InputError`."""
         folder = Path(folder)
         make_folder(folder)
         write_json(folder / "config.json", self.config.to_json())
@@ -271,19 +271,19 @@ class Run:
         self.save_checkpoint(folder)
 
     def save_checkpoint(self, folder: Path) -> None:
-        """Write the state alone, into a folder that holds the rest."""
+        """Write the state only, into a folder that already holds the other files."""
         notes = {"curve": self.curve, "build_seconds": self.build_seconds, "rates": self.rates}
         path = folder / "checkpoint.safetensors"
         save_checkpoint(path, self.state, notes, self.trainer.method.own)
 
 
 def configured(preset: str, seed: int, model: str = "hash") -> Config:
-    """The preset's configuration for the present device. Raises `InputError`."""
+    """The preset's configuration for the current device. Raises `InputError`."""
     return override(preset_of(preset, current_device(), memory_bytes(), model), seed=seed)
 
 
 def check_limits(steps: int | None, seconds: float | None) -> None:
-    """Raise `InputError` for limits of training that say nothing, or contradict each other."""
+    """Raise `InputError` if both limits of training are given, or one is out of range."""
     if steps is not None and seconds is not None:
         raise InputError("both steps and seconds are given; expected one of them")
     if steps is not None:

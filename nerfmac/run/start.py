@@ -37,25 +37,25 @@ def train(
 
     Args:
         scene: a `Scene`, or the path of one.
-        steps, seconds: how long, in all; by default the preset's number of steps.
+        steps, seconds: how long to train in all, in either unit; by default the preset's steps.
         preset: `tiny`, `small`, `base`, `big`, or `auto`, which chooses by device and memory.
         device: `metal`, `cuda` or `cpu`; `auto` takes the GPU where there is one, unless you have
             made the CPU MLX's default device.
-        seed: of everything random.
-        config: every number, in place of `preset` and `seed`.
-        method: a field, a sampler or a loss of one's own.
-        out: a folder to save the run in: at first, every half minute and at the end.
-        resume: go on with the run in `out`, with its own configuration.
-        test_every: see `load_scene`; only where `scene` is a path.
+        seed: seed of all random numbers.
+        config: all settings, in place of `preset` and `seed`.
+        method: a field, a sampler or a loss of your own.
+        out: a folder to save the run in, at the start, every half minute and at the end.
+        resume: train the run in `out` further, with its own configuration.
+        test_every: see `load_scene`; only if `scene` is a path.
         progress: show a bar.
         on_report: called with each `Report`.
 
-    An interruption (Ctrl-C) ends the training, not the run: it is returned as it stands, and
-    `run.train(...)` goes on with it.
+    An interruption (Ctrl-C) ends the training, but the run so far is still returned.
+    `run.train(...)` trains it further.
 
     Raises:
         InputError: what was asked for cannot be done.
-        DivergedError: the loss is no longer finite; `error.run` is the run as it was before.
+        DivergedError: the loss is no longer finite; `error.run` is the run before that.
     """
     choose_device(device)
     check_limits(steps, seconds)

@@ -1,15 +1,16 @@
 """`HierarchicalSampler`: samples spread evenly along a ray, then more where they found matter.
 
-A ray's part inside the scene's cube is cut into as many equal bins as there are coarse samples, one
-sample in each (Mildenhall et al. 2020, equation 2). A coarser field, the proposal, is evaluated
-there. How much each sample adds to the ray's colour, spread evenly over the interval that the
-sample stands for, is a density from which the fine samples are drawn by inverting its cumulative
-sum (section 5.2). Coarse and fine samples together, in order, are the ray's samples.
+A ray's part inside the scene's cube is cut into equal bins, with one coarse sample in each
+(Mildenhall et al. 2020, equation 2). A coarser field, the proposal, is evaluated at these samples.
+Each then has a weight: how much it adds to the ray's colour. The weights, each spread evenly over
+its sample's interval, are a probability density along the ray. The fine samples are drawn from
+this density by inverting its cumulative sum (section 5.2). The ray's samples are the coarse and the
+fine ones together, sorted by distance.
 
-A sample stands for the interval between the midpoints to its neighbours, the first one's reaching
-back to where the ray enters and the last one's on to where it leaves. (The paper lets a sample
-stand for what follows up to the next one, and nothing for what is before the first.) So widths add
-up to the ray's part inside the cube.
+A sample's interval reaches to the midpoints between the sample and its neighbours. The first
+interval begins where the ray enters the cube, and the last ends where the ray leaves. So the
+widths add up to the ray's part inside the cube. (In the paper an interval reaches from its sample
+to the next one, and no interval covers what is before the first sample.)
 """
 
 from __future__ import annotations
@@ -29,11 +30,11 @@ from nerfmac.sampling.sampler import Sampled, Sampler
 Proposal = Callable[[Arrays, Samples, mx.array], tuple[mx.array, mx.array]]
 """A field's density and colour of samples, as `Field.__call__` gives them."""
 
-_EVEN = 1e-3  # weight spread evenly over each ray, so that empty ones have fine samples too
+_EVEN = 1e-3  # weight spread evenly over each ray, so that empty rays too have fine samples
 
 
 class _Part(NamedTuple):
-    """The parts of rays inside the cube; along each, places run from 0 to 1."""
+    """The parts of rays inside the cube. Along each part a place is a number from 0 to 1."""
 
     rays: Rays
     enter: mx.array  # (rays, 1) distance of place 0
@@ -55,15 +56,15 @@ class _Part(NamedTuple):
 
 
 class HierarchicalSampler(Sampler):
-    """As many samples on each ray; those of a ray that misses the cube have no width."""
+    """Gives all rays equally many samples; on a ray that misses the cube they have no width."""
 
     def __init__(
         self, proposal: Proposal, extent: float, near: float, coarse: int, fine: int
     ) -> None:
-        """Sample with `coarse` evenly spread samples a ray and `fine` ones by their weights.
+        """Take `coarse` evenly spread samples on each ray, and `fine` ones drawn by their weights.
 
-        `proposal` is evaluated at the coarse samples. The scene's cube has the side `extent`; no
-        sample is nearer to a ray's origin than `near`.
+        `proposal` is evaluated at the coarse samples. `extent` is the side of the scene's cube. No
+        sample is nearer to its ray's origin than `near`. Lengths are in scene units.
         """
         self._proposal = proposal
         self._extent, self._near = extent, near
@@ -76,7 +77,7 @@ class HierarchicalSampler(Sampler):
 
     @property
     def draws(self) -> int:
-        """Random numbers that a ray takes: one a sample."""
+        """Random numbers that a ray takes: one for each sample."""
         return self._coarse + self._fine
 
     def sample(self, parameters: Arrays, state: Arrays, rays: Rays, drawn: mx.array) -> Sampled:
@@ -93,23 +94,23 @@ class HierarchicalSampler(Sampler):
 
     def _part(self, rays: Rays) -> _Part:
         enter, leave = crossing(rays.origin, rays.direction, self._extent, self._near)
-        # A miss has its samples at `near`: far away from the cube a field may overflow.
+        # A ray that misses has its samples at `near`: far from the cube a field may overflow.
         enter, leave = (mx.where(leave > enter, each, self._near) for each in (enter, leave))
         return _Part(rays, enter[:, None], (leave - enter)[:, None])
 
 
 def stratified(drawn: mx.array) -> mx.array:
-    """(rays, n) numbers in [0, 1], one in each of n equal bins, where `drawn` in [0, 1) says."""
+    """(rays, n) numbers in [0, 1], one in each of n equal bins, at the fraction `drawn` of it."""
     count = drawn.shape[1]
     return (mx.arange(count) + drawn) / count
 
 
 def invert(edges: mx.array, weight: mx.array, fraction: mx.array) -> mx.array:
-    """(rays, n) places before which lies a `fraction` (rays, n) in [0, 1] of all weight of a ray.
+    """The places (rays, n) before which lies a `fraction` (rays, n), in [0, 1], of a ray's weight.
 
-    `weight` (rays, intervals), not negative, is spread evenly over each interval between `edges`
-    (rays, intervals + 1), which strictly increase from 0 to 1, and a little more over all of the
-    ray. The places increase where the fractions do, but for rounding.
+    The `edges` (rays, intervals + 1) of the intervals strictly increase from 0 to 1. Each `weight`
+    (rays, intervals), not negative, is spread evenly over its interval; a little more weight is
+    spread over the whole ray. But for rounding, the places increase where the fractions do.
     """
     widths = _widths(edges)
     weight = weight + _EVEN * widths
@@ -120,12 +121,12 @@ def invert(edges: mx.array, weight: mx.array, fraction: mx.array) -> mx.array:
         mx.take_along_axis(values, interval, axis=1)
         for values in (ends - weight, edges, weight, widths)
     )
-    inside = mx.clip((wanted - begin) / here, 0.0, 1.0)  # rounding may lead a little past the ends
+    inside = mx.clip((wanted - begin) / here, 0.0, 1.0)  # rounding may go past the ends
     return low + inside * width
 
 
 def _edges(place: mx.array) -> mx.array:
-    """(rays, n + 1) ends of the intervals that samples at `place` (rays, n) stand for."""
+    """(rays, n + 1) edges of the intervals of samples at `place` (rays, n)."""
     zero = mx.zeros_like(place[:, :1])
     return mx.concatenate([zero, 0.5 * (place[:, 1:] + place[:, :-1]), zero + 1.0], axis=1)
 

@@ -12,11 +12,11 @@ from nerfmac.ops.march import Occupied, march
 from nerfmac.sampling.occupancy import Occupancy, OccupancyGrid, march_geometry
 from nerfmac.sampling.sampler import Density, Sampled, Sampler
 
-_WARMUP, _AFTERWARDS = range(2)  # the phases
+_WARMUP, _AFTERWARDS = range(2)  # phases of training
 
 
 class MarchingSampler(Sampler):
-    """Samples in occupied cells alone; the grid is Instant-NGP's, its state an `Occupancy`."""
+    """Samples in occupied cells of Instant-NGP's grid only; the state is an `Occupancy`."""
 
     phases = 2
 
@@ -33,16 +33,16 @@ class MarchingSampler(Sampler):
 
     @property
     def shapes(self) -> Shapes:
-        """Those of `Occupancy`."""
+        """The names and shapes of an `Occupancy`'s arrays."""
         cells = self.geometry.cells
         return {"values": (cells,), "bits": (cells // 32,)}
 
     def init(self, cameras: Cameras) -> Arrays:
-        """Everything occupied that a camera sees."""
+        """The grid in which every cell that a camera sees is occupied."""
         return self._grid.init(cameras)._asdict()
 
     def sample(self, parameters: Arrays, state: Arrays, rays: Rays, drawn: mx.array) -> Sampled:
-        """See `Sampler`; there is room for `train.slots` samples."""
+        """See `Sampler`; `train.slots` samples fit."""
         jitter = drawn.reshape(drawn.shape[0])
         return Sampled(march(*rays, jitter, state["bits"], self.geometry, self._slots))
 
@@ -51,7 +51,7 @@ class MarchingSampler(Sampler):
         return self._config.interval_at(step)
 
     def phase_at(self, step: int) -> int:
-        """The warm-up, in which cells are visited evenly, and the time after it."""
+        """0 in the warm-up, in which an update visits cells evenly; 1 after it."""
         return _WARMUP if step < self._config.warmup_steps else _AFTERWARDS
 
     def update(self, state: Arrays, density: Density, key: mx.array, phase: int) -> Arrays:

@@ -1,9 +1,9 @@
-"""`OccupancyGrid`: where matter may be, and how that is kept up to date while the field learns.
+"""`OccupancyGrid`: where matter may be, kept up to date while the field learns.
 
 Every cell holds an estimate of the optical thickness of one shortest step inside it. An update
-lets all estimates decay, evaluates the field at a random point of some cells and raises their
-estimates to what it finds; cells above the threshold count as occupied (Müller et al. 2022,
-appendix E.2). Cells that no training camera sees hold -1 and stay empty.
+lets all estimates decay. Then it evaluates the field at a random point of some cells, and raises
+their estimates to what it finds there. Cells above the threshold count as occupied (Müller et al.
+2022, appendix E.2). Cells that no training camera sees hold -1 and stay empty.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from nerfmac.ops.march import MarchGeometry
 from nerfmac.ops.occupancy_update import choose, pack_bits, splat
 
 BLOCK = 2**20
-"""Cells that are held against the training views at a time."""
+"""Cells that are tested against the training views at a time."""
 
 
 class Occupancy(NamedTuple):
@@ -42,13 +42,13 @@ def march_geometry(config: Config, extent: float) -> MarchGeometry:
 
 @dataclass(frozen=True)
 class OccupancyGrid:
-    """The grid's policy; its state is an `Occupancy` that goes in and comes out."""
+    """How the grid is updated. It holds no state: an `Occupancy` is passed in and returned."""
 
     config: OccupancyConfig
     geometry: MarchGeometry
 
     def init(self, cameras: Cameras) -> Occupancy:
-        """Everything occupied that a camera sees."""
+        """The grid in which every cell that a camera sees is occupied."""
         values = mx.where(self._seen(cameras), 0.0, -1.0)
         return Occupancy(values, pack_bits(values, mx.array([-0.5])))
 
@@ -60,10 +60,11 @@ class OccupancyGrid:
         *,
         warmup: bool,
     ) -> Occupancy:
-        """Visit some cells and fold what is found there into the grid.
+        """The grid after a visit to some cells.
 
-        `density` gives (points,) per scene unit at (points, 3). In `warmup` cells are drawn
-        from all alike, later half of them from the occupied ones.
+        `density` gives (points,) per scene unit at positions (points, 3). During `warmup` the
+        visited cells are drawn evenly from all; after it, half of them are drawn from the
+        occupied ones.
         """
         which, place = mx.random.split(key)
         cells = self._choose(occupancy, which, warmup)
@@ -92,7 +93,7 @@ class OccupancyGrid:
         return mx.concatenate([stratified(total, count - count // 2, anywhere), occupied])
 
     def _corner(self, cells: mx.array) -> tuple[mx.array, mx.array]:
-        """A cell's lowest corner (cells, 3), in scene coordinates, and its side (cells,)."""
+        """The cells' lowest corners (cells, 3), in scene coordinates, and their sides (cells,)."""
         resolution = self.geometry.resolution
         cascade, *place = cells_of(cells, resolution)
         size = mx.power(2.0, cascade)
@@ -111,7 +112,7 @@ class OccupancyGrid:
             centre = lowest + 0.5 * side[:, None]
             seen = mx.zeros(last - first, mx.bool_)
             for frustum in views:
-                # The ball of radius `side` holds the cell, whichever way it lies.
+                # The ball of radius `side` around its centre holds the cell.
                 seen = seen | reaches(centre, side, frustum)
             mx.eval(seen)  # a block at a time: all cells of a large grid would not fit
             parts.append(seen)
@@ -120,17 +121,17 @@ class OccupancyGrid:
 
 def random_bits(count: int, key: mx.array) -> mx.array:
     """(count,) uint32, uniform over all 2^32 values."""
-    # MLX's own integers come from a float32 and leave most of so many values out; a random key is
-    # two words of 32 random bits.
+    # MLX makes random integers from a float32, which cannot reach most of the 2^32 values. A random
+    # key is two words of 32 random bits.
     return mx.random.split(key, max(1, (count + 1) // 2)).reshape(-1)[:count]
 
 
 def stratified(total: int, count: int, key: mx.array) -> mx.array:
     """(count,) int32 cells in [0, total), one in each of `count` equal strata, all equally likely.
 
-    Exact for up to 2^31 cells: float32 would leave most cells out from 2^24 on.
+    Exact for up to 2^31 cells, by integers: from 2^24 cells on, float32 would never reach most.
     """
     stratum = mx.arange(count, dtype=mx.int64)
-    # In units of 1 / count of a cell: a stratum is `total` of them long, a cell `count`.
+    # The unit is 1 / count of a cell: a stratum is `total` units long, a cell `count` units.
     within = (random_bits(count, key).astype(mx.int64) * total) >> 32
     return ((stratum * total + within) // count).astype(mx.int32)

@@ -1,7 +1,7 @@
-"""`Sampler`: where along its rays a field is evaluated; to be implemented by anybody.
+"""`Sampler`: where along rays a field is evaluated; implement it to sample in a way of your own.
 
-Like a field it is a value that holds nothing that training changes: its state, if it has any, is
-named arrays that go in and come out.
+A sampler, like a field, holds nothing that training changes. Its state, if there is any, is named
+arrays that each call is given, and that an update returns.
 """
 
 from __future__ import annotations
@@ -24,27 +24,27 @@ Density = Callable[[mx.array], mx.array]
 
 
 class Sampled(NamedTuple):
-    """Rays' samples, and what was seen while they were looked for."""
+    """Rays' samples, and what a proposal showed on the way to them."""
 
     samples: Samples
     proposals: tuple[Composited, ...] = ()
-    """What the rays see of a coarser field that chose the samples; the loss is taken of it too."""
+    """What the rays see of each coarser field that chose the samples; the loss counts these too."""
 
 
 class Sampler(ABC):
-    """Rays to packed samples."""
+    """Gives rays their packed samples."""
 
     phases: int = 0
-    """Kinds of update that the state knows in the course of training; 0: it never changes."""
+    """How many kinds of update the state has, such as warm-up and later; 0: it never changes."""
 
     @property
     @abstractmethod
     def most_samples(self) -> int:
-        """Most samples that a ray can have."""
+        """The most samples that a ray can have."""
 
     @property
     def draws(self) -> int:
-        """Random numbers that a ray takes."""
+        """How many random numbers each ray takes."""
         return 1
 
     @property
@@ -58,28 +58,28 @@ class Sampler(ABC):
 
     @abstractmethod
     def sample(self, parameters: Arrays, state: Arrays, rays: Rays, drawn: mx.array) -> Sampled:
-        """The samples of `rays`, which are served in order if there is not room for all.
+        """The samples of `rays`; if not all fit, the first rays get theirs.
 
         `drawn` (rays, draws) holds numbers in [0, 1): random ones in training, 0.5 in pictures.
-        `parameters` are the field's, for samplers that ask it. What depends on them may be
-        differentiated; the samples themselves are constants.
+        `parameters` are the field's, for samplers that evaluate a field. Proposals are
+        differentiable in them; no gradient flows through the samples.
         """
 
     def interval_at(self, step: int) -> int:
-        """Steps between two updates of the state, and so between two reports, around `step`."""
+        """Steps from one update of the state to the next, around `step`; a report follows each."""
         return 16
 
     def phase_at(self, step: int) -> int:
-        """Which kind of update, in [0, phases), falls due at `step`."""
+        """Which kind of update, in [0, phases), is due at `step`."""
         return 0
 
     def update(self, state: Arrays, density: Density, key: mx.array, phase: int) -> Arrays:
-        """The state, brought up to date with the field's `density`; `key` is random."""
+        """The state after an update by the field's `density`; `key` is a random key."""
         return state
 
     def occupied(self, state: Arrays) -> Occupied | None:
-        """The cells outside which there are no samples; None from a sampler that knows of none.
+        """The cells that all samples lie in; None if the sampler has no such cells.
 
-        With them pictures need not visit empty space or what lies behind surfaces.
+        With them, pictures skip empty space and whatever lies behind surfaces.
         """
         return None

@@ -26,12 +26,12 @@ NEEDS_POSES = (
 def load_scene(path: str | os.PathLike[str], *, test_every: int | None = None) -> Scene:
     """Read a scene: a folder, or its transforms.json (or transforms_train.json) itself.
 
-    `test_every` None keeps the scene's own splits: Blender's files, or what a transforms.json lists
-    in `train_filenames` and its like, else every 8th view is held out of it as "test". N holds out
-    every Nth training view as "test" in place of that, 0 none.
+    With `test_every` None the scene keeps its own splits: Blender's files, or the lists such as
+    `train_filenames` in a transforms.json. Without lists every 8th view is held out as "test".
+    A number N holds out every Nth training view as "test" instead, and 0 none.
 
-    Everything that the JSON and the pictures' headers tell is checked here, before anything is
-    decoded; raises InputError that says what is wrong, in which file, and what is right.
+    The JSON and the pictures' headers are checked here, before anything is decoded. Raises
+    InputError that says what is wrong, in which file, and what is right.
     """
     if test_every is not None:
         checks.number("test_every", test_every, low=0, whole=True)

@@ -23,7 +23,7 @@ def file_name(split: str) -> str:
 
 
 def read_blender(folder: Path, test_every: int | None = None) -> Scene:
-    """The scene in `folder`; see `load_scene` for `test_every` and for what raises InputError."""
+    """The scene in `folder`; see `load_scene` for `test_every` and InputError."""
     files = {
         split: read_fields(folder / file_name(split))
         for split in NAMES

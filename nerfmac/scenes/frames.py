@@ -1,7 +1,7 @@
-"""What both JSON formats have: the entries of `frames`, their lenses and their poses.
+"""What both JSON formats have in common: the entries of `frames`, their lenses and their poses.
 
-Both give camera-to-scene matrices with OpenGL's axes, so no axis changes here; the position is
-moved into scene space by a `Placement`.
+Both give camera-to-world matrices with OpenGL's axes, as this package does, so axes stay as they
+are. A `Placement` moves the positions into scene space.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from nerfmac.scenes.placement import Placement
 from nerfmac.scenes.scene import Frame
 
 RIGID_WITHIN = 1e-2
-"""How far R^T R may be from 1; below that it is rounding, which is taken out."""
+"""How far R^T R may be from 1. A smaller difference is rounding, and is removed."""
 
 LENS_MODELS = ("OPENCV", "PINHOLE", "PERSPECTIVE", "SIMPLE_PINHOLE", "SIMPLE_RADIAL", "RADIAL")
 _UNDISTORTED = "a lens of OpenCV's radial-tangential model: undistort the pictures first"
@@ -36,14 +36,15 @@ NOT_READ = {
     "rolling_shutter": "a shutter that opens for all rows at once",
     "from_na": "poses with OpenGL's axes",
 }
-"""Keys that change what a picture means, and what is read in their place; false or 0 says nothing.
+"""Keys that change the meaning of a picture, and what is supported instead of them.
 
-Others, such as depth_file_path, add what this program does not use, and are passed over.
+With the value false or 0 they are allowed. Other unknown keys, such as depth_file_path, only add
+what this program does not use; they are ignored.
 """
 
 
 class Entry(NamedTuple):
-    """One element of `frames` whose picture exists, with the file around it for its defaults."""
+    """One element of `frames` whose picture exists, and the file, which has its defaults."""
 
     fields: Fields
     file: Fields
@@ -52,7 +53,7 @@ class Entry(NamedTuple):
 
 
 def entries_of(file: Fields, folder: Path) -> tuple[list[Entry], list[Fields]]:
-    """The frames of a file, in its order: those whose picture exists, and those without one."""
+    """A file's frames in its order: those whose picture exists, and those without a picture."""
     entries, absent = [], []
     for fields in file.objects("frames"):
         given = fields.text("file_path")
@@ -66,7 +67,7 @@ def entries_of(file: Fields, folder: Path) -> tuple[list[Entry], list[Fields]]:
 
 
 def inspect_all(entries: Sequence[Entry]) -> Header:
-    """The one size of all pictures, and whether any has alpha, from their headers.
+    """The common size of all pictures, and whether any has alpha, from their headers.
 
     Raises InputError that names two files if their sizes differ.
     """
@@ -85,13 +86,13 @@ def inspect_all(entries: Sequence[Entry]) -> Header:
 
 
 def frame_of(entry: Entry, picture: Header, placement: Placement) -> Frame:
-    """The frame, its lens made to fit the picture and its pose placed in the scene."""
+    """The frame, with its lens scaled to the picture and its pose moved into the scene."""
     pose = placement.apply(pose_of(entry.fields))
     return Frame(Camera(lens_of(entry, picture), pose), entry.picture, entry.name)
 
 
 def pose_of(fields: Fields) -> npt.NDArray[np.float64]:
-    """`transform_matrix` as (3, 4), its rotation made orthonormal to the last bit.
+    """`transform_matrix` as (3, 4), with its rotation made exactly orthonormal.
 
     Raises InputError unless it is 4x4 or 3x4, finite, and rigid: a rotation and a position.
     """
@@ -115,10 +116,10 @@ def pose_of(fields: Fields) -> npt.NDArray[np.float64]:
 
 
 def lens_of(entry: Entry, picture: Header) -> Lens:
-    """The lens of a frame, whose own values go before those of its file, scaled to the picture.
+    """The lens of a frame, scaled to the picture. The frame's values override those of its file.
 
-    Raises InputError for a lens of another model, values out of range, and a lens for a size that
-    is not the picture's but for one factor.
+    Raises InputError for another lens model, values out of range, and a lens whose picture size has
+    not the picture's aspect.
     """
     for fields in (entry.fields, entry.file):
         _refuse_what_is_not_read(fields)
@@ -159,7 +160,7 @@ def _focal(entry: Entry, axis: str, size: int) -> float | None:
 
 
 def _fitted(lens: Lens, picture: Header, entry: Entry) -> Lens:
-    # Halving an odd size loses up to a pixel on either side, hence not an exact comparison.
+    # Halving an odd size loses up to a pixel on either side, so the aspects may differ a little.
     skew = abs(picture.width * lens.height - picture.height * lens.width)
     if skew > lens.width + lens.height:
         raise InputError(

@@ -1,7 +1,7 @@
-"""Picture files: what the header says, and the pixels as uint8 RGB or RGBA.
+"""Picture files: their headers, and their pixels as uint8 RGB or RGBA.
 
-A picture stands as its EXIF orientation says, in its size as in its pixels, because that is how it
-is shown everywhere and how the tools that estimate cameras open it. Alpha is straight.
+Sizes and pixels are those of the upright picture, by its EXIF orientation: so it is shown
+everywhere, and so the tools that estimate cameras open it. Alpha is straight.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from nerfmac.checks import InputError
 Pixels = npt.NDArray[np.uint8]
 
 ENDINGS = (".png", ".jpg", ".jpeg", ".webp", ".PNG", ".JPG", ".JPEG", ".WEBP")
-"""Tried in this order for a picture that is named without its ending."""
+"""Endings that are tried, in this order, for a picture whose name has none."""
 
 ORIENTATION_TAG = 0x0112
 UPRIGHT = {
@@ -33,7 +33,7 @@ UPRIGHT = {
     7: Image.Transpose.TRANSVERSE,
     8: Image.Transpose.ROTATE_90,
 }
-"""What undoes each value of EXIF's Orientation; from 5 on, width and height change places."""
+"""The operation that undoes each EXIF orientation; from 5 on, it swaps width and height."""
 
 ALPHA_MODES = ("RGBA", "RGBa", "LA", "La", "PA")
 UNREADABLE = (
@@ -44,11 +44,11 @@ UNREADABLE = (
     struct.error,
     Image.DecompressionBombError,
 )
-"""What Pillow's decoders raise for bytes that are no picture."""
+"""The exceptions of Pillow's decoders for bytes that are no picture."""
 
 
 class Header(NamedTuple):
-    """What is known of a picture without decoding it; the size is that of the picture upright."""
+    """What a file's header says of its picture; the size is that of the upright picture."""
 
     width: int
     height: int
@@ -56,7 +56,7 @@ class Header(NamedTuple):
 
 
 def find(folder: Path, name: str) -> Path | None:
-    """The file that `name` means inside `folder`, with or without its ending; None if absent."""
+    """The picture `name`, given with or without its ending, in `folder`; None if absent."""
     # Capture scripts on Windows write backslashes into their JSON.
     for given in dict.fromkeys((name, name.replace("\\", "/"))):
         for ending in ("", *ENDINGS):
@@ -67,7 +67,7 @@ def find(folder: Path, name: str) -> Path | None:
 
 
 def inspect(path: Path) -> Header:
-    """Read the header alone; raises InputError that names the file if it is no picture."""
+    """The header of a picture file; raises InputError that names the file if it is no picture."""
     with _opened(path) as image:
         width, height = image.size
         if _orientation(image) >= 5:
@@ -78,8 +78,8 @@ def inspect(path: Path) -> Header:
 def decode(picture: Path | Pixels, channels: int, name: str) -> Pixels:
     """The pixels, uint8 (h, w, `channels`), of a file or of an array given in its place.
 
-    `channels` is 3 or 4; without alpha in the picture it is 255. Raises InputError that names the
-    picture if it cannot be decoded, or has alpha where three channels are wanted.
+    `channels` is 3 or 4; the alpha of a picture without alpha is 255. Raises InputError that names
+    the picture if it cannot be decoded, or has alpha and `channels` is 3.
     """
     pixels = _decode_file(picture) if isinstance(picture, Path) else picture
     if pixels.dtype != np.uint8 or pixels.ndim != 3 or pixels.shape[2] not in (3, 4):
@@ -106,7 +106,7 @@ def _opened(path: Path) -> Iterator[Image.Image]:
 
 
 def _orientation(image: Image.Image) -> int:
-    # Pillow decodes a whole PNG to look for EXIF behind the pixels, where hardly anyone writes it.
+    # Asked for EXIF, Pillow decodes a whole PNG to look behind the pixels, where it hardly ever is.
     if image.format == "PNG" and not {"exif", "Raw profile type exif"} & image.info.keys():
         return 1
     return int(image.getexif().get(ORIENTATION_TAG, 1))

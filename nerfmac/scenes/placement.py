@@ -1,7 +1,7 @@
 """Where a file's coordinates lie in scene space: scene position = scale * position + offset.
 
-A file that says so, with `aabb_scale`, `scale` or `offset`, is placed as instant-ngp places it. One
-that says nothing, as nerfstudio writes them, is fitted to its cameras.
+A file with `aabb_scale`, `scale` or `offset` is placed as instant-ngp places it. A file with none
+of these, such as nerfstudio's, is fitted to its cameras.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ KEYS = ("aabb_scale", "scale", "offset")
 DEFAULT_SCALE = 0.33  # instant-ngp's, made for the Blender scenes of 2020
 DEFAULT_OFFSET = 0.5
 SURROUNDED_EXTENT = 4.0
-"""Fitted scenes without alpha: room for what lies behind the object, seen from 1 away."""
+"""Extent of fitted scenes without alpha, with room for the background: cameras are 1 away."""
 
 PARALLEL = 1e-3
-"""Axes d are parallel, within about 2 degrees, if mean(1 - d d^T) has an eigenvalue below this."""
+"""Axes d count as parallel, within 2 degrees, if mean(1 - d d^T) has an eigenvalue below this."""
 
 log = logging.getLogger("nerfmac")
 
@@ -42,12 +42,12 @@ class Placement(NamedTuple):
 
 
 def is_placed(file: Fields) -> bool:
-    """Whether the file says where it lies."""
+    """Whether the file has a placement."""
     return any(key in file for key in KEYS)
 
 
 def placement_of(file: Fields) -> Placement:
-    """The placement in the file, with instant-ngp's defaults; `offset` is 3 numbers or one.
+    """The placement in the file, with instant-ngp's defaults; `offset` is one number or three.
 
     Raises InputError for a scale that is not positive and an aabb_scale outside (0, 128].
     """
@@ -63,11 +63,11 @@ def placement_of(file: Fields) -> Placement:
 
 
 def fit(poses: Sequence[npt.NDArray[np.float64]], has_alpha: bool, where: str) -> Placement:
-    """Put what the cameras look at in the middle, and them at a mean distance of one scene unit.
+    """The placement with the cameras' target in the middle, at a mean distance of one scene unit.
 
-    What they look at is the point with the least sum of squared distances from the optical axes.
-    The extent is 1 for objects cut out by alpha, else 4. Where the axes do not meet, the cameras'
-    mean position is taken, with a warning.
+    The target is the point with the least sum of squared distances from the optical axes. If these
+    do not meet, it is the cameras' mean position, with a warning. The extent is 1 for objects that
+    alpha cuts out, else 4.
     """
     eyes = np.stack([pose[:, 3] for pose in poses])
     axes = np.stack([pose[:, 2] for pose in poses])

@@ -1,4 +1,4 @@
-"""`SceneRecord`: what a run remembers of its scene, so that it renders without the pictures."""
+"""`SceneRecord`: what a run saves of its scene, enough to render without the pictures."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from nerfmac.scenes.scene import Scene
 class SceneRecord:
     """Where a scene was read from, its cube, and the cameras of its training views."""
 
-    path: str | None  # None: it was never in files
+    path: str | None  # None for a scene that was not read from files
     test_every: int | None
     extent: float
     up: tuple[float, float, float]
@@ -36,13 +36,13 @@ class SceneRecord:
         return f"SceneRecord({self.path}, {len(self.cameras)} cameras, extent {self.extent:g})"
 
     def to_json(self) -> dict[str, Any]:
-        """As JSON values."""
+        """The record as JSON values."""
         cameras = [{**asdict(c.lens), "pose": c.pose.tolist()} for c in self.cameras]
         return {**{k: v for k, v in vars(self).items() if k != "cameras"}, "cameras": cameras}
 
     @classmethod
     def from_json(cls, values: Any, path: Path) -> SceneRecord:
-        """From JSON values read from `path`. Raises `InputError` naming the key and its place."""
+        """The record from JSON values, read from `path`. Raises `InputError` that names the key."""
         record = Fields.of(values, str(path))
         record.allow_only(*(each.name for each in fields(cls)))
         x, y, z = record.numbers("up", 3)

@@ -1,7 +1,7 @@
 """A scene: pictures, the cameras that took them, and the cube that holds what they show.
 
-Scene space is instant-ngp's without its change of axes: cubes of side `extent` are centred at
-(0.5, 0.5, 0.5), and for an object in a plain surrounding `extent` is 1, the unit cube.
+Scene space is instant-ngp's, without its change of axes: the cube has the side `extent` and the
+centre (0.5, 0.5, 0.5). For an object without surroundings `extent` is 1, the unit cube.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ LARGEST_EXTENT = 128.0
 
 @dataclass(frozen=True, eq=False)
 class Frame:
-    """One photograph: a file or uint8 (h, w, 3 or 4), of the size that its camera's lens says."""
+    """One photograph: a file or uint8 (h, w, 3 or 4); its size is that of its camera's lens."""
 
     camera: Camera
     picture: Path | npt.NDArray[np.uint8]
@@ -67,9 +67,9 @@ class Scene:
     """Frames by split ("train", "test", ...), still undecoded, and where they are in space.
 
     `extent` is the side of the axis-aligned cube around (0.5, 0.5, 0.5) that holds the scene, in
-    scene units; `up` points to the sky; with `has_alpha` all images of all splits are RGBA.
-    `path` and `test_every` are what `load_scene` was given, if it was.
-    Raises InputError for an extent outside (0, 128].
+    scene units. `up` points to the sky. With `has_alpha` all images of all splits are RGBA. `path`
+    and `test_every` are the arguments of `load_scene`, if that read the scene. Raises InputError
+    for an extent outside (0, 128].
     """
 
     name: str
@@ -127,7 +127,7 @@ def _decoded(frames: tuple[Frame, ...], channels: int) -> Views:
             )
         images[index] = pixels
 
-    # Pillow decodes without the interpreter's lock. Only this thread touches MLX.
+    # Pillow releases the interpreter's lock while it decodes. Only this thread uses MLX.
     with ThreadPoolExecutor(min(len(frames), os.cpu_count() or 1)) as pool:
         list(pool.map(fill, range(len(frames))))
     return Views(mx.array(images), cameras, tuple(frame.name for frame in frames))

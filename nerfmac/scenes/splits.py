@@ -1,4 +1,4 @@
-"""Which views are trained on: lists of names in the file, or every Nth view held out."""
+"""Which views are for training: by lists of names in the file, or by holding out every Nth."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def lists_splits(file: Fields) -> bool:
 def listed(file: Fields, frames: Sequence[Frame], absent: Sequence[str]) -> Splits:
     """The splits that the file lists by its frames' `file_path`; a frame in no list is left out.
 
-    `absent` are the names of frames without a picture, which may be listed all the same. Raises
-    InputError for a name that no frame has, and if nothing is left to train on.
+    `absent` are names of frames without a picture; the lists may have them too. Raises InputError
+    for a name that no frame has, and if nothing is left to train on.
     """
     by_name = {frame.name: frame for frame in frames}
     splits = {}

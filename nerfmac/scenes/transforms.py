@@ -1,8 +1,8 @@
 """The `transforms.json` of instant-ngp and of nerfstudio: one file for all frames of a capture.
 
-Lengths of the lens are in pixels of a `w` x `h` picture; each frame may override any of its values.
-Pictures that are named but absent are left out, because published captures, instant-ngp's own fox
-among them, name more than they contain.
+The lens is in pixels of a `w` x `h` picture, and each frame may override any of its values. Frames
+whose picture is absent are left out, because published captures, such as instant-ngp's fox, name
+pictures that they do not contain.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ log = logging.getLogger("nerfmac")
 
 
 def read_transforms(path: Path, test_every: int | None = None) -> Scene:
-    """The scene in the file `path`, frames by name; see `load_scene` for what raises InputError.
+    """The scene in the file `path`, its frames sorted by name; see `load_scene` for InputError.
 
-    By default the splits are those that the file lists. Without lists every 8th view is held out as
-    "test", or none if there is only one.
+    By default the splits are the file's lists. Without lists every 8th view is held out as "test",
+    or none if there is only one view.
     """
     file = read_fields(path)
     entries, absent = entries_of(file, path.parent)

@@ -1,4 +1,4 @@
-"""Which way is up in a capture: as its file says, or as its cameras were held."""
+"""Which way is up in a capture: as its file says, or estimated from its cameras."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ import numpy.typing as npt
 from nerfmac.json_reader import Fields
 
 UP = (0.0, 0.0, 1.0)
-"""Where nothing is known: nerfstudio's and Blender's."""
+"""The default, as in nerfstudio and Blender."""
 
 LEAST_AGREEMENT = 0.1
-"""Length of the mean of the cameras' up axes below which they point every way."""
+"""If the mean of the cameras' up axes is shorter, they have no common direction."""
 
 TILT = 0.01
-"""How much the mean up axis counts against the right axes, which a photographer keeps level."""
+"""Weight of the mean up axis against the right axes, which photographers hold level."""
 
 
 def up_of(
     file: Fields, poses: Sequence[npt.NDArray[np.float64]] = ()
 ) -> tuple[float, float, float]:
-    """The unit vector to the sky in the file's coordinates, which the scene's axes are parallel to.
+    """The unit vector to the sky, in the file's coordinates, whose axes are the scene's too.
 
-    It is instant-ngp's `up`, if the file has one, else estimated from the camera-to-file `poses`
-    (3, 4). `orientation_override` "none" (nerfstudio) says that the poses stand upright as they
-    are: then z is up, as it is where there are no cameras or they point every way. nerfstudio's
-    `applied_transform` is a note of what was done to the poses already, and changes nothing.
+    This is instant-ngp's `up`, if the file has it. nerfstudio's `orientation_override` "none" means
+    that the poses are upright: then z is up. Otherwise the direction is estimated from the
+    camera-to-file `poses` (3, 4), and is z if there are none or they have no common up direction.
+    nerfstudio's `applied_transform` only records what was done to the poses, and changes nothing.
 
     Raises InputError for an `up` that is not three numbers, or all zero.
     """
@@ -42,15 +42,15 @@ def up_of(
 
 
 def _estimated(poses: npt.NDArray[np.float64]) -> tuple[float, float, float]:
-    """The direction at right angles to the cameras' right axes and on the side of their up axes.
+    """The direction perpendicular to the cameras' right axes, on the side of their up axes.
 
-    The mean up axis alone leans over where cameras look down from one side. It decides only what
-    the right axes leave open: all, if they are parallel.
+    The mean up axis alone would lean where all cameras look down from one side. So it decides only
+    what the right axes leave open; if these are parallel, it decides alone.
     """
     right, up = poses[:, :, 0], poses[:, :, 1].mean(axis=0)
     if np.linalg.norm(up) < LEAST_AGREEMENT:
         return UP
-    # The least of mean((right . u)^2) + TILT |u - up|^2.
+    # Minimise mean((right . u)^2) + TILT |u - up|^2 over u.
     spread = np.einsum("ni,nj->ij", right, right) / len(right)
     return _unit(np.linalg.solve(spread + TILT * np.eye(3), TILT * up))
 

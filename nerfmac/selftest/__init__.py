@@ -1,9 +1,9 @@
 """Every kernel against its reference on this machine: the cases, and how they are compared.
 
-`nerfmac selftest` prints the outcome as a table and the test suite asserts it, so a user's machine
-is checked by what checks ours. A case runs twice, with kernels and without, and gives named arrays:
-results, and the gradient of a fixed random combination of them for every differentiable argument.
-A user's own kernel is compared by `case_of` and `compare_all`, and printed as the same table.
+`nerfmac selftest` prints the outcome as a table, and the test suite asserts it: a user's machine is
+checked in the same way as ours. A case runs twice, with kernels and without. It gives named arrays:
+results, and for every differentiable argument the gradient of a fixed random sum of the results.
+`case_of` and `compare_all` do the same for a user's own kernel.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A case, and how what a kernel gives is compared with what its reference gives."""
+"""A case, and the comparison of a kernel's results with its reference's."""
 
 from __future__ import annotations
 
@@ -13,25 +13,27 @@ from nerfmac.backend import Arrays as Arrays
 from nerfmac.backend import kernels_disabled, runs_kernel, working_dtype
 
 Function = Callable[..., mx.array | Sequence[mx.array]]
-"""What is compared: it takes arrays and returns one or several."""
+"""A function to compare: it takes arrays and returns one or several."""
 
 ROUNDOFF = 2.0**-24
-"""Of float32."""
+"""Unit roundoff of float32."""
 
 HALF_ROUNDOFF = 2.0**-11
-"""Of float16."""
+"""Unit roundoff of float16."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """One comparison; `run` computes named arrays by whatever back end is on."""
+    """One comparison; `run` computes named arrays on the current back end."""
 
     operation: str
     name: str
     run: Callable[[], Arrays]
-    terms: int  # roundings that add up in one output, about
-    outliers: float = 0.0  # fraction of entries left out: those where rounding decides a jump
-    half_terms: int = 0  # the same as terms, where half precision is worked in
+    terms: int  # approximate number of roundings that add up in one output
+    outliers: float = (
+        0.0  # fraction of entries left out, where rounding decides on the side of a jump
+    )
+    half_terms: int = 0  # the same, for computations in half precision
 
     @property
     def tolerance(self) -> float:
@@ -45,7 +47,7 @@ class Case:
 
 
 class Outcome(NamedTuple):
-    """How one array of a case came out."""
+    """The comparison of one array of a case."""
 
     array: str
     error: float  # relative to the reference's length; infinite where a result is not finite
@@ -95,10 +97,11 @@ def case_of(
 ) -> Case:
     """The case of a `kernel` and a `reference` that are given the same `inputs`, in their order.
 
-    Both are functions that return an array or several, float32 and differentiable in every input;
-    what else they take is theirs to hold. Results and gradients are compared. `terms` is about how
-    many roundings add up in one output, `outliers` the fraction of an array's entries that are left
-    out, those that differ most: for functions that jump, where rounding may decide on which side.
+    Both are functions of the inputs only. They return one or several float32 arrays that are
+    differentiable in every input. Results and gradients are compared. `terms` is the approximate
+    number of roundings that add up in one output. `outliers` is the fraction of an array's entries
+    to leave out, those that differ most: use it for functions with jumps, where rounding may decide
+    on the side.
     """
 
     def run() -> Arrays:

@@ -1,10 +1,10 @@
-"""What one device makes of the kernels: every case compared, every kernel timed.
+"""The diagnosis of one device: every case compared, every kernel timed.
 
-What is raised, by a compiler that refuses a kernel say, is a finding like any other: it is kept and
-the rest goes on. A kernel's traffic is what it cannot avoid, each input read and each output
-written once, and twice where the kernel adds into it; over the time it gives the bandwidth
-achieved, which caches may lift above the memory's and which is far below it where a kernel waits
-for something else.
+An exception, such as a compiler's that refuses a kernel, is a finding like any other: it is kept,
+and the rest goes on. A kernel's traffic is the least number of bytes that it moves: each input is
+read once and each output written once, or twice if the kernel adds to it. Traffic over time is the
+achieved bandwidth. Caches may lift it above the memory's bandwidth, and it is far below that if the
+kernel waits for something else.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from nerfmac.selftest.specialisations import specialisations
 
 @dataclass(frozen=True)
 class Compared:
-    """How a case came out."""
+    """The comparison of a case."""
 
     case: Case
     outcomes: list[Outcome]
-    fault: str | None  # what was raised; then there are no outcomes
+    fault: str | None  # the exception, if there was one; then there are no outcomes
     launched: list[str]  # specialisations, in order; noted on Metal alone
 
     @property
@@ -69,7 +69,7 @@ def compile_for(chosen: Sequence[Case]) -> None:
 
     def build_graphs() -> None:
         for case in chosen:
-            with suppress(Exception):  # `compared` will meet it again and keep it
+            with suppress(Exception):  # `compared` meets the exception again and keeps it
                 case.run()
 
     with suppress(BuildError):
@@ -92,7 +92,7 @@ def compared(case: Case) -> Compared:
 def reach(comparisons: Iterable[Compared]) -> tuple[list[str], list[str]]:
     """The specialisations that a preset or an option can reach: those that ran, those that did not.
 
-    Metal's compiler sees a kernel when it is launched, so it has not seen the latter.
+    Metal's compiler sees only kernels that are launched, so it has not seen the latter.
     """
     launched = {name for each in comparisons if not each.fault for name in each.launched}
     reachable = specialisations()
@@ -140,7 +140,7 @@ def _noting(launched: list[str]) -> Iterator[None]:
 
 
 def _computations(config: Config) -> Iterator[tuple[str, Callable[[], Any]]]:
-    """The same as `computations`; no kernel that may be at fault makes their inputs."""
+    """Like `computations`, but their inputs are made by references, not by kernels with a fault."""
     remaining = computations(config)
     while True:
         with kernels_disabled():

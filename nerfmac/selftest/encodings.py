@@ -24,8 +24,8 @@ def _points(count: int, low: float, high: float) -> mx.array:
 def _samples_of_rays(count: int, used: int) -> tuple[mx.array, mx.array]:
     """Points along lines, and whether they are seen: zeros behind a line's surface, ones before.
 
-    (count, 3), 37 to a line and close together, so that neighbours lie in the same cells, and
-    (count,). Only the first `used` points are anywhere.
+    (count, 3) and (count,). There are 37 points to a line, so close together that neighbours lie in
+    the same cells. The points after the first `used` are NaN.
     """
     keys = mx.random.split(mx.random.key(count), 3)
     lines = count // 37 + 1

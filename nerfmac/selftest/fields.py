@@ -50,7 +50,7 @@ def _networks(shape: NetworksShape, slots: int) -> Arrays:
     rays = slots // 7 + 1
     ray = (mx.arange(slots) // 7).astype(mx.int32)
     basis = mx.random.normal((rays, 16), key=keys[0])
-    # Numbers that half precision has, so that only what is computed from them is rounded.
+    # The inputs are exact in half precision, so that only computed values are rounded.
     sizes = {"features": (slots, shape.features), "density": (shape.density.weights,)}
     sizes["colour"] = (shape.colour.weights,)
     spread = {"features": 1.0, "density": shape.width**-0.5, "colour": shape.width**-0.5}
@@ -82,7 +82,7 @@ _GRIDS = ((2, 8), (4, 4), (4, 8), (16, 1), (16, 2), (16, 4), (16, 8), (32, 1), (
 
 
 def trace_cases() -> Iterator[Case]:
-    """Rays through a small field whose matter is what chance makes of random weights."""
+    """Rays through a small field of random weights."""
     cube = MarchGeometry(1.0, 16, 0.05, 3**0.5 / 128, 0.0)
     scene = MarchGeometry(4.0, 16, 0.1, 3**0.5 / 128, 1 / 64)
     fields = {
@@ -115,7 +115,7 @@ def trace_cases() -> Iterator[Case]:
             ) -> Arrays:
                 return _trace(geometry, features, count, filled)
 
-            # Half precision also moves what a ray sees by what the density's logarithm loses.
+            # Half precision also rounds the logarithm of the density.
             yield Case("trace", f"{name}-{count}-{filled}", run, 512, half_terms=16)
 
 

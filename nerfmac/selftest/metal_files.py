@@ -21,7 +21,7 @@ _BUFFER = re.compile(r"^\s*(?P<type>\S.*?) (?P<name>\w+) \[\[buffer\((?P<index>\
 def write_metal(folder: Path) -> list[Path]:
     """Write `<specialisation>.metal` for each into `folder`, which is new or empty.
 
-    Raises `InputError` if it is neither, before anything is written.
+    Otherwise raises `InputError`, before anything is written.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -41,7 +41,7 @@ def write_metal(folder: Path) -> list[Path]:
 
 
 def heading(launch: Launch) -> str:
-    """What a file says of its text: a comment, line by line."""
+    """The comment at the top of a file, which describes its text."""
     shapes = ", ".join(str(shape) for shape in launch.output_shapes)
     lines = [
         f"{launch.name}, of nerfmac {__version__}",

@@ -1,7 +1,7 @@
 """A selftest's findings as one JSON file, to attach to a bug report.
 
-The file is whole at every moment: it is written again with each finding and before each case,
-which it names. So even a crash of the process leaves what came before and what it happened in.
+The file is always complete: it is written again after each finding, and before each case with the
+case's name. So even after a crash of the process it has all earlier findings and the crashed case.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from nerfmac.selftest.diagnosis import Compared, Timed
 
 
 def _details() -> dict[str, Any]:
-    """What else there is to know of the current device."""
+    """More facts about the current device."""
     if current_device() == "cpu":
         return {"compiler": compiler_version()}
     return {
@@ -48,7 +48,7 @@ class Report:
         return all(device["passed"] for device in self.values["devices"])
 
     def begin_device(self) -> None:
-        """What follows is about the current device."""
+        """Begin the findings of the current device."""
         self.values["devices"].append(
             {
                 "device": current_device(),
@@ -64,7 +64,7 @@ class Report:
         )
 
     def begin(self, what: str) -> None:
-        """`what` runs now: if the process dies, the file says in what."""
+        """Note that `what` runs now, in case the process dies in it."""
         self._device["running"] = what
         self.save()
 
@@ -92,12 +92,12 @@ class Report:
         self.save()
 
     def end_device(self) -> None:
-        """The device has been through everything."""
+        """Note that the device has run everything."""
         self._device["running"] = None
         self.save()
 
     def end(self) -> None:
-        """Nothing follows."""
+        """Note that the report is complete."""
         self.values["complete"] = True
         self.save()
 

@@ -12,10 +12,10 @@ from nerfmac.selftest.diagnosis import Compared, compared
 
 
 def compare_all(cases: Iterable[Case]) -> list[Compared]:
-    """Compare each of the `cases` on the current device, and print the table of it.
+    """Compare each of the `cases` on the current device, and print the table.
 
-    Whether everything agrees is `all(case.passed for case in compare_all(...))`. Raises
-    `InputError` where kernels are not run, so that there is nothing to compare with the reference.
+    Everything agrees if `all(case.passed for case in compare_all(...))`. Raises `InputError` where
+    kernels do not run, so that there is nothing to compare.
     """
     print(f"{current_device()}: {device_name()}")
     done: list[Compared] = []

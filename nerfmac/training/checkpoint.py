@@ -1,7 +1,7 @@
 """`TrainState` to one safetensors file and back.
 
-The arrays are named as in `TrainState.arrays`; the header's metadata hold the numbers beside them
-as JSON and the format's version. The file appears whole or not at all.
+The arrays are named as in `TrainState.arrays`. The header's metadata holds the state's other
+numbers, as JSON, and the format's version. The file appears whole or not at all.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ def save_checkpoint(
 ) -> None:
     """Write `state`, and `notes` (JSON values) beside it, to `path`.
 
-    `own` names the parts of the method that the configuration does not, as `Method.own`.
+    `own` names the parts of the method that the user supplied, as `Method.own` does.
 
-    Raises `InputError` if it cannot be written; an older file at `path` is then still there.
+    Raises `InputError` if it cannot be written; an older file at `path` then stays.
     """
     metadata = {
         "format": FORMAT,
@@ -38,13 +38,13 @@ def save_checkpoint(
         "own": json.dumps(dict(own or {})),
     }
     arrays = state.arrays()
-    mx.eval(arrays)  # so that what fails below is the writing
+    mx.eval(arrays)  # so that only the writing can fail below
     with appearing(path) as partial:
         try:
             mx.save_safetensors(str(partial), arrays, metadata)
         except RuntimeError as error:
             raise InputError(f"{path} cannot be written: {error}; is there room for it?") from error
-        # MLX does not notice all that is lost on a disk that fills up while it writes.
+        # On a disk that fills up, MLX may lose part of the file without an error.
         if fault := _fault(partial):
             raise InputError(f"{path} cannot be written: it {fault}; is there room for it?")
 
@@ -94,7 +94,7 @@ def _check_own(path: Path, trained: dict[str, str], given: dict[str, str]) -> No
 
 
 def _fault(path: Path) -> str | None:
-    """What is wrong with the length of a safetensors file; None if it is as its header says."""
+    """What is wrong with a safetensors file's length; None if its header says the same length."""
     size = path.stat().st_size
     try:
         with path.open("rb") as file:

@@ -1,4 +1,4 @@
-"""The time that training takes, without what passes between its reports."""
+"""The time that training takes; time between a report and the next step does not count."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import time
 
 
 class Clock:
-    """Seconds of training; what passes between `lap` and `go_on` does not count."""
+    """Counts seconds of training; time between `lap` and `go_on` does not count."""
 
     def __init__(self, seconds: float) -> None:
-        """`seconds`: those of training so far."""
+        """`seconds`: the training so far."""
         self._seconds = self._last_lap = seconds
         self.go_on()
 
     def go_on(self) -> None:
-        """From now on time counts again."""
+        """Let time count again from now on."""
         self._since = time.perf_counter()
 
     def read(self) -> float:
@@ -24,12 +24,12 @@ class Clock:
         self._since = now
         return self._seconds
 
-    def is_over(self, turn: float | None) -> bool:
-        """Whether a lap has lasted for `turn` seconds, as last read."""
-        return turn is not None and self._seconds - self._last_lap >= turn
+    def is_over(self, interval: float | None) -> bool:
+        """Whether the lap had lasted for `interval` seconds at the last `read`; None: never."""
+        return interval is not None and self._seconds - self._last_lap >= interval
 
     def lap(self) -> float:
-        """Seconds since the last lap, as last read."""
+        """Begin a new lap; return the seconds of the old one up to the last `read`."""
         passed = self._seconds - self._last_lap
         self._last_lap = self._seconds
         return max(passed, 1e-9)

@@ -1,4 +1,4 @@
-"""How far to train, and how training stands on the way: `Goal` in, `Report`s out."""
+"""`Goal`: how far to train. `Report`: how training stands on the way."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from nerfmac.training.state import TrainState
 
 @dataclass
 class Goal:
-    """How far to train, and how. Training reads it at every step: it may change meanwhile.
+    """How far to train, and how. It may change during training, which reads it at every step.
 
-    Without a limit training goes on for good, at the first learning rate.
+    Without a limit training goes on for ever, at the first learning rate.
     """
 
-    steps: int | None = None  # in all, those before a run was loaded included
-    seconds: float | None = None  # of training, in all
+    steps: int | None = None  # in all, with those before the run was loaded
+    seconds: float | None = None  # of training in all
     rate: float = 1.0  # factor on the learning rate
     most_rays: int | None = None  # of a step; None: the configuration's
-    report_interval: float | None = None  # seconds at most; None: a report whenever one is due
+    report_interval: float | None = None  # most seconds between reports; None: no limit
 
     def progress(self, state: TrainState) -> float:
-        """What fraction of the way is done; 1 or more at the end."""
+        """The fraction of the way that is done; 1 or more at the end."""
         return max(_fraction(state.step, self.steps), _fraction(state.train_seconds, self.seconds))
 
 
@@ -33,11 +33,11 @@ def _fraction(done: float, limit: float | None) -> float:
 
 @dataclass(frozen=True)
 class Report:
-    """How training stands after some step."""
+    """How training stands after a step."""
 
     state: TrainState
     loss: float
-    psnr: float  # dB, of the last step's pixels
+    psnr: float  # dB, over the last step's pixels
     progress: float  # in [0, 1], of the steps or seconds asked for
     rays_per_second: float  # since the last report
     samples_per_second: float

@@ -1,4 +1,4 @@
-"""`History`: loss and PSNR over a run, in as many points as can be told apart on a page."""
+"""`History`: loss and PSNR over a run, in at most 1024 points."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import NamedTuple
 from nerfmac.training.goal import Report
 
 MOST_POINTS = 1024
-"""At so many, an even number, every second point is merged into the one before it."""
+"""At this number of points, which is even, neighbours are merged in pairs."""
 
 
 class Point(NamedTuple):
-    """The mean of some reports; step and seconds are the last one's."""
+    """The mean of some reports; `step` and `seconds` are the last report's."""
 
     step: int
     seconds: float  # of training
-    loss: float | None  # None: before the run was loaded
+    loss: float | None  # None for points from before the run was loaded
     psnr: float  # dB, of training pixels
 
 
@@ -24,14 +24,14 @@ class History:
     """The points so far. `generation` changes whenever old points do."""
 
     def __init__(self, curve: Sequence[tuple[int, float, float]] = ()) -> None:
-        """`curve`: (step, seconds, PSNR) from before."""
+        """`curve`: (step, seconds, PSNR) of earlier points."""
         self.points = [Point(step, seconds, None, psnr) for step, seconds, psnr in curve]
         self.generation = 0
         self._reports_a_point = 1
         self._pending: list[Report] = []
 
     def add(self, report: Report) -> None:
-        """Count `report` in."""
+        """Add a report."""
         self._pending.append(report)
         if len(self._pending) < self._reports_a_point:
             return

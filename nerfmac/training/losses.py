@@ -1,4 +1,4 @@
-"""Losses: pure functions of what was rendered and what the photographs show."""
+"""Losses: pure functions of rendered and true colours."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import mlx.core as mx
 from nerfmac.ops.composite import Composited
 
 Loss = Callable[[Composited, mx.array], mx.array]
-"""(rays,) losses of what rays see, its colour over their backgrounds, given the true colours
-(rays, 3) over the same; a step descends the mean over its rays."""
+"""Gives each ray's loss (rays,). Its arguments are what the rays see and the true colours
+(rays, 3), both over the same backgrounds. A step descends the mean loss of its rays."""
 
 
 def huber(predicted: mx.array, target: mx.array, delta: float) -> mx.array:
     """Huber's loss (1964), element by element: square up to `delta`, then linear.
 
-    Both are arrays of one shape; the result is e^2 / (2 delta) for |e| <= delta, else
-    |e| - delta / 2, so that its slope is one where it is linear.
+    Both arrays have the same shape. For an error e the result is e^2 / (2 delta) if |e| <= delta,
+    else |e| - delta / 2: where it is linear the slope is one.
     """
     error = mx.abs(predicted - target)
     return mx.where(error <= delta, error * error / (2.0 * delta), error - 0.5 * delta)

@@ -1,4 +1,4 @@
-"""`Method`: the parts of a run that anybody can swap for his own."""
+"""`Method`: the parts of a run that users can replace by their own."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from nerfmac.training.losses import Loss, huber_loss
 
 
 class Parts(NamedTuple):
-    """All that a trainer is made of."""
+    """The field, the sampler and the loss of a trainer."""
 
     field: Field
     sampler: Sampler
@@ -25,10 +25,10 @@ class Parts(NamedTuple):
 
 @dataclass(frozen=True)
 class Method:
-    """A field, a sampler and a loss of one's own; None stands for what the configuration says.
+    """A field, a sampler and a loss of your own; None takes what the configuration names.
 
-    They are values that are handed in, whenever a run begins and whenever it is loaded: nothing is
-    imported because a file names it.
+    Pass them when a run begins, and again when it is loaded: a run's files hold their names only,
+    and nothing is imported because a file names it.
     """
 
     field: Field | None = None
@@ -37,7 +37,7 @@ class Method:
 
     @property
     def own(self) -> dict[str, str]:
-        """The names of the parts that were handed in: a class's, or a function's."""
+        """The names of the parts that are not None: of their classes, or of functions."""
         parts = {name: getattr(self, name) for name in ("field", "sampler", "loss")}
         return {
             name: getattr(part, "__name__", type(part).__name__)
@@ -46,7 +46,7 @@ class Method:
         }
 
     def parts(self, config: Config, extent: float) -> Parts:
-        """All of them, for a scene whose cube has the side `extent`."""
+        """All parts, for a scene whose cube has the side `extent`."""
         field, sampler = _model(config, extent)
         loss = self.loss or huber_loss(config.train.huber)
         return Parts(self.field or field, self.sampler or sampler, loss)

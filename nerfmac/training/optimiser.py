@@ -1,8 +1,8 @@
 """Adam, as Instant-NGP uses it: bias correction, a tiny epsilon, L2 on some parameters only.
 
-And the average of the parameters, which pictures are made with. It is brought up to date every
-eighth step: a pass over all parameters takes as long as a quarter of Adam's, and in eight steps the
-parameters move little.
+Also the running average of the parameters, which pictures are rendered with. It is updated every
+eighth step only: an update takes a quarter of Adam's time, and in eight steps the parameters move
+little.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ AVERAGED_EVERY = 8  # steps
 
 
 class Updated(NamedTuple):
-    """Everything one step changes; each a tree shaped like the parameters."""
+    """What one step changes; each field has the names and shapes of the parameters."""
 
     parameters: Parameters
     first_moment: Parameters
@@ -37,7 +37,7 @@ class StepNumbers(NamedTuple):
     """Adam's numbers of one step, as `ops.adam` takes them."""
 
     plain: mx.array
-    decayed: mx.array  # the same with L2
+    decayed: mx.array  # the same, with L2
 
 
 def step_numbers(
@@ -73,20 +73,20 @@ def adam(
 
 
 def is_averaged(step: int) -> bool:
-    """Whether the average takes part in `step`, counted from 1: every one at first."""
+    """Whether the average is updated after `step`, counted from 1: at first after every step."""
     return step < AVERAGED_EVERY or step % AVERAGED_EVERY == 0
 
 
 def newest_weight(step: int, config: OptimiserConfig) -> float:
-    """The newest parameters' weight in the average after `step`, one of those that `is_averaged`.
+    """The newest parameters' weight in the average after `step`, for which `is_averaged` holds.
 
-    What is older weighs `config.average` less a step. The average leaves out the weight of its
-    start, as Adam's moments do, so it is the parameters themselves at step 1.
+    With every step the weights of older parameters fall by the factor `config.average`. As with
+    Adam's moments, the bias of the start is corrected: at step 1 the average is the parameters.
     """
-    steps = AVERAGED_EVERY if step > AVERAGED_EVERY else 1  # since the last time
+    steps = AVERAGED_EVERY if step > AVERAGED_EVERY else 1  # since the last update
     return (1.0 - config.average**steps) / (1.0 - config.average**step)
 
 
 def averaged(average: Parameters, parameters: Parameters, weight: mx.array) -> Parameters:
-    """The average with the newest parameters in it, by their `weight` () float32."""
+    """The average updated by the newest parameters, whose `weight` is () float32."""
     return {name: old + weight * (parameters[name] - old) for name, old in average.items()}

@@ -1,4 +1,4 @@
-"""`TrainState`: everything a run is, as one value that is trained, saved, resumed and compared."""
+"""`TrainState`: everything that training changes, as one value to train, save and resume."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from nerfmac.fields.field import Parameters
 
 @dataclass(frozen=True)
 class TrainState:
-    """A run between two steps. Randomness needs no state: a step's key is (seed, step)."""
+    """A run between two steps. There is no random state: a step's random key is (seed, step)."""
 
     parameters: Parameters
-    average: Parameters  # what pictures are rendered with
+    average: Parameters  # for pictures
     first_moment: Parameters  # Adam's
     second_moment: Parameters
-    sampling: Arrays  # the sampler's
+    sampling: Arrays  # the sampler's state
     samples_per_ray: mx.array  # () float32, as last measured
     step: int = 0
     rays: int = 0  # rays of the next step
@@ -30,7 +30,7 @@ class TrainState:
     _NUMBERS = ("step", "rays", "train_seconds")
 
     def arrays(self) -> Arrays:
-        """All arrays, by dotted names."""
+        """All arrays, with dotted names."""
         flat = {
             f"{tree}.{name}": values
             for tree in self._TREES
@@ -39,7 +39,7 @@ class TrainState:
         return {**flat, "samples_per_ray": self.samples_per_ray}
 
     def numbers(self) -> dict[str, int | float]:
-        """All that is not an array."""
+        """All values that are not arrays."""
         return {name: getattr(self, name) for name in self._NUMBERS}
 
     @classmethod

@@ -1,12 +1,13 @@
 """The compiled training step, and `Trainer.train`: a generator of reports.
 
-One step is one compiled function, the same on every back end: pixels drawn, rays sampled, the field
-evaluated, composited and compared, gradients taken, parameters moved. Shapes are fixed but for the
-number of rays, which follows the samples per ray along a ladder of few sizes, since each new size
-traces the step again. Nothing here prints or writes.
+A step is one compiled function, the same on every back end. It draws pixels, samples their rays,
+evaluates the field, composites the samples, compares the colours and moves the parameters. Shapes
+are fixed, except for the number of rays, which depends on the samples per ray. The step is traced
+again for each new number, so there are only few (`TrainConfig.rays_for`). Nothing here prints or
+writes.
 
-For a given seed and number of steps results repeat bit for bit on the `cpu` and `reference` back
-ends; GPUs add floats atomically, in any order, which leaves the last bits open.
+For a given seed and number of steps, results repeat bit for bit on the back ends `cpu` and
+`reference`. GPUs add floats atomically, in any order, so there the last bits vary.
 """
 
 from __future__ import annotations
@@ -53,17 +54,17 @@ class DivergedError(RuntimeError):
     """The loss or a parameter is no longer finite; the message says at which step."""
 
     run: Any = None
-    """The `Run` that diverged, as it was at its last good report."""
+    """The `Run` that diverged, as it was at the last report before."""
 
 
 class Queue:
-    """Steps that the device has still to do while the host builds the next: never more than two."""
+    """Steps that the device has not finished while the host builds the next: at most two."""
 
     def __init__(self) -> None:
         self._steps: deque[mx.array] = deque()
 
     def add(self, state: TrainState) -> None:
-        """Begin the step that ends in `state`, and wait for the last but two."""
+        """Start computing `state`, the result of a step; wait until at most two are unfinished."""
         mx.async_eval(state.arrays())
         self._steps.append(next(iter(state.parameters.values())))
         if len(self._steps) > 2:
@@ -85,8 +86,8 @@ class Trainer:
         Args:
             config: every number.
             extent: side of the scene's cube, in scene units.
-            views: the training split; None only to render.
-            method: the field, the sampler and the loss where they are not the configuration's.
+            views: the training split; None for rendering only.
+            method: a field, a sampler or a loss in place of the configuration's.
         """
         self.config, self.extent, self.method = config, extent, method
         self.field, self.sampler, self.loss = method.parts(config, extent)
@@ -104,7 +105,7 @@ class Trainer:
 
     @property
     def has_views(self) -> bool:
-        """Whether it can train, and not only render."""
+        """Whether there are views to train on; without, it can only render."""
         return self._given_views is not None
 
     @property
@@ -127,10 +128,10 @@ class Trainer:
         )
 
     def compile(self, state: TrainState) -> Iterator[float]:
-        """Build and compile all that `train` runs, by running each part once in vain.
+        """Build and compile all that `train` runs: run each part once and drop the results.
 
-        Yields the seconds that each part took, so that other things can be done in between. `train`
-        does the same by itself on first use, but then as part of the training time.
+        Yields the seconds that each part took, so that the caller can do other things in between.
+        Without this, `train` compiles on first use, and that counts as training time.
         """
         start = time.perf_counter()
         compile_ahead(lambda: deque(self.trial(state), maxlen=0))
@@ -140,9 +141,9 @@ class Trainer:
             start = time.perf_counter()
 
     def trial(self, state: TrainState) -> Iterator[Any]:
-        """All that `train` computes, once each and not evaluated.
+        """Everything that `train` computes, once each, not evaluated.
 
-        The updates of the sampler's state, a step, and the average of the parameters.
+        That is the updates of the sampler's state, a step, and the average of the parameters.
         """
         key = _key(self.config.seed, 0, stream=1)
         for update in self._update_sampling:
@@ -152,9 +153,9 @@ class Trainer:
         yield self._average(state)
 
     def renderer(self, state: TrainState, occupied: Occupied | None = None) -> Renderer:
-        """For pictures of the field as it stands.
+        """A renderer of the field in `state`.
 
-        `occupied`: cells to look into in place of those that the sampler knows of.
+        `occupied`: the cells to sample in, in place of those that the sampler knows of.
         """
         slots = self.config.train.slots
         sampled = self.sampler, state.sampling
@@ -163,8 +164,8 @@ class Trainer:
     def train(self, state: TrainState, goal: Goal) -> Iterator[Report]:
         """Train on from `state` to the goal, with a report at every update of the sampler's state.
 
-        The time the caller spends between two reports is not training time. Reports that
-        `goal.report_interval` adds change nothing in what is trained. Raises `DivergedError`.
+        The time that the caller takes between two reports is not training time. The reports that
+        `goal.report_interval` adds do not change the results. Raises `DivergedError`.
         """
         clock, queue, rays_done = Clock(state.train_seconds), Queue(), 0
         while (progress := goal.progress(state)) < 1.0:
@@ -174,7 +175,7 @@ class Trainer:
             rays_done += state.rays
             rate = goal.rate * self.config.optimiser.rate_at(progress)
             state, measured = self.advance(state, rate)
-            queue.add(state)  # what is measured is computed only where it is read
+            queue.add(state)  # measurements are computed only where they are read
             state = replace(state, train_seconds=clock.read())
             is_measured = is_update or goal.progress(state) >= 1.0
             if is_measured or clock.is_over(goal.report_interval):
@@ -195,7 +196,7 @@ class Trainer:
                 clock.go_on()
 
     def _keep_sampling(self, state: TrainState, most_rays: int | None) -> TrainState:
-        """The sampler's state brought up to date, and the number of rays chosen again."""
+        """`state` with the sampler's state updated and the number of rays chosen again."""
         rays = self.config.train.rays_for(float(np.array(state.samples_per_ray)), most_rays)
         state = replace(state, rays=rays)
         if not self._update_sampling:
@@ -205,7 +206,10 @@ class Trainer:
         return replace(state, sampling=update(state.parameters, state.sampling, key))
 
     def advance(self, state: TrainState, rate: float) -> tuple[TrainState, mx.array]:
-        """One step at this learning rate, and what it measured; nothing is evaluated."""
+        """The state after one step at the learning rate `rate`, and what `_step` measured.
+
+        Nothing is evaluated.
+        """
         unscale = 1.0 / self.config.train.loss_scale
         updated, measured = self._step_for(state.rays)(
             Updated(state.parameters, state.first_moment, state.second_moment),
@@ -219,7 +223,7 @@ class Trainer:
         return state, measured
 
     def _average(self, state: TrainState) -> Parameters:
-        weight = newest_weight(max(state.step, 1), self.config.optimiser)  # 0: on trial
+        weight = newest_weight(max(state.step, 1), self.config.optimiser)  # step 0 is a trial
         return self._averaged(state.average, state.parameters, mx.array(weight))
 
     def _step(
@@ -230,13 +234,13 @@ class Trainer:
         key: mx.array,
         numbers: StepNumbers,
     ) -> tuple[Any, mx.array]:
-        """One update; returns it and [loss, mean squared error, samples, samples wanted a ray]."""
+        """One update, and [loss, mean squared error, samples, samples wanted per ray]."""
         config, draws = self.config.train, self.sampler.draws
-        # All that is left to chance, in one draw: each is a launch of its own.
+        # All random numbers come from one call: each call would be a launch of its own.
         drawn = mx.random.uniform(shape=(3 + draws + 3, rays), key=key)
         place, along, background = mx.split(drawn, (3, 3 + draws))
         drawn_rays, rgba = draw_pixels(self._views.images, self._views.cameras, place)
-        # A new background for every ray: matter cannot pass for it.
+        # Every ray has a random background, so that matter cannot imitate it.
         background = background.reshape(rays, 3)
         target = over(rgba, background, config.blend)
 
@@ -264,27 +268,28 @@ class Trainer:
 
 
 def _in_front_of(background: mx.array, seen: Composited) -> Composited:
-    """What is seen with the background (rays, 3) behind it."""
+    """`seen`, its colour over the `background` (rays, 3)."""
     return seen._replace(colour=seen.colour + (1.0 - seen.opacity[:, None]) * background)
 
 
 def _are_finite(parameters: Parameters) -> bool:
-    # What is not finite makes their sum so, in a single pass over them.
+    # A value that is not finite makes the sum not finite: one pass is enough.
     return all(bool(mx.isfinite(values.sum())) for values in parameters.values())
 
 
 def _read(measured: mx.array, state: TrainState) -> tuple[float, float, float, float]:
-    """What `Trainer._step` measured, from the device. Raises `DivergedError`."""
+    """What `Trainer._step` measured, read from the device. Raises `DivergedError`."""
     loss, error, samples, wanted = map(float, np.array(measured))
     if not isfinite(loss):
         raise DivergedError(f"the loss is {loss} at step {state.step}")
-    # The loss tells of the parameters before the step, not of those it led to.
+    # The loss is that of the parameters before the step; check those after it too.
     if not _are_finite(state.parameters):
         raise DivergedError(f"the parameters are not finite after step {state.step}")
     return loss, error, samples, wanted
 
 
 def _key(seed: int, step: int, *, stream: int) -> mx.array:
-    """The random key of a step; the three streams are steps, sampling and initial values."""
-    # Far apart (the golden ratio of 2^32), so that no seed's stream is another's neighbour's.
+    """The random key of a step; there is a stream for steps, sampling and initial values each."""
+    # Streams are 2^32 over the golden ratio apart, so that a seed's stream is not also the stream
+    # of a seed near by.
     return mx.array([(seed + stream * 0x9E3779B9) % 2**32, step], mx.uint32)

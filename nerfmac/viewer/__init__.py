@@ -13,7 +13,7 @@ INSTALL = 'pip install "nerfmac[notebook]", or in a checkout: pip install -e ".[
 def __getattr__(name: str) -> Any:
     if name != "Viewer":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    # Only now: all but the widget does without the notebook's packages.
+    # Imported here: only the widget needs the notebook's packages.
     try:
         from nerfmac.viewer.widget import Viewer
     except ModuleNotFoundError as error:

@@ -1,7 +1,7 @@
 """`Viewer`: the notebook widget. Watch a scene while it trains, fly around in it, film it.
 
-Messages of the page may arrive on any thread, so they are only handed to the session's loop. The
-worker answers by `send`, which may be called on any thread.
+The page's messages may arrive on any thread, so they are only passed to the session's loop. The
+worker answers by `send`, which any thread may call.
 """
 
 from __future__ import annotations
@@ -34,14 +34,13 @@ T = TypeVar("T")
 class Viewer(anywidget.AnyWidget):
     """A live view of a scene in training, or of a trained run; shown as a cell's last expression.
 
-    Training and rendering go on in the background, also while other cells run and when no page is
-    open. All methods may be called from any cell. What they cannot use they refuse with an
-    `InputError`.
+    Training and rendering run in the background, even while other cells run or no page is open. All
+    methods may be called from any cell, and raise `InputError` for bad arguments.
     """
 
     _esm = script()
     _css = style()
-    _is_open = False  # already here: a viewer whose making fails is closed like any other
+    _is_open = False  # on the class, since a viewer whose `__init__` fails is closed too
     still = traitlets.Bytes(b"").tag(sync=True)
     """The last finished picture, JPEG: what a page without a kernel shows."""
 
@@ -58,10 +57,9 @@ class Viewer(anywidget.AnyWidget):
     ) -> None:
         """
         Args:
-            source: a scene, to be trained, or a run, to be looked at or trained on; or the folder
-                of either.
+            source: a scene to train, a run to view or to train further, or the folder of either.
             preset, device, seed, config: for a new run, as in `nerfmac.train`.
-            method: a field, a sampler or a loss of one's own, as in `nerfmac.train`.
+            method: a field, a sampler or a loss of your own, as in `nerfmac.train`.
             out: a folder for a new run, which is saved there now, every half minute of training
                 and whenever training stops.
         """
@@ -85,7 +83,7 @@ class Viewer(anywidget.AnyWidget):
 
     @property
     def run(self) -> Run:
-        """The run as it stands: to render, evaluate or save, whatever is trained meanwhile."""
+        """A copy of the run as it is now, to render, evaluate or save while training goes on."""
         return self._do(self._session.run.copy)
 
     @property
@@ -129,10 +127,9 @@ class Viewer(anywidget.AnyWidget):
         self._change(self._session.training.pause)
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait until nothing is trained, or for `timeout` seconds; return whether nothing is.
+        """Wait until training has stopped, at most `timeout` seconds; return whether it has.
 
-        Raises what ended training, if it was a failure. An interrupt ends the wait, not the
-        training.
+        If an exception ended training, raises it. An interrupt ends the wait, not the training.
         """
         is_resting = self._session.is_resting.wait(timeout)
         if is_resting and self._session.failure is not None:
@@ -154,7 +151,7 @@ class Viewer(anywidget.AnyWidget):
     ) -> Path:
         """Film along the keyframes or, with fewer than two, around the scene, to an MP4 file.
 
-        It looks as on the page, mode and background included. An interrupt leaves no file.
+        Pictures look as on the page, in the same mode and background. An interrupt leaves no file.
         """
         film = self._do(lambda: self._session.film(str(path), seconds, fps, size)).start()
         bar = tqdm(total=film.total, desc="frames", unit="frame", disable=not progress)
@@ -168,7 +165,7 @@ class Viewer(anywidget.AnyWidget):
             bar.close()
 
     def close(self) -> None:
-        """Stop for good, save if that was asked for, and take the widget off the page."""
+        """Stop for good, save the run if it has a folder, and remove the widget from the page."""
         if self._is_open:
             self._is_open = False
             self._worker.remove(self._loop, self._session.training.pause)

@@ -2,8 +2,8 @@
 
 Two threads on one model crash the process, a lazy array made on one thread cannot be evaluated on
 another, and MLX's streams, random state and compiled functions are per thread. So all training and
-rendering is done on this thread, a slice of work at a time. Everybody else sets plain state and
-wakes it, or submits a task and gets its result, which holds no lazy array.
+rendering is done on this thread, a slice of work at a time. Other threads change
+plain state and wake an activity, or submit a task, whose result holds no lazy array.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ T = TypeVar("T")
 log = logging.getLogger("nerfmac")
 
 LONGEST_WAIT = 3600.0
-"""Seconds; locks cannot wait for ever."""
+"""Seconds: the longest that a lock can wait."""
 
 
 class Activity(Protocol):
@@ -109,7 +109,7 @@ class Worker:
         with self._lock:
             if activity not in self._due:
                 return
-            self._due[activity] = float("inf")  # a wake from now on makes it due again
+            self._due[activity] = float("inf")  # from now on a wake makes it due again
         try:
             pause = activity.work()
         except Exception:
@@ -126,7 +126,7 @@ def _fulfil(future: Future[T], task: Callable[[], T]) -> None:
     if future.set_running_or_notify_cancel():
         try:
             future.set_result(task())
-        except BaseException as error:  # all of them are for who waits for the result
+        except BaseException as error:  # goes to whoever waits for the result
             future.set_exception(error)
 
 
@@ -134,6 +134,6 @@ def _fulfil(future: Future[T], task: Callable[[], T]) -> None:
 def the_worker() -> Worker:
     """The process's worker, started on first use."""
     worker = Worker()
-    # Else the thread goes on computing while the interpreter shuts down, and crashes.
+    # Otherwise the thread would compute while the interpreter shuts down, and crash.
     atexit.register(worker.end)
     return worker

@@ -85,8 +85,8 @@ def test_sums_of_an_accumulating_kernel_repeat_bit_for_bit():
     # Float addition does not associate: any other order would show in some of these sums.
     source = """
     const uint i = thread_position_in_grid.x, row = thread_position_in_grid.y;
-    const float share = x[i] * float(row + 1);
-    atomic_add_row<1>(sums, row * 8 + i % 8, &share);
+    const float addend = x[i] * float(row + 1);
+    atomic_add_row<1>(sums, row * 8 + i % 8, &addend);
     """
     accumulate = cpu_kernel("toy_sums", ["x"], ["sums"], source, HEADER, atomic_outputs=True)
     x = mx.random.normal((20_001,), key=mx.random.key(2)) * 1e3

@@ -29,7 +29,7 @@ def pictures(folder):
 
 
 def test_a_turn_is_a_video_of_as_many_frames_as_asked_for(folder, tmp_path):
-    out = tmp_path / "turn.mp4"
+    out = tmp_path / "film.mp4"
     assert nerfmac("render", folder, "--frames", 5, "--out", out) == 0
     _, frames = decoded(out)
     assert frames.shape == (5, HEIGHT, WIDTH, 3)

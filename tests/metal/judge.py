@@ -54,7 +54,7 @@ _ERRORS = {
 
 _OPTIONS = (
     *("-x", "c++", "-std=c++14", "-S", "-emit-llvm", "-o", "-"),
-    # All that is written is compiled, and nothing taken away. A GPU's conventions do not turn a
+    # All that is written is compiled, and nothing taken away. A GPU's conventions do not make a
     # pair of integers into a double, as x86's do.
     *("--target=spir64", "-O0", "-g", "-femit-all-decls", "-Xclang", "-disable-llvm-passes"),
     *("-nostdinc", "-fno-exceptions", "-fno-rtti", "-flax-vector-conversions=none"),

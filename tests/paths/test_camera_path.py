@@ -85,10 +85,12 @@ def test_its_speed_is_constant(closed):
     assert walked.min() > 0.96 * walked.mean()  # a chord is shorter than its arc
 
 
-@pytest.mark.parametrize("shares", [[0.0, 0.1, 0.15, 1.0], [0.0, 1.0], [0.0, 0.6, 0.61, 0.9, 1.0]])
-def test_keyframes_on_a_line_are_joined_by_that_line_without_turning_back(shares):
+@pytest.mark.parametrize(
+    "fractions", [[0.0, 0.1, 0.15, 1.0], [0.0, 1.0], [0.0, 0.6, 0.61, 0.9, 1.0]]
+)
+def test_keyframes_on_a_line_are_joined_by_that_line_without_turning_back(fractions):
     start, end = np.array([0.3, -1.0, 0.2]), np.array([-0.9, 1.4, 1.1])
-    tour = CameraPath([keyframe(start + s * (end - start), AXES[2]) for s in shares])
+    tour = CameraPath([keyframe(start + s * (end - start), AXES[2]) for s in fractions])
     poses, fovs = sampled(tour, np.linspace(0.0, 1.0, 101))
     along = (poses[:, :, 3] - start) @ (end - start) / np.sum((end - start) ** 2)
     assert np.allclose(poses[:, :, 3], start + along[:, None] * (end - start), atol=1e-12)
@@ -97,13 +99,13 @@ def test_keyframes_on_a_line_are_joined_by_that_line_without_turning_back(shares
     assert np.allclose(fovs, 0.8)
 
 
-def test_turns_about_one_axis_go_on_past_a_full_turn_and_evenly():
+def test_rotations_about_one_axis_go_on_evenly_past_360_degrees():
     axis = np.array([0.36, 0.48, 0.8])
-    turns = np.radians([0.0, 100.0, 200.0, 300.0, 400.0])
-    tour = CameraPath([keyframe(PLACES[1], angle * axis) for angle in turns])
-    for share in np.linspace(0.0, 1.0, 33):
-        want = turned(share * turns[-1] * axis)
-        assert np.allclose(tour.at(share).pose[:, :3], want, atol=1e-6), share
+    rotations = np.radians([0.0, 100.0, 200.0, 300.0, 400.0])
+    tour = CameraPath([keyframe(PLACES[1], angle * axis) for angle in rotations])
+    for fraction in np.linspace(0.0, 1.0, 33):
+        want = turned(fraction * rotations[-1] * axis)
+        assert np.allclose(tour.at(fraction).pose[:, :3], want, atol=1e-6), fraction
 
 
 def test_between_two_keyframes_it_turns_the_shorter_way():
@@ -117,7 +119,7 @@ def test_a_quaternion_and_its_negative_give_one_path(closed, monkeypatch):
     want, _ = sampled(CameraPath(KEYFRAMES, closed), np.linspace(0.0, 1.0, 40))
     signs = np.array([1.0, -1.0, -1.0, 1.0, -1.0])[:, None]
     plain = path.quaternions
-    monkeypatch.setattr(path, "quaternions", lambda turn: signs * plain(turn))
+    monkeypatch.setattr(path, "quaternions", lambda rotation: signs * plain(rotation))
     got, _ = sampled(CameraPath(KEYFRAMES, closed), np.linspace(0.0, 1.0, 40))
     assert np.allclose(got, want, atol=1e-12)
 
@@ -125,10 +127,10 @@ def test_a_quaternion_and_its_negative_give_one_path(closed, monkeypatch):
 @BOTH
 @pytest.mark.parametrize("scale", [1.0, 3.0])
 def test_in_a_scene_moved_turned_and_enlarged_it_is_the_same_path(closed, scale):
-    turn, shift = turned((0.7, -1.9, 0.4)), np.array([[4.0], [-2.0], [0.5]])
+    rotation, shift = turned((0.7, -1.9, 0.4)), np.array([[4.0], [-2.0], [0.5]])
 
     def placed(pose):
-        return turn @ np.c_[pose[:, :3], scale * pose[:, 3:]] + shift * [0.0, 0.0, 0.0, 1.0]
+        return rotation @ np.c_[pose[:, :3], scale * pose[:, 3:]] + shift * [0.0, 0.0, 0.0, 1.0]
 
     times = np.linspace(0.0, 1.0, 40)
     want, fovs = sampled(CameraPath(KEYFRAMES, closed), times)
@@ -194,15 +196,15 @@ def barry_goldman(points, knots, at) -> np.ndarray:
     """The curve through four `points` at four `knots`, by their recursion, between the middle."""
 
     def blend(one, other, low, high):
-        share = (at - knots[low]) / (knots[high] - knots[low])
-        return (1.0 - share) * one + share * other
+        fraction = (at - knots[low]) / (knots[high] - knots[low])
+        return (1.0 - fraction) * one + fraction * other
 
     lines = [blend(points[i], points[i + 1], i, i + 1) for i in range(3)]
     arcs = [blend(lines[i], lines[i + 1], i, i + 2) for i in range(2)]
     return blend(*arcs, 1, 2)
 
 
-def test_a_way_without_turns_is_barry_and_goldmans_curve():
+def test_a_path_without_rotation_is_barry_and_goldmans_curve():
     places = np.array(PLACES)
     tour = CameraPath([keyframe(place, AXES[0]) for place in PLACES])
     knots = np.cumsum([0.0, *np.sqrt(np.linalg.norm(np.diff(places, axis=0), axis=1))])
@@ -216,10 +218,10 @@ def test_a_way_without_turns_is_barry_and_goldmans_curve():
             assert np.linalg.norm(curve - place, axis=1).min() < 1e-3
 
 
-def test_a_product_of_quaternions_turns_as_the_product_of_their_matrices():
+def test_a_product_of_quaternions_rotates_as_the_product_of_their_matrices():
     poses = np.stack([each.pose for each in KEYFRAMES])[:, :, :3]
-    turns = quaternions(poses)
-    got = matrices(product(turns[:-1], turns[1:]))
+    rotations = quaternions(poses)
+    got = matrices(product(rotations[:-1], rotations[1:]))
     assert np.allclose(got, poses[:-1] @ poses[1:], atol=1e-12)
 
 

@@ -77,11 +77,11 @@ def test_cameras_on_one_side_are_swung_between_and_never_left(up, degrees):
     assert np.allclose(elevation, 25.0, atol=1e-3)
 
 
-@pytest.mark.parametrize(("gap", "turns"), [(95, True), (105, False)])
-def test_a_gap_wider_than_a_hundred_degrees_is_not_crossed(gap, turns):
+@pytest.mark.parametrize(("gap", "is_full"), [(95, True), (105, False)])
+def test_a_gap_wider_than_a_hundred_degrees_is_not_crossed(gap, is_full):
     path = orbit(rig(np.linspace(gap, 360, 9), UPS[0]), up=UPS[0], frames=90)
     azimuth, _, _ = seen_from(path, UPS[0])
-    assert ((azimuth > 5.0) & (azimuth < gap - 5.0)).any() == turns
+    assert ((azimuth > 5.0) & (azimuth < gap - 5.0)).any() == is_full
 
 
 @pytest.mark.parametrize("up", UPS)

@@ -1,4 +1,4 @@
-"""What the tests of the peer in PyTorch share."""
+"""What all tests of the peer in PyTorch use."""
 
 import numpy as np
 import torch

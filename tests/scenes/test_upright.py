@@ -29,13 +29,13 @@ def upright(up: np.ndarray) -> np.ndarray:
 
 def ring(up, *, degrees: float = 360.0, height: float = 1.0, roll: float = 0.0, count: int = 24):
     """Matrices of cameras in an arc around `up`, looking at a point, rolled by up to `roll`."""
-    random, turn = np.random.default_rng(count), upright(np.asarray(up, np.float64))
+    random, rotation = np.random.default_rng(count), upright(np.asarray(up, np.float64))
     matrices = []
     for angle in np.radians(np.linspace(0.0, degrees, count, endpoint=False)):
         eye = (3 * np.cos(angle), 3 * np.sin(angle), height)
         sky = (*(np.radians(roll) * random.uniform(-1, 1, 2)), 1.0)
         pose = Camera.look_at(eye, (0.1, 0.2, 0.0), sky, Lens.from_fov(1.0, 24, 16)).pose
-        matrices.append([*(turn @ pose).tolist(), [0.0, 0.0, 0.0, 1.0]])
+        matrices.append([*(rotation @ pose).tolist(), [0.0, 0.0, 0.0, 1.0]])
     return matrices
 
 
@@ -72,8 +72,12 @@ def test_hand_held_cameras_are_right_to_a_few_degrees_from_however_high(tmp_path
 
 
 def test_parallel_cameras_are_taken_to_be_upright(tmp_path):
-    turn = upright(np.array([0.48, 0.6, 0.64]))[:, [0, 2, 1]] * [1, 1, -1]  # y of the camera is up
-    rows = [[*np.c_[turn, [index, 0, 0]].tolist(), [0, 0, 0, 1]] for index in range(4)]
+    rotation = upright(np.array([0.48, 0.6, 0.64]))[:, [0, 2, 1]] * [
+        1,
+        1,
+        -1,
+    ]  # y of the camera is up
+    rows = [[*np.c_[rotation, [index, 0, 0]].tolist(), [0, 0, 0, 1]] for index in range(4)]
     assert degrees_apart(capture(tmp_path, rows).up, [0.48, 0.6, 0.64]) < 1e-3
 
 

@@ -145,7 +145,7 @@ def test_a_video_is_made_of_what_is_seen(viewer, told, tmp_path):
     viewer.train(steps=30)
     viewer.wait(60.0)
     path = viewer.render_video(
-        tmp_path / "turn.mp4", seconds=0.5, fps=8, size=(33, 20), progress=False
+        tmp_path / "film.mp4", seconds=0.5, fps=8, size=(33, 20), progress=False
     )
     _, frames = decoded(path)
     assert frames.shape == (4, 20, 32, 3)
@@ -153,7 +153,7 @@ def test_a_video_is_made_of_what_is_seen(viewer, told, tmp_path):
     ((_, buffers),) = [each for each in told if each[0]["kind"] == "video"]
     assert buffers == [path.read_bytes()]
     with pytest.raises(InputError, match=r"ends in \.mp4"):
-        viewer.render_video(tmp_path / "turn.gif", progress=False)
+        viewer.render_video(tmp_path / "film.gif", progress=False)
 
 
 def test_what_ends_training_is_raised_to_who_waits(viewer, monkeypatch):

@@ -1,7 +1,7 @@
-"""`Film`: a video along a path, made beside everything else.
+"""`Film`: a video along a path, made in the background.
 
-A thread of its own feeds the encoder and asks the worker for strips of the pictures, so viewing
-and training wait for one strip at most.
+Its own thread feeds the encoder and asks the worker for the pictures in strips, so viewing and
+training never wait for more than one strip.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from nerfmac.geometry.cameras import Camera
 from nerfmac.video import write_video
 
 STRIP = 2**16
-"""Pixels of a strip, about."""
+"""Approximate pixels of a strip."""
 
 Render = Callable[[Camera], "Future[np.ndarray]"]
 
@@ -32,7 +32,7 @@ class Film:
     """A video in the making. The file appears when it is whole."""
 
     def __init__(self, path: Path, render: Render, cameras: Sequence[Camera], fps: float) -> None:
-        """`render` promises the uint8 (h, w, 3) picture that a camera takes."""
+        """`render` gives a future of the uint8 (h, w, 3) picture that a camera takes."""
         self.path = path
         self.total = len(cameras)
         self.done = 0
@@ -42,7 +42,7 @@ class Film:
         self._start = time.monotonic()
 
     def start(self) -> Film:
-        """Make it in the background; `result` will have the path, or why there is none."""
+        """Start in the background. `result` gets the path, or the exception that ended the film."""
         threading.Thread(target=self._make, name="nerfmac film", daemon=True).start()
         return self
 
@@ -51,12 +51,12 @@ class Film:
         wait([self.result], seconds)
 
     def cancel(self) -> None:
-        """Stop before the next strip; there will be no file."""
+        """Stop before the next strip, without a file."""
         self._is_cancelled.set()
 
     @property
     def left(self) -> float | None:
-        """Seconds that the rest may take; None before the first picture."""
+        """Estimated seconds to the end; None before the first picture."""
         if not self.done:
             return None
         return (time.monotonic() - self._start) / self.done * (self.total - self.done)
@@ -64,7 +64,7 @@ class Film:
     def _make(self) -> None:
         try:
             write_video(self.path, self._frames(), self._fps)
-        except BaseException as error:  # whoever waits for the result is told
+        except BaseException as error:  # goes to whoever waits for the result
             self.result.set_exception(error)
         else:
             self.result.set_result(self.path)

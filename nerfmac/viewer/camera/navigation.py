@@ -3,10 +3,10 @@
 A `View` never changes: each move gives a new one. The scene follows the pointer: what is dragged to
 the right goes to the right, and the camera to the left. Travel of the pointer is in units of the
 picture's height, x right and y down. The camera turns about the view's centre, which stands
-straight ahead of it. It has no roll once it is turned; until then it may stand tilted, as a
-training camera may.
+straight ahead of it. The first time it turns, it loses any roll, which it may have from a
+training camera.
 
-However far a move leads, what comes of it is a camera that can be rendered and moved back.
+After any move, however far, the camera can be rendered and moved back.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from nerfmac.paths.orbit import centre_of, orbit
 Vector = npt.NDArray[np.float64]
 
 STEEPEST = math.radians(89.0)
-"""Most that orbiting tilts a view up or down. At 90 degrees the next move would turn it upside
-down, and before that a small move to the side would spin it."""
+"""Largest angle to which orbiting tilts a view up or down. At 90 degrees the next move would turn
+it upside down, and close to that a small move to the side would spin it."""
 
 CLOSEST = 0.1
-"""Least distance to the centre, in scene units: nothing is rendered nearer to a camera than that
-(`MarchConfig.near`), and from nearer yet, factors on the distance would never lead out again."""
+"""Least distance to the centre, in scene units. Nothing is rendered nearer to a camera than this
+(`MarchConfig.near`), and from a distance near zero no factor would lead away again."""
 
 FARTHEST = 1e4
-"""Most distance from the scene's middle: beyond it float32 tells neighbouring rays' samples apart
-no more."""
+"""Largest distance from the scene's middle: beyond it float32 cannot tell neighbouring rays'
+samples apart."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,8 +77,8 @@ class View:
     def initial(cls, cameras: Sequence[Camera], up: npt.ArrayLike) -> Self:
         """The first view of `paths.orbit` around what the training `cameras` saw.
 
-        The centre is that path's or, if cameras that look outwards have it behind them, a point as
-        far ahead. Raises InputError as `paths.orbit` does.
+        The centre is that path's. If the cameras look outwards, away from it, the centre is instead
+        a point as far ahead of the view. Raises InputError as `paths.orbit` does.
         """
         camera = orbit(cameras, up=up, frames=1)[0]
         pose = camera.pose.astype(np.float64)
@@ -103,12 +103,12 @@ class View:
         heading = math.cos(angle) * heading + math.sin(angle) * np.cross(self.up, heading)
         elevation += math.pi * min(max(down, -1.0), 1.0)
         rotation = self._level(heading, min(max(elevation, -STEEPEST), STEEPEST))
-        # The centre stays where the camera sees it.
+        # The centre keeps its place in the picture.
         place = self.centre + rotation @ (self.pose[:, :3].T @ (self.pose[:, 3] - self.centre))
         return replace(self, pose=np.c_[rotation, place])
 
     def pan(self, right: float, down: float) -> Self:
-        """Move aside so that what is as far away as the centre follows the pointer."""
+        """Move sideways so that what is as far away as the centre follows the pointer."""
         height = 2.0 * self.distance * math.tan(0.5 * self.fov)
         right, down = _number("right", right), _number("down", down)
         return self._moved(-right * height, down * height, 0.0)
@@ -116,7 +116,7 @@ class View:
     def dolly(self, log_factor: float) -> Self:
         """Multiply the distance to the centre by exp(`log_factor`).
 
-        Nearer than `CLOSEST` the camera still goes on, and pushes the centre ahead of itself.
+        At the distance `CLOSEST` the camera goes on, and moves the centre ahead of itself.
         """
         log_factor = _number("log_factor", log_factor)
         wanted = self.distance * math.exp(min(log_factor, math.log(FARTHEST / self.distance)))
@@ -132,8 +132,8 @@ class View:
     def look_at(self, point: npt.ArrayLike) -> Self:
         """Turn to the scene position `point` (3,), which becomes the centre; the horizon is level.
 
-        A point further away than `FARTHEST` leaves the centre that far away, before it. Raises
-        InputError if the camera stands at the point.
+        If the point is further away than `FARTHEST`, the centre is at that distance on the way to
+        it. Raises InputError if the camera stands at the point.
         """
         point = checks.finite("point", point, (3,))
         back = self.pose[:, 3] - point
@@ -172,8 +172,8 @@ class View:
     def _direction(self, back: Vector, vague: float) -> tuple[Vector, float]:
         """Level unit vector and elevation in radians of `back`, any vector from scene to camera.
 
-        Where it leans from `up` by no more than `vague` per unit of height, its level part says
-        little. Then the level vector is taken from the camera's own axes, so that it turns least.
+        If `back` leans from `up` by at most `vague` per unit of height, its level part is vague.
+        Then the camera's own axes give the level vector, so that the camera turns least.
         """
         height = float(back @ self.up)
         level = back - height * self.up
@@ -186,7 +186,7 @@ class View:
         return level / np.linalg.norm(level), math.copysign(0.5 * math.pi, height)
 
     def _level(self, heading: Vector, elevation: float) -> npt.NDArray[np.float64]:
-        """Rotation (3, 3) of a camera without roll that has the scene behind `heading`."""
+        """Rotation (3, 3) of a camera without roll, looking against `heading` at this elevation."""
         back = math.cos(elevation) * heading + math.sin(elevation) * self.up
         right = np.cross(self.up, heading)
         return np.stack([right, np.cross(back, right), back], axis=1)

@@ -57,7 +57,7 @@ class Studio:
         self.path = CameraPath.load(_file(name, ".json"))
 
     def cameras(self, frames: int, size: tuple[int, int]) -> Sequence[Camera]:
-        """Cameras of even size along the path; around the scene, if it has no two keyframes."""
+        """Cameras of even size along the path; with fewer than two keyframes, around the scene."""
         if len(self.path.keyframes) < 2:
             return self._run.orbit(frames, size)
         return self.path.cameras(frames, size)
@@ -82,7 +82,7 @@ class Studio:
         return self.film
 
     def status(self) -> dict[str, Any]:
-        """How path and film stand, for the page."""
+        """The state of the path and the film, for the page."""
         if self._drawn is None or self._drawn[0] is not self.path:
             line: list[list[float]] = []
             if len(self.path.keyframes) > 1:

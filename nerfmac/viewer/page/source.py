@@ -2,8 +2,8 @@
 
 The folder of this file holds real ES modules, which browsers and Node run as they are. Joining
 writes them one after the other, each after those that it imports, with main.js last. Imports
-between them are left out, and so is `export` before a declaration, except in main.js. All share one
-scope then, so no two modules may declare the same name.
+between them are left out, and so is `export` before a declaration, except in main.js. The joined
+modules have one scope, so no two may declare the same name.
 """
 
 from __future__ import annotations

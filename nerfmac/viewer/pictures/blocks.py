@@ -1,7 +1,7 @@
 """The first thing in occupied space that rays meet: a sample, or a cell as a solid block.
 
-Cells are found by marching in steps so fine that what they could miss, the corner of a cell, is
-smaller than a pixel; where a ray enters the cell is then computed exactly.
+Cells are found by marching in small steps. These can miss a cell's corner, but only where it covers
+less than a pixel. Where the ray enters the cell is then computed exactly.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from nerfmac.geometry.rays import Rays
 from nerfmac.ops.march import MarchGeometry, cell_of, count_samples, is_occupied, write_samples
 
 FINEST = 1 / 16
-"""Shortest step that looks for cells, in sides of the smallest cells."""
+"""Shortest marching step, in sides of the smallest cells."""
 
 FOOTPRINT = 1 / 1024
 """Growth of these steps with distance: about a pixel of a picture 1000 pixels wide."""
@@ -44,8 +44,8 @@ class Blocks(NamedTuple):
 
 
 def first_samples(rays: Rays, bits: mx.array, geometry: MarchGeometry) -> FirstSamples:
-    """The first sample of each ray, and how many it has, by `ops.march` without jitter: each sample
-    in the middle of its interval."""
+    """The first sample of each ray, and the number of its samples, by `ops.march`; samples are in
+    the middle of their intervals."""
     number = rays.origin.shape[0]
     march = (*rays, mx.full((number,), 0.5), bits, geometry)
     count = count_samples(*march)
@@ -63,8 +63,8 @@ def first_blocks(rays: Rays, bits: mx.array, geometry: MarchGeometry) -> Blocks:
     is_hit = first.samples > 0
     cell = cell_of(first.position, geometry)
     entry, axis = _enter(rays, cell, geometry)
-    # A ray that leaves a cell within one step may have no sample there, and its first one in the
-    # next cell; around a corner it may miss three. So go back until the cell before is empty.
+    # A ray may leave a cell without a sample in it, and have its first sample in the next cell; at
+    # a corner it may miss three cells. So go back until the cell before is empty.
     for _ in range(3):
         beyond = BARELY * _side(cell, geometry)
         is_across = mx.arange(3) == axis[:, None]
@@ -73,7 +73,7 @@ def first_blocks(rays: Rays, bits: mx.array, geometry: MarchGeometry) -> Blocks:
         is_hidden = is_occupied(position, bits, geometry) & (entry > geometry.near)
         cell = mx.where(is_hidden, cell_of(position, geometry), cell)
         entry, axis = _enter(rays, cell, geometry)
-    # A camera that stands inside the cell sees it at the least distance that it sees at all.
+    # For a camera inside the cell, the depth is the least distance that is rendered.
     depth = mx.where(is_hit, mx.maximum(entry, geometry.near), 0.0)
     return Blocks(is_hit, depth, axis, mx.where(is_hit, cell, -1))
 
@@ -86,8 +86,8 @@ def cascade_of(cell: mx.array, geometry: MarchGeometry) -> mx.array:
 def _enter(rays: Rays, cell: mx.array, geometry: MarchGeometry) -> tuple[mx.array, mx.array]:
     """At what distance rays enter cells, and across which axis' face."""
     lowest, highest = _cube(cell, geometry)
-    # A ray that runs along two faces, between them, never crosses either: any distance that is not
-    # the largest of the three will do.
+    # A ray that is parallel to two faces never crosses them: give that axis a distance that is not
+    # the largest of the three.
     slope = mx.where(mx.abs(rays.direction) < 1e-9, 1.0, rays.direction)
     face = (mx.where(slope > 0, lowest, highest) - rays.origin) / slope
     return face.max(axis=1), mx.argmax(face, axis=1).astype(mx.int32)

@@ -25,7 +25,7 @@ TURBO: Anchors = (
     (0.675, 0.089, 0.004),
     (0.480, 0.016, 0.011),
 )
-"""Google's Turbo (Mikhailov 2019), from violet over green to red: tells small differences apart."""
+"""Google's Turbo (Mikhailov 2019), from violet over green to red: shows small differences."""
 
 INFERNO: Anchors = (
     (0.001, 0.000, 0.014),
@@ -40,7 +40,7 @@ INFERNO: Anchors = (
     (0.965, 0.840, 0.267),
     (0.988, 0.998, 0.645),
 )
-"""Matplotlib's Inferno (Smith and van der Walt 2015): evenly brighter, from black to yellow."""
+"""Matplotlib's Inferno (Smith and van der Walt 2015): brightness grows evenly, black to yellow."""
 
 
 def coloured(values: mx.array, anchors: Anchors) -> mx.array:

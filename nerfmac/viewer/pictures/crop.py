@@ -1,8 +1,8 @@
 """A box that cuts a scene down to what is inside it, in whole cells of the occupancy grid.
 
-Nothing is seen where the grid is empty. So all cells but those that overlap the box are emptied,
-which hides what is there from every kind of picture, at no cost. What is left therefore ends at
-faces of cells, on the box or up to a cell outside it.
+Nothing is seen where the grid is empty. So cells that do not overlap the box are emptied, which
+hides them in all kinds of pictures at no cost. What stays visible ends at faces of cells, at most
+one cell outside the box.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def cropped(bits: mx.array, geometry: MarchGeometry, box: Box | None) -> mx.arra
 
 @lru_cache(maxsize=4)
 def _overlapping(geometry: MarchGeometry, low: Corner, high: Corner) -> mx.array:
-    """(cells / 32,) uint32: the cells that share more than a face with the box."""
+    """(cells / 32,) uint32, one bit a cell: whether it overlaps the box; touching is not enough."""
     cascade, *place = cells_of(mx.arange(geometry.cells, dtype=mx.int32), geometry.resolution)
     values = mx.ones(geometry.cells)
     for axis, ends in enumerate(zip(low, high, strict=True)):
@@ -47,6 +47,6 @@ def _between(geometry: MarchGeometry, cascade: int, low: float, high: float) -> 
     size, cells = 2.0**cascade, geometry.resolution
     begin, end = (((place - 0.5) / size + 0.5) * cells for place in (low, high))
     index = mx.arange(cells)
-    # Held to the grid first: a box may reach far beyond it.
+    # Limited to the grid first: a box may reach far beyond it.
     first, last = floor(max(begin, -1.0)), ceil(min(end, cells + 1.0))
     return ((index >= first) & (index < last)).astype(mx.float32)

@@ -5,13 +5,13 @@
                focus, by Perlin's smooth step (2002)
     normals    which way surfaces face in the scene's axes, 0.5 + 0.5 normal as red, green and blue
     opacity    how much of the light is stopped, from black to white
-    occupancy  the occupied cells as solid blocks; faces differ in brightness by the axis that they
-               stand across, cells a little among themselves, cascades in colour
+    occupancy  the occupied cells as solid blocks; brightness depends on the axis that a face is
+               perpendicular to and, a little, on the cell; colour depends on the cascade
     samples    how many samples a ray has in occupied space, on a logarithmic colour map that ends
                at the most that a ray of the scene may have
 
-Each pixel depends on its own ray alone, so strips of a picture join without a seam. The background
-shows behind what is not opaque, and where a ray meets no occupied cell; not so in `opacity`.
+A pixel depends on its own ray only, so strips of a picture join without a seam. In all modes but
+`opacity` the background shows behind what is not opaque, and where a ray meets no occupied cell.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ FACES = (0.8, 0.62, 1.0)
 """Brightness of faces across x, y and z."""
 
 SHADES = 0.12
-"""How much darker than its neighbours a cell may be."""
+"""Largest difference in brightness between cells."""
 
 CELLS = 128
-"""Cells along a side of the unit cube, whose size normals are taken over without a grid."""
+"""Without a grid, normals are taken over cells of which so many fit along the unit cube."""
 
 CASCADES = (
     (0.96, 0.72, 0.30),
@@ -57,7 +57,7 @@ CASCADES = (
     (0.90, 0.50, 0.65),
     (0.70, 0.60, 0.90),
 )
-"""Colours of the cascades' cells, from the innermost on, and then again."""
+"""Colours of the cascades, from the innermost on; after the last they repeat."""
 
 
 @dataclass(frozen=True)
@@ -158,7 +158,7 @@ class Pictures:
     def _depth(self, camera: Camera, focus: float) -> _Seen:
         _, opacity, depth = self._pixels(camera)
         nearness = 1.0 - depth / (2.0 * focus)
-        # Steepest in the middle, where the focus is: nearly twice the contrast there.
+        # The step is steepest at the focus, which has nearly twice the contrast there.
         place = nearness**3 * (10.0 + nearness * (6.0 * nearness - 15.0))
         return _Seen(self._over(coloured(place, TURBO), opacity), depth)
 

@@ -7,9 +7,10 @@ from collections.abc import Callable
 import mlx.core as mx
 
 CORNERS = tuple((x, y, z) for x in (-1.0, 1.0) for y in (-1.0, 1.0) for z in (-1.0, 1.0))
-"""A cube's. Derivatives of a hash grid jump from cell to cell of its finest level: they show the
-grid's grain, not the surface. Differences of the density's logarithm between these eight points
-show flat faces as flat. With six or four points they are stained, with the density itself patchy.
+"""The corners of a cube. Derivatives of a hash grid jump between the cells of its finest level, so
+they would show the grid, not the surface. Differences of the density's logarithm between these
+eight points show flat faces as flat. Six or four points give stains, and the density itself instead
+of its logarithm gives patches.
 """
 
 FLOOR = 1e-3

@@ -8,10 +8,10 @@ import numpy as np
 from PIL import Image
 
 PADDED = 2**16
-"""Bytes of a message, at least.
+"""Least bytes of a message.
 
-Jupyter's server leaves Nagle's algorithm on: what does not fill a TCP segment waits for the other
-side's delayed acknowledgement, 40 ms. The loopback's segments are just shorter than this.
+Jupyter's server uses Nagle's algorithm: data that does not fill a TCP segment waits 40 ms for the
+other side's delayed acknowledgement. The loopback's segments are slightly shorter than this.
 """
 
 
@@ -23,6 +23,6 @@ def encoded(rgb: np.ndarray, quality: int) -> bytes:
 
 
 def padded(data: bytes) -> list[bytes]:
-    """`data`, and whatever makes a message of it that is sent at once."""
+    """`data`, and padding if it needs any for the message to be sent at once."""
     missing = PADDED - len(data)
     return [data, bytes(missing)] if missing > 0 else [data]

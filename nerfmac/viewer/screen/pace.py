@@ -1,4 +1,4 @@
-"""How large a picture can be for the time there is.
+"""How large a picture can be to be drawn in a given time.
 
 Pictures have one of few sizes, so that what is compiled for a size is used again.
 """
@@ -12,11 +12,12 @@ SCALES = tuple(2.0 ** (-step / 2) for step in range(11))
 
 
 class Pace:
-    """How many pixels there is time for in `seconds`, learnt from what some have taken.
+    """How many pixels can be drawn in `seconds`, learnt from the times of pictures so far.
 
-    There is no model of what a picture costs: part of it does not depend on its pixels, and other
-    programs slow it down. A picture that took less than half of the time may be twice as large. Two
-    late ones in a row halve the size; one alone does not, as it may have waited for a compiler.
+    There is no model of a picture's time: part of it does not depend on the pixels, and other
+    programs slow it down. After a picture that took less than half of the time, the next may be
+    twice as large. Two late pictures in a row halve the size. One alone does not, because it may
+    have waited for a compiler.
     """
 
     def __init__(self, seconds: float, pixels: int) -> None:

@@ -8,13 +8,13 @@ import numpy.typing as npt
 from nerfmac.viewer.screen.screen import Frame
 
 AROUND = 2
-"""Pixels to each side that the depth is read from: a click beside something thin means it."""
+"""Pixels to each side whose depth is read too, so that a click close to a thin thing hits it."""
 
 
 def seen_point(frame: Frame, x: float, y: float, otherwise: float) -> npt.NDArray[np.float64]:
     """The point (3,) seen at (x, y) in [0, 1] from the top left corner.
 
-    Where nothing is seen it lies at the distance `otherwise`. Distortion is left out.
+    Where nothing is seen, the point is at the distance `otherwise`. Distortion is ignored.
     """
     lens, pose = frame.camera.lens, frame.camera.pose.astype(np.float64)
     column, row = np.clip(x, 0.0, 1.0) * lens.width, np.clip(y, 0.0, 1.0) * lens.height

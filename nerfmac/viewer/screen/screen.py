@@ -1,9 +1,9 @@
 """`Screen`: which picture the page gets next, how large, and when; the worker's thread only.
 
-While the camera moves, pictures are as small as a frame's budget asks; at rest they are drawn in
-full, in strips, so that the next movement never waits for more than one strip. The page says when a
-picture has been drawn, and no more than two are under way: the newest camera is drawn, never a
-queue of old ones.
+While the camera moves, pictures are small enough to be drawn in time. At rest they have full size
+and are drawn in strips, so that the next movement never waits for more than one strip. The page
+acknowledges every picture, and at most two are unacknowledged. So the newest camera is drawn, and
+old ones never queue up.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ MOST_UNDER_WAY = 2
 LOST = 1.0
 """Seconds without an answer after which one more picture is tried.
 
-The page may be gone, or a running cell may hold its answers back: so it is tried ever less often,
-but never given up.
+The page may be gone, or a running cell may delay its answers. So it is tried ever less often, but
+always again.
 """
 
 RARELY = 10.0
@@ -57,7 +57,7 @@ QUALITY = {True: 90, False: 80}
 
 @dataclass(frozen=True, eq=False)
 class Target:
-    """What the page should show; another one whenever anything in it changes."""
+    """What the page should show. A change of anything in it makes a new `Target`."""
 
     view: View
     look: Look
@@ -147,7 +147,7 @@ class Screen:
         self.invalidate()
 
     def take_new_view(self) -> bool:
-        """Whether a view has opened since the last call; then it knows of nothing."""
+        """Whether a view has opened since the last call: it has to be told everything."""
         has_new, self._has_new_view = self._has_new_view, False
         return has_new
 
@@ -183,7 +183,7 @@ class Screen:
         if job is None or job.target is not target or (job.state is not state and not training):
             job = self._job = self._begin(trainer, target, state, plan)
         self._strip(job)
-        # While the camera moves a picture that is begun is finished, or there would never be one.
+        # While the camera moves, finish the picture that was begun, or none would ever be finished.
         while plan == MOVING and job.rows < job.camera.lens.height:
             self._strip(job)
         if job.rows < job.camera.lens.height:
@@ -270,7 +270,7 @@ class Screen:
     def send(self) -> int:
         """The number of the frame that is now under way to the page."""
         self._id += 1
-        # A page that does not answer is sent one at a time.
+        # A page that does not answer gets one picture at a time.
         while len(self._under_way) >= MOST_UNDER_WAY:
             self._under_way.popleft()
         self._under_way.append(self._id)

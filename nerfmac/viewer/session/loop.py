@@ -1,8 +1,8 @@
-"""`Loop`: carries a `Session` on, a slice of work at a time: messages, then a picture or training.
+"""`Loop`: runs a `Session` in slices of work: messages first, then a picture or training.
 
-Messages may be posted from any thread; they are taken up one after the other on the worker's
-thread, and only there is anything trained or drawn. All moves that have come are taken before the
-next picture, so the page always sees the newest camera.
+Messages may be posted from any thread. The worker's thread handles them in order, and trains and
+draws. It handles all waiting messages before the next picture, so the page always sees the newest
+camera.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from nerfmac.viewer.worker import Worker
 log = logging.getLogger("nerfmac")
 
 SLICE = {True: 0.02, False: 0.1}
-"""Seconds of training between two looks at the messages, while the camera moves and at rest."""
+"""Seconds of training between checks for messages, while the camera moves and at rest."""
 
 LARGEST_SHARE = 0.95
-"""Of the device's time for training: even then a picture comes now and then."""
+"""Largest part of the device's time for training, so that pictures still come now and then."""
 
 POSTCARD = 640, 480
-"""Pixels, at most, of the picture that is kept if no page was open."""
+"""Largest size, in pixels, of the picture that is kept if no page was open."""
 
 
 class Loop:
@@ -44,17 +44,17 @@ class Loop:
         self._messages: deque[Message] = deque()
         self._status = Status(session)
         self._device_time = DeviceTime()
-        self._undrawable: Target | None = None  # has failed once, which is enough
+        self._undrawable: Target | None = None  # drawing it has failed, so it is not tried again
         self._unkept: bytes | None = None  # the last finished picture, until it is kept
         self._asked: float | None = None  # the newest `t` that no frame has answered
 
     def post(self, message: Message) -> None:
-        """Take up `message` soon."""
+        """Have `message` handled soon."""
         self._messages.append(message)
         self._worker.wake(self)
 
     def work(self) -> float | None:
-        """Take up the messages, then draw some rows or train for a moment; see `Activity`."""
+        """Handle the messages, then draw some rows or train for a moment; see `Activity`."""
         while self._messages:
             self._attempt(partial(self._take, self._messages.popleft()))
         if self._session.screen.take_new_view():
@@ -128,7 +128,7 @@ class Loop:
         self._device_time.spend(time.perf_counter() - start, training=True)
 
     def _rest(self) -> None:
-        """Nothing is trained, and all is drawn: keep the last picture."""
+        """Keep the last picture: nothing is trained, and everything is drawn."""
         session = self._session
         if not session.is_resting.is_set() and not session.screen.is_open:
             camera = session.target().camera(*session.target().fitted(*POSTCARD))
@@ -140,7 +140,7 @@ class Loop:
         session.is_resting.set()
 
     def _pause(self, is_moving: bool) -> float | None:
-        """Seconds until there may be something to do or to tell; None: not before a message."""
+        """Seconds until there may be something to do or to send; None: not before a message."""
         session = self._session
         held = session.moving_until - time.monotonic() if is_moving else None
         film = INTERVAL if session.studio.is_filming else None
@@ -148,7 +148,7 @@ class Loop:
         return min((max(pause, 0.0) for pause in pauses if pause is not None), default=None)
 
     def _attempt(self, action: Callable[[], None]) -> Exception | None:
-        """Do it; what goes wrong is returned, shown on the page, and stops nothing else."""
+        """Do `action`. Return its exception, if any, after showing it on the page."""
         try:
             action()
         except (InputError, DivergedError, OSError) as error:

@@ -1,15 +1,16 @@
 """What each message of the page does to a `Session`.
 
-A message is a JSON object whose `kind` names its function here. Lengths of pointer travel are in
-units of the picture's height, x to the right and y down; `t` is the page's clock in milliseconds,
-which the frame that answers carries back.
+A message is a JSON object whose `kind` names its function here. Pointer travel is in units of the
+picture's height, x to the right and y down. Any message may have `t`, the page's clock in
+milliseconds; the frame that answers carries it back.
 
-    ready           view: a name for this view of the page, which may say it more than once;
+    ready           view: a name for this view of the page, which may send this more than once;
                     width, height of the picture's area in device pixels
     size            width, height
-    ack             id: that frame has been drawn
+    ack             id: the number of a frame that the page has drawn
     move            orbit, pan: [x, y]; dolly: logarithm of a factor on the distance;
-                    walk: [right, up, forward] in seconds; moving: whether more is to come
+                    walk: [right, up, forward] in seconds; moving: whether more is to come;
+                    each may be left out
     look            x, y in [0, 1] of the picture: what is seen there becomes the centre
     reset           back to the first view
     set             values: settings by name
@@ -25,100 +26,103 @@ which the frame that answers carries back.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
 from nerfmac import checks
 from nerfmac.checks import InputError
+from nerfmac.json_reader import Fields
 from nerfmac.viewer.screen.jpeg import encoded
 from nerfmac.viewer.screen.pick import seen_point
 from nerfmac.viewer.screen.screen import QUALITY
 from nerfmac.viewer.session.session import Message, Session
 
 PACE = 0.6
-"""Of the distance to the centre, that a second of walking covers."""
+"""Fraction of the distance to the centre that a second of walking covers."""
 
 MOST_TRAVEL = 1e3
-"""Of a pointer in one message; more is a fault."""
+"""Largest number that a move may hold; a larger one is a fault of the page."""
 
 
 def handle(session: Session, message: Message) -> None:
     """Do what `message` asks for. Raises `InputError`."""
-    kind = message.get("kind")
+    kind = Fields.of(message, "message").text("kind")
     if kind not in _HANDLERS:
         raise InputError(f"message {kind!r} is unknown")
-    _HANDLERS[kind](session, message)
+    _HANDLERS[kind](session, Fields(message, f"message {kind}"))
 
 
-def _ready(session: Session, message: Message) -> None:
-    session.screen.open(message["view"])
+def _ready(session: Session, message: Fields) -> None:
+    session.screen.open(message.text("view"))
     _size(session, message)
 
 
-def _size(session: Session, message: Message) -> None:
-    width, height = message["width"], message["height"]
+def _size(session: Session, message: Fields) -> None:
+    width, height = message.count("width"), message.count("height")
     for name, value in (("width", width), ("height", height)):
         checks.number(name, value, low=1, high=2**16)
-    session.screen.resize(int(width), int(height))
+    session.screen.resize(width, height)
 
 
-def _ack(session: Session, message: Message) -> None:
-    session.screen.answered(int(message["id"]))
+def _ack(session: Session, message: Fields) -> None:
+    session.screen.answered(message.index("id"))
 
 
-def _move(session: Session, message: Message) -> None:
+def _move(session: Session, message: Fields) -> None:
     view = session.view
-    if any(orbit := _numbers(message, "orbit", 2)):
+    if any(orbit := _travel(message, "orbit", 2)):
         view = view.orbit(*orbit)
-    if any(pan := _numbers(message, "pan", 2)):
+    if any(pan := _travel(message, "pan", 2)):
         view = view.pan(*pan)
-    if dolly := _number(message, "dolly"):
+    dolly = message.number("dolly", 0.0)
+    checks.number("dolly", dolly, low=-MOST_TRAVEL, high=MOST_TRAVEL)
+    if dolly:
         view = view.dolly(dolly)
-    right, up, forward = _numbers(message, "walk", 3)
+    right, up, forward = _travel(message, "walk", 3)
     if right or up or forward:
         view = view.walk(right, up, forward, PACE * view.distance)
-    session.move(view, is_moving=bool(message.get("moving")))
+    session.move(view, is_moving=message.flag("moving", default=False))
 
 
-def _look(session: Session, message: Message) -> None:
+def _look(session: Session, message: Fields) -> None:
     if session.screen.shown is None:
         return
-    x, y = _number(message, "x"), _number(message, "y")
+    x, y = message.number("x"), message.number("y")
     session.go(session.view.look_at(seen_point(session.screen.shown, x, y, session.view.distance)))
 
 
-def _reset(session: Session, _message: Message) -> None:
+def _reset(session: Session, _message: Fields) -> None:
     session.go(session.home)
 
 
-def _set(session: Session, message: Message) -> None:
-    session.set(**message["values"])
+def _set(session: Session, message: Fields) -> None:
+    session.set(**message.object("values").values)
 
 
-def _train(session: Session, _message: Message) -> None:
+def _train(session: Session, _message: Fields) -> None:
     if session.training.is_done:
         session.set(steps=None, seconds=None)  # who goes on past a limit wants none
     session.start()
 
 
-def _pause(session: Session, _message: Message) -> None:
+def _pause(session: Session, _message: Fields) -> None:
     session.training.pause()
 
 
-def _stand(session: Session, message: Message) -> None:
-    comparison = session.stand(int(message["index"]))
+def _stand(session: Session, message: Fields) -> None:
+    comparison = session.stand(message.index("index"))
     height, width = comparison.photograph.shape[:2]
     photo = {"kind": "photo", "index": comparison.index, "name": comparison.name}
     size = {"width": width, "height": height}
     session.send({**photo, **size}, [encoded(comparison.photograph, QUALITY[True])])
 
 
-def _keyframe(session: Session, message: Message) -> None:
-    studio, action = session.studio, message.get("action")
+def _keyframe(session: Session, message: Fields) -> None:
+    studio, action = session.studio, message.text("action")
     if action == "add":
         studio.add(session.view)
         return
-    index = int(message["index"])
-    if not 0 <= index < len(studio.path.keyframes):
+    index = message.index("index")
+    if index >= len(studio.path.keyframes):
         raise InputError(
             f"keyframe {index} is not there; the path has {len(studio.path.keyframes)}"
         )
@@ -129,40 +133,50 @@ def _keyframe(session: Session, message: Message) -> None:
     elif action == "go":
         session.go(studio.view_at(studio.path.keyframes[index], session.view))
     else:
-        raise InputError(f"action is {action!r}; expected add, remove, replace or go")
+        raise message.wrong("action", "add, remove, replace or go")
 
 
-def _clear(session: Session, _message: Message) -> None:
+def _clear(session: Session, _message: Fields) -> None:
     session.studio.clear()
 
 
-def _scrub(session: Session, message: Message) -> None:
-    studio, at = session.studio, _number(message, "at")
+def _scrub(session: Session, message: Fields) -> None:
+    studio, at = session.studio, message.number("at")
     if studio.path.keyframes:
         keyframe = studio.path.at(min(max(at, 0.0), 1.0))
         session.move(studio.view_at(keyframe, session.view), is_moving=True)
 
 
-def _save(session: Session, message: Message) -> None:
-    session.studio.save(str(message["name"]))
-    session.notice = f"saved {message['name']}"
+def _save(session: Session, message: Fields) -> None:
+    name = message.text("name")
+    session.studio.save(name)
+    session.notice = f"saved {name}"
 
 
-def _load(session: Session, message: Message) -> None:
-    session.studio.load(str(message["name"]))
+def _load(session: Session, message: Fields) -> None:
+    session.studio.load(message.text("name"))
 
 
-def _video(session: Session, message: Message) -> None:
-    size = int(message["width"]), int(message["height"])
-    session.film(str(message["name"]), message["seconds"], message["fps"], size).start()
+def _video(session: Session, message: Fields) -> None:
+    size = message.count("width"), message.count("height")
+    name, seconds, fps = message.text("name"), message.number("seconds"), message.number("fps")
+    session.film(name, seconds, fps, size).start()
 
 
-def _cancel(session: Session, _message: Message) -> None:
+def _cancel(session: Session, _message: Fields) -> None:
     if session.studio.film is not None:
         session.studio.film.cancel()
 
 
-_HANDLERS = {
+def _travel(message: Fields, name: str, count: int) -> tuple[float, ...]:
+    """The `count` numbers of `name`; zeros if they are left out."""
+    numbers = message.numbers(name, count, (0.0,) * count)
+    for number in numbers:
+        checks.number(name, number, low=-MOST_TRAVEL, high=MOST_TRAVEL)
+    return numbers
+
+
+_HANDLERS: dict[str, Callable[[Session, Fields], None]] = {
     "ready": _ready,
     "size": _size,
     "ack": _ack,
@@ -181,18 +195,3 @@ _HANDLERS = {
     "video": _video,
     "cancel": _cancel,
 }
-
-
-def _number(message: Message, name: str) -> float:
-    value: Any = message.get(name, 0.0)
-    checks.number(name, value, low=-MOST_TRAVEL, high=MOST_TRAVEL)
-    return float(value)
-
-
-def _numbers(message: Message, name: str, count: int) -> list[float]:
-    values: Any = message.get(name, [0.0] * count)
-    if not isinstance(values, list) or len(values) != count:
-        raise InputError(f"{name} is {values!r}; expected {count} numbers")
-    for value in values:
-        checks.number(name, value, low=-MOST_TRAVEL, high=MOST_TRAVEL)
-    return [float(value) for value in values]

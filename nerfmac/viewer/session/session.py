@@ -1,7 +1,7 @@
-"""`Session`: what one viewer shows and trains, and all that a page or a notebook can do to it.
+"""`Session`: what one viewer shows and trains, with the actions of its page and notebook.
 
-It knows nothing of the widget, and does nothing by itself: `Loop` draws and trains, `messages` says
-what each message of the page does to it, and `Status` tells the page how it stands.
+It is independent of the widget and does nothing by itself: `Loop` draws and trains, `messages` maps
+the page's messages to actions, and `Status` reports to the page.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Session:
         self.screen = Screen()
         self.comparison: Comparison | None = None
         self.notice: str | None = None
-        """What the page shows as having gone wrong, or right."""
+        """A message that the page shows, such as an error."""
         self.is_resting = threading.Event()
         """Set while nothing is trained; any thread may wait for it."""
         self.is_resting.set()
@@ -71,7 +71,7 @@ class Session:
         return self._target
 
     def pictures(self) -> Pictures:
-        """What draws the run as it stands and looks."""
+        """Draws the run's current state by the current settings."""
         return Pictures(self.run.trainer, self.run.state, self.settings.look)
 
     def go(self, view: View) -> None:
@@ -116,7 +116,10 @@ class Session:
             return [f"view {index}" for index in range(len(self.run.scene.cameras))]
 
     def film(self, name: str, seconds: float, fps: float, size: tuple[int, int]) -> Film:
-        """A film of the run as it stands and looks, not started yet. Raises `InputError`."""
+        """A film of the run's current state by the current settings, not started yet.
+
+        Raises `InputError`.
+        """
         pictures, focus = self.pictures(), self.view.distance
 
         def render(camera: Camera) -> Future[np.ndarray]:
@@ -127,7 +130,7 @@ class Session:
         return film
 
     def _filmed(self, film: Film) -> None:
-        """Send the page a film that is whole, or tell it why there is none."""
+        """Send the page a finished film, or tell it why there is none."""
         error = film.result.exception()
         if error is None:
             self.send({"kind": "video", "name": film.path.name}, [film.path.read_bytes()])

@@ -14,13 +14,13 @@ from nerfmac.viewer.pictures.modes import MODES, Look
 
 @dataclass(frozen=True)
 class Settings:
-    """The values of all controls but the camera's. Raises `InputError` for one that cannot be."""
+    """The values of all controls but the camera's. Raises `InputError` for a bad value."""
 
     mode: str = "colour"
     background: str = "#ffffff"
     exposure: float = 0.0  # stops
     crop: Box | None = None  # lowest and highest corner, scene units
-    share: float = 0.7  # of the device's time, for training; half of it while the camera moves
+    share: float = 0.7  # share of the device's time for training; half of it while the camera moves
     rate: float = 1.0  # factor on the learning rate
     rays: int | None = None  # most rays of a step
     steps: int | None = None  # where training stops

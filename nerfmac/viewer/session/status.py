@@ -1,4 +1,4 @@
-"""`Status`: tells the page how its session stands, a few times a second and only what is new."""
+"""`Status`: tells the page the state of its session, a few times a second, and only changes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Status:
         self.tell()
 
     def tell(self) -> float | None:
-        """Tell what is new, or return in how many seconds it will be time for that."""
+        """Tell what has changed, if it is time for that; else return the seconds until then."""
         now = time.monotonic()
         if now < self._when + INTERVAL:
             return self._when + INTERVAL - now

@@ -1,4 +1,4 @@
-"""`Training`: one run's training, in slices of work: started, paused and steered on the way."""
+"""`Training`: one run's training in slices of work, which can be started, paused and adjusted."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Training:
             return
         if self.is_done:
             raise InputError("training has reached its limit; raise or remove it to go on")
-        self.run.pictures().views("train")  # what is wrong with them is found out now
+        self.run.pictures().views("train")  # broken pictures fail now
         self._reports = self._train()
         self._speed = _Speed()
 
@@ -51,7 +51,7 @@ class Training:
             self.message = None
 
     def work(self, seconds: float) -> None:
-        """Train for about `seconds`. If it raises, training has stopped and the run is saved."""
+        """Train for about `seconds`. If this raises, training has ended and the run is saved."""
         self.goal.report_interval = seconds
         assert self._reports is not None
         try:
@@ -86,7 +86,7 @@ class Training:
         }
 
     def _train(self) -> Generator[Report | None]:
-        """Yield reports; before them None after each kernel, so that pictures are drawn between."""
+        """Yield None after each step of compiling, so that pictures come between; then reports."""
         for _ in self.run.prepare():
             self.message = "building the kernels"
             yield None
@@ -95,7 +95,7 @@ class Training:
 
 
 class _Speed:
-    """How fast training gets on, by the clock: the time that pictures take counts."""
+    """The speed of training by the clock, which includes the time of pictures."""
 
     def __init__(self) -> None:
         self._seen: list[tuple[float, float]] = []

@@ -24,8 +24,8 @@ def level() -> View:
 def rolled(view: View, angle: float) -> np.ndarray:
     """The view's pose turned about its line of sight."""
     cos, sin = math.cos(angle), math.sin(angle)
-    turn = np.array([[cos, -sin, 0.0], [sin, cos, 0.0], [0.0, 0.0, 1.0]])
-    return np.c_[view.pose[:, :3] @ turn, view.pose[:, 3]]
+    roll = np.array([[cos, -sin, 0.0], [sin, cos, 0.0], [0.0, 0.0, 1.0]])
+    return np.c_[view.pose[:, :3] @ roll, view.pose[:, 3]]
 
 
 def seen(view: View, point) -> np.ndarray:

@@ -44,9 +44,9 @@ def test_a_height_turns_by_half_a_turn_about_up():
     assert elevation(tilted) - elevation(level()) == pytest.approx(0.1 * math.pi)
 
 
-@pytest.mark.parametrize("turns", [1, -3, 50])
-def test_a_full_turn_comes_back_to_where_it_began(turns):
-    assert np.allclose(level().orbit(2.0 * turns, 0.0).pose, level().pose, atol=1e-9)
+@pytest.mark.parametrize("orbits", [1, -3, 50])
+def test_a_full_orbit_ends_where_it_began(orbits):
+    assert np.allclose(level().orbit(2.0 * orbits, 0.0).pose, level().pose, atol=1e-9)
 
 
 @pytest.mark.parametrize("drag", [(0.3, 0.2), (-1.7, 0.05), (0.0, 100.0), (100.1, -100.0)])
@@ -76,17 +76,17 @@ def test_orbiting_from_a_tilted_training_camera_takes_its_roll_and_no_more(down)
     assert np.allclose(standing.orbit(0.0, down).pose, level().orbit(0.0, down).pose, atol=1e-9)
 
 
-@pytest.mark.parametrize("turn", [0.0, 1.0, 4.0])
+@pytest.mark.parametrize("roll", [0.0, 1.0, 4.0])
 @pytest.mark.parametrize("tilt", [0.0, 0.005])
 @pytest.mark.parametrize("side", [1.0, -1.0])
-def test_a_camera_overhead_is_hardly_turned_by_the_first_move(turn, tilt, side):
+def test_a_camera_overhead_is_hardly_turned_by_the_first_move(roll, tilt, side):
     # Straight up and down, where it looks along `up`, there is no roll to take.
     lean = np.cross(UP, [0.6, 0.0, 0.8])
     back = side * math.cos(tilt) * UP + math.sin(tilt) * lean / np.linalg.norm(lean)
     right = np.cross(back, [0.0, 0.6, 0.8])
     right /= np.linalg.norm(right)
     pose = np.c_[right, np.cross(back, right), back, CENTRE + 2.0 * back]
-    view = level().stand(rolled(View(pose, CENTRE, UP, FOV), turn))
+    view = level().stand(rolled(View(pose, CENTRE, UP, FOV), roll))
     moved = view.orbit(0.0, 0.0)
     assert_upright(moved)
     assert np.abs(moved.pose[:, :3] - view.pose[:, :3]).max() < 0.04  # 2 degrees and a bit
@@ -145,7 +145,7 @@ def test_looking_straight_up_turns_the_camera_no_other_way():
     for tilted in (level(), level().stand(rolled(level().look_at(EYE + UP), 1.0))):
         view = tilted.look_at(EYE + 3.0 * UP)
         assert np.allclose(view.pose[:, 0], tilted.pose[:, 0], atol=1e-9)
-    # Rolled by a quarter turn its right side is along `up`, which says nothing.
+    # Rolled by 90 degrees its right side is along `up`, which says nothing.
     on_edge = level().orbit(0.0, -elevation(level()) / math.pi)
     view = on_edge.stand(rolled(on_edge, 0.5 * math.pi)).look_at(on_edge.pose[:, 3] + 3.0 * UP)
     assert np.allclose(view.pose[:, 2], -UP, atol=1e-9)
@@ -185,7 +185,7 @@ def rig(degrees, outwards: bool, scale: float = 1.8) -> list[Camera]:
 def test_the_first_view_is_the_first_of_the_path_around_the_scene(degrees, outwards):
     cameras = rig(degrees, outwards)
     view, first = View.initial(cameras, 2.5 * UP), orbit(cameras, up=UP, frames=7)[0]
-    if len(degrees) == 6:  # a full turn begins anywhere in it; a swing in its middle
+    if len(degrees) == 6:  # a full orbit begins anywhere in it; a swing in its middle
         assert np.allclose(view.pose, first.pose, atol=1e-6)
     lens = view.camera(first.lens.width, first.lens.height).lens
     assert lens.fl_y == pytest.approx(first.lens.fl_y)

@@ -75,7 +75,7 @@ class Desk:
         return self.open_tab()
 
     def open_tab(self) -> Tab:
-        """Open one more page on the notebook; it shares the kernel with those that are open."""
+        """Open one more page on the notebook; all open pages use one kernel."""
         workspace = f"page{len(self.tabs)}"  # each its own, or they would close one another's files
         url = f"{self.lab.url}/lab/workspaces/{workspace}/tree/{urllib.parse.quote(self._name)}"
         page = self._context.new_page()

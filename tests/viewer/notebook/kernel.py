@@ -55,7 +55,7 @@ class Kernel:
     def run(self, code: str, timeout: float = 60.0) -> Any:
         """Run `code` in the kernel and return the value of its last line, sent as JSON.
 
-        It waits its turn behind a running cell. Raises KernelError with the traceback if it fails,
+        It waits until a running cell has ended. Raises KernelError with the traceback if it fails,
         and TimeoutError after `timeout` seconds. None if the last line is no expression.
         """
         end = time.monotonic() + timeout

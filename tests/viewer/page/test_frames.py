@@ -61,10 +61,10 @@ def test_a_frame_that_a_newer_one_follows_is_skipped_but_never_two_in_a_row(view
         view.frame(number, [colour])
     view.page.wait_for_function("held.length === 4")
     seen = []
-    for turn in range(4):
-        view.run("(turn) => held[turn]()", turn)
+    for number in range(4):
+        view.run("(number) => held[number]()", number)
         view.page.wait_for_function(
-            "(turn) => sent.some((each) => each.kind === 'ack' && each.id === turn)", arg=turn
+            "(number) => sent.some((each) => each.kind === 'ack' && each.id === number)", arg=number
         )
         seen.append(view.pixel(320, 240)[:3])
     colours = [DARK, list(GREEN), list(GREEN), list(RED)]

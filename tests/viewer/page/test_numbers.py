@@ -44,5 +44,5 @@ def test_ticks_of_a_logarithmic_axis_are_powers_of_ten_and_parts_of_few(call):
 
 
 def test_a_name_gets_its_ending_once(call):
-    assert call(NUMBERS, "withEnding", " turn ", ".mp4") == "turn.mp4"
-    assert call(NUMBERS, "withEnding", "turn.MP4", ".mp4") == "turn.MP4"
+    assert call(NUMBERS, "withEnding", " film ", ".mp4") == "film.mp4"
+    assert call(NUMBERS, "withEnding", "film.MP4", ".mp4") == "film.MP4"

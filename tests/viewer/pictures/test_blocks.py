@@ -33,9 +33,9 @@ def on_the_cpu():
     choose_device("cpu")
 
 
-def some_cells(geometry, share, seed=3):
+def some_cells(geometry, fraction, seed=3):
     shape = (geometry.cascades, *[geometry.resolution] * 3)
-    return np.random.default_rng(seed).random(shape) < share
+    return np.random.default_rng(seed).random(shape) < fraction
 
 
 def seen(geometry, camera, occupied):
@@ -71,9 +71,9 @@ def nearest(geometry, camera, occupied):
 
 @pytest.mark.parametrize("camera", [FRONT, SIDE, BELOW], ids=["front", "side", "below"])
 @pytest.mark.parametrize("geometry", [CUBE, SCENE], ids=["cube", "scene"])
-@pytest.mark.parametrize("share", [0.003, 0.02])
-def test_the_nearest_block_is_seen_and_the_face_the_ray_enters_through(geometry, camera, share):
-    occupied = some_cells(geometry, share)
+@pytest.mark.parametrize("fraction", [0.003, 0.02])
+def test_the_nearest_block_is_seen_and_the_face_the_ray_enters_through(geometry, camera, fraction):
+    occupied = some_cells(geometry, fraction)
     got = seen(geometry, camera, occupied)
     hit, depth, axis, cell, clips = nearest(geometry, camera, occupied)
     sure = ~clips

@@ -182,11 +182,11 @@ def test_occupied_cells_are_blocks_shaded_by_the_face_that_is_seen():
     assert (got.rgb[leave < enter] == to_bytes(np.array(BACKGROUND))).all()
     assert (got.depth[leave < enter] == 0).all()
     brightest = np.array(CASCADES[0]) * np.array(FACES)[axis][..., None]
-    share = (got.rgb / 255.0 / brightest)[sure]
-    assert share.max() < 1.01
-    assert share.min() > 1.0 - SHADES - 0.01
+    brightness = (got.rgb / 255.0 / brightest)[sure]
+    assert brightness.max() < 1.01
+    assert brightness.min() > 1.0 - SHADES - 0.01
     assert len(np.unique(axis[sure])) >= 2
-    assert len(np.unique(np.round(share, 2))) > 4, "cells can be told apart"
+    assert len(np.unique(np.round(brightness, 2))) > 4, "cells can be told apart"
 
 
 def test_a_cascades_blocks_have_its_colour():

@@ -1,4 +1,4 @@
-"""Training and viewing get their shares of the device's time."""
+"""Training and viewing each get their part of the device's time."""
 
 import numpy as np
 import pytest

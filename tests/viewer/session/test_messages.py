@@ -15,14 +15,22 @@ TURNED = {"orbit": [0.03, -0.01], "moving": True}
     ("message", "words"),
     [
         ({"kind": "dance"}, "'dance' is unknown"),
-        ({}, "None is unknown"),
+        ({}, "message: kind is missing"),
+        ({"kind": ["size"]}, "message: kind is"),
         ({"kind": "size", "width": 0, "height": 5}, "width is 0"),
         ({"kind": "move", "orbit": [1]}, r"orbit is \[1\]"),
-        ({"kind": "move", "dolly": float("nan")}, "dolly is nan"),
+        ({"kind": "move", "dolly": float("nan")}, "dolly is NaN"),
+        ({"kind": "move", "pan": [0, 1001]}, "pan is 1001; expected between -1000 and 1000"),
+        ({"kind": "look", "x": 0.5}, "message look: y is missing"),
+        ({"kind": "set", "values": 3}, "message set: values is 3; expected an object"),
         ({"kind": "set", "values": {"mode": "x"}}, "mode is 'x'"),
         ({"kind": "set", "values": {"fov": 400}}, "fov is 400"),
+        ({"kind": "stand"}, "message stand: index is missing"),
+        ({"kind": "stand", "index": -1}, "index is -1; expected 0 or more"),
         ({"kind": "stand", "index": 99}, "view 99 is not there; the scene has 8"),
         ({"kind": "keyframe", "action": "go", "index": 0}, "keyframe 0 is not there"),
+        ({"kind": "keyframe", "action": "go"}, "message keyframe: index is missing"),
+        ({"kind": "save"}, "message save: name is missing"),
         ({"kind": "load", "name": "nothing.json"}, "nothing.json"),
         ({"kind": "load", "name": "nothing.txt"}, "ends in .json"),
         ({"kind": "video", "name": "a.avi", "seconds": 1, "fps": 9, "width": 8, "height": 8},
@@ -31,11 +39,12 @@ TURNED = {"orbit": [0.03, -0.01], "moving": True}
          "fps is 0"),
     ],
 )  # fmt: skip
-def test_a_message_that_cannot_be_is_told_and_nothing_else_stops(page, message, words):
+def test_a_message_that_cannot_be_is_told_and_nothing_else_stops(page, message, words, caplog):
     page.open().settle()
     page.loop.post(message)
     page.settle()
     assert re.search(words, page.notice)
+    assert not caplog.records, "a fault of the program, with a traceback"
     page.take("frame")
     page.say("move", t=1, **TURNED)
     page.work()

@@ -51,7 +51,7 @@ export function makeChoice({ label, choices, onChange }) {
 }
 
 /**
- * A slider. `toPosition` and `toValue` turn the value into the place of the thumb and back,
+ * A slider. `toPosition` and `toValue` convert the value to the place of the thumb and back,
  * `toText` writes it; by default the place is the value.
  */
 export function makeSlider({
