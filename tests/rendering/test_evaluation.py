@@ -10,10 +10,11 @@ from nerfmac.geometry.cameras import Camera, Cameras
 from nerfmac.geometry.lenses import Lens
 from nerfmac.ops.composite import Composited
 from nerfmac.rendering.evaluation import evaluate
+from nerfmac.rendering.metrics import similarity
 from nerfmac.rendering.renderer import Renderer
 from nerfmac.scenes import Views
 
-WIDTH, HEIGHT, VIEWS = 120, 80, 24
+WIDTH, HEIGHT, VIEWS = 120, 80, 96
 
 
 def grey(rays, _width):
@@ -31,15 +32,33 @@ def views():
 
 
 def test_evaluation_holds_the_pictures_of_one_view_at_a_time(views):
-    picture = WIDTH * HEIGHT * 3 * 8  # bytes in float64, in which SSIM is computed
+    picture = WIDTH * HEIGHT * 3 * 4  # bytes in float32
     list(evaluate(Renderer(grey), views))  # what is imported and compiled once
+    mx.synchronize()
+    before = mx.get_active_memory()
+    mx.reset_peak_memory()
     tracemalloc.start()
     outcomes = list(evaluate(Renderer(grey), views))
     held, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert len(outcomes) == VIEWS
     assert held < picture
-    assert most < 20 * picture
+    assert most < 2 * picture  # on the host there is none
+    assert mx.get_peak_memory() - before < VIEWS * picture
+    assert mx.get_active_memory() - before < picture
+
+
+def test_an_image_of_any_height_is_compared_in_the_memory_of_some_bands(monkeypatch):
+    monkeypatch.setattr("nerfmac.rendering.metrics.BAND", 40 * WIDTH)
+    peaks = []
+    for height in (400, 1600):
+        image, target = mx.random.uniform(shape=(2, height, WIDTH, 3))
+        mx.eval(image, target)
+        before = mx.get_active_memory()
+        mx.reset_peak_memory()
+        similarity(image, target).mean()
+        peaks.append(mx.get_peak_memory() - before)
+    assert peaks[1] < 1.5 * peaks[0]
 
 
 @pytest.mark.parametrize(("background", "level"), [("white", 1.0), ("black", 0.0)])
