@@ -20,7 +20,7 @@ class ViewQuality(NamedTuple):
     name: str
     psnr: float  # dB
     ssim: float
-    rows: float = 1.0  # fraction of the picture's rows that was compared, those in its middle
+    row_fraction: float = 1.0  # of the picture's rows, how many were compared: those in its middle
 
 
 class _Comparison(NamedTuple):
@@ -29,11 +29,11 @@ class _Comparison(NamedTuple):
     name: str
     error: Sums
     similarity: Sums
-    rows: float
+    row_fraction: float
 
     def outcome(self) -> ViewQuality:
         psnr = decibels(self.error.mean())
-        return ViewQuality(self.name, psnr, self.similarity.mean(), self.rows)
+        return ViewQuality(self.name, psnr, self.similarity.mean(), self.row_fraction)
 
 
 def evaluate(
