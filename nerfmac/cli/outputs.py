@@ -31,6 +31,8 @@ FEWEST_FRAMES = 12
 """Of a turntable for which there is little time."""
 TURNTABLE_SIZE = 256
 """Pixels of a turntable's longer side, at most, on a CPU; elsewhere the photographs' size."""
+TRIALS = 4
+"""Frames of a turntable that are rendered small, to know how long all of them take."""
 SMALLEST_TURNTABLE = 96
 """Pixels of the longer side below which frames are left out instead."""
 
@@ -55,8 +57,8 @@ def save_turntable(path: Path, run: Run, seconds: float) -> None:
     lens = run.scene.cameras[0].lens
     longer = max(lens.width, lens.height)
     full = min(1.0, TURNTABLE_SIZE / longer) if current_device() == "cpu" else 1.0
-    (camera,) = run.orbit(1, _scaled(lens, full))
-    pixels = seconds / seconds_per_pixel(run.renderer(), camera)
+    some = run.orbit(TRIALS, _scaled(lens, full))
+    pixels = seconds / seconds_per_pixel(run.renderer(), some)
     fitting = math.sqrt(pixels / (TURNTABLE_FRAMES * lens.width * lens.height))
     scale = min(full, max(fitting, SMALLEST_TURNTABLE / longer))
     most = int(pixels / (scale**2 * lens.width * lens.height))
@@ -77,7 +79,7 @@ def save_preview(path: Path, run: Run, *, has_test: bool, seconds: float) -> Non
     views = run.pictures().views("test") if has_test else None
     camera = views.cameras[0] if views else run.orbit(1)[0]
     lens = camera.lens
-    needed = seconds_per_pixel(run.renderer(), camera) * lens.width * lens.height
+    needed = seconds_per_pixel(run.renderer(), [camera]) * lens.width * lens.height
     size = _scaled(lens, min(1.0, math.sqrt(seconds / needed)))
     if size != (lens.width, lens.height):
         given = path.name, *size, lens.width, lens.height

@@ -58,7 +58,7 @@ def evaluate(
     rows, start, each = lens.height, time.perf_counter(), 0.0
     if seconds is not None:
         order = spread(len(views.names))
-        each = seconds_per_pixel(renderer, views.cameras[0]) * lens.width * lens.height
+        each = seconds_per_pixel(renderer, [views.cameras[0]]) * lens.width * lens.height
         seconds -= time.perf_counter() - start
         if each > seconds:
             rows = min(max(int(rows * seconds / each), WINDOW), rows)
