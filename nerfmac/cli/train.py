@@ -39,9 +39,9 @@ SPARE_SECONDS = 28.0
 """The whole command ends within twice the training time and half a minute; starting Python and
 ending it take the rest of that."""
 LEAST_SECONDS = 5.0
-"""For evaluation, preview and video, also where loading and compiling have taken all the time."""
-EVALUATION, PREVIEW, VIDEO = 1 / 2, 1 / 8, 1 / 4
-"""Fractions of the time after training. The rest is for what their paces did not foretell."""
+"""For what follows training, also where loading and compiling have taken all the time."""
+EVALUATION, PREVIEW, VIDEO = 1 / 2, 1 / 4, 2 / 3
+"""Fractions of the time that is left when each of them begins."""
 
 
 @dataclass(frozen=True)
@@ -164,19 +164,25 @@ def _scene_of(arguments: Arguments) -> tuple[Path, int | None]:
 
 def _finish(run: Run, out: Path, start: float, trained: float, arguments: Arguments) -> None:
     """Evaluate the run and draw it, in the time that `trained` seconds of training allow."""
-    left = max(2.0 * trained + SPARE_SECONDS - (time.perf_counter() - start), LEAST_SECONDS)
+    deadline = start + 2.0 * trained + SPARE_SECONDS
+
+    def left() -> float:
+        return max(deadline - time.perf_counter(), LEAST_SECONDS)
+
     has_test = bool(run.pictures().splits.get("test"))
     of = len(run.pictures().splits["test"]) if has_test else 0
-    limit = None if arguments.all_views else EVALUATION * left
+    begin, limit = time.perf_counter(), None if arguments.all_views else EVALUATION * left()
     views = run.evaluate("test", seconds=limit) if has_test else []
+    if arguments.all_views:
+        deadline += time.perf_counter() - begin
     part = _part(views, of)
     if part:
         log.info("as time is short, evaluated %s; --all-views evaluates all", part)
-    save_preview(out / "preview.png", run, has_test=has_test, seconds=PREVIEW * left)
+    save_preview(out / "preview.png", run, has_test=has_test, seconds=PREVIEW * left())
     metrics = summary(run, views, of, wall_seconds=time.perf_counter() - start)
     write_json(out / "metrics.json", metrics)
     if arguments.video:  # last: of all these it is what may fail
-        save_turntable(out / "video.mp4", run, VIDEO * left)
+        save_turntable(out / "video.mp4", run, VIDEO * left())
     quality = "no test views"
     if views:
         quality = f"PSNR {metrics['psnr_test']:.2f} dB, SSIM {metrics['ssim_test']:.3f}"

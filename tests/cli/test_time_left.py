@@ -77,10 +77,10 @@ def test_the_command_ends_in_twice_the_training_time_and_half_a_minute(train, cl
 
 
 def test_all_views_are_evaluated_on_request(train, clock):
-    clock.picture = 0.25
+    clock.picture = 1.5
     _, told, said = train("--all-views", "--no-video")
     assert told["test_views"] == told["test_views_of"] == VIEWS
-    assert said == []
+    assert said == []  # nor does the preview pay for it
 
 
 def test_with_time_enough_nothing_is_left_out(train, clock):
@@ -100,6 +100,6 @@ def test_of_pictures_that_take_too_long_a_part_is_made(train, clock, capsys):
     assert f"({part})" in capsys.readouterr().out
     with Image.open(out / "preview.png") as picture:
         width, height = picture.width // 2, picture.height
-    assert width * height * 25.0 / (WIDTH * HEIGHT) < 4.5
+    assert width * height * 25.0 / (WIDTH * HEIGHT) < 6.0
     shown = f"{width}x{height} pixels and not {WIDTH}x{HEIGHT}"
     assert preview == f"as time is short, preview.png shows {shown}"
