@@ -33,7 +33,7 @@ TURNTABLE_SIZE = 256
 """Pixels of a turntable's longer side, at most, on a CPU; elsewhere the photographs' size."""
 TRIALS = 4
 """Frames of a turntable that are rendered small, to know how long all of them take."""
-SMALLEST_TURNTABLE = 96
+SMALLEST_TURNTABLE = 64
 """Pixels of the longer side below which frames are left out instead."""
 
 

@@ -11,21 +11,30 @@ import mlx.core as mx
 from nerfmac.geometry.cameras import Camera
 from nerfmac.rendering.renderer import Renderer
 
-TRIAL = 2**13
-"""Pixels that are rendered to measure the pace, about."""
+TRIAL = 2**11
+"""Pixels that are rendered first to measure the pace, about."""
+TRIAL_SECONDS = 0.1
+"""Of a trial that is believed. A quicker one tells of a GPU's launches rather than of its pace."""
 
 
 def seconds_per_pixel(renderer: Renderer, cameras: Sequence[Camera]) -> float:
-    """Seconds that a pixel of the cameras' pictures takes, measured on small ones of the same."""
-    lens = cameras[0].lens
-    scale = min(1.0, math.sqrt(TRIAL / (lens.width * lens.height * len(cameras))))
-    small = lens.scaled(max(round(lens.width * scale), 1), max(round(lens.height * scale), 1))
-    trials = [Camera(small, camera.pose) for camera in cameras]
-    mx.eval(renderer.pixels(trials[0], (1.0, 1.0, 1.0)))  # what is compiled once
+    """Seconds that a pixel of the cameras' pictures takes, measured on smaller ones of the same."""
+    lens, pixels = cameras[0].lens, TRIAL
+    while True:
+        scale = min(1.0, math.sqrt(pixels / (lens.width * lens.height * len(cameras))))
+        small = lens.scaled(max(round(lens.width * scale), 1), max(round(lens.height * scale), 1))
+        seconds = _seconds(renderer, [Camera(small, camera.pose) for camera in cameras])
+        if seconds >= TRIAL_SECONDS or scale == 1.0:
+            return seconds / (small.width * small.height * len(cameras))
+        pixels *= 8
+
+
+def _seconds(renderer: Renderer, cameras: Sequence[Camera]) -> float:
+    mx.eval(renderer.pixels(cameras[0], (1.0, 1.0, 1.0)))  # what is compiled once
     start = time.perf_counter()
-    for trial in trials:
-        mx.eval(renderer.pixels(trial, (1.0, 1.0, 1.0)))
-    return (time.perf_counter() - start) / (small.width * small.height * len(cameras))
+    for camera in cameras:
+        mx.eval(renderer.pixels(camera, (1.0, 1.0, 1.0)))
+    return time.perf_counter() - start
 
 
 def middle_rows(camera: Camera, count: int) -> Camera:

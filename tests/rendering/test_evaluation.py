@@ -14,7 +14,7 @@ from nerfmac.geometry.rays import camera_rays
 from nerfmac.ops.composite import Composited
 from nerfmac.rendering.evaluation import evaluate
 from nerfmac.rendering.metrics import WINDOW, psnr, similarity
-from nerfmac.rendering.pace import TRIAL, middle_rows, spread
+from nerfmac.rendering.pace import TRIAL, middle_rows, seconds_per_pixel, spread
 from nerfmac.rendering.renderer import Renderer
 from nerfmac.scenes import Views
 
@@ -97,7 +97,7 @@ def test_the_next_view_is_begun_before_the_host_waits_for_one(views, monkeypatch
 def test_in_a_time_as_many_views_are_evaluated_as_fit_spread_evenly(views, monkeypatch, fitting):
     slow = SlowGrey(1e-3, monkeypatch)
     each = WIDTH * HEIGHT * slow.pace
-    # The pace is measured on two trials, which take nearly a view's time each at this small size.
+    # The pace is measured on two pictures of TRIAL pixels.
     seconds = 2.02 * TRIAL * slow.pace + (fitting + 0.9) * each
     outcomes = list(evaluate(Renderer(slow), views, seconds=seconds))
     assert slow.now <= seconds
@@ -126,6 +126,15 @@ def test_where_no_view_fits_the_middle_rows_of_one_are_evaluated(views, monkeypa
     first, count = (HEIGHT - rows) // 2, slow.pixels[-1] // WIDTH
     target = views.blended(0)[first : first + count]
     assert outcome.psnr == pytest.approx(psnr(mx.full(target.shape, 0.5), target), abs=0.05)
+
+
+def test_a_pace_is_believed_once_its_trial_takes_long_enough(views, monkeypatch):
+    slow = SlowGrey(1e-3, monkeypatch)
+    assert seconds_per_pixel(Renderer(slow), [views.cameras[0]]) == pytest.approx(1e-3)
+    assert sum(slow.pixels) == pytest.approx(2 * TRIAL, rel=0.02)
+    quick = SlowGrey(1e-5, monkeypatch)
+    assert seconds_per_pixel(Renderer(quick), [views.cameras[0]]) == pytest.approx(1e-5)
+    assert quick.pixels[-1] == WIDTH * HEIGHT
 
 
 def test_the_middle_rows_are_seen_where_they_stand_in_the_picture(views):
