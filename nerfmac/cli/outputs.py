@@ -33,8 +33,8 @@ TURNTABLE_SIZE = 256
 """Pixels of a turntable's longer side, at most, on a CPU; elsewhere the photographs' size."""
 TRIALS = 4
 """Frames of a turntable that are rendered small, to know how long all of them take."""
-SMALLEST_TURNTABLE = 64
-"""Pixels of the longer side below which frames are left out instead."""
+SMALL_TURNTABLE = 128
+"""Pixels of the longer side below which frames are left out first."""
 
 
 def to_bytes(picture: Picture) -> np.ndarray:
@@ -52,7 +52,7 @@ def frames(run: Run, cameras: Sequence[Camera], background: str = "white") -> It
 def save_turntable(path: Path, run: Run, seconds: float) -> None:
     """A short video on the path around the scene, to be rendered in about so many `seconds`.
 
-    Frames are smaller, and then fewer, where time is short; that is logged.
+    Where time is short frames are smaller, then fewer, then smaller still; that is logged.
     """
     lens = run.scene.cameras[0].lens
     longer = max(lens.width, lens.height)
@@ -60,9 +60,10 @@ def save_turntable(path: Path, run: Run, seconds: float) -> None:
     some = run.orbit(TRIALS, _scaled(lens, full))
     pixels = seconds / seconds_per_pixel(run.renderer(), some)
     fitting = math.sqrt(pixels / (TURNTABLE_FRAMES * lens.width * lens.height))
-    scale = min(full, max(fitting, SMALLEST_TURNTABLE / longer))
+    scale = min(full, max(fitting, SMALL_TURNTABLE / longer))
     most = int(pixels / (scale**2 * lens.width * lens.height))
     count = min(max(most, FEWEST_FRAMES), TURNTABLE_FRAMES)
+    scale = min(scale, math.sqrt(pixels / (count * lens.width * lens.height)))
     cameras = run.orbit(count, _scaled(lens, scale))
     if scale < full or count < TURNTABLE_FRAMES:
         size = cameras[0].lens

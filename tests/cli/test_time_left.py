@@ -91,6 +91,14 @@ def test_with_time_enough_nothing_is_left_out(train, clock):
     assert said == []
 
 
+def test_where_the_fewest_frames_take_too_long_they_are_smaller_still(train, clock):
+    clock.picture = 2.0
+    out, _, (_, video) = train()
+    assert frames_of(out / "video.mp4") == 12
+    width, height = map(int, video.split()[-2].split("x"))
+    assert 12 * width * height * clock.picture / (WIDTH * HEIGHT) < 12.0
+
+
 def test_of_pictures_that_take_too_long_a_part_is_made(train, clock, capsys):
     clock.picture = 25.0
     out, told, (views, preview) = train("--no-video")
