@@ -42,7 +42,7 @@ def main(argv: list[str], method: Method = CONFIGURED) -> int:
     views = run.evaluate(arguments.split, arguments.background)
     for view in views:
         print(f"{view.name:30} {view.psnr:6.2f} dB  SSIM {view.ssim:.4f}")
-    figures = quality(views, arguments.background, arguments.split)
+    figures = quality(views, len(views), arguments.background, arguments.split)
     psnr, ssim = figures[f"psnr_{arguments.split}"], figures[f"ssim_{arguments.split}"]
     print(f"{f'mean of {len(views)}':30} {psnr:6.2f} dB  SSIM {ssim:.4f}")
     if arguments.json:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,15 +16,25 @@ from nerfmac.backend import current_device
 from nerfmac.backend.machine import machine, peak_memory_bytes
 from nerfmac.files import appearing
 from nerfmac.geometry.cameras import Camera
+from nerfmac.geometry.lenses import Lens
 from nerfmac.rendering.evaluation import BACKGROUNDS, ViewQuality
+from nerfmac.rendering.pace import seconds_per_pixel
 from nerfmac.rendering.renderer import Picture
 from nerfmac.run import Run
 from nerfmac.video import write_video
 
+log = logging.getLogger("nerfmac")
+
 TURNTABLE_SECONDS = 4.0
-FRAMES_PER_SECOND = 12.0
+TURNTABLE_FRAMES = 48
+FEWEST_FRAMES = 12
+"""Of a turntable for which there is little time."""
 TURNTABLE_SIZE = 256
 """Pixels of a turntable's longer side, at most, on a CPU; elsewhere the photographs' size."""
+TRIALS = 4
+"""Frames of a turntable that are rendered small, to know how long all of them take."""
+SMALL_TURNTABLE = 128
+"""Pixels of the longer side below which frames are left out first."""
 
 
 def to_bytes(picture: Picture) -> np.ndarray:
@@ -37,46 +49,82 @@ def frames(run: Run, cameras: Sequence[Camera], background: str = "white") -> It
         yield to_bytes(renderer.render(camera, BACKGROUNDS[background]).colour)
 
 
-def save_turntable(path: Path, run: Run) -> None:
-    """A short video on the path around the scene."""
+def save_turntable(path: Path, run: Run, seconds: float) -> None:
+    """A short video on the path around the scene, to be rendered in about so many `seconds`.
+
+    Where time is short frames are smaller, then fewer, then smaller still; that is logged.
+    """
     lens = run.scene.cameras[0].lens
-    scale = 1.0
-    if current_device() == "cpu":
-        scale = min(1.0, TURNTABLE_SIZE / max(lens.width, lens.height))
-    size = round(lens.width * scale), round(lens.height * scale)
-    count = round(TURNTABLE_SECONDS * FRAMES_PER_SECOND)
-    write_video(path, frames(run, run.orbit(count, size)), FRAMES_PER_SECOND)
+    longer = max(lens.width, lens.height)
+    full = min(1.0, TURNTABLE_SIZE / longer) if current_device() == "cpu" else 1.0
+    some = run.orbit(TRIALS, _scaled(lens, full))
+    pixels = seconds / seconds_per_pixel(run.renderer(), some)
+    fitting = math.sqrt(pixels / (TURNTABLE_FRAMES * lens.width * lens.height))
+    scale = min(full, max(fitting, SMALL_TURNTABLE / longer))
+    most = int(pixels / (scale**2 * lens.width * lens.height))
+    count = min(max(most, FEWEST_FRAMES), TURNTABLE_FRAMES)
+    scale = min(scale, math.sqrt(pixels / (count * lens.width * lens.height)))
+    cameras = run.orbit(count, _scaled(lens, scale))
+    if scale < full or count < TURNTABLE_FRAMES:
+        size = cameras[0].lens
+        given = path.name, count, size.width, size.height
+        log.info("as time is short, %s has %d frames of %dx%d pixels", *given)
+    write_video(path, frames(run, cameras), count / TURNTABLE_SECONDS)
 
 
-def save_preview(path: Path, run: Run, *, has_test: bool) -> None:
-    """A picture of the run: a test view beside its photograph, or else a view from the path."""
-    if has_test:
-        views = run.pictures().views("test")
-        rendered = run.render(views.cameras[0]).colour
-        truth = views.photograph(0, blend=run.config.train.blend)
-        picture = np.concatenate([rendered, truth], axis=1)
-    else:
-        picture = run.render(run.orbit(1)[0]).colour
+def save_preview(path: Path, run: Run, *, has_test: bool, seconds: float) -> None:
+    """A picture of the run: a test view beside its photograph, or else a view from the path.
+
+    It is smaller than the photographs if it would take more than `seconds`; that is logged.
+    """
+    views = run.pictures().views("test") if has_test else None
+    camera = views.cameras[0] if views else run.orbit(1)[0]
+    lens = camera.lens
+    needed = seconds_per_pixel(run.renderer(), [camera]) * lens.width * lens.height
+    size = _scaled(lens, min(1.0, math.sqrt(seconds / needed)))
+    if size != (lens.width, lens.height):
+        given = path.name, *size, lens.width, lens.height
+        log.info("as time is short, %s shows %dx%d pixels and not %dx%d", *given)
+    picture = to_bytes(run.render(Camera(lens.scaled(*size), camera.pose)).colour)
+    if views:
+        truth = to_bytes(views.photograph(0, blend=run.config.train.blend))
+        resized = Image.fromarray(truth).resize(size, Image.Resampling.BOX)
+        picture = np.concatenate([picture, np.asarray(resized)], axis=1)
     with appearing(path) as partial:
-        Image.fromarray(to_bytes(picture)).save(partial)
+        Image.fromarray(picture).save(partial)
 
 
-def quality(views: Sequence[ViewQuality], background: str, split: str) -> dict[str, Any]:
-    """The mean quality of a split's views, as JSON values; null where there are none."""
+def _scaled(lens: Lens, scale: float) -> tuple[int, int]:
+    """Width and height of the lens's picture, scaled, but not to nothing."""
+    return max(round(lens.width * scale), 2), max(round(lens.height * scale), 2)
+
+
+def quality(views: Sequence[ViewQuality], of: int, background: str, split: str) -> dict[str, Any]:
+    """The mean quality of a split's views, as JSON values; null where there are none.
+
+    `of`: how many views the split has. `row_fraction` is 1 where whole views were compared.
+    """
     mean = {
         name: float(np.mean([getattr(view, name) for view in views])) if views else None
-        for name in ("psnr", "ssim")
+        for name in ("psnr", "ssim", "row_fraction")
     }
     return {
         f"psnr_{split}": mean["psnr"],
         f"ssim_{split}": mean["ssim"],
         f"{split}_views": len(views),
+        f"{split}_views_of": of,
+        f"{split}_row_fraction": mean["row_fraction"],
         "background": background,
     }
 
 
-def summary(run: Run, views: Sequence[ViewQuality], *, wall_seconds: float) -> dict[str, Any]:
-    """A run's figures, as `metrics.json` holds them; times in seconds, PSNR in dB."""
+def summary(
+    run: Run, views: Sequence[ViewQuality], of: int, *, wall_seconds: float
+) -> dict[str, Any]:
+    """A run's figures, as `metrics.json` holds them; times in seconds, PSNR in dB.
+
+    `views` are those evaluated, `of` is how many test views there are.
+    """
     return {
         **machine(),
         "preset": run.config.preset,
@@ -85,7 +133,7 @@ def summary(run: Run, views: Sequence[ViewQuality], *, wall_seconds: float) -> d
         "train_seconds": run.state.train_seconds,
         "kernel_build_seconds": run.build_seconds,
         "wall_seconds": wall_seconds,
-        **quality(views, "white", "test"),
+        **quality(views, of, "white", "test"),
         "psnr_curve": [list(point) for point in run.curve],
         "rays_per_second": run.rates[0],
         "samples_per_second": run.rates[1],

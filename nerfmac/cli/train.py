@@ -6,6 +6,7 @@ import logging
 import signal
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated
@@ -26,12 +27,21 @@ from nerfmac.cli.outputs import save_preview, save_turntable, summary
 from nerfmac.config import Config, override
 from nerfmac.files import write_json
 from nerfmac.presets import preset as presets
+from nerfmac.rendering.evaluation import ViewQuality
 from nerfmac.run import CONFIGURED, Run, check_limits, read_record
 from nerfmac.scenes import builtin_scene_path, load_scene
 from nerfmac.training.method import Method
 from nerfmac.training.trainer import DivergedError
 
 log = logging.getLogger("nerfmac")
+
+SPARE_SECONDS = 28.0
+"""The whole command ends within twice the training time and half a minute; starting Python and
+ending it take the rest of that."""
+LEAST_SECONDS = 5.0
+"""For what follows training, also where loading and compiling have taken all the time."""
+EVALUATION, PREVIEW, VIDEO = 1 / 2, 1 / 4, 2 / 3
+"""Fractions of the time that is left when each of them begins."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +67,9 @@ class Arguments(Config):
     """
     video: bool = True
     """Render a turntable video at the end."""
+    all_views: bool = False
+    """Evaluate every test view, however long it takes; by default as many as fit into the time that
+    is left when the whole command is to end within twice the training time and half a minute."""
 
     def __post_init__(self) -> None:
         """Nothing: `auto` is no preset of a configuration yet, and `config` checks the rest."""
@@ -119,6 +132,7 @@ def _train(arguments: Arguments, config: Config, method: Method) -> int:
         run = Run.resume(out, scene, method=method)
     else:
         run = Run.begin(scene, config, method=method, out=out)
+    before = run.state.train_seconds
     log.info("%s, %s back end, preset %s", device_name(), backend(), run.config.preset)
     try:
         run.train(steps=arguments.steps, seconds=arguments.seconds)
@@ -129,7 +143,8 @@ def _train(arguments: Arguments, config: Config, method: Method) -> int:
         raise
     except DivergedError as error:
         raise InputError(f"{error}; the last good state is in {out}") from error
-    _finish(run, out, start, has_test, arguments.video)
+    trained = run.state.train_seconds - before
+    _finish(run, out, start, trained, arguments)
     return 0
 
 
@@ -147,18 +162,41 @@ def _scene_of(arguments: Arguments) -> tuple[Path, int | None]:
     return path, every
 
 
-def _finish(run: Run, out: Path, start: float, has_test: bool, video: bool) -> None:
-    views = run.evaluate("test") if has_test else []
-    save_preview(out / "preview.png", run, has_test=has_test)
-    metrics = summary(run, views, wall_seconds=time.perf_counter() - start)
+def _finish(run: Run, out: Path, start: float, trained: float, arguments: Arguments) -> None:
+    """Evaluate the run and draw it, in the time that `trained` seconds of training allow."""
+    deadline = start + 2.0 * trained + SPARE_SECONDS
+
+    def left() -> float:
+        return max(deadline - time.perf_counter(), LEAST_SECONDS)
+
+    has_test = bool(run.pictures().splits.get("test"))
+    of = len(run.pictures().splits["test"]) if has_test else 0
+    begin, limit = time.perf_counter(), None if arguments.all_views else EVALUATION * left()
+    views = run.evaluate("test", seconds=limit) if has_test else []
+    if arguments.all_views:
+        deadline += time.perf_counter() - begin
+    part = _part(views, of)
+    if part:
+        log.info("as time is short, evaluated %s; --all-views evaluates all", part)
+    save_preview(out / "preview.png", run, has_test=has_test, seconds=PREVIEW * left())
+    metrics = summary(run, views, of, wall_seconds=time.perf_counter() - start)
     write_json(out / "metrics.json", metrics)
-    if video:  # last: of all these it is what may fail
-        save_turntable(out / "video.mp4", run)
-    quality = (
-        f"PSNR {metrics['psnr_test']:.2f} dB, SSIM {metrics['ssim_test']:.3f}" if views else ""
-    )
+    if arguments.video:  # last: of all these it is what may fail
+        save_turntable(out / "video.mp4", run, VIDEO * left())
+    quality = "no test views"
+    if views:
+        quality = f"PSNR {metrics['psnr_test']:.2f} dB, SSIM {metrics['ssim_test']:.3f}"
     print(
         f"{out}: {run.state.step} steps in {run.state.train_seconds:.1f} s "
-        f"on {metrics['device_name']}; {quality or 'no test views'}",
+        f"on {metrics['device_name']}; {quality}{part and f' ({part})'}",
         file=sys.stdout,
     )
+
+
+def _part(views: Sequence[ViewQuality], of: int) -> str:
+    """Which part of the `of` test views was evaluated, in words; nothing if it was all."""
+    if not views or (len(views) == of and views[0].row_fraction == 1.0):
+        return ""
+    rows = views[0].row_fraction
+    middle = f", the middle {rows:.0%} of its rows" if rows < 1.0 else ""
+    return f"{len(views)} of {of} test views{middle}"

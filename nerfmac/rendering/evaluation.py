@@ -1,11 +1,13 @@
-"""Quality on a split: every view rendered and compared with its photograph."""
+"""Quality on a split: views rendered and compared with their photographs, on the device."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from nerfmac.rendering.metrics import psnr, ssim
+from nerfmac.rendering.metrics import WINDOW, Sums, decibels, similarity, squared_error
+from nerfmac.rendering.pace import middle_rows, seconds_per_pixel, spread
 from nerfmac.rendering.renderer import Renderer
 from nerfmac.scenes import Views
 
@@ -18,18 +20,71 @@ class ViewQuality(NamedTuple):
     name: str
     psnr: float  # dB
     ssim: float
+    row_fraction: float = 1.0  # of the picture's rows, how many were compared: those in its middle
+
+
+class _Comparison(NamedTuple):
+    """A view that the device is busy with."""
+
+    name: str
+    error: Sums
+    similarity: Sums
+    row_fraction: float
+
+    def outcome(self) -> ViewQuality:
+        psnr = decibels(self.error.mean())
+        return ViewQuality(self.name, psnr, self.similarity.mean(), self.row_fraction)
 
 
 def evaluate(
-    renderer: Renderer, views: Views, background: str = "white", blend: str = "srgb"
+    renderer: Renderer,
+    views: Views,
+    background: str = "white",
+    blend: str = "srgb",
+    *,
+    seconds: float | None = None,
 ) -> Iterator[ViewQuality]:
     """Render and compare view after view; no picture is kept.
 
     `background` is `white` or `black`; where pictures have alpha they are blended over it in the
     light that `blend` names. The measure of a split is the mean over its views of PSNR and SSIM.
+
+    With `seconds`, as many views as fit into that time, spread evenly over the split, in an order
+    of their own: at least one, and of that one the middle rows alone if the whole does not fit.
+    The first view's size and pace are taken for all, then the pace so far.
     """
-    colour = BACKGROUNDS[background]
-    for index, name in enumerate(views.names):
-        rendered = renderer.render(views.cameras[index], colour).colour
-        target = views.photograph(index, colour, blend)
-        yield ViewQuality(name, psnr(rendered, target), ssim(rendered, target))
+    order: Sequence[int] = range(len(views.names))
+    lens = views.cameras[0].lens
+    rows, start, each = lens.height, time.perf_counter(), 0.0
+    if seconds is not None:
+        order = spread(len(views.names))
+        each = seconds_per_pixel(renderer, [views.cameras[0]]) * lens.width * lens.height
+        seconds -= time.perf_counter() - start
+        if each > seconds:
+            rows = min(max(int(rows * seconds / each), WINDOW), rows)
+        start = time.perf_counter()
+    under_way: _Comparison | None = None
+    for begun, index in enumerate(order):
+        if seconds is not None and begun and (begun + 1) * each > seconds:
+            break
+        comparison = _compare(renderer, views, index, (background, blend), rows)
+        if under_way:  # the device goes on with the next view while the host waits for this one
+            yield under_way.outcome()
+            each = (time.perf_counter() - start) / begun
+        under_way = comparison
+    if under_way:
+        yield under_way.outcome()
+
+
+def _compare(
+    renderer: Renderer, views: Views, index: int, light: tuple[str, str], rows: int
+) -> _Comparison:
+    """Begin to render the middle `rows` of a view and to compare them."""
+    background, blend = light
+    colour, height = BACKGROUNDS[background], views.cameras.height
+    first = (height - rows) // 2
+    target = views.blended(index, colour, blend)[first : first + rows]
+    pixels, _, _ = renderer.pixels(middle_rows(views.cameras[index], rows), colour)
+    rendered = pixels.reshape(target.shape)
+    error, alike = squared_error(rendered, target), similarity(rendered, target)
+    return _Comparison(views.names[index], error, alike, rows / height)

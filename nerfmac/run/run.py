@@ -18,7 +18,6 @@ from pathlib import Path
 import mlx.core as mx
 from tqdm.auto import tqdm
 
-from nerfmac import checks
 from nerfmac.backend import current_device, memory_bytes
 from nerfmac.checks import InputError
 from nerfmac.config import Config, override
@@ -29,6 +28,7 @@ from nerfmac.presets import preset as preset_of
 from nerfmac.rendering.evaluation import ViewQuality, evaluate
 from nerfmac.rendering.renderer import Rendered, Renderer
 from nerfmac.run.folder import read_record, same_views
+from nerfmac.run.limits import check_limits
 from nerfmac.scenes import Scene, load_scene
 from nerfmac.scenes.record import SceneRecord
 from nerfmac.training.checkpoint import load_checkpoint, save_checkpoint
@@ -245,14 +245,22 @@ class Run:
         return orbit(self.scene.cameras, up=self.scene.up, frames=frames, size=size)
 
     def evaluate(
-        self, split: str = "test", background: str = "white", *, progress: bool = True
+        self,
+        split: str = "test",
+        background: str = "white",
+        *,
+        seconds: float | None = None,
+        progress: bool = True,
     ) -> list[ViewQuality]:
-        """PSNR and SSIM of every view of a split, from the scene's pictures."""
-        views = self.pictures().views(split)
-        blend = self.config.train.blend
-        outcomes = evaluate(self.renderer(), views, background, blend)
-        total = len(views.names)
-        return list(tqdm(outcomes, f"{split} views", total, disable=not progress, unit="view"))
+        """PSNR and SSIM of a split's views, in its order, from the scene's pictures.
+
+        Of all views, or with `seconds` of as many as fit into that time, spread evenly: at least of
+        one, and of that one the middle rows alone if the whole does not fit.
+        """
+        views, blend = self.pictures().views(split), self.config.train.blend
+        outcomes = evaluate(self.renderer(), views, background, blend, seconds=seconds)
+        bar = tqdm(outcomes, f"{split} views", len(views.names), disable=not progress, unit="view")
+        return sorted(bar, key=lambda view: views.names.index(view.name))
 
     def pictures(self) -> Scene:
         """The scene with its pictures; reads it if it is not loaded. Raises `InputError`."""
@@ -280,16 +288,6 @@ class Run:
 def configured(preset: str, seed: int, model: str = "hash") -> Config:
     """The preset's configuration for the current device. Raises `InputError`."""
     return override(preset_of(preset, current_device(), memory_bytes(), model), seed=seed)
-
-
-def check_limits(steps: int | None, seconds: float | None) -> None:
-    """Raise `InputError` if both limits of training are given, or one is out of range."""
-    if steps is not None and seconds is not None:
-        raise InputError("both steps and seconds are given; expected one of them")
-    if steps is not None:
-        checks.number("steps", steps, low=1, whole=True)
-    if seconds is not None:
-        checks.number("seconds", seconds, low=1e-3)
 
 
 def _status(report: Report) -> str:

@@ -9,7 +9,8 @@ from pathlib import Path
 from nerfmac.backend import backend, choose_device, device_name
 from nerfmac.checks import InputError
 from nerfmac.config import Config, override
-from nerfmac.run.run import CONFIGURED, Run, check_limits, configured
+from nerfmac.run.limits import check_limits
+from nerfmac.run.run import CONFIGURED, Run, configured
 from nerfmac.scenes import Scene, load_scene
 from nerfmac.training.goal import Report
 from nerfmac.training.method import Method

@@ -49,17 +49,23 @@ class Views:
         count, height, width, channels = self.images.shape
         return f"Views({count} of {width}x{height}, {channels} channels)"
 
-    def photograph(
+    def blended(
         self, index: int, background: Colour = (1.0, 1.0, 1.0), blend: str = "srgb"
-    ) -> npt.NDArray[np.float32]:
-        """View `index` on the host, (h, w, 3) in [0, 1], over `background` (sRGB in [0, 1]).
+    ) -> mx.array:
+        """View `index` on the device, float32 (h, w, 3) in [0, 1], over `background` (sRGB).
 
         `blend` names the light in which alpha is blended, `srgb` or `linear`.
         """
         picture = self.images[index].astype(mx.float32) / 255.0
         if picture.shape[2] == 4:
             picture = over(picture, mx.array(background), blend)
-        return np.array(picture)
+        return picture
+
+    def photograph(
+        self, index: int, background: Colour = (1.0, 1.0, 1.0), blend: str = "srgb"
+    ) -> npt.NDArray[np.float32]:
+        """View `index` as `blended`, on the host."""
+        return np.array(self.blended(index, background, blend))
 
 
 @dataclass(frozen=True, eq=False)

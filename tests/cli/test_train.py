@@ -20,9 +20,10 @@ FILES = {"config.json", "scene.json", "checkpoint.safetensors", "metrics.json", 
 METRICS = {
     **dict.fromkeys(("device", "device_name", "backend", "mlx_version", "preset"), str),
     **dict.fromkeys(("background",), str),
-    **dict.fromkeys(("steps", "test_views", "peak_memory_bytes", "seed"), int),
+    **dict.fromkeys(("steps", "test_views", "test_views_of", "peak_memory_bytes", "seed"), int),
     **dict.fromkeys(("train_seconds", "kernel_build_seconds", "wall_seconds"), float),
-    **dict.fromkeys(("psnr_test", "ssim_test", "samples_per_second", "rays_per_second"), float),
+    **dict.fromkeys(("psnr_test", "ssim_test", "test_row_fraction"), float),
+    **dict.fromkeys(("samples_per_second", "rays_per_second"), float),
     "psnr_curve": list,
 }
 
@@ -80,7 +81,7 @@ def test_a_run_tells_all_its_figures(folder):
     assert told["steps"] == STEPS
     assert told["seed"] == 3
     assert told["preset"] == "tiny"
-    assert told["test_views"] == 2
+    assert told["test_views"] == told["test_views_of"] == 2
     assert told["background"] == "white"
     assert (told["device"], told["backend"]) == ("cpu", "cpu")
     assert 0 < told["train_seconds"] < told["wall_seconds"]

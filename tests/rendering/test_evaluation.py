@@ -1,5 +1,7 @@
 """Quality of a split: figures of every view, and pictures of none."""
 
+import math
+import time
 import tracemalloc
 
 import mlx.core as mx
@@ -8,12 +10,15 @@ import pytest
 
 from nerfmac.geometry.cameras import Camera, Cameras
 from nerfmac.geometry.lenses import Lens
+from nerfmac.geometry.rays import camera_rays
 from nerfmac.ops.composite import Composited
 from nerfmac.rendering.evaluation import evaluate
+from nerfmac.rendering.metrics import WINDOW, psnr, similarity
+from nerfmac.rendering.pace import TRIAL, middle_rows, seconds_per_pixel, spread
 from nerfmac.rendering.renderer import Renderer
 from nerfmac.scenes import Views
 
-WIDTH, HEIGHT, VIEWS = 120, 80, 24
+WIDTH, HEIGHT, VIEWS = 120, 80, 96
 
 
 def grey(rays, _width):
@@ -31,15 +36,33 @@ def views():
 
 
 def test_evaluation_holds_the_pictures_of_one_view_at_a_time(views):
-    picture = WIDTH * HEIGHT * 3 * 8  # bytes in float64, in which SSIM is computed
+    picture = WIDTH * HEIGHT * 3 * 4  # bytes in float32
     list(evaluate(Renderer(grey), views))  # what is imported and compiled once
+    mx.synchronize()
+    before = mx.get_active_memory()
+    mx.reset_peak_memory()
     tracemalloc.start()
     outcomes = list(evaluate(Renderer(grey), views))
     held, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert len(outcomes) == VIEWS
     assert held < picture
-    assert most < 20 * picture
+    assert most < 2 * picture  # on the host there is none
+    assert mx.get_peak_memory() - before < VIEWS * picture
+    assert mx.get_active_memory() - before < picture
+
+
+def test_an_image_of_any_height_is_compared_in_the_memory_of_some_bands(monkeypatch):
+    monkeypatch.setattr("nerfmac.rendering.metrics.BAND", 40 * WIDTH)
+    peaks = []
+    for height in (400, 1600):
+        image, target = mx.random.uniform(shape=(2, height, WIDTH, 3))
+        mx.eval(image, target)
+        before = mx.get_active_memory()
+        mx.reset_peak_memory()
+        similarity(image, target).mean()
+        peaks.append(mx.get_peak_memory() - before)
+    assert peaks[1] < 1.5 * peaks[0]
 
 
 @pytest.mark.parametrize(("background", "level"), [("white", 1.0), ("black", 0.0)])
@@ -49,3 +72,82 @@ def test_a_photographs_alpha_is_blended_over_the_background(views, background, l
     target = rgba[..., :3] * rgba[..., 3:] + level * (1.0 - rgba[..., 3:])
     assert first.name == "view 0"
     assert first.psnr == pytest.approx(-10.0 * np.log10(np.mean((target - 0.5) ** 2)), abs=1e-3)
+
+
+class SlowGrey:
+    """Looks as `grey` does, and by a clock of its own every pixel takes `pace` seconds."""
+
+    def __init__(self, pace, monkeypatch):
+        self.pace, self.now, self.pixels = pace, 0.0, []
+        monkeypatch.setattr(time, "perf_counter", lambda: self.now)
+
+    def __call__(self, rays, width):
+        self.pixels.append(rays.origin.shape[0])
+        self.now += self.pace * self.pixels[-1]
+        return grey(rays, width)
+
+
+def test_the_next_view_is_begun_before_the_host_waits_for_one(views, monkeypatch):
+    slow = SlowGrey(0.0, monkeypatch)
+    assert next(evaluate(Renderer(slow), views)).name == "view 0"
+    assert slow.pixels == [WIDTH * HEIGHT] * 2
+
+
+@pytest.mark.parametrize("fitting", [1, 2, 7, 30])
+def test_in_a_time_as_many_views_are_evaluated_as_fit_spread_evenly(views, monkeypatch, fitting):
+    slow = SlowGrey(1e-3, monkeypatch)
+    each = WIDTH * HEIGHT * slow.pace
+    # The pace is measured on two pictures of TRIAL pixels.
+    seconds = 2.02 * TRIAL * slow.pace + (fitting + 0.9) * each
+    outcomes = list(evaluate(Renderer(slow), views, seconds=seconds))
+    assert slow.now <= seconds
+    # The first interval between two outcomes has two views in it, which tells of a slower pace.
+    assert max(1, fitting - 2) <= len(outcomes) <= fitting
+    assert all(outcome.row_fraction == 1.0 for outcome in outcomes)
+    places = sorted(views.names.index(outcome.name) for outcome in outcomes)
+    gaps = np.diff([*places, VIEWS])
+    assert gaps.max() <= 2 * VIEWS / len(places)
+
+
+def test_time_enough_is_time_for_all_views(views, monkeypatch):
+    slow = SlowGrey(1e-6, monkeypatch)
+    outcomes = list(evaluate(Renderer(slow), views, seconds=60.0))
+    assert sorted(outcomes) == sorted(evaluate(Renderer(grey), views))
+
+
+@pytest.mark.parametrize("fraction", [0.5, 0.0])
+def test_where_no_view_fits_the_middle_rows_of_one_are_evaluated(views, monkeypatch, fraction):
+    slow = SlowGrey(1e-3, monkeypatch)
+    trials = 2.02 * TRIAL * slow.pace
+    seconds = trials + fraction * WIDTH * HEIGHT * slow.pace
+    (outcome,) = evaluate(Renderer(slow), views, seconds=seconds)
+    rows = max(WINDOW, math.floor(fraction * HEIGHT))
+    assert outcome.row_fraction == pytest.approx(rows / HEIGHT, abs=2.01 / HEIGHT)
+    first, count = (HEIGHT - rows) // 2, slow.pixels[-1] // WIDTH
+    target = views.blended(0)[first : first + count]
+    assert outcome.psnr == pytest.approx(psnr(mx.full(target.shape, 0.5), target), abs=0.05)
+
+
+def test_a_pace_is_believed_once_its_trial_takes_long_enough(views, monkeypatch):
+    slow = SlowGrey(1e-3, monkeypatch)
+    assert seconds_per_pixel(Renderer(slow), [views.cameras[0]]) == pytest.approx(1e-3)
+    assert sum(slow.pixels) == pytest.approx(2 * TRIAL, rel=0.02)
+    quick = SlowGrey(1e-5, monkeypatch)
+    assert seconds_per_pixel(Renderer(quick), [views.cameras[0]]) == pytest.approx(1e-5)
+    assert quick.pixels[-1] == WIDTH * HEIGHT
+
+
+def test_the_middle_rows_are_seen_where_they_stand_in_the_picture(views):
+    camera = views.cameras[0]
+    whole, part = camera_rays(camera), camera_rays(middle_rows(camera, 20))
+    middle = whole.direction.reshape(HEIGHT, WIDTH, 3)[30:50].reshape(-1, 3)
+    assert np.allclose(part.direction, middle, atol=1e-6)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 22, 64, 200])
+def test_views_up_to_any_point_of_the_order_are_spread_evenly(count):
+    order = spread(count)
+    assert sorted(order) == list(range(count))
+    for taken in range(1, count + 1):
+        gaps = np.diff([*sorted(order[:taken]), count])
+        assert gaps.max() <= 2 * math.ceil(count / taken)

@@ -1,0 +1,52 @@
+"""How long pictures take to render, so that no more of them are begun than there is time for."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+
+import mlx.core as mx
+
+from nerfmac.geometry.cameras import Camera
+from nerfmac.rendering.renderer import Renderer
+
+TRIAL = 2**11
+"""Pixels that are rendered first to measure the pace, about."""
+TRIAL_SECONDS = 0.1
+"""Of a trial that is believed. A quicker one tells of a GPU's launches rather than of its pace."""
+
+
+def seconds_per_pixel(renderer: Renderer, cameras: Sequence[Camera]) -> float:
+    """Seconds that a pixel of the cameras' pictures takes, measured on smaller ones of the same."""
+    lens, pixels = cameras[0].lens, TRIAL
+    while True:
+        scale = min(1.0, math.sqrt(pixels / (lens.width * lens.height * len(cameras))))
+        small = lens.scaled(max(round(lens.width * scale), 1), max(round(lens.height * scale), 1))
+        seconds = _seconds(renderer, [Camera(small, camera.pose) for camera in cameras])
+        if seconds >= TRIAL_SECONDS or scale == 1.0:
+            return seconds / (small.width * small.height * len(cameras))
+        pixels *= 8
+
+
+def _seconds(renderer: Renderer, cameras: Sequence[Camera]) -> float:
+    mx.eval(renderer.pixels(cameras[0], (1.0, 1.0, 1.0)))  # what is compiled once
+    start = time.perf_counter()
+    for camera in cameras:
+        mx.eval(renderer.pixels(camera, (1.0, 1.0, 1.0)))
+    return time.perf_counter() - start
+
+
+def middle_rows(camera: Camera, count: int) -> Camera:
+    """The camera that takes `count` rows of `camera`'s picture alone, in its middle."""
+    return Camera(camera.lens.rows((camera.lens.height - count) // 2, count), camera.pose)
+
+
+def spread(count: int) -> list[int]:
+    """The numbers 0 to `count` - 1 in an order in which those up to any point are spread evenly.
+
+    It is van der Corput's sequence: 0, then the half, the quarters, the eighths and so on.
+    """
+    bits = (count - 1).bit_length()
+    halves = (int(f"{i:0{bits}b}"[::-1], 2) for i in range(2**bits))
+    return list(dict.fromkeys(half * count >> bits for half in halves))

@@ -1,0 +1,113 @@
+"""After training, `nerfmac train` does as much as there is time for, and says what it left out."""
+
+import itertools
+import json
+import time
+
+import imageio_ffmpeg
+import pytest
+from PIL import Image
+
+from nerfmac.rendering.renderer import Renderer
+from tests.scene_factory import FLAGS, HEIGHT, WIDTH, nerfmac, write_scene
+
+VIEWS = 70
+
+
+@pytest.fixture(scope="module")
+def scene(tmp_path_factory):
+    return write_scene(tmp_path_factory.mktemp("scenes") / "balls", test=VIEWS)
+
+
+class Clock:
+    """Stands still but for a moment at every look, and for the time that rendering takes."""
+
+    def __init__(self, monkeypatch):
+        self.now, self.picture = 0.0, 0.0  # seconds
+        see = Renderer.see
+
+        def slow(renderer, rays, width=0):
+            self.now += self.picture * rays.origin.shape[0] / (WIDTH * HEIGHT)
+            return see(renderer, rays, width)
+
+        monkeypatch.setattr(Renderer, "see", slow)
+        monkeypatch.setattr(time, "perf_counter", self.look)
+
+    def look(self):
+        self.now += 1e-4
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    return Clock(monkeypatch)
+
+
+@pytest.fixture
+def train(scene, tmp_path, caplog):
+    """Train by the command line; return the folder, its figures and what was said."""
+    numbers = itertools.count()
+
+    def run(*flags):
+        out = tmp_path / f"run {next(numbers)}"
+        caplog.clear()
+        assert nerfmac("train", scene, *FLAGS, "--steps", 4, "--out", out, *flags) == 0
+        told = json.loads((out / "metrics.json").read_text())
+        said = [record.getMessage() for record in caplog.records]
+        return out, told, [words for words in said if words.startswith("as time is short")]
+
+    return run
+
+
+def frames_of(video):
+    return imageio_ffmpeg.count_frames_and_secs(str(video))[0]
+
+
+def test_the_command_ends_in_twice_the_training_time_and_half_a_minute(train, clock):
+    clock.picture = 0.25
+    out, told, (views, video) = train()
+    assert clock.now < 2 * told["train_seconds"] + 30
+    assert 40 < told["test_views"] < VIEWS == told["test_views_of"]
+    assert told["test_row_fraction"] == 1.0
+    only = f"{told['test_views']} of {VIEWS} test views"
+    assert views == f"as time is short, evaluated {only}; --all-views evaluates all"
+    count = frames_of(out / "video.mp4")
+    assert 12 < count < 48
+    assert video == f"as time is short, video.mp4 has {count} frames of {WIDTH}x{HEIGHT} pixels"
+
+
+def test_all_views_are_evaluated_on_request(train, clock):
+    clock.picture = 1.5
+    _, told, said = train("--all-views", "--no-video")
+    assert told["test_views"] == told["test_views_of"] == VIEWS
+    assert said == []  # nor does the preview pay for it
+
+
+def test_with_time_enough_nothing_is_left_out(train, clock):
+    clock.picture = 0.01
+    out, told, said = train()
+    assert told["test_views"] == told["test_views_of"] == VIEWS
+    assert frames_of(out / "video.mp4") == 48
+    assert said == []
+
+
+def test_where_the_fewest_frames_take_too_long_they_are_smaller_still(train, clock):
+    clock.picture = 2.0
+    out, _, (_, video) = train()
+    assert frames_of(out / "video.mp4") == 12
+    width, height = map(int, video.split()[-2].split("x"))
+    assert 12 * width * height * clock.picture / (WIDTH * HEIGHT) < 12.0
+
+
+def test_of_pictures_that_take_too_long_a_part_is_made(train, clock, capsys):
+    clock.picture = 25.0
+    out, told, (views, preview) = train("--no-video")
+    assert (told["test_views"], told["test_row_fraction"]) == (1, 11 / HEIGHT)
+    part = f"1 of {VIEWS} test views, the middle 69% of its rows"
+    assert views == f"as time is short, evaluated {part}; --all-views evaluates all"
+    assert f"({part})" in capsys.readouterr().out
+    with Image.open(out / "preview.png") as picture:
+        width, height = picture.width // 2, picture.height
+    assert width * height * 25.0 / (WIDTH * HEIGHT) < 6.0
+    shown = f"{width}x{height} pixels and not {WIDTH}x{HEIGHT}"
+    assert preview == f"as time is short, preview.png shows {shown}"
