@@ -54,6 +54,8 @@ def test_two_viewers_at_once_train_and_turn_each_by_itself(desk, scene):
     first.turn((-60, 10))
     trains_on(desk, tab, "one")
     trains_on(desk, tab, "two")
+    # What the first page says of its last picture may be under way when its viewer closes.
+    desk.forgive(r"^standard error: No such comm: \w+$")
     desk.run("one.close(); two.pause()")
     tab.wait_for(lambda: tab.page.locator(".nerfmac-viewer").count() == 1)
     assert desk.run("len(two._worker._due)") == 1
