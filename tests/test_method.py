@@ -142,6 +142,17 @@ def test_the_loss_is_of_the_colours_in_front_of_the_rays_backgrounds(scene):
         assert np.array_equal(np.array(values), np.array(own.state.parameters[name])), name
 
 
+def test_several_losses_of_a_ray_count_as_their_mean(scene):
+    huber = huber_loss(CONFIG.train.huber)
+    several, one = (
+        Run.begin(scene, CONFIG, method=Method(loss=loss))
+        for loss in (huber, lambda seen, target: huber(seen, target).mean(axis=1))
+    )
+    reports = [next(run.fit(nerfmac.Goal(steps=5))) for run in (several, one)]
+    assert huber(nerfmac.Composited(*[mx.ones((2, 3))] * 3), mx.zeros((2, 3))).shape == (2, 3)
+    assert reports[0].loss == pytest.approx(reports[1].loss, rel=1e-5)
+
+
 def test_a_run_of_an_own_field_says_so_when_it_is_not_handed_in(scene, tmp_path):
     Run.begin(scene, CONFIG, method=Method(field=Ball())).save(tmp_path)
     with pytest.raises(nerfmac.InputError, match=r"a field of its own, Ball; hand it in: .*Method"):

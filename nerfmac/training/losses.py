@@ -9,8 +9,8 @@ import mlx.core as mx
 from nerfmac.ops.composite import Composited
 
 Loss = Callable[[Composited, mx.array], mx.array]
-"""Gives each ray's loss (rays,). Its arguments are what the rays see and the true colours
-(rays, 3), both over the same backgrounds. A step descends the mean loss of its rays."""
+"""Gives each ray's loss (rays,), or several of each ray (rays, n). Its arguments are what the rays
+see and the true colours (rays, 3), both over the same backgrounds. A step descends the mean."""
 
 
 def huber(predicted: mx.array, target: mx.array, delta: float) -> mx.array:
@@ -24,9 +24,9 @@ def huber(predicted: mx.array, target: mx.array, delta: float) -> mx.array:
 
 
 def huber_loss(delta: float) -> Loss:
-    """The mean of `huber` over a ray's three colours."""
+    """`huber` of each of a ray's three colours."""
 
     def loss(seen: Composited, target: mx.array) -> mx.array:
-        return huber(seen.colour, target, delta).mean(axis=1)
+        return huber(seen.colour, target, delta)
 
     return loss

@@ -81,8 +81,7 @@ class Trainer:
         views: Views | None = None,
         method: Method = Method(),  # noqa: B008 - a frozen value
     ) -> None:
-        """Make a trainer.
-
+        """
         Args:
             config: every number.
             extent: side of the scene's cube, in scene units.
@@ -247,12 +246,12 @@ class Trainer:
         def loss_of(parameters: Parameters) -> tuple[mx.array, mx.array, Samples]:
             samples, proposals = self.sampler.sample(parameters, sampling, drawn_rays, along.T)
             seen = shade(self.field, parameters, samples, drawn_rays.direction)
-            fits = samples.fits.astype(mx.float32)
-            weight = fits / mx.maximum(fits.sum(), 1.0)
+            fits = samples.fits[:, None].astype(mx.float32)
             *coarser, predicted = (_in_front_of(background, each) for each in (*proposals, seen))
-            losses = sum(self.loss(each, target) for each in (*coarser, predicted))
-            error = mx.square(predicted.colour - target).mean(axis=1)
-            return config.loss_scale * (losses * weight).sum(), (error * weight).sum(), samples
+            error = _mean(mx.square(predicted.colour - target), fits)
+            loss = _mean(self.loss(predicted, target), fits)
+            loss = sum((_mean(self.loss(each, target), fits) for each in coarser), start=loss)
+            return config.loss_scale * loss, error, samples
 
         (loss, error, samples), gradients = mx.value_and_grad(loss_of)(now.parameters)
         samples = Samples(*samples)
@@ -270,6 +269,12 @@ class Trainer:
 def _in_front_of(background: mx.array, seen: Composited) -> Composited:
     """`seen`, its colour over the `background` (rays, 3)."""
     return seen._replace(colour=seen.colour + (1.0 - seen.opacity[:, None]) * background)
+
+
+def _mean(values: mx.array, fits: mx.array) -> mx.array:
+    """The mean of `values` (rays,) or (rays, n) over the rays of which `fits` (rays, 1) is 1."""
+    values = values.reshape(fits.shape[0], -1)
+    return (values * (fits / mx.maximum(values.shape[1] * fits.sum(), 1.0))).sum()
 
 
 def _are_finite(parameters: Parameters) -> bool:
