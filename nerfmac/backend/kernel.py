@@ -11,6 +11,7 @@ import hashlib
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache
 from math import prod
@@ -142,7 +143,7 @@ class Kernel:
         build = _build(self, current_device(), tuple(name for name, _ in template))
         extra: dict[str, Any] = {"init_value": 0} if zeroed or self.accumulates else {}
         try:
-            return _launch(
+            return _launch.get()(
                 build,
                 inputs=list(inputs),
                 template=list(template),
@@ -187,18 +188,18 @@ def _launch_here(build: Callable[..., list[mx.array]], **call: Any) -> list[mx.a
     return build(**call)
 
 
-_launch = _launch_here
+# A thread's own: one may compile ahead, with launches that give zeros, while another renders.
+_launch: ContextVar[Callable[..., list[mx.array]]] = ContextVar("launch", default=_launch_here)
 
 
 @contextmanager
 def launched_by(launch: Callable[..., list[mx.array]]) -> Iterator[None]:
-    """Within it `launch` is called with a built kernel and the arguments of its launch."""
-    global _launch
-    before, _launch = _launch, launch
+    """Within it, on this thread, `launch` is called with a built kernel and its launch's arguments."""
+    before = _launch.set(launch)
     try:
         yield
     finally:
-        _launch = before
+        _launch.reset(before)
 
 
 @cache
