@@ -194,7 +194,7 @@ _launch: ContextVar[Callable[..., list[mx.array]]] = ContextVar("launch", defaul
 
 @contextmanager
 def launched_by(launch: Callable[..., list[mx.array]]) -> Iterator[None]:
-    """Within it, on this thread, `launch` is called with a built kernel and its launch's arguments."""
+    """Within it, on this thread, `launch` is called with a built kernel and its arguments."""
     before = _launch.set(launch)
     try:
         yield
