@@ -59,6 +59,25 @@ METAL_FUNC void composite_forward(
   depth[ray] = far;
 }
 
+// How many of its samples light reaches: those before the ray's end.
+template <typename Density, typename Widths, typename RayStart, typename Reached>
+METAL_FUNC void composite_reached(
+    uint3 thread_index, int rays, Density density, Widths widths, RayStart ray_start,
+    Reached reached) {
+  const uint ray = thread_index.x / SIMD_WIDTH;
+  const int lane = int(thread_index.x % SIMD_WIDTH);
+  if (ray >= uint(rays)) return;
+  const int end = ray_start[ray + 1];
+  float optical = 0.0f;
+  int count = 0;
+  for (int first = ray_start[ray]; first < end && exp(-optical) >= composite_end;
+       first += SIMD_WIDTH) {
+    const CompositeSample sample = composite_sample(first + lane, end, density, widths, optical);
+    count += simd_sum(int(sample.is_reached));
+  }
+  if (lane == 0) reached[ray] = count;
+}
+
 // With g_i = d_colour . colour_i + d_opacity + d_depth distance_i, the gradient of density_i is
 // width_i (T_{i+1} g_i - sum_{j>i} weight_j g_j); the last sum is what the forward results leave
 // after the samples up to i. Samples behind a ray's end have no gradient, nor have the slots that

@@ -160,14 +160,14 @@ struct NetworkClear {
   }
 };
 
-// Density alone, of every row. A simdgroup works on sixteen rows.
-template <int IN, int WIDTH, int DENSITY_LAYERS, typename Features, typename Stored,
+// Density alone, of the first used[0] rows. A simdgroup works on sixteen rows.
+template <int IN, int WIDTH, int DENSITY_LAYERS, typename Features, typename Used, typename Stored,
           typename Density>
 METAL_FUNC void networks_density(
-    uint3 thread_index, int rows, Features features, Stored stored, Density density) {
+    uint3 thread_index, int rows, Features features, Used used, Stored stored, Density density) {
   const uint local = thread_index.x % (SIMD_WIDTH * TILE_SIMDGROUPS);
   const int first = int(thread_index.x / SIMD_WIDTH) * 16;
-  const TileBlock block{first, rows - first};
+  const TileBlock block{first, min(rows, used[0]) - first};
   if (block.count <= 0) return;
   Tile<IN> x;
   Tile<WIDTH> hidden[DENSITY_LAYERS];

@@ -183,6 +183,7 @@ class TrainConfig:
 
     steps: int = 20_000  # Training steps of a run, unless --steps or --seconds says otherwise.
     slots: int = 2**18  # Samples that a step has room for.
+    candidates: int = 4  # Samples of which a step keeps those that light reaches, over its slots.
     rays: int = 4096  # Rays of the first step; later steps have as many as fill the slots.
     most_rays: int = 2**16  # Most rays of a step.
     huber: float = 0.1  # Error, of colours in [0, 1], at which the loss goes from square to linear.
@@ -192,10 +193,11 @@ class TrainConfig:
     def __post_init__(self) -> None:
         checks.number("train.steps", self.steps, low=1, whole=True)
         checks.number("train.slots", self.slots, low=2**11, high=2**24, whole=True)
+        checks.number("train.candidates", self.candidates, low=1, high=64, whole=True)
         checks.number("train.most_rays", self.most_rays, low=16, high=2**24, whole=True)
         checks.number("train.rays", self.rays, low=16, high=self.most_rays, whole=True)
         checks.number("train.huber", self.huber, low=1e-6)
-        checks.number("train.loss_scale", self.loss_scale, low=1.0, high=2.0**16)
+        checks.number("train.loss_scale", self.loss_scale, low=1.0, high=2.0**32)
         checks.choice("train.blend", self.blend, ("srgb", "linear"))
 
     def rays_for(self, samples_per_ray: float, most: int | None = None) -> int:

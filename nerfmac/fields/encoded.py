@@ -14,13 +14,14 @@ import mlx.core as mx
 from nerfmac.backend import Shapes, runs_kernel, working_dtype
 from nerfmac.config import Config
 from nerfmac.fields.encodings import HashGrid, encoding_of
-from nerfmac.fields.field import Field, Parameters, Tracer
+from nerfmac.fields.field import Field, Parameters, Reach, Tracer
 from nerfmac.fields.networks import StackedMlps
 from nerfmac.geometry.rays import Rays
 from nerfmac.geometry.samples import Samples
 from nerfmac.ops.composite import Composited
 from nerfmac.ops.march import Occupied
 from nerfmac.ops.networks import NetworksShape
+from nerfmac.ops.reach import reach_by
 from nerfmac.ops.spherical_harmonics import spherical_harmonics
 from nerfmac.ops.trace import TraceGeometry, trace
 
@@ -76,6 +77,19 @@ class EncodedField(Field):
         rounded = parameters | {"table": parameters["table"].astype(working_dtype())}
         sizes = TraceGeometry(occupied.geometry, self.encoding.levels, self._networks.shape)
         return partial(_traced, rounded, sizes, occupied.bits)
+
+    def reach(self, parameters: Parameters, occupied: Occupied) -> Reach:
+        """See `Field`."""
+        return partial(self._reach, parameters, occupied)
+
+    def _reach(
+        self, parameters: Parameters, occupied: Occupied, rays: Rays, jitter: mx.array, room: int
+    ) -> mx.array:
+        def density(position: mx.array, used: mx.array) -> mx.array:
+            features = self.encoding(parameters, position, used)
+            return self._networks.density(parameters, features, used)
+
+        return reach_by(density, *rays, jitter, occupied, room)
 
 
 def _traced(

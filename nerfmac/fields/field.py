@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from functools import partial
 
 import mlx.core as mx
 
@@ -16,12 +17,16 @@ from nerfmac.geometry.rays import Rays
 from nerfmac.geometry.samples import Samples
 from nerfmac.ops.composite import Composited
 from nerfmac.ops.march import Occupied
+from nerfmac.ops.reach import reach_by
 
 Parameters = Arrays
 """A field's parameters by name, each float32."""
 
 Tracer = Callable[[Rays, int], Composited]
 """What rays see. The number is the width of the picture, if the rays are its pixels; else 0."""
+
+Reach = Callable[[Rays, mx.array, int], mx.array]
+"""How many samples light reaches on each ray, as `ops.reach.reach_by`: of rays, jitter, room."""
 
 
 class Field(ABC):
@@ -64,3 +69,20 @@ class Field(ABC):
         A field need not have one: pictures are then rendered in batches of samples.
         """
         return None
+
+    def reach(self, parameters: Parameters, occupied: Occupied) -> Reach:
+        """What tells how many of the samples in `occupied` space light reaches.
+
+        A field that evaluates many densities in a quicker way than `density` can replace it.
+        """
+        return partial(_reach, partial(self.density, parameters), occupied)
+
+
+def _reach(
+    density: Callable[[mx.array], mx.array],
+    occupied: Occupied,
+    rays: Rays,
+    jitter: mx.array,
+    room: int,
+) -> mx.array:
+    return reach_by(lambda position, _: density(position), *rays, jitter, occupied, room)

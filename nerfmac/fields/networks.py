@@ -44,9 +44,12 @@ class StackedMlps:
         weights = parameters["density"], parameters["colour"]
         return networks(features, basis, ray, used, *weights, self.shape)
 
-    def density(self, parameters: Parameters, features: mx.array) -> mx.array:
-        """Density (points,) alone, without a gradient."""
-        return networks_density(features, parameters["density"], parameters["colour"], self.shape)
+    def density(
+        self, parameters: Parameters, features: mx.array, used: mx.array | None = None
+    ) -> mx.array:
+        """Density (points,) alone, without a gradient; arguments as in `ops.networks`."""
+        weights = parameters["density"], parameters["colour"]
+        return networks_density(features, *weights, self.shape, used)
 
 
 def uniform_by_layer(shape: MlpShape, key: mx.array) -> mx.array:

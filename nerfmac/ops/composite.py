@@ -25,6 +25,7 @@ _TAKES = Signature(
     widths=(mx.float32, "slots"),
     ray_start=(mx.int32, "rays + 1"),
 )
+_REACHES = _TAKES.only("density", "widths", "ray_start")
 _GIVES = Signature(
     ray_colour=(mx.float32, "rays", 3), opacity=(mx.float32, "rays"), depth=(mx.float32, "rays")
 )
@@ -33,6 +34,13 @@ _FORWARD = Kernel(
     "composite_forward",
     inputs=_TAKES.names,
     outputs=_GIVES.names,
+    rows="ray_start_shape[0] - 1",
+)
+_REACHED = Kernel(
+    "composite",
+    "composite_reached",
+    inputs=_REACHES.names,
+    outputs=("reached",),
     rows="ray_start_shape[0] - 1",
 )
 _GRADIENT = Kernel(
@@ -79,6 +87,34 @@ def composite(
     return Composited(*run(density, colour, distances, widths, ray_start))
 
 
+def count_reached(density: mx.array, widths: mx.array, ray_start: mx.array) -> mx.array:
+    """(rays,) int32: how many of each ray's samples light reaches, before the ray ends.
+
+    Arguments as in `composite`. Raises `InputError` for a wrong shape or type.
+    """
+    _REACHES.check(density, widths, ray_start)
+    if not runs_kernel("composite"):
+        return count_reached_reference(density, widths, ray_start)
+    rays = ray_start.shape[0] - 1
+    (reached,) = _REACHED(
+        *map(mx.stop_gradient, (density, widths)),
+        ray_start,
+        grid=(rays * simd_width(), 1, 1),
+        output_shapes=[(rays,)],
+        output_dtypes=[mx.int32],
+    )
+    return reached
+
+
+def count_reached_reference(density: mx.array, widths: mx.array, ray_start: mx.array) -> mx.array:
+    """The same in plain MLX."""
+    rays = ray_start.shape[0] - 1
+    if density.shape[0] == 0 or rays == 0:
+        return mx.zeros(rays, mx.int32)
+    ray, is_reached, _ = _light(density, widths, ray_start)
+    return mx.zeros(rays, mx.int32).at[ray].add(is_reached.astype(mx.int32))
+
+
 def composite_reference(
     density: mx.array,
     colour: mx.array,
@@ -90,26 +126,32 @@ def composite_reference(
     slots, rays = density.shape[0], ray_start.shape[0] - 1
     if slots == 0 or rays == 0:
         return mx.zeros((rays, 3)), mx.zeros(rays), mx.zeros(rays)
+    ray, is_reached, weight = _light(density, widths, ray_start)
+    # Slots of no ray may hold NaN, and zero times NaN is not zero.
+    distances = mx.where(is_reached, distances, 0.0)
+    colour = mx.where(is_reached[:, None], colour, 0.0)
+    ray_colour = mx.zeros((rays, 3)).at[ray].add(weight[:, None] * colour)
+    opacity = mx.zeros(rays).at[ray].add(weight)
+    depth = mx.zeros(rays).at[ray].add(weight * mx.stop_gradient(distances))
+    return ray_colour, opacity, depth
+
+
+def _light(
+    density: mx.array, widths: mx.array, ray_start: mx.array
+) -> tuple[mx.array, mx.array, mx.array]:
+    """Each slot's ray, 0 where it has none; whether light reaches it; its weight."""
+    slots = density.shape[0]
     slot = mx.arange(slots)
     is_alive = slot < ray_start[-1]
     # The number of rays that end at or before a slot is the index of the slot's ray.
     ended = mx.zeros(slots + 1, mx.int32).at[ray_start[1:]].add(1)
     ray = mx.where(is_alive, mx.cumsum(ended)[:slots], 0)
-    place = slot - ray_start[ray]
-
-    # Slots of no ray may hold NaN, and zero times NaN is not zero.
-    density, distances, widths = (
-        mx.where(is_alive, values, 0.0) for values in (density, distances, widths)
-    )
-    colour = mx.where(is_alive[:, None], colour, 0.0)
+    density, widths = (mx.where(is_alive, values, 0.0) for values in (density, widths))
     optical = density * mx.stop_gradient(widths)
-    transmittance = mx.exp(optical - _sum_along_ray(optical, place))
+    transmittance = mx.exp(optical - _sum_along_ray(optical, slot - ray_start[ray]))
     is_reached = mx.stop_gradient(is_alive & (transmittance >= END))
     weight = mx.where(is_reached, transmittance * (1.0 - mx.exp(-optical)), 0.0)
-    ray_colour = mx.zeros((rays, 3)).at[ray].add(weight[:, None] * colour)
-    opacity = mx.zeros(rays).at[ray].add(weight)
-    depth = mx.zeros(rays).at[ray].add(weight * mx.stop_gradient(distances))
-    return ray_colour, opacity, depth
+    return ray, is_reached, weight
 
 
 def _sum_along_ray(values: mx.array, place: mx.array) -> mx.array:

@@ -123,13 +123,20 @@ def march(
         InputError: a wrong shape or type.
     """
     counts = count_samples(origins, directions, jitter, bits, geometry)
-    ends = mx.cumsum(counts)
-    kept = mx.where(ends <= slots, counts, 0)
+    arrays = origins, directions, jitter, bits
+    return write_samples(*arrays, geometry, slots, *allot(counts, slots))._replace(wanted=counts)
+
+
+def allot(wanted: mx.array, slots: int) -> tuple[mx.array, mx.array]:
+    """The slots of rays that want (rays,) int32 samples each: `ray_start` and `skip`, all zero.
+
+    Rays get their slots in order. The first ray whose samples do not all fit, and those after it,
+    get none.
+    """
+    kept = mx.where(mx.cumsum(wanted) <= slots, wanted, 0)
     # Constants, so that no step computes them.
-    zero, skip = mx.array([0], mx.int32), mx.array(np.zeros(counts.shape[0], np.int32))
-    ray_start = mx.concatenate([zero, mx.cumsum(kept)])
-    samples = write_samples(origins, directions, jitter, bits, geometry, slots, ray_start, skip)
-    return samples._replace(wanted=counts)
+    zero, skip = mx.array([0], mx.int32), mx.array(np.zeros(wanted.shape[0], np.int32))
+    return mx.concatenate([zero, mx.cumsum(kept)]), skip
 
 
 def count_samples(

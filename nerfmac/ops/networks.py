@@ -49,7 +49,7 @@ _STORE = Kernel(
 _DENSITY = Kernel(
     "networks",
     "networks_density",
-    inputs=("features", "stored"),
+    inputs=("features", "used", "stored"),
     outputs=("density",),
     rows="features_shape[0]",
 )
@@ -174,14 +174,22 @@ def networks(
 
 
 def networks_density(
-    features: mx.array, density_weights: mx.array, colour_weights: mx.array, shape: NetworksShape
+    features: mx.array,
+    density_weights: mx.array,
+    colour_weights: mx.array,
+    shape: NetworksShape,
+    used: mx.array | None = None,
 ) -> mx.array:
-    """Density (points,) float32 only; arguments as in `networks`. The kernel has no gradient."""
+    """Density (points,) float32 only; arguments as in `networks`, `used` None: all points.
+
+    The kernel has no gradient.
+    """
     points = _check(features, density_weights, colour_weights, shape)
     if not runs_kernel("networks"):
         return _density_reference(features, density_weights, shape)[0]
     (density,) = _DENSITY(
         features.astype(working_dtype()),
+        mx.array([points], mx.int32) if used is None else used,
         stored_weights(density_weights, colour_weights, shape),
         **_tiles(points),
         template=shape.template[:3],  # without those of the colour network

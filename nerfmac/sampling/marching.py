@@ -2,27 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import mlx.core as mx
 
 from nerfmac.backend import Arrays, Shapes
 from nerfmac.config import Config
 from nerfmac.geometry.cameras import Cameras
 from nerfmac.geometry.rays import Rays
-from nerfmac.ops.march import Occupied, march
+from nerfmac.ops.march import Occupied, allot, write_samples
 from nerfmac.sampling.occupancy import Occupancy, OccupancyGrid, march_geometry
 from nerfmac.sampling.sampler import Density, Sampled, Sampler
+
+FieldReach = Callable[[Arrays, Occupied], Callable[[Rays, mx.array, int], mx.array]]
+"""`Field.reach`: of parameters and occupied cells."""
 
 _WARMUP, _AFTERWARDS = range(2)  # phases of training
 
 
 class MarchingSampler(Sampler):
-    """Samples in occupied cells of Instant-NGP's grid only; the state is an `Occupancy`."""
+    """Samples that light reaches in occupied cells of Instant-NGP's grid; see `Occupancy`."""
 
     phases = 2
 
-    def __init__(self, config: Config, extent: float) -> None:
-        """`extent`: side of the scene's cube, in scene units."""
+    def __init__(self, config: Config, extent: float, reach: FieldReach) -> None:
+        """Sample a scene whose cube has the side `extent`, in scene units.
+
+        `reach`: a field's, see `Field.reach`.
+        """
         self._config, self._slots = config.occupancy, config.train.slots
+        self._room, self._reach = config.train.candidates * config.train.slots, reach
         self.geometry = march_geometry(config, extent)
         self._grid = OccupancyGrid(config.occupancy, self.geometry)
 
@@ -43,8 +52,12 @@ class MarchingSampler(Sampler):
 
     def sample(self, parameters: Arrays, state: Arrays, rays: Rays, drawn: mx.array) -> Sampled:
         """See `Sampler`; `train.slots` samples fit."""
-        jitter = drawn.reshape(drawn.shape[0])
-        return Sampled(march(*rays, jitter, state["bits"], self.geometry, self._slots))
+        jitter, occupied = drawn.reshape(drawn.shape[0]), self.occupied(state)
+        wanted = self._reach(parameters, occupied)(rays, jitter, self._room)
+        ray_start, skip = allot(wanted, self._slots)
+        arrays = (*rays, jitter, occupied.bits, occupied.geometry)
+        samples = write_samples(*arrays, self._slots, ray_start, skip)
+        return Sampled(samples._replace(wanted=wanted))
 
     def interval_at(self, step: int) -> int:
         """See `Sampler`."""

@@ -47,15 +47,16 @@ class Method:
 
     def parts(self, config: Config, extent: float) -> Parts:
         """All parts, for a scene whose cube has the side `extent`."""
-        field, sampler = _model(config, extent)
-        loss = self.loss or huber_loss(config.train.huber)
-        return Parts(self.field or field, self.sampler or sampler, loss)
+        field, sampler = _model(config, extent, self.field)
+        return Parts(field, self.sampler or sampler, self.loss or huber_loss(config.train.huber))
 
 
-def _model(config: Config, extent: float) -> tuple[Field, Sampler]:
-    """The field and the sampler that `config` names."""
+def _model(config: Config, extent: float, own: Field | None) -> tuple[Field, Sampler]:
+    """The field, `own` or the one that `config` names, and the sampler for it."""
     if config.model == "hash":
-        return EncodedField(config, extent), MarchingSampler(config, extent)
+        field = own or EncodedField(config, extent)
+        return field, MarchingSampler(config, extent, field.reach)
     vanilla, near = config.vanilla, config.march.near
-    field = VanillaField(vanilla, extent)
-    return field, HierarchicalSampler(field.coarse, extent, near, vanilla.coarse, vanilla.fine)
+    two = VanillaField(vanilla, extent)
+    sampler = HierarchicalSampler(two.coarse, extent, near, vanilla.coarse, vanilla.fine)
+    return own or two, sampler
