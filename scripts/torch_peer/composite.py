@@ -15,10 +15,24 @@ def weights(
     `place` (slots,) numbers a ray's samples from 0, and is -1 where there is none; no ray has more
     than `longest`.
     """
+    optical, transmittance = _light(density, width, place, longest)
+    is_seen = (place >= 0) & (transmittance.detach() >= END)
+    return torch.where(is_seen, transmittance * (1.0 - torch.exp(-optical)), 0.0)
+
+
+def is_reached(
+    density: torch.Tensor, width: torch.Tensor, place: torch.Tensor, longest: int
+) -> torch.Tensor:
+    """(slots,) bool: whether light reaches the sample, before its ray ends; as in `weights`."""
+    return (place >= 0) & (_light(density, width, place, longest)[1] >= END)
+
+
+def _light(
+    density: torch.Tensor, width: torch.Tensor, place: torch.Tensor, longest: int
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Each sample's optical thickness, and what of the light is left before it."""
     optical = torch.where(place >= 0, density * width, 0.0)
-    transmittance = torch.exp(optical - _sum_along_ray(optical, place, longest))
-    is_reached = (place >= 0) & (transmittance.detach() >= END)
-    return torch.where(is_reached, transmittance * (1.0 - torch.exp(-optical)), 0.0)
+    return optical, torch.exp(optical - _sum_along_ray(optical, place, longest))
 
 
 def _sum_along_ray(values: torch.Tensor, place: torch.Tensor, longest: int) -> torch.Tensor:

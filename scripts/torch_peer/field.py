@@ -15,7 +15,7 @@ from torch.nn import functional
 
 from nerfmac.config import Config
 from nerfmac.fields.encodings import HashGrid
-from nerfmac.ops.networks import MlpShape, NetworksShape
+from nerfmac.ops.networks_shape import MlpShape, NetworksShape
 
 Arrays = Mapping[str, np.ndarray]
 
@@ -74,7 +74,7 @@ class TorchField(torch.nn.Module):
         """`parameters`: `table`, `density` and `colour`, as `EncodedField.init` makes them."""
         super().__init__()
         grid, networks = HashGrid(config.grid, extent), config.networks
-        self._extent = extent
+        self._extent, self._thinness = extent, networks.thinness
         shape = NetworksShape(
             grid.outputs, networks.width, networks.density_layers, networks.colour_layers
         )
@@ -148,7 +148,7 @@ class TorchField(torch.nn.Module):
     def density(self, position: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Density (points,) per scene unit at `position` (points, 3); embedding (points, 16)."""
         embedding = _network(self.encode(position), self.density_layers)
-        return _TruncatedExp.apply(embedding[:, 0].float()), embedding
+        return _TruncatedExp.apply(embedding[:, 0].float() - self._thinness), embedding
 
     def colour(self, embedding: torch.Tensor, basis: torch.Tensor) -> torch.Tensor:
         """Colour (points, 3) in [0, 1] from the embedding and the direction's `basis`."""

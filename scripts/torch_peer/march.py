@@ -1,7 +1,7 @@
 """Marching rays in PyTorch; the rules are `nerfmac.ops.march`'s.
 
-Every interval of every ray is looked up in the occupancy grid, and the occupied ones are packed
-into a fixed number of slots. Fixed in training, so that shapes stay and a GPU is never waited for.
+Every interval of every ray is looked up in the occupancy grid. The numbers of the occupied ones,
+counted over all rays, are packed; a sample is computed from its interval's number.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _AT_ONCE = 2**22
 
 
 class TorchSamples(NamedTuple):
-    """As nerfmac's `Samples`, in tensors, but for `ray_end` in place of `ray_start`."""
+    """As nerfmac's `Samples`, in tensors, but for `place` and `used` in place of `ray_start`."""
 
     position: torch.Tensor  # (slots, 3) float32
     distance: torch.Tensor  # (slots,) float32
@@ -33,13 +33,17 @@ class TorchSamples(NamedTuple):
 
 
 class Marcher:
-    """Marches rays through an occupancy grid of one geometry."""
+    """Marches rays through an occupancy grid of one geometry.
+
+    Rays are `origins` (rays, 3), unit `directions` (rays, 3) and `jitter` (rays,) in [0, 1), where
+    in its interval a sample lies.
+    """
 
     def __init__(self, geometry: MarchGeometry, compiler: Callable[..., Callable]) -> None:
         """`compiler` makes a function faster, as `torch.compile` does, or gives it back."""
-        self._geometry = geometry
+        self.geometry = geometry
         self._find = compiler(self._is_sample)
-        self._write = compiler(self._samples)
+        self.write = compiler(self._samples)
 
     def __call__(
         self,
@@ -47,27 +51,28 @@ class Marcher:
         directions: torch.Tensor,
         jitter: torch.Tensor,
         occupied: torch.Tensor,
-        slots: int | None,
     ) -> TorchSamples:
-        """As `nerfmac.ops.march.march`, but for `occupied`: (cells,) bool.
+        """All samples of the rays in `occupied` (cells,) bool.
 
-        `slots` None gives every ray its samples, and waits for the device to learn how many.
+        Waits for the device to learn how many slots they take.
         """
-        rays = max(1, _AT_ONCE // self._geometry.most_intervals)
-        parts = zip(*(each.split(rays) for each in (origins, directions, jitter)), strict=True)
-        is_sample = torch.cat([self._find(*part, occupied) for part in parts])
+        is_sample = self.find(origins, directions, jitter, occupied)
         wanted = is_sample.sum(1)
-        if slots is None:
-            slots = max(int(wanted.sum()), 2)  # shapes of 0 or 1 would be compiled for themselves
-        ends = wanted.cumsum(0)
-        fits = ends <= slots
-        # Those that do not fit come last, since ends never decrease.
-        number = (is_sample & fits[:, None]).flatten().nonzero_static(size=slots, fill_value=-1)
-        position, distance, width, ray, place = self._write(
-            origins, directions, jitter, ends - wanted, number[:, 0]
-        )
-        used = torch.where(fits, wanted, 0).sum()
-        return TorchSamples(position, distance, width, ray, place, wanted, fits, used)
+        slots = max(int(wanted.sum()), 2)  # shapes of 0 or 1 would be compiled for themselves
+        number = numbers(is_sample, slots)
+        return self.write(origins, directions, jitter, number, wanted, wanted)
+
+    def find(
+        self,
+        origins: torch.Tensor,
+        directions: torch.Tensor,
+        jitter: torch.Tensor,
+        occupied: torch.Tensor,
+    ) -> torch.Tensor:
+        """(rays, intervals) bool: whether the interval's sample lies in `occupied` (cells,)."""
+        rays = max(1, _AT_ONCE // self.geometry.most_intervals)
+        parts = zip(*(each.split(rays) for each in (origins, directions, jitter)), strict=True)
+        return torch.cat([self._find(*part, occupied) for part in parts])
 
     def _is_sample(
         self,
@@ -76,8 +81,8 @@ class Marcher:
         jitter: torch.Tensor,
         occupied: torch.Tensor,
     ) -> torch.Tensor:
-        """(rays, intervals) bool: whether the interval's sample lies in an occupied cell."""
-        geometry = self._geometry
+        """As `find`, for a number of rays whose intervals fit into memory."""
+        geometry = self.geometry
         enter, leave = self._span(origins, directions)
         first = self._number(enter)
         room = self._number(leave) - first
@@ -95,31 +100,39 @@ class Marcher:
         origins: torch.Tensor,
         directions: torch.Tensor,
         jitter: torch.Tensor,
-        begin: torch.Tensor,
         number: torch.Tensor,
-    ) -> tuple[torch.Tensor, ...]:
-        """The samples of the intervals `number` (slots,), counted over all rays; -1 for none."""
+        kept: torch.Tensor,
+        wanted: torch.Tensor,
+    ) -> TorchSamples:
+        """The samples of the intervals `number` (slots,), counted over all rays; -1 for none.
+
+        They are the first `kept` (rays,) samples of each ray, which asked for `wanted` (rays,).
+        """
         is_alive = number >= 0
-        ray = number.clamp_min(0) // self._geometry.most_intervals
-        k = number.clamp_min(0) % self._geometry.most_intervals
+        ray = number.clamp_min(0) // self.geometry.most_intervals
+        k = number.clamp_min(0) % self.geometry.most_intervals
         first = self._number(self._span(origins, directions)[0])[ray] + k
         distance = self._distance(first + jitter[ray])
         width = self._distance(first + 1.0) - self._distance(first)
         position = origins[ray] + directions[ray] * distance[:, None]
+        begin = kept.cumsum(0) - kept
         place = torch.arange(len(number), device=number.device) - begin[ray]
-        return (
+        return TorchSamples(
             torch.where(is_alive[:, None], position, 0.0),
             torch.where(is_alive, distance, 0.0),
             torch.where(is_alive, width, 0.0),
             ray,
             torch.where(is_alive, place, -1),
+            wanted,
+            kept == wanted,
+            kept.sum(),
         )
 
     def _span(
         self, origins: torch.Tensor, directions: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Distances (rays,) at which rays enter and leave the scene's cube."""
-        half = self._geometry.extent / 2
+        half = self.geometry.extent / 2
         offset = origins - 0.5
         is_flat = directions.abs() < 1e-9
         slope = torch.where(is_flat, 1.0, directions)
@@ -127,11 +140,11 @@ class Marcher:
         is_outside = (is_flat & (offset.abs() > half)).any(1)
         enter = torch.where(is_flat, -1e9, torch.minimum(a, b)).amax(1)
         leave = torch.where(is_flat, 1e9, torch.maximum(a, b)).amin(1)
-        return enter.clamp_min(self._geometry.near), torch.where(is_outside, -1.0, leave)
+        return enter.clamp_min(self.geometry.near), torch.where(is_outside, -1.0, leave)
 
     def _cell(self, x: torch.Tensor, y: torch.Tensor, z: torch.Tensor) -> torch.Tensor:
         """The occupancy cell of each position, int64; -1 outside every cascade."""
-        resolution, cascades = self._geometry.resolution, self._geometry.cascades
+        resolution, cascades = self.geometry.resolution, self.geometry.cascades
         offsets = x - 0.5, y - 0.5, z - 0.5
         reach = torch.maximum(torch.maximum(offsets[0].abs(), offsets[1].abs()), offsets[2].abs())
         cascade = torch.zeros_like(reach)
@@ -146,15 +159,20 @@ class Marcher:
         return torch.where(cascade < cascades, number, -1)
 
     def _number(self, distance: torch.Tensor) -> torch.Tensor:
-        step, cone = self._geometry.step, self._geometry.cone
+        step, cone = self.geometry.step, self.geometry.cone
         if cone == 0:
             return distance / step
         far = torch.log((cone * distance / step).clamp_min(1.0)) * (cone / log(1 + cone))
         return torch.where(cone * distance <= step, distance / step, (1.0 + far) / cone)
 
     def _distance(self, number: torch.Tensor) -> torch.Tensor:
-        step, cone = self._geometry.step, self._geometry.cone
+        step, cone = self.geometry.step, self.geometry.cone
         if cone == 0:
             return number * step
         far = step / cone * torch.exp((cone * number - 1.0) * (log(1 + cone) / cone))
         return torch.where(cone * number <= 1.0, number * step, far)
+
+
+def numbers(is_sample: torch.Tensor, slots: int) -> torch.Tensor:
+    """(slots,) int64: the numbers of the first True entries, counted over all rays; then -1."""
+    return is_sample.flatten().nonzero_static(size=slots, fill_value=-1)[:, 0]

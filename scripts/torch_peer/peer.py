@@ -32,6 +32,7 @@ from torch_peer.field import TorchField, spherical_harmonics
 from torch_peer.march import Marcher, TorchSamples
 from torch_peer.occupancy import TorchOccupancy
 from torch_peer.pixels import TorchPixels, rays_of
+from torch_peer.reach import ReachSampler
 
 
 class TorchPeer:
@@ -49,7 +50,7 @@ class TorchPeer:
         if config.train.blend != "srgb":
             raise InputError(f"train.blend is {config.train.blend!r}; the peer knows only 'srgb'")
         self.device = _device(device)
-        self.config, self.slots = config, config.train.slots
+        self.config = config
         self.geometry = march_geometry(config, extent)
         start = Trainer(config, extent, views).init()
         arrays = {name: np.array(values) for name, values in start.parameters.items()}
@@ -120,14 +121,16 @@ class TorchPeer:
     def infer(self, origins: torch.Tensor, directions: torch.Tensor) -> torch.Tensor:
         """Colour over black and opacity (rays, 4) of rays (rays, 3), on the device."""
         middle = torch.full_like(origins[:, 0], 0.5)
-        samples = self._march(origins, directions, middle, self.occupancy.occupied, None)
+        samples = self._march(origins, directions, middle, self.occupancy.occupied)
         return self._see(self._shade_any, self.average, samples, directions)
 
     def render(
         self, camera: Camera, background: tuple[float, float, float] = (1.0, 1.0, 1.0)
     ) -> npt.NDArray[np.float32]:
         """The picture (h, w, 3) that `camera` takes, over `background`; sRGB in [0, 1]."""
-        parts = zip(*(part.split(self.rays) for part in rays_of(camera, self.device)), strict=True)
+        # A step may have many more rays, for its samples end where its light does: these do not.
+        rays = self.config.train.rays
+        parts = zip(*(part.split(rays) for part in rays_of(camera, self.device)), strict=True)
         seen = torch.cat([self.infer(*part) for part in parts])
         behind = torch.tensor(background, device=self.device)
         colour = (seen[:, :3] + (1.0 - seen[:, 3:]) * behind).clamp(0.0, 1.0)
@@ -155,6 +158,7 @@ class TorchPeer:
         self._shade = compiler(self._shade_samples, dynamic=False)
         self._shade_any = compiler(self._shade_samples, dynamic=True)
         self._density = compiler(self._densities, dynamic=False)
+        self._sample = ReachSampler(self._march, self.config.train, partial(compiler, dynamic=True))
 
     def _trial(self) -> None:
         """Compute all that training and rendering do, once, and leave the state as it was."""
@@ -177,8 +181,8 @@ class TorchPeer:
         origins, directions, rgba = self._pixels.draw(self.rays, self._random)
         uniform = partial(torch.rand, generator=self._random, device=self.device)
         jitter, background = uniform(self.rays), uniform(self.rays, 3)
-        occupied = self.occupancy.occupied
-        samples = self._march(origins, directions, jitter, occupied, self.slots)
+        rays = origins, directions, jitter
+        samples = self._sample(*rays, self.occupancy.occupied, self._density)
         seen = self._see(self._shade, self.field, samples, directions)
         predicted = seen[:, :3] + (1.0 - seen[:, 3:]) * background
         target = rgba[:, :3] * rgba[:, 3:] + background * (1.0 - rgba[:, 3:])

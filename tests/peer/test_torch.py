@@ -12,11 +12,12 @@ from scene_factory import CONFIG
 
 from nerfmac.backend import choose_device, kernels_disabled
 from nerfmac.config import override
+from nerfmac.fields.encoded import EncodedField
 from nerfmac.fields.encodings import HashGrid
 from nerfmac.geometry.cameras import Camera, Cameras
 from nerfmac.geometry.lenses import Lens
 from nerfmac.geometry.rays import rays_through
-from nerfmac.ops.composite import composite_reference
+from nerfmac.ops.composite import composite_reference, count_reached_reference
 from nerfmac.ops.hash_encode import hash_encode_reference
 from nerfmac.ops.march import march
 from nerfmac.ops.spherical_harmonics import spherical_harmonics_reference
@@ -26,8 +27,8 @@ from nerfmac.scenes import Views
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed; `pip install torch`")
 
-from peer.torch_arrays import EPSILON, RANDOM, in_torch, parameters_of  # noqa: E402 - they import torch
-from torch_peer.composite import weights  # noqa: E402
+from peer.torch_arrays import EPSILON, RANDOM, in_torch, parameters_of, uncompiled  # noqa: E402 - they import torch
+from torch_peer.composite import is_reached, weights  # noqa: E402
 from torch_peer.field import TorchField, spherical_harmonics  # noqa: E402
 from torch_peer.march import Marcher  # noqa: E402
 from torch_peer.occupancy import TorchOccupancy  # noqa: E402
@@ -37,10 +38,6 @@ from torch_peer.pixels import TorchPixels  # noqa: E402
 @pytest.fixture(autouse=True)
 def on_the_cpu():
     choose_device("cpu")
-
-
-def uncompiled(function, **_):
-    return function
 
 
 @pytest.mark.parametrize("extent", [1.0, 2.5])
@@ -88,32 +85,19 @@ def test_marching_takes_the_same_samples(name):
     with kernels_disabled():
         want = march(*map(mx.array, rays), packed(is_set), geometry, PLENTY)
     marcher = Marcher(geometry, uncompiled)
-    got = marcher(*in_torch(rays), torch.from_numpy(in_bricks(is_set)), PLENTY)
+    got = marcher(*in_torch(rays), torch.from_numpy(in_bricks(is_set)))
     used = int(np.array(want.ray_start)[-1])
     assert used > 1000
     np.testing.assert_array_equal(got.wanted, np.array(want.wanted))
     assert int(got.used) == used
-    np.testing.assert_array_equal(got.ray, np.array(want.ray))
-    assert (got.place[used:] == -1).all()
+    np.testing.assert_array_equal(got.ray, np.array(want.ray)[:used])
     # A width is the difference of two distances a hundred times as large.
     for part, factor in (("position", 64), ("distance", 64), ("width", 6400)):
-        values = getattr(got, part).numpy()
-        assert_matches(values, getattr(want, part), rel=factor * EPSILON, name=part)
+        values = getattr(want, part)[:used]
+        assert_matches(getattr(got, part).numpy(), values, rel=factor * EPSILON, name=part)
 
 
-def test_rays_that_do_not_fit_get_no_samples():
-    geometry = GEOMETRIES["object"]
-    is_set, rays = grid(geometry, 0.5), some_rays(geometry, 150)
-    want = march(*map(mx.array, rays), packed(is_set), geometry, 2000)
-    marcher = Marcher(geometry, uncompiled)
-    got = marcher(*in_torch(rays), torch.from_numpy(in_bricks(is_set)), 2000)
-    fits = np.array(want.fits)
-    assert 0 < fits.sum() < 150
-    np.testing.assert_array_equal(got.fits, fits)
-    np.testing.assert_array_equal(got.ray[: int(got.used)], np.array(want.ray)[: int(got.used)])
-
-
-def test_compositing_and_its_gradient_are_the_reference_s():
+def test_compositing_its_gradient_and_where_light_ends_are_the_reference_s():
     counts = np.array([0, 1, 40, 0, 7, 300, 2])
     ray_start = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
     slots, used = 400, ray_start[-1]
@@ -130,14 +114,45 @@ def test_compositing_and_its_gradient_are_the_reference_s():
 
     cotangent = RANDOM.standard_normal(len(counts)).astype(np.float32)
     (want,), (gradient,) = mx.vjp(opacity, [mx.array(density)], [mx.array(cotangent)])
+    reached = np.array(count_reached_reference(*map(mx.array, (density, width, ray_start))))
+    assert 0 < reached[5] < 300
     (density,) = in_torch([density])
-    density.requires_grad_()
     ray = torch.from_numpy(np.repeat(np.arange(len(counts)), counts))
+    lit = is_reached(density, *in_torch([width, place]), 300)
+    np.testing.assert_array_equal(torch.bincount(ray[lit[:used]], minlength=len(counts)), reached)
+    density.requires_grad_()
     weight = weights(density, *in_torch([width, place]), 300)
     got = torch.zeros(len(counts)).index_add(0, ray, weight[:used])
     got.backward(*in_torch([cotangent]))
     assert_matches(got.detach().numpy(), want, rel=64 * EPSILON, name="opacity")
     assert_matches(density.grad.numpy(), gradient, rel=256 * EPSILON, name="gradient")
+
+
+def test_density_and_its_gradient_are_nerfmac_s_where_the_exponential_is_clamped_too():
+    random = np.random.default_rng(0)
+    parameters = parameters_of(CONFIG, 1.0, random)
+    parameters["density"] *= 3.0
+    position = mx.array(random.uniform(0.0, 1.0, (500, 3)).astype(np.float32))
+    ours = EncodedField(CONFIG, 1.0)
+    arrays = {name: mx.array(values) for name, values in parameters.items()}
+    with kernels_disabled():
+        logarithm = np.log(np.array(ours.density(arrays, position)))
+        assert (np.abs(logarithm) < 13.0).any()
+        assert (logarithm < -16.0).any()
+        assert (logarithm > 16.0).any()
+        # So that small densities pull at the table as much as large ones.
+        pull = np.exp(-logarithm.clip(-15.0, 15.0))
+
+        def pulled(table):
+            return (ours.density(arrays | {"table": table}, position) * mx.array(pull)).sum()
+
+        gradient = mx.grad(pulled)(arrays["table"])
+    field = TorchField(CONFIG, 1.0, parameters)
+    density, _ = field.density(*in_torch([position]))
+    (density * torch.from_numpy(pull)).sum().backward()
+    got = np.log(density.detach().numpy())
+    assert_matches(got, logarithm, rel=256 * EPSILON, name="logarithm")
+    assert_matches(field.table.grad.numpy(), gradient, rel=2e3 * EPSILON, name="gradient")
 
 
 def test_parameters_go_in_and_out_unchanged():

@@ -12,9 +12,11 @@ from nerfmac.checks import InputError
 from nerfmac.config import override
 from nerfmac.fields.encoded import EncodedField
 from nerfmac.geometry.colour import over
+from nerfmac.geometry.rays import Rays
 from nerfmac.ops.march import march
 from nerfmac.rendering.metrics import psnr
 from nerfmac.rendering.renderer import shade
+from nerfmac.sampling.marching import MarchingSampler
 from nerfmac.scenes import load_scene
 from nerfmac.training.goal import Goal
 from nerfmac.training.optimiser import (
@@ -74,24 +76,27 @@ def test_a_step_s_loss_and_gradients_are_nerfmac_s(scene):
     peer = peer_on(scene)
     peer.field = TorchField(CONFIG, scene.extent, parameters_of(CONFIG, scene.extent))
     drawn = {}
-    march_once, see = peer._march, peer._see
+    sample, see = peer._sample, peer._see
 
-    def marched(*arguments):
+    def sampled(*arguments):
         drawn["rays"] = [mx.array(each.numpy()) for each in arguments[:3]]
-        return march_once(*arguments)
+        return sample(*arguments)
 
     def seen(*arguments):
         drawn["seen"] = see(*arguments)
         drawn["seen"].retain_grad()
         return drawn["seen"]
 
-    peer._march, peer._see = marched, seen
+    peer._sample, peer._see = sampled, seen
     peer._loss()[0].backward()
     bits = words(peer.occupancy.occupied.numpy())
     origins, directions, jitter = drawn["rays"]
     field = EncodedField(CONFIG, scene.extent)
+    parameters = {name: mx.array(values) for name, values in peer.field.export().items()}
     with kernels_disabled():
-        samples = march(origins, directions, jitter, bits, peer.geometry, peer.slots)
+        sampler = MarchingSampler(CONFIG, scene.extent, field.reach)
+        rays = Rays(origins, directions)
+        samples = sampler.sample(parameters, {"bits": bits}, rays, jitter[:, None]).samples
 
         def pixels(parameters):
             ours = shade(field, parameters, samples, directions)
@@ -100,7 +105,6 @@ def test_a_step_s_loss_and_gradients_are_nerfmac_s(scene):
         def pulled(parameters):
             return (pixels(parameters) * mx.array(drawn["seen"].grad.numpy())).sum()
 
-        parameters = {name: mx.array(values) for name, values in peer.field.export().items()}
         want, gradients = pixels(parameters), mx.grad(pulled)(parameters)
     assert_matches(drawn["seen"].detach().numpy(), want, rel=2e3 * EPSILON, name="pixels")
     # Sums over a thousand samples, through two networks and an exponential.
@@ -124,6 +128,7 @@ def test_adam_and_the_average_are_nerfmac_s(scene):
     peer = peer_on(scene)
     start = peer.field.export()
     arrays = {name: mx.array(values) for name, values in start.items()}
+    decayed = EncodedField(CONFIG, scene.extent).decayed
     now, average = Updated(arrays, zeros_like(arrays), zeros_like(arrays)), arrays
     for step, progress in enumerate((0.0, 0.3, 0.9, *[0.95] * 6), 1):  # not averaged the last time
         gradients = {
@@ -136,7 +141,7 @@ def test_adam_and_the_average_are_nerfmac_s(scene):
         peer._move(progress)
         drawn = {name: mx.array(values) for name, values in gradients.items()}
         rate = CONFIG.optimiser.rate_at(progress)
-        now = adam(now, drawn, step_numbers(step, rate, CONFIG.optimiser))
+        now = adam(now, drawn, step_numbers(step, rate, CONFIG.optimiser), decayed)
         if is_averaged(step):
             weight = mx.array(newest_weight(step, CONFIG.optimiser))
             average = averaged(average, now.parameters, weight)
@@ -157,6 +162,20 @@ def test_both_start_alike_and_have_as_many_rays(scene):
     assert peer.rays == start.rays
 
 
+def test_the_number_of_rays_follows_the_samples_that_light_reaches(scene):
+    peer = peer_on(scene)
+    arrays = peer.field.export()
+    # Opaque everywhere: light reaches one sample of a ray.
+    opaque = {name: np.full_like(values, 0.3) for name, values in arrays.items()}
+    peer.field = TorchField(CONFIG, scene.extent, opaque)
+    assert peer._density(torch.rand(100, 3)).min() > 1e3
+    peer.step()
+    assert 0 < peer.samples_last_step <= CONFIG.train.rays
+    peer.steps = 0  # whose step has an update
+    peer.step()
+    assert peer.rays == CONFIG.train.most_rays
+
+
 def test_both_learn_alike(scene):
     steps, last = 150, slice(-40, None)
     peer, theirs = peer_on(scene), []
@@ -168,7 +187,7 @@ def test_both_learn_alike(scene):
     ours = [report.loss for report in reports if report.state.step > steps - 40]
     assert np.mean(theirs[last]) < 0.6 * np.mean(theirs[:5])
     assert np.mean(theirs[last]) == pytest.approx(np.mean(ours), rel=0.15)
-    assert peer.samples_last_step > 0.5 * peer.slots
+    assert peer.samples_last_step > 0.5 * CONFIG.train.slots
     assert peer.rays != CONFIG.train.rays, "the number of rays never changed"
 
 

@@ -9,15 +9,19 @@ EPSILON = 2.0**-24
 RANDOM = np.random.default_rng(3)
 
 
-def parameters_of(config, extent):
+def parameters_of(config, extent, random=RANDOM):
     """A field that is opaque in places, as random parameters that are not tiny make it."""
     shapes = EncodedField(config, extent).shapes
     scale = {"table": 0.5, "density": 0.4, "colour": 0.4}
     return {
-        name: (scale[name] * RANDOM.standard_normal(shape)).astype(np.float32)
+        name: (scale[name] * random.standard_normal(shape)).astype(np.float32)
         for name, shape in shapes.items()
     }
 
 
 def in_torch(arrays):
     return [torch.from_numpy(np.array(each)) for each in arrays]
+
+
+def uncompiled(function, **_):
+    return function

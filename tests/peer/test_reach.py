@@ -1,0 +1,103 @@
+"""The peer in PyTorch keeps the samples that nerfmac keeps: those that light reaches."""
+
+import mlx.core as mx
+import numpy as np
+import pytest
+from bricks import in_bricks
+from numerics import assert_matches
+from ops.marching import grid, packed, some_rays
+from scene_factory import CONFIG
+
+from nerfmac.backend import choose_device, kernels_disabled
+from nerfmac.config import override
+from nerfmac.fields.encoded import EncodedField
+from nerfmac.geometry.rays import Rays
+from nerfmac.ops.march import march
+from nerfmac.sampling.marching import MarchingSampler
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed; `pip install torch`")
+
+from peer.torch_arrays import EPSILON, in_torch, parameters_of, uncompiled  # noqa: E402 - they import torch
+from torch_peer.field import TorchField  # noqa: E402
+from torch_peer.march import Marcher  # noqa: E402
+from torch_peer.reach import ReachSampler  # noqa: E402
+
+RAYS = 200
+
+
+@pytest.fixture(autouse=True)
+def on_the_cpu():
+    choose_device("cpu")
+
+
+def both_sample(extent, slots, candidates):
+    """nerfmac's samples, the peer's, and how many samples each ray has in occupied space."""
+    config = override(CONFIG, train={"slots": slots, "candidates": candidates})
+    parameters = parameters_of(config, extent, np.random.default_rng(3))
+    parameters["density"] *= 2.0  # more is opaque
+    ours = EncodedField(config, extent)
+    sampler = MarchingSampler(config, extent, ours.reach)
+    is_set, rays = grid(sampler.geometry, 0.4), some_rays(sampler.geometry, RAYS)
+    rays[0][:2] = [[9.0, 9.0, 9.0], [0.5, 0.5, 0.5]]  # one that misses the cube, one from inside
+    rays[1][:2] = [[1.0, 0.0, 0.0], [0.0, 0.6, 0.8]]
+    origins, directions, jitter = map(mx.array, rays)
+    arrays = {name: mx.array(values) for name, values in parameters.items()}
+    with kernels_disabled():
+        state = {"bits": packed(is_set)}
+        want = sampler.sample(arrays, state, Rays(origins, directions), jitter[:, None]).samples
+        marched = march(origins, directions, jitter, state["bits"], sampler.geometry, 2).wanted
+    theirs = TorchField(config, extent, parameters)
+    sample = ReachSampler(Marcher(sampler.geometry, uncompiled), config.train, uncompiled)
+    occupied = torch.from_numpy(in_bricks(is_set))
+    got = sample(*in_torch(rays), occupied, lambda position: theirs.density(position)[0])
+    return want, got, np.array(marched)
+
+
+def assert_same(got, want):
+    np.testing.assert_array_equal(got.wanted, np.array(want.wanted))
+    np.testing.assert_array_equal(got.fits, np.array(want.fits))
+    is_alive = got.place.numpy() >= 0
+    counts = np.bincount(got.ray.numpy()[is_alive], minlength=RAYS)
+    ray_start = np.array(want.ray_start)
+    np.testing.assert_array_equal(np.append(0, counts.cumsum()), ray_start)
+    assert int(got.used) == ray_start[-1]
+    np.testing.assert_array_equal(got.ray, np.array(want.ray))
+    place = np.concatenate([np.arange(count) for count in counts])
+    np.testing.assert_array_equal(got.place[: len(place)], place)
+    assert not is_alive[len(place) :].any()
+    # A width is the difference of two distances a hundred times as large.
+    for part, factor in (("position", 64), ("distance", 64), ("width", 6400)):
+        values = getattr(got, part).numpy()
+        assert_matches(values, getattr(want, part), rel=factor * EPSILON, name=part)
+
+
+@pytest.mark.parametrize("extent", [1.0, 2.5])
+def test_a_ray_s_samples_end_where_its_light_does(extent):
+    want, got, marched = both_sample(extent, slots=2**14, candidates=1)
+    assert marched.sum() < 2**14
+    wanted = np.array(want.wanted)
+    assert (wanted <= marched).all()
+    assert 0.1 < (wanted < marched).mean() < 0.9
+    assert_same(got, want)
+
+
+def test_rays_that_do_not_fit_into_the_slots_get_no_samples():
+    want, got, marched = both_sample(1.0, slots=2**11, candidates=8)
+    assert marched.sum() < 8 * 2**11
+    assert 0 < np.array(want.fits).sum() < RAYS
+    assert_same(got, want)
+
+
+def test_rays_that_do_not_fit_into_the_candidates_keep_all_samples():
+    want, got, marched = both_sample(1.0, slots=2**11, candidates=1)
+    kept, is_late = np.diff(np.array(want.ray_start)), marched.cumsum() > 2**11
+    assert (kept[is_late] > 0).any()
+    assert (kept[is_late] == 0).any()
+    assert (kept[~is_late] < marched[~is_late]).any()
+    assert_same(got, want)
+
+
+def test_without_candidates_every_ray_keeps_all_samples():
+    want, got, marched = both_sample(1.0, slots=2**14, candidates=0)
+    np.testing.assert_array_equal(np.array(want.wanted), marched)
+    assert_same(got, want)
