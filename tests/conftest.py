@@ -1,10 +1,15 @@
-"""What every test uses: markers that ask for a device, and the folder of real scenes."""
+"""What every test uses: markers that ask for a device, the device CPU, and scenes to read."""
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import mlx.core as mx
 import pytest
+
+from nerfmac.backend import choose_device
+from nerfmac.scenes import Scene, load_scene
+from tests.scene_factory import write_scene
 
 pytest.register_assert_rewrite("numerics", "tests.numerics")
 
@@ -45,3 +50,24 @@ def real_scenes() -> Path:
     if not folder.is_dir():
         pytest.skip(f"no real scenes: {folder} is no folder (NERFMAC_DATA names another)")
     return folder
+
+
+@pytest.fixture(scope="module")
+def on_the_cpu() -> Iterator[None]:
+    """A file's tests on the CPU; afterwards the device is what it was."""
+    device = mx.default_device()
+    choose_device("cpu")
+    yield
+    mx.set_default_device(device)
+
+
+@pytest.fixture(scope="session")
+def balls(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of the scene of two balls, for reading."""
+    return write_scene(tmp_path_factory.mktemp("scenes") / "balls")
+
+
+@pytest.fixture(scope="session")
+def scene(balls: Path) -> Scene:
+    """Return the scene of two balls."""
+    return load_scene(balls)

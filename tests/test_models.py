@@ -1,18 +1,18 @@
 """Each model and each encoding trains, is saved, comes back and is looked at like any other."""
 
-import mlx.core as mx
 import numpy as np
 import pytest
 
 import nerfmac
 from nerfmac import Run
-from nerfmac.backend import choose_device
 from nerfmac.config import VanillaConfig, override
 from nerfmac.presets import PRESETS, preset, vanilla
 from nerfmac.viewer.pictures.modes import Look, Pictures
-from tests.scene_factory import CONFIG, write_scene
+from tests.scene_factory import CONFIG
 
 SMALL = VanillaConfig(width=16, layers=2, skip=0, coarse=8, fine=8)
+pytestmark = pytest.mark.usefixtures("on_the_cpu")
+
 CONFIGS = {
     "dense": override(CONFIG, encoding="dense"),
     "frequency": override(CONFIG, encoding="frequency"),
@@ -20,19 +20,6 @@ CONFIGS = {
         vanilla(PRESETS["tiny"]), vanilla=SMALL, train={"rays": 96, "most_rays": 96}
     ),
 }
-
-
-@pytest.fixture(scope="module", autouse=True)
-def on_the_cpu():
-    device = mx.default_device()
-    choose_device("cpu")
-    yield
-    mx.set_default_device(device)
-
-
-@pytest.fixture(scope="module")
-def scene(tmp_path_factory):
-    return nerfmac.load_scene(write_scene(tmp_path_factory.mktemp("scenes") / "balls"))
 
 
 @pytest.fixture(scope="module", params=CONFIGS)

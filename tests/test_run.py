@@ -14,10 +14,9 @@ import nerfmac
 from nerfmac.checks import InputError
 from nerfmac.config import override
 from nerfmac.run import Run, train
-from nerfmac.scenes import load_scene
 from nerfmac.training import checkpoint
 from nerfmac.training.trainer import DivergedError
-from tests.scene_factory import CONFIG, HEIGHT, WIDTH, write_scene
+from tests.scene_factory import CONFIG, HEIGHT, WIDTH
 
 SETTINGS = {"device": "cpu", "config": CONFIG, "progress": False}
 
@@ -27,11 +26,6 @@ def device_is_given_back():
     device = mx.default_device()
     yield
     mx.set_default_device(device)
-
-
-@pytest.fixture(scope="module")
-def scene(tmp_path_factory):
-    return load_scene(write_scene(tmp_path_factory.mktemp("scenes") / "balls"))
 
 
 @pytest.fixture(scope="module")

@@ -41,12 +41,15 @@ _KERNEL = (
     # The runtime is called at each load and store; the C library may replace none.
     "-fsanitize-coverage=func,trace-loads,trace-stores",
     "-fno-builtin",
-    *(f"-Wl,--wrap=__asan_{name}" for name in ("memcpy", "memmove", "memset")),
     "-ftrivial-auto-var-init=pattern",
     "-fno-omit-frame-pointer",
     "-fPIC",
-    "-shared",
     "-w",  # what deserves a warning is judged elsewhere
+)
+_LIBRARY = (
+    "-shared",
+    "-nostdlib",  # it finds all it calls in the runtime that loads it
+    *(f"-Wl,--wrap=__asan_{name}" for name in ("memcpy", "memmove", "memset")),
 )
 
 _SIGNATURE = re.compile(r"\[\[kernel\]\] void (?P<name>\w+)\(\n(?P<parameters>.*?)\) \{", re.DOTALL)
@@ -156,6 +159,7 @@ class Executor:
         What does not compile raises `ExecutionError` when it is launched.
         """
         self._runtime()
+        self._header()
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             wait([pool.submit(self._kernel, text) for text in dict.fromkeys(texts)])
 
@@ -164,7 +168,16 @@ class Executor:
         if not built.exists():
             source = built.with_suffix(".cpp")
             source.write_text(program(text))
-            _run_clang(*_KERNEL, f"-I{_HERE}", "-include", "metal_stdlib.h", source, "-o", built)
+            header = self._header()
+            _run_clang(*_KERNEL, *_LIBRARY, "-include-pch", header, source, "-o", built)
+        return built
+
+    def _header(self) -> Path:
+        """What every kernel begins with, compiled."""
+        built = self.folder / "metal_stdlib.pch"
+        if not built.exists():
+            header = _HERE / "metal_stdlib.h"
+            _run_clang(*_KERNEL, "-x", "c++-header", header, "-o", built)
         return built
 
     def _runtime(self) -> Path:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 
 from tests.metal.judge_rules import Complaint, Rule
@@ -29,10 +29,32 @@ _GLOBAL = re.compile(
 _NODE = re.compile(r"^(!\d+) = (.*)$", re.MULTILINE)
 _FIELD = re.compile(r'(\w+): ("[^"]*"|![\d]+|\w+)')
 _CALLED = re.compile(rf"\bcall [^@\n]*{_SYMBOL}\(")
-_CALLED_THROUGH_POINTER = re.compile(r"\bcall [^@\n]*?%[\w.]+\(")
 _DECLARED = re.compile(r"^declare [^@]*@(_Z(?!N7runtime)\w+)\(", re.MULTILINE)
-_REINTERPRETED = re.compile(r"= bitcast <\d+ x (?!i1>)\w+> \S+ to <")
-_DOUBLE = re.compile(r"\b(?:double|x86_fp80|fp128)\b")
+_PLACE = re.compile(r"!dbg (!\d+)")
+
+_WRONG = {  # an instruction, the rule that it breaks, and how
+    re.compile(r"\b(?:double|x86_fp80|fp128)\b"): (Rule.DOUBLE, "computes with a double"),
+    re.compile(r"= bitcast <\d+ x (?!i1>)\w+> \S+ to <"): (
+        Rule.VECTOR,
+        "casts a vector, which keeps its bits here but not on Metal",
+    ),
+    re.compile(r"\bcall [^@\n]*?%[\w.]+\("): (
+        Rule.FUNCTION_POINTER,
+        "calls a function through a pointer",
+    ),
+}
+
+
+class _Nodes(dict[str, dict[str, str]]):
+    """Of the debug information, the fields of each node that is asked for: most never are."""
+
+    def __init__(self, written: Iterable[tuple[str, str]]) -> None:
+        super().__init__()
+        self._written = dict(written)
+
+    def __missing__(self, name: str) -> dict[str, str]:
+        self[name] = dict(_FIELD.findall(self._written.get(name, "")))
+        return self[name]
 
 
 class Program:
@@ -49,16 +71,15 @@ class Program:
         yield from self._of_variables()
 
     @cached_property
-    def _nodes(self) -> dict[str, dict[str, str]]:
-        """Of the debug information, each node's fields."""
-        return {name: dict(_FIELD.findall(node)) for name, node in _NODE.findall(self._text)}
+    def _nodes(self) -> _Nodes:
+        return _Nodes(_NODE.findall(self._text))
 
     @cached_property
     def _functions(self) -> dict[str, re.Match[str]]:
         return {match["symbol"]: match for match in _FUNCTION.finditer(self._text)}
 
     def _is_judged(self, node: dict[str, str]) -> bool:
-        return self._nodes.get(node.get("file", ""), {}).get("filename") == f'"{self._file}"'
+        return self._nodes[node.get("file", "")].get("filename") == f'"{self._file}"'
 
     def _described(self, function: re.Match[str]) -> tuple[str, int]:
         node = self._nodes[function["node"]]
@@ -70,16 +91,11 @@ class Program:
                 continue
             name, line = self._described(function)
             for instruction in function["body"].splitlines():
-                at = re.search(r"!dbg (!\d+)", instruction)
-                where = int(self._nodes[at[1]].get("line", line)) if at else line
-                if _DOUBLE.search(instruction):
-                    yield Complaint(Rule.DOUBLE, where, f"'{name}' computes with a double")
-                if _REINTERPRETED.search(instruction):
-                    kept = f"'{name}' casts a vector, which keeps its bits here but not on Metal"
-                    yield Complaint(Rule.VECTOR, where, kept)
-                if _CALLED_THROUGH_POINTER.search(instruction):
-                    called = f"'{name}' calls a function through a pointer"
-                    yield Complaint(Rule.FUNCTION_POINTER, where, called)
+                for pattern, (rule, what) in _WRONG.items():
+                    if pattern.search(instruction):
+                        at = _PLACE.search(instruction)
+                        where = int(self._nodes[at[1]].get("line", line)) if at else line
+                        yield Complaint(rule, where, f"'{name}' {what}")
         for symbol in _DECLARED.findall(self._text):
             yield Complaint(Rule.UNDEFINED, 0, f"'{symbol}' has no body")
 
@@ -103,11 +119,11 @@ class Program:
         used = 0
         for match in _GLOBAL.finditer(self._text):
             node = self._nodes[match["node"]]
-            node = self._nodes.get(node.get("var", ""), node)
+            node = self._nodes[node["var"]] if "var" in node else node
             if "name" not in node or not self._is_judged(node):
                 continue
             name, line = node["name"].strip('"'), int(node["line"])
-            scope = self._nodes.get(node["scope"], {})
+            scope = self._nodes[node["scope"]]
             if _THREADGROUP not in match["kind"]:
                 if _CONSTANT not in match["kind"]:
                     yield Complaint(Rule.PROGRAM_SCOPE, line, f"'{name}' is not in `constant`")

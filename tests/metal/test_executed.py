@@ -1,7 +1,8 @@
-"""Every specialisation that Metal would run, run here: its exact text gives what it should.
+"""Every kernel that Metal would run, run here: its exact text gives what it should.
 
-The cases are the self-test's. Each runs once, with every launch going to the executor, which also
-watches for what Metal leaves undefined (execute.py says what).
+The cases are the self-test's, as many as tests/chosen_cases.py chooses. Each runs once, with every
+launch going to the executor, which also watches for what Metal leaves undefined (execute.py says
+what).
 """
 
 from __future__ import annotations
@@ -20,15 +21,17 @@ from nerfmac.ops.composite import composite
 from nerfmac.ops.draw_pixels import draw_pixels
 from nerfmac.ops.hash_encode import HashLevels, hash_encode
 from nerfmac.ops.march import MarchGeometry, write_samples
-from nerfmac.ops.networks import NetworksShape, networks, networks_density
+from nerfmac.ops.networks import networks, networks_density
+from nerfmac.ops.networks_shape import NetworksShape
 from nerfmac.ops.occupancy_update import pack_bits, splat
 from nerfmac.ops.spherical_harmonics import spherical_harmonics
 from nerfmac.selftest.specialisations import specialisations
+from tests.chosen_cases import aspects, chosen, function, launches_of_cases, reached_by
 from tests.metal.execute import Executor
-from tests.metal.executed_cases import Runs, chosen, covering, function, launches_of_cases, run
+from tests.metal.executed_cases import Runs, run
 
 # Of its outputs, rows that hold no samples keep whatever stands there, and nothing may read it.
-LEAVES_ROWS = {"hash_encode_forward", "networks_forward"}
+LEAVES_ROWS = {"hash_encode_forward", "networks_density", "networks_forward"}
 
 choose_device("cpu")
 
@@ -40,25 +43,40 @@ def runs(executor):
     runs.close()
 
 
-@pytest.mark.parametrize("name", covering(), ids=str)
-def test_specialisation_equals_the_reference(runs, name):
-    assert covering()[name], "no case of the self-test launches it"
-    for case in covering()[name]:
-        found = runs[case]
-        assert not found.error, f"{case}: {found.error}"
-        assert name in found.launched, f"{case} did not launch it this time"
-        for outcome in found.outcomes:
-            assert outcome.passed, (
-                f"{case}: {outcome.array} is off by {outcome.error:.2e}; expected "
-                f"{found.tolerance:.1e}"
-            )
+@pytest.mark.parametrize("case", chosen())
+def test_case_equals_its_reference(runs, case):
+    found = runs[case]
+    assert not found.error, found.error
+    assert found.launched == {launch.specialisation for launch in launches_of_cases()[case]}
+    assert found.outcomes
+    for outcome in found.outcomes:
+        assert outcome.passed, (
+            f"{outcome.array} is off by {outcome.error:.2e}; expected {found.tolerance:.1e}"
+        )
+
+
+def test_each_specialisation_is_launched_by_a_case():
+    cases = {launch.specialisation for some in launches_of_cases().values() for launch in some}
+    assert set(specialisations()) <= cases
+
+
+def test_each_value_of_each_template_argument_is_executed_and_all_of_tiny_and_base(runs):
+    """Some specialisations run, of each kernel with every value of each template argument and every
+    form of its arrays. The others put together what has run apart; all are judged.
+    """
+    launches = [each for some in launches_of_cases().values() for each in some]
+    of_name = {each.specialisation: each for each in (*specialisations().values(), *launches)}
+    launched = set().union(*(runs[case].launched for case in chosen()))
+    executed = set().union(*(aspects(of_name[name]) for name in launched))
+    assert executed == set().union(*map(aspects, of_name.values()))
+    assert reached_by("tiny") | reached_by("base") <= launched
 
 
 def test_threadgroups_that_take_several_tiles_each_give_the_same_gradient(executor, monkeypatch):
     monkeypatch.setattr("nerfmac.ops.networks._GROUPS", 2)
     found = run("networks-tiny-700", executor.folder)
     assert not found.error, found.error
-    assert "networks_gradient__16_32_1_1_2_" in " ".join(found.launched)
+    assert "networks_gradient__16_32_1_0_1_2_" in " ".join(found.launched)
     assert all(outcome.passed for outcome in found.outcomes), found.outcomes
 
 

@@ -1,4 +1,8 @@
-"""Every kernel, forward and each gradient, equals its reference on every device there is."""
+"""Every kernel, forward and each gradient, equals its reference on every device there is.
+
+A GPU runs all of the self-test's cases, a CPU those of tests/chosen_cases.py: with them each kernel
+takes every value of each template argument, and those of the presets `tiny` and `base` together.
+"""
 
 import os
 
@@ -6,30 +10,33 @@ import pytest
 
 from nerfmac.backend import choose_device, compile_ahead, runs_kernel
 from nerfmac.backend.sources import kernels_folder
-from nerfmac.selftest import cases, compare
+from nerfmac.selftest import compare
+from tests.chosen_cases import all_cases, chosen
 
-DEVICES = [
-    "cpu",
-    pytest.param("cuda", marks=pytest.mark.cuda),
-    pytest.param("metal", marks=pytest.mark.metal),
+choose_device("cpu")
+CASES = all_cases()
+RUNS = [
+    *(pytest.param("cpu", CASES[name], id=f"cpu-{name}") for name in chosen()),
+    *(
+        pytest.param(gpu, case, id=f"{gpu}-{name}", marks=getattr(pytest.mark, gpu))
+        for gpu in ("cuda", "metal")
+        for name, case in CASES.items()
+    ),
 ]
 
 
-@pytest.fixture(scope="module", params=DEVICES)
+@pytest.fixture(scope="module")
 def device(request):
     choose_device(request.param)
     mine = [item for item in request.session.items if item.module is request.module]
-    tested = [item.callspec.params["case"] for item in mine if hasattr(item, "callspec")]
-    compile_ahead(lambda: [case.run() for case in tested])
+    tested = [item.callspec.params for item in mine if hasattr(item, "callspec")]
+    here = [each["case"] for each in tested if each["device"] == request.param]
+    compile_ahead(lambda: [case.run() for case in here])
     yield request.param
     choose_device("cpu")
 
 
-choose_device("cpu")
-CASES = list(cases())
-
-
-@pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.parametrize(("device", "case"), RUNS, indirect=["device"])
 def test_kernel_equals_its_reference(device, case):
     assert "NERFMAC_DISABLE_KERNELS" not in os.environ, "the comparison would compare nothing"
     assert runs_kernel(case.operation)
@@ -43,4 +50,4 @@ def test_kernel_equals_its_reference(device, case):
 
 def test_every_kernel_file_has_cases():
     files = {path.stem for path in kernels_folder().glob("*.metal")}
-    assert files == {case.operation for case in CASES}
+    assert files == {case.operation for case in CASES.values()}

@@ -10,25 +10,18 @@ from PIL import Image
 
 from nerfmac.backend import choose_device
 from nerfmac.run import Run
-from nerfmac.scenes import load_scene
 from nerfmac.training.history import History
 from nerfmac.viewer.session.loop import Loop
 from nerfmac.viewer.session.session import Session
-from tests.scene_factory import CONFIG, write_scene
+from tests.scene_factory import CONFIG
 
 
 @pytest.fixture(scope="session")
-def small_scene(tmp_path_factory):
-    """The scene of two balls, read from files."""
-    return load_scene(write_scene(tmp_path_factory.mktemp("scenes") / "balls"))
-
-
-@pytest.fixture(scope="session")
-def small_run(small_scene):
+def small_run(scene):
     """A run on it after some steps; take a copy."""
     device = mx.default_device()
     choose_device("cpu")
-    run = Run.begin(small_scene, CONFIG)
+    run = Run.begin(scene, CONFIG)
     run.train(steps=120, progress=False)
     mx.eval(run.state.arrays())
     yield run

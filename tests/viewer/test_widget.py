@@ -37,8 +37,8 @@ def told(monkeypatch):
 
 
 @pytest.fixture
-def viewer(small_scene, told):
-    made = nerfmac.Viewer(small_scene, **SETTINGS)
+def viewer(scene, told):
+    made = nerfmac.Viewer(scene, **SETTINGS)
     yield made
     made.close()
 
@@ -95,15 +95,15 @@ def test_a_run_and_its_folder_are_shown_and_trained_on(small_run, told, tmp_path
     assert small_run.state.step == 120
 
 
-def test_a_scenes_path_is_read_and_the_run_kept_in_a_folder(small_scene, told, tmp_path):
-    viewer = nerfmac.Viewer(small_scene.path, out=tmp_path / "run", **SETTINGS)
+def test_a_scenes_path_is_read_and_the_run_kept_in_a_folder(scene, told, tmp_path):
+    viewer = nerfmac.Viewer(scene.path, out=tmp_path / "run", **SETTINGS)
     assert Run.load(tmp_path / "run").state.step == 0
     viewer.train(steps=20)
     assert viewer.wait(60.0)
     viewer.close()
     assert Run.load(tmp_path / "run").state.step == 20
     with pytest.raises(InputError, match="exists already"):
-        nerfmac.Viewer(small_scene.path, out=tmp_path / "run", **SETTINGS)
+        nerfmac.Viewer(scene.path, out=tmp_path / "run", **SETTINGS)
 
 
 @pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")
@@ -111,14 +111,12 @@ def test_a_scenes_path_is_read_and_the_run_kept_in_a_folder(small_scene, told, t
     ("source", "settings", "words"),
     [("nowhere", {}, "nowhere does not exist"), (None, {"preset": "huge"}, "preset is 'huge'")],
 )
-def test_a_viewer_of_nothing_is_refused_and_leaves_nothing(
-    small_scene, told, source, settings, words
-):
+def test_a_viewer_of_nothing_is_refused_and_leaves_nothing(scene, told, source, settings, words):
     from nerfmac.viewer.worker import the_worker
 
     before = dict(the_worker()._due)
     with pytest.raises(InputError, match=words):
-        nerfmac.Viewer(source or small_scene, device="cpu", **settings)
+        nerfmac.Viewer(source or scene, device="cpu", **settings)
     gc.collect()
     assert the_worker()._due == before
 
@@ -167,9 +165,9 @@ def test_what_ends_training_is_raised_to_who_waits(viewer, monkeypatch):
         viewer.wait(60.0)
 
 
-def test_a_closed_viewer_and_all_it_held_are_gone(small_scene, told):
+def test_a_closed_viewer_and_all_it_held_are_gone(scene, told):
     threads = threading.active_count()
-    viewer = nerfmac.Viewer(small_scene, **SETTINGS)
+    viewer = nerfmac.Viewer(scene, **SETTINGS)
     viewer._hear(viewer, {"kind": "ready", "view": "a", "width": 32, "height": 24}, [])
     viewer.train(steps=20)
     viewer.wait(60.0)
@@ -211,12 +209,12 @@ def test_it_is_shown_with_a_picture_under_it_for_pages_without_a_kernel(viewer, 
 
 
 @pytest.mark.parametrize("last", ["", "viewer.wait(60.0)", "viewer.pause()", "viewer.close()"])
-def test_a_process_may_end_at_any_time(small_scene, last):
+def test_a_process_may_end_at_any_time(scene, last):
     code = f"""
 import json, time, nerfmac
 from nerfmac.config import Config
 config = Config.from_json(json.loads({json.dumps(CONFIG.to_json())!r}))
-viewer = nerfmac.Viewer({str(small_scene.path)!r}, device="cpu", config=config)
+viewer = nerfmac.Viewer({str(scene.path)!r}, device="cpu", config=config)
 viewer.train(steps={30 if "wait" in last else 10**6})
 while viewer._session.run.state.step < 5:
     time.sleep(0.01)

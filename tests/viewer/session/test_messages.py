@@ -52,7 +52,7 @@ def test_a_message_that_cannot_be_is_told_and_nothing_else_stops(page, message, 
 
 
 def test_who_stands_in_a_training_camera_sees_its_photograph_and_how_close_it_comes(
-    page, small_run, small_scene
+    page, small_run, scene
 ):
     page.open(10 * WIDTH, 10 * HEIGHT).settle()
     page.say("stand", index=3, t=1)
@@ -63,7 +63,7 @@ def test_who_stands_in_a_training_camera_sees_its_photograph_and_how_close_it_co
     last, rgb = page.pictures()[-1]
     assert last["compared"] == 3
     assert rgb.shape == (HEIGHT, WIDTH, 3)  # no finer than the photograph
-    want = list(evaluate(small_run.renderer(), small_scene.views("train")))[3]
+    want = list(evaluate(small_run.renderer(), scene.views("train")))[3]
     assert last["psnr"] == pytest.approx(want.psnr, abs=0.05)  # eight bits
     page.take("frame")
     page.say("move", t=2, **TURNED)

@@ -1,0 +1,100 @@
+"""Which of the self-test's cases run on a CPU, where all of them would take longer than all else.
+
+Most are specialisations, a kernel with its template arguments and the forms of its arrays. Each is
+judged (tests/metal/test_judged.py), and where there is a GPU, `nerfmac selftest` and
+tests/ops/test_kernels.py run each. On a CPU, as C++ and as Metal in the executor, run as many as
+`chosen` says: what they leave out puts together what has run apart.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from math import prod
+from unittest import mock
+
+from nerfmac.backend.metal_text import Launch, recorded
+from nerfmac.presets import PRESETS
+from nerfmac.selftest import Case, cases
+from nerfmac.selftest.specialisations import specialisations
+
+_SPECIALISATION = re.compile(
+    r"(?P<function>[a-z_]+?)(?:__(?P<values>\d+(?:_\d+)*))?"
+    r"_(?P<arrays>(?:bool|u?int\d+_t|float(?:16_t)?)c?(?:_.*)?)"
+)
+
+
+@cache
+def all_cases() -> dict[str, Case]:
+    """The self-test's cases by name."""
+    return {str(case): case for case in cases()}
+
+
+def function(launch: Launch) -> str:
+    """The kernel's function, as kernels/*.metal names it."""
+    return _specialisation(launch.specialisation)["function"]
+
+
+@cache
+def launches_of_cases() -> dict[str, list[Launch]]:
+    """What each case launches."""
+    found = {}
+    for name, case in all_cases().items():
+        with recorded() as launches:
+            case.run()
+        found[name] = list(launches.values())
+    return found
+
+
+def aspects(launch: Launch) -> set[tuple[str, str, str]]:
+    """What a specialisation has of its kernel: each template argument's value, and its arrays.
+
+    The arrays' types say which are `constant`.
+    """
+    parts = _specialisation(launch.specialisation)
+    values = enumerate((parts["values"] or "").split("_"))
+    found = {(parts["function"], f"template {i}", value) for i, value in values}
+    return found | {(parts["function"], "arrays", parts["arrays"])}
+
+
+def reached_by(preset: str) -> set[str]:
+    """The specialisations that a preset, with no option changed, reaches."""
+    configurations = "nerfmac.selftest.specialisations.configurations"
+    with mock.patch(configurations, return_value=[PRESETS[preset]]):
+        return set(specialisations())
+
+
+@cache
+def chosen() -> list[str]:
+    """The cases to run, in their order.
+
+    They are all whose template arguments are those of the preset `tiny`, the narrowest; what runs
+    each specialisation of the preset `base` once; and what gives each kernel every aspect.
+    """
+    launches = launches_of_cases()
+    tiny, base = {_template(name) for name in reached_by("tiny")}, reached_by("base")
+    sizes = {case: sum(map(_written, each)) for case, each in launches.items()}
+    found, seen = set(), set()
+    for case in sorted(launches, key=sizes.__getitem__):
+        names = {launch.specialisation for launch in launches[case]}
+        new = set().union(names & base, *map(aspects, launches[case]))
+        if {_template(name) for name in names} <= tiny or not new <= seen:
+            found.add(case)
+            seen |= new
+    return [case for case in launches if case in found]
+
+
+def _template(specialisation: str) -> tuple[str, str | None]:
+    """The kernel's function and template arguments."""
+    return _specialisation(specialisation).group("function", "values")
+
+
+def _specialisation(name: str) -> re.Match[str]:
+    match = _SPECIALISATION.fullmatch(name)
+    assert match, name
+    return match
+
+
+def _written(launch: Launch) -> int:
+    sizes = zip(launch.output_shapes, launch.output_dtypes, strict=True)
+    return sum(prod(shape) * dtype.size for shape, dtype in sizes)
