@@ -1,5 +1,5 @@
 // One step of Adam (Kingma and Ba 2015, algorithm 1) in one pass over the arrays. One thread an
-// element.
+// element. An element without a gradient stays as it is, with its moments.
 //
 // step = [beta1, beta2, size, epsilon, l2, unscale]: the moments' decay, the step's size and
 // epsilon with the bias corrections in them, the weight of the squared parameters in the loss, and
@@ -19,7 +19,8 @@ METAL_FUNC void adam(
   const float slope = unscale * gradient[i] + l2 * parameters[i];
   const float m = beta1 * first[i] + (1.0f - beta1) * slope;
   const float v = beta2 * second[i] + (1.0f - beta2) * slope * slope;
-  new_parameters[i] = parameters[i] - size * m / (sqrt(v) + epsilon);
-  new_first[i] = m;
-  new_second[i] = v;
+  const float moved = parameters[i] - size * m / (sqrt(v) + epsilon);
+  new_parameters[i] = slope != 0.0f ? moved : parameters[i];
+  new_first[i] = slope != 0.0f ? m : first[i];
+  new_second[i] = slope != 0.0f ? v : second[i];
 }

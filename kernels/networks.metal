@@ -110,17 +110,20 @@ METAL_FUNC NetworkScale<Values> network_scale(Values values, int columns) {
 }
 
 // The density's activation, a colour's, and their derivatives: of one sum or of a vector of them.
+template <int THINNESS>
 struct NetworkExp {
   template <typename Sum>
   METAL_FUNC Sum operator()(Sum sum) const {
-    return exp(sum);
+    return exp(sum - float(THINNESS));
   }
 };
 
+template <int THINNESS>
 struct NetworkExpSlope {
   template <typename Sum>
   METAL_FUNC Sum operator()(Sum sum) const {
-    return exp(clamp(sum, -15.0f, 15.0f));  // beyond, the derivative at the nearest point
+    // Beyond the limits, the derivative at the nearest point.
+    return exp(clamp(sum - float(THINNESS), -15.0f, 15.0f));
   }
 };
 
@@ -160,8 +163,22 @@ struct NetworkClear {
   }
 };
 
-// Density alone, of the first used[0] rows. A simdgroup works on sixteen rows.
-template <int IN, int WIDTH, int DENSITY_LAYERS, typename Features, typename Used, typename Stored,
+// Density alone, of one tile.
+template <int IN, int WIDTH, int DENSITY_LAYERS, int THINNESS, typename Features, typename Stored,
+          typename Density>
+METAL_FUNC void networks_density_tile(
+    uint local, TileBlock rows, Features features, Stored stored, Density density) {
+  Tile<IN> x;
+  Tile<WIDTH> hidden[DENSITY_LAYERS];
+  Sums<16> sums;
+  tile_fill(local, x, rows, network_read(features, IN));
+  network_forward<IN, WIDTH, DENSITY_LAYERS>(local, x, stored, hidden, sums);
+  tile_activate<1>(local, sums, NetworkExp<THINNESS>{});
+  tile_each<1>(local, sums, rows, network_write(density, 1));
+}
+
+// The same of the first used[0] rows. A simdgroup works on sixteen rows.
+template <int IN, int WIDTH, int DENSITY_LAYERS, int THINNESS, typename Features, typename Used, typename Stored,
           typename Density>
 METAL_FUNC void networks_density(
     uint3 thread_index, int rows, Features features, Used used, Stored stored, Density density) {
@@ -169,17 +186,11 @@ METAL_FUNC void networks_density(
   const int first = int(thread_index.x / SIMD_WIDTH) * 16;
   const TileBlock block{first, min(rows, used[0]) - first};
   if (block.count <= 0) return;
-  Tile<IN> x;
-  Tile<WIDTH> hidden[DENSITY_LAYERS];
-  Sums<16> sums;
-  tile_fill(local, x, block, network_read(features, IN));
-  network_forward<IN, WIDTH, DENSITY_LAYERS>(local, x, stored, hidden, sums);
-  tile_activate<1>(local, sums, NetworkExp{});
-  tile_each<1>(local, sums, block, network_write(density, 1));
+  networks_density_tile<IN, WIDTH, DENSITY_LAYERS, THINNESS>(local, block, features, stored, density);
 }
 
 // Density and colour of one tile, whose rows' directions are a function.
-template <int IN, int WIDTH, int DENSITY_LAYERS, int COLOUR_LAYERS, typename Features,
+template <int IN, int WIDTH, int DENSITY_LAYERS, int THINNESS, int COLOUR_LAYERS, typename Features,
           typename Directions, typename Stored, typename Density, typename Colour>
 METAL_FUNC void networks_tile(uint local, TileBlock rows, Features features, Directions directions,
                               Stored stored, Density density, Colour colour) {
@@ -191,7 +202,7 @@ METAL_FUNC void networks_tile(uint local, TileBlock rows, Features features, Dir
   tile_fill(local, x, rows, network_read(features, IN));
   network_forward<IN, WIDTH, DENSITY_LAYERS>(local, x, stored, hidden, sums);
   tile_round(sums, embedding);
-  tile_activate<1>(local, sums, NetworkExp{});
+  tile_activate<1>(local, sums, NetworkExp<THINNESS>{});
   tile_each<1>(local, sums, rows, network_write(density, 1));
   tile_fill(local, basis, rows, directions);
   tile_join(embedding, basis, joined);
@@ -202,7 +213,7 @@ METAL_FUNC void networks_tile(uint local, TileBlock rows, Features features, Dir
 }
 
 // Density and colour of the first used[0] rows; the others are left as they are.
-template <int IN, int WIDTH, int DENSITY_LAYERS, int COLOUR_LAYERS, typename Features,
+template <int IN, int WIDTH, int DENSITY_LAYERS, int THINNESS, int COLOUR_LAYERS, typename Features,
           typename Basis, typename Ray, typename Used, typename Stored, typename Density,
           typename Colour>
 METAL_FUNC void networks_forward(
@@ -212,13 +223,13 @@ METAL_FUNC void networks_forward(
   const int first = int(thread_index.x / SIMD_WIDTH) * 16;
   const TileBlock block{first, min(rows, used[0]) - first};
   if (block.count <= 0) return;
-  networks_tile<IN, WIDTH, DENSITY_LAYERS, COLOUR_LAYERS>(
+  networks_tile<IN, WIDTH, DENSITY_LAYERS, THINNESS, COLOUR_LAYERS>(
       local, block, features, network_basis(basis, ray), stored, density, colour);
 }
 
 // Sums the weights' gradient of a threadgroup's tiles in the threadgroup's own row of d_weights,
 // GROUPS rows in all, and writes every row of d_features; rows past used[0] have no gradient.
-template <int IN, int WIDTH, int DENSITY_LAYERS, int COLOUR_LAYERS, int GROUPS, typename Features,
+template <int IN, int WIDTH, int DENSITY_LAYERS, int THINNESS, int COLOUR_LAYERS, int GROUPS, typename Features,
           typename Basis, typename Ray, typename Used, typename Stored, typename DensityGradient,
           typename ColourGradient, typename FeaturesGradient, typename WeightsGradient,
           typename Space>
@@ -267,7 +278,7 @@ METAL_FUNC void networks_gradient(
     tile_round(colour_sums, d);
     network_backward<32, WIDTH, COLOUR_LAYERS>(
         local, joined, colour_hidden, d, stored + ALL + FIRST, colour_gradient, d_joined, space);
-    tile_activate<1>(local, density_sums, NetworkExpSlope{});
+    tile_activate<1>(local, density_sums, NetworkExpSlope<THINNESS>{});
     tile_each<1>(local, density_sums, chosen, network_scale(d_density, 1));
     tile_add(density_sums, d_joined);
     tile_round(density_sums, d);

@@ -105,7 +105,7 @@ METAL_FUNC void trace_encode(
   }
 }
 
-template <int IN, int WIDTH, int DENSITY_LAYERS, int COLOUR_LAYERS, int FEATURES, typename Origins,
+template <int IN, int WIDTH, int DENSITY_LAYERS, int THINNESS, int COLOUR_LAYERS, int FEATURES, typename Origins,
           typename Directions, typename Bits, typename Settings, typename Width, typename Table,
           typename Scales, typename Shapes, typename Stored, typename RayColour, typename Opacity,
           typename Depth, typename Space>
@@ -170,7 +170,7 @@ METAL_FUNC void trace(
     }
     simd_publish();
     for (int first = 0; first < TRACE_RAYS; first += 16) {
-      networks_tile<IN, WIDTH, DENSITY_LAYERS, COLOUR_LAYERS>(
+      networks_tile<IN, WIDTH, DENSITY_LAYERS, THINNESS, COLOUR_LAYERS>(
           local, TileBlock{first, 16}, space->features, network_read(space->basis, 16), stored,
           space->density, space->colour);
     }

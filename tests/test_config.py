@@ -248,3 +248,10 @@ def test_the_rate_holds_and_then_falls_exponentially_to_its_final_fraction():
 
 def test_a_step_is_its_fraction_of_the_unit_cubes_diagonal():
     assert MarchConfig(steps=512).step * 512 == pytest.approx(3**0.5)
+
+
+def test_the_finest_level_has_five_cells_for_four_pixels_unless_it_is_given():
+    assert HashGridConfig().for_pixels(835.0).finest == 1044
+    assert HashGridConfig(finest=300).for_pixels(835.0).finest == 300
+    assert HashGridConfig(coarsest=20).for_pixels(1.0).finest == 80
+    assert HashGridConfig().for_pixels(1e5).finest == 4096

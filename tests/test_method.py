@@ -6,10 +6,11 @@ import pytest
 
 import nerfmac
 from nerfmac import Method, Run
-from nerfmac.backend import choose_device
 from nerfmac.cli import main
 from nerfmac.training.losses import huber_loss
-from tests.scene_factory import CONFIG, write_scene
+from tests.scene_factory import CONFIG
+
+pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
 BRIGHT = (0.2, 0.7, 0.4)
 
@@ -56,24 +57,6 @@ class Even(nerfmac.Sampler):
 def squared(seen, target):
     """The squared error of a ray."""
     return mx.square(seen.colour - target).mean(axis=1)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def on_the_cpu():
-    device = mx.default_device()
-    choose_device("cpu")
-    yield
-    mx.set_default_device(device)
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return write_scene(tmp_path_factory.mktemp("scenes") / "balls")
-
-
-@pytest.fixture(scope="module")
-def scene(folder):
-    return nerfmac.load_scene(folder)
 
 
 METHODS = {
@@ -179,11 +162,11 @@ def test_only_decayed_parameters_shrink_without_a_gradient(scene):
     assert np.array_equal(np.array(run.state.parameters["centre"]), [0.5, 0.5, 0.5])
 
 
-def test_the_command_line_takes_a_method(folder, tmp_path, capsys):
+def test_the_command_line_takes_a_method(balls, tmp_path, capsys):
     method, run = METHODS["all"], tmp_path / "run"
     settings = ["--device", "cpu", "--preset", "tiny"]
     commands = [
-        ["train", str(folder), "--out", str(run), "--steps", "4", "--no-video", *settings],
+        ["train", str(balls), "--out", str(run), "--steps", "4", "--no-video", *settings],
         ["train", "--out", str(run), "--steps", "6", "--no-video", "--resume", "--device", "cpu"],
         ["eval", str(run), "--device", "cpu"],
         ["render", str(run), "--frames", "2", "--out", str(tmp_path / "frames"), "--device", "cpu"],

@@ -4,22 +4,14 @@ import os
 import re
 from pathlib import Path
 
-import mlx.core as mx
 import numpy as np
 import pytest
-
-from nerfmac.backend import choose_device
 
 README = (Path(__file__).resolve().parents[1] / "README.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
 
 
-@pytest.fixture(autouse=True)
-def on_the_cpu():
-    device = mx.default_device()
-    choose_device("cpu")
-    yield
-    mx.set_default_device(device)
+pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
 
 def run_example(containing, tmp_path, monkeypatch):

@@ -213,7 +213,7 @@ def _build(kernel: Kernel, device: str, template: tuple[str, ...]) -> Any:
         # MLX knows kernels by their names, and any number of users' may have the same function.
         everything = repr((text, body, kernel.inputs, kernel.outputs, kernel.accumulates))
         name += f"_{hashlib.sha256(everything.encode()).hexdigest()[:12]}"
-    return _MAKERS[device](
+    built = _MAKERS[device](
         name=name,
         input_names=list(kernel.inputs),
         output_names=list(kernel.outputs),
@@ -221,6 +221,16 @@ def _build(kernel: Kernel, device: str, template: tuple[str, ...]) -> Any:
         header=text,
         **options,
     )
+    _functions[id(built)] = kernel.function
+    return built
+
+
+_functions: dict[int, str] = {}  # by the identity of what `_build` made, which lives as long
+
+
+def function_of(built: Callable[..., list[mx.array]]) -> str:
+    """The name of the function of a built kernel, as `launched_by` hands it over."""
+    return _functions[id(built)]
 
 
 def simd_width() -> int:

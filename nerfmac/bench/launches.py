@@ -11,7 +11,6 @@ from typing import Any
 import mlx.core as mx
 
 from nerfmac.backend import kernel
-from nerfmac.backend.metal_text import Launch, on_metal
 
 Build = Callable[..., list[mx.array]]
 Call = dict[str, Any]
@@ -24,6 +23,11 @@ class Launched:
     build: Build
     call: Call
     outputs: list[mx.array]
+
+    @property
+    def name(self) -> str:
+        """The name of the kernel's function."""
+        return kernel.function_of(self.build)
 
     def again(self) -> list[mx.array]:
         """Launch the same again; return the outputs, not evaluated."""
@@ -51,34 +55,18 @@ def launches(compute: Callable[[], Any]) -> list[Launched]:
     return found
 
 
-def launched_names(compute: Callable[[], Any]) -> list[str]:
-    """The specialisations that `compute` would launch on Metal, in the order of `launches`.
-
-    A specialisation's name begins with that of the kernel's function. Nothing is launched.
-    """
-    names: list[str] = []
-
-    def note(launch: Launch, _inputs: Sequence[mx.array]) -> list[mx.array]:
-        names.append(launch.specialisation)
-        return launch.zeros()
-
-    with on_metal(note):
-        compute()
-    return names
-
-
 @contextmanager
-def replayed(before: Sequence[tuple[str, Launched]], names: Container[str]) -> Iterator[None]:
+def replayed(before: Sequence[Launched], names: Container[str]) -> Iterator[None]:
     """Within it kernels of these names are not launched: their outputs are those of `before`.
 
-    `before` is a recording of the same computation: every launch in order, with its kernel's name.
+    `before` is a recording of the same computation: every launch in order.
     The inputs of a kernel that is replayed are still computed.
     """
     remaining = iter(before)
 
     def launch(build: Build, **call: Any) -> list[mx.array]:
-        name, launched = next(remaining)
-        if name not in names:
+        launched = next(remaining)
+        if launched.name not in names:
             return build(**call)
         given: list[mx.array] = mx.depends(launched.outputs, call["inputs"])
         return given

@@ -24,7 +24,8 @@ from nerfmac.ops.composite import composite
 from nerfmac.ops.draw_pixels import draw_pixels
 from nerfmac.ops.hash_encode import hash_encode
 from nerfmac.ops.march import march
-from nerfmac.ops.networks import BASIS, NetworksShape, networks, networks_density
+from nerfmac.ops.networks import networks, networks_density
+from nerfmac.ops.networks_shape import BASIS, NetworksShape
 from nerfmac.ops.occupancy_update import pack_bits, splat
 from nerfmac.ops.spherical_harmonics import spherical_harmonics
 from nerfmac.ops.trace import TraceGeometry, trace

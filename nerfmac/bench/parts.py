@@ -22,9 +22,10 @@ import mlx.core as mx
 
 from nerfmac.bench.ceilings import Ceilings
 from nerfmac.bench.launches import Launched
+from nerfmac.bench.step_work import between_work, step_work, update_work
 from nerfmac.bench.steps import InterleavedSteps, WholeStep, sizes_of, time_average, time_update
 from nerfmac.bench.timing import Timing, measure, quartiles
-from nerfmac.bench.work import Work, average, between_work, step_work, update_work
+from nerfmac.bench.work import Work, average
 from nerfmac.training.optimiser import AVERAGED_EVERY
 from nerfmac.training.trainer import Trainer
 

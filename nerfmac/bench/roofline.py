@@ -19,7 +19,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from nerfmac.bench.work import Sizes, Work, between_work, step_work, update_work
+from nerfmac.bench.step_work import between_work, step_work, update_work
+from nerfmac.bench.work import Sizes, Work
 from nerfmac.config import Config
 
 

@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 import mlx.core as mx
 
 from nerfmac.backend import current_device
-from nerfmac.bench.launches import Launched, launched_names, launches, replayed, uncompiled
+from nerfmac.bench.launches import Launched, launches, replayed, uncompiled
 from nerfmac.bench.progress import Bar
 from nerfmac.bench.timing import Timing, measure, measure_interleaved, quartiles
 from nerfmac.bench.work import Sizes
@@ -49,14 +49,6 @@ _TRIAL = _, _UPDATE, _STEP, _AVERAGE = range(4)  # what `Trainer.trial` yields
 
 NEVER_EVALUATED = ("hash_encode_position_gradient",)
 """Kernels in a step's graph whose results are not used."""
-
-_KERNELS = (
-    *("draw_pixels", "march_count", "march_write", "hash_encode_forward"),
-    *("spherical_harmonics_forward", "networks_store", "networks_forward"),
-    *("networks_density", "networks_gradient"),
-    *("composite_forward", "composite_gradient", "hash_encode_table_gradient", "adam"),
-    *("occupancy_choose", "occupancy_splat", "occupancy_pack", *NEVER_EVALUATED),
-)
 
 
 class WholeStep(NamedTuple):
@@ -96,7 +88,9 @@ def time_interleaved(run: Run, scene: Scene, seconds: float) -> InterleavedSteps
     state = replace(passed[-1].state, rays=median_low(each.state.rays for each in passed))
     recorded = recorded_launches(run.trainer, state)[_STEP]
     names = [
-        name for name in dict.fromkeys(name for name, _ in recorded) if name not in NEVER_EVALUATED
+        name
+        for name in dict.fromkeys(each.name for each in recorded)
+        if name not in NEVER_EVALUATED
     ]
     left_out = [names[:count] for count in range(len(names) + 1)]
 
@@ -115,7 +109,7 @@ def time_interleaved(run: Run, scene: Scene, seconds: float) -> InterleavedSteps
     spent, *without = measure_interleaved([train, *timers], seconds=seconds)
     return InterleavedSteps(
         _whole_step(spent, passed[-len(spent) :], state),
-        {name: [launched for each, launched in recorded if each == name] for name in names},
+        {name: [each for each in recorded if each.name == name] for name in names},
         without,
     )
 
@@ -158,22 +152,18 @@ def time_average(trainer: Trainer, state: TrainState, seconds: float) -> Timing:
     return measure(_compiled(trainer, state, _AVERAGE), seconds=seconds, queued=True)
 
 
-def recorded_launches(trainer: Trainer, state: TrainState) -> list[list[tuple[str, Launched]]]:
-    """The launches of each computation of `Trainer.trial`, evaluated, with their kernels' names.
+def recorded_launches(trainer: Trainer, state: TrainState) -> list[list[Launched]]:
+    """The launches of each computation of `Trainer.trial`, evaluated.
 
     The computations are the occupancy update during the warm-up, the one after it, the step, and
     the average of the parameters.
     """
     with uncompiled():
-        trial, again = trainer.trial(state), trainer.trial(state)
+        trial = trainer.trial(state)
         found = [launches(partial(next, trial)) for _ in _TRIAL]
-    names = [launched_names(partial(next, again)) for _ in _TRIAL]
     for each in itertools.chain(*found):
         mx.eval(each.call["inputs"], each.outputs)
-    return [
-        [(_function(name), launched) for name, launched in zip(*both, strict=True)]
-        for both in zip(names, found, strict=True)
-    ]
+    return found
 
 
 def _whole_step(spent: Sequence[float], passed: Sequence[Report], state: TrainState) -> WholeStep:
@@ -193,7 +183,7 @@ def _step_without(
     names: Sequence[str],
     fresh: Trainer,
     state: TrainState,
-    recorded: Sequence[tuple[str, Launched]],
+    recorded: Sequence[Launched],
 ) -> Callable[[], float]:
     """A function that runs a step from `state`, with the kernels `names` replayed, and times it.
 
@@ -226,8 +216,3 @@ def _compiled(trainer: Trainer, state: TrainState, which: int) -> Callable[[], A
         return next(itertools.islice(trial, which, None))
 
     return partial(mx.compile(compute), arrays)
-
-
-def _function(specialisation: str) -> str:
-    """The kernel's function: the longest of the names that the specialisation's begins with."""
-    return max((name for name in _KERNELS if specialisation.startswith(f"{name}_")), key=len)

@@ -18,7 +18,7 @@ from math import ceil, log2
 
 from nerfmac.config import Config
 from nerfmac.fields.encodings import HashGrid
-from nerfmac.ops.networks import BASIS, NetworksShape
+from nerfmac.ops.networks_shape import BASIS, NetworksShape
 from nerfmac.sampling.occupancy import march_geometry
 
 FLOAT = 4
@@ -50,7 +50,7 @@ class Work:
         return max(moved / bandwidth, self.operations / rate)
 
 
-def _streamed(bytes_moved: int, operations: int) -> Work:
+def streamed(bytes_moved: int, operations: int) -> Work:
     """The work of a kernel that gathers nothing, so that no cache makes a difference."""
     return Work(bytes_moved, bytes_moved, operations)
 
@@ -61,6 +61,7 @@ class Sizes:
 
     rays: int
     slots: int
+    candidates: int  # marched samples that are tried for light; 0: none
     cells: int  # of the occupancy grid
     visited: int  # cells, by an occupancy update
     interval: int  # steps from one occupancy update to the next
@@ -79,6 +80,7 @@ class Sizes:
         return cls(
             rays=rays,
             slots=config.train.slots,
+            candidates=config.train.candidates * config.train.slots,
             cells=cells,
             visited=ceil(cells * config.occupancy.fraction),
             interval=config.occupancy.interval,
@@ -135,12 +137,12 @@ def hash_encode_table_gradient(sizes: Sizes, points: int) -> Work:
 
 def spherical_harmonics_forward(sizes: Sizes) -> Work:
     """The polynomials as they are written: 43 operations a direction."""
-    return _streamed(sizes.rays * (3 + BASIS) * FLOAT, 43 * sizes.rays)
+    return streamed(sizes.rays * (3 + BASIS) * FLOAT, 43 * sizes.rays)
 
 
 def networks_store(sizes: Sizes) -> Work:
     """Every weight is read once and written twice, in the working type."""
-    return _streamed(sizes.weights * (FLOAT + 2 * sizes.half), 0)
+    return streamed(sizes.weights * (FLOAT + 2 * sizes.half), 0)
 
 
 def _network_inputs(sizes: Sizes) -> int:
@@ -151,7 +153,7 @@ def _network_inputs(sizes: Sizes) -> int:
 
 def networks_forward(sizes: Sizes) -> Work:
     """A multiply-add a sample and weight; density and colour are written."""
-    return _streamed(
+    return streamed(
         _network_inputs(sizes) + sizes.slots * 4 * FLOAT, 2 * sizes.slots * sizes.weights
     )
 
@@ -164,18 +166,18 @@ def networks_gradient(sizes: Sizes) -> Work:
     """
     moved = sizes.slots * (4 * FLOAT + sizes.networks.features * sizes.half)
     moved += sizes.groups * sizes.weights * FLOAT
-    return _streamed(_network_inputs(sizes) + moved, 6 * sizes.slots * sizes.weights)
+    return streamed(_network_inputs(sizes) + moved, 6 * sizes.slots * sizes.weights)
 
 
 def networks_density(sizes: Sizes, points: int) -> Work:
     """A multiply-add a point and weight of the density network."""
     moved = points * (sizes.networks.features * sizes.half + FLOAT)
-    return _streamed(
+    return streamed(
         moved + 2 * sizes.weights * sizes.half, 2 * points * sizes.networks.density.weights
     )
 
 
-def _march(sizes: Sizes, moved: int) -> Work:
+def _march(sizes: Sizes, samples: int, moved: int) -> Work:
     """One pass: a ray meets the cube (32), a sample's place (8) and cell (20) are found.
 
     What is spent on intervals in empty cells is not known from the shapes and left out. Gathered:
@@ -184,9 +186,9 @@ def _march(sizes: Sizes, moved: int) -> Work:
     moved += sizes.rays * 7 * FLOAT  # origin, direction, jitter
     words = sizes.cells // 32
     return Work(
-        moved + min(words, sizes.slots) * FLOAT,
-        moved + sizes.slots * FLOAT,
-        32 * sizes.rays + 28 * sizes.slots,
+        moved + min(words, samples) * FLOAT,
+        moved + samples * FLOAT,
+        32 * sizes.rays + 28 * samples,
     )
 
 
@@ -200,36 +202,42 @@ def draw_pixels(sizes: Sizes) -> Work:
     return Work(moved, moved + sizes.rays * 16 * FLOAT, 40 * sizes.rays)
 
 
-def march_count(sizes: Sizes) -> Work:
+def march_count(sizes: Sizes, samples: int) -> Work:
     """A pass that writes a number a ray."""
-    return _march(sizes, sizes.rays * FLOAT)
+    return _march(sizes, samples, sizes.rays * FLOAT)
 
 
-def march_write(sizes: Sizes) -> Work:
+def march_write(sizes: Sizes, samples: int) -> Work:
     """A pass that reads each ray's slots and writes position, distance, width and ray."""
-    return _march(sizes, (2 * sizes.rays + 1) * FLOAT + 6 * sizes.slots * FLOAT)
+    return _march(sizes, samples, (2 * sizes.rays + 1) * FLOAT + 6 * samples * FLOAT)
+
+
+def composite_reached(sizes: Sizes, samples: int) -> Work:
+    """Each sample's density and width are read, and its weight (7) is found."""
+    moved = 2 * samples + (sizes.rays + 1) + sizes.rays
+    return streamed(moved * FLOAT, 7 * samples)
 
 
 def composite_forward(sizes: Sizes) -> Work:
     """Each sample: its weight (7), the sums of colour, distance and opacity (9)."""
     moved = 6 * sizes.slots + (sizes.rays + 1) + 5 * sizes.rays
-    return _streamed(moved * FLOAT, 16 * sizes.slots)
+    return streamed(moved * FLOAT, 16 * sizes.slots)
 
 
 def composite_gradient(sizes: Sizes) -> Work:
     """Each sample: its weight (7), what is along the gradient (8), behind it (4), results (6)."""
     moved = (6 + 4) * sizes.slots + (sizes.rays + 1) + 2 * 5 * sizes.rays
-    return _streamed(moved * FLOAT, 25 * sizes.slots)
+    return streamed(moved * FLOAT, 25 * sizes.slots)
 
 
 def adam(sizes: Sizes) -> Work:
     """Each parameter: four numbers read, three written, 15 operations."""
-    return _streamed(7 * FLOAT * sizes.parameters, 15 * sizes.parameters)
+    return streamed(7 * FLOAT * sizes.parameters, 15 * sizes.parameters)
 
 
 def average(sizes: Sizes) -> Work:
     """Each parameter's average: two numbers read, one written, three operations."""
-    return _streamed(3 * FLOAT * sizes.parameters, 3 * sizes.parameters)
+    return streamed(3 * FLOAT * sizes.parameters, 3 * sizes.parameters)
 
 
 def occupancy_splat(sizes: Sizes) -> Work:
@@ -256,43 +264,4 @@ def occupancy_choose(sizes: Sizes) -> Work:
 
 def occupancy_pack(sizes: Sizes) -> Work:
     """Each cell's value is compared and becomes a bit."""
-    return _streamed(FLOAT * sizes.cells + sizes.cells // 8, sizes.cells)
-
-
-def step_work(sizes: Sizes) -> dict[str, Work]:
-    """A step's work by kernel, all launches of one together, without the occupancy update."""
-    stored = networks_store(sizes)
-    return {
-        "draw_pixels": draw_pixels(sizes),
-        "march_count": march_count(sizes),
-        "march_write": march_write(sizes),
-        "hash_encode_forward": hash_encode_forward(sizes, sizes.slots),
-        "spherical_harmonics_forward": spherical_harmonics_forward(sizes),
-        "networks_store": stored + stored,  # forward and for the gradient
-        "networks_forward": networks_forward(sizes),
-        "composite_forward": composite_forward(sizes),
-        "composite_gradient": composite_gradient(sizes),
-        "networks_gradient": networks_gradient(sizes),
-        "hash_encode_table_gradient": hash_encode_table_gradient(sizes, sizes.slots),
-        "adam": adam(sizes),
-    }
-
-
-def between_work(sizes: Sizes) -> Work:
-    """A step's work outside kernels, the largest of it: rounding the table, adding partial sums."""
-    table = sizes.entries * sizes.features
-    rounded = table * (FLOAT + sizes.half) if sizes.half < FLOAT else 0
-    partial = sizes.groups * sizes.weights
-    return _streamed(rounded + FLOAT * (partial + sizes.weights), partial)
-
-
-def update_work(sizes: Sizes) -> dict[str, Work]:
-    """An occupancy update's work by kernel, after the warm-up."""
-    return {
-        "hash_encode_forward": hash_encode_forward(sizes, sizes.visited),
-        "networks_store": networks_store(sizes),
-        "networks_density": networks_density(sizes, sizes.visited),
-        "occupancy_choose": occupancy_choose(sizes),
-        "occupancy_splat": occupancy_splat(sizes),
-        "occupancy_pack": occupancy_pack(sizes),
-    }
+    return streamed(FLOAT * sizes.cells + sizes.cells // 8, sizes.cells)

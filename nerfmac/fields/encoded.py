@@ -20,8 +20,8 @@ from nerfmac.geometry.rays import Rays
 from nerfmac.geometry.samples import Samples
 from nerfmac.ops.composite import Composited
 from nerfmac.ops.march import Occupied
-from nerfmac.ops.networks import NetworksShape
-from nerfmac.ops.reach import reach_by
+from nerfmac.ops.networks_shape import NetworksShape
+from nerfmac.ops.reach import reach
 from nerfmac.ops.spherical_harmonics import spherical_harmonics
 from nerfmac.ops.trace import TraceGeometry, trace
 
@@ -38,6 +38,7 @@ class EncodedField(Field):
                 networks.width,
                 networks.density_layers,
                 networks.colour_layers,
+                networks.thinness,
             )
         )
 
@@ -79,7 +80,7 @@ class EncodedField(Field):
         return partial(_traced, rounded, sizes, occupied.bits)
 
     def reach(self, parameters: Parameters, occupied: Occupied) -> Reach:
-        """See `Field`."""
+        """See `Field`; evaluates no more positions than there are."""
         return partial(self._reach, parameters, occupied)
 
     def _reach(
@@ -89,7 +90,7 @@ class EncodedField(Field):
             features = self.encoding(parameters, position, used)
             return self._networks.density(parameters, features, used)
 
-        return reach_by(density, *rays, jitter, occupied, room)
+        return reach(density, *rays, jitter, occupied, room)
 
 
 def _traced(

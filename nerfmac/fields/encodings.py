@@ -18,6 +18,8 @@ from nerfmac.fields.field import Parameters
 from nerfmac.fields.frequencies import Frequencies
 from nerfmac.ops.hash_encode import HashLevels, hash_encode
 
+_FINEST = 1024  # cells along a scene unit, where neither a user nor a scene's pictures say
+
 
 class Encoding(ABC):
     """Maps positions in a scene's cube to features."""
@@ -56,7 +58,7 @@ class HashGrid(Encoding):
     @cached_property
     def levels(self) -> HashLevels:
         """Levels in geometric progression: from `coarsest` cells a cube to `finest` a unit."""
-        return self._levels(self.config.finest * self.extent)
+        return self._levels((self.config.finest or _FINEST) * self.extent)
 
     def _levels(self, finest: float) -> HashLevels:
         """Levels in geometric progression, from `coarsest` to `finest` cells along the cube."""

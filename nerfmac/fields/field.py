@@ -17,7 +17,7 @@ from nerfmac.geometry.rays import Rays
 from nerfmac.geometry.samples import Samples
 from nerfmac.ops.composite import Composited
 from nerfmac.ops.march import Occupied
-from nerfmac.ops.reach import reach_by
+from nerfmac.ops.reach import reach
 
 Parameters = Arrays
 """A field's parameters by name, each float32."""
@@ -26,7 +26,7 @@ Tracer = Callable[[Rays, int], Composited]
 """What rays see. The number is the width of the picture, if the rays are its pixels; else 0."""
 
 Reach = Callable[[Rays, mx.array, int], mx.array]
-"""How many samples light reaches on each ray, as `ops.reach.reach_by`: of rays, jitter, room."""
+"""How many samples light reaches on each ray, as `ops.reach` does, of rays, jitter and room."""
 
 
 class Field(ABC):
@@ -85,4 +85,4 @@ def _reach(
     jitter: mx.array,
     room: int,
 ) -> mx.array:
-    return reach_by(lambda position, _: density(position), *rays, jitter, occupied, room)
+    return reach(lambda position, _: density(position), *rays, jitter, occupied, room)

@@ -8,7 +8,8 @@ from math import sqrt
 import mlx.core as mx
 
 from nerfmac.fields.field import Parameters
-from nerfmac.ops.networks import MlpShape, NetworksShape, networks, networks_density
+from nerfmac.ops.networks import networks, networks_density
+from nerfmac.ops.networks_shape import MlpShape, NetworksShape
 
 
 @dataclass(frozen=True)

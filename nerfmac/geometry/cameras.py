@@ -111,6 +111,11 @@ class Cameras:
     def __len__(self) -> int:
         return self.intrinsics.shape[0]
 
+    def pixels_per_unit(self) -> float:
+        """How many pixels a scene unit is wide at the scene's centre: the median over the views."""
+        away = mx.linalg.norm(self.poses[:, :, 3] - 0.5, axis=1)
+        return float(np.median(np.array(self.intrinsics[:, 0] / mx.maximum(away, 1e-6))))
+
     def __getitem__(self, index: int) -> Camera:
         """View `index` on the host; waits for the device."""
         if not -len(self) <= index < len(self):

@@ -1,6 +1,9 @@
 """One step of Adam over one array, in one pass (Kingma and Ba 2015, algorithm 1).
 
-Its time goes into reading four arrays and writing three; a kernel does each of these once.
+An element without a gradient stays as it is, with its moments, as in tiny-cuda-nn: of a table each
+step reads a part only, and what it does not read should not drift on by its momentum.
+
+The time goes into reading four arrays and writing three; a kernel does each of these once.
 """
 
 from __future__ import annotations
@@ -72,4 +75,5 @@ def adam_reference(now: Moments, gradient: mx.array, step: mx.array) -> Moments:
     first = beta1 * now.first + (1.0 - beta1) * slope
     second = beta2 * now.second + (1.0 - beta2) * mx.square(slope)
     moved = now.parameters - size * first / (mx.sqrt(second) + epsilon)
-    return Moments(moved, first, second)
+    after = Moments(moved, first, second)
+    return Moments(*(mx.where(slope == 0, *each) for each in zip(now, after, strict=True)))

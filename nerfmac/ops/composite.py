@@ -148,24 +148,30 @@ def _light(
     ray = mx.where(is_alive, mx.cumsum(ended)[:slots], 0)
     density, widths = (mx.where(is_alive, values, 0.0) for values in (density, widths))
     optical = density * mx.stop_gradient(widths)
-    transmittance = mx.exp(optical - _sum_along_ray(optical, slot - ray_start[ray]))
+    transmittance = mx.exp(-_sum_before(optical, slot - ray_start[ray]))
     is_reached = mx.stop_gradient(is_alive & (transmittance >= END))
     weight = mx.where(is_reached, transmittance * (1.0 - mx.exp(-optical)), 0.0)
     return ray, is_reached, weight
 
 
-def _sum_along_ray(values: mx.array, place: mx.array) -> mx.array:
-    """(slots,) sum of a ray's values up to and including each slot, its sample number `place`.
+def _sum_before(values: mx.array, place: mx.array) -> mx.array:
+    """(slots,) sum of a ray's values before each slot, its sample number `place`.
 
     Computed by doubling (Hillis and Steele 1986). A difference of sums over all rays would be
     simpler, but its rounding error grows with the number of rays.
     """
+    values = _earlier(values, place, 1)
     shift = 1
     while shift < values.shape[0]:
-        shifted = mx.concatenate([mx.zeros(shift), values[:-shift]])
-        values = values + mx.where(place >= shift, shifted, 0.0)
+        values = values + _earlier(values, place, shift)
         shift *= 2
     return values
+
+
+def _earlier(values: mx.array, place: mx.array, shift: int) -> mx.array:
+    """What stands `shift` samples before each slot on its ray; zero where there is none."""
+    shifted = mx.concatenate([mx.zeros(shift), values[:-shift]])
+    return mx.where(place >= shift, shifted, 0.0)
 
 
 @mx.custom_function

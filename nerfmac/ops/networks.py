@@ -1,9 +1,9 @@
 """The two stacked networks in one pass: features and directions to density and colour.
 
 The density network maps a position's features to an embedding, whose first value is the logarithm
-of the density. The colour network maps the embedding and a basis of the direction to the colour
-(Müller et al. 2022, section 5.4). There are no biases, ReLU between layers, and a sigmoid at the
-colours.
+of the density plus a constant, the shape's `thinness`. The colour network maps the embedding and a
+basis of the direction to the colour (Müller et al. 2022, section 5.4). There are no biases, ReLU
+between layers, and a sigmoid at the colours.
 
 A network's weights are one flat array: the layers' matrices one after the other, each (inputs,
 outputs) and row-major, as in tiny-cuda-nn's fully fused networks (Müller et al. 2021).
@@ -11,23 +11,14 @@ outputs) and row-major, as in tiny-cuda-nn's fully fused networks (Müller et al
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any, cast
 
 import mlx.core as mx
 
-from nerfmac import checks
 from nerfmac.backend import Kernel, runs_kernel, simd_width, working_dtype
+from nerfmac.ops.networks_shape import BASIS, MlpShape, NetworksShape
 from nerfmac.ops.signature import Signature
 
-EMBEDDING = 16
-"""Outputs of the density network, which the colour network reads."""
-
-BASIS = 16
-"""Inputs of the colour network that encode the direction."""
-
-_OUTPUTS = 16  # of the colour network; the first three are used
 _ROWS = 16  # of a tile; kernels/dialects/*/tile.h say the same
 _SIMDGROUPS = 4  # of a threadgroup on a GPU; as there
 _GROUPS = 256  # partial sums of the weights' gradient on a GPU
@@ -68,73 +59,6 @@ _GRADIENT = Kernel(
     rows="features_shape[0]",
     space="tile_value space[tile_space(IN > WIDTH ? IN : WIDTH, WIDTH)]",
 )
-
-
-@dataclass(frozen=True)
-class MlpShape:
-    """Widths of one network's layers; each is a multiple of 16, the side of a tile."""
-
-    inputs: int
-    hidden: int
-    hidden_layers: int
-    outputs: int
-
-    def __post_init__(self) -> None:
-        for name in ("inputs", "hidden", "outputs"):
-            if getattr(self, name) < 16 or getattr(self, name) % 16:
-                raise checks.InputError(
-                    f"{name} is {getattr(self, name)}; expected a positive multiple of 16"
-                )
-        checks.number("hidden_layers", self.hidden_layers, low=1, whole=True)
-
-    @property
-    def matrices(self) -> list[tuple[int, int]]:
-        """(inputs, outputs) of each layer."""
-        widths = [self.inputs, *[self.hidden] * self.hidden_layers, self.outputs]
-        return list(pairwise(widths))
-
-    @property
-    def weights(self) -> int:
-        """Weights of all layers together."""
-        return sum(rows * columns for rows, columns in self.matrices)
-
-    def split(self, weights: mx.array) -> list[mx.array]:
-        """The flat `weights` as matrices."""
-        matrices, first = [], 0
-        for rows, columns in self.matrices:
-            matrices.append(weights[first : first + rows * columns].reshape(rows, columns))
-            first += rows * columns
-        return matrices
-
-
-@dataclass(frozen=True)
-class NetworksShape:
-    """Widths of the two networks."""
-
-    features: int
-    width: int
-    density_layers: int  # hidden ones
-    colour_layers: int
-
-    @property
-    def density(self) -> MlpShape:
-        """The network from features to embedding."""
-        return MlpShape(self.features, self.width, self.density_layers, EMBEDDING)
-
-    @property
-    def colour(self) -> MlpShape:
-        """The network from embedding and basis to colour."""
-        return MlpShape(EMBEDDING + BASIS, self.width, self.colour_layers, _OUTPUTS)
-
-    @property
-    def template(self) -> list[tuple[str, int]]:
-        """The kernels' template arguments."""
-        return [
-            ("IN", self.features),
-            ("WIDTH", self.width),
-            ("DENSITY_LAYERS", self.density_layers),
-            ("COLOUR_LAYERS", self.colour_layers),
-        ]
 
 
 def networks(
@@ -192,7 +116,7 @@ def networks_density(
         mx.array([points], mx.int32) if used is None else used,
         stored_weights(density_weights, colour_weights, shape),
         **_tiles(points),
-        template=shape.template[:3],  # without those of the colour network
+        template=shape.template[:4],  # without those of the colour network
         output_shapes=[(points,)],
         output_dtypes=[mx.float32],
     )
@@ -201,12 +125,13 @@ def networks_density(
 
 def stored_weights(density: mx.array, colour: mx.array, shape: NetworksShape) -> mx.array:
     """The weights as the kernels read them: as given, and transposed."""
+    template = [each for each in shape.template if each[0] != "THINNESS"]
     size = 2 * (density.size + colour.size)
     (stored,) = _STORE(
         density,
         colour,
         grid=(size, 1, 1),
-        template=shape.template,
+        template=template,
         output_shapes=[(size,)],
         output_dtypes=[working_dtype()],
     )
@@ -242,7 +167,7 @@ def _density_reference(
     features: mx.array, weights: mx.array, shape: NetworksShape
 ) -> tuple[mx.array, mx.array]:
     embedding = mlp_reference(features.astype(mx.float32), weights, shape.density)
-    return cast(mx.array, truncated_exp(embedding[:, 0])), embedding
+    return cast(mx.array, truncated_exp(embedding[:, 0] - shape.thinness)), embedding
 
 
 def _reference(shape: NetworksShape) -> Any:

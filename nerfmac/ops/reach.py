@@ -1,4 +1,9 @@
-"""How far light reaches along rays: how many of a ray's samples it meets before the ray ends."""
+"""How far light reaches along rays: how many of a ray's samples it meets before the ray ends.
+
+A ray ends where `composite` ends it: before the first sample that less than 1e-4 of the light
+reaches. What is behind needs no colour and has no gradient. To find it the density alone of all
+marched samples is evaluated, side by side.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +15,7 @@ from nerfmac.ops.composite import count_reached
 from nerfmac.ops.march import Occupied, march
 
 
-def reach_by(
+def reach(
     density: Callable[[mx.array, mx.array], mx.array],
     origins: mx.array,
     directions: mx.array,
@@ -18,14 +23,18 @@ def reach_by(
     occupied: Occupied,
     room: int,
 ) -> mx.array:
-    """(rays,) int32: how many samples in `occupied` space each ray has before it ends.
+    """(rays,) int32: how many samples each ray has before it ends. Nothing is differentiable.
 
     Args:
         density: gives (room,) densities at positions (room, 3), of which the first `used` (1,)
             int32 count.
         origins, directions, jitter: as in `march`.
         occupied: the cells that rays are sampled in.
-        room: how many samples can be evaluated. Of rays whose samples do not fit, all are counted.
+        room: how many samples are evaluated at most. The first ray whose samples do not all fit,
+            and those after it, count as reached by light to their last sample.
+
+    Raises:
+        InputError: a wrong shape or type.
     """
     marched = march(origins, directions, jitter, occupied.bits, occupied.geometry, room)
     found = density(marched.position, marched.ray_start[-1:])

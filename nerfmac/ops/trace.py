@@ -15,7 +15,8 @@ from nerfmac.backend import Kernel, runs_kernel, simd_width, working_dtype
 from nerfmac.ops.composite import Composited, composite
 from nerfmac.ops.hash_encode import HashLevels, hash_encode
 from nerfmac.ops.march import MarchGeometry, count_samples, write_samples
-from nerfmac.ops.networks import NetworksShape, networks, stored_weights
+from nerfmac.ops.networks import networks, stored_weights
+from nerfmac.ops.networks_shape import NetworksShape
 from nerfmac.ops.signature import Signature
 from nerfmac.ops.spherical_harmonics import spherical_harmonics
 

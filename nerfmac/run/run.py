@@ -85,8 +85,10 @@ class Run:
         """
         if out is not None:
             check_free(Path(out))
+        views = scene.views("train")
         config = config or configured("auto", seed=0)
-        trainer = Trainer(config, scene.extent, scene.views("train"), method)
+        config = override(config, grid=config.grid.for_pixels(views.cameras.pixels_per_unit()))
+        trainer = Trainer(config, scene.extent, views, method)
         run = cls(config, SceneRecord.of(scene), trainer, trainer.init(), source=scene)
         if out is not None:
             run.save(out)

@@ -10,7 +10,7 @@ from nerfmac.backend import Arrays, Shapes
 from nerfmac.config import Config
 from nerfmac.geometry.cameras import Cameras
 from nerfmac.geometry.rays import Rays
-from nerfmac.ops.march import Occupied, allot, write_samples
+from nerfmac.ops.march import Occupied, allot, march, write_samples
 from nerfmac.sampling.occupancy import Occupancy, OccupancyGrid, march_geometry
 from nerfmac.sampling.sampler import Density, Sampled, Sampler
 
@@ -21,7 +21,10 @@ _WARMUP, _AFTERWARDS = range(2)  # phases of training
 
 
 class MarchingSampler(Sampler):
-    """Samples that light reaches in occupied cells of Instant-NGP's grid; see `Occupancy`."""
+    """Samples in occupied cells of Instant-NGP's grid; the state is an `Occupancy`.
+
+    With `train.candidates` only those that light reaches: the slots then hold more rays.
+    """
 
     phases = 2
 
@@ -53,6 +56,8 @@ class MarchingSampler(Sampler):
     def sample(self, parameters: Arrays, state: Arrays, rays: Rays, drawn: mx.array) -> Sampled:
         """See `Sampler`; `train.slots` samples fit."""
         jitter, occupied = drawn.reshape(drawn.shape[0]), self.occupied(state)
+        if not self._room:
+            return Sampled(march(*rays, jitter, occupied.bits, occupied.geometry, self._slots))
         wanted = self._reach(parameters, occupied)(rays, jitter, self._room)
         ray_start, skip = allot(wanted, self._slots)
         arrays = (*rays, jitter, occupied.bits, occupied.geometry)

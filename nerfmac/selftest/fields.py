@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import mlx.core as mx
 
 from nerfmac.backend import kernels_disabled, runs_kernel, working_dtype
 from nerfmac.ops.hash_encode import HashLevels
 from nerfmac.ops.march import MarchGeometry
-from nerfmac.ops.networks import NetworksShape, networks, networks_density
+from nerfmac.ops.networks import networks, networks_density
+from nerfmac.ops.networks_shape import NetworksShape
 from nerfmac.ops.occupancy_update import pack_bits
 from nerfmac.ops.trace import TraceGeometry, trace
 from nerfmac.selftest.comparison import Arrays, Case, with_gradients
@@ -22,8 +24,8 @@ def networks_cases() -> Iterator[Case]:
     """Both networks together and the density alone; a fifth of the slots is unused."""
     shapes = {
         "base": NetworksShape(32, 64, 1, 2),
-        "small": NetworksShape(32, 32, 1, 1),
-        "tiny": NetworksShape(16, 32, 1, 1),
+        "small": NetworksShape(32, 32, 1, 1, thinness=2),
+        "tiny": NetworksShape(16, 32, 1, 1, thinness=2),
         "narrow": NetworksShape(64, 16, 1, 2),
         "wide": NetworksShape(128, 128, 1, 2),
         "deep": NetworksShape(32, 64, 4, 4),
@@ -81,60 +83,80 @@ _GRIDS = ((2, 8), (4, 4), (4, 8), (16, 1), (16, 2), (16, 4), (16, 8), (32, 1), (
 """Levels and features, besides those of the cases with names."""
 
 
-def trace_cases() -> Iterator[Case]:
-    """Rays through a small field of random weights."""
-    cube = MarchGeometry(1.0, 16, 0.05, 3**0.5 / 128, 0.0)
-    scene = MarchGeometry(4.0, 16, 0.1, 3**0.5 / 128, 1 / 64)
-    fields = {
-        "object": (cube, HashLevels(8, 12, 8, 1.5), 4, 64, (1, 2)),
-        "scene": (scene, HashLevels(8, 12, 8, 1.5), 2, 32, (1, 1)),
-        "wide": (cube, HashLevels(16, 10, 8, 1.2), 8, 128, (1, 2)),
-        "deep": (scene, HashLevels(16, 10, 8, 1.2), 1, 16, (4, 4)),
-    }
-    # Each of the grids, widths and depths that can be asked for has a kernel of its own.
-    others = {
-        f"{levels}x{features}": (cube, HashLevels(levels, 10, 8, 1.2), features, 64, (1, 2))
+class _Field(NamedTuple):
+    """A small field of random weights."""
+
+    march: MarchGeometry
+    levels: HashLevels
+    features: int  # a level
+    width: int
+    layers: tuple[int, int]
+    thinness: int = 0
+
+    @property
+    def geometry(self) -> TraceGeometry:
+        features = self.levels.levels * self.features
+        shape = NetworksShape(features, self.width, *self.layers, self.thinness)
+        return TraceGeometry(self.march, self.levels, shape)
+
+    def bits(self, filled: float, key: mx.array) -> mx.array:
+        """Occupied cells, a fraction `filled` of all."""
+        drawn = mx.random.uniform(shape=(self.march.cells,), key=key)
+        with kernels_disabled():  # packing has its own cases
+            return pack_bits((drawn < filled).astype(mx.float32), mx.array([0.5]))
+
+    def parameters(self, contrast: float, keys: mx.array) -> tuple[mx.array, mx.array, mx.array]:
+        """The table and both networks' weights; densities vary the more, the more `contrast`."""
+        shape = self.geometry.networks
+        table, density, colour = (
+            (spread * mx.random.normal(size, key=key)).astype(mx.float16).astype(mx.float32)
+            for spread, size, key in (
+                (1.0, (self.levels.entries, self.features), keys[0]),
+                (contrast * shape.width**-0.5, (shape.density.weights,), keys[1]),
+                (shape.width**-0.5, (shape.colour.weights,), keys[2]),
+            )
+        )
+        return table, density, colour
+
+
+_CUBE = MarchGeometry(1.0, 16, 0.05, 3**0.5 / 128, 0.0)
+_SCENE = MarchGeometry(4.0, 16, 0.1, 3**0.5 / 128, 1 / 64)
+_FIELDS = {
+    "object": _Field(_CUBE, HashLevels(8, 12, 8, 1.5), 4, 64, (1, 2)),
+    "scene": _Field(_SCENE, HashLevels(8, 12, 8, 1.5), 2, 32, (1, 1), thinness=2),
+    "wide": _Field(_CUBE, HashLevels(16, 10, 8, 1.2), 8, 128, (1, 2)),
+    "deep": _Field(_SCENE, HashLevels(16, 10, 8, 1.2), 1, 16, (4, 4)),
+}
+
+
+def _other_fields() -> dict[str, _Field]:
+    """A field for each of the grids, widths and depths, whose kernels are compiled apart."""
+    eight, sixteen = (HashLevels(levels, 10, 8, 1.2) for levels in (8, 16))
+    grids = {
+        f"{levels}x{features}": _Field(_CUBE, HashLevels(levels, 10, 8, 1.2), features, 64, (1, 2))
         for levels, features in _GRIDS
     }
-    others["small"] = (cube, HashLevels(8, 10, 8, 1.2), 4, 32, (1, 1))
-    for width in (16, 32, 128):
-        others[f"width-{width}"] = (cube, HashLevels(8, 10, 8, 1.2), 4, width, (1, 2))
-    for depth in (1, 2, 3, 4):
-        others[f"layers-{depth}"] = (cube, HashLevels(8, 10, 8, 1.2), 4, 64, (depth, depth))
-    for name, (march, levels, features, width, layers) in (fields | others).items():
-        shape = NetworksShape(levels.levels * features, width, *layers)
-        geometry = TraceGeometry(march, levels, shape)
-        many = ((2, 0.3), (960, 0.02), (70, 1.0), (33, 0.0)) if name in fields else ((33, 0.3),)
+    widths = {f"width-{w}": _Field(_CUBE, sixteen, 2, w, (1, 2)) for w in (16, 32, 128)}
+    depths = {f"layers-{d}": _Field(_CUBE, sixteen, 2, 64, (d, d)) for d in (1, 2, 3, 4)}
+    small = {"small": _Field(_CUBE, eight, 4, 32, (1, 1), thinness=2)}
+    return grids | small | widths | depths
+
+
+def trace_cases() -> Iterator[Case]:
+    """Rays that see the whole of what they meet."""
+    for name, field in (_FIELDS | _other_fields()).items():
+        many = ((2, 0.3), (960, 0.02), (70, 1.0), (33, 0.0)) if name in _FIELDS else ((33, 0.3),)
         for count, filled in ((1, 0.3), *many):
-
-            def run(
-                geometry: TraceGeometry = geometry,
-                features: int = features,
-                count: int = count,
-                filled: float = filled,
-            ) -> Arrays:
-                return _trace(geometry, features, count, filled)
-
+            run = partial(_trace, field, count, filled)
             # Half precision also rounds the logarithm of the density.
             yield Case("trace", f"{name}-{count}-{filled}", run, 512, half_terms=16)
 
 
-def _trace(geometry: TraceGeometry, features: int, count: int, filled: float) -> Arrays:
+def _trace(field: _Field, count: int, filled: float) -> Arrays:
     keys = mx.random.split(mx.random.key(count), 4)
-    origins, directions, _ = drawn_rays(count, geometry.march.extent)
+    origins, directions, _ = drawn_rays(count, field.march.extent)
     width = 24 if count % 96 == 0 else 0
-    drawn = mx.random.uniform(shape=(geometry.march.cells,), key=keys[0])
-    shape = geometry.networks
-    table, density, colour = (
-        (spread * mx.random.normal(size, key=key)).astype(mx.float16).astype(mx.float32)
-        for spread, size, key in (
-            (1.0, (geometry.levels.entries, features), keys[1]),
-            (1.5 * shape.width**-0.5, (shape.density.weights,), keys[2]),
-            (shape.width**-0.5, (shape.colour.weights,), keys[3]),
-        )
-    )
-    with kernels_disabled():  # packing has its own cases
-        bits = pack_bits((drawn < filled).astype(mx.float32), mx.array([0.5]))
+    bits, parameters = field.bits(filled, keys[0]), field.parameters(1.5, keys[1:])
     with _exact_products():
-        seen = trace(origins, directions, bits, geometry, table, density, colour, width)
+        seen = trace(origins, directions, bits, field.geometry, *parameters, width=width)
     return {"colour": seen.colour, "opacity": seen.opacity, "depth": seen.depth}

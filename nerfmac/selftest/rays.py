@@ -12,7 +12,7 @@ from nerfmac.backend import kernels_disabled
 from nerfmac.geometry.cameras import Camera, Cameras
 from nerfmac.geometry.lenses import Lens
 from nerfmac.geometry.samples import Samples
-from nerfmac.ops.composite import composite
+from nerfmac.ops.composite import composite, count_reached
 from nerfmac.ops.draw_pixels import draw_pixels
 from nerfmac.ops.march import MarchGeometry, march, write_samples
 from nerfmac.ops.occupancy_update import choose, pack_bits, splat
@@ -138,9 +138,11 @@ def composite_cases() -> Iterator[Case]:
                 colour: mx.array = colour,
                 packed: tuple[mx.array, mx.array, mx.array] = packed,
             ) -> Arrays:
-                return with_gradients(
+                _, widths, ray_start = packed
+                seen = with_gradients(
                     lambda d, c: list(composite(d, c, *packed)), density=density, colour=colour
                 )
+                return {**seen, "reached": count_reached(density, widths, ray_start)}
 
             yield Case("composite", f"{name}-{density_scale:g}", run, 256)
 

@@ -5,8 +5,9 @@ import pytest
 
 from nerfmac.backend import choose_device
 from nerfmac.backend.metal_text import recorded
+from nerfmac.bench.step_work import step_work, update_work
 from nerfmac.bench.steps import NEVER_EVALUATED, recorded_launches, sizes_of
-from nerfmac.bench.work import Sizes, Work, step_work, update_work
+from nerfmac.bench.work import Sizes, Work
 from nerfmac.config import override
 from nerfmac.geometry.cameras import Camera, Cameras
 from nerfmac.geometry.lenses import Lens
@@ -41,7 +42,8 @@ def test_the_sizes_are_those_of_the_launches_on_this_device(trainer):
     assert not average, "plain MLX"
     for counted, launched in ((step_work(sizes), step), (update_work(sizes), update)):
         moved = dict.fromkeys(counted, 0)
-        for name, launch in launched:
+        for launch in launched:
+            name = launch.name
             if name not in NEVER_EVALUATED:
                 moved[name] += launch.traffic
             if name == "draw_pixels":  # of the images a pixel a ray; cameras are not counted

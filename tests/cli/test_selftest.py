@@ -11,6 +11,7 @@ from nerfmac.backend import device, kernel
 from nerfmac.backend.cpu_kernel import cpu_kernel
 from nerfmac.backend.metal_text import recorded
 from nerfmac.ops import spherical_harmonics
+from nerfmac.presets import PRESETS
 from nerfmac.selftest import Case, cases
 from nerfmac.selftest.diagnosis import Compared, compared, reach
 from nerfmac.selftest.metal_files import heading
@@ -143,7 +144,7 @@ def test_the_report_holds_every_case_and_every_kernels_time(tmp_path, capsys):
         assert all(each["error"] <= case["tolerance"] for each in case["arrays"])
         assert name in said
     forward, backward = only["kernels"]
-    rows = 2**15  # of the preset small
+    rows = PRESETS["small"].train.slots
     assert forward["bytes"] == 4 * rows * (3 + 16)
     assert backward["bytes"] == 4 * rows * (3 + 16 + 3)
     for each in (forward, backward):

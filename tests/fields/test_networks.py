@@ -9,7 +9,8 @@ import pytest
 from nerfmac.backend import choose_device
 from nerfmac.checks import InputError
 from nerfmac.fields.networks import StackedMlps, uniform_by_layer
-from nerfmac.ops.networks import MlpShape, NetworksShape, networks, networks_density
+from nerfmac.ops.networks import networks, networks_density
+from nerfmac.ops.networks_shape import MlpShape, NetworksShape
 
 SHAPE = NetworksShape(16, 32, 1, 1)
 

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from nerfmac.backend import choose_device, kernels_disabled
-from nerfmac.ops.networks import NetworksShape, networks
+from nerfmac.ops.networks import networks
+from nerfmac.ops.networks_shape import NetworksShape
 
 ROUNDOFF = 2.0**-24
 SMALLEST = 1.2e-38  # of the normal numbers

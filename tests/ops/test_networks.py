@@ -9,7 +9,8 @@ from numerics import assert_matches
 
 from nerfmac.backend import choose_device, kernels_disabled
 from nerfmac.checks import InputError
-from nerfmac.ops.networks import NetworksShape, networks, networks_density, truncated_exp
+from nerfmac.ops.networks import networks, networks_density, truncated_exp
+from nerfmac.ops.networks_shape import NetworksShape
 from tests.ops.networks_oracle import (
     RESULTS,
     TRAINED,
@@ -23,7 +24,9 @@ from tests.ops.networks_oracle import (
 ROUNDOFF = 2.0**-24
 SMALL = NetworksShape(16, 16, 2, 2)
 TINY = NetworksShape(16, 32, 1, 1)
+THIN = NetworksShape(16, 32, 1, 1, thinness=2)
 SHAPES = [
+    THIN,
     SMALL,
     TINY,
     NetworksShape(48, 64, 3, 4),

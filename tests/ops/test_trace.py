@@ -8,7 +8,7 @@ from nerfmac.backend import choose_device
 from nerfmac.checks import InputError
 from nerfmac.ops.hash_encode import HashLevels
 from nerfmac.ops.march import MarchGeometry
-from nerfmac.ops.networks import NetworksShape
+from nerfmac.ops.networks_shape import NetworksShape
 from nerfmac.ops.trace import TraceGeometry, trace
 
 GEOMETRY = TraceGeometry(

@@ -134,6 +134,17 @@ def test_an_entry_that_never_had_a_gradient_does_not_move():
     assert (moved.all(axis=1) == ~np.isin(np.arange(7), [3, 4])).all()
 
 
+def test_an_entry_stays_with_its_moments_while_it_has_no_gradient():
+    before = stepped(fresh(start()), gradients(1), 1, 0.03)
+    slopes = gradients(2)
+    slopes["table"][3:5] = 0.0
+    after = stepped(before, slopes, 2, 0.03)
+    for earlier, later in zip(before, after, strict=True):
+        is_moved = np.array(earlier["table"]) != np.array(later["table"])
+        assert (is_moved.all(axis=1) == ~np.isin(np.arange(7), [3, 4])).all()
+        assert (is_moved.any(axis=1) == ~np.isin(np.arange(7), [3, 4])).all()
+
+
 def test_the_size_of_a_gradient_does_not_matter_down_to_tiny_ones():
     # The square of 1e-12 is still a normal float32, and epsilon a thousandth of it.
     for size in (1.0, 1e-6, 1e-12):

@@ -8,28 +8,16 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
-from nerfmac.backend import backend, choose_device
+from nerfmac.backend import backend
 from nerfmac.checks import InputError
 from nerfmac.config import override
 from nerfmac.rendering.evaluation import evaluate
-from nerfmac.scenes import load_scene
 from nerfmac.training.checkpoint import load_checkpoint, save_checkpoint
 from nerfmac.training.goal import Goal, Report
 from nerfmac.training.trainer import DivergedError, Trainer
-from tests.scene_factory import CONFIG, write_scene
+from tests.scene_factory import CONFIG
 
-
-@pytest.fixture(scope="module", autouse=True)
-def on_the_cpu():
-    device = mx.default_device()
-    choose_device("cpu")
-    yield
-    mx.set_default_device(device)
-
-
-@pytest.fixture(scope="module")
-def scene(tmp_path_factory):
-    return load_scene(write_scene(tmp_path_factory.mktemp("scenes") / "balls"))
+pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
 
 @pytest.fixture
@@ -103,7 +91,7 @@ def test_another_seed_begins_and_draws_differently(scene):
 
 def test_training_makes_pictures_of_unseen_views_better(scene):
     quality = []
-    for seed in range(4):  # one gains 2.0 dB, another 3.5: the pictures are few and tiny
+    for seed in range(2):  # seeds differ by 1.5 dB: the pictures are few and tiny
         trainer = trainer_for(scene, seed=seed)
         states = trainer.init(), trained(trainer, 400)[-1].state
         views = [evaluate(trainer.renderer(state), scene.views("test")) for state in states]

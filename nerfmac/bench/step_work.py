@@ -1,0 +1,82 @@
+"""The least bytes and operations of a whole training step, kernel by kernel; see `bench.work`."""
+
+from __future__ import annotations
+
+from nerfmac.bench.work import (
+    FLOAT,
+    Sizes,
+    Work,
+    adam,
+    composite_forward,
+    composite_gradient,
+    composite_reached,
+    draw_pixels,
+    hash_encode_forward,
+    hash_encode_table_gradient,
+    march_count,
+    march_write,
+    networks_density,
+    networks_forward,
+    networks_gradient,
+    networks_store,
+    occupancy_choose,
+    occupancy_pack,
+    occupancy_splat,
+    spherical_harmonics_forward,
+    streamed,
+)
+
+
+def _sampled(sizes: Sizes) -> dict[str, Work]:
+    """What finds a step's samples, writes and encodes them."""
+    tried = sizes.candidates
+    kept = {
+        "march_write": march_write(sizes, sizes.slots),
+        "hash_encode_forward": hash_encode_forward(sizes, sizes.slots),
+    }
+    if not tried:
+        return {"march_count": march_count(sizes, sizes.slots), **kept}
+    return {
+        "march_count": march_count(sizes, tried),
+        "march_write": march_write(sizes, tried) + kept["march_write"],
+        "hash_encode_forward": hash_encode_forward(sizes, tried) + kept["hash_encode_forward"],
+        "networks_density": networks_density(sizes, tried),
+        "composite_reached": composite_reached(sizes, tried),
+    }
+
+
+def step_work(sizes: Sizes) -> dict[str, Work]:
+    """A step's work by kernel, all launches of one together, without the occupancy update."""
+    stored = networks_store(sizes)
+    return {
+        "draw_pixels": draw_pixels(sizes),
+        **_sampled(sizes),
+        "spherical_harmonics_forward": spherical_harmonics_forward(sizes),
+        "networks_store": stored + stored + (stored if sizes.candidates else Work()),
+        "networks_forward": networks_forward(sizes),
+        "composite_forward": composite_forward(sizes),
+        "composite_gradient": composite_gradient(sizes),
+        "networks_gradient": networks_gradient(sizes),
+        "hash_encode_table_gradient": hash_encode_table_gradient(sizes, sizes.slots),
+        "adam": adam(sizes),
+    }
+
+
+def between_work(sizes: Sizes) -> Work:
+    """A step's work outside kernels, the largest of it: rounding the table, adding partial sums."""
+    table = sizes.entries * sizes.features
+    rounded = table * (FLOAT + sizes.half) if sizes.half < FLOAT else 0
+    partial = sizes.groups * sizes.weights
+    return streamed(rounded + FLOAT * (partial + sizes.weights), partial)
+
+
+def update_work(sizes: Sizes) -> dict[str, Work]:
+    """An occupancy update's work by kernel, after the warm-up."""
+    return {
+        "hash_encode_forward": hash_encode_forward(sizes, sizes.visited),
+        "networks_store": networks_store(sizes),
+        "networks_density": networks_density(sizes, sizes.visited),
+        "occupancy_choose": occupancy_choose(sizes),
+        "occupancy_splat": occupancy_splat(sizes),
+        "occupancy_pack": occupancy_pack(sizes),
+    }

@@ -1,0 +1,87 @@
+"""The layers of the two stacked networks, whose operation is `nerfmac.ops.networks`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import mlx.core as mx
+
+from nerfmac import checks
+
+EMBEDDING = 16
+"""Outputs of the density network, which the colour network reads."""
+
+BASIS = 16
+"""Inputs of the colour network that encode the direction."""
+
+_OUTPUTS = 16  # of the colour network; the first three are used
+
+
+@dataclass(frozen=True)
+class MlpShape:
+    """Widths of one network's layers; each is a multiple of 16, the side of a tile."""
+
+    inputs: int
+    hidden: int
+    hidden_layers: int
+    outputs: int
+
+    def __post_init__(self) -> None:
+        for name in ("inputs", "hidden", "outputs"):
+            if getattr(self, name) < 16 or getattr(self, name) % 16:
+                raise checks.InputError(
+                    f"{name} is {getattr(self, name)}; expected a positive multiple of 16"
+                )
+        checks.number("hidden_layers", self.hidden_layers, low=1, whole=True)
+
+    @property
+    def matrices(self) -> list[tuple[int, int]]:
+        """(inputs, outputs) of each layer."""
+        widths = [self.inputs, *[self.hidden] * self.hidden_layers, self.outputs]
+        return list(pairwise(widths))
+
+    @property
+    def weights(self) -> int:
+        """Weights of all layers together."""
+        return sum(rows * columns for rows, columns in self.matrices)
+
+    def split(self, weights: mx.array) -> list[mx.array]:
+        """The flat `weights` as matrices."""
+        matrices, first = [], 0
+        for rows, columns in self.matrices:
+            matrices.append(weights[first : first + rows * columns].reshape(rows, columns))
+            first += rows * columns
+        return matrices
+
+
+@dataclass(frozen=True)
+class NetworksShape:
+    """Widths of the two networks."""
+
+    features: int
+    width: int
+    density_layers: int  # hidden ones
+    colour_layers: int
+    thinness: int = 0  # what is subtracted from the logarithm of the density
+
+    @property
+    def density(self) -> MlpShape:
+        """The network from features to embedding."""
+        return MlpShape(self.features, self.width, self.density_layers, EMBEDDING)
+
+    @property
+    def colour(self) -> MlpShape:
+        """The network from embedding and basis to colour."""
+        return MlpShape(EMBEDDING + BASIS, self.width, self.colour_layers, _OUTPUTS)
+
+    @property
+    def template(self) -> list[tuple[str, int]]:
+        """The kernels' template arguments."""
+        return [
+            ("IN", self.features),
+            ("WIDTH", self.width),
+            ("DENSITY_LAYERS", self.density_layers),
+            ("THINNESS", self.thinness),
+            ("COLOUR_LAYERS", self.colour_layers),
+        ]

@@ -1,0 +1,60 @@
+"""Which samples a step's slots hold."""
+
+import mlx.core as mx
+import numpy as np
+import pytest
+
+from nerfmac.backend import choose_device
+from nerfmac.config import override
+from nerfmac.fields.encoded import EncodedField
+from nerfmac.geometry.rays import Rays
+from nerfmac.ops.march import march
+from nerfmac.rendering.renderer import shade
+from nerfmac.sampling.marching import MarchingSampler
+from tests.ops.marching import grid, packed, some_rays
+from tests.scene_factory import CONFIG
+
+EXTENT = 2.5
+
+
+@pytest.fixture(autouse=True)
+def on_the_cpu():
+    choose_device("cpu")
+
+
+class Sampled:
+    """The same rays with and without a test for light, through a field that hides much."""
+
+    def __init__(self, slots: int, candidates: int) -> None:
+        config = override(CONFIG, train={"slots": slots, "candidates": candidates})
+        self.field = EncodedField(config, EXTENT)
+        parameters = self.field.init(mx.random.key(1))
+        self.parameters = parameters | {
+            "table": 2e4 * parameters["table"],
+            "density": 2.5 * parameters["density"],
+        }
+        sampler = MarchingSampler(config, EXTENT, self.field.reach)
+        origins, directions, jitter = map(mx.array, some_rays(sampler.geometry))
+        self.rays, state = Rays(origins, directions), {"bits": packed(grid(sampler.geometry, 0.5))}
+        drawn = jitter[:, None]
+        self.samples = sampler.sample(self.parameters, state, self.rays, drawn).samples
+        self.marched = march(*self.rays, jitter, state["bits"], sampler.geometry, 2**15)
+
+    def colours(self, samples) -> np.ndarray:
+        return np.array(shade(self.field, self.parameters, samples, self.rays.direction).colour)
+
+
+def test_rays_see_without_the_samples_behind_their_ends_what_they_see_with_them():
+    sampled = Sampled(2**15, candidates=1)
+    kept, marched = np.array(sampled.samples.wanted), np.array(sampled.marched.wanted)
+    assert (kept <= marched).all()
+    assert 0.2 < (kept < marched).mean() < 0.95, "some rays end, some do not"
+    with_all = sampled.colours(sampled.marched)
+    np.testing.assert_allclose(sampled.colours(sampled.samples), with_all, rtol=0, atol=1e-6)
+
+
+def test_more_rays_fit_into_the_slots_without_what_is_hidden():
+    tried, untried = Sampled(2**11, candidates=8), Sampled(2**11, candidates=0)
+    assert (np.array(untried.samples.wanted) == np.array(untried.marched.wanted)).all()
+    assert np.array(tried.samples.fits).sum() > 1.1 * np.array(untried.samples.fits).sum()
+    assert int(tried.samples.ray_start[-1]) <= 2**11
