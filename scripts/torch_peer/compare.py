@@ -24,7 +24,7 @@ import numpy as np
 from nerfmac import checks
 from nerfmac.backend import backend, device_name
 from nerfmac.bench import Bar, Curve, HeldOutViews, Timing, evaluation_times, quartiles
-from nerfmac.config import Config
+from nerfmac.config import Config, override
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.rays import Rays, camera_rays
 from nerfmac.scenes import Scene
@@ -146,6 +146,8 @@ def compare(
     """
     checks.number("seconds", seconds, low=0.1)
     checks.number("points", points, low=1, whole=True)
+    pixels = scene.views("train").cameras.pixels_per_unit()
+    config = override(config, grid=config.grid.for_pixels(pixels))
     views = HeldOutViews(scene, test_views, config.train.blend)
     peer = Torch(config, scene, seconds, compiled=compiled)
     both: tuple[Implementation, Implementation] = Nerfmac(config, scene, seconds), peer

@@ -32,15 +32,16 @@ def _light(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Each sample's optical thickness, and what of the light is left before it."""
     optical = torch.where(place >= 0, density * width, 0.0)
-    return optical, torch.exp(optical - _sum_along_ray(optical, place, longest))
+    return optical, torch.exp(-_sum_before(optical, place, longest))
 
 
-def _sum_along_ray(values: torch.Tensor, place: torch.Tensor, longest: int) -> torch.Tensor:
-    """(slots,) sum over the slot's ray up to the slot.
+def _sum_before(values: torch.Tensor, place: torch.Tensor, longest: int) -> torch.Tensor:
+    """(slots,) sum over the slot's ray before the slot.
 
     By doubling: differences of one `cumsum` over all slots would be half a millisecond quicker, but
     they need float64, which Apple's GPUs do not have.
     """
+    values = torch.where(place >= 1, values.roll(1), 0.0)
     shift = 1
     while shift < longest:
         values = values + torch.where(place >= shift, values.roll(shift), 0.0)

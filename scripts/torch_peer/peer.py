@@ -1,9 +1,10 @@
 """`TorchPeer`: nerfmac's training step and rendering in PyTorch, on cpu, cuda or mps.
 
 It starts from the same parameters and the same occupancy as nerfmac's `Trainer` and follows the
-same recipe; only the random numbers differ. What PyTorch offers is used: `torch.compile` for
-what is computed of every sample and every interval, the fused Adam, and on CUDA half precision for
-the networks, with scaled gradients.
+same recipe; the random numbers differ, and PyTorch's Adam moves entries without a gradient on by
+their momentum. What PyTorch offers is used: `torch.compile` for what is computed of every sample
+and every interval, the fused Adam, and on CUDA half precision for the networks, with scaled
+gradients.
 """
 
 from __future__ import annotations
