@@ -70,7 +70,8 @@ def _networks(shape: NetworksShape, slots: int) -> Arrays:
     with _exact_products():
         features = arguments["features"].astype(working_dtype())
         weights = arguments["density"], arguments["colour"]
-        alone = networks_density(features, *weights, shape)
+        alone = networks_density(features, *weights, shape, mx.array([used], mx.int32))
+        alone = mx.where(is_used, alone, 0.0)
         return {"density alone": alone, **with_gradients(evaluate, **arguments)}
 
 

@@ -76,7 +76,7 @@ def test_threadgroups_that_take_several_tiles_each_give_the_same_gradient(execut
     monkeypatch.setattr("nerfmac.ops.networks._GROUPS", 2)
     found = run("networks-tiny-700", executor.folder)
     assert not found.error, found.error
-    assert "networks_gradient__16_32_1_0_1_2_" in " ".join(found.launched)
+    assert "networks_gradient__16_32_1_2_1_2_" in " ".join(found.launched)
     assert all(outcome.passed for outcome in found.outcomes), found.outcomes
 
 
