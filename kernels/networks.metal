@@ -163,35 +163,28 @@ struct NetworkClear {
   }
 };
 
-// Density alone, of one tile.
-template <int IN, int WIDTH, int DENSITY_LAYERS, int THINNESS, typename Features, typename Stored,
-          typename Density>
-METAL_FUNC void networks_density_tile(
-    uint local, TileBlock rows, Features features, Stored stored, Density density) {
-  Tile<IN> x;
-  Tile<WIDTH> hidden[DENSITY_LAYERS];
-  Sums<16> sums;
-  tile_fill(local, x, rows, network_read(features, IN));
-  network_forward<IN, WIDTH, DENSITY_LAYERS>(local, x, stored, hidden, sums);
-  tile_activate<1>(local, sums, NetworkExp<THINNESS>{});
-  tile_each<1>(local, sums, rows, network_write(density, 1));
-}
-
-// The same of the first used[0] rows. A simdgroup works on sixteen rows.
-template <int IN, int WIDTH, int DENSITY_LAYERS, int THINNESS, typename Features, typename Used, typename Stored,
-          typename Density>
+// Density alone, of the first used[0] rows. A simdgroup works on sixteen rows.
+template <int IN, int WIDTH, int DENSITY_LAYERS, int THINNESS, typename Features, typename Used,
+          typename Stored, typename Density>
 METAL_FUNC void networks_density(
     uint3 thread_index, int rows, Features features, Used used, Stored stored, Density density) {
   const uint local = thread_index.x % (SIMD_WIDTH * TILE_SIMDGROUPS);
   const int first = int(thread_index.x / SIMD_WIDTH) * 16;
   const TileBlock block{first, min(rows, used[0]) - first};
   if (block.count <= 0) return;
-  networks_density_tile<IN, WIDTH, DENSITY_LAYERS, THINNESS>(local, block, features, stored, density);
+  Tile<IN> x;
+  Tile<WIDTH> hidden[DENSITY_LAYERS];
+  Sums<16> sums;
+  tile_fill(local, x, block, network_read(features, IN));
+  network_forward<IN, WIDTH, DENSITY_LAYERS>(local, x, stored, hidden, sums);
+  tile_activate<1>(local, sums, NetworkExp<THINNESS>{});
+  tile_each<1>(local, sums, block, network_write(density, 1));
 }
 
 // Density and colour of one tile, whose rows' directions are a function.
-template <int IN, int WIDTH, int DENSITY_LAYERS, int THINNESS, int COLOUR_LAYERS, typename Features,
-          typename Directions, typename Stored, typename Density, typename Colour>
+template <int IN, int WIDTH, int DENSITY_LAYERS, int THINNESS, int COLOUR_LAYERS,
+          typename Features, typename Directions, typename Stored, typename Density,
+          typename Colour>
 METAL_FUNC void networks_tile(uint local, TileBlock rows, Features features, Directions directions,
                               Stored stored, Density density, Colour colour) {
   Tile<IN> x;
@@ -213,9 +206,9 @@ METAL_FUNC void networks_tile(uint local, TileBlock rows, Features features, Dir
 }
 
 // Density and colour of the first used[0] rows; the others are left as they are.
-template <int IN, int WIDTH, int DENSITY_LAYERS, int THINNESS, int COLOUR_LAYERS, typename Features,
-          typename Basis, typename Ray, typename Used, typename Stored, typename Density,
-          typename Colour>
+template <int IN, int WIDTH, int DENSITY_LAYERS, int THINNESS, int COLOUR_LAYERS,
+          typename Features, typename Basis, typename Ray, typename Used, typename Stored,
+          typename Density, typename Colour>
 METAL_FUNC void networks_forward(
     uint3 thread_index, int rows, Features features, Basis basis, Ray ray, Used used, Stored stored,
     Density density, Colour colour) {
@@ -229,10 +222,10 @@ METAL_FUNC void networks_forward(
 
 // Sums the weights' gradient of a threadgroup's tiles in the threadgroup's own row of d_weights,
 // GROUPS rows in all, and writes every row of d_features; rows past used[0] have no gradient.
-template <int IN, int WIDTH, int DENSITY_LAYERS, int THINNESS, int COLOUR_LAYERS, int GROUPS, typename Features,
-          typename Basis, typename Ray, typename Used, typename Stored, typename DensityGradient,
-          typename ColourGradient, typename FeaturesGradient, typename WeightsGradient,
-          typename Space>
+template <int IN, int WIDTH, int DENSITY_LAYERS, int THINNESS, int COLOUR_LAYERS, int GROUPS,
+          typename Features, typename Basis, typename Ray, typename Used, typename Stored,
+          typename DensityGradient, typename ColourGradient, typename FeaturesGradient,
+          typename WeightsGradient, typename Space>
 METAL_FUNC void networks_gradient(
     uint3 thread_index, int rows, Features features, Basis basis, Ray ray, Used used, Stored stored,
     DensityGradient d_density, ColourGradient d_colour, FeaturesGradient d_features,

@@ -105,10 +105,10 @@ METAL_FUNC void trace_encode(
   }
 }
 
-template <int IN, int WIDTH, int DENSITY_LAYERS, int THINNESS, int COLOUR_LAYERS, int FEATURES, typename Origins,
-          typename Directions, typename Bits, typename Settings, typename Width, typename Table,
-          typename Scales, typename Shapes, typename Stored, typename RayColour, typename Opacity,
-          typename Depth, typename Space>
+template <int IN, int WIDTH, int DENSITY_LAYERS, int THINNESS, int COLOUR_LAYERS,
+          int FEATURES, typename Origins, typename Directions, typename Bits, typename Settings,
+          typename Width, typename Table, typename Scales, typename Shapes, typename Stored,
+          typename RayColour, typename Opacity, typename Depth, typename Space>
 METAL_FUNC void trace(
     uint3 thread_index, int rays, Origins origins, Directions directions, Bits bits,
     Settings settings, Width width, Table table, Scales scales, Shapes shapes, Stored stored,

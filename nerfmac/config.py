@@ -210,7 +210,7 @@ class TrainConfig:
         checks.number("train.most_rays", self.most_rays, low=16, high=2**24, whole=True)
         checks.number("train.rays", self.rays, low=16, high=self.most_rays, whole=True)
         checks.number("train.huber", self.huber, low=1e-6)
-        checks.number("train.loss_scale", self.loss_scale, low=1.0, high=2.0**32)
+        checks.number("train.loss_scale", self.loss_scale, low=1.0, high=2.0**16)
         checks.choice("train.blend", self.blend, ("srgb", "linear"))
 
     def rays_for(self, samples_per_ray: float, most: int | None = None) -> int:

@@ -14,14 +14,13 @@ import mlx.core as mx
 from nerfmac.backend import Shapes, runs_kernel, working_dtype
 from nerfmac.config import Config
 from nerfmac.fields.encodings import HashGrid, encoding_of
-from nerfmac.fields.field import Field, Parameters, Reach, Tracer
+from nerfmac.fields.field import Field, Parameters, Tracer
 from nerfmac.fields.networks import StackedMlps
 from nerfmac.geometry.rays import Rays
 from nerfmac.geometry.samples import Samples
 from nerfmac.ops.composite import Composited
 from nerfmac.ops.march import Occupied
 from nerfmac.ops.networks_shape import NetworksShape
-from nerfmac.ops.reach import reach
 from nerfmac.ops.spherical_harmonics import spherical_harmonics
 from nerfmac.ops.trace import TraceGeometry, trace
 
@@ -70,6 +69,13 @@ class EncodedField(Field):
         """See `Field`."""
         return self._networks.density(parameters, self.encoding(parameters, position))
 
+    def density_of_first(
+        self, parameters: Parameters, position: mx.array, used: mx.array
+    ) -> mx.array:
+        """See `Field`."""
+        features = self.encoding(parameters, position, used)
+        return self._networks.density(parameters, features, used)
+
     def tracer(self, parameters: Parameters, occupied: Occupied) -> Tracer | None:
         """The kernel of `ops.trace`; None without that kernel or if the encoding is no grid."""
         if not isinstance(self.encoding, HashGrid) or not runs_kernel("trace"):
@@ -78,19 +84,6 @@ class EncodedField(Field):
         rounded = parameters | {"table": parameters["table"].astype(working_dtype())}
         sizes = TraceGeometry(occupied.geometry, self.encoding.levels, self._networks.shape)
         return partial(_traced, rounded, sizes, occupied.bits)
-
-    def reach(self, parameters: Parameters, occupied: Occupied) -> Reach:
-        """See `Field`; evaluates no more positions than there are."""
-        return partial(self._reach, parameters, occupied)
-
-    def _reach(
-        self, parameters: Parameters, occupied: Occupied, rays: Rays, jitter: mx.array, room: int
-    ) -> mx.array:
-        def density(position: mx.array, used: mx.array) -> mx.array:
-            features = self.encoding(parameters, position, used)
-            return self._networks.density(parameters, features, used)
-
-        return reach(density, *rays, jitter, occupied, room)
 
 
 def _traced(

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from functools import partial
 
 import mlx.core as mx
 
@@ -17,16 +16,12 @@ from nerfmac.geometry.rays import Rays
 from nerfmac.geometry.samples import Samples
 from nerfmac.ops.composite import Composited
 from nerfmac.ops.march import Occupied
-from nerfmac.ops.reach import reach
 
 Parameters = Arrays
 """A field's parameters by name, each float32."""
 
 Tracer = Callable[[Rays, int], Composited]
 """What rays see. The number is the width of the picture, if the rays are its pixels; else 0."""
-
-Reach = Callable[[Rays, mx.array, int], mx.array]
-"""How many samples light reaches on each ray, as `ops.reach` does, of rays, jitter and room."""
 
 
 class Field(ABC):
@@ -55,6 +50,15 @@ class Field(ABC):
     def density(self, parameters: Parameters, position: mx.array) -> mx.array:
         """Density (points,) at `position` (points, 3); needs no gradient."""
 
+    def density_of_first(
+        self, parameters: Parameters, position: mx.array, used: mx.array
+    ) -> mx.array:
+        """Density where only the first `used` (1,) int32 positions count; else as `density`.
+
+        The others may be given any values: a field that can leave them out replaces this.
+        """
+        return self.density(parameters, position)
+
     @property
     def decayed(self) -> frozenset[str]:
         """Names of the parameters that L2 regularisation shrinks: by default none.
@@ -69,20 +73,3 @@ class Field(ABC):
         A field need not have one: pictures are then rendered in batches of samples.
         """
         return None
-
-    def reach(self, parameters: Parameters, occupied: Occupied) -> Reach:
-        """What tells how many of the samples in `occupied` space light reaches.
-
-        A field that evaluates many densities in a quicker way than `density` can replace it.
-        """
-        return partial(_reach, partial(self.density, parameters), occupied)
-
-
-def _reach(
-    density: Callable[[mx.array], mx.array],
-    occupied: Occupied,
-    rays: Rays,
-    jitter: mx.array,
-    room: int,
-) -> mx.array:
-    return reach(lambda position, _: density(position), *rays, jitter, occupied, room)

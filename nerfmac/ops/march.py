@@ -107,6 +107,7 @@ def march(
     bits: mx.array,
     geometry: MarchGeometry,
     slots: int,
+    wanted: mx.array | None = None,
 ) -> Samples:
     """Sample rays in occupied space. Nothing here is differentiable.
 
@@ -118,25 +119,19 @@ def march(
         geometry: the scene's cube, the grid and the steps.
         slots: how many samples fit. Rays get their samples in order. The first ray whose samples
             do not all fit, and those after it, get none (`Samples.fits`).
+        wanted: (rays,) int32, how many samples each ray asks for, its first; None: all it has.
 
     Raises:
         InputError: a wrong shape or type.
     """
-    counts = count_samples(origins, directions, jitter, bits, geometry)
-    arrays = origins, directions, jitter, bits
-    return write_samples(*arrays, geometry, slots, *allot(counts, slots))._replace(wanted=counts)
-
-
-def allot(wanted: mx.array, slots: int) -> tuple[mx.array, mx.array]:
-    """The slots of rays that want (rays,) int32 samples each: `ray_start` and `skip`, all zero.
-
-    Rays get their slots in order. The first ray whose samples do not all fit, and those after it,
-    get none.
-    """
+    arrays = origins, directions, jitter, bits, geometry
+    if wanted is None:
+        wanted = count_samples(*arrays)
     kept = mx.where(mx.cumsum(wanted) <= slots, wanted, 0)
     # Constants, so that no step computes them.
     zero, skip = mx.array([0], mx.int32), mx.array(np.zeros(wanted.shape[0], np.int32))
-    return mx.concatenate([zero, mx.cumsum(kept)]), skip
+    ray_start = mx.concatenate([zero, mx.cumsum(kept)])
+    return write_samples(*arrays, slots, ray_start, skip)._replace(wanted=wanted)
 
 
 def count_samples(

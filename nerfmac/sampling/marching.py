@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import mlx.core as mx
 
@@ -10,12 +11,13 @@ from nerfmac.backend import Arrays, Shapes
 from nerfmac.config import Config
 from nerfmac.geometry.cameras import Cameras
 from nerfmac.geometry.rays import Rays
-from nerfmac.ops.march import Occupied, allot, march, write_samples
+from nerfmac.ops.march import Occupied, march
+from nerfmac.ops.reach import reach
 from nerfmac.sampling.occupancy import Occupancy, OccupancyGrid, march_geometry
 from nerfmac.sampling.sampler import Density, Sampled, Sampler
 
-FieldReach = Callable[[Arrays, Occupied], Callable[[Rays, mx.array, int], mx.array]]
-"""`Field.reach`: of parameters and occupied cells."""
+UsedDensity = Callable[[Arrays, mx.array, mx.array], mx.array]
+"""`Field.density_of_first`: of parameters, positions and how many of them count."""
 
 _WARMUP, _AFTERWARDS = range(2)  # phases of training
 
@@ -28,13 +30,13 @@ class MarchingSampler(Sampler):
 
     phases = 2
 
-    def __init__(self, config: Config, extent: float, reach: FieldReach) -> None:
+    def __init__(self, config: Config, extent: float, density: UsedDensity) -> None:
         """Sample a scene whose cube has the side `extent`, in scene units.
 
-        `reach`: a field's, see `Field.reach`.
+        `density` is a field's, see `Field.density_of_first`.
         """
         self._config, self._slots = config.occupancy, config.train.slots
-        self._room, self._reach = config.train.candidates * config.train.slots, reach
+        self._room, self._density = config.train.candidates * config.train.slots, density
         self.geometry = march_geometry(config, extent)
         self._grid = OccupancyGrid(config.occupancy, self.geometry)
 
@@ -55,14 +57,12 @@ class MarchingSampler(Sampler):
 
     def sample(self, parameters: Arrays, state: Arrays, rays: Rays, drawn: mx.array) -> Sampled:
         """See `Sampler`; `train.slots` samples fit."""
-        jitter, occupied = drawn.reshape(drawn.shape[0]), self.occupied(state)
-        if not self._room:
-            return Sampled(march(*rays, jitter, occupied.bits, occupied.geometry, self._slots))
-        wanted = self._reach(parameters, occupied)(rays, jitter, self._room)
-        ray_start, skip = allot(wanted, self._slots)
-        arrays = (*rays, jitter, occupied.bits, occupied.geometry)
-        samples = write_samples(*arrays, self._slots, ray_start, skip)
-        return Sampled(samples._replace(wanted=wanted))
+        jitter, bits = drawn.reshape(drawn.shape[0]), state["bits"]
+        wanted = None
+        if self._room:
+            density = partial(self._density, parameters)
+            wanted = reach(density, *rays, jitter, self.occupied(state), self._room)
+        return Sampled(march(*rays, jitter, bits, self.geometry, self._slots, wanted))
 
     def interval_at(self, step: int) -> int:
         """See `Sampler`."""

@@ -55,7 +55,7 @@ def _model(config: Config, extent: float, own: Field | None) -> tuple[Field, Sam
     """The field, `own` or the one that `config` names, and the sampler for it."""
     if config.model == "hash":
         field = own or EncodedField(config, extent)
-        return field, MarchingSampler(config, extent, field.reach)
+        return field, MarchingSampler(config, extent, field.density_of_first)
     vanilla, near = config.vanilla, config.march.near
     two = VanillaField(vanilla, extent)
     sampler = HierarchicalSampler(two.coarse, extent, near, vanilla.coarse, vanilla.fine)

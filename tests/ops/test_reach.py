@@ -4,7 +4,6 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
-from nerfmac.backend import choose_device
 from nerfmac.ops.composite import count_reached
 from nerfmac.ops.march import Occupied, count_samples
 from nerfmac.ops.reach import reach
@@ -12,10 +11,7 @@ from tests.ops.marching import GEOMETRIES, grid, packed, some_rays
 
 COUNT = 150
 
-
-@pytest.fixture(autouse=True)
-def on_the_cpu():
-    choose_device("cpu")
+pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
 
 def marched_rays(name: str, filled: float = 0.6):

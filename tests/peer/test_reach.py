@@ -36,7 +36,7 @@ def both_sample(extent, slots, candidates):
     parameters = parameters_of(config, extent, np.random.default_rng(3))
     parameters["density"] *= 2.0  # more is opaque
     ours = EncodedField(config, extent)
-    sampler = MarchingSampler(config, extent, ours.reach)
+    sampler = MarchingSampler(config, extent, ours.density_of_first)
     is_set, rays = grid(sampler.geometry, 0.4), some_rays(sampler.geometry, RAYS)
     rays[0][:2] = [[9.0, 9.0, 9.0], [0.5, 0.5, 0.5]]  # one that misses the cube, one from inside
     rays[1][:2] = [[1.0, 0.0, 0.0], [0.0, 0.6, 0.8]]

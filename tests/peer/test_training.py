@@ -94,7 +94,7 @@ def test_a_step_s_loss_and_gradients_are_nerfmac_s(scene):
     field = EncodedField(CONFIG, scene.extent)
     parameters = {name: mx.array(values) for name, values in peer.field.export().items()}
     with kernels_disabled():
-        sampler = MarchingSampler(CONFIG, scene.extent, field.reach)
+        sampler = MarchingSampler(CONFIG, scene.extent, field.density_of_first)
         rays = Rays(origins, directions)
         samples = sampler.sample(parameters, {"bits": bits}, rays, jitter[:, None]).samples
 

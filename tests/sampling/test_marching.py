@@ -4,7 +4,6 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
-from nerfmac.backend import choose_device
 from nerfmac.config import override
 from nerfmac.fields.encoded import EncodedField
 from nerfmac.geometry.rays import Rays
@@ -16,10 +15,7 @@ from tests.scene_factory import CONFIG
 
 EXTENT = 2.5
 
-
-@pytest.fixture(autouse=True)
-def on_the_cpu():
-    choose_device("cpu")
+pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
 
 class Sampled:
@@ -33,7 +29,7 @@ class Sampled:
             "table": 2e4 * parameters["table"],
             "density": 2.5 * parameters["density"],
         }
-        sampler = MarchingSampler(config, EXTENT, self.field.reach)
+        sampler = MarchingSampler(config, EXTENT, self.field.density_of_first)
         origins, directions, jitter = map(mx.array, some_rays(sampler.geometry))
         self.rays, state = Rays(origins, directions), {"bits": packed(grid(sampler.geometry, 0.5))}
         drawn = jitter[:, None]
