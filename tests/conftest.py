@@ -8,6 +8,7 @@ import mlx.core as mx
 import pytest
 
 from nerfmac.backend import choose_device
+from nerfmac.backend.device import processors
 from nerfmac.scenes import Scene, load_scene
 from tests.scene_factory import write_scene
 
@@ -18,10 +19,23 @@ NEEDS = {
     "cuda": (mx.cuda.is_available, "needs an NVIDIA GPU with MLX's CUDA back end"),
     "metal": (mx.metal.is_available, "needs an Apple GPU with MLX's Metal back end"),
 }
+LONG = ("slow", "browser")
+"""Markers of tests that take long."""
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """Return the number of processes: one more than processors, for some wait for a browser."""
+    return min(processors(), 4) + 1
+
+
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Skip what needs an absent device: one variant of each test, which says how many there are."""
+    """Skip what needs an absent device, and begin with the files that take long.
+
+    Of tests that are skipped one variant is left, which says how many there are. A process that
+    runs tests takes whole files: a long one that came last would keep it busy when all others are
+    done.
+    """
     kept, variants = [], {}
     for item in items:
         absent = [
@@ -39,7 +53,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         same[0].add_marker(pytest.mark.skip(reason=reason))
         kept.append(same[0])
         config.hook.pytest_deselected(items=same[1:])
-    items[:] = kept
+    long = {item.path for item in kept if any(map(item.get_closest_marker, LONG))}
+    items[:] = sorted(kept, key=lambda item: item.path not in long)
 
 
 @pytest.fixture(scope="session")

@@ -30,6 +30,8 @@ from tests.chosen_cases import aspects, chosen, function, launches_of_cases, rea
 from tests.metal.execute import Executor
 from tests.metal.executed_cases import Runs, run
 
+pytestmark = pytest.mark.slow
+
 # Of its outputs, rows that hold no samples keep whatever stands there, and nothing may read it.
 LEAVES_ROWS = {"hash_encode_forward", "networks_density", "networks_forward"}
 

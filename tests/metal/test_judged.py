@@ -12,6 +12,8 @@ from nerfmac.selftest import cases
 from nerfmac.selftest.specialisations import specialisations
 from tests.metal.judge import clang, judge
 
+pytestmark = pytest.mark.slow
+
 _FUNCTION = re.compile(r"METAL_FUNC void (\w+)\(\s*uint3 thread_index\b")
 _CALLED = re.compile(r"\b(\w+)(?:<[\w, ]+>)?\(thread_position_in_grid,")
 
