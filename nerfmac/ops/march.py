@@ -176,16 +176,16 @@ def write_samples(
     rays = origins.shape[0]
     _SLOTS_OF_RAYS.check(ray_start, skip, **{"rays": rays, "rays + 1": rays + 1})
     write: Any = _write if runs_kernel("march") else _write_reference
-    arrays = map(mx.stop_gradient, (origins, directions, jitter))
-    position, distance, width, ray = write(*arrays, bits, geometry, slots, ray_start, skip)
+    given = origins, directions, jitter, bits, geometry, slots, ray_start, skip
+    # The gradient is stopped behind the reference, not before it: where two calls stop that of the
+    # same rays, mx.compile in MLX 0.32 may lose an array.
+    position, distance, width, ray = map(mx.stop_gradient, write(*given))
     return Samples(position, distance, width, ray, ray_start, ray_start[1:] - ray_start[:-1])
 
 
 def _write(origins, directions, jitter, bits, geometry, slots, ray_start, skip):  # type: ignore[no-untyped-def]
     return _WRITE(
-        origins,
-        directions,
-        jitter,
+        *map(mx.stop_gradient, (origins, directions, jitter)),
         bits,
         geometry.settings(),
         ray_start,

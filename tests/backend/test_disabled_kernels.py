@@ -116,6 +116,18 @@ def test_on_metal_any_operation_runs_as_reference_beside_the_kernels(
         all_that_a_user_runs(trainer())
 
 
+@pytest.mark.parametrize("disabled", SUBSETS.values(), ids=SUBSETS)
+def test_mx_compile_takes_any_operation_as_reference_beside_the_kernels(
+    trainer, monkeypatch, disabled
+):
+    monkeypatch.setenv(VARIABLE, disabled)
+    made = trainer()
+    state = made.init()
+    after, measured = made.advance(state, rate=0.0)  # traced and compiled, but not computed
+    assert measured.shape == (4,)
+    assert after.step == state.step + 1
+
+
 @pytest.mark.cuda
 @pytest.mark.parametrize("disabled", SUBSETS.values(), ids=SUBSETS)
 def test_on_cuda_any_operation_runs_as_reference_beside_the_kernels(trainer, monkeypatch, disabled):
