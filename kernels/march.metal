@@ -204,3 +204,28 @@ METAL_FUNC void march_write(
     k = march_on(k, probe);
   }
 }
+
+// Marks the cells that hold any of a ray's places up to the distance until[ray]: the samples that
+// the ray would have if all cells were occupied. One thread a ray; lit starts from zero.
+template <typename Origins, typename Directions, typename Jitter, typename Until, typename Settings,
+          typename Lit>
+METAL_FUNC void march_lit(
+    uint3 thread_index, int rays, Origins origins, Directions directions, Jitter jitter,
+    Until until, Settings settings, Lit lit) {
+  const uint ray = thread_index.x;
+  if (ray >= uint(rays)) return;
+  const MarchSettings to = march_settings(settings);
+  const MarchRay r = march_ray(ray, origins, directions, jitter, to);
+  const float end = until[ray];
+  int last = -1;  // most steps stay in the cell of the one before
+  for (int k = 0; k < r.intervals; ++k) {
+    const float distance = march_distance(r.first + r.jitter + float(k), to);
+    if (distance > end) return;
+    const float3 position = r.origin + r.direction * distance;
+    const int cell = occupancy_cell(position, to.resolution, to.cascades).index;
+    if (cell >= 0 && cell != last) {
+      atomic_fetch_max_explicit(&lit[cell], 1u, memory_order_relaxed);
+    }
+    last = cell;
+  }
+}

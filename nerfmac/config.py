@@ -74,7 +74,7 @@ class NetworkConfig:
     width: int = 64  # Neurons of a hidden layer: 16, 32, 64 or 128.
     density_layers: int = 1  # Hidden layers of the density network.
     colour_layers: int = 2  # Hidden layers of the colour network.
-    thinness: int = 0  # Training starts with a fog of density exp(-thinness) per scene unit.
+    thinness: int = 0  # Transparent pictures: the first fog has density exp(-thinness), else 1.
 
     def __post_init__(self) -> None:
         checks.number("networks.width", self.width, whole=True)
@@ -115,11 +115,13 @@ class MarchConfig:
     """Where rays are sampled."""
 
     steps: int = 1024  # Shortest steps that fit along the diagonal of the unit cube.
+    refine: int = 2  # Steps of a picture in the place of one of training.
     near: float = 0.1  # Least distance of a sample from its camera, in scene units.
     cone: float = 1 / 256  # Length of a step per distance, in scenes larger than the unit cube.
 
     def __post_init__(self) -> None:
         checks.number("march.steps", self.steps, low=16, high=4096, whole=True)
+        checks.number("march.refine", self.refine, low=1, high=16, whole=True)
         checks.number("march.near", self.near, low=0.0)
         checks.number("march.cone", self.cone, low=0.0, high=0.1)
 
@@ -140,6 +142,8 @@ class OccupancyConfig:
     warmup_steps: int = 256  # Training steps during which cells are drawn evenly.
     warmup_fraction: float = 1.0  # Fraction of all cells that an update visits during warm-up.
     fraction: float = 0.5  # The same after warm-up: half of it anywhere, half in occupied cells.
+    followed: int = 2**15  # Rays that an update follows to see which cells light gets to.
+    patience: int = 32  # Updates without light, after warm-up, until a cell counts as empty.
 
     def __post_init__(self) -> None:
         checks.number("occupancy.resolution", self.resolution, low=16, high=256, whole=True)
@@ -153,6 +157,8 @@ class OccupancyConfig:
         checks.number("occupancy.warmup_steps", self.warmup_steps, low=0, whole=True)
         checks.number("occupancy.warmup_fraction", self.warmup_fraction, low=0.001, high=1.0)
         checks.number("occupancy.fraction", self.fraction, low=0.001, high=1.0)
+        checks.number("occupancy.followed", self.followed, low=16, high=2**20, whole=True)
+        checks.number("occupancy.patience", self.patience, low=1, whole=True)
 
     def interval_at(self, step: int) -> int:
         """Steps between updates around `step`: 1 at first, then ever more, as in Instant-NGP."""
@@ -164,17 +170,19 @@ class OptimiserConfig:
     """Adam, its schedule, and the average of the parameters that pictures are rendered with.
 
     In a run of known length the learning rate stays until `hold` of it is done and then falls
-    exponentially. (Instant-NGP: times 0.33 at fixed steps, from 20,000 on.) L2 is on the networks
-    only: a table's entry that no sample reaches must not shrink.
+    exponentially. (Instant-NGP: 0.01 for all, times 0.33 at fixed steps, from 20,000 on.) A table's
+    entries bear a larger rate than the networks, which every sample moves. L2 is on the networks
+    only: it makes tables forget, and what they hold is what the pictures say.
     """
 
-    rate: float = 1e-2  # Learning rate at the start.
+    rate: float = 3e-2  # Learning rate at the start.
+    networks: float = 0.2  # Factor on the learning rate of the networks' weights.
     beta1: float = 0.9  # Adam's decay of the mean gradient, per step.
     beta2: float = 0.99  # Adam's decay of the mean squared gradient, per step.
     epsilon: float = 1e-15  # Adam's addend to the root of the mean squared gradient.
-    l2: float = 1e-6  # Factor of the L2 penalty on the networks' weights.
-    hold: float = 0.4  # Fraction of the run after which the learning rate begins to fall.
-    final_rate: float = 0.05  # Learning rate at the end, as a fraction of that at the start.
+    l2: float = 1e-7  # Factor of the L2 penalty on the networks' weights.
+    hold: float = 0.7  # Fraction of the run after which the learning rate begins to fall.
+    final_rate: float = 0.01  # Learning rate at the end, as a fraction of that at the start.
     average: float = 0.95  # Factor on the running average of the parameters at every step.
 
     def __post_init__(self) -> None:
@@ -182,6 +190,7 @@ class OptimiserConfig:
             checks.number(f"optimiser.{name}", getattr(self, name), low=1e-30, high=checks.LARGEST)
         for name in ("beta1", "beta2", "hold", "average"):
             checks.number(f"optimiser.{name}", getattr(self, name), low=0.0, high=0.9999)
+        checks.number("optimiser.networks", self.networks, low=1e-3, high=1e3)
         checks.number("optimiser.l2", self.l2, low=0.0)
 
     def rate_at(self, progress: float) -> float:
@@ -195,7 +204,7 @@ class TrainConfig:
     """A training step, and how long to go on."""
 
     steps: int = 20_000  # Training steps of a run, unless --steps or --seconds says otherwise.
-    slots: int = 2**18  # Samples that a step has room for.
+    slots: int = 2**17  # Samples that a step has room for.
     candidates: int = 4  # Samples that are tried for light, over slots; 0: all are kept untried.
     rays: int = 4096  # Rays of the first step; later steps have as many as fill the slots.
     most_rays: int = 2**16  # Most rays of a step.
@@ -251,6 +260,15 @@ class Config:
         checks.number("seed", self.seed, low=0, high=2**32 - 1, whole=True)
         checks.choice("model", self.model, ("hash", "vanilla"))
         checks.choice("encoding", self.encoding, ("hash", "dense", "frequency"))
+
+    def for_scene(self, pixels_per_unit: float, *, has_alpha: bool) -> Config:
+        """With what depends on the pictures: their resolution, and whether they are transparent.
+
+        Where every ray ends at something a thin fog gives way nowhere and keeps rays slow: on the
+        fox, on a CPU, it costs 2.4 dB.
+        """
+        networks = self.networks if has_alpha else replace(self.networks, thinness=0)
+        return replace(self, grid=self.grid.for_pixels(pixels_per_unit), networks=networks)
 
     def to_json(self) -> dict[str, Any]:
         """The configuration as JSON values."""

@@ -21,29 +21,34 @@ PRESETS: dict[str, Config] = {
     "big": Config(
         preset="big",
         grid=HashGridConfig(log2_entries=21),
-        train=TrainConfig(steps=30_000, slots=2**19),
+        train=TrainConfig(steps=30_000, slots=2**18),
     ),
     # For a CPU, where the time a sample takes decides: narrow networks with one hidden layer each,
-    # few steps along a ray, small tables. A training step then has few rays. In a fog of density 1
-    # they learn to see through thin things before they see them: of the built-in scene's flowers
-    # one or two were lost for good with three seeds of three, with a seventh of that density none.
+    # few steps along a ray (as few far away: four times the steps' growth), small tables. A
+    # training step then has few rays. In a fog of density 1 they learn to see through thin things
+    # before they see them: of the built-in scene's flowers one or two were lost for good with three
+    # seeds of three, with a seventh of that density none.
     # Finding what light reaches takes as long here as the hidden samples, which have no gradient.
     "small": Config(
         preset="small",
         grid=HashGridConfig(levels=8, features=4, log2_entries=16),
         networks=NetworkConfig(width=32, colour_layers=1, thinness=2),
-        march=MarchConfig(steps=256),
-        occupancy=OccupancyConfig(resolution=64, warmup_fraction=0.25, fraction=0.125),
-        optimiser=OptimiserConfig(rate=2e-2),
+        march=MarchConfig(steps=256, cone=1 / 64),
+        occupancy=OccupancyConfig(
+            resolution=64, warmup_fraction=0.25, fraction=0.125, followed=2**11, patience=128
+        ),
+        optimiser=OptimiserConfig(networks=0.5),
         train=TrainConfig(steps=5_000, slots=2**15, candidates=0, rays=1024, most_rays=2**14),
     ),
     "tiny": Config(
         preset="tiny",
         grid=HashGridConfig(levels=8, features=2, log2_entries=14),
         networks=NetworkConfig(width=32, colour_layers=1, thinness=2),
-        march=MarchConfig(steps=256),
-        occupancy=OccupancyConfig(resolution=32, warmup_fraction=0.5, fraction=0.25),
-        optimiser=OptimiserConfig(rate=2e-2),
+        march=MarchConfig(steps=256, cone=1 / 64),
+        occupancy=OccupancyConfig(
+            resolution=32, warmup_fraction=0.5, fraction=0.25, followed=2**9, patience=128
+        ),
+        optimiser=OptimiserConfig(networks=0.5),
         train=TrainConfig(steps=1_000, slots=2**13, rays=256, most_rays=2**12),
     ),
 }
@@ -79,6 +84,7 @@ def vanilla(config: Config) -> Config:
             hold=0.0,
             final_rate=0.1,
             average=0.0,
+            networks=1.0,
         ),
         train=TrainConfig(
             steps=200_000 if is_full else config.train.steps,

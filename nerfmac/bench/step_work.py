@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from nerfmac.bench.work import (
     FLOAT,
     Sizes,
@@ -14,6 +16,7 @@ from nerfmac.bench.work import (
     hash_encode_forward,
     hash_encode_table_gradient,
     march_count,
+    march_lit,
     march_write,
     networks_density,
     networks_forward,
@@ -25,6 +28,7 @@ from nerfmac.bench.work import (
     spherical_harmonics_forward,
     streamed,
 )
+from nerfmac.sampling.marching import ROOM
 
 
 def _sampled(sizes: Sizes) -> dict[str, Work]:
@@ -71,11 +75,20 @@ def between_work(sizes: Sizes) -> Work:
 
 
 def update_work(sizes: Sizes) -> dict[str, Work]:
-    """An occupancy update's work by kernel, after the warm-up."""
+    """An occupancy update's work by kernel, after the warm-up: cells visited and rays followed."""
+    tried, stored = ROOM * sizes.followed, networks_store(sizes)
+    rays = replace(sizes, rays=sizes.followed, slots=tried)
     return {
-        "hash_encode_forward": hash_encode_forward(sizes, sizes.visited),
-        "networks_store": networks_store(sizes),
-        "networks_density": networks_density(sizes, sizes.visited),
+        "draw_pixels": draw_pixels(rays),
+        "march_count": march_count(rays, tried),
+        "march_write": march_write(rays, tried),
+        "march_lit": march_lit(rays),
+        "hash_encode_forward": hash_encode_forward(sizes, sizes.visited)
+        + hash_encode_forward(sizes, tried),
+        "networks_store": stored + stored,
+        "networks_density": networks_density(sizes, sizes.visited) + networks_density(sizes, tried),
+        "composite_reached": composite_reached(rays, tried),
+        "composite_forward": composite_forward(rays),
         "occupancy_choose": occupancy_choose(sizes),
         "occupancy_splat": occupancy_splat(sizes),
         "occupancy_pack": occupancy_pack(sizes),

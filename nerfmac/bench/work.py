@@ -64,6 +64,7 @@ class Sizes:
     candidates: int  # marched samples that are tried for light; 0: none
     cells: int  # of the occupancy grid
     visited: int  # cells, by an occupancy update
+    followed: int  # rays, by an occupancy update
     interval: int  # steps from one occupancy update to the next
     levels: int
     features: int  # a level
@@ -83,6 +84,7 @@ class Sizes:
             candidates=config.train.candidates * config.train.slots,
             cells=cells,
             visited=ceil(cells * config.occupancy.fraction),
+            followed=config.occupancy.followed,
             interval=config.occupancy.interval,
             levels=config.grid.levels,
             features=config.grid.features,
@@ -210,6 +212,12 @@ def march_count(sizes: Sizes, samples: int) -> Work:
 def march_write(sizes: Sizes, samples: int) -> Work:
     """A pass that reads each ray's slots and writes position, distance, width and ray."""
     return _march(sizes, samples, (2 * sizes.rays + 1) * FLOAT + 6 * samples * FLOAT)
+
+
+def march_lit(sizes: Sizes) -> Work:
+    """A pass that writes a number a cell, which starts from zero. A ray's cells are not counted."""
+    moved = (8 * sizes.rays + 2 * sizes.cells) * FLOAT
+    return Work(moved, moved, 32 * sizes.rays)
 
 
 def composite_reached(sizes: Sizes, samples: int) -> Work:

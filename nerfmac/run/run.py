@@ -87,7 +87,7 @@ class Run:
             check_free(Path(out))
         views = scene.views("train")
         config = config or configured("auto", seed=0)
-        config = override(config, grid=config.grid.for_pixels(views.cameras.pixels_per_unit()))
+        config = config.for_scene(views.cameras.pixels_per_unit(), has_alpha=scene.has_alpha)
         trainer = Trainer(config, scene.extent, views, method)
         run = cls(config, SceneRecord.of(scene), trainer, trainer.init(), source=scene)
         if out is not None:

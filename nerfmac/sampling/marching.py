@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 import mlx.core as mx
 
 from nerfmac.backend import Arrays, Shapes
 from nerfmac.config import Config
-from nerfmac.geometry.cameras import Cameras
 from nerfmac.geometry.rays import Rays
 from nerfmac.ops.march import Occupied, march
-from nerfmac.ops.reach import reach
+from nerfmac.ops.reach import light_ends, lit_cells, reach
 from nerfmac.sampling.occupancy import Occupancy, OccupancyGrid, march_geometry
-from nerfmac.sampling.sampler import Density, Sampled, Sampler
+from nerfmac.sampling.sampler import Sampled, Sampler
 
 UsedDensity = Callable[[Arrays, mx.array, mx.array], mx.array]
 """`Field.density_of_first`: of parameters, positions and how many of them count."""
 
 _WARMUP, _AFTERWARDS = range(2)  # phases of training
+
+ROOM = 32
+"""Samples of each followed ray that there is room for, in the mean. More come in a fog only."""
 
 
 class MarchingSampler(Sampler):
@@ -36,6 +39,7 @@ class MarchingSampler(Sampler):
         `density` is a field's, see `Field.density_of_first`.
         """
         self._config, self._slots = config.occupancy, config.train.slots
+        self._refine, self.followed = config.march.refine, config.occupancy.followed
         self._room, self._density = config.train.candidates * config.train.slots, density
         self.geometry = march_geometry(config, extent)
         self._grid = OccupancyGrid(config.occupancy, self.geometry)
@@ -49,20 +53,21 @@ class MarchingSampler(Sampler):
     def shapes(self) -> Shapes:
         """The names and shapes of an `Occupancy`'s arrays."""
         cells = self.geometry.cells
-        return {"values": (cells,), "bits": (cells // 32,)}
+        return {"values": (cells,), "dark": (cells,), "bits": (cells // 32,)}
 
-    def init(self, cameras: Cameras) -> Arrays:
-        """The grid in which every cell that a camera sees is occupied."""
-        return self._grid.init(cameras)._asdict()
+    def init(self) -> Arrays:
+        """See `Sampler` and `OccupancyGrid.init`."""
+        return self._grid.init()._asdict()
 
     def sample(self, parameters: Arrays, state: Arrays, rays: Rays, drawn: mx.array) -> Sampled:
         """See `Sampler`; `train.slots` samples fit."""
-        jitter, bits = drawn.reshape(drawn.shape[0]), state["bits"]
+        jitter, occupied = drawn.reshape(drawn.shape[0]), self._occupied(state)
         wanted = None
         if self._room:
             density = partial(self._density, parameters)
-            wanted = reach(density, *rays, jitter, self.occupied(state), self._room)
-        return Sampled(march(*rays, jitter, bits, self.geometry, self._slots, wanted))
+            wanted = reach(density, rays, jitter, occupied, self._room)
+        samples = march(*rays, jitter, occupied.bits, self.geometry, self._slots, wanted)
+        return Sampled(samples)
 
     def interval_at(self, step: int) -> int:
         """See `Sampler`."""
@@ -72,11 +77,27 @@ class MarchingSampler(Sampler):
         """0 in the warm-up, in which an update visits cells evenly; 1 after it."""
         return _WARMUP if step < self._config.warmup_steps else _AFTERWARDS
 
-    def update(self, state: Arrays, density: Density, key: mx.array, phase: int) -> Arrays:
+    def update(
+        self, parameters: Arrays, state: Arrays, rays: Rays, key: mx.array, phase: int
+    ) -> Arrays:
         """See `Sampler` and `OccupancyGrid.update`."""
-        updated = self._grid.update(Occupancy(**state), density, key, warmup=phase == _WARMUP)
-        return updated._asdict()
+        along, grid = mx.random.split(key)
+        count = rays.origin.shape[0]
+        jitter = mx.random.uniform(shape=(count,), key=along)
+        used = partial(self._density, parameters)
+        ends = light_ends(used, rays, jitter, self._occupied(state), ROOM * count)
+        lit = lit_cells(rays, jitter, ends, self.geometry)
+
+        def density(position: mx.array) -> mx.array:
+            return used(position, mx.array([position.shape[0]], mx.int32))
+
+        now, is_warmup = Occupancy(**state), phase == _WARMUP
+        return self._grid.update(now, density, lit, grid, warmup=is_warmup)._asdict()
+
+    def _occupied(self, state: Arrays) -> Occupied:
+        return Occupied(self.geometry, state["bits"])
 
     def occupied(self, state: Arrays) -> Occupied:
-        """See `Sampler`."""
-        return Occupied(self.geometry, state["bits"])
+        """See `Sampler`; a picture's steps are shorter than those of training."""
+        finer = replace(self.geometry, step=self.geometry.step / self._refine)
+        return Occupied(finer, state["bits"])

@@ -3,7 +3,9 @@
 Every cell holds an estimate of the optical thickness of one shortest step inside it. An update
 lets all estimates decay. Then it evaluates the field at a random point of some cells, and raises
 their estimates to what it finds there. Cells above the threshold count as occupied (Müller et al.
-2022, appendix E.2). Cells that no training camera sees hold -1 and stay empty.
+2022, appendix E.2), as long as light reaches them: nothing that training does can tell what is in
+a cell which no training view sees, be it outside of all of them or inside of something. Such cells
+would hold a fog that only other views show.
 """
 
 from __future__ import annotations
@@ -16,20 +18,16 @@ from typing import NamedTuple
 import mlx.core as mx
 
 from nerfmac.config import Config, OccupancyConfig
-from nerfmac.geometry.cameras import Cameras
 from nerfmac.geometry.cells import cells_of
-from nerfmac.geometry.frustum import frustum_of, reaches
 from nerfmac.ops.march import MarchGeometry
 from nerfmac.ops.occupancy_update import choose, pack_bits, splat
-
-BLOCK = 2**20
-"""Cells that are tested against the training views at a time."""
 
 
 class Occupancy(NamedTuple):
     """The grid's state; cells are numbered as `nerfmac.geometry.cells` says."""
 
-    values: mx.array  # (cells,) float32, optical thickness of a shortest step; -1 if never seen
+    values: mx.array  # (cells,) float32, optical thickness of a shortest step
+    dark: mx.array  # (cells,) int32, updates since light was seen in the cell, at most `patience`
     bits: mx.array  # (cells / 32,) uint32
 
 
@@ -47,15 +45,17 @@ class OccupancyGrid:
     config: OccupancyConfig
     geometry: MarchGeometry
 
-    def init(self, cameras: Cameras) -> Occupancy:
-        """The grid in which every cell that a camera sees is occupied."""
-        values = mx.where(self._seen(cameras), 0.0, -1.0)
-        return Occupancy(values, pack_bits(values, mx.array([-0.5])))
+    def init(self) -> Occupancy:
+        """The grid of which no cell is known to be lit, and none occupied."""
+        cells = self.geometry.cells
+        dark = mx.full((cells,), self.config.patience, mx.int32)
+        return Occupancy(mx.zeros(cells), dark, mx.zeros(cells // 32, mx.uint32))
 
     def update(
         self,
         occupancy: Occupancy,
         density: Callable[[mx.array], mx.array],
+        lit: mx.array,
         key: mx.array,
         *,
         warmup: bool,
@@ -64,7 +64,8 @@ class OccupancyGrid:
 
         `density` gives (points,) per scene unit at positions (points, 3). During `warmup` the
         visited cells are drawn evenly from all; after it, half of them are drawn from the
-        occupied ones.
+        occupied ones. `lit` (cells,) bool says which cells light was seen in just now. Patience
+        runs out after the warm-up only: before it, fog is thick and few rays are followed.
         """
         which, place = mx.random.split(key)
         cells = self._choose(occupancy, which, warmup)
@@ -72,13 +73,15 @@ class OccupancyGrid:
         lowest, side = self._corner(cells)
         thickness = density(lowest + jitter * side[:, None]) * self.geometry.step
         peaks = splat(cells, thickness, self.geometry.cells)
-        old = occupancy.values
-        values = mx.where(old < 0, old, mx.maximum(old * self.config.decay, peaks))
+        values = mx.maximum(occupancy.values * self.config.decay, peaks)
+        longer = mx.minimum(occupancy.dark + int(not warmup), self.config.patience)
+        dark = mx.where(lit, 0, longer)
+        shown = mx.where(dark < self.config.patience, values, -1.0)
         # Instant-NGP's rule: while the field is thin everywhere, the threshold is its mean.
-        innermost = values[: self.geometry.resolution**3]
+        innermost = shown[: self.geometry.resolution**3]
         mean = mx.maximum(innermost, 0.0).mean()
         threshold = mx.minimum(mean, self.config.threshold).reshape(1)
-        return Occupancy(values, pack_bits(values, threshold))
+        return Occupancy(values, dark, pack_bits(shown, threshold))
 
     def _choose(self, occupancy: Occupancy, key: mx.array, warmup: bool) -> mx.array:
         total = self.geometry.cells
@@ -100,23 +103,6 @@ class OccupancyGrid:
         side = size / resolution
         offset = mx.stack(place, axis=1).astype(mx.float32) * side[:, None]
         return 0.5 - 0.5 * size[:, None] + offset, side
-
-    def _seen(self, cameras: Cameras) -> mx.array:
-        """(cells,) bool: whether any part of the cell may be inside any view."""
-        views = [frustum_of(cameras, view) for view in range(len(cameras))]
-        mx.eval(views)
-        parts = []
-        for first in range(0, self.geometry.cells, BLOCK):
-            last = min(first + BLOCK, self.geometry.cells)
-            lowest, side = self._corner(mx.arange(first, last, dtype=mx.int32))
-            centre = lowest + 0.5 * side[:, None]
-            seen = mx.zeros(last - first, mx.bool_)
-            for frustum in views:
-                # The ball of radius `side` around its centre holds the cell.
-                seen = seen | reaches(centre, side, frustum)
-            mx.eval(seen)  # a block at a time: all cells of a large grid would not fit
-            parts.append(seen)
-        return mx.concatenate(parts)
 
 
 def random_bits(count: int, key: mx.array) -> mx.array:

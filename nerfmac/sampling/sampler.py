@@ -7,20 +7,15 @@ arrays that each call is given, and that an update returns.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from typing import NamedTuple
 
 import mlx.core as mx
 
 from nerfmac.backend import Arrays, Shapes
-from nerfmac.geometry.cameras import Cameras
 from nerfmac.geometry.rays import Rays
 from nerfmac.geometry.samples import Samples
 from nerfmac.ops.composite import Composited
 from nerfmac.ops.march import Occupied
-
-Density = Callable[[mx.array], mx.array]
-"""Density (points,) per scene unit at positions (points, 3)."""
 
 
 class Sampled(NamedTuple):
@@ -37,6 +32,9 @@ class Sampler(ABC):
     phases: int = 0
     """How many kinds of update the state has, such as warm-up and later; 0: it never changes."""
 
+    followed: int = 1
+    """How many rays of the training views an update is given, drawn at random as for a step."""
+
     @property
     @abstractmethod
     def most_samples(self) -> int:
@@ -52,8 +50,8 @@ class Sampler(ABC):
         """The names and shapes of the state's arrays."""
         return {}
 
-    def init(self, cameras: Cameras) -> Arrays:
-        """The state before the first step, for scenes that `cameras` look at."""
+    def init(self) -> Arrays:
+        """The state before the first step. An update comes before that step too."""
         return {}
 
     @abstractmethod
@@ -73,12 +71,14 @@ class Sampler(ABC):
         """Which kind of update, in [0, phases), is due at `step`."""
         return 0
 
-    def update(self, state: Arrays, density: Density, key: mx.array, phase: int) -> Arrays:
-        """The state after an update by the field's `density`; `key` is a random key."""
+    def update(
+        self, parameters: Arrays, state: Arrays, rays: Rays, key: mx.array, phase: int
+    ) -> Arrays:
+        """The state after an update, for which `rays` may be followed; `key` is a random key."""
         return state
 
     def occupied(self, state: Arrays) -> Occupied | None:
-        """The cells that all samples lie in; None if the sampler has no such cells.
+        """The cells and steps that pictures are sampled in; None if the sampler has no such cells.
 
         With them, pictures skip empty space and whatever lies behind surfaces.
         """

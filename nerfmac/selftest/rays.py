@@ -11,11 +11,13 @@ import numpy as np
 from nerfmac.backend import kernels_disabled
 from nerfmac.geometry.cameras import Camera, Cameras
 from nerfmac.geometry.lenses import Lens
+from nerfmac.geometry.rays import Rays
 from nerfmac.geometry.samples import Samples
 from nerfmac.ops.composite import composite, count_reached
 from nerfmac.ops.draw_pixels import draw_pixels
 from nerfmac.ops.march import MarchGeometry, march, write_samples
 from nerfmac.ops.occupancy_update import choose, pack_bits, splat
+from nerfmac.ops.reach import FAR, lit_cells
 from nerfmac.sampling.occupancy import random_bits
 from nerfmac.selftest.comparison import Arrays, Case, with_gradients
 
@@ -79,6 +81,18 @@ def march_cases() -> Iterator[Case]:
         ):
             run = partial(_marched, geometry, count, filled, slots)
             yield Case("march", f"{name}-{count}-{filled}", run, 512, 0.03 if count > 100 else 0.0)
+        for count in (1, 40, 500):
+            # Rounding moves a place over a face here and there.
+            yield Case("march", f"{name}-lit-{count}", partial(_lit, geometry, count), 1, 0.01)
+
+
+def _lit(geometry: MarchGeometry, count: int) -> Arrays:
+    origins, directions, jitter = drawn_rays(count, geometry.extent)
+    # Every third ray goes on for ever, some end before the cube.
+    until = 4.0 * geometry.extent * mx.random.uniform(shape=(count,), key=mx.random.key(1))
+    until = mx.where(mx.arange(count) % 3 == 0, FAR, until)
+    lit = lit_cells(Rays(origins, directions), jitter, until, geometry)
+    return {"lit": lit.astype(mx.float32)}
 
 
 def _marched(geometry: MarchGeometry, count: int, filled: float, slots: int) -> Arrays:

@@ -37,7 +37,7 @@ class StepNumbers(NamedTuple):
     """Adam's numbers of one step, as `ops.adam` takes them."""
 
     plain: mx.array
-    decayed: mx.array  # the same, with L2
+    decayed: mx.array  # with L2, and a learning rate of its own
 
 
 def step_numbers(
@@ -56,7 +56,8 @@ def step_numbers(
         l2=0.0,
         unscale=unscale,
     )
-    return StepNumbers(mx.array(numbers), mx.array(numbers._replace(l2=config.l2)))
+    decayed = numbers._replace(size=config.networks * numbers.size, l2=config.l2)
+    return StepNumbers(mx.array(numbers), mx.array(decayed))
 
 
 def adam(

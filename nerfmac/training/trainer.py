@@ -121,7 +121,7 @@ class Trainer:
             average=parameters,
             first_moment=zeros_like(parameters),
             second_moment=zeros_like(parameters),
-            sampling=self.sampler.init(self._views.cameras),
+            sampling=self.sampler.init(),
             samples_per_ray=mx.array(FILL * self.config.train.slots / self.config.train.rays),
             rays=self.config.train.rays,
         )
@@ -130,7 +130,7 @@ class Trainer:
         """Build and compile all that `train` runs: run each part once and drop the results.
 
         Yields the seconds that each part took, so that the caller can do other things in between.
-        Without this, `train` compiles on first use, and that counts as training time.
+        Without this, `train` compiles on first use, in training time.
         """
         start = time.perf_counter()
         compile_ahead(lambda: deque(self.trial(state), maxlen=0))
@@ -140,10 +140,7 @@ class Trainer:
             start = time.perf_counter()
 
     def trial(self, state: TrainState) -> Iterator[Any]:
-        """Everything that `train` computes, once each, not evaluated.
-
-        That is the updates of the sampler's state, a step, and the average of the parameters.
-        """
+        """All that `train` computes, once each, not evaluated: updates, a step, the average."""
         key = _key(self.config.seed, 0, stream=1)
         for update in self._update_sampling:
             yield update(state.parameters, state.sampling, key)
@@ -263,7 +260,10 @@ class Trainer:
     def _sampling_step(
         self, phase: int, parameters: Parameters, sampling: Arrays, key: mx.array
     ) -> Arrays:
-        return self.sampler.update(sampling, partial(self.field.density, parameters), key, phase)
+        place, own = mx.random.split(key)
+        drawn = mx.random.uniform(shape=(3, self.sampler.followed), key=place)
+        rays, _ = draw_pixels(self._views.images, self._views.cameras, drawn)
+        return self.sampler.update(parameters, sampling, rays, own, phase)
 
 
 def _in_front_of(background: mx.array, seen: Composited) -> Composited:

@@ -6,7 +6,7 @@ counted over all rays, are packed; a sample is computed from its interval's numb
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from math import log
 from typing import NamedTuple
 
@@ -43,6 +43,7 @@ class Marcher:
         """`compiler` makes a function faster, as `torch.compile` does, or gives it back."""
         self.geometry = geometry
         self._find = compiler(self._is_sample)
+        self._find_lit = compiler(self._lit_places)
         self.write = compiler(self._samples)
 
     def __call__(
@@ -70,9 +71,30 @@ class Marcher:
         occupied: torch.Tensor,
     ) -> torch.Tensor:
         """(rays, intervals) bool: whether the interval's sample lies in `occupied` (cells,)."""
-        rays = max(1, _AT_ONCE // self.geometry.most_intervals)
-        parts = zip(*(each.split(rays) for each in (origins, directions, jitter)), strict=True)
+        parts = self._parts(origins, directions, jitter)
         return torch.cat([self._find(*part, occupied) for part in parts])
+
+    def lit(
+        self,
+        origins: torch.Tensor,
+        directions: torch.Tensor,
+        jitter: torch.Tensor,
+        until: torch.Tensor,
+    ) -> torch.Tensor:
+        """(cells,) bool: where any ray has a place for a sample up to the distance `until` (rays,).
+
+        Empty cells have such places too.
+        """
+        # What is not lit goes to one extra cell, which is cut off afterwards.
+        lit = torch.zeros(self.geometry.cells + 1, dtype=torch.bool, device=jitter.device)
+        for part in self._parts(origins, directions, jitter, until):
+            lit[self._find_lit(*part)] = True
+        return lit[:-1]
+
+    def _parts(self, *rays: torch.Tensor) -> Iterator[tuple[torch.Tensor, ...]]:
+        """Tensors (rays, ...) in parts whose intervals fit into memory."""
+        count = max(1, _AT_ONCE // self.geometry.most_intervals)
+        return zip(*(each.split(count) for each in rays), strict=True)
 
     def _is_sample(
         self,
@@ -82,6 +104,28 @@ class Marcher:
         occupied: torch.Tensor,
     ) -> torch.Tensor:
         """As `find`, for a number of rays whose intervals fit into memory."""
+        cell, _ = self._places(origins, directions, jitter)
+        return (cell >= 0) & occupied[cell.clamp_min(0)]
+
+    def _lit_places(
+        self,
+        origins: torch.Tensor,
+        directions: torch.Tensor,
+        jitter: torch.Tensor,
+        until: torch.Tensor,
+    ) -> torch.Tensor:
+        """(rays, intervals) int64: the interval's cell; behind `until`, the number of cells."""
+        cell, distance = self._places(origins, directions, jitter)
+        is_lit = (cell >= 0) & (distance <= until[:, None])
+        return torch.where(is_lit, cell, self.geometry.cells)
+
+    def _places(
+        self, origins: torch.Tensor, directions: torch.Tensor, jitter: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """For each ray and interval (rays, intervals): the place's cell, -1 if none; its distance.
+
+        Distances are float32, cells int64.
+        """
         geometry = self.geometry
         enter, leave = self._span(origins, directions)
         first = self._number(enter)
@@ -92,8 +136,7 @@ class Marcher:
         cell = self._cell(
             *(origins[:, axis, None] + directions[:, axis, None] * distance for axis in range(3))
         )
-        is_inside = (cell >= 0) & (k < intervals[:, None])
-        return is_inside & occupied[cell.clamp_min(0)]
+        return torch.where(k < intervals[:, None], cell, -1), distance
 
     def _samples(
         self,

@@ -13,36 +13,45 @@ from nerfmac.ops.march import MarchGeometry
 
 
 class TorchOccupancy:
-    """The grid's policy and its state: `values` (cells,) float32, `occupied` (cells,) bool."""
+    """The grid's policy and its state.
+
+    That is `values` (cells,) float32, `dark` (cells,) int32 and `occupied` (cells,) bool.
+    """
 
     def __init__(
-        self, config: OccupancyConfig, geometry: MarchGeometry, values: torch.Tensor
+        self, config: OccupancyConfig, geometry: MarchGeometry, device: torch.device
     ) -> None:
-        """`values`: as `OccupancyGrid.init` makes them; all cells count as occupied but the -1."""
+        """The state is on `device`, and as `OccupancyGrid.init` makes it."""
         self._config, self._geometry = config, geometry
-        self.values, self.occupied = values, values >= 0.0
+        self.values = torch.zeros(geometry.cells, device=device)
+        self.dark = torch.full_like(self.values, config.patience, dtype=torch.int32)
+        self.occupied = torch.zeros_like(self.values, dtype=torch.bool)
 
     @torch.no_grad()
     def update(
         self,
         density: Callable[[torch.Tensor], torch.Tensor],
+        lit: torch.Tensor,
         step: int,
         generator: torch.Generator,
     ) -> None:
         """Visit some cells and fold what is found there into the grid.
 
-        `density` gives (points,) per scene unit at (points, 3).
+        `density` gives (points,) per scene unit at (points, 3). `lit` (cells,) bool says which
+        cells light was seen in just now.
         """
-        cells = self._choose(step < self._config.warmup_steps, generator)
+        is_warmup = step < self._config.warmup_steps
+        cells = self._choose(is_warmup, generator)
         jitter = torch.rand(len(cells), 3, generator=generator, device=cells.device)
         lowest, side = self._corner(cells)
         thickness = density(lowest + jitter * side[:, None]) * self._geometry.step
         peaks = torch.zeros_like(self.values).scatter_reduce_(0, cells, thickness, "amax")
-        raised = torch.maximum(self.values * self._config.decay, peaks)
-        self.values = torch.where(self.values < 0, self.values, raised)
-        innermost = self.values[: self._geometry.resolution**3]
-        threshold = innermost.clamp_min(0.0).mean().clamp_max(self._config.threshold)
-        self.occupied = self.values > threshold
+        self.values = torch.maximum(self.values * self._config.decay, peaks)
+        longer = (self.dark + int(not is_warmup)).clamp_max(self._config.patience)
+        self.dark = torch.where(lit, 0, longer)
+        shown = torch.where(self.dark < self._config.patience, self.values, 0.0)
+        innermost = shown[: self._geometry.resolution**3]
+        self.occupied = shown > innermost.mean().clamp_max(self._config.threshold)
 
     def _choose(self, is_warmup: bool, generator: torch.Generator) -> torch.Tensor:
         """(cells,) int64: those to visit."""

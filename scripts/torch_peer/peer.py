@@ -12,6 +12,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from copy import deepcopy
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -57,8 +58,7 @@ class TorchPeer:
         arrays = {name: np.array(values) for name, values in start.parameters.items()}
         self.field = TorchField(config, extent, arrays).to(self.device)
         self.average = deepcopy(self.field).requires_grad_(False)
-        values = self.tensor(np.array(start.sampling["values"]))
-        self.occupancy = TorchOccupancy(config.occupancy, self.geometry, values)
+        self.occupancy = TorchOccupancy(config.occupancy, self.geometry, self.device)
         self._pixels = TorchPixels(views, self.device)
         self._random = torch.Generator(self.device).manual_seed(config.seed)
         self._is_half = self.device.type == "cuda"
@@ -101,7 +101,7 @@ class TorchPeer:
     def step(self, progress: float = 0.0) -> None:
         """One step of training, at the learning rate for `progress`, in [0, 1]."""
         if self.is_update:
-            self.occupancy.update(self._density, self.steps, self._random)
+            self._update_occupancy(self.steps)
             self.rays = self.config.train.rays_for(float(self._measured[2]))
         loss, samples = self._loss()
         self._scaler.scale(loss).backward()
@@ -122,7 +122,7 @@ class TorchPeer:
     def infer(self, origins: torch.Tensor, directions: torch.Tensor) -> torch.Tensor:
         """Colour over black and opacity (rays, 4) of rays (rays, 3), on the device."""
         middle = torch.full_like(origins[:, 0], 0.5)
-        samples = self._march(origins, directions, middle, self.occupancy.occupied)
+        samples = self._march_finely(origins, directions, middle, self.occupancy.occupied)
         return self._see(self._shade_any, self.average, samples, directions)
 
     def render(
@@ -155,27 +155,45 @@ class TorchPeer:
 
     def _compile_with(self, compiler: Callable[..., Any]) -> None:
         # In training the number of rays changes, that of slots does not.
-        self._march = Marcher(self.geometry, partial(compiler, dynamic=True))
-        self._shade = compiler(self._shade_samples, dynamic=False)
-        self._shade_any = compiler(self._shade_samples, dynamic=True)
+        any_size = partial(compiler, dynamic=True)
+        # A picture's steps are shorter than those of training.
+        finer = replace(self.geometry, step=self.geometry.step / self.config.march.refine)
+        self._march_finely = Marcher(finer, any_size)
+        shade, shade_finely = (
+            partial(self._shade_samples, each.most_intervals) for each in (self.geometry, finer)
+        )
+        self._shade, self._shade_any = compiler(shade, dynamic=False), any_size(shade_finely)
         self._density = compiler(self._densities, dynamic=False)
-        self._sample = ReachSampler(self._march, self.config.train, partial(compiler, dynamic=True))
+        march = Marcher(self.geometry, any_size)
+        self._sample = ReachSampler(march, self.config.train, any_size)
 
     def _trial(self) -> None:
         """Compute all that training and rendering do, once, and leave the state as it was."""
-        before = self._random.get_state()
-        occupancy = deepcopy(self.occupancy)
-        for step in (0, self.config.occupancy.warmup_steps):
-            occupancy.update(self._density, step, self._random)
-        self._loss()[0].backward()
-        self._optimiser.zero_grad()
-        self._optimiser.step()  # moves nothing without gradients, but imports what it needs
-        # Rays from the middle, at first all occupied: one, and several, which differ in shape.
-        for rays in (1, 5):
-            middle = torch.full((rays, 3), 0.5, device=self.device)
-            self.infer(middle, functional.normalize(middle))
-        self._random.set_state(before)
-        self.sync()
+        random, occupancy = self._random.get_state(), self.occupancy
+        self.occupancy = deepcopy(occupancy)
+        try:
+            for step in (0, self.config.occupancy.warmup_steps):
+                self._update_occupancy(step)
+            self._loss()[0].backward()
+            self._optimiser.zero_grad()
+            self._optimiser.step()  # moves nothing without gradients, but imports what it needs
+            # Rays from the middle: one, and several, which differ in shape.
+            for rays in (1, 5):
+                middle = torch.full((rays, 3), 0.5, device=self.device)
+                self.infer(middle, functional.normalize(middle))
+            self.sync()
+        finally:
+            self._random.set_state(random)
+            self.occupancy = occupancy
+
+    def _update_occupancy(self, step: int) -> None:
+        """Bring the occupancy grid up to date, before the step number `step`."""
+        followed = self.config.occupancy.followed
+        origins, directions, _ = self._pixels.draw(followed, self._random)
+        jitter = torch.rand(followed, generator=self._random, device=self.device)
+        rays = origins, directions, jitter
+        lit = self._sample.lit(*rays, self.occupancy.occupied, self._density)
+        self.occupancy.update(self._density, lit, step, self._random)
 
     def _loss(self) -> tuple[torch.Tensor, TorchSamples]:
         """The loss of some random pixels, and the samples on their rays."""
@@ -195,8 +213,9 @@ class TorchPeer:
     def _move(self, progress: float) -> None:
         """Move the parameters, and their average, by the gradients they hold."""
         config = self.config.optimiser
-        for group in self._optimiser.param_groups:
-            group["lr"] = config.rate_at(progress)
+        table, networks = self._optimiser.param_groups
+        table["lr"] = config.rate_at(progress)
+        networks["lr"] = config.networks * table["lr"]
         self._scaler.step(self._optimiser)
         self._scaler.update()
         self._optimiser.zero_grad()
@@ -224,17 +243,21 @@ class TorchPeer:
 
     def _shade_samples(
         self,
+        longest: int,
         field: TorchField,
         position: torch.Tensor,
         direction: torch.Tensor,
         width: torch.Tensor,
         place: torch.Tensor,
     ) -> torch.Tensor:
-        """What each sample adds to its ray's colour and opacity: (slots, 4)."""
+        """What each sample adds to its ray's colour and opacity: (slots, 4).
+
+        No ray has more than `longest` samples.
+        """
         with torch.autocast(self.device.type, torch.float16, enabled=self._is_half):
             density, embedding = field.density(position)
             colour = field.colour(embedding, spherical_harmonics(direction))
-        weight = weights(density, width, place, self.geometry.most_intervals)[:, None]
+        weight = weights(density, width, place, longest)[:, None]
         return torch.cat([weight * colour, weight], 1)
 
     def _densities(self, position: torch.Tensor) -> torch.Tensor:

@@ -1,9 +1,10 @@
-"""The samples of a training step in PyTorch; the rules are `nerfmac.sampling.marching`'s.
+"""How far light reaches in PyTorch; the rules are `nerfmac.ops.reach`'s.
 
-The density alone of all marched samples is computed first, without a gradient. Each ray's samples
-then end where its light does, and those left are packed into the slots that the networks, the
-compositing and every gradient see. The number of slots is fixed, before and after, so that shapes
-stay and a GPU is never waited for.
+The density alone of all marched samples is computed first, without a gradient. In a training step
+each ray's samples then end where its light does, and those left are packed into the slots that the
+networks, the compositing and every gradient see. For the occupancy grid the cells up to there count
+as lit. The number of slots is fixed, before and after, so that shapes stay and a GPU is never
+waited for.
 """
 
 from __future__ import annotations
@@ -13,12 +14,15 @@ from collections.abc import Callable
 import torch
 
 from nerfmac.config import TrainConfig
-from torch_peer.composite import is_reached
+from nerfmac.ops.composite import END
+from nerfmac.ops.reach import FAR
+from nerfmac.sampling.marching import ROOM
+from torch_peer.composite import is_reached, weights
 from torch_peer.march import Marcher, TorchSamples, numbers
 
 
 class ReachSampler:
-    """Samples that light reaches in occupied cells."""
+    """Samples that light reaches in occupied cells, and the cells that light is seen in."""
 
     def __init__(
         self, march: Marcher, config: TrainConfig, compiler: Callable[..., Callable]
@@ -27,6 +31,7 @@ class ReachSampler:
         self._march = march
         self._slots, self._room = config.slots, config.candidates * config.slots
         self._count = compiler(self._count_reached)
+        self._end = compiler(self._light_ends)
         self._keep = compiler(self._kept)
 
     @torch.no_grad()
@@ -50,24 +55,67 @@ class ReachSampler:
         number = numbers(is_sample, self._room + self._slots)
         wanted = marched
         if self._room:
-            tried = self._march.write(*rays, number[: self._room], marched, marched)
-            found = density(tried.position)
-            wanted = self._count(found, tried.width, tried.ray, tried.place, marched)
+            tried = self._tried(*rays, number[: self._room], marched)
+            wanted = self._count(density(tried.position), tried)
         kept_number, kept = self._keep(number, marched, wanted)
         return self._march.write(*rays, kept_number, kept, wanted)
 
-    def _count_reached(
+    @torch.no_grad()
+    def lit(
         self,
-        density: torch.Tensor,
-        width: torch.Tensor,
-        ray: torch.Tensor,
-        place: torch.Tensor,
-        marched: torch.Tensor,
+        origins: torch.Tensor,
+        directions: torch.Tensor,
+        jitter: torch.Tensor,
+        occupied: torch.Tensor,
+        density: Callable[[torch.Tensor], torch.Tensor],
     ) -> torch.Tensor:
+        """(cells,) bool: those that the rays' light gets to; arguments as in a call.
+
+        Rays that do not fit into the room light none.
+        """
+        rays = origins, directions, jitter
+        is_sample = self._march.find(*rays, occupied)
+        number = numbers(is_sample, ROOM * len(jitter))
+        tried = self._tried(*rays, number, is_sample.sum(1))
+        return self._march.lit(*rays, self._end(density(tried.position), tried))
+
+    def _tried(
+        self,
+        origins: torch.Tensor,
+        directions: torch.Tensor,
+        jitter: torch.Tensor,
+        number: torch.Tensor,
+        marched: torch.Tensor,
+    ) -> TorchSamples:
+        """The samples of the intervals `number` (room,), the first that rays have.
+
+        The first ray whose `marched` (rays,) samples do not all fit, and those after it, have none.
+        """
+        kept = torch.where(marched.cumsum(0) <= len(number), marched, 0)
+        return self._march.write(origins, directions, jitter, number, kept, marched)
+
+    def _count_reached(self, density: torch.Tensor, tried: TorchSamples) -> torch.Tensor:
         """(rays,) int64: samples before the ray's end; all of a ray that does not fit the room."""
-        lit = is_reached(density, width, place, self._march.geometry.most_intervals)
-        reached = torch.zeros_like(marched).index_add(0, ray, lit.to(marched.dtype))
-        return torch.where(marched.cumsum(0) <= self._room, reached, marched)
+        lit = self._is_reached(density, tried)
+        reached = torch.zeros_like(tried.wanted).index_add(0, tried.ray, lit.to(torch.int64))
+        return torch.where(tried.fits, reached, tried.wanted)
+
+    def _light_ends(self, density: torch.Tensor, tried: TorchSamples) -> torch.Tensor:
+        """(rays,) float32: distances at which light ends; see `nerfmac.ops.reach.Reach`."""
+        dark = tried.distance.new_zeros(len(tried.wanted))
+        longest = self._march.geometry.most_intervals
+        weight = weights(density, tried.width, tried.place, longest)
+        opacity = dark.index_add(0, tried.ray, weight)
+        # Half a step further: rounding must not leave out the last sample itself.
+        end = tried.distance + 0.5 * tried.width
+        end = torch.where(self._is_reached(density, tried), end, 0.0)
+        last = dark.scatter_reduce(0, tried.ray, end, "amax")
+        return torch.where(tried.fits, torch.where(opacity > 1.0 - END, last, FAR), 0.0)
+
+    def _is_reached(self, density: torch.Tensor, tried: TorchSamples) -> torch.Tensor:
+        """(room,) bool: whether light reaches the sample."""
+        longest = self._march.geometry.most_intervals
+        return is_reached(density, tried.width, tried.place, longest)
 
     def _kept(
         self, number: torch.Tensor, marched: torch.Tensor, wanted: torch.Tensor

@@ -6,6 +6,7 @@ import pytest
 
 from nerfmac.bench.roofline import CHIPS, Chip, Roofline
 from nerfmac.presets import PRESETS
+from nerfmac.sampling.marching import ROOM
 
 BASE = PRESETS["base"]
 
@@ -33,7 +34,8 @@ def test_bytes_alone_or_operations_alone_decide_where_the_other_is_free():
 def test_a_step_has_its_part_of_an_occupancy_update():
     roofline = Roofline(BASE)
     sizes = roofline.sizes
-    whole = 2 * sizes.visited * sizes.networks.density.weights
+    evaluated = sizes.visited + ROOM * BASE.occupancy.followed
+    whole = 2 * evaluated * sizes.networks.density.weights
     part = roofline.work["networks_density (occupancy)"].operations
     assert part == whole // BASE.occupancy.interval
 

@@ -56,7 +56,7 @@ def test_the_parts_cover_every_kernel_that_a_step_launches(trainer, measured):
     assert len(kernels) == 14
     # The occupancy update's own, and one whose result nobody asks for.
     others = {f"occupancy_{each}" for each in ("choose", "splat", "pack")}
-    others.add("hash_encode_position_gradient")
+    others |= {"march_lit", "hash_encode_position_gradient"}
     assert not kernels & others
     state = trainer.init()
     launched = {each.name for some in steps.recorded_launches(trainer, state) for each in some}

@@ -47,7 +47,7 @@ def test_the_sizes_are_those_of_the_launches_on_this_device(trainer):
             if name not in NEVER_EVALUATED:
                 moved[name] += launch.traffic
             if name == "draw_pixels":  # of the images a pixel a ray; cameras are not counted
-                moved[name] += 4 * sizes.rays
+                moved[name] += 4 * launch.call["output_shapes"][0][0]
                 moved[name] -= sum(each.nbytes for each in launch.call["inputs"][2:])
         assert {name: each.cached for name, each in counted.items()} == {
             name: pytest.approx(traffic, abs=SETTINGS) for name, traffic in moved.items()

@@ -13,6 +13,7 @@ from nerfmac.config import override
 from nerfmac.fields.encoded import EncodedField
 from nerfmac.geometry.rays import Rays
 from nerfmac.ops.march import march
+from nerfmac.ops.reach import FAR, lit_cells
 from nerfmac.sampling.marching import MarchingSampler
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed; `pip install torch`")
@@ -30,6 +31,14 @@ def on_the_cpu():
     choose_device("cpu")
 
 
+def rays_in(geometry):
+    """RAYS rays; the first misses the cube, the second comes from inside."""
+    rays = some_rays(geometry, RAYS)
+    rays[0][:2] = [[9.0, 9.0, 9.0], [0.5, 0.5, 0.5]]
+    rays[1][:2] = [[1.0, 0.0, 0.0], [0.0, 0.6, 0.8]]
+    return rays
+
+
 def both_sample(extent, slots, candidates):
     """nerfmac's samples, the peer's, and how many samples each ray has in occupied space."""
     config = override(CONFIG, train={"slots": slots, "candidates": candidates})
@@ -37,9 +46,7 @@ def both_sample(extent, slots, candidates):
     parameters["density"] *= 2.0  # more is opaque
     ours = EncodedField(config, extent)
     sampler = MarchingSampler(config, extent, ours.density_of_first)
-    is_set, rays = grid(sampler.geometry, 0.4), some_rays(sampler.geometry, RAYS)
-    rays[0][:2] = [[9.0, 9.0, 9.0], [0.5, 0.5, 0.5]]  # one that misses the cube, one from inside
-    rays[1][:2] = [[1.0, 0.0, 0.0], [0.0, 0.6, 0.8]]
+    is_set, rays = grid(sampler.geometry, 0.4), rays_in(sampler.geometry)
     origins, directions, jitter = map(mx.array, rays)
     arrays = {name: mx.array(values) for name, values in parameters.items()}
     with kernels_disabled():
@@ -101,3 +108,39 @@ def test_without_candidates_every_ray_keeps_all_samples():
     want, got, marched = both_sample(1.0, slots=2**14, candidates=0)
     np.testing.assert_array_equal(np.array(want.wanted), marched)
     assert_same(got, want)
+
+
+def slanted(position):
+    """Density (points,) at `position` (points, 3): no two directions are alike."""
+    return 5.0 * np.exp(position @ np.array([1.0, -3.0, 5.0], np.float32))
+
+
+@pytest.mark.parametrize(("extent", "steps", "all_fit"), [(1.0, 128, True), (2.5, 96, False)])
+def test_light_gets_to_the_same_cells(extent, steps, all_fit, monkeypatch):
+    config = override(CONFIG, march={"steps": steps})
+    sampler = MarchingSampler(
+        config, extent, lambda _, position, used: mx.array(slanted(np.array(position)))
+    )
+    is_set, rays = grid(sampler.geometry, 0.4), rays_in(sampler.geometry)
+    asked = {}
+
+    def record(rays, jitter, until, geometry):
+        asked.update(jitter=jitter, until=until, lit=lit_cells(rays, jitter, until, geometry))
+        return asked["lit"]
+
+    monkeypatch.setattr("nerfmac.sampling.marching.lit_cells", record)
+    monkeypatch.setattr("torch_peer.march._AT_ONCE", 2**14)  # so that there are several parts
+    state = sampler.init() | {"bits": packed(is_set)}
+    with kernels_disabled():
+        sampler.update({}, state, Rays(*map(mx.array, rays[:2])), mx.random.key(2), 0)
+    until, lit = np.array(asked["until"]), np.array(asked["lit"])
+    fits = until > 0.0
+    assert fits.all() == all_fit
+    assert fits.mean() > 0.2
+    assert 0.2 < (until[fits] < FAR).mean() < 0.8
+    sample = ReachSampler(Marcher(sampler.geometry, uncompiled), config.train, uncompiled)
+    got = sample.lit(
+        *in_torch([*rays[:2], asked["jitter"], in_bricks(is_set)]),
+        lambda position: torch.from_numpy(slanted(position.numpy())),
+    )
+    np.testing.assert_array_equal(got, lit)

@@ -161,32 +161,43 @@ def test_parameters_go_in_and_out_unchanged():
         np.testing.assert_array_equal(values, parameters[name])
 
 
-@pytest.mark.parametrize("extent", [1.0, 2.5])
-def test_the_occupancy_grid_follows_the_same_rule(extent):
+@pytest.mark.parametrize("warmup", [True, False])
+@pytest.mark.parametrize(("extent", "threshold"), [(1.0, 0.01), (2.5, 0.01), (2.5, 1.0)])
+def test_the_occupancy_grid_follows_the_same_rule(extent, threshold, warmup):
     geometry = replace(GEOMETRIES["object"], extent=extent)
-    config = override(CONFIG, occupancy={"resolution": 16, "warmup_fraction": 1.0}).occupancy
-    values = RANDOM.choice([-1.0, 0.0, 0.02, 0.1], geometry.cells).astype(np.float32)
+    changes = {"resolution": 16, "warmup_fraction": 1.0, "threshold": threshold, "patience": 3}
+    config = override(CONFIG, occupancy=changes).occupancy
+    values = RANDOM.choice([0.0, 0.005, 0.02, 0.1], geometry.cells).astype(np.float32)
+    dark = RANDOM.integers(0, 4, geometry.cells).astype(np.int32)
+    lit = RANDOM.random(geometry.cells) < 0.2
 
     def height(position):  # the same anywhere in a cell: where in it a point is drawn is random
-        return np.floor((position[:, 2] - 0.5) * 16 / 4 + 100).astype(np.float32) % 5
+        steps = np.floor((position[:, 2] - 0.5) * 16 / 4 + 100).astype(np.float32) % 5
+        return steps * warmup  # after it, which cells are visited is random too
 
     ours = OccupancyGrid(config, geometry).update(
-        Occupancy(mx.array(values), words(values > 0)),
+        Occupancy(mx.array(values), mx.array(dark), words(values > 0)),
         lambda position: mx.array(height(np.array(position))),
+        mx.array(lit),
         mx.random.key(1),
-        warmup=True,
+        warmup=warmup,
     )
-    theirs = TorchOccupancy(config, geometry, *in_torch([values]))
-    theirs.update(lambda position: torch.from_numpy(height(position.numpy())), 0, torch.Generator())
+    theirs = TorchOccupancy(config, geometry, torch.device("cpu"))
+    theirs.values, theirs.dark, is_lit = in_torch([values, dark, lit])
+    step = config.warmup_steps - warmup
+    theirs.update(
+        lambda position: torch.from_numpy(height(position.numpy())), is_lit, step, torch.Generator()
+    )
     assert_matches(theirs.values.numpy(), ours.values, rel=8 * EPSILON, name="values")
-    np.testing.assert_array_equal(np.array(words(theirs.occupied.numpy())), np.array(ours.bits))
+    np.testing.assert_array_equal(theirs.dark, np.array(ours.dark))
+    occupied = theirs.occupied.numpy()
+    np.testing.assert_array_equal(np.array(words(occupied)), np.array(ours.bits))
 
 
 def test_after_the_warm_up_half_of_the_cells_drawn_are_occupied():
     geometry, config = GEOMETRIES["object"], CONFIG.occupancy
-    values = np.where(np.arange(geometry.cells) % 50 == 7, 1.0, 0.0).astype(np.float32)
-    occupancy = TorchOccupancy(replace(config, resolution=16), geometry, *in_torch([values]))
-    occupancy.occupied = occupancy.values > 0.5
+    occupancy = TorchOccupancy(config, geometry, torch.device("cpu"))
+    occupancy.occupied = torch.arange(geometry.cells) % 50 == 7
     cells = occupancy._choose(False, torch.Generator()).numpy()
     assert len(cells) == np.ceil(geometry.cells * config.fraction)
     fraction = np.mean(cells % 50 == 7)

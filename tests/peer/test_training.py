@@ -60,10 +60,13 @@ def test_rays_seen_through_the_same_field_look_the_same(scene):
     parameters = parameters_of(config, scene.extent)
     peer.average = TorchField(config, scene.extent, parameters)
     origins, directions, _ = map(mx.array, some_rays(peer.geometry, 90))
-    bits = Trainer(config, scene.extent, scene.views("train")).init().sampling["bits"]
+    peer.occupancy.occupied[:] = True
+    bits = words(peer.occupancy.occupied.numpy())
     with kernels_disabled():
-        samples = march(origins, directions, mx.full((90,), 0.5), bits, peer.geometry, PLENTY)
         field = EncodedField(config, scene.extent)
+        sampler = MarchingSampler(config, scene.extent, field.density_of_first)
+        geometry = sampler.occupied({"bits": bits}).geometry  # of finer steps
+        samples = march(origins, directions, mx.full((90,), 0.5), bits, geometry, PLENTY)
         arrays = {name: mx.array(values) for name, values in parameters.items()}
         want = shade(field, arrays, samples, directions)
     got = peer.infer(*in_torch([origins, directions])).numpy()
@@ -75,6 +78,7 @@ def test_rays_seen_through_the_same_field_look_the_same(scene):
 def test_a_step_s_loss_and_gradients_are_nerfmac_s(scene):
     peer = peer_on(scene)
     peer.field = TorchField(CONFIG, scene.extent, parameters_of(CONFIG, scene.extent))
+    peer.occupancy.occupied[:] = True
     drawn = {}
     sample, see = peer._sample, peer._see
 
@@ -156,10 +160,37 @@ def test_both_start_alike_and_have_as_many_rays(scene):
     start = trainer.init()
     for name, values in peer.field.export().items():
         np.testing.assert_array_equal(values, np.array(start.parameters[name]))
-    is_set = peer.occupancy.occupied.numpy()
-    np.testing.assert_array_equal(np.array(words(is_set)), np.array(start.sampling["bits"]))
+    grid = peer.occupancy
+    np.testing.assert_array_equal(grid.values, np.array(start.sampling["values"]))
+    np.testing.assert_array_equal(grid.dark, np.array(start.sampling["dark"]))
+    is_set = words(grid.occupied.numpy())
+    np.testing.assert_array_equal(np.array(is_set), np.array(start.sampling["bits"]))
     assert peer.config == trainer.config  # whose ladder of rays and interval of updates both use
     assert peer.rays == start.rays
+
+
+def test_an_update_follows_rays_of_the_training_views(scene):
+    peer, asked, shown = peer_on(scene, occupancy={"followed": 48}), [], []
+    lit = peer._sample.lit
+
+    def record(*given):
+        asked.append(given)
+        shown.append(lit(*given))
+        return shown[-1]
+
+    peer._sample.lit = record
+    for _ in range(2):  # an update comes before each
+        peer.step()
+    cameras = np.array(scene.views("train").cameras.poses)[:, :, 3].tolist()
+    for origins, _, jitter, *_ in asked:
+        assert jitter.shape == (48,)
+        assert len(origins.unique(dim=0)) > 1
+        assert all(origin in cameras for origin in origins.tolist())
+    (one, *_, before, _), (other, *_, after, _) = asked
+    assert (one != other).any()
+    assert not before.any()
+    assert after.any()
+    np.testing.assert_array_equal(peer.occupancy.dark == 0, shown[0] | shown[1])
 
 
 def test_the_number_of_rays_follows_the_samples_that_light_reaches(scene):

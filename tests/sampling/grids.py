@@ -6,8 +6,6 @@ import mlx.core as mx
 import numpy as np
 
 from nerfmac.config import OccupancyConfig
-from nerfmac.geometry.cameras import Camera, Cameras
-from nerfmac.geometry.lenses import Lens
 from nerfmac.ops.march import MarchGeometry
 from nerfmac.sampling.occupancy import Occupancy, OccupancyGrid
 from tests.bricks import in_bricks
@@ -18,17 +16,10 @@ CUBE = MarchGeometry(1.0, CELLS, 0.05, 3**0.5 / 256, 0.0)
 SCENE = MarchGeometry(4.0, CELLS, 0.05, 3**0.5 / 256, 1 / 64)
 
 
-def cameras_around(distance: float) -> Cameras:
-    """Six views that have all of the scene in them."""
-    lens = Lens.from_fov(1.6, 40, 30)
-    eyes = 0.5 + distance * np.concatenate([np.eye(3), -np.eye(3)])
-    return Cameras.stack([Camera.look_at(e, (0.5, 0.5, 0.5), (0.3, 1.0, 0.2), lens) for e in eyes])
-
-
 def grid_of(geometry: MarchGeometry = CUBE, **changes) -> tuple[OccupancyGrid, Occupancy]:
     config = OccupancyConfig(**{"resolution": CELLS, **changes})
     grid = OccupancyGrid(config, geometry)
-    return grid, grid.init(cameras_around(3.0 * geometry.extent))
+    return grid, grid.init()
 
 
 def box(low, high, density: float = 40.0) -> Callable[[mx.array], mx.array]:
@@ -53,7 +44,11 @@ def bits_of(occupancy: Occupancy) -> np.ndarray:
     return np.unpackbits(words.view(np.uint8), bitorder="little").astype(bool)
 
 
-def updated(grid, occupancy, density, times, *, warmup=True, first=0) -> Occupancy:
+def updated(
+    grid, occupancy, density, times, *, lit: np.ndarray | None = None, warmup=True, first=0
+) -> Occupancy:
+    """After so many updates, of which each sees light in the cells `lit`; None: in all."""
+    light = mx.ones(grid.geometry.cells, mx.bool_) if lit is None else mx.array(lit)
     for i in range(first, first + times):
-        occupancy = grid.update(occupancy, density, mx.random.key(i), warmup=warmup)
+        occupancy = grid.update(occupancy, density, light, mx.random.key(i), warmup=warmup)
     return occupancy

@@ -125,7 +125,7 @@ def test_a_thick_field_is_compared_with_the_threshold():
 
 def test_an_empty_field_leaves_nothing_occupied():
     grid, occupancy = grid_of()
-    assert bits_of(occupancy).all(), "all is seen, so all is occupied at first"
+    assert not bits_of(occupancy).any(), "before any light nothing is occupied"
     for warmup in (True, False, False):  # the last one draws among no occupied cells at all
         occupancy = updated(grid, occupancy, lambda p: mx.zeros(len(p)), times=1, warmup=warmup)
         assert not bits_of(occupancy).any()
@@ -140,7 +140,8 @@ def visits(grid, occupancy, *, warmup, key) -> np.ndarray:
         asked.append(np.array(position, np.float64))
         return mx.zeros(len(position))
 
-    mx.eval(grid.update(occupancy, density, mx.random.key(key), warmup=warmup))
+    lit = mx.ones(grid.geometry.cells, mx.bool_)
+    mx.eval(grid.update(occupancy, density, lit, mx.random.key(key), warmup=warmup))
     (position,) = asked
     assert (np.abs(position - 0.5) <= 0.5).all()
     x, y, z = np.minimum((position * CELLS).astype(int), CELLS - 1).T
@@ -191,6 +192,36 @@ def test_after_warm_up_the_later_half_of_the_draws_is_among_occupied_cells():
     assert 0.85 < drawn.std() / np.sqrt(drawn.mean()) < 1.15
 
 
+def dense(position: mx.array) -> mx.array:
+    """More than the threshold, and different everywhere."""
+    return 40.0 + position @ mx.array([1.0, 2.0, 4.0])
+
+
+def test_cells_without_light_stay_empty_and_those_of_one_update_do_not():
+    lit = np.random.default_rng(0).random(CELLS**3) < 0.3
+    grid, occupancy = grid_of(patience=3)
+    occupancy = updated(grid, occupancy, dense, times=1, lit=lit)
+    assert (bits_of(occupancy) == lit).all()
+    other = ~lit & (np.arange(CELLS**3) % 5 == 0)
+    occupancy = updated(grid, occupancy, dense, times=1, lit=other)
+    assert (bits_of(occupancy) == lit | other).all()
+
+
+def test_after_the_warm_up_patience_with_darkness_ends_and_light_brings_a_cell_back():
+    lit = np.arange(CELLS**3) % 3 == 0
+    grid, occupancy = grid_of(patience=3, fraction=1.0)
+    occupancy = updated(grid, occupancy, dense, times=1)
+    occupancy = updated(grid, occupancy, dense, times=9, lit=lit)
+    assert bits_of(occupancy).all(), "during the warm-up no patience is lost"
+    occupancy = updated(grid, occupancy, dense, times=2, lit=lit, warmup=False)
+    assert bits_of(occupancy).all()
+    occupancy = updated(grid, occupancy, dense, times=1, lit=lit, warmup=False)
+    assert (bits_of(occupancy) == lit).all()
+    # What such a cell holds is not forgotten: with the first light it is occupied again.
+    occupancy = updated(grid, occupancy, dense, times=1, lit=~lit, warmup=False)
+    assert bits_of(occupancy).all()
+
+
 @pytest.mark.parametrize(
     ("total", "count"), [(1, 1), (7, 5), (5, 7), (2**12, 2**10), (3 * 2**24, 1000), (2**31, 999)]
 )
@@ -224,8 +255,7 @@ def test_an_update_is_the_same_for_the_same_key_and_another_for_another():
         return 30.0 * position[:, 0]
 
     one, same, other = (
-        np.array(grid.update(occupancy, density, mx.random.key(key), warmup=True).values)
-        for key in (3, 3, 4)
+        np.array(updated(grid, occupancy, density, times=1, first=key).values) for key in (3, 3, 4)
     )
     assert (one == same).all()
     assert (one != other).any()

@@ -22,7 +22,7 @@ from nerfmac.training.optimiser import (
 )
 
 ROUNDOFF = 2.0**-24
-CONFIG = OptimiserConfig(rate=0.03, beta1=0.8, beta2=0.95, l2=0.02, average=0.7)
+CONFIG = OptimiserConfig(rate=0.03, networks=0.4, beta1=0.8, beta2=0.95, l2=0.02, average=0.7)
 DECAYED = frozenset({"density", "colour"})
 RATES = 0.03 * 0.9 ** np.arange(10)
 
@@ -71,7 +71,8 @@ def test_ten_steps_are_kingmas_and_bas_with_bias_correction():
             first[name] = 0.8 * first.get(name, 0.0) + 0.2 * decayed
             second[name] = 0.95 * second.get(name, 0.0) + 0.05 * decayed**2
             unbiased = first[name] / (1 - 0.8**step), second[name] / (1 - 0.95**step)
-            move = RATES[step - 1] * unbiased[0] / (np.sqrt(unbiased[1]) + CONFIG.epsilon)
+            rate = RATES[step - 1] * (0.4 if name != "table" else 1.0)
+            move = rate * unbiased[0] / (np.sqrt(unbiased[1]) + CONFIG.epsilon)
             values[name] = values[name] - move
             rel = 32 * step * ROUNDOFF
             assert_matches(got.parameters[name], values[name], rel=rel, name=f"{name} {step}")
@@ -83,7 +84,8 @@ def test_the_first_step_moves_each_parameter_by_the_rate_against_its_gradient():
     slopes = {name: each * 1e-3 for name, each in gradients(1).items()}
     got = stepped(fresh(start()), slopes, 1, 0.03, replace(CONFIG, l2=0.0))
     for name, before in start().items():
-        want = before - 0.03 * np.sign(slopes[name])
+        rate = 0.03 * (0.4 if name != "table" else 1.0)
+        want = before - rate * np.sign(slopes[name])
         assert_matches(got.parameters[name], want, rel=16 * ROUNDOFF, name=name)
 
 
@@ -120,7 +122,7 @@ def test_l2_pulls_on_the_networks_only():
     table = np.array(got.parameters["table"])
     assert (table == before["table"].astype(np.float32)).all()
     for name in ("density", "colour"):
-        want = before[name] - 0.03 * np.sign(before[name])
+        want = before[name] - 0.4 * 0.03 * np.sign(before[name])
         assert_matches(got.parameters[name], want, rel=16 * ROUNDOFF, name=name)
 
 
