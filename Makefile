@@ -39,7 +39,7 @@ demo: $(INSTALLED)
 	"$(BIN)/python" -m nerfmac train --out "$$run" --seconds $(TRAIN_SECONDS) $(ARGS)
 
 test: $(INSTALLED_DEV)
-	"$(BIN)/python" -m pytest -n auto --dist loadfile --no-loadscope-reorder $(ARGS)
+	"$(BIN)/python" -m pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 lint: $(INSTALLED_DEV)
 	"$(BIN)/python" -m ruff check .

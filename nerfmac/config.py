@@ -170,9 +170,8 @@ class OptimiserConfig:
     """Adam, its schedule, and the average of the parameters that pictures are rendered with.
 
     In a run of known length the learning rate stays until `hold` of it is done and then falls
-    exponentially. (Instant-NGP: 0.01 for all, times 0.33 at fixed steps, from 20,000 on.) A table's
-    entries bear a larger rate than the networks, which every sample moves. L2 is on the networks
-    only: it makes tables forget, and what they hold is what the pictures say.
+    exponentially. (Instant-NGP: 0.01 for all, times 0.33 at fixed steps, from 20,000 on.) Networks,
+    which every sample moves, bear a smaller rate than tables. L2 would make tables forget.
     """
 
     rate: float = 3e-2  # Learning rate at the start.
@@ -262,11 +261,7 @@ class Config:
         checks.choice("encoding", self.encoding, ("hash", "dense", "frequency"))
 
     def for_scene(self, pixels_per_unit: float, *, has_alpha: bool) -> Config:
-        """With what depends on the pictures: their resolution, and whether they are transparent.
-
-        Where every ray ends at something a thin fog gives way nowhere and keeps rays slow: on the
-        fox, on a CPU, it costs 2.4 dB.
-        """
+        """With what depends on the pictures: their resolution, and whether they are transparent."""
         networks = self.networks if has_alpha else replace(self.networks, thinness=0)
         return replace(self, grid=self.grid.for_pixels(pixels_per_unit), networks=networks)
 

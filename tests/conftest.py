@@ -8,7 +8,6 @@ import mlx.core as mx
 import pytest
 
 from nerfmac.backend import choose_device
-from nerfmac.backend.device import processors
 from nerfmac.scenes import Scene, load_scene
 from tests.scene_factory import write_scene
 
@@ -19,13 +18,6 @@ NEEDS = {
     "cuda": (mx.cuda.is_available, "needs an NVIDIA GPU with MLX's CUDA back end"),
     "metal": (mx.metal.is_available, "needs an Apple GPU with MLX's Metal back end"),
 }
-LONG = ("slow", "browser")
-"""Markers of tests that take long."""
-
-
-def pytest_xdist_auto_num_workers() -> int:
-    """Return the number of processes: one more than processors, for some wait for a browser."""
-    return min(processors(), 4) + 1
 
 
 @pytest.hookimpl(trylast=True)
@@ -53,7 +45,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         same[0].add_marker(pytest.mark.skip(reason=reason))
         kept.append(same[0])
         config.hook.pytest_deselected(items=same[1:])
-    long = {item.path for item in kept if any(map(item.get_closest_marker, LONG))}
+    long = {item.path for item in kept if item.get_closest_marker("slow")}
     items[:] = sorted(kept, key=lambda item: item.path not in long)
 
 

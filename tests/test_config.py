@@ -250,6 +250,14 @@ def test_a_step_is_its_fraction_of_the_unit_cubes_diagonal():
     assert MarchConfig(steps=512).step * 512 == pytest.approx(3**0.5)
 
 
+def test_a_thin_fog_is_for_transparent_pictures_only():
+    config = override(Config(), networks={"thinness": 2})
+    for has_alpha, thinness in ((True, 2), (False, 0)):
+        ready = config.for_scene(835.0, has_alpha=has_alpha)
+        assert ready.networks.thinness == thinness
+        assert ready.grid.finest == 1044
+
+
 def test_the_finest_level_has_five_cells_for_four_pixels_unless_it_is_given():
     assert HashGridConfig().for_pixels(835.0).finest == 1044
     assert HashGridConfig(finest=300).for_pixels(835.0).finest == 300

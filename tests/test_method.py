@@ -100,7 +100,7 @@ def test_an_own_field_is_resumed_where_it_stopped(scene, tmp_path):
 def test_the_samplers_own_samples_are_all_that_a_picture_sees(scene):
     class Near(Even):
         def sample(self, parameters, state, rays, drawn):
-            samples, _ = super().sample(parameters, state, rays, drawn)
+            samples = super().sample(parameters, state, rays, drawn).samples
             return nerfmac.Sampled(samples._replace(width=0.0 * samples.width))
 
     run = Run.begin(scene, CONFIG, method=Method(field=Ball(), sampler=Near()))

@@ -8,6 +8,7 @@ marched samples is evaluated, side by side.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import mlx.core as mx
 
@@ -40,10 +41,20 @@ _LIT = Kernel(
 )
 
 
-def reach(
-    density: Density, rays: Rays, jitter: mx.array, occupied: Occupied, room: int
-) -> mx.array:
-    """(rays,) int32: how many samples each ray has before it ends. Nothing is differentiable.
+class Reach(NamedTuple):
+    """How many of each ray's samples light reaches; both are (rays,) int32."""
+
+    reached: mx.array  # all of them for a ray that did not fit
+    tried: mx.array  # all samples the ray has in occupied cells
+
+    def per_ray(self, room: int) -> tuple[mx.array, mx.array]:
+        """The means () of the samples reached, as far as `room` lets it be known, and tried."""
+        fits = (mx.cumsum(self.tried) <= room).astype(mx.float32)
+        return (self.reached * fits).sum() / mx.maximum(fits.sum(), 1.0), self.tried.mean()
+
+
+def reach(density: Density, rays: Rays, jitter: mx.array, occupied: Occupied, room: int) -> Reach:
+    """How many samples each ray has before it ends. Nothing is differentiable.
 
     Args:
         density: evaluates the field.
@@ -57,7 +68,8 @@ def reach(
     """
     marched, found = _tried(density, rays, jitter, occupied, room)
     reached = count_reached(found, marched.width, marched.ray_start)
-    return mx.stop_gradient(mx.where(marched.fits, reached, marched.wanted))
+    reached = mx.stop_gradient(mx.where(marched.fits, reached, marched.wanted))
+    return Reach(reached, marched.wanted)
 
 
 def light_ends(

@@ -62,12 +62,16 @@ class MarchingSampler(Sampler):
     def sample(self, parameters: Arrays, state: Arrays, rays: Rays, drawn: mx.array) -> Sampled:
         """See `Sampler`; `train.slots` samples fit."""
         jitter, occupied = drawn.reshape(drawn.shape[0]), self._occupied(state)
-        wanted = None
-        if self._room:
-            density = partial(self._density, parameters)
-            wanted = reach(density, rays, jitter, occupied, self._room)
-        samples = march(*rays, jitter, occupied.bits, self.geometry, self._slots, wanted)
-        return Sampled(samples)
+        fitted = partial(march, *rays, jitter, occupied.bits, self.geometry, self._slots)
+        if not self._room:
+            return Sampled(fitted())
+        density = partial(self._density, parameters)
+        found = reach(density, rays, jitter, occupied, self._room)
+        # Rays must fit the slots and the room for trying them. Those past the room would count as
+        # reached to their end: one step then wants far fewer rays, and the next one more again.
+        reached, tried = found.per_ray(self._room)
+        demand = mx.maximum(reached, tried * (self._slots / self._room))
+        return Sampled(fitted(found.reached), demand=demand)
 
     def interval_at(self, step: int) -> int:
         """See `Sampler`."""

@@ -24,6 +24,15 @@ class Sampled(NamedTuple):
     samples: Samples
     proposals: tuple[Composited, ...] = ()
     """What the rays see of each coarser field that chose the samples; the loss counts these too."""
+    demand: mx.array | None = None
+    """() float32, slots that a ray takes, by which training chooses its rays; None: its samples."""
+
+    @property
+    def slots_per_ray(self) -> mx.array:
+        """() float32, the `demand`, or how many samples a ray wants, in the mean."""
+        if self.demand is None:
+            return self.samples.wanted.astype(mx.float32).mean()
+        return self.demand
 
 
 class Sampler(ABC):

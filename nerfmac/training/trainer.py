@@ -28,7 +28,6 @@ from nerfmac.checks import InputError
 from nerfmac.config import FILL, Config
 from nerfmac.fields.field import Parameters
 from nerfmac.geometry.colour import over
-from nerfmac.geometry.samples import Samples
 from nerfmac.ops.composite import Composited
 from nerfmac.ops.draw_pixels import draw_pixels
 from nerfmac.ops.march import Occupied
@@ -230,7 +229,7 @@ class Trainer:
         key: mx.array,
         numbers: StepNumbers,
     ) -> tuple[Any, mx.array]:
-        """One update, and [loss, mean squared error, samples, samples wanted per ray]."""
+        """One update, and [loss, mean squared error, samples, slots that a ray takes]."""
         config, draws = self.config.train, self.sampler.draws
         # All random numbers come from one call: each call would be a launch of its own.
         drawn = mx.random.uniform(shape=(3 + draws + 3, rays), key=key)
@@ -240,22 +239,21 @@ class Trainer:
         background = background.reshape(rays, 3)
         target = over(rgba, background, config.blend)
 
-        def loss_of(parameters: Parameters) -> tuple[mx.array, mx.array, Samples]:
-            samples, proposals = self.sampler.sample(parameters, sampling, drawn_rays, along.T)
+        def loss_of(parameters: Parameters) -> tuple[mx.array, ...]:
+            sampled = self.sampler.sample(parameters, sampling, drawn_rays, along.T)
+            samples, proposals, _ = sampled
             seen = shade(self.field, parameters, samples, drawn_rays.direction)
             fits = samples.fits[:, None].astype(mx.float32)
             *coarser, predicted = (_in_front_of(background, each) for each in (*proposals, seen))
             error = _mean(mx.square(predicted.colour - target), fits)
             loss = _mean(self.loss(predicted, target), fits)
             loss = sum((_mean(self.loss(each, target), fits) for each in coarser), start=loss)
-            return config.loss_scale * loss, error, samples
+            used = samples.ray_start[-1].astype(mx.float32)
+            return config.loss_scale * loss, error, used, sampled.slots_per_ray
 
-        (loss, error, samples), gradients = mx.value_and_grad(loss_of)(now.parameters)
-        samples = Samples(*samples)
+        (loss, *measured), gradients = mx.value_and_grad(loss_of)(now.parameters)
         updated = adam(Updated(*now), gradients, StepNumbers(*numbers), self.field.decayed)
-        used = samples.ray_start[-1].astype(mx.float32)
-        wanted = samples.wanted.astype(mx.float32).mean()
-        return updated, mx.stack([loss / config.loss_scale, error, used, wanted])
+        return updated, mx.stack([loss / config.loss_scale, *measured])
 
     def _sampling_step(
         self, phase: int, parameters: Parameters, sampling: Arrays, key: mx.array

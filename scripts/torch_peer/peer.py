@@ -106,8 +106,7 @@ class TorchPeer:
         loss, samples = self._loss()
         self._scaler.scale(loss).backward()
         self._move(progress)
-        wanted = samples.wanted.float().mean()
-        self._measured = torch.stack([loss.detach(), samples.used.float(), wanted])
+        self._measured = torch.stack([loss.detach(), samples.used.float(), samples.demand])
 
     @property
     def is_update(self) -> bool:

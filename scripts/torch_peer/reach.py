@@ -53,12 +53,14 @@ class ReachSampler:
         # Rays that do not fit into the room lose no samples. Those of them that are kept have
         # samples past the room, but no more of them than there are slots.
         number = numbers(is_sample, self._room + self._slots)
-        wanted = marched
-        if self._room:
-            tried = self._tried(*rays, number[: self._room], marched)
-            wanted = self._count(density(tried.position), tried)
-        kept_number, kept = self._keep(number, marched, wanted)
-        return self._march.write(*rays, kept_number, kept, wanted)
+        if not self._room:
+            return self._march.write(*rays, *self._keep(number, marched, marched), marched)
+        tried = self._tried(*rays, number[: self._room], marched)
+        wanted = self._count(density(tried.position), tried)
+        samples = self._march.write(*rays, *self._keep(number, marched, wanted), wanted)
+        known = (wanted * tried.fits).sum() / tried.fits.sum().clamp_min(1)
+        in_room = marched.float().mean() * (self._slots / self._room)
+        return samples._replace(demand=torch.maximum(known, in_room))
 
     @torch.no_grad()
     def lit(
@@ -101,7 +103,7 @@ class ReachSampler:
         return torch.where(tried.fits, reached, tried.wanted)
 
     def _light_ends(self, density: torch.Tensor, tried: TorchSamples) -> torch.Tensor:
-        """(rays,) float32: distances at which light ends; see `nerfmac.ops.reach.Reach`."""
+        """(rays,) float32: distances at which light ends; see `nerfmac.ops.reach.light_ends`."""
         dark = tried.distance.new_zeros(len(tried.wanted))
         longest = self._march.geometry.most_intervals
         weight = weights(density, tried.width, tried.place, longest)

@@ -251,7 +251,7 @@ def errors(parameters: dict[str, mx.array], rays: Rays, drawn: mx.array) -> mx.a
     """(2,) mean squared error of what the coarse and the fine network show of the ball."""
     field = VanillaField(SMALL, 1.0)
     sampler = HierarchicalSampler(field.coarse, 1.0, 0.1, SMALL.coarse, SMALL.fine)
-    samples, (coarse,) = sampler.sample(parameters, {}, rays, drawn)
+    samples, (coarse,) = sampler.sample(parameters, {}, rays, drawn)[:2]
     density, colour = field(parameters, samples, rays.direction)
     fine = composite(density, colour, samples.distance, samples.width, samples.ray_start)
     want = ball(rays)

@@ -31,19 +31,26 @@ def slanted(position: mx.array, _used: mx.array) -> mx.array:
     return mx.exp(position @ mx.array([1.0, -2.0, 3.0]))
 
 
+def dense(position: mx.array, used: mx.array) -> mx.array:
+    """The same, so large that many rays end."""
+    return 40.0 * slanted(position, used)
+
+
 @pytest.mark.parametrize("name", GEOMETRIES)
 def test_in_clear_air_light_reaches_every_sample(name):
     given, occupied, marched = marched_rays(name)
     assert marched.max() > 5
-    reached = reach(lambda p, _: mx.zeros(p.shape[0]), *given, occupied, 40_000)
-    assert (np.array(reached) == marched).all()
+    found = reach(lambda p, _: mx.zeros(p.shape[0]), *given, occupied, 40_000)
+    assert (np.array(found.reached) == marched).all()
+    assert (np.array(found.tried) == marched).all()
 
 
 @pytest.mark.parametrize("name", GEOMETRIES)
 def test_behind_a_wall_light_reaches_nothing(name):
     given, occupied, marched = marched_rays(name)
-    reached = reach(lambda p, _: mx.full(p.shape[0], 1e9), *given, occupied, 40_000)
-    assert (np.array(reached) == np.minimum(marched, 1)).all()
+    found = reach(lambda p, _: mx.full(p.shape[0], 1e9), *given, occupied, 40_000)
+    assert (np.array(found.reached) == np.minimum(marched, 1)).all()
+    assert (np.array(found.tried) == marched).all()
 
 
 def test_rays_end_where_a_ten_thousandth_of_the_light_is_left():
@@ -55,12 +62,14 @@ def test_rays_end_where_a_ten_thousandth_of_the_light_is_left():
 
 def test_where_room_ends_rays_count_all_their_samples():
     given, occupied, marched = marched_rays("object")
-    whole = np.array(reach(lambda *given: 40.0 * slanted(*given), *given, occupied, 40_000))
+    whole = np.array(reach(dense, *given, occupied, 40_000).reached)
     assert (whole < marched).any(), "some rays end"
     room = int(marched.sum()) // 2
     fits = np.cumsum(marched) <= room
-    got = np.array(reach(lambda *given: 40.0 * slanted(*given), *given, occupied, room))
-    assert (got == np.where(fits, whole, marched)).all()
+    found = reach(dense, *given, occupied, room)
+    assert (np.array(found.reached) == np.where(fits, whole, marched)).all()
+    means = [float(each) for each in found.per_ray(room)]
+    assert means == pytest.approx([whole[fits].mean(), marched.mean()])
 
 
 def test_the_density_is_told_how_many_positions_count():
@@ -72,8 +81,8 @@ def test_the_density_is_told_how_many_positions_count():
         # What is behind them may be anything.
         return mx.where(mx.arange(position.shape[0]) < used, slanted(position, used), mx.nan)
 
-    got = reach(density, *given, occupied, 40_000)
-    assert (np.array(got) == np.array(reach(slanted, *given, occupied, 40_000))).all()
+    got, want = (reach(each, *given, occupied, 40_000).reached for each in (density, slanted))
+    assert (np.array(got) == np.array(want)).all()
     assert told[0].tolist() == [marched.sum()]
 
 

@@ -44,20 +44,20 @@ def both_sample(extent, slots, candidates):
     config = override(CONFIG, train={"slots": slots, "candidates": candidates})
     parameters = parameters_of(config, extent, np.random.default_rng(3))
     parameters["density"] *= 2.0  # more is opaque
-    ours = EncodedField(config, extent)
-    sampler = MarchingSampler(config, extent, ours.density_of_first)
+    sampler = MarchingSampler(config, extent, EncodedField(config, extent).density_of_first)
     is_set, rays = grid(sampler.geometry, 0.4), rays_in(sampler.geometry)
     origins, directions, jitter = map(mx.array, rays)
     arrays = {name: mx.array(values) for name, values in parameters.items()}
     with kernels_disabled():
         state = {"bits": packed(is_set)}
-        want = sampler.sample(arrays, state, Rays(origins, directions), jitter[:, None]).samples
+        ours = sampler.sample(arrays, state, Rays(origins, directions), jitter[:, None])
         marched = march(origins, directions, jitter, state["bits"], sampler.geometry, 2).wanted
     theirs = TorchField(config, extent, parameters)
     sample = ReachSampler(Marcher(sampler.geometry, uncompiled), config.train, uncompiled)
     occupied = torch.from_numpy(in_bricks(is_set))
     got = sample(*in_torch(rays), occupied, lambda position: theirs.density(position)[0])
-    return want, got, np.array(marched)
+    assert float(got.demand) == pytest.approx(float(ours.slots_per_ray), rel=1e-6)
+    return ours.samples, got, np.array(marched)
 
 
 def assert_same(got, want):
@@ -117,7 +117,7 @@ def slanted(position):
 
 @pytest.mark.parametrize(("extent", "steps", "all_fit"), [(1.0, 128, True), (2.5, 96, False)])
 def test_light_gets_to_the_same_cells(extent, steps, all_fit, monkeypatch):
-    config = override(CONFIG, march={"steps": steps})
+    config = override(CONFIG, march={"steps": steps, "cone": 1 / 256})
     sampler = MarchingSampler(
         config, extent, lambda _, position, used: mx.array(slanted(np.array(position)))
     )

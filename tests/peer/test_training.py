@@ -193,7 +193,7 @@ def test_an_update_follows_rays_of_the_training_views(scene):
     np.testing.assert_array_equal(peer.occupancy.dark == 0, shown[0] | shown[1])
 
 
-def test_the_number_of_rays_follows_the_samples_that_light_reaches(scene):
+def test_the_number_of_rays_follows_the_light_as_far_as_there_is_room_for_trying(scene):
     peer = peer_on(scene)
     arrays = peer.field.export()
     # Opaque everywhere: light reaches one sample of a ray.
@@ -204,7 +204,8 @@ def test_the_number_of_rays_follows_the_samples_that_light_reaches(scene):
     assert 0 < peer.samples_last_step <= CONFIG.train.rays
     peer.steps = 0  # whose step has an update
     peer.step()
-    assert peer.rays == CONFIG.train.most_rays
+    # So many rays' samples would fit the slots, but to be tried they must fit the room too.
+    assert 5 * CONFIG.train.rays < peer.rays < CONFIG.train.most_rays
 
 
 def test_both_learn_alike(scene):

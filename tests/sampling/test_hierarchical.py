@@ -7,8 +7,9 @@ from numerics import assert_matches
 
 from nerfmac.backend import choose_device
 from nerfmac.geometry.rays import Rays
+from nerfmac.geometry.samples import Samples
+from nerfmac.ops.composite import Composited
 from nerfmac.sampling.hierarchical import HierarchicalSampler, Proposal, invert, stratified
-from nerfmac.sampling.sampler import Sampled
 
 ROUNDOFF = 2.0**-24
 NEAR = 0.2
@@ -61,11 +62,11 @@ def matter(density) -> Proposal:
 
 def sampled(
     rays: Rays, proposal: Proposal, extent: float = 1.0, drawn: mx.array | None = None
-) -> Sampled:
+) -> tuple[Samples, tuple[Composited, ...]]:
     sampler = HierarchicalSampler(proposal, extent, NEAR, COARSE, FINE)
     if drawn is None:
         drawn = mx.full((rays.origin.shape[0], sampler.draws), 0.5)
-    return sampler.sample({}, {}, rays, drawn)
+    return sampler.sample({}, {}, rays, drawn)[:2]
 
 
 def random_draws(rays: int) -> mx.array:
@@ -175,7 +176,7 @@ def test_fine_samples_follow_the_light_that_an_even_fog_behind_a_gap_returns():
     rays = Rays(mx.array([[-0.3, 0.4, 0.7]]), mx.array([[1.0, 0.0, 0.0]]))
     fog = matter(lambda p: mx.where(p[:, 0] > wall, density, 0.0))
     sampler = HierarchicalSampler(fog, 1.0, NEAR, coarse, fine)
-    samples, _ = sampler.sample({}, {}, rays, mx.full((1, sampler.draws), 0.5))
+    samples = sampler.sample({}, {}, rays, mx.full((1, sampler.draws), 0.5)).samples
     x = np.array(samples.position, np.float64)[:, 0]
     evenly = (np.arange(coarse) + 0.5) / coarse
     found = [each for each in x if np.abs(evenly - each).min() > 1e-6]
@@ -215,29 +216,29 @@ def test_the_proposal_is_seen_with_a_gradient_and_the_samples_have_none():
 
     def both(scale: mx.array, what) -> mx.array:
         fog = matter(lambda p: scale * lopsided(p))
-        return what(sampled(rays, fog))
+        return what(*sampled(rays, fog))
 
     def opacity(scale: float) -> float:
-        return both(mx.array(scale), lambda s: s.proposals[0].opacity.sum()).item()
+        return both(mx.array(scale), lambda _, seen: seen[0].opacity.sum()).item()
 
-    slope = mx.grad(lambda s: both(s, lambda s: s.proposals[0].opacity.sum()))(mx.array(0.2))
+    slope = mx.grad(lambda s: both(s, lambda _, seen: seen[0].opacity.sum()))(mx.array(0.2))
     assert slope.item() == pytest.approx((opacity(0.202) - opacity(0.198)) / 0.004, rel=1e-2)
     for name in ("distance", "width", "position"):
-        slope = mx.grad(lambda s, n=name: both(s, lambda s: getattr(s.samples, n).sum()))
+        slope = mx.grad(lambda s, n=name: both(s, lambda s, _: getattr(s, n).sum()))
         assert slope(mx.array(0.2)).item() == 0.0
         slope = mx.grad(lambda o, n=name: getattr(sampled(Rays(o, rays[1]), empty)[0], n).sum())
         assert not mx.any(slope(rays.origin)).item()
-    moved = [np.array(both(mx.array(s), lambda s: s.samples.distance)) for s in (0.2, 2.0)]
+    moved = [np.array(both(mx.array(s), lambda s, _: s.distance)) for s in (0.2, 2.0)]
     assert np.abs(moved[0] - moved[1]).max() > 0.01, "the samples do not depend on the proposal"
 
 
 def test_the_compiled_sampler_is_the_same():
     rays, drawn = rays_around(1.0), random_draws(37)
-    plain = sampled(rays, matter(lopsided), 1.0, drawn)
-    run = mx.compile(lambda *a: sampled(Rays(*a[:2]), matter(lopsided), 1.0, a[2]))
+    plain, _ = sampled(rays, matter(lopsided), 1.0, drawn)
+    run = mx.compile(lambda *a: sampled(Rays(*a[:2]), matter(lopsided), 1.0, a[2])[0])
     compiled = run(*rays, drawn)
     for name in ("position", "distance", "width"):
-        got, want = (getattr(each.samples, name) for each in (compiled, plain))
+        got, want = (getattr(each, name) for each in (compiled, plain))
         # Fused sums are rounded otherwise, and a width is a small difference of distances.
         assert_matches(got, want, rel=4 * 500 * ROUNDOFF, name=name)
 

@@ -33,7 +33,8 @@ class Sampled:
         origins, directions, jitter = map(mx.array, some_rays(sampler.geometry))
         self.rays, state = Rays(origins, directions), {"bits": packed(grid(sampler.geometry, 0.5))}
         drawn = jitter[:, None]
-        self.samples = sampler.sample(self.parameters, state, self.rays, drawn).samples
+        sampled = sampler.sample(self.parameters, state, self.rays, drawn)
+        self.samples, self.slots_per_ray = sampled.samples, float(sampled.slots_per_ray)
         self.marched = march(*self.rays, jitter, state["bits"], sampler.geometry, 2**15)
 
     def colours(self, samples) -> np.ndarray:
@@ -54,3 +55,18 @@ def test_more_rays_fit_into_the_slots_without_what_is_hidden():
     assert (np.array(untried.samples.wanted) == np.array(untried.marched.wanted)).all()
     assert np.array(tried.samples.fits).sum() > 1.1 * np.array(untried.samples.fits).sum()
     assert int(tried.samples.ray_start[-1]) <= 2**11
+
+
+def test_rays_are_chosen_to_fit_the_slots_and_the_room_for_trying_them():
+    ample, narrow = Sampled(2**11, candidates=8), Sampled(2**11, candidates=1)
+    marched, wanted = (np.array(each.wanted) for each in (ample.marched, ample.samples))
+    assert 2**11 < marched.sum() < 8 * 2**11
+    assert ample.slots_per_ray == pytest.approx(wanted.mean())
+    # All that is tried has to fit the room of 2^11: what light reaches says nothing then.
+    assert narrow.slots_per_ray == pytest.approx(marched.mean())
+    assert Sampled(2**11, candidates=0).slots_per_ray == pytest.approx(marched.mean())
+    between = Sampled(2**11, candidates=2)
+    fits = np.cumsum(marched) <= 2 * 2**11
+    assert not fits.all()
+    want = max(wanted[fits].mean(), marched.mean() / 2)
+    assert between.slots_per_ray == pytest.approx(want)

@@ -31,7 +31,7 @@ def test_the_quick_start_can_be_run_watched_dragged_paused_and_filmed(desk):
 
 
 def drag_while_it_trains(tab, sight):
-    tab.wait_for(lambda: sight.step() > 50, timeout=180)  # there are kernels to build first
+    tab.wait_for(lambda: sight.step() > 50, timeout=300)  # there are kernels to build first
     tab.wait_for(lambda: sight.last())
     before = sight.pose()
     sight.drag((150, 40))

@@ -88,7 +88,7 @@ def _is_inside(position, low, high):
 
 def known(field: Field, geometry: MarchGeometry) -> Trainer:
     """A trainer of the field, whose rays are sampled as `geometry` says."""
-    config = override(PRESETS["tiny"], train={"slots": 4096})
+    config = override(PRESETS["tiny"], train={"slots": 4096}, march={"refine": 1})
     sampler = MarchingSampler(config, geometry.extent, field.density_of_first)
     sampler.geometry = geometry
     return Trainer(config, geometry.extent, method=Method(field, sampler))
