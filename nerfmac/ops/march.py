@@ -170,8 +170,8 @@ def write_samples(
 ) -> Samples:
     """Fill the slots that `ray_start` gives each ray with its samples from number `skip` on.
 
-    `ray_start` is (rays + 1,) int32, as in `Samples`, and `skip` (rays,) int32. Each ray must have
-    at least its slots plus `skip` samples (`count_samples`). Other arguments are as in `march`.
+    `ray_start` is (rays + 1,) int32, as in `Samples`, and `skip` (rays,) int32. Slots that a ray
+    has no samples for are zero. Other arguments are as in `march`.
     """
     rays = origins.shape[0]
     _SLOTS_OF_RAYS.check(ray_start, skip, **{"rays": rays, "rays + 1": rays + 1})

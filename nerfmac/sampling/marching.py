@@ -12,7 +12,7 @@ from nerfmac.backend import Arrays, Shapes
 from nerfmac.config import Config
 from nerfmac.geometry.rays import Rays
 from nerfmac.ops.march import Occupied, march
-from nerfmac.ops.reach import light_ends, lit_cells, reach
+from nerfmac.ops.reach import FAR, light_ends, lit_cells, reach
 from nerfmac.sampling.occupancy import Occupancy, OccupancyGrid, march_geometry
 from nerfmac.sampling.sampler import Sampled, Sampler
 
@@ -89,7 +89,10 @@ class MarchingSampler(Sampler):
         count = rays.origin.shape[0]
         jitter = mx.random.uniform(shape=(count,), key=along)
         used = partial(self._density, parameters)
-        ends = light_ends(used, rays, jitter, self._occupied(state), ROOM * count)
+        # During the warm-up the fog tells nothing about light: all that is in view counts as lit.
+        ends = mx.full((count,), FAR)
+        if phase == _AFTERWARDS:
+            ends = light_ends(used, rays, jitter, self._occupied(state), ROOM * count)
         lit = lit_cells(rays, jitter, ends, self.geometry)
 
         def density(position: mx.array) -> mx.array:

@@ -64,8 +64,8 @@ class OccupancyGrid:
 
         `density` gives (points,) per scene unit at positions (points, 3). During `warmup` the
         visited cells are drawn evenly from all; after it, half of them are drawn from the
-        occupied ones. `lit` (cells,) bool says which cells light was seen in just now. Patience
-        runs out after the warm-up only: before it, fog is thick and few rays are followed.
+        occupied ones. `lit` (cells,) bool says which cells light was seen in just now; patience
+        with the others runs out after the warm-up only.
         """
         which, place = mx.random.split(key)
         cells = self._choose(occupancy, which, warmup)

@@ -105,11 +105,16 @@ def _marched(geometry: MarchGeometry, count: int, filled: float, slots: int) -> 
     skip = mx.minimum(samples.ray_start[1:] - samples.ray_start[:-1], 2)
     left = samples.ray_start - mx.concatenate([mx.zeros(1, mx.int32), mx.cumsum(skip)])
     later = write_samples(*rays, bits, geometry, slots, left, skip)
+    # Slots for more samples than there are.
+    more = mx.minimum(samples.ray_start + 5 * mx.arange(count + 1), slots)
+    roomy = write_samples(*rays, bits, geometry, slots, more, mx.zeros_like(skip))
     # Rounding may move a sample over a cell's face, and with it all that follow: so rays' sums are
     # compared, and not slots.
     return {
         **_sums_by_ray(samples, count, "position", "distance", "width"),
         **{f"later {k}": v for k, v in _sums_by_ray(later, count, "distance").items()},
+        **{f"roomy {k}": v for k, v in _sums_by_ray(roomy, count, "distance").items()},
+        "empty": (roomy.width == 0).astype(mx.float32),
         "wanted": samples.wanted,
         "fits": samples.fits,
     }

@@ -25,6 +25,7 @@ from nerfmac.backend.device import processors
 from nerfmac.checks import InputError
 from nerfmac.config import Config
 from nerfmac.geometry.cameras import Camera
+from nerfmac.ops.reach import FAR
 from nerfmac.sampling.occupancy import march_geometry
 from nerfmac.scenes import Views
 from nerfmac.training.optimiser import is_averaged, newest_weight
@@ -163,8 +164,8 @@ class TorchPeer:
         )
         self._shade, self._shade_any = compiler(shade, dynamic=False), any_size(shade_finely)
         self._density = compiler(self._densities, dynamic=False)
-        march = Marcher(self.geometry, any_size)
-        self._sample = ReachSampler(march, self.config.train, any_size)
+        self._march = Marcher(self.geometry, any_size)
+        self._sample = ReachSampler(self._march, self.config.train, any_size)
 
     def _trial(self) -> None:
         """Compute all that training and rendering do, once, and leave the state as it was."""
@@ -191,7 +192,10 @@ class TorchPeer:
         origins, directions, _ = self._pixels.draw(followed, self._random)
         jitter = torch.rand(followed, generator=self._random, device=self.device)
         rays = origins, directions, jitter
-        lit = self._sample.lit(*rays, self.occupancy.occupied, self._density)
+        if step < self.config.occupancy.warmup_steps:  # all that is in view counts as lit
+            lit = self._march.lit(*rays, torch.full_like(jitter, FAR))
+        else:
+            lit = self._sample.lit(*rays, self.occupancy.occupied, self._density)
         self.occupancy.update(self._density, lit, step, self._random)
 
     def _loss(self) -> tuple[torch.Tensor, TorchSamples]:

@@ -132,7 +132,7 @@ def test_light_gets_to_the_same_cells(extent, steps, all_fit, monkeypatch):
     monkeypatch.setattr("torch_peer.march._AT_ONCE", 2**14)  # so that there are several parts
     state = sampler.init() | {"bits": packed(is_set)}
     with kernels_disabled():
-        sampler.update({}, state, Rays(*map(mx.array, rays[:2])), mx.random.key(2), 0)
+        sampler.update({}, state, Rays(*map(mx.array, rays[:2])), mx.random.key(2), 1)
     until, lit = np.array(asked["until"]), np.array(asked["lit"])
     fits = until > 0.0
     assert fits.all() == all_fit

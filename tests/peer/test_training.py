@@ -14,6 +14,7 @@ from nerfmac.fields.encoded import EncodedField
 from nerfmac.geometry.colour import over
 from nerfmac.geometry.rays import Rays
 from nerfmac.ops.march import march
+from nerfmac.ops.reach import FAR
 from nerfmac.rendering.metrics import psnr
 from nerfmac.rendering.renderer import shade
 from nerfmac.sampling.marching import MarchingSampler
@@ -170,7 +171,7 @@ def test_both_start_alike_and_have_as_many_rays(scene):
 
 
 def test_an_update_follows_rays_of_the_training_views(scene):
-    peer, asked, shown = peer_on(scene, occupancy={"followed": 48}), [], []
+    peer, asked, shown = peer_on(scene, occupancy={"followed": 48, "warmup_steps": 0}), [], []
     lit = peer._sample.lit
 
     def record(*given):
@@ -190,7 +191,18 @@ def test_an_update_follows_rays_of_the_training_views(scene):
     assert (one != other).any()
     assert not before.any()
     assert after.any()
-    np.testing.assert_array_equal(peer.occupancy.dark == 0, shown[0] | shown[1])
+    np.testing.assert_array_equal(peer.occupancy.dark == 0, shown[1])
+    np.testing.assert_array_equal(peer.occupancy.dark == 1, shown[0] & ~shown[1])
+
+
+def test_during_the_warm_up_light_goes_through_everything(scene):
+    peer, asked = peer_on(scene, occupancy={"followed": 48}), []
+    lit = peer._march.lit
+    peer._march.lit = lambda *given: asked.append(given[-1]) or lit(*given)
+    peer.step()
+    (until,) = asked
+    assert until.shape == (48,)
+    assert (until == FAR).all()
 
 
 def test_the_number_of_rays_follows_the_light_as_far_as_there_is_room_for_trying(scene):

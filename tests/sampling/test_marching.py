@@ -70,3 +70,19 @@ def test_rays_are_chosen_to_fit_the_slots_and_the_room_for_trying_them():
     assert not fits.all()
     want = max(wanted[fits].mean(), marched.mean() / 2)
     assert between.slots_per_ray == pytest.approx(want)
+
+
+def test_in_the_warm_up_all_that_rays_pass_is_lit_and_later_what_light_gets_to():
+    def opaque(_parameters, position: mx.array, _used: mx.array) -> mx.array:
+        return mx.full(position.shape[:1], 1e6)
+
+    sampler = MarchingSampler(CONFIG, EXTENT, opaque)
+    rays = Rays(*map(mx.array, some_rays(sampler.geometry)[:2]))
+    full = sampler.init() | {"bits": packed(grid(sampler.geometry, 1.1))}
+    warmup, later = (
+        np.array(sampler.update({}, full, rays, mx.random.key(0), phase)["dark"]) == 0
+        for phase in (0, 1)
+    )
+    assert later.any()
+    assert not (later & ~warmup).any()
+    assert later.sum() < 0.2 * warmup.sum(), "only the first cells of rays"
