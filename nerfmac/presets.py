@@ -35,7 +35,7 @@ PRESETS: dict[str, Config] = {
         networks=NetworkConfig(width=32, colour_layers=1, thinness=2),
         march=MarchConfig(steps=256, cone=1 / 64),
         occupancy=OccupancyConfig(
-            resolution=64, warmup_fraction=0.25, fraction=0.125, followed=2**10, patience=128
+            resolution=64, warmup_fraction=0.25, fraction=0.125, followed=2**10, patience=512
         ),
         optimiser=OptimiserConfig(networks=0.5),
         train=TrainConfig(steps=5_000, slots=2**15, candidates=0, rays=1024, most_rays=2**14),
@@ -46,7 +46,7 @@ PRESETS: dict[str, Config] = {
         networks=NetworkConfig(width=32, colour_layers=1, thinness=2),
         march=MarchConfig(steps=256, cone=1 / 64),
         occupancy=OccupancyConfig(
-            resolution=32, warmup_fraction=0.5, fraction=0.25, followed=2**9, patience=128
+            resolution=32, warmup_fraction=0.5, fraction=0.25, followed=2**9, patience=512
         ),
         optimiser=OptimiserConfig(networks=0.5),
         train=TrainConfig(steps=1_000, slots=2**13, rays=256, most_rays=2**12),

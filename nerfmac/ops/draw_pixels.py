@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 import mlx.core as mx
 
@@ -12,6 +13,9 @@ from nerfmac.geometry.cameras import Cameras
 from nerfmac.geometry.lenses import NEWTON_STEPS
 from nerfmac.geometry.rays import Rays, rays_through
 from nerfmac.ops.signature import Signature
+
+BATCH = 2**12
+"""Rays of a batch."""
 
 _TAKES = Signature(
     images=(mx.uint8, "images", "height", "width", "channels"),
@@ -69,6 +73,17 @@ def draw_pixels(images: mx.array, cameras: Cameras, fractions: mx.array) -> tupl
         **_GIVES.outputs(pixels=count),
     )
     return Rays(origin, direction), colour
+
+
+def random_rays(images: mx.array, cameras: Cameras, count: int, key: mx.array) -> Rays:
+    """Rays through `count` pixels, drawn by a random `key`; images and cameras as above."""
+    return draw_pixels(images, cameras, mx.random.uniform(shape=(3, count), key=key))[0]
+
+
+def ray_batches(images: mx.array, cameras: Cameras, most: int, key: mx.array) -> Iterator[Rays]:
+    """Random rays in batches: about as many as there are pixels, or `most`."""
+    count = -(-min(math.prod(images.shape[:3]), most) // BATCH)
+    return (random_rays(images, cameras, BATCH, each) for each in mx.random.split(key, count))
 
 
 def draw_pixels_reference(

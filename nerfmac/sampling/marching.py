@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
 
@@ -55,9 +55,14 @@ class MarchingSampler(Sampler):
         cells = self.geometry.cells
         return {"values": (cells,), "dark": (cells,), "bits": (cells // 32,)}
 
-    def init(self) -> Arrays:
-        """See `Sampler` and `OccupancyGrid.init`."""
-        return self._grid.init()._asdict()
+    def init(self, rays: Iterable[Rays]) -> Arrays:
+        """The grid in which every cell that one of the `rays` passes is occupied."""
+        lit = mx.zeros(self.geometry.cells, mx.bool_)
+        for some in rays:
+            middle = mx.full(some.origin.shape[:1], 0.5)
+            lit = lit | lit_cells(some, middle, mx.full(middle.shape, FAR), self.geometry)
+            mx.eval(lit)  # a batch at a time: all together would not fit
+        return self._grid.init(lit)._asdict()
 
     def sample(self, parameters: Arrays, state: Arrays, rays: Rays, drawn: mx.array) -> Sampled:
         """See `Sampler`; `train.slots` samples fit."""

@@ -45,11 +45,11 @@ class OccupancyGrid:
     config: OccupancyConfig
     geometry: MarchGeometry
 
-    def init(self) -> Occupancy:
-        """The grid of which no cell is known to be lit, and none occupied."""
-        cells = self.geometry.cells
-        dark = mx.full((cells,), self.config.patience, mx.int32)
-        return Occupancy(mx.zeros(cells), dark, mx.zeros(cells // 32, mx.uint32))
+    def init(self, lit: mx.array) -> Occupancy:
+        """The grid in which the cells that are `lit` (cells,) bool are occupied, and no other."""
+        dark = mx.where(lit, 0, self.config.patience)
+        bits = pack_bits(lit.astype(mx.float32), mx.array([0.5]))
+        return Occupancy(mx.zeros(lit.shape), dark, bits)
 
     def update(
         self,

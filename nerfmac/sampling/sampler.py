@@ -7,6 +7,7 @@ arrays that each call is given, and that an update returns.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import mlx.core as mx
@@ -59,8 +60,8 @@ class Sampler(ABC):
         """The names and shapes of the state's arrays."""
         return {}
 
-    def init(self) -> Arrays:
-        """The state before the first step. An update comes before that step too."""
+    def init(self, rays: Iterable[Rays]) -> Arrays:
+        """The state before the first step; `rays`: many of the training views, drawn at random."""
         return {}
 
     @abstractmethod

@@ -3,8 +3,7 @@
 A step is one compiled function, the same on every back end. It draws pixels, samples their rays,
 evaluates the field, composites the samples, compares the colours and moves the parameters. Shapes
 are fixed, except for the number of rays, which depends on the samples per ray. The step is traced
-again for each new number, so there are only few (`TrainConfig.rays_for`). Nothing here prints or
-writes.
+again for each new number; they are few (`TrainConfig.rays_for`). Nothing here prints or writes.
 
 For a given seed and number of steps, results repeat bit for bit on the back ends `cpu` and
 `reference`. GPUs add floats atomically, in any order, so there the last bits vary.
@@ -29,7 +28,7 @@ from nerfmac.config import FILL, Config
 from nerfmac.fields.field import Parameters
 from nerfmac.geometry.colour import over
 from nerfmac.ops.composite import Composited
-from nerfmac.ops.draw_pixels import draw_pixels
+from nerfmac.ops.draw_pixels import draw_pixels, random_rays, ray_batches
 from nerfmac.ops.march import Occupied
 from nerfmac.rendering.renderer import Renderer, shade, tracer_of
 from nerfmac.scenes import Views
@@ -47,6 +46,8 @@ from nerfmac.training.optimiser import (
     zeros_like,
 )
 from nerfmac.training.state import TrainState
+
+FIRST_RAYS = 2**18  # at most, by which a sampler learns before training what is in view
 
 
 class DivergedError(RuntimeError):
@@ -114,13 +115,14 @@ class Trainer:
 
     def init(self) -> TrainState:
         """The state before the first step."""
+        views, key = self._views, _key(self.config.seed, 0, stream=3)
         parameters = self.field.init(_key(self.config.seed, 0, stream=2))
         return TrainState(
             parameters=parameters,
             average=parameters,
             first_moment=zeros_like(parameters),
             second_moment=zeros_like(parameters),
-            sampling=self.sampler.init(),
+            sampling=self.sampler.init(ray_batches(views.images, views.cameras, FIRST_RAYS, key)),
             samples_per_ray=mx.array(FILL * self.config.train.slots / self.config.train.rays),
             rays=self.config.train.rays,
         )
@@ -259,8 +261,8 @@ class Trainer:
         self, phase: int, parameters: Parameters, sampling: Arrays, key: mx.array
     ) -> Arrays:
         place, own = mx.random.split(key)
-        drawn = mx.random.uniform(shape=(3, self.sampler.followed), key=place)
-        rays, _ = draw_pixels(self._views.images, self._views.cameras, drawn)
+        views = self._views
+        rays = random_rays(views.images, views.cameras, self.sampler.followed, place)
         return self.sampler.update(parameters, sampling, rays, own, phase)
 
 

@@ -19,13 +19,12 @@ class TorchOccupancy:
     """
 
     def __init__(
-        self, config: OccupancyConfig, geometry: MarchGeometry, device: torch.device
+        self, config: OccupancyConfig, geometry: MarchGeometry, dark: torch.Tensor
     ) -> None:
-        """The state is on `device`, and as `OccupancyGrid.init` makes it."""
+        """`dark`: as `OccupancyGrid.init` makes it; what light was seen in is occupied."""
         self._config, self._geometry = config, geometry
-        self.values = torch.zeros(geometry.cells, device=device)
-        self.dark = torch.full_like(self.values, config.patience, dtype=torch.int32)
-        self.occupied = torch.zeros_like(self.values, dtype=torch.bool)
+        self.values, self.dark = torch.zeros(geometry.cells, device=dark.device), dark
+        self.occupied = dark < config.patience
 
     @torch.no_grad()
     def update(

@@ -59,7 +59,8 @@ class TorchPeer:
         arrays = {name: np.array(values) for name, values in start.parameters.items()}
         self.field = TorchField(config, extent, arrays).to(self.device)
         self.average = deepcopy(self.field).requires_grad_(False)
-        self.occupancy = TorchOccupancy(config.occupancy, self.geometry, self.device)
+        dark = self.tensor(np.array(start.sampling["dark"]))
+        self.occupancy = TorchOccupancy(config.occupancy, self.geometry, dark)
         self._pixels = TorchPixels(views, self.device)
         self._random = torch.Generator(self.device).manual_seed(config.seed)
         self._is_half = self.device.type == "cuda"

@@ -130,7 +130,7 @@ def test_light_gets_to_the_same_cells(extent, steps, all_fit, monkeypatch):
 
     monkeypatch.setattr("nerfmac.sampling.marching.lit_cells", record)
     monkeypatch.setattr("torch_peer.march._AT_ONCE", 2**14)  # so that there are several parts
-    state = sampler.init() | {"bits": packed(is_set)}
+    state = sampler.init([]) | {"bits": packed(is_set)}
     with kernels_disabled():
         sampler.update({}, state, Rays(*map(mx.array, rays[:2])), mx.random.key(2), 1)
     until, lit = np.array(asked["until"]), np.array(asked["lit"])

@@ -182,7 +182,7 @@ def test_the_occupancy_grid_follows_the_same_rule(extent, threshold, warmup):
         mx.random.key(1),
         warmup=warmup,
     )
-    theirs = TorchOccupancy(config, geometry, torch.device("cpu"))
+    theirs = TorchOccupancy(config, geometry, torch.zeros(geometry.cells, dtype=torch.int32))
     theirs.values, theirs.dark, is_lit = in_torch([values, dark, lit])
     step = config.warmup_steps - warmup
     theirs.update(
@@ -196,7 +196,7 @@ def test_the_occupancy_grid_follows_the_same_rule(extent, threshold, warmup):
 
 def test_after_the_warm_up_half_of_the_cells_drawn_are_occupied():
     geometry, config = GEOMETRIES["object"], CONFIG.occupancy
-    occupancy = TorchOccupancy(config, geometry, torch.device("cpu"))
+    occupancy = TorchOccupancy(config, geometry, torch.zeros(geometry.cells, dtype=torch.int32))
     occupancy.occupied = torch.arange(geometry.cells) % 50 == 7
     cells = occupancy._choose(False, torch.Generator()).numpy()
     assert len(cells) == np.ceil(geometry.cells * config.fraction)

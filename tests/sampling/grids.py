@@ -19,7 +19,7 @@ SCENE = MarchGeometry(4.0, CELLS, 0.05, 3**0.5 / 256, 1 / 64)
 def grid_of(geometry: MarchGeometry = CUBE, **changes) -> tuple[OccupancyGrid, Occupancy]:
     config = OccupancyConfig(**{"resolution": CELLS, **changes})
     grid = OccupancyGrid(config, geometry)
-    return grid, grid.init()
+    return grid, grid.init(mx.ones(geometry.cells, mx.bool_))
 
 
 def box(low, high, density: float = 40.0) -> Callable[[mx.array], mx.array]:

@@ -7,10 +7,12 @@ import pytest
 from nerfmac.config import override
 from nerfmac.fields.encoded import EncodedField
 from nerfmac.geometry.rays import Rays
-from nerfmac.ops.march import march
+from nerfmac.ops.march import cell_of, march
 from nerfmac.rendering.renderer import shade
 from nerfmac.sampling.marching import MarchingSampler
+from nerfmac.sampling.occupancy import Occupancy
 from tests.ops.marching import grid, packed, some_rays
+from tests.sampling.grids import bits_of
 from tests.scene_factory import CONFIG
 
 EXTENT = 2.5
@@ -78,7 +80,7 @@ def test_in_the_warm_up_all_that_rays_pass_is_lit_and_later_what_light_gets_to()
 
     sampler = MarchingSampler(CONFIG, EXTENT, opaque)
     rays = Rays(*map(mx.array, some_rays(sampler.geometry)[:2]))
-    full = sampler.init() | {"bits": packed(grid(sampler.geometry, 1.1))}
+    full = sampler.init([]) | {"bits": packed(grid(sampler.geometry, 1.1))}
     warmup, later = (
         np.array(sampler.update({}, full, rays, mx.random.key(0), phase)["dark"]) == 0
         for phase in (0, 1)
@@ -86,3 +88,19 @@ def test_in_the_warm_up_all_that_rays_pass_is_lit_and_later_what_light_gets_to()
     assert later.any()
     assert not (later & ~warmup).any()
     assert later.sum() < 0.2 * warmup.sum(), "only the first cells of rays"
+
+
+def test_at_first_all_that_the_rays_pass_is_occupied_and_nothing_else():
+    sampler = MarchingSampler(CONFIG, EXTENT, lambda *_: None)
+    rays = Rays(*map(mx.array, some_rays(sampler.geometry)[:2]))
+    batches = [Rays(*(part[first : first + 50] for part in rays)) for first in (0, 50, 100)]
+    state = sampler.init(batches)
+    everywhere, middle = mx.full(state["bits"].shape, 2**32 - 1, mx.uint32), mx.full((150,), 0.5)
+    places = march(*rays, middle, everywhere, sampler.geometry, 200_000)
+    assert bool(places.fits.all())
+    cells = np.array(cell_of(places.position, sampler.geometry))[: int(places.ray_start[-1])]
+    passed = np.isin(np.arange(sampler.geometry.cells), cells)
+    assert 0.01 < passed.mean() < 0.5
+    occupied = bits_of(Occupancy(**state))
+    assert (occupied == passed).mean() > 0.999, "rounding moves a place over a face"
+    assert ((np.array(state["dark"]) == 0) == occupied).all()
