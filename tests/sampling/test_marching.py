@@ -1,5 +1,7 @@
 """Which samples a step's slots hold."""
 
+from dataclasses import replace
+
 import mlx.core as mx
 import numpy as np
 import pytest
@@ -104,3 +106,11 @@ def test_at_first_all_that_the_rays_pass_is_occupied_and_nothing_else():
     occupied = bits_of(Occupancy(**state))
     assert (occupied == passed).mean() > 0.999, "rounding moves a place over a face"
     assert ((np.array(state["dark"]) == 0) == occupied).all()
+
+
+def test_a_picture_has_finer_steps_than_training_in_the_same_cells():
+    sampler = MarchingSampler(override(CONFIG, march={"refine": 3}), EXTENT, lambda *_: None)
+    state = sampler.init([])
+    geometry, bits = sampler.occupied(state)
+    assert geometry == replace(sampler.geometry, step=sampler.geometry.step / 3)
+    assert bits is state["bits"]
