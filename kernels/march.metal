@@ -164,6 +164,7 @@ METAL_FUNC void march_count(
   for (int i = lane; i < together; i += SIMD_WIDTH) counts[first + i] = count[i];
 }
 
+// Makes a slot one without a sample.
 template <typename Positions, typename Distances, typename Widths, typename RayOf>
 METAL_FUNC void march_clear(
     int slot, Positions positions, Distances distances, Widths widths, RayOf ray_of) {

@@ -16,6 +16,11 @@ from nerfmac.config import (
     VanillaConfig,
 )
 
+# Few steps along a ray, and as few far away: with four times the shortest step, four times the
+# growth.
+_CPU_MARCH = MarchConfig(steps=256, cone=1 / 64)
+_CPU_OPTIMISER = OptimiserConfig(networks=0.5)
+
 PRESETS: dict[str, Config] = {
     "base": Config(),
     "big": Config(
@@ -24,31 +29,30 @@ PRESETS: dict[str, Config] = {
         train=TrainConfig(steps=30_000, slots=2**18),
     ),
     # For a CPU, where the time a sample takes decides: narrow networks with one hidden layer each,
-    # few steps along a ray (as few far away: four times the steps' growth), small tables. A
-    # training step then has few rays. In a fog of density 1 they learn to see through thin things
-    # before they see them: of the built-in scene's flowers one or two were lost for good with three
-    # seeds of three, with a seventh of that density none.
+    # few steps along a ray, small tables. A training step then has few rays. In a fog of density 1
+    # they learn to see through thin things before they see them: of the built-in scene's flowers
+    # one or two were lost for good with three seeds of three, with a seventh of that density none.
     # Finding what light reaches takes as long here as the hidden samples, which have no gradient.
     "small": Config(
         preset="small",
         grid=HashGridConfig(levels=8, features=4, log2_entries=16),
         networks=NetworkConfig(width=32, colour_layers=1, thinness=2),
-        march=MarchConfig(steps=256, cone=1 / 64),
+        march=_CPU_MARCH,
         occupancy=OccupancyConfig(
             resolution=64, warmup_fraction=0.25, fraction=0.125, followed=2**10, patience=512
         ),
-        optimiser=OptimiserConfig(networks=0.5),
+        optimiser=_CPU_OPTIMISER,
         train=TrainConfig(steps=5_000, slots=2**15, candidates=0, rays=1024, most_rays=2**14),
     ),
     "tiny": Config(
         preset="tiny",
         grid=HashGridConfig(levels=8, features=2, log2_entries=14),
         networks=NetworkConfig(width=32, colour_layers=1, thinness=2),
-        march=MarchConfig(steps=256, cone=1 / 64),
+        march=_CPU_MARCH,
         occupancy=OccupancyConfig(
             resolution=32, warmup_fraction=0.5, fraction=0.25, followed=2**9, patience=512
         ),
-        optimiser=OptimiserConfig(networks=0.5),
+        optimiser=_CPU_OPTIMISER,
         train=TrainConfig(steps=1_000, slots=2**13, rays=256, most_rays=2**12),
     ),
 }

@@ -76,12 +76,12 @@ def draw_pixels(images: mx.array, cameras: Cameras, fractions: mx.array) -> tupl
 
 
 def random_rays(images: mx.array, cameras: Cameras, count: int, key: mx.array) -> Rays:
-    """Rays through `count` pixels, drawn by a random `key`; images and cameras as above."""
+    """Rays through `count` pixels, drawn by a random `key`; the rest is as in `draw_pixels`."""
     return draw_pixels(images, cameras, mx.random.uniform(shape=(3, count), key=key))[0]
 
 
 def ray_batches(images: mx.array, cameras: Cameras, most: int, key: mx.array) -> Iterator[Rays]:
-    """Random rays in batches: about as many as there are pixels, or `most`."""
+    """Random rays in whole batches: as many as there are pixels, but at most about `most`."""
     count = -(-min(math.prod(images.shape[:3]), most) // BATCH)
     return (random_rays(images, cameras, BATCH, each) for each in mx.random.split(key, count))
 

@@ -243,7 +243,7 @@ class Trainer:
 
         def loss_of(parameters: Parameters) -> tuple[mx.array, ...]:
             sampled = self.sampler.sample(parameters, sampling, drawn_rays, along.T)
-            samples, proposals, _ = sampled
+            samples, proposals = sampled.samples, sampled.proposals
             seen = shade(self.field, parameters, samples, drawn_rays.direction)
             fits = samples.fits[:, None].astype(mx.float32)
             *coarser, predicted = (_in_front_of(background, each) for each in (*proposals, seen))

@@ -58,7 +58,8 @@ class ReachSampler:
         tried = self._tried(*rays, number[: self._room], marched)
         wanted = self._count(density(tried.position), tried)
         samples = self._march.write(*rays, *self._keep(number, marched, wanted), wanted)
-        known = (wanted * tried.fits).sum() / tried.fits.sum().clamp_min(1)
+        is_known = marched.cumsum(0) <= self._room
+        known = (wanted * is_known).sum() / is_known.sum().clamp_min(1)
         in_room = marched.float().mean() * (self._slots / self._room)
         return samples._replace(demand=torch.maximum(known, in_room))
 
