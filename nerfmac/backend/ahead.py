@@ -1,4 +1,4 @@
-"""Compiling the CPU's kernels before they are launched, in parallel."""
+"""Compiling kernels before they are launched, in parallel."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import Any
 
 import mlx.core as mx
 
-from nerfmac.backend.build import Library, compile_together
+from nerfmac.backend.build import Cached, compile_together
 from nerfmac.backend.cpu_kernel import CpuKernel
+from nerfmac.backend.cuda_kernel import CudaKernel
 from nerfmac.backend.fallback import backend
 from nerfmac.backend.kernel import launched_by
 
@@ -17,14 +18,15 @@ def compile_ahead(build_graph: Callable[[], object]) -> None:
     """Compile all kernels that `build_graph` launches, as many at a time as there are cores.
 
     Launches compile their kernels too, but one after the other. Here launches give zeros, so
-    `build_graph` must not depend on values. Does nothing on a GPU, whose kernels MLX compiles.
+    `build_graph` must not depend on values. Does nothing on an Apple GPU, whose kernels the
+    system compiles.
     Raises `BuildError`.
     """
-    if backend() != "cpu":
+    if backend() not in ("cpu", "cuda"):
         return
-    libraries: list[Library] = []
+    libraries: list[Cached] = []
 
-    def note(build: CpuKernel, **call: Any) -> list[mx.array]:
+    def note(build: CpuKernel | CudaKernel, **call: Any) -> list[mx.array]:
         libraries.append(build.library(**call))
         return list(map(mx.zeros, call["output_shapes"], call["output_dtypes"]))
 

@@ -1,9 +1,10 @@
-"""Compiling C++ on the user's machine, once: a cache of shared libraries.
+"""Compiling on the user's machine, once: a cache of what was compiled.
 
-A library's name holds a digest of everything that it depends on: the sources, the versions of MLX,
-nanobind and the compiler, and the processor's instructions, since several machines may have one
-cache folder. If any of these changes, a new library is built, and the old one is never loaded. A
-library is written under another name and moved into place, so several processes may build at once.
+A file's name holds a digest of everything that it depends on. So a shared library's has the sources, the
+versions of MLX, nanobind and the compiler, and the processor's instructions, since several machines
+may have one cache folder. If any of these changes, a new one is built, and the old one is never
+loaded. A file is written under another name and moved into place, so several processes may build at
+once.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from nerfmac.backend.cache import cache_folder
 from nerfmac.backend.device import processor_features, processor_name, processors
@@ -32,6 +33,20 @@ _FLAGS = ("-std=c++20", "-O3", "-fPIC", "-shared")
 
 class BuildError(RuntimeError):
     """A kernel or our extension cannot be built or loaded; the message says why and what helps."""
+
+
+class Cached(Protocol):
+    """What is compiled once on this machine, and kept in a file of the cache."""
+
+    @property
+    def stem(self) -> str:
+        """Beginning of the file's name."""
+
+    def path(self) -> Path:
+        """The file, once it is compiled. Raises `BuildError`."""
+
+    def compile(self, path: Path) -> None:
+        """Write the file to `path`. Raises `BuildError`."""
 
 
 class Library(NamedTuple):
@@ -49,6 +64,25 @@ class Library(NamedTuple):
         )
         digest = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:20]
         return cache_folder() / f"{self.stem}-{digest}.so"
+
+    def compile(self, path: Path) -> None:
+        """Write the library to `path`. Raises `BuildError`."""
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryDirectory(dir=path.parent) as scratch:
+                built = Path(scratch, path.name)
+                sources = []
+                for name, text in self.sources.items():
+                    sources.append(Path(scratch, name))
+                    sources[-1].write_text(text)
+                command = [compiler(), *_FLAGS, *map(str, sources), *self.flags, "-o", str(built)]
+                result = subprocess.run(command, capture_output=True, text=True, check=False)
+                if result.returncode != 0:
+                    said = "\n".join(result.stderr.splitlines()[:12])
+                    raise BuildError(f"{compiler()} failed on {path.stem}:\n{said}")
+                os.replace(built, path)
+        except OSError as error:
+            raise BuildError(f"cannot write {path}: {error.strerror}") from error
 
 
 @cache
@@ -83,8 +117,8 @@ def shared_library(library: Library) -> Path:
     return library.path()
 
 
-def compile_together(libraries: Iterable[Library]) -> None:
-    """Compile the `libraries` that the cache lacks, as many at a time as there are cores.
+def compile_together(libraries: Iterable[Cached]) -> None:
+    """Compile those of the `libraries` that the cache lacks, as many at a time as there are cores.
 
     If any fails, raises the first one's `BuildError` after all have ended.
     """
@@ -93,27 +127,8 @@ def compile_together(libraries: Iterable[Library]) -> None:
     if not missing:
         return
     stems = ", ".join(sorted({library.stem for library in missing.values()}))
-    log.info("compiling %s for the CPU, once for this machine ...", stems)
+    log.info("compiling %s, once for this machine ...", stems)
     with ThreadPoolExecutor(processors()) as pool:
-        done = [pool.submit(_compile, path, library) for path, library in missing.items()]
+        done = [pool.submit(library.compile, path) for path, library in missing.items()]
     for each in done:
         each.result()
-
-
-def _compile(path: Path, library: Library) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=path.parent) as scratch:
-            built = Path(scratch, path.name)
-            sources = []
-            for name, text in library.sources.items():
-                sources.append(Path(scratch, name))
-                sources[-1].write_text(text)
-            command = [compiler(), *_FLAGS, *map(str, sources), *library.flags, "-o", str(built)]
-            result = subprocess.run(command, capture_output=True, text=True, check=False)
-            if result.returncode != 0:
-                said = "\n".join(result.stderr.splitlines()[:12])
-                raise BuildError(f"{compiler()} failed on {path.stem}:\n{said}")
-            os.replace(built, path)
-    except OSError as error:
-        raise BuildError(f"cannot write {path}: {error.strerror}") from error

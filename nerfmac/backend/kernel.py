@@ -22,6 +22,7 @@ import mlx.core as mx
 
 from nerfmac.backend.build import BuildError
 from nerfmac.backend.cpu_kernel import cpu_kernel
+from nerfmac.backend.cuda_kernel import CudaKernel
 from nerfmac.backend.device import current_device
 from nerfmac.backend.fallback import users_operations, why_no_extension
 from nerfmac.backend.sources import kernel_source, read_ascii, user_source
@@ -31,7 +32,7 @@ _GROUP = 256  # threads of a group; some Apple GPUs do not allow a kernel more
 
 _MAKERS: dict[str, Callable[..., Any]] = {
     "metal": mx.fast.metal_kernel,
-    "cuda": mx.fast.cuda_kernel,
+    "cuda": CudaKernel,
     "cpu": cpu_kernel,
 }
 
@@ -76,14 +77,14 @@ class Kernel:
     All else is Metal, as the files in `kernels/` use it. A simdgroup has `SIMD_WIDTH`
     threads, 32 on a GPU and one on a CPU (`nerfmac.backend.simd_width()` in Python): a kernel that
     gives a simdgroup to each row is launched over rows * simd_width() threads. On a CPU arrays are
-    float32, int32, uint32 or uint8.
+    float32, int32, uint32 or uint8; as CUDA they may be float16 too.
 
     A gradient is a kernel of its own; `mx.custom_function` ties it to the first. If several threads
     add to one element, the kernel uses `atomic_add_row` and says that it `accumulates`.
 
     Raises `InputError` if there is no such file. The first launch on a device raises it if the text
-    is not ASCII, lacks the function or a header, or is not C++. A GPU's kernel is compiled when its
-    result is evaluated: then MLX raises a `RuntimeError` with the compiler's messages.
+    is not ASCII, lacks the function or a header, or does not compile. Metal's kernels are compiled
+    when their results are evaluated: then MLX raises a `RuntimeError` with the compiler's messages.
     """
 
     operation: str
@@ -154,7 +155,7 @@ class Kernel:
                 **extra,
             )
         except BuildError as error:
-            if self.source is None or why_no_extension():
+            if self.source is None or (current_device() == "cpu" and why_no_extension()):
                 raise
             raise InputError(f"{self.place} does not compile: {error}") from error
 

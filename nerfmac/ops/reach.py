@@ -48,9 +48,12 @@ class Reach(NamedTuple):
     tried: mx.array  # all samples the ray has in occupied cells
 
     def per_ray(self, room: int) -> tuple[mx.array, mx.array]:
-        """The means () of the samples reached, as far as `room` lets it be known, and tried."""
-        fits = (mx.cumsum(self.tried) <= room).astype(mx.float32)
-        return (self.reached * fits).sum() / mx.maximum(fits.sum(), 1.0), self.tried.mean()
+        """The means () of the samples reached and tried, over the rays that begin in the `room`."""
+        # No number here is one of rays: each would be another constant, and another fused kernel.
+        begins = (mx.cumsum(self.tried, inclusive=False) < room).astype(mx.float32)
+        rays = mx.maximum(begins.sum(), 1.0)
+        return (self.reached * begins).sum() / rays, (self.tried * begins).sum() / rays
+
 
 
 def reach(density: Density, rays: Rays, jitter: mx.array, occupied: Occupied, room: int) -> Reach:

@@ -69,7 +69,10 @@ def test_where_room_ends_rays_count_all_their_samples():
     found = reach(dense, *given, occupied, room)
     assert (np.array(found.reached) == np.where(fits, whole, marched)).all()
     means = [float(each) for each in found.per_ray(room)]
-    assert means == pytest.approx([whole[fits].mean(), marched.mean()])
+    begins = np.cumsum(marched) - marched < room
+    assert begins.sum() == fits.sum() + 1
+    assert means == pytest.approx([np.array(found.reached)[begins].mean(), marched[begins].mean()])
+    assert found.per_ray(0)[1] == 0
 
 
 def test_the_density_is_told_how_many_positions_count():

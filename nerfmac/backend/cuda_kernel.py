@@ -1,0 +1,164 @@
+"""`CudaKernel`: CUDA's counterpart of `cpu_kernel`, with its calling convention.
+
+`mx.fast.cuda_kernel` compiles a kernel when its result is evaluated, one after the other, again in
+every process, and with headers of MLX's that take the compiler ten times as long as a kernel does.
+Here kernels are compiled alone, as many at a time as there are cores, and kept on disk. MLX launches
+them with `mx.fast.precompiled_cuda_kernel`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import mlx.core as mx
+
+from nerfmac.backend import nvrtc
+from nerfmac.backend.build import BuildError, compile_together
+from nerfmac.backend.cache import cache_folder
+from nerfmac.backend.device import compute_capability
+from nerfmac.checks import InputError
+from nerfmac.files import appearing
+
+_TYPES = {
+    mx.float32: "float",
+    mx.float16: "half",
+    mx.int32: "int",
+    mx.uint32: "unsigned",
+    mx.uint8: "unsigned char",
+}
+
+_PROGRAM = """\
+#include <cuda_fp16.h>
+{header}
+extern "C" __global__ void {name}({parameters}) {{
+{declarations}
+  {source}
+}}
+"""
+
+
+class Cubin(NamedTuple):
+    """A kernel's program, whose binary for this machine's GPU is kept in the cache."""
+
+    stem: str
+    text: str  # in which the kernel's name is {name}
+
+    @property
+    def name(self) -> str:
+        """The kernel's name, of its own for every text: MLX keeps what it has loaded by name."""
+        return f"{self.stem}_{hashlib.sha256(self.text.encode()).hexdigest()[:20]}"
+
+    def path(self) -> Path:
+        """Its file, once it is compiled. Raises `BuildError` where there is no compiler."""
+        major, minor = _capability()
+        return cache_folder() / f"{self.name}-sm{major}{minor}-{nvrtc.version()}.cubin"
+
+    def compile(self, path: Path) -> None:
+        """Write the binary to `path`. Raises `BuildError`."""
+        text = self.text.replace("{name}", self.name)
+        binary = nvrtc.compile_cubin(self.name, text, _capability())
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with appearing(path) as partial:
+                partial.write_bytes(binary)
+        except (OSError, InputError) as error:
+            raise BuildError(f"cannot write {path}: {error}") from error
+
+
+@dataclass(frozen=True, eq=False)
+class CudaKernel:
+    """A kernel with the body `source`, compiled for the types of the arrays it is called with."""
+
+    name: str
+    input_names: Sequence[str]
+    output_names: Sequence[str]
+    source: str
+    header: str = ""
+
+    def __call__(
+        self,
+        *,
+        inputs: Sequence[mx.array],
+        output_shapes: Sequence[Sequence[int]],
+        output_dtypes: Sequence[mx.Dtype],
+        grid: tuple[int, int, int],
+        threadgroup: tuple[int, int, int],
+        template: Sequence[tuple[str, int]] = (),
+        init_value: float | None = None,
+    ) -> list[mx.array]:
+        """Launch over `grid`; outputs start from `init_value` if given. Raises `BuildError`."""
+        cubin = self.library(inputs=inputs, output_dtypes=output_dtypes, template=template)
+        lengths = [length for i in self._shaped() for length in inputs[i].shape]
+        return mx.fast.precompiled_cuda_kernel(
+            name=cubin.name,
+            compiled_source=_binary(cubin),
+            inputs=list(inputs),
+            output_shapes=[tuple(shape) for shape in output_shapes],
+            output_dtypes=list(output_dtypes),
+            scalars=lengths,
+            grid=grid,
+            threadgroup=threadgroup,
+            init_value=init_value,
+            ensure_row_contiguous=True,
+        )
+
+    def library(
+        self,
+        *,
+        inputs: Sequence[mx.array],
+        output_dtypes: Sequence[mx.Dtype],
+        template: Sequence[tuple[str, int]] = (),
+        **_unused: Any,
+    ) -> Cubin:
+        """What a call with these arguments runs. Raises `InputError` for a type of no kernel."""
+        names = (*self.input_names, *self.output_names)
+        types = (*(array.dtype for array in inputs), *output_dtypes)
+        parameters = [
+            f"{'const ' if i < len(inputs) else ''}{_type_of(name, dtype)}* {name}"
+            for i, (name, dtype) in enumerate(zip(names, types, strict=True))
+        ]
+        declarations = [f"  constexpr int {key} = {int(value)};" for key, value in template]
+        for i in self._shaped():
+            name = f"{self.input_names[i]}_shape"
+            lengths = [f"{name}_{axis}" for axis in range(inputs[i].ndim)]
+            parameters += [f"int {length}" for length in lengths]
+            declarations.append(f"  const int {name}[] = {{{', '.join(lengths)}}};")
+        text = _PROGRAM.format(
+            name="{name}",
+            header=self.header,
+            parameters=", ".join(parameters),
+            declarations="\n".join(declarations),
+            source=self.source,
+        )
+        return Cubin(self.name, text)
+
+    def _shaped(self) -> list[int]:
+        """Which inputs' shapes the body reads."""
+        return [i for i, name in enumerate(self.input_names) if f"{name}_shape" in self.source]
+
+
+def _type_of(name: str, dtype: mx.Dtype) -> str:
+    if dtype not in _TYPES:
+        known = ", ".join(str(each).removeprefix("mlx.core.") for each in _TYPES)
+        got = str(dtype).removeprefix("mlx.core.")
+        raise InputError(f"{name} is {got}; as CUDA kernels take and give {known}")
+    return _TYPES[dtype]
+
+
+def _capability() -> tuple[int, int]:
+    capability = compute_capability()
+    if capability is None:
+        raise BuildError("MLX finds no NVIDIA GPU")
+    return capability
+
+
+@cache
+def _binary(cubin: Cubin) -> bytes:
+    """Raises `BuildError`."""
+    compile_together([cubin])
+    return cubin.path().read_bytes()
