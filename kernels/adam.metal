@@ -1,26 +1,54 @@
 // One step of Adam (Kingma and Ba 2015, algorithm 1) in one pass over the arrays. One thread an
 // element. An element without a gradient stays as it is, with its moments.
 //
-// step = [beta1, beta2, size, epsilon, l2, unscale]: the moments' decay, the step's size and
-// epsilon with the bias corrections in them, the weight of the squared parameters in the loss, and
-// what the gradient is multiplied by.
+// Both moments share 32 bits. The high 20 are the second moment, which is not negative: a float's
+// exponent and the first 12 bits of its fraction. The low 12 are the first moment as a fraction of
+// the most that it can be beside that second moment, `most` times its root, in steps of 1 / 2047
+// from -1 on. It is rounded up as often as it is near the step above, by bits of the gradient: to
+// the nearest, a moment that falls by less than half a step would not fall any more.
+//
+// step = [beta1, beta2, size, epsilon, l2, unscale, most]: the moments' decay, the step's size and
+// epsilon with the bias corrections in them, the weight of the squared parameters in the loss, what
+// the gradient is multiplied by, and the bound above.
 
-template <typename Parameters, typename First, typename Second, typename Gradient, typename Step,
-          typename NewParameters, typename NewFirst, typename NewSecond>
+struct AdamMoments {
+  float first;
+  float second;
+};
+
+METAL_FUNC AdamMoments adam_unpack(uint packed, float most) {
+  AdamMoments moments;
+  moments.second = as_type<float>(packed >> 12 << 11);
+  const float fraction = float(int(packed & 4095u) - 2048) * (1.0f / 2047.0f);
+  moments.first = fraction * most * sqrt(moments.second);
+  return moments;
+}
+
+METAL_FUNC uint adam_pack(AdamMoments moments, float most, float gradient) {
+  const float dither = float(as_type<uint>(gradient) * 2654435761u >> 8) * (1.0f / 16777216.0f);
+  const uint second = (as_type<uint>(moments.second) + 1024u) >> 11;
+  const float bound = most * sqrt(as_type<float>(second << 11));
+  float fraction = bound > 0.0f ? moments.first / bound : 0.0f;
+  if (!(abs(fraction) <= 1.0f)) fraction = fraction > 0.0f ? 1.0f : -1.0f;  // NaN too
+  return second << 12 | uint(int(floor(fraction * 2047.0f + dither)) + 2048);
+}
+
+template <typename Parameters, typename Moments, typename Gradient, typename Step,
+          typename NewParameters, typename NewMoments>
 METAL_FUNC void adam(
-    uint3 thread_index, int count, Parameters parameters, First first, Second second,
-    Gradient gradient, Step step, NewParameters new_parameters, NewFirst new_first,
-    NewSecond new_second) {
+    uint3 thread_index, int count, Parameters parameters, Moments moments, Gradient gradient,
+    Step step, NewParameters new_parameters, NewMoments new_moments) {
   // Read before anything depends on the thread: a CPU's compiler then makes vectors of the threads.
   const float beta1 = step[0], beta2 = step[1], size = step[2], epsilon = step[3];
-  const float l2 = step[4], unscale = step[5];
+  const float l2 = step[4], unscale = step[5], most = step[6];
   const int i = int(thread_index.x);
   if (i >= count) return;
+  const AdamMoments before = adam_unpack(moments[i], most);
   const float slope = unscale * gradient[i] + l2 * parameters[i];
-  const float m = beta1 * first[i] + (1.0f - beta1) * slope;
-  const float v = beta2 * second[i] + (1.0f - beta2) * slope * slope;
-  const float moved = parameters[i] - size * m / (sqrt(v) + epsilon);
+  AdamMoments after;
+  after.first = beta1 * before.first + (1.0f - beta1) * slope;
+  after.second = beta2 * before.second + (1.0f - beta2) * slope * slope;
+  const float moved = parameters[i] - size * after.first / (sqrt(after.second) + epsilon);
   new_parameters[i] = slope != 0.0f ? moved : parameters[i];
-  new_first[i] = slope != 0.0f ? m : first[i];
-  new_second[i] = slope != 0.0f ? v : second[i];
+  new_moments[i] = slope != 0.0f ? adam_pack(after, most, gradient[i]) : moments[i];
 }

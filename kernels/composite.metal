@@ -59,11 +59,12 @@ METAL_FUNC void composite_forward(
   depth[ray] = far;
 }
 
-// How many of its samples light reaches: those before the ray's end.
-template <typename Density, typename Widths, typename RayStart, typename Reached>
+// How many of its samples light reaches: those before the ray's end. A ray without slots counts
+// what it wanted.
+template <typename Density, typename Widths, typename RayStart, typename Wanted, typename Reached>
 METAL_FUNC void composite_reached(
     uint3 thread_index, int rays, Density density, Widths widths, RayStart ray_start,
-    Reached reached) {
+    Wanted wanted, Reached reached) {
   const uint ray = thread_index.x / SIMD_WIDTH;
   const int lane = int(thread_index.x % SIMD_WIDTH);
   if (ray >= uint(rays)) return;
@@ -75,7 +76,7 @@ METAL_FUNC void composite_reached(
     const CompositeSample sample = composite_sample(first + lane, end, density, widths, optical);
     count += simd_sum(int(sample.is_reached));
   }
-  if (lane == 0) reached[ray] = count;
+  if (lane == 0) reached[ray] = ray_start[ray] < end ? count : wanted[ray];
 }
 
 // With g_i = d_colour . colour_i + d_opacity + d_depth distance_i, the gradient of density_i is

@@ -150,6 +150,7 @@ def test_no_number_may_be_nan_or_impossible(part, name):
         ("occupancy", {"fraction": 0.0}, "occupancy.fraction"),
         ("optimiser", {"rate": 0.0}, "optimiser.rate"),
         ("optimiser", {"beta2": 1.0}, "optimiser.beta2"),
+        ("optimiser", {"beta1": 0.95, "beta2": 0.9}, "optimiser.beta2"),
         ("optimiser", {"hold": 1.0}, "optimiser.hold"),
         ("train", {"steps": 0}, "train.steps"),
         ("train", {"slots": 10}, "train.slots"),

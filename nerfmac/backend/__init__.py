@@ -3,6 +3,9 @@
 from nerfmac.backend.ahead import compile_ahead as compile_ahead
 from nerfmac.backend.arrays import Arrays as Arrays
 from nerfmac.backend.arrays import Shapes as Shapes
+from nerfmac.backend.compiling import compile_seldom as compile_seldom
+from nerfmac.backend.compiling import uncompiled as uncompiled
+from nerfmac.backend.compiling import unfused as unfused
 from nerfmac.backend.device import DEVICES as DEVICES
 from nerfmac.backend.device import choose_device as choose_device
 from nerfmac.backend.device import current_device as current_device

@@ -8,6 +8,7 @@ from typing import Any
 import mlx.core as mx
 
 from nerfmac.backend.build import Cached, compile_together
+from nerfmac.backend.compiling import uncompiled
 from nerfmac.backend.cpu_kernel import CpuKernel
 from nerfmac.backend.cuda_kernel import CudaKernel
 from nerfmac.backend.fallback import backend
@@ -19,8 +20,7 @@ def compile_ahead(build_graph: Callable[[], object]) -> None:
 
     Launches compile their kernels too, but one after the other. Here launches give zeros, so
     `build_graph` must not depend on values. Does nothing on an Apple GPU, whose kernels the
-    system compiles.
-    Raises `BuildError`.
+    system compiles. Raises `BuildError`.
     """
     if backend() not in ("cpu", "cuda"):
         return
@@ -30,10 +30,6 @@ def compile_ahead(build_graph: Callable[[], object]) -> None:
         libraries.append(build.library(**call))
         return list(map(mx.zeros, call["output_shapes"], call["output_dtypes"]))
 
-    mx.disable_compile()  # or compiled functions would keep these launches
-    try:
-        with launched_by(note):
-            build_graph()
-    finally:
-        mx.enable_compile()
+    with uncompiled(), launched_by(note):  # compiled functions would keep these launches
+        build_graph()
     compile_together(libraries)

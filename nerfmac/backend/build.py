@@ -1,10 +1,10 @@
 """Compiling on the user's machine, once: a cache of what was compiled.
 
-A file's name holds a digest of everything that it depends on. So a shared library's has the sources, the
-versions of MLX, nanobind and the compiler, and the processor's instructions, since several machines
-may have one cache folder. If any of these changes, a new one is built, and the old one is never
-loaded. A file is written under another name and moved into place, so several processes may build at
-once.
+A file's name holds a digest of everything that it depends on. For a shared library these are the
+sources, the versions of MLX, nanobind and the compiler, and the processor's instructions, since
+several machines may have one cache folder. If any of these changes, a new one is built, and the old
+one is never loaded. A file is written under another name and moved into place, so several processes
+may build at once.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """`CudaKernel`: CUDA's counterpart of `cpu_kernel`, with its calling convention.
 
 `mx.fast.cuda_kernel` compiles a kernel when its result is evaluated, one after the other, again in
-every process, and with headers of MLX's that take the compiler ten times as long as a kernel does.
-Here kernels are compiled alone, as many at a time as there are cores, and kept on disk. MLX launches
-them with `mx.fast.precompiled_cuda_kernel`.
+every process, and with headers of MLX's that the compiler reads for most of that time. Here kernels
+are compiled alone, as many at a time as there are cores, and kept on disk. They are launched by
+`mx.fast.precompiled_cuda_kernel`.
 """
 
 from __future__ import annotations

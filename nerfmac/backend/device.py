@@ -48,8 +48,8 @@ def choose_device(name: str = "auto") -> str:
         available = " and ".join(filter(None, (gpu(), "cpu")))
         raise checks.InputError(f"device is {name!r}; MLX finds only {available} on this machine")
     if chosen == "cuda":
-        # The first training step compiles some eighty kernels, which takes three minutes on an
-        # H200's host. By default MLX keeps them in a temporary folder, which a restart empties.
+        # By default MLX keeps the kernels that it compiles in a temporary folder, which a restart
+        # empties.
         os.environ.setdefault("MLX_PTX_CACHE_DIR", str(cache_folder() / "ptx"))
     wanted = mx.cpu if chosen == "cpu" else mx.gpu
     if mx.default_device().type != wanted:

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import mlx.core as mx
 
 from nerfmac.backend import device, kernel
+from nerfmac.backend.compiling import uncompiled
 
 Size = tuple[int, int, int]
 
@@ -54,12 +55,8 @@ def on_metal(stand_in: StandIn) -> Iterator[None]:
     def launch(build: Callable[..., list[mx.array]], **call: Any) -> list[mx.array]:
         return stand_in(exported(build, call), call["inputs"])
 
-    mx.disable_compile()
-    try:
-        with device.pretended("metal"), kernel.launched_by(launch):
-            yield
-    finally:
-        mx.enable_compile()
+    with uncompiled(), device.pretended("metal"), kernel.launched_by(launch):
+        yield
 
 
 @contextmanager

@@ -73,13 +73,3 @@ def replayed(before: Sequence[Launched], names: Container[str]) -> Iterator[None
 
     with kernel.launched_by(launch):
         yield
-
-
-@contextmanager
-def uncompiled() -> Iterator[None]:
-    """Within it, functions that `mx.compile` has made run uncompiled."""
-    mx.disable_compile()
-    try:
-        yield
-    finally:
-        mx.enable_compile()

@@ -19,7 +19,7 @@ from nerfmac.config import Config
 from nerfmac.fields.encodings import HashGrid
 from nerfmac.geometry.cameras import Camera, Cameras
 from nerfmac.geometry.lenses import Lens
-from nerfmac.ops.adam import Moments, Step, adam_step
+from nerfmac.ops.adam import Step, adam_step, most_first
 from nerfmac.ops.composite import composite
 from nerfmac.ops.draw_pixels import draw_pixels
 from nerfmac.ops.hash_encode import hash_encode
@@ -27,6 +27,7 @@ from nerfmac.ops.march import march
 from nerfmac.ops.networks import networks, networks_density
 from nerfmac.ops.networks_shape import BASIS, NetworksShape
 from nerfmac.ops.occupancy_update import pack_bits, splat
+from nerfmac.ops.packing import ray_starts
 from nerfmac.ops.spherical_harmonics import spherical_harmonics
 from nerfmac.ops.trace import TraceGeometry, trace
 from nerfmac.sampling.occupancy import march_geometry
@@ -175,6 +176,8 @@ def _rays(config: Config, points: int, rays: int) -> Iterator[tuple[str, Callabl
     mx.eval(images, drawn)
     yield "draw_pixels", lambda: draw_pixels(images, cameras, drawn)
     yield "march", lambda: march(origins, directions, jitter, bits, geometry, points)
+    counts = mx.random.randint(0, 2 * SAMPLES_PER_RAY, (rays,), key=mx.random.key(15))
+    yield "packing", lambda: ray_starts(counts, points // 2)
     yield (
         "occupancy_update",
         lambda: (splat(cells, values[:points], geometry.cells), pack_bits(values, threshold)),
@@ -209,10 +212,10 @@ def _compositing(points: int, rays: int) -> Iterator[tuple[str, Callable[[], Any
 
 def _optimiser(config: Config) -> tuple[str, Callable[[], Any]]:
     levels = HashGrid(config.grid, 1.0).levels
-    keys = mx.random.split(mx.random.key(14), 4)
-    *now, gradient = (
-        mx.random.uniform(shape=(levels.entries, config.grid.features), key=key) for key in keys
-    )
-    step = mx.array(Step(0.9, 0.99, size=1e-3, epsilon=1e-15, l2=1e-6, unscale=1e-3))
-    mx.eval(now, gradient)
-    return "adam", lambda: adam_step(Moments(*now), gradient, step)
+    shape, keys = (levels.entries, config.grid.features), mx.random.split(mx.random.key(14))
+    parameters, gradient = (mx.random.uniform(shape=shape, key=key) for key in keys)
+    most = most_first(0.9, 0.99)
+    step = mx.array(Step(0.9, 0.99, size=1e-3, epsilon=1e-15, l2=1e-6, unscale=1e-3, most=most))
+    _, moments = adam_step(parameters, mx.zeros(shape, mx.uint32), gradient, step)
+    mx.eval(parameters, moments, gradient)
+    return "adam", lambda: adam_step(parameters, moments, gradient, step)

@@ -25,6 +25,7 @@ from nerfmac.bench.work import (
     occupancy_choose,
     occupancy_pack,
     occupancy_splat,
+    packing_starts,
     spherical_harmonics_forward,
     streamed,
 )
@@ -38,10 +39,12 @@ def _sampled(sizes: Sizes) -> dict[str, Work]:
         "march_write": march_write(sizes, sizes.slots),
         "hash_encode_forward": hash_encode_forward(sizes, sizes.slots),
     }
+    starts = packing_starts(sizes)
     if not tried:
-        return {"march_count": march_count(sizes, sizes.slots), **kept}
+        return {"march_count": march_count(sizes, sizes.slots), "packing_starts": starts, **kept}
     return {
         "march_count": march_count(sizes, tried),
+        "packing_starts": starts + starts,
         "march_write": march_write(sizes, tried) + kept["march_write"],
         "hash_encode_forward": hash_encode_forward(sizes, tried) + kept["hash_encode_forward"],
         "networks_density": networks_density(sizes, tried),
@@ -81,6 +84,7 @@ def update_work(sizes: Sizes) -> dict[str, Work]:
     return {
         "draw_pixels": draw_pixels(rays),
         "march_count": march_count(rays, tried),
+        "packing_starts": packing_starts(rays),
         "march_write": march_write(rays, tried),
         "march_lit": march_lit(rays),
         "hash_encode_forward": hash_encode_forward(sizes, sizes.visited)

@@ -26,8 +26,8 @@ from typing import Any, NamedTuple
 
 import mlx.core as mx
 
-from nerfmac.backend import current_device
-from nerfmac.bench.launches import Launched, launches, replayed, uncompiled
+from nerfmac.backend import current_device, uncompiled
+from nerfmac.bench.launches import Launched, launches, replayed
 from nerfmac.bench.progress import Bar
 from nerfmac.bench.timing import Timing, measure, measure_interleaved, quartiles
 from nerfmac.bench.work import Sizes
@@ -47,8 +47,8 @@ SETTLING = 5
 
 _TRIAL = _, _UPDATE, _STEP, _AVERAGE = range(4)  # what `Trainer.trial` yields
 
-NEVER_EVALUATED = ("hash_encode_position_gradient",)
-"""Kernels in a step's graph whose results are not used."""
+NEVER_EVALUATED = ("hash_encode_position_gradient", "packing_demand")
+"""Kernels in a step's graph whose results are not used, or when there is a report only."""
 
 
 class WholeStep(NamedTuple):

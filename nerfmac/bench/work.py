@@ -214,6 +214,11 @@ def march_write(sizes: Sizes, samples: int) -> Work:
     return _march(sizes, samples, (2 * sizes.rays + 1) * FLOAT + 6 * samples * FLOAT)
 
 
+def packing_starts(sizes: Sizes) -> Work:
+    """Each ray's end is read and its start written."""
+    return streamed((2 * sizes.rays + 1) * FLOAT, sizes.rays)
+
+
 def march_lit(sizes: Sizes) -> Work:
     """A pass that writes a number a cell, which starts from zero. A ray's cells are not counted."""
     moved = (8 * sizes.rays + 2 * sizes.cells) * FLOAT
@@ -222,7 +227,7 @@ def march_lit(sizes: Sizes) -> Work:
 
 def composite_reached(sizes: Sizes, samples: int) -> Work:
     """Each sample's density and width are read, and its weight (7) is found."""
-    moved = 2 * samples + (sizes.rays + 1) + sizes.rays
+    moved = 2 * samples + (sizes.rays + 1) + 2 * sizes.rays
     return streamed(moved * FLOAT, 7 * samples)
 
 
@@ -239,8 +244,8 @@ def composite_gradient(sizes: Sizes) -> Work:
 
 
 def adam(sizes: Sizes) -> Work:
-    """Each parameter: four numbers read, three written, 15 operations."""
-    return streamed(7 * FLOAT * sizes.parameters, 15 * sizes.parameters)
+    """Each parameter: three numbers read, two written; 15 operations, and 15 to pack moments."""
+    return streamed(5 * FLOAT * sizes.parameters, 30 * sizes.parameters)
 
 
 def average(sizes: Sizes) -> Work:

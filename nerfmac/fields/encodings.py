@@ -84,8 +84,9 @@ class HashGrid(Encoding):
         self, parameters: Parameters, position: mx.array, used: mx.array | None = None
     ) -> mx.array:
         """See `Encoding`."""
-        unit = (position - 0.5) / self.extent + 0.5
-        return hash_encode(unit, parameters["table"], self.levels, used)
+        if self.extent != 1:
+            position = (position - 0.5) / self.extent + 0.5
+        return hash_encode(position, parameters["table"], self.levels, used)
 
 
 class DenseGrid(HashGrid):

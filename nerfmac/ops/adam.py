@@ -3,11 +3,16 @@
 An element without a gradient stays as it is, with its moments, as in tiny-cuda-nn: of a table each
 step reads a part only, and what it does not read should not drift on by its momentum.
 
-The time goes into reading four arrays and writing three; a kernel does each of these once.
+The time goes into reading and writing, so both moments share one word of 32 bits. The second has a
+float's exponent and 12 bits of its fraction. The first can be no more than a factor times the
+second's root, by Cauchy's and Schwarz's inequality (`most_first`); its fraction of that has 12
+bits, and is rounded up as often as it is near the step above, by bits of the gradient. The step
+itself uses both moments before they are rounded.
 """
 
 from __future__ import annotations
 
+from math import sqrt
 from typing import NamedTuple
 
 import mlx.core as mx
@@ -15,22 +20,13 @@ import mlx.core as mx
 from nerfmac import checks
 from nerfmac.backend import Kernel, runs_kernel
 
-_NAMES = ("parameters", "first", "second")
 _ADAM = Kernel(
     "adam",
     "adam",
-    inputs=(*_NAMES, "gradient", "step"),
-    outputs=tuple(f"new_{name}" for name in _NAMES),
+    inputs=("parameters", "moments", "gradient", "step"),
+    outputs=("new_parameters", "new_moments"),
     rows="gradient_shape[0]",
 )
-
-
-class Moments(NamedTuple):
-    """One array of parameters and its two moments, all of one shape, float32."""
-
-    parameters: mx.array
-    first: mx.array  # running mean of the gradient
-    second: mx.array  # running mean of its square
 
 
 class Step(NamedTuple):
@@ -42,38 +38,92 @@ class Step(NamedTuple):
     epsilon: float  # Adam's, corrected for the second moment's bias
     l2: float  # weight of half the squared parameters in the loss
     unscale: float  # factor on the gradient
+    most: float  # `most_first` of the betas
 
 
-def adam_step(now: Moments, gradient: mx.array, step: mx.array) -> Moments:
-    """`now` after one step along `gradient`, of the same shape and type.
+def most_first(beta1: float, beta2: float) -> float:
+    """The most that the first moment can be, over the second one's root.
 
-    `step` is a `Step` as an array, (6,) float32: it changes from step to step, and a compiled
-    function would keep plain numbers as constants. Raises `InputError` for a wrong shape or type.
+    With gradients g_k, k steps ago, the moments are (1 - beta1) sum beta1^k g_k and
+    (1 - beta2) sum beta2^k g_k^2; beta1^2 is below beta2.
     """
-    for name, values in (*now._asdict().items(), ("gradient", gradient)):
+    return (1.0 - beta1) / sqrt((1.0 - beta2) * (1.0 - beta1**2 / beta2))
+
+
+def adam_step(
+    parameters: mx.array, moments: mx.array, gradient: mx.array, step: mx.array
+) -> tuple[mx.array, mx.array]:
+    """The parameters and their moments after one step along `gradient`.
+
+    Args:
+        parameters: float32 of any shape.
+        moments: uint32 of that shape, as `pack_moments` makes them; zeros before the first step.
+        gradient: float32 of that shape.
+        step: a `Step` as an array, (7,) float32: it changes from step to step, and a compiled
+            function would keep plain numbers as constants.
+
+    Raises:
+        InputError: a wrong shape or type.
+    """
+    for name, values in (("parameters", parameters), ("moments", moments), ("gradient", gradient)):
         checks.shape(name, values, gradient.shape)
-        checks.dtype(name, values, mx.float32)
+        checks.dtype(name, values, mx.uint32 if name == "moments" else mx.float32)
     checks.shape("step", step, (len(Step._fields),))
     checks.dtype("step", step, mx.float32)
     if not runs_kernel("adam"):
-        return adam_reference(now, gradient, step)
-    flat = [values.reshape(-1) for values in (*now, gradient)]
-    results = _ADAM(
+        return adam_reference(parameters, moments, gradient, step)
+    flat = [values.reshape(-1) for values in (parameters, moments, gradient)]
+    moved, after = _ADAM(
         *flat,
         step,
         grid=(gradient.size, 1, 1),
-        output_shapes=[(gradient.size,)] * 3,
-        output_dtypes=[mx.float32] * 3,
+        output_shapes=[(gradient.size,)] * 2,
+        output_dtypes=[mx.float32, mx.uint32],
     )
-    return Moments(*(values.reshape(gradient.shape) for values in results))
+    return moved.reshape(gradient.shape), after.reshape(gradient.shape)
 
 
-def adam_reference(now: Moments, gradient: mx.array, step: mx.array) -> Moments:
+def adam_reference(
+    parameters: mx.array, moments: mx.array, gradient: mx.array, step: mx.array
+) -> tuple[mx.array, mx.array]:
     """The same in plain MLX."""
-    beta1, beta2, size, epsilon, l2, unscale = (step[i] for i in range(len(Step._fields)))
-    slope = unscale * gradient + l2 * now.parameters
-    first = beta1 * now.first + (1.0 - beta1) * slope
-    second = beta2 * now.second + (1.0 - beta2) * mx.square(slope)
-    moved = now.parameters - size * first / (mx.sqrt(second) + epsilon)
-    after = Moments(moved, first, second)
-    return Moments(*(mx.where(slope == 0, *each) for each in zip(now, after, strict=True)))
+    beta1, beta2, size, epsilon, l2, unscale, most = (step[i] for i in range(len(Step._fields)))
+    first, second = unpack_moments(moments, most)
+    slope = unscale * gradient + l2 * parameters
+    first = beta1 * first + (1.0 - beta1) * slope
+    second = beta2 * second + (1.0 - beta2) * mx.square(slope)
+    moved = parameters - size * first / (mx.sqrt(second) + epsilon)
+    is_still = slope == 0
+    packed = mx.where(is_still, moments, pack_moments(first, second, most, _dither(gradient)))
+    return mx.where(is_still, parameters, moved), packed
+
+
+def pack_moments(
+    first: mx.array,
+    second: mx.array,
+    most: mx.array | float,
+    dither: mx.array | float = 0.5,
+) -> mx.array:
+    """Both moments, float32, in one word each; see the module's docstring.
+
+    `most` is `most_first`, and `dither`, in [0, 1), what is added before rounding the first down.
+    """
+    high = (mx.view(second, mx.uint32) + 1024) >> 11
+    bound = most * mx.sqrt(mx.view(high << 11, mx.float32))
+    fraction = mx.where(bound > 0, first / mx.maximum(bound, 1e-38), 0.0)
+    # What is not a number compares as false, and cannot become an integer.
+    fraction = mx.where(mx.abs(fraction) <= 1, fraction, mx.where(fraction > 0, 1.0, -1.0))
+    low = mx.floor(2047.0 * fraction + dither).astype(mx.int32) + 2048
+    return (high << 12) | low.astype(mx.uint32)
+
+
+def _dither(gradient: mx.array) -> mx.array:
+    """A number in [0, 1) of the gradient's bits, which noise changes from step to step."""
+    return ((mx.view(gradient, mx.uint32) * 2654435761) >> 8).astype(mx.float32) / 2.0**24
+
+
+def unpack_moments(packed: mx.array, most: mx.array | float) -> tuple[mx.array, mx.array]:
+    """The first and second moments, float32, of which `pack_moments` made `packed`."""
+    second = mx.view((packed >> 12) << 11, mx.float32)
+    fraction = ((packed & 4095).astype(mx.int32) - 2048).astype(mx.float32) / 2047.0
+    return fraction * most * mx.sqrt(second), second

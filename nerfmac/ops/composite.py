@@ -25,7 +25,12 @@ _TAKES = Signature(
     widths=(mx.float32, "slots"),
     ray_start=(mx.int32, "rays + 1"),
 )
-_REACHES = _TAKES.only("density", "widths", "ray_start")
+_REACHES = Signature(
+    density=(mx.float32, "slots"),
+    widths=(mx.float32, "slots"),
+    ray_start=(mx.int32, "rays + 1"),
+    wanted=(mx.int32, "rays"),
+)
 _GIVES = Signature(
     ray_colour=(mx.float32, "rays", 3), opacity=(mx.float32, "rays"), depth=(mx.float32, "rays")
 )
@@ -87,18 +92,22 @@ def composite(
     return Composited(*run(density, colour, distances, widths, ray_start))
 
 
-def count_reached(density: mx.array, widths: mx.array, ray_start: mx.array) -> mx.array:
+def count_reached(
+    density: mx.array, widths: mx.array, ray_start: mx.array, wanted: mx.array
+) -> mx.array:
     """(rays,) int32: how many of each ray's samples light reaches, before the ray ends.
 
-    Arguments as in `composite`. Raises `InputError` for a wrong shape or type.
+    A ray without slots counts what it `wanted`, (rays,) int32. Other arguments as in `composite`.
+    Raises `InputError` for a wrong shape or type.
     """
-    _REACHES.check(density, widths, ray_start)
+    rays = wanted.shape[0]
+    _REACHES.check(density, widths, ray_start, wanted, **{"rays": rays, "rays + 1": rays + 1})
     if not runs_kernel("composite"):
-        return count_reached_reference(density, widths, ray_start)
-    rays = ray_start.shape[0] - 1
+        return count_reached_reference(density, widths, ray_start, wanted)
     (reached,) = _REACHED(
         *map(mx.stop_gradient, (density, widths)),
         ray_start,
+        wanted,
         grid=(rays * simd_width(), 1, 1),
         output_shapes=[(rays,)],
         output_dtypes=[mx.int32],
@@ -106,13 +115,16 @@ def count_reached(density: mx.array, widths: mx.array, ray_start: mx.array) -> m
     return reached
 
 
-def count_reached_reference(density: mx.array, widths: mx.array, ray_start: mx.array) -> mx.array:
+def count_reached_reference(
+    density: mx.array, widths: mx.array, ray_start: mx.array, wanted: mx.array
+) -> mx.array:
     """The same in plain MLX."""
-    rays = ray_start.shape[0] - 1
+    rays = wanted.shape[0]
     if density.shape[0] == 0 or rays == 0:
-        return mx.zeros(rays, mx.int32)
+        return wanted
     ray, is_reached, _ = _light(density, widths, ray_start)
-    return mx.zeros(rays, mx.int32).at[ray].add(is_reached.astype(mx.int32))
+    reached = mx.zeros(rays, mx.int32).at[ray].add(is_reached.astype(mx.int32))
+    return mx.where(ray_start[1:] > ray_start[:-1], reached, wanted)
 
 
 def composite_reference(

@@ -22,6 +22,7 @@ from nerfmac.backend import Kernel, runs_kernel, simd_width
 from nerfmac.geometry.cells import Cells, number_of
 from nerfmac.geometry.cube import crossing
 from nerfmac.geometry.samples import Samples
+from nerfmac.ops.packing import ray_starts
 from nerfmac.ops.signature import Signature
 
 _CPU_INTERLEAVED = 4  # rays that a thread counts together on a CPU; see kernels/march.metal
@@ -127,10 +128,8 @@ def march(
     arrays = origins, directions, jitter, bits, geometry
     if wanted is None:
         wanted = count_samples(*arrays)
-    kept = mx.where(mx.cumsum(wanted) <= slots, wanted, 0)
-    # Constants, so that no step computes them.
-    zero, skip = mx.array([0], mx.int32), mx.array(np.zeros(wanted.shape[0], np.int32))
-    ray_start = mx.concatenate([zero, mx.cumsum(kept)])
+    skip = mx.array(np.zeros(wanted.shape[0], np.int32))  # a constant, so that no step computes it
+    ray_start = ray_starts(wanted, slots)
     return write_samples(*arrays, slots, ray_start, skip)._replace(wanted=wanted)
 
 

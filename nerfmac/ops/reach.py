@@ -47,14 +47,6 @@ class Reach(NamedTuple):
     reached: mx.array  # all of them for a ray that did not fit
     tried: mx.array  # all samples the ray has in occupied cells
 
-    def per_ray(self, room: int) -> tuple[mx.array, mx.array]:
-        """The means () of the samples reached and tried, over the rays that begin in the `room`."""
-        # No number here is one of rays: each would be another constant, and another fused kernel.
-        begins = (mx.cumsum(self.tried, inclusive=False) < room).astype(mx.float32)
-        rays = mx.maximum(begins.sum(), 1.0)
-        return (self.reached * begins).sum() / rays, (self.tried * begins).sum() / rays
-
-
 
 def reach(density: Density, rays: Rays, jitter: mx.array, occupied: Occupied, room: int) -> Reach:
     """How many samples each ray has before it ends. Nothing is differentiable.
@@ -70,9 +62,8 @@ def reach(density: Density, rays: Rays, jitter: mx.array, occupied: Occupied, ro
         InputError: a wrong shape or type.
     """
     marched, found = _tried(density, rays, jitter, occupied, room)
-    reached = count_reached(found, marched.width, marched.ray_start)
-    reached = mx.stop_gradient(mx.where(marched.fits, reached, marched.wanted))
-    return Reach(reached, marched.wanted)
+    along = marched.width, marched.ray_start
+    return Reach(mx.stop_gradient(count_reached(found, *along, marched.wanted)), marched.wanted)
 
 
 def light_ends(
@@ -86,7 +77,8 @@ def light_ends(
     marched, found = _tried(density, rays, jitter, occupied, room)
     along = marched.width, marched.ray_start
     opacity = composite(found, mx.zeros_like(marched.position), marched.distance, *along).opacity
-    last = mx.maximum(marched.ray_start[:-1] + count_reached(found, *along) - 1, 0)
+    reached = count_reached(found, *along, marched.ray_start[1:] - marched.ray_start[:-1])
+    last = mx.maximum(marched.ray_start[:-1] + reached - 1, 0)
     # Half a step further: rounding must not leave out the last sample itself.
     end = marched.distance[last] + 0.5 * marched.width[last]
     end = mx.where(opacity > 1.0 - END, end, FAR)

@@ -31,10 +31,6 @@ class Signature:
         """The arrays' names, as a `Kernel` takes them."""
         return tuple(self._arrays)
 
-    def only(self, *names: str) -> Signature:
-        """The signature of some of the arrays."""
-        return Signature(**{name: self._arrays[name] for name in names})
-
     def check(self, *arrays: mx.array, **lengths: int) -> dict[str, int]:
         """The number that each name stands for; `lengths` are those known beforehand.
 

@@ -9,7 +9,7 @@ import mlx.core as mx
 import numpy as np
 import numpy.typing as npt
 
-from nerfmac.backend import Arrays
+from nerfmac.backend import Arrays, compile_seldom, unfused
 from nerfmac.fields.field import Field, Parameters, Tracer
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.rays import Rays, camera_rays
@@ -97,7 +97,8 @@ class Renderer:
     ) -> tuple[mx.array, mx.array, mx.array]:
         """Colour (pixels, 3), opacity and depth (pixels,) as in `Rendered`, on the device."""
         width, height = camera.lens.width, camera.lens.height
-        rays = camera_rays(camera)
+        with unfused():
+            rays = camera_rays(camera)
         rows = max(TILE // width // 4 * 4, 1)
         seen = []
         for first in range(0, width * height, rows * width):
@@ -112,7 +113,7 @@ class Renderer:
         return colour, opacity, depth
 
 
-@mx.compile
+@compile_seldom
 def _over(
     colour: mx.array, opacity: mx.array, depth: mx.array, background: mx.array
 ) -> tuple[mx.array, mx.array, mx.array]:

@@ -12,6 +12,7 @@ from nerfmac.backend import Arrays, Shapes
 from nerfmac.config import Config
 from nerfmac.geometry.rays import Rays
 from nerfmac.ops.march import Occupied, march
+from nerfmac.ops.packing import demand
 from nerfmac.ops.reach import FAR, light_ends, lit_cells, reach
 from nerfmac.sampling.occupancy import Occupancy, OccupancyGrid, march_geometry
 from nerfmac.sampling.sampler import Sampled, Sampler
@@ -74,9 +75,8 @@ class MarchingSampler(Sampler):
         found = reach(density, rays, jitter, occupied, self._room)
         # Rays must fit the slots and the room for trying them. Those past the room would count as
         # reached to their end: one step then wants far fewer rays, and the next one more again.
-        reached, tried = found.per_ray(self._room)
-        demand = mx.maximum(reached, tried * (self._slots / self._room))
-        return Sampled(fitted(found.reached), demand=demand)
+        needed = demand(found.tried, found.reached, self._room, self._slots)
+        return Sampled(fitted(found.reached), demand=needed)
 
     def interval_at(self, step: int) -> int:
         """See `Sampler`."""

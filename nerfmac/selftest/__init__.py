@@ -31,6 +31,7 @@ from nerfmac.selftest.rays import (
     draw_pixels_cases,
     march_cases,
     occupancy_update_cases,
+    packing_cases,
 )
 from nerfmac.selftest.report import Report as Report
 from nerfmac.selftest.table import compare_all as compare_all
@@ -45,6 +46,7 @@ def cases() -> Iterator[Case]:
     yield from networks_cases()
     yield from draw_pixels_cases()
     yield from march_cases()
+    yield from packing_cases()
     yield from composite_cases()
     yield from trace_cases()
     yield from occupancy_update_cases()

@@ -17,6 +17,7 @@ from nerfmac.ops.composite import composite, count_reached
 from nerfmac.ops.draw_pixels import draw_pixels
 from nerfmac.ops.march import MarchGeometry, march, write_samples
 from nerfmac.ops.occupancy_update import choose, pack_bits, splat
+from nerfmac.ops.packing import demand, ray_starts
 from nerfmac.ops.reach import FAR, lit_cells
 from nerfmac.sampling.occupancy import random_bits
 from nerfmac.selftest.comparison import Arrays, Case, with_gradients
@@ -129,6 +130,24 @@ def _sums_by_ray(samples: Samples, rays: int, *names: str) -> Arrays:
     }
 
 
+def packing_cases() -> Iterator[Case]:
+    """Rays that all fit, that stop fitting in the middle, and of which none fits."""
+    for rays in (1, 5, 300, 4097):
+        keys = mx.random.split(mx.random.key(rays), 2)
+        tried = mx.random.randint(0, 40, (rays,), key=keys[0])
+        kept = (tried * mx.random.uniform(shape=(rays,), key=keys[1])).astype(mx.int32)
+        for fraction in (0.0, 0.4, 2.0):
+
+            def run(
+                tried: mx.array = tried, kept: mx.array = kept, fraction: float = fraction
+            ) -> Arrays:
+                room = int(20 * tried.shape[0] * fraction) + 1
+                starts, needed = ray_starts(tried, room), demand(tried, kept, room, room // 2 + 1)
+                return {"starts": starts, "demand": needed.reshape(1)}
+
+            yield Case("packing", f"{rays}-{fraction}", run, 1)
+
+
 def composite_cases() -> Iterator[Case]:
     """Rays of one sample, of all samples and of none."""
     lengths = {
@@ -161,7 +180,8 @@ def composite_cases() -> Iterator[Case]:
                 seen = with_gradients(
                     lambda d, c: list(composite(d, c, *packed)), density=density, colour=colour
                 )
-                return {**seen, "reached": count_reached(density, widths, ray_start)}
+                wanted = 1000 + mx.arange(ray_start.shape[0] - 1)
+                return {**seen, "reached": count_reached(density, widths, ray_start, wanted)}
 
             yield Case("composite", f"{name}-{density_scale:g}", run, 256)
 

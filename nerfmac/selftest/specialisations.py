@@ -41,6 +41,9 @@ def configurations() -> Iterator[Config]:
         yield override(Config(), networks={"density_layers": layers, "colour_layers": layers})
 
 
+_WORDS = ("sampling.bits", "moments.")  # arrays of a state that are uint32
+
+
 def specialisations() -> dict[str, Launch]:
     """A launch of each specialisation, by `Launch.specialisation`, in the order of first use."""
     with recorded() as launches:
@@ -52,9 +55,9 @@ def specialisations() -> dict[str, Launch]:
 def _use(config: Config) -> None:
     """Do all that a user can with `config`, without evaluating anything."""
     trainer = Trainer(config, extent=1.0, views=_views())
-    kinds = {"sampling.bits": mx.uint32}
     arrays = {
-        name: mx.zeros(shape, kinds.get(name, mx.float32)) for name, shape in trainer.shapes.items()
+        name: mx.zeros(shape, mx.uint32 if name.startswith(_WORDS) else mx.float32)
+        for name, shape in trainer.shapes.items()
     }
     state = TrainState.of(arrays, {"step": 0, "rays": config.train.rays, "train_seconds": 0.0})
     deque(trainer.trial(state), maxlen=0)

@@ -19,7 +19,7 @@ from nerfmac.checks import InputError
 from nerfmac.files import appearing
 from nerfmac.training.state import TrainState
 
-FORMAT = "nerfmac checkpoint 5"
+FORMAT = "nerfmac checkpoint 6"
 
 
 def save_checkpoint(

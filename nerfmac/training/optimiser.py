@@ -13,9 +13,10 @@ from typing import NamedTuple
 
 import mlx.core as mx
 
+from nerfmac.backend import Arrays
 from nerfmac.config import OptimiserConfig
 from nerfmac.fields.field import Parameters
-from nerfmac.ops.adam import Moments, Step, adam_step
+from nerfmac.ops.adam import Step, adam_step, most_first
 
 AVERAGED_EVERY = 8  # steps
 
@@ -24,13 +25,12 @@ class Updated(NamedTuple):
     """What one step changes; each field has the names and shapes of the parameters."""
 
     parameters: Parameters
-    first_moment: Parameters
-    second_moment: Parameters
+    moments: Arrays  # uint32, as `ops.adam` packs them
 
 
-def zeros_like(parameters: Parameters) -> Parameters:
+def no_moments(parameters: Parameters) -> Arrays:
     """The moments before the first step."""
-    return {name: mx.zeros_like(values) for name, values in parameters.items()}
+    return {name: mx.zeros(values.shape, mx.uint32) for name, values in parameters.items()}
 
 
 class StepNumbers(NamedTuple):
@@ -55,6 +55,7 @@ def step_numbers(
         epsilon=config.epsilon * correction,
         l2=0.0,
         unscale=unscale,
+        most=most_first(config.beta1, config.beta2),
     )
     decayed = numbers._replace(size=config.networks * numbers.size, l2=config.l2)
     return StepNumbers(mx.array(numbers), mx.array(decayed))
@@ -64,10 +65,10 @@ def adam(
     now: Updated, gradients: Parameters, numbers: StepNumbers, decayed: Collection[str]
 ) -> Updated:
     """One step of Adam (Kingma and Ba 2015, algorithm 1), with L2 on the `decayed` parameters."""
-    after = Updated({}, {}, {})
+    after = Updated({}, {})
     for name, gradient in gradients.items():
         own = numbers.decayed if name in decayed else numbers.plain
-        moved = adam_step(Moments(*(tree[name] for tree in now)), gradient, own)
+        moved = adam_step(now.parameters[name], now.moments[name], gradient, own)
         for tree, values in zip(after, moved, strict=True):
             tree[name] = values
     return after

@@ -18,15 +18,14 @@ class TrainState:
 
     parameters: Parameters
     average: Parameters  # for pictures
-    first_moment: Parameters  # Adam's
-    second_moment: Parameters
+    moments: Arrays  # Adam's, as `ops.adam` packs them
     sampling: Arrays  # the sampler's state
     samples_per_ray: mx.array  # () float32, as last measured
     step: int = 0
     rays: int = 0  # rays of the next step
     train_seconds: float = 0.0  # spent in steps so far
 
-    _TREES = ("parameters", "average", "first_moment", "second_moment", "sampling")
+    _TREES = ("parameters", "average", "moments", "sampling")
     _NUMBERS = ("step", "rays", "train_seconds")
 
     def arrays(self) -> Arrays:

@@ -22,7 +22,7 @@ from typing import Any
 import mlx.core as mx
 import numpy as np
 
-from nerfmac.backend import Arrays, Shapes, compile_ahead
+from nerfmac.backend import Arrays, Shapes, compile_ahead, compile_seldom
 from nerfmac.checks import InputError
 from nerfmac.config import FILL, Config
 from nerfmac.fields.field import Parameters
@@ -42,8 +42,8 @@ from nerfmac.training.optimiser import (
     averaged,
     is_averaged,
     newest_weight,
+    no_moments,
     step_numbers,
-    zeros_like,
 )
 from nerfmac.training.state import TrainState
 
@@ -94,7 +94,8 @@ class Trainer:
         self._step_for = cache(lambda rays: mx.compile(partial(self._step, rays)))
         self._averaged = mx.compile(averaged)
         self._update_sampling = [
-            mx.compile(partial(self._sampling_step, phase)) for phase in range(self.sampler.phases)
+            compile_seldom(partial(self._sampling_step, phase))
+            for phase in range(self.sampler.phases)
         ]
 
     @property
@@ -120,8 +121,7 @@ class Trainer:
         return TrainState(
             parameters=parameters,
             average=parameters,
-            first_moment=zeros_like(parameters),
-            second_moment=zeros_like(parameters),
+            moments=no_moments(parameters),
             sampling=self.sampler.init(ray_batches(views.images, views.cameras, FIRST_RAYS, key)),
             samples_per_ray=mx.array(FILL * self.config.train.slots / self.config.train.rays),
             rays=self.config.train.rays,
@@ -209,7 +209,7 @@ class Trainer:
         """
         unscale = 1.0 / self.config.train.loss_scale
         updated, measured = self._step_for(state.rays)(
-            Updated(state.parameters, state.first_moment, state.second_moment),
+            Updated(state.parameters, state.moments),
             state.sampling,
             _key(self.config.seed, state.step, stream=0),
             step_numbers(state.step + 1, rate, self.config.optimiser, unscale),

@@ -76,13 +76,13 @@ def test_this_machine_tells_the_features_of_its_processor():
 
 def test_libraries_are_compiled_at_the_same_time_each_once(cache, monkeypatch):
     monkeypatch.setattr(build, "processors", lambda: 3)
-    together, real = threading.Barrier(3), build._compile
+    together, real = threading.Barrier(3), Library.compile
 
-    def compile_together(path, library):
+    def compile_together(library, path):
         together.wait(60)
-        real(path, library)
+        real(library, path)
 
-    monkeypatch.setattr(build, "_compile", compile_together)
+    monkeypatch.setattr(Library, "compile", compile_together)
     libraries = [Library(f"toy{i}", {"toy.cpp": SOURCE}) for i in range(3)]
     build.compile_together([*libraries, *libraries])
     assert sorted(cache.iterdir()) == sorted(each.path() for each in libraries)

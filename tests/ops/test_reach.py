@@ -55,9 +55,11 @@ def test_behind_a_wall_light_reaches_nothing(name):
 
 def test_rays_end_where_a_ten_thousandth_of_the_light_is_left():
     density, widths = mx.full((30,), 2.0), mx.full((30,), 0.5)  # each sample passes 1 / e
-    reached = count_reached(density, widths, mx.array([0, 4, 4, 30], mx.int32))
-    # exp(-9) is above 1e-4 and exp(-10) below: the tenth sample is the last.
-    assert reached.tolist() == [4, 0, 10]
+    wanted = mx.array([4, 7, 26], mx.int32)
+    reached = count_reached(density, widths, mx.array([0, 4, 4, 30], mx.int32), wanted)
+    # exp(-9) is above 1e-4 and exp(-10) below: the tenth sample is the last. Without slots it is
+    # not known, and all that is wanted counts.
+    assert reached.tolist() == [4, 7, 10]
 
 
 def test_where_room_ends_rays_count_all_their_samples():
@@ -68,11 +70,6 @@ def test_where_room_ends_rays_count_all_their_samples():
     fits = np.cumsum(marched) <= room
     found = reach(dense, *given, occupied, room)
     assert (np.array(found.reached) == np.where(fits, whole, marched)).all()
-    means = [float(each) for each in found.per_ray(room)]
-    begins = np.cumsum(marched) - marched < room
-    assert begins.sum() == fits.sum() + 1
-    assert means == pytest.approx([np.array(found.reached)[begins].mean(), marched[begins].mean()])
-    assert found.per_ray(0)[1] == 0
 
 
 def test_the_density_is_told_how_many_positions_count():

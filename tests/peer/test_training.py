@@ -26,8 +26,8 @@ from nerfmac.training.optimiser import (
     averaged,
     is_averaged,
     newest_weight,
+    no_moments,
     step_numbers,
-    zeros_like,
 )
 from nerfmac.training.trainer import Trainer
 
@@ -134,7 +134,7 @@ def test_adam_and_the_average_are_nerfmac_s(scene):
     start = peer.field.export()
     arrays = {name: mx.array(values) for name, values in start.items()}
     decayed = EncodedField(CONFIG, scene.extent).decayed
-    now, average = Updated(arrays, zeros_like(arrays), zeros_like(arrays)), arrays
+    now, average = Updated(arrays, no_moments(arrays)), arrays
     for step, progress in enumerate((0.0, 0.3, 0.9, *[0.95] * 6), 1):  # not averaged the last time
         gradients = {
             name: RANDOM.standard_normal(values.shape).astype(np.float32)

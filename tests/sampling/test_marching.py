@@ -71,9 +71,9 @@ def test_rays_are_chosen_to_fit_the_slots_and_the_room_for_trying_them():
     assert Sampled(2**11, candidates=0).slots_per_ray == pytest.approx(marched.mean())
     between = Sampled(2**11, candidates=2)
     reached, tried = (begun(each, 2**12, marched) for each in (wanted, marched))
-    assert len(tried) < len(marched) and between.slots_per_ray == pytest.approx(
-        max(reached.mean(), tried.mean() / 2), rel=0.01
-    )
+    assert len(tried) < len(marched)
+    reached[-1] = tried[-1]  # it does not fit, and so counts as reached to its end
+    assert between.slots_per_ray == pytest.approx(max(reached.mean(), tried.mean() / 2))
 
 
 def begun(counts: np.ndarray, room: int, marched: np.ndarray | None = None) -> np.ndarray:

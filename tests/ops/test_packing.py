@@ -1,0 +1,64 @@
+"""Rays get slots in order while they fit, and say how many slots a ray takes."""
+
+import mlx.core as mx
+import numpy as np
+import pytest
+
+from nerfmac.backend import kernels_disabled
+from nerfmac.checks import InputError
+from nerfmac.ops.packing import demand, ray_starts
+
+COUNTS = [3, 0, 4, 2, 9, 1, 0]
+
+pytestmark = pytest.mark.usefixtures("on_the_cpu")
+
+
+@pytest.fixture(params=["kernel", "reference"], autouse=True)
+def both(request):
+    if request.param == "kernel":
+        yield
+        return
+    with kernels_disabled():
+        yield
+
+
+def ints(values) -> mx.array:
+    return mx.array(values, mx.int32)
+
+
+@pytest.mark.parametrize(
+    ("slots", "starts"),
+    [
+        (100, [0, 3, 3, 7, 9, 18, 19, 19]),
+        (19, [0, 3, 3, 7, 9, 18, 19, 19]),
+        (18, [0, 3, 3, 7, 9, 18, 18, 18]),
+        (17, [0, 3, 3, 7, 9, 9, 9, 9]),  # a short ray behind one that does not fit gets none
+        (3, [0, 3, 3, 3, 3, 3, 3, 3]),
+        (2, [0] * 8),
+        (0, [0] * 8),
+    ],
+)
+def test_rays_get_slots_in_order_until_one_does_not_fit(slots, starts):
+    assert ray_starts(ints(COUNTS), slots).tolist() == starts
+
+
+def test_no_rays_need_no_slots():
+    assert ray_starts(ints([]), 5).tolist() == [0]
+    assert demand(ints([]), ints([]), 5, 5).item() == 0
+
+
+@pytest.mark.parametrize(("room", "begun"), [(100, 7), (18, 6), (17, 5), (9, 5), (8, 4), (2, 1)])
+@pytest.mark.parametrize("slots", [1, 16])
+def test_a_rays_demand_is_the_mean_over_the_rays_that_begin_in_the_room(room, begun, slots):
+    kept = [2, 0, 1, 2, 5, 1, 0]
+    want = max(np.mean(kept[:begun]), np.mean(COUNTS[:begun]) * slots / room)
+    got = demand(ints(COUNTS), ints(kept), room, slots)
+    assert got.shape == ()
+    assert got.item() == pytest.approx(want)
+
+
+def test_counts_of_another_type_are_refused():
+    with pytest.raises(InputError, match="counts"):
+        ray_starts(mx.array([1.0, 2.0]), 5)
+    with pytest.raises(InputError, match="kept"):
+        demand(ints([1, 2]), ints([1]), 5, 5)
