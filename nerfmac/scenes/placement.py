@@ -14,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 
 from nerfmac.json_reader import Fields
-from nerfmac.scenes.scene import LARGEST_EXTENT
 
 KEYS = ("aabb_scale", "scale", "offset")
 DEFAULT_SCALE = 0.33  # instant-ngp's, made for the Blender scenes of 2020
@@ -24,6 +23,9 @@ SURROUNDED_EXTENT = 4.0
 
 PARALLEL = 1e-3
 """Axes d count as parallel, within 2 degrees, if mean(1 - d d^T) has an eigenvalue below this."""
+
+LARGEST_EXTENT = 128.0
+"""instant-ngp's largest aabb_scale."""
 
 log = logging.getLogger("nerfmac")
 
@@ -39,6 +41,14 @@ class Placement(NamedTuple):
         """The pose (3, 4) with its position moved into scene space."""
         position = self.scale * pose[:, 3:] + self.offset[:, None]
         return np.concatenate([pose[:, :3], position], axis=1).astype(np.float32)
+
+    def to_file(self, position: npt.ArrayLike) -> npt.NDArray[np.float64]:
+        """Where scene positions (..., 3) are in the file's coordinates."""
+        return (np.asarray(position, np.float64) - self.offset) / self.scale
+
+    def to_scene(self, position: npt.ArrayLike) -> npt.NDArray[np.float64]:
+        """Where the file's positions (..., 3) are in scene space."""
+        return self.scale * np.asarray(position, np.float64) + self.offset
 
 
 def is_placed(file: Fields) -> bool:
