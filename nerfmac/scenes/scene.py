@@ -71,10 +71,10 @@ class Scene:
     """Frames by split ("train", "test", ...), still undecoded, and where they are in space.
 
     `extent` is the side of the axis-aligned cube around (0.5, 0.5, 0.5) that holds the scene, in
-    scene units. `placement` says where the coordinates of its files lie in scene space; without
-    files scene space is what there is. `up` points to the sky. With `has_alpha` all images of all splits are RGBA. `path`
-    and `test_every` are the arguments of `load_scene`, if that read the scene. Raises InputError
-    for an extent outside (0, 128].
+    scene units. `up` points to the sky. With `has_alpha` all images of all splits are RGBA. `path`
+    and `test_every` are the arguments of `load_scene`, if that read the scene, and `placement` says
+    where its files' coordinates lie; without one they are scene space's own. Raises InputError for
+    an extent outside (0, 128].
     """
 
     name: str
