@@ -31,7 +31,7 @@ LEAST_DENSITY = 10.0
 """Per scene unit, of a place that is on a surface rather than between two."""
 CELLS = 256
 """Normals are taken over cells, of which so many fit along the unit cube; beyond it they grow."""
-FRUITLESS = 8
+FRUITLESS = 4
 """Batches of rays in a row without a single point after which there are no more to be found."""
 
 

@@ -1,6 +1,7 @@
 """The mesh of a field whose surface is known."""
 
 import os
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,9 +9,11 @@ import pytest
 from nerfmac.checks import InputError
 from nerfmac.export import extract_mesh
 from nerfmac.export.libraries import needed
+from nerfmac.geometry.cameras import Camera
 from nerfmac.scenes.placement import Placement
 from tests.export.egg import (
     HOLLOW,
+    MIDDLE,
     Glossy,
     colour_of,
     distance_to,
@@ -79,8 +82,9 @@ def test_what_no_camera_sees_into_and_crumbs_are_left_out_unless_asked_for(run, 
 
 
 def test_a_hollow_with_a_camera_in_it_is_kept(run, placement, monkeypatch):
-    inside = [*run.scene.cameras[:-1], _moved(run.scene.cameras[-1])]
-    monkeypatch.setattr(run, "scene", _with_cameras(run.scene, inside))
+    *others, last = run.scene.cameras
+    inside = Camera(last.lens, np.column_stack([last.pose[:, :3], MIDDLE]))
+    monkeypatch.setattr(run, "scene", replace(run.scene, cameras=(*others, inside)))
     both = extract_mesh(run, resolution=RESOLUTION, crop=CROP, progress=False)
     assert solid(both).body_count == 2
     size = size_of(placement.to_scene(both.vertices))
@@ -141,7 +145,9 @@ def test_what_is_out_of_range_is_refused(run, change, complaint):
 def test_a_resolution_that_does_not_fit_in_memory_is_refused_before_it_is_tried(run, monkeypatch):
     pages = {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": 2**30 // 4096}
     monkeypatch.setattr(os, "sysconf", pages.__getitem__)
-    with pytest.raises(InputError, match=r"about 6\.5 GB of the machine's 1\.1 GB; a resol") as told:
+    with pytest.raises(
+        InputError, match=r"about 6\.5 GB of the machine's 1\.1 GB; a resol"
+    ) as told:
         extract_mesh(run, resolution=1024, crop=((-1, -1, -1), (1, 1, 1)))
     fitting = int(str(told.value).split("resolution of ")[1].split()[0])
     assert 500 < fitting < 530
@@ -150,18 +156,3 @@ def test_a_resolution_that_does_not_fit_in_memory_is_refused_before_it_is_tried(
 def test_a_missing_library_is_named_with_what_brings_it():
     with pytest.raises(InputError, match=r"skimagery is not .*pip install \"nerfmac\[export\]\""):
         needed("skimagery")
-
-
-def _moved(camera):
-    from nerfmac.geometry.cameras import Camera
-    from tests.export.egg import MIDDLE
-
-    pose = camera.pose.copy()
-    pose[:, 3] = MIDDLE
-    return Camera(camera.lens, pose)
-
-
-def _with_cameras(record, cameras):
-    from dataclasses import replace
-
-    return replace(record, cameras=tuple(cameras))
