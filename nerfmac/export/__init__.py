@@ -10,6 +10,7 @@ from nerfmac.export.density import DensityGrid, extract_density
 from nerfmac.export.libraries import need_libraries
 from nerfmac.export.mesh import Mesh, extract_mesh
 from nerfmac.export.points import Points, extract_points
+from nerfmac.export.quality_page import evaluate_to_page, worst
 from nerfmac.export.region import Box
 
 __all__ = [
@@ -17,9 +18,11 @@ __all__ = [
     "DensityGrid",
     "Mesh",
     "Points",
+    "evaluate_to_page",
     "extract_cameras",
     "extract_density",
     "extract_mesh",
     "extract_points",
     "need_libraries",
+    "worst",
 ]

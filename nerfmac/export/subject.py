@@ -89,13 +89,13 @@ def placement_of(run: Run) -> Placement:
 
     Raises `InputError` if the run does not say so and its scene cannot be read again.
     """
-    placement = run.scene.placement
+    if run.scene.placement is not None:
+        return run.scene.placement
+    lost = "the run does not say where its scene's own coordinates lie"
+    try:
+        placement = SceneRecord.of(run.pictures()).placement
+    except InputError as error:
+        raise InputError(f"{lost}: {error}") from error
     if placement is None:
-        try:
-            placement = SceneRecord.of(run.pictures()).placement
-        except InputError as error:
-            raise InputError(
-                f"the run does not say where its scene's own coordinates lie: {error}"
-            ) from error
-    assert placement is not None  # a record of a scene has one
+        raise InputError(f"{lost}, and nor does the scene: {run.scene.path}")
     return placement

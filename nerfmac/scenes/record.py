@@ -25,14 +25,16 @@ class SceneRecord:
     extent: float
     up: tuple[float, float, float]
     cameras: tuple[Camera, ...]
-    placement: Placement | None = None  # of the scene's files; None where that was not recorded
+    placement: Placement | None = None  # of the scene's files; None where that is unknown
 
     @classmethod
     def of(cls, scene: Scene) -> SceneRecord:
         """The record of `scene`."""
         cameras = tuple(frame.camera for frame in scene.splits["train"])
         path = str(scene.path.resolve()) if scene.path else None
-        placement = scene.placement or Placement(1.0, np.zeros(3), scene.extent)
+        placement = scene.placement
+        if placement is None and scene.path is None:
+            placement = Placement(1.0, np.zeros(3), scene.extent)
         return cls(path, scene.test_every, scene.extent, scene.up, cameras, placement)
 
     def __repr__(self) -> str:

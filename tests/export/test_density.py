@@ -63,3 +63,12 @@ def test_slabs_make_no_difference(grid, run, monkeypatch):
     monkeypatch.setattr("nerfmac.export.lattice.BATCH", 130)
     again = extract_density(run, resolution=30, crop=CROP, progress=False)
     assert np.array_equal(again.density, grid.density)
+
+
+def test_a_crop_ends_where_the_scenes_cube_does(run):
+    half = 0.5 / run.scene.placement.scale
+    crop = ((-99.0, -0.1, -0.1), (0.0, 0.1, 99.0))
+    grid = extract_density(run, resolution=10, crop=crop, progress=False)
+    assert grid.origin == pytest.approx([-half, -0.1, -0.1], abs=1e-6)
+    last = grid.origin + grid.spacing * (np.array(grid.density.shape) - 1)
+    assert last == pytest.approx([0.0, 0.1, half], abs=grid.spacing)

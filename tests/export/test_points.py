@@ -1,11 +1,12 @@
 """Points of a field whose surface is known."""
 
+import mlx.core as mx
 import numpy as np
 import pytest
 
 from nerfmac.checks import InputError
 from nerfmac.export import extract_points
-from tests.export.egg import colour_of, distance_to, size_of, slope_of
+from tests.export.egg import Egg, colour_of, distance_to, egg_run, size_of, slope_of
 
 COUNT = 1500
 
@@ -85,3 +86,34 @@ def test_where_nothing_is_seen_there_are_no_points(run):
 def test_points_are_found_again(run, points):
     again = extract_points(run, count=COUNT, progress=False)
     assert np.array_equal(again.positions, points.positions)
+
+
+class Haze(Egg):
+    """An egg that some light passes, thin at its rim."""
+
+    def density(self, parameters, position):
+        return mx.where(size_of(position, mx) < 1.0, 12.0, 0.0)
+
+
+def test_the_depth_of_a_haze_is_in_the_haze(scene):
+    run = egg_run(scene, Haze())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("nerfmac.export.points.LEAST_DENSITY", -1.0)
+        points = extract_points(run, count=500, progress=False)
+    assert size_of(run.scene.placement.to_scene(points.positions)).max() < 1.03
+
+
+class Pair(Haze):
+    """Two walls across x, the nearer one half transparent; between them there is nothing."""
+
+    def density(self, parameters, position):
+        x = position[:, 0]
+        wall = mx.where((x > 0.6) & (x < 0.62), 35.0, 0.0)
+        return mx.where((x > 0.2) & (x < 0.4), 1000.0, wall)
+
+
+def test_between_two_surfaces_there_are_no_points(scene):
+    run = egg_run(scene, Pair())
+    points = extract_points(run, count=500, progress=False)
+    x = run.scene.placement.to_scene(points.positions)[:, 0]
+    assert ((x < 0.41) | (np.abs(x - 0.61) < 0.012)).all()
