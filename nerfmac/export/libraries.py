@@ -7,7 +7,7 @@ from typing import Any
 
 from nerfmac.checks import InputError
 
-INSTALL = 'pip install "nerfmac[export]"'
+INSTALL = 'pip install "nerfmac[export]", or in a checkout: pip install -e ".[export]"'
 
 
 def need_libraries() -> None:
