@@ -31,8 +31,8 @@ THRESHOLD = 100.0
 of the training cameras' rays, for runs of a minute on a CPU; at 25 it is a whole cell before it."""
 SMALLEST = 0.01
 
-FLOOR = 1e-3
-"""A density, per scene unit: all below it counts as this, as a logarithm has no value for none."""
+FLOOR, CEILING = 1e-3, 1e30
+"""Densities, per scene unit, within which logarithms are taken: none and overflow have no value."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,13 +90,15 @@ def extract_mesh(
     values = sampled(subject.density, lattice, subject.matter, progress=progress)
     for axis in range(3):  # what reaches the box's faces is closed there
         np.moveaxis(values, axis, 0)[[0, -1]] = 0.0
+    # Other than the maximum, fmax leaves out what is not a number.
+    np.fmin(np.fmax(values, FLOOR, out=values), CEILING, out=values)
     densest = float(values.max())
     if not densest > threshold:
         raise InputError(
             f"the mesh is empty: nothing in the box is denser than the threshold, {threshold:g}; "
             f"the densest is {densest:.3g}"
         )
-    np.log(np.maximum(values, FLOOR, out=values), out=values)
+    np.log(values, out=values)
     # "ascent" turns faces outwards where, as here, the array's axes are x, y and z in this order.
     index, faces, _, _ = measure.marching_cubes(values, log(threshold), gradient_direction="ascent")
     del values  # a large array

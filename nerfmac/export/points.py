@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from nerfmac.export.region import Box, Region
 from nerfmac.export.shape_files import write_shape
 from nerfmac.export.subject import Subject
 from nerfmac.files import appearing
-from nerfmac.geometry.cameras import Cameras
+from nerfmac.geometry.cameras import Camera, Cameras
 from nerfmac.geometry.rays import rays_through
 from nerfmac.rendering.renderer import Renderer
 from nerfmac.run import Run
@@ -70,7 +71,7 @@ def extract_points(
     region = Region(np.full(3, -np.inf), np.full(3, np.inf))
     if crop is not None:
         region = subject.region(crop)
-    cameras, renderer = Cameras.stack(run.scene.cameras), run.renderer()
+    cameras, renderer = run.scene.cameras, run.renderer()
     random = np.random.default_rng(run.config.seed)
     found: list[tuple[npt.NDArray[np.floating], ...]] = []
     total = fruitless = 0
@@ -91,14 +92,16 @@ def extract_points(
 def _ends_of_rays(
     subject: Subject,
     renderer: Renderer,
-    cameras: Cameras,
+    cameras: Sequence[Camera],
     region: Region,
     random: np.random.Generator,
 ) -> tuple[npt.NDArray[np.floating], ...]:
     """Positions, normals and colours, each (found, 3), of what random rays end at."""
-    view = mx.array(random.integers(0, len(cameras), RAYS, np.int32))
-    pixel = random.random((RAYS, 2), np.float32) * np.array([cameras.width, cameras.height])
-    rays = rays_through(cameras, view, mx.array(pixel, mx.float32))
+    view = random.integers(0, len(cameras), RAYS, np.int32)
+    sizes = np.array([(camera.lens.width, camera.lens.height) for camera in cameras])
+    pixel = random.random((RAYS, 2)) * sizes[view]
+    stacked = Cameras.stack(cameras)
+    rays = rays_through(stacked, mx.array(view), mx.array(pixel, mx.float32))
     colour, opacity, depth = map(np.array, renderer.see(rays))
     chosen = np.flatnonzero(opacity > OPAQUE)
     away = (depth[chosen] / opacity[chosen])[:, None]

@@ -6,6 +6,7 @@ holds all occupied cells of the unit cube: what the cameras look at, without far
 
 from __future__ import annotations
 
+import logging
 from typing import NamedTuple
 
 import numpy as np
@@ -14,6 +15,8 @@ import numpy.typing as npt
 from nerfmac.checks import InputError, finite
 from nerfmac.export.matter import Matter
 from nerfmac.scenes.placement import Placement
+
+log = logging.getLogger("nerfmac")
 
 Box = tuple[tuple[float, float, float], tuple[float, float, float]]
 """Lowest and highest corner, in the coordinates of the scene's files."""
@@ -42,6 +45,8 @@ def region_of(crop: Box | None, placement: Placement, extent: float, matter: Mat
         if innermost is None:
             raise InputError("the run's occupancy grid is empty: there is nothing to export")
         asked = Region(*innermost)
+        ends = _shown([placement.to_file(corner) for corner in asked])
+        log.info("the box is %s; a crop names another", ends)
     else:
         corners = placement.to_scene(finite("crop", crop, (2, 3)))
         if (corners[0] >= corners[1]).any():

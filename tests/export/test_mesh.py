@@ -3,6 +3,7 @@
 import os
 from dataclasses import replace
 
+import mlx.core as mx
 import numpy as np
 import pytest
 
@@ -14,6 +15,8 @@ from nerfmac.scenes.placement import Placement
 from tests.export.egg import (
     HOLLOW,
     MIDDLE,
+    ON_SURFACE,
+    Egg,
     Glossy,
     colour_of,
     distance_to,
@@ -116,6 +119,22 @@ def test_without_a_crop_the_box_holds_all_that_is_occupied(run):
     mesh = extract_mesh(run, resolution=48, progress=False)
     assert solid(mesh).is_watertight
     assert solid(mesh).body_count == 1
+
+
+class Overflowing(Egg):
+    """Beyond what a float holds inside, and no number at all beside the egg."""
+
+    def density(self, parameters, position):
+        density = super().density(parameters, position)
+        inside = mx.where(density > 3 * ON_SURFACE, float("inf"), density)
+        return mx.where(density < 1e-3 * ON_SURFACE, float("nan"), inside)
+
+
+def test_densities_that_are_no_numbers_do_no_harm(scene, placement):
+    run = egg_run(scene, Overflowing())
+    mesh = extract_mesh(run, resolution=RESOLUTION, crop=CROP, progress=False)
+    assert solid(mesh).is_watertight
+    assert np.abs(distance_to(placement.to_scene(mesh.vertices))).max() < cell(placement)
 
 
 def test_a_mesh_that_is_empty_says_how_dense_the_densest_is(run):

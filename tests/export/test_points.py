@@ -83,6 +83,12 @@ def test_where_nothing_is_seen_there_are_no_points(run):
         extract_points(run, crop=((1.3, 1.3, 1.3), (1.4, 1.4, 1.4)), progress=False)
 
 
+def test_a_batch_without_points_is_not_the_end(run, monkeypatch):
+    monkeypatch.setattr("nerfmac.export.points.RAYS", 4)
+    monkeypatch.setattr("nerfmac.export.points.FRUITLESS", 100)
+    assert len(extract_points(run, count=20, progress=False).positions) == 20
+
+
 def test_points_are_found_again(run, points):
     again = extract_points(run, count=COUNT, progress=False)
     assert np.array_equal(again.positions, points.positions)
