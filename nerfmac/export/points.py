@@ -28,8 +28,8 @@ RAYS = 2**16
 """Rays that are traced at a time."""
 OPAQUE = 0.5
 """The least opacity of a ray that ends at a surface."""
-LEAST_DENSITY = 10.0
-"""Per scene unit, of a place that is on a surface rather than between two."""
+LEAST_THICKNESS = 0.02
+"""Optical, of half a cell at a place that is on a surface rather than between two."""
 CELLS = 256
 """Normals are taken over cells, of which so many fit along the unit cube; beyond it they grow."""
 FRUITLESS = 4
@@ -108,8 +108,9 @@ def _ends_of_rays(
     position = np.array(rays.origin)[chosen] + away * np.array(rays.direction)[chosen]
     is_inside = region.holds(position)
     is_inside &= subject.matter.at(*position.T)
-    is_inside &= np.array(subject.density(mx.array(position, mx.float32))) > LEAST_DENSITY
-    chosen, position = chosen[is_inside], position[is_inside]
     reach = np.maximum(np.abs(position - 0.5).max(axis=1), 0.5) / CELLS
-    normal = subject.look(position, reach).normals
+    density = np.array(subject.density(mx.array(position, mx.float32)))
+    is_inside &= density * reach > LEAST_THICKNESS
+    chosen, position = chosen[is_inside], position[is_inside]
+    normal = subject.look(position, reach[is_inside]).normals
     return position, normal, colour[chosen] / opacity[chosen, None]

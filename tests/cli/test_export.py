@@ -49,7 +49,8 @@ def test_density_in_a_box(run, tmp_path, capsys):
 def test_cameras_and_points(run, tmp_path, capsys, monkeypatch):
     assert nerfmac("export", run, tmp_path / "c.json") == 0
     assert len(json.loads((tmp_path / "c.json").read_text())["frames"]) == 3
-    monkeypatch.setattr("nerfmac.export.points.LEAST_DENSITY", 0.1)
+    monkeypatch.setattr("nerfmac.export.points.LEAST_THICKNESS", 1e-4)
+    monkeypatch.setattr("nerfmac.export.points.RAYS", 2**10)
     monkeypatch.setattr("nerfmac.export.points.OPAQUE", 0.1)
     assert nerfmac("export", run, tmp_path / "p.ply", "--as", "points", "--count", 50) == 0
     assert capsys.readouterr().out.endswith(f"{tmp_path / 'p.ply'}: 50 points\n")
