@@ -73,7 +73,6 @@ class Arguments:
 
 def main(argv: list[str], method: Method = CONFIGURED) -> int:
     """Export as `argv` says; return the exit code."""
-    # tyro shows a minus first as a flag: `check` has already let it pass as a value.
     arguments = tyro.cli(Arguments, prog="nerfmac export", args=argv)
     kind = _kind(arguments.file, arguments.as_)
     options = _options(arguments, kind)
