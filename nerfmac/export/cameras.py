@@ -1,7 +1,8 @@
 """`extract_cameras`: a run's training cameras as a transforms.json, which other programs read too.
 
 It is the format of instant-ngp and nerfstudio, in the coordinates of the scene's own files. It
-holds the scene's placement, so `load_scene` reads the cameras where the run had them.
+holds the scene's placement, so `load_scene` reads the cameras where the run had them, unless that
+placement turned the scene, which the format cannot say.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ def extract_cameras(run: Run) -> dict[str, Any]:
         lens = asdict(camera.lens)
         lens = {"w": lens.pop("width"), "h": lens.pop("height"), **lens}
         matrix = np.eye(4)
-        matrix[:3, :3] = camera.pose[:, :3]
+        matrix[:3, :3] = placement.turned_to_file(camera.pose[:, :3].T).T
         matrix[:3, 3] = placement.to_file(camera.pose[:, 3])
         frames.append({"file_path": name, **lens, "transform_matrix": matrix.tolist()})
     return {
@@ -39,7 +40,7 @@ def extract_cameras(run: Run) -> dict[str, Any]:
         "aabb_scale": run.scene.extent,
         "scale": placement.scale,
         "offset": placement.offset.tolist(),
-        "up": list(run.scene.up),
+        "up": placement.turned_to_file(run.scene.up).tolist(),
         "frames": frames,
     }
 

@@ -53,7 +53,7 @@ def extract_density(
     subject = Subject.of(run)
     lattice = Lattice.over(subject.region(crop), resolution)
     check_memory(lattice)
-    values = sampled(subject.density, lattice, subject.matter, progress=progress)
-    values *= subject.placement.scale  # a thickness has no unit, so densities go as 1 / length
-    origin = subject.placement.to_file(lattice.origin)
-    return DensityGrid(values, origin, lattice.spacing / subject.placement.scale)
+    placement = subject.placement
+    values = sampled(subject.density, lattice, subject.matter, placement, progress=progress)
+    values *= placement.scale  # a thickness has no unit, so densities go as 1 / length
+    return DensityGrid(values, lattice.origin, lattice.spacing)

@@ -18,8 +18,9 @@ from tqdm.auto import tqdm
 
 from nerfmac import checks
 from nerfmac.checks import InputError
-from nerfmac.export.matter import Matter
+from nerfmac.export.matter import Coordinates, Matter
 from nerfmac.export.region import Region
+from nerfmac.scenes.placement import Placement
 
 LARGEST_RESOLUTION = 4096
 BATCH = 2**18
@@ -33,7 +34,7 @@ SHARE = 0.8
 
 
 class Lattice(NamedTuple):
-    """Points `origin` + `spacing` (i, j, k) in scene space, of which there are `shape`."""
+    """Points `origin` + `spacing` (i, j, k) in the coordinates of the files, `shape` of them."""
 
     origin: npt.NDArray[np.float64]
     spacing: float
@@ -58,8 +59,23 @@ class Lattice(NamedTuple):
         return Lattice(self.origin - self.spacing, self.spacing, (x + 2, y + 2, z + 2))
 
     def position(self, index: npt.NDArray[np.floating]) -> npt.NDArray[np.float64]:
-        """The scene positions (..., 3) of indices (..., 3), which need not be whole."""
+        """The positions (..., 3) of indices (..., 3), which need not be whole."""
         return self.origin + self.spacing * np.asarray(index, np.float64)
+
+    def in_scene(self, first: int, count: int, placement: Placement) -> list[Coordinates]:
+        """Where `count` planes across x, from `first` on, are in scene space: x, y and z.
+
+        Each has three axes, and extends along those on which it depends.
+        """
+        x, y, z = (np.arange(each) for each in self.shape)
+        numbers = x[first : first + count], y, z
+        along = (self.spacing * each + self.origin[axis] for axis, each in enumerate(numbers))
+        axes = np.ix_(*along)
+        turn = placement.scale * placement.rotation
+        return [
+            sum((turn[row, axis] * axes[axis] for axis in np.flatnonzero(turn[row])), start)
+            for row, start in enumerate(placement.offset[:, None, None, None])
+        ]
 
 
 def check_memory(lattice: Lattice) -> None:
@@ -79,28 +95,23 @@ def sampled(
     density: Callable[[mx.array], mx.array],
     lattice: Lattice,
     matter: Matter,
+    placement: Placement,
     *,
     progress: bool = True,
 ) -> npt.NDArray[np.float32]:
     """The density, float32 (x, y, z) per scene unit, at all points of `lattice`.
 
-    `density` gives (points,) at (points, 3). It is evaluated slab by slab, where there is `matter`
-    alone: beside the result that takes the memory of a few planes.
+    `density` gives (points,) at scene positions (points, 3). It is evaluated slab by slab, where
+    there is `matter` alone: beside the result that takes the memory of a few planes.
     """
     values = np.zeros(lattice.shape, np.float32)
-    x, y, z = np.ix_(
-        *(
-            o + lattice.spacing * np.arange(n)
-            for o, n in zip(lattice.origin, lattice.shape, strict=True)
-        )
-    )
     thick = max(SLAB // values[0].size, 1)
-    with tqdm(total=len(x), desc="density", unit="plane", disable=not progress) as bar:
-        for first in range(0, len(x), thick):
+    with tqdm(total=len(values), desc="density", unit="plane", disable=not progress) as bar:
+        for first in range(0, len(values), thick):
             slab = values[first : first + thick]
-            index = np.argwhere(matter.at(x[first : first + thick], y, z))
+            index = np.argwhere(matter.at(*lattice.in_scene(first, thick, placement)))
             for some in np.split(index, range(BATCH, len(index), BATCH)):
-                position = lattice.position(some + [first, 0, 0])
+                position = placement.to_scene(lattice.position(some + [first, 0, 0]))
                 slab[tuple(some.T)] = np.array(density(mx.array(position, mx.float32)))
             bar.update(len(slab))
     return values

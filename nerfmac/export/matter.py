@@ -12,11 +12,11 @@ Coordinates = npt.NDArray[np.float64]
 
 
 class Matter:
-    """The cells of `occupied`; without any (None) there may be matter everywhere."""
+    """The cells of `occupied`; without any (None) there may be matter all over the cube."""
 
-    def __init__(self, occupied: Occupied | None) -> None:
-        """Unpacks the cells' bits to bytes."""
-        self._geometry = None
+    def __init__(self, occupied: Occupied | None, extent: float) -> None:
+        """Unpacks the cells' bits to bytes. `extent` is the side of the scene's cube."""
+        self._geometry, self._half = None, 0.5 * extent * (1.0 + 1e-6)
         if occupied is not None:
             self._geometry = occupied.geometry
             words = np.array(occupied.bits).astype("<u4")
@@ -25,11 +25,14 @@ class Matter:
     def at(self, x: Coordinates, y: Coordinates, z: Coordinates) -> npt.NDArray[np.bool_]:
         """Whether the scene positions (x, y, z), of shapes that broadcast, are in occupied cells.
 
-        The cell is that of the smallest cascade around a position. Outside of all it is False.
+        The cell is that of the smallest cascade around a position. Outside of the scene's cube
+        there is none.
         """
         shape = np.broadcast_shapes(x.shape, y.shape, z.shape)
+        near = [np.abs(each - 0.5) <= self._half for each in (x, y, z)]
+        in_cube = near[0] & near[1] & near[2]
         if self._geometry is None:
-            return np.ones(shape, bool)
+            return np.broadcast_to(in_cube, shape)
         resolution, found = self._geometry.resolution, np.zeros(shape, bool)
         inner = np.zeros(shape, bool)  # what smaller cascades hold
         for cascade in range(self._geometry.cascades):
@@ -40,7 +43,7 @@ class Matter:
             is_inside = within[0] & within[1] & within[2]
             found |= is_inside & ~inner & self._is_set[number]
             inner = is_inside
-        return found
+        return found & in_cube
 
     def innermost(self) -> tuple[Coordinates, Coordinates] | None:
         """The lowest and highest corner (3,) of all occupied cells of the unit cube; None if none.

@@ -87,7 +87,8 @@ def extract_mesh(
     subject = Subject.of(run)
     lattice = Lattice.over(subject.region(crop), resolution).grown()
     check_memory(lattice)
-    values = sampled(subject.density, lattice, subject.matter, progress=progress)
+    placement = subject.placement
+    values = sampled(subject.density, lattice, subject.matter, placement, progress=progress)
     for axis in range(3):  # what reaches the box's faces is closed there
         np.moveaxis(values, axis, 0)[[0, -1]] = 0.0
     # Other than the maximum, fmax leaves out what is not a number.
@@ -102,11 +103,11 @@ def extract_mesh(
     # "ascent" turns faces outwards where, as here, the array's axes are x, y and z in this order.
     index, faces, _, _ = measure.marching_cubes(values, log(threshold), gradient_direction="ascent")
     del values  # a large array
-    position = lattice.position(index)
-    cameras = np.stack([camera.pose[:, 3] for camera in run.scene.cameras])
-    position, faces = seen_pieces(position, faces, cameras, smallest)
-    look = subject.look(position, reach=lattice.spacing)
-    return Mesh(subject.placement.to_file(position), look.normals, look.colours, faces)
+    cameras = placement.to_file([camera.pose[:, 3] for camera in run.scene.cameras])
+    position, faces = seen_pieces(lattice.position(index), faces, cameras, smallest)
+    reach = placement.scale * lattice.spacing
+    look = subject.look(placement.to_scene(position), reach)
+    return Mesh(position, look.normals, look.colours, faces)
 
 
 def _listed(words: tuple[str, ...]) -> str:

@@ -106,7 +106,7 @@ def _ends_of_rays(
     chosen = np.flatnonzero(opacity > OPAQUE)
     away = (depth[chosen] / opacity[chosen])[:, None]
     position = np.array(rays.origin)[chosen] + away * np.array(rays.direction)[chosen]
-    is_inside = region.holds(position)
+    is_inside = region.holds(subject.placement.to_file(position))
     is_inside &= subject.matter.at(*position.T)
     reach = np.maximum(np.abs(position - 0.5).max(axis=1), 0.5) / CELLS
     density = np.array(subject.density(mx.array(position, mx.float32)))

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import mlx.core as mx
 import numpy as np
+import numpy.typing as npt
 from PIL import Image
 from tqdm.auto import tqdm
 
@@ -133,7 +134,7 @@ def _section(view: ViewQuality, pictures: Compared, number: int) -> str:
     return f'<section id="view-{number}"><h2>{title}</h2>\n{figures}</section>\n'
 
 
-def _mapped(values: Picture, anchors: Anchors) -> Picture:
+def _mapped(values: npt.NDArray[np.floating], anchors: Anchors) -> Picture:
     """`values` (h, w) in [0, 1] as colours (h, w, 3)."""
     flat = coloured(mx.array(values.astype(np.float32).ravel()), anchors)
     return np.array(flat).reshape(*values.shape, 3)

@@ -7,6 +7,7 @@ holds all occupied cells of the unit cube: what the cameras look at, without far
 from __future__ import annotations
 
 import logging
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -23,7 +24,7 @@ Box = tuple[tuple[float, float, float], tuple[float, float, float]]
 
 
 class Region(NamedTuple):
-    """A box in scene space, by its lowest and highest corners (3,)."""
+    """A box in the coordinates of the scene's files, by its lowest and highest corners (3,)."""
 
     low: npt.NDArray[np.float64]
     high: npt.NDArray[np.float64]
@@ -34,31 +35,36 @@ class Region(NamedTuple):
 
 
 def region_of(crop: Box | None, placement: Placement, extent: float, matter: Matter) -> Region:
-    """The box to export, within the scene's cube of side `extent`.
+    """The box to export, within the box around the scene's cube of side `extent`.
 
     Raises `InputError` for a crop that is no box or lies outside of the cube, and without a crop if
     nothing is occupied.
     """
-    cube = Region(np.full(3, 0.5 - extent / 2), np.full(3, 0.5 + extent / 2))
+    cube = _around((np.full(3, 0.5 - extent / 2), np.full(3, 0.5 + extent / 2)), placement)
     if crop is None:
         innermost = matter.innermost()
         if innermost is None:
             raise InputError("the run's occupancy grid is empty: there is nothing to export")
-        asked = Region(*innermost)
-        ends = _shown([placement.to_file(corner) for corner in asked])
-        log.info("the box is %s; a crop names another", ends)
+        asked = _around(innermost, placement)
+        log.info("the box is %s; a crop names another", _shown(asked))
     else:
-        corners = placement.to_scene(finite("crop", crop, (2, 3)))
-        if (corners[0] >= corners[1]).any():
+        asked = Region(*finite("crop", crop, (2, 3)))
+        if (asked.low >= asked.high).any():
             raise InputError(
                 f"crop is {_shown(crop)}; expected its lowest corner, then its highest"
             )
-        asked = Region(*corners)
     region = Region(np.maximum(asked.low, cube.low), np.minimum(asked.high, cube.high))
     if (region.low >= region.high).any():
-        ends = _shown([placement.to_file(corner) for corner in cube])
-        raise InputError(f"the crop {_shown(crop)} is outside of the scene's cube, {ends}")
+        raise InputError(f"the crop {_shown(crop)} is outside of the scene's cube, {_shown(cube)}")
     return region
+
+
+def _around(
+    box: tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]], placement: Placement
+) -> Region:
+    """The box in the files' coordinates around a box of scene space, given by its two corners."""
+    corners = placement.to_file([(x, y, z) for x, y, z in product(*zip(*box, strict=True))])
+    return Region(corners.min(axis=0), corners.max(axis=0))
 
 
 def _shown(crop: object) -> str:

@@ -25,7 +25,7 @@ BATCH = 2**16
 class Look(NamedTuple):
     """What a surface looks like at some points."""
 
-    normals: npt.NDArray[np.float32]  # (points, 3), unit, out of what is dense
+    normals: npt.NDArray[np.float32]  # (points, 3), unit, out of what is dense, in the files' axes
     colours: npt.NDArray[np.uint8]  # (points, 3), sRGB
 
 
@@ -42,7 +42,7 @@ class Subject(NamedTuple):
     def of(cls, run: Run) -> Subject:
         """Raises `InputError` if nothing says where the scene's coordinates lie."""
         placement = placement_of(run)
-        matter = Matter(run.trainer.sampler.occupied(run.state.sampling))
+        matter = Matter(run.trainer.sampler.occupied(run.state.sampling), run.scene.extent)
         return cls(run.trainer.field, run.state.average, matter, run.scene.extent, placement)
 
     def region(self, crop: Box | None) -> Region:
@@ -67,7 +67,8 @@ class Subject(NamedTuple):
             points = mx.array(position[some], mx.float32)
             normal = normals(self.density, points, mx.array(reaches[some]))
             seen = mx.clip(self._colour(points, -normal), 0.0, 1.0)
-            facing[some], colours[some] = np.array(normal), np.array(seen * 255.0 + 0.5)
+            facing[some] = self.placement.turned_to_file(np.array(normal))
+            colours[some] = np.array(seen * 255.0 + 0.5)
         return Look(facing, colours)
 
     def _colour(self, position: mx.array, direction: mx.array) -> mx.array:

@@ -46,6 +46,7 @@ class SceneRecord:
         placement = self.placement and {
             "scale": self.placement.scale,
             "offset": self.placement.offset.tolist(),
+            "rotation": self.placement.rotation.tolist(),
         }
         return {**vars(self), "cameras": cameras, "placement": placement}
 
@@ -69,9 +70,10 @@ def _placement(record: Fields) -> Placement | None:
     if "placement" not in record or record.is_null("placement"):
         return None
     given = record.object("placement")
-    given.allow_only("scale", "offset")
-    offset = np.array(given.numbers("offset", 3))
-    return Placement(given.number("scale", above=0), offset, record.number("extent", above=0))
+    given.allow_only("scale", "offset", "rotation")
+    scale, offset = given.number("scale", above=0), np.array(given.numbers("offset", 3))
+    rotation = np.array(given.table("rotation", (3,), 3))
+    return Placement(scale, offset, record.number("extent", above=0), rotation)
 
 
 def _camera(given: Fields) -> Camera:

@@ -17,7 +17,7 @@ def matter(*cells):
     for cell in cells:
         bits[number_of(Cells(*cell), RESOLUTION)] = True
     words = np.packbits(bits, bitorder="little").view("<u4")
-    return Matter(Occupied(GEOMETRY, mx.array(words)))
+    return Matter(Occupied(GEOMETRY, mx.array(words)), GEOMETRY.extent)
 
 
 def middle(cascade, *place):
@@ -39,9 +39,10 @@ def test_a_larger_cascades_cell_counts_only_beyond_the_smaller_one():
     assert not matter(covered).at(*middle(*covered)[:, None]).any()
 
 
-def test_outside_of_all_cascades_there_is_nothing():
-    everywhere = Matter(Occupied(GEOMETRY, mx.full(GEOMETRY.cells // 32, 2**32 - 1, mx.uint32)))
-    x = np.array([-1.51, -1.49, 0.5, 2.49, 2.51])
+def test_outside_of_the_scenes_cube_there_is_nothing():
+    bits = mx.full(GEOMETRY.cells // 32, 2**32 - 1, mx.uint32)
+    x = np.array([-1.06, -1.04, 0.5, 2.04, 2.06])
+    everywhere = Matter(Occupied(GEOMETRY, bits), GEOMETRY.extent)
     assert everywhere.at(x, np.full(5, 0.4), np.full(5, 0.7)).tolist() == [
         False,
         *[True] * 3,
@@ -65,6 +66,9 @@ def test_the_innermost_box_holds_the_occupied_cells_of_the_unit_cube():
 
 
 def test_without_a_grid_there_may_be_matter_everywhere():
-    assert Matter(None).at(np.array([-9.0, 0.5]), np.zeros(2), np.ones(2)).all()
-    low, high = Matter(None).innermost()
+    anywhere = Matter(None, 4.0)
+    x = np.array([-1.6, -1.4, 0.5, 2.4, 2.6])
+    found = anywhere.at(x, np.zeros(5), np.ones(5))
+    assert found.tolist() == [False, True, True, True, False]
+    low, high = anywhere.innermost()
     assert (low.tolist(), high.tolist()) == ([0.0] * 3, [1.0] * 3)

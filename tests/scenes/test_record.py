@@ -26,6 +26,7 @@ def test_a_record_comes_back_from_json_as_it_was(record):
     assert read.up == record.up
     assert read.placement.scale == record.placement.scale
     np.testing.assert_array_equal(read.placement.offset, record.placement.offset)
+    np.testing.assert_array_equal(read.placement.rotation, record.placement.rotation)
     for got, want in zip(read.cameras, record.cameras, strict=True):
         assert got.lens == want.lens
         np.testing.assert_array_equal(got.pose, want.pose)
