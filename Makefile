@@ -19,11 +19,11 @@ ifeq ($(SYSTEM),Linux)
     FLAVOUR := cpu
   endif
   PACKAGE := .[$(FLAVOUR)]
-  PACKAGE_DEV := .[$(FLAVOUR),notebook]
+  PACKAGE_DEV := .[$(FLAVOUR),notebook,export]
 else
   FLAVOUR := metal
   PACKAGE := .
-  PACKAGE_DEV := .[notebook]
+  PACKAGE_DEV := .[notebook,export]
 endif
 
 BIN := $(VENV)/bin

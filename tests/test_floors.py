@@ -19,7 +19,7 @@ FLOORS = (
     ("rendering",),
     ("training",),
     ("run",),
-    ("video", "viewer", "bench", "selftest", "cli"),
+    ("video", "export", "viewer", "bench", "selftest", "cli"),
     ("__init__", "__main__"),  # above all: the public names, and `python -m nerfmac`
 )
 LOOSE = {

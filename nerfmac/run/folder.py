@@ -25,9 +25,11 @@ def read_record(folder: Path) -> SceneRecord:
 
 
 def same_views(one: SceneRecord, other: SceneRecord) -> bool:
-    """Whether both have the same training views; paths and upright directions may differ."""
+    """Whether both have the same training views; paths, up and placement may differ."""
 
     def views(record: SceneRecord) -> dict[str, Any]:
-        return replace(record, path=None, test_every=None, up=(0.0, 0.0, 1.0)).to_json()
+        return replace(
+            record, path=None, test_every=None, up=(0.0, 0.0, 1.0), placement=None
+        ).to_json()
 
     return views(one) == views(other)

@@ -1,4 +1,4 @@
-"""Where a file's coordinates lie in scene space: scene position = scale * position + offset.
+"""Where a file's coordinates lie in scene space: scene = scale * rotation @ position + offset.
 
 A file with `aabb_scale`, `scale` or `offset` is placed as instant-ngp places it. A file with none
 of these, such as nerfstudio's, is fitted to its cameras.
@@ -14,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 
 from nerfmac.json_reader import Fields
-from nerfmac.scenes.scene import LARGEST_EXTENT
 
 KEYS = ("aabb_scale", "scale", "offset")
 DEFAULT_SCALE = 0.33  # instant-ngp's, made for the Blender scenes of 2020
@@ -25,20 +24,40 @@ SURROUNDED_EXTENT = 4.0
 PARALLEL = 1e-3
 """Axes d count as parallel, within 2 degrees, if mean(1 - d d^T) has an eigenvalue below this."""
 
+LARGEST_EXTENT = 128.0
+"""instant-ngp's largest aabb_scale."""
+
 log = logging.getLogger("nerfmac")
 
 
 class Placement(NamedTuple):
-    """`scale` in scene units per file unit; `offset` (3,) and `extent` in scene units."""
+    """`scale` in scene units per file unit; `offset` (3,) and `extent` in scene units.
+
+    `rotation` (3, 3) turns the file's axes to the scene's.
+    """
 
     scale: float
     offset: npt.NDArray[np.float64]
     extent: float
+    rotation: npt.NDArray[np.float64] = np.eye(3)
 
     def apply(self, pose: npt.NDArray[np.float64]) -> npt.NDArray[np.float32]:
-        """The pose (3, 4) with its position moved into scene space."""
-        position = self.scale * pose[:, 3:] + self.offset[:, None]
-        return np.concatenate([pose[:, :3], position], axis=1).astype(np.float32)
+        """The pose (3, 4) moved into scene space."""
+        moved = self.rotation @ pose
+        position = self.scale * moved[:, 3:] + self.offset[:, None]
+        return np.concatenate([moved[:, :3], position], axis=1).astype(np.float32)
+
+    def to_file(self, position: npt.ArrayLike) -> npt.NDArray[np.float64]:
+        """Where scene positions (..., 3) are in the file's coordinates."""
+        return self.turned_to_file(np.asarray(position, np.float64) - self.offset) / self.scale
+
+    def turned_to_file(self, direction: npt.ArrayLike) -> npt.NDArray[np.float64]:
+        """Directions of scene space (..., 3) in the file's axes."""
+        return np.asarray(direction, np.float64) @ self.rotation
+
+    def to_scene(self, position: npt.ArrayLike) -> npt.NDArray[np.float64]:
+        """Where the file's positions (..., 3) are in scene space."""
+        return self.scale * np.asarray(position, np.float64) @ self.rotation.T + self.offset
 
 
 def is_placed(file: Fields) -> bool:

@@ -21,11 +21,9 @@ from nerfmac.checks import InputError
 from nerfmac.geometry.cameras import Camera, Cameras
 from nerfmac.geometry.colour import over
 from nerfmac.scenes.pictures import decode
+from nerfmac.scenes.placement import LARGEST_EXTENT, Placement
 
 Colour = tuple[float, float, float]
-
-LARGEST_EXTENT = 128.0
-"""instant-ngp's largest aabb_scale."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,8 +72,9 @@ class Scene:
 
     `extent` is the side of the axis-aligned cube around (0.5, 0.5, 0.5) that holds the scene, in
     scene units. `up` points to the sky. With `has_alpha` all images of all splits are RGBA. `path`
-    and `test_every` are the arguments of `load_scene`, if that read the scene. Raises InputError
-    for an extent outside (0, 128].
+    and `test_every` are the arguments of `load_scene`, if that read the scene, and `placement` says
+    where its files' coordinates lie; without one they are scene space's own. Raises InputError for
+    an extent outside (0, 128].
     """
 
     name: str
@@ -85,6 +84,7 @@ class Scene:
     has_alpha: bool = False
     path: Path | None = None
     test_every: int | None = None
+    placement: Placement | None = None
     _views: dict[str, Views] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:

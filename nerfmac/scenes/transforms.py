@@ -52,7 +52,14 @@ def read_transforms(path: Path, test_every: int | None = None) -> Scene:
     frames = tuple(frame_of(entry, picture, placement) for entry in entries)
     splits = _splits_of(file, frames, absent, test_every)
     name, up = path.resolve().parent.name, up_of(file, poses)
-    return Scene(name, placement.extent, splits, up, has_alpha=picture.has_alpha)
+    return Scene(
+        name,
+        placement.extent,
+        splits,
+        up,
+        has_alpha=picture.has_alpha,
+        placement=placement,
+    )
 
 
 def _splits_of(

@@ -98,7 +98,7 @@ def test_a_mistyped_flag_is_answered_with_the_one_that_was_meant(
 
 
 def test_an_unknown_verb(capsys, tmp_path):
-    refused(capsys, tmp_path, "fly", names=["'fly'", "train, eval, render, info"])
+    refused(capsys, tmp_path, "fly", names=["'fly'", "train, eval, render, export"])
     refused(capsys, tmp_path, "trian", names=["'trian'", "did you mean train?"])
     refused(capsys, tmp_path, "--steps", names=["'--steps' is no verb"])
 

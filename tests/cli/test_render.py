@@ -133,7 +133,7 @@ def test_eval_prints_each_view_and_writes_the_same_figures(folder, tmp_path, cap
     assert nerfmac("eval", folder, "--json", file, "--device", "cpu") == 0
     told = json.loads(file.read_text())
     lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 3
+    assert len(lines) == 4
     for name, line in zip(told["views"], lines, strict=False):
         assert line.startswith(name)
         assert f"{told['views'][name]['psnr']:.2f} dB" in line

@@ -31,13 +31,13 @@ from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.colour import linear_to_srgb, srgb_to_linear
 from nerfmac.geometry.rays import camera_rays
 from nerfmac.ops.march import Occupied
+from nerfmac.rendering.colour_map import INFERNO, TURBO, coloured
+from nerfmac.rendering.normals import normals
 from nerfmac.rendering.renderer import Picture, Renderer
 from nerfmac.training.state import TrainState
 from nerfmac.training.trainer import Trainer
 from nerfmac.viewer.pictures.blocks import cascade_of, first_blocks, first_samples
-from nerfmac.viewer.pictures.colour_map import INFERNO, TURBO, coloured
 from nerfmac.viewer.pictures.crop import Box, cropped
-from nerfmac.viewer.pictures.normals import normals
 
 MODES = ("colour", "depth", "normals", "opacity", "occupancy", "samples")
 
