@@ -1,20 +1,22 @@
-"""Camera paths for video: an orbit around what the training cameras look at.
+"""`Rig`: the training cameras as a whole, what they look at and from where, as paths need it.
 
-The path is fitted to the training cameras. All that it needs besides is which way is up.
+All that it needs besides the cameras is which way is up.
 
 - its centre is the point closest to all their optical axes, in the least squares sense;
 - its height and distance over the centre are their medians;
-- it goes all the way round only if they do. If they leave a wide gap around the upright axis, they
-  saw one side only, and the other side is unknown: the path then swings to and fro in their arc.
+- it is open on the side where they leave a wide gap around the upright axis. Then they saw one side
+  only, and the other is unknown: paths stay in the cameras' arc.
 
 Cameras that look outwards, as in a room, have the centre behind them: the distance along their axes
-is negative, and the same path looks outwards too.
+is negative, and the same paths look outwards too.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +29,7 @@ from nerfmac.geometry.lenses import Lens
 Vectors = npt.NDArray[np.float64]
 
 WIDEST_GAP = math.radians(100.0)
-"""Widest gap between cameras, around the upright axis, that a full orbit crosses."""
+"""Widest gap between cameras, around the upright axis, that a path crosses."""
 
 STEEPEST = math.radians(85.0)
 """Largest elevation: at a pole there is no direction around the upright axis."""
@@ -38,46 +40,90 @@ PARALLEL = math.sin(math.radians(2.0)) ** 2
 PARALLEL_DISTANCE = 4.0
 """Distance to the assumed target of parallel cameras, in units of the cameras' spread."""
 
+CIRCLE = 2.0 * math.pi
 
-def orbit(
-    cameras: Sequence[Camera],
-    *,
-    up: npt.ArrayLike,
-    frames: int,
-    size: tuple[int, int] | None = None,
-) -> list[Camera]:
-    """Return `frames` cameras on a closed path fitted to the training `cameras`.
 
-    `up` is the scene's upright direction `(3,)`, of any length. `size` is the width and height of
-    a frame in pixels, by default the first camera's; both are rounded down to even, as video needs.
-    The path's lens has no distortion. A full orbit goes counter-clockwise as seen from above; the
-    first frame follows the last. Raises `InputError` for no cameras, cameras that are all at one
-    place and look in one direction, and bad numbers.
-    """
-    checks.number("frames", frames, low=1, whole=True)
-    frame = _frame(up)
-    places, axes = _axes(cameras)
-    centre = _centre(places, axes)
-    distance = float(np.median(np.sum((centre - places) * axes, axis=1)))
-    outward = (
-        places - centre if distance > 0.0 else -axes
-    )  # from the centre to the path, per camera
-    if distance > 0.0:
-        distance = float(np.median(np.linalg.norm(outward, axis=1)))
-    azimuth, elevation = _angles(outward @ frame.T)
-    level = float(np.clip(np.median(elevation), -STEEPEST, STEEPEST))
-    lens = _lens([camera.lens for camera in cameras], size)
-    path = []
-    for angle in _sweep(azimuth, frames):
-        along = math.cos(level) * math.cos(angle), math.cos(level) * math.sin(angle)
-        direction = np.array([*along, math.sin(level)]) @ frame
-        eye = centre + distance * direction
-        path.append(Camera.look_at(eye, eye - direction, frame[2], lens))
-    return path
+@dataclass(frozen=True, eq=False)
+class Rig:
+    """Cameras around a centre. Angles are in radians, lengths in scene units."""
+
+    centre: Vectors
+    """(3,); it is behind cameras that look outwards."""
+    frame: Vectors
+    """(3, 3): rows of a right-handed frame, of which the last is up."""
+    distance: float
+    """From the centre to the cameras, the median; negative if they look outwards."""
+    azimuth: Vectors
+    """(n,) around the upright axis; cameras overhead have none and are left out."""
+    elevation: Vectors
+    """(n,) over the level."""
+    lens: Lens
+    """Without distortion, of even size."""
+
+    @classmethod
+    def of(
+        cls, cameras: Sequence[Camera], up: npt.ArrayLike, size: tuple[int, int] | None = None
+    ) -> Rig:
+        """The rig of `cameras`; arguments and errors are those of `orbit`."""
+        frame = _frame(up)
+        places, axes = _axes(cameras)
+        centre = _centre(places, axes)
+        distance = float(np.median(np.sum((centre - places) * axes, axis=1)))
+        outward = places - centre if distance > 0.0 else -axes  # from the centre, per camera
+        if distance > 0.0:
+            distance = float(np.median(np.linalg.norm(outward, axis=1)))
+        azimuth, elevation = _angles(outward @ frame.T)
+        lens = _lens([camera.lens for camera in cameras], size)
+        return cls(centre, frame, distance, azimuth, elevation, lens)
+
+    @property
+    def level(self) -> float:
+        """The cameras' median elevation."""
+        return float(np.clip(np.median(self.elevation), -STEEPEST, STEEPEST))
+
+    @cached_property
+    def arc(self) -> tuple[float, float]:
+        """The azimuth at which the cameras begin and how far they go on; 2 pi: all the way round.
+
+        An arc leads to the left as seen from the centre.
+        """
+        around = np.sort(self.azimuth % CIRCLE)
+        gaps = np.diff(around, append=around[0] + CIRCLE)
+        widest = int(np.argmax(gaps))
+        if gaps[widest] <= WIDEST_GAP:
+            return float(around[0]), CIRCLE
+        return float(around[(widest + 1) % len(around)]), float(CIRCLE - gaps[widest])
+
+    @property
+    def goes_round(self) -> bool:
+        """Whether cameras stand on all sides."""
+        return self.arc[1] == CIRCLE
+
+    def heights(self, most: float) -> tuple[float, float]:
+        """The lowest and the highest elevation for paths: nearly all cameras' range.
+
+        It reaches at most `most` from its middle to either end.
+        """
+        low, high = np.clip(np.percentile(self.elevation, [10, 90]), -STEEPEST, STEEPEST)
+        middle, half = 0.5 * (low + high), min(0.5 * (high - low), most)
+        return float(middle - half), float(middle + half)
+
+    def camera(self, azimuth: float, elevation: float, away: float = 1.0) -> Camera:
+        """The camera there, `away` times the rig's distance from the centre, that looks at it."""
+        along = math.cos(elevation) * math.cos(azimuth), math.cos(elevation) * math.sin(azimuth)
+        direction = np.array([*along, math.sin(elevation)]) @ self.frame
+        eye = self.centre + away * self.distance * direction
+        return Camera.look_at(eye, eye - direction, self.frame[2], self.lens)
+
+    def zoomed(self, factor: float) -> Rig:
+        """The rig with a lens of `factor` times the focal length."""
+        lens = self.lens
+        lens = replace(lens, fl_x=factor * lens.fl_x, fl_y=factor * lens.fl_y)
+        return replace(self, lens=lens)
 
 
 def centre_of(cameras: Sequence[Camera]) -> Vectors:
-    """Return the centre `(3,)` of the path of `orbit`; it is behind cameras that look outwards.
+    """Return the centre (3,) of the `cameras`' rig; it is behind cameras that look outwards.
 
     Raises `InputError` as `orbit` does.
     """
@@ -133,19 +179,6 @@ def _angles(vectors: Vectors) -> tuple[Vectors, Vectors]:
     azimuth = np.arctan2(vectors[:, 1], vectors[:, 0])
     aside = np.abs(elevation) < STEEPEST
     return azimuth[aside] if aside.any() else azimuth, elevation
-
-
-def _sweep(azimuth: Vectors, frames: int) -> Vectors:
-    """Return `frames` angles: once around, or to and fro in the arc that `azimuth` covers."""
-    circle = 2.0 * math.pi
-    time = np.arange(frames) / frames
-    around = np.sort(azimuth % circle)
-    gaps = np.diff(around, append=around[0] + circle)
-    widest = int(np.argmax(gaps))
-    if gaps[widest] <= WIDEST_GAP:
-        return around[0] + circle * time
-    start, arc = around[(widest + 1) % len(around)], circle - gaps[widest]
-    return start + 0.5 * arc * (1.0 + np.sin(circle * time))
 
 
 def _lens(lenses: Sequence[Lens], size: tuple[int, int] | None) -> Lens:
