@@ -15,13 +15,13 @@ from tqdm.auto import tqdm
 from nerfmac.backend import current_device
 from nerfmac.backend.machine import machine, peak_memory_bytes
 from nerfmac.files import appearing
+from nerfmac.film import write_video
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
 from nerfmac.rendering.evaluation import BACKGROUNDS, ViewQuality
 from nerfmac.rendering.pace import seconds_per_pixel
 from nerfmac.rendering.renderer import Picture
 from nerfmac.run import Run
-from nerfmac.video import write_video
 
 log = logging.getLogger("nerfmac")
 
