@@ -6,68 +6,16 @@ import subprocess
 from dataclasses import replace
 
 import imageio_ffmpeg
-import mlx.core as mx
 import numpy as np
 import pytest
 from PIL import Image
 
 from nerfmac.checks import InputError
-from nerfmac.film import Shot, blurred, film
+from nerfmac.film import Shot, film
 from nerfmac.film import series as numbered
 from nerfmac.geometry.cameras import Camera
-from nerfmac.geometry.lenses import Lens
-from nerfmac.run import Run
-from nerfmac.training.method import Method
 from tests.decoding import decoded
-from tests.scene_factory import CONFIG
-from tests.viewer.pictures.analytic import Known
-
-CENTRE, RADIUS = np.array([0.55, 0.45, 0.6]), 0.22
-LENS = Lens(40, 30, 62.0, 58.0, 21.0, 14.0)
-FRONT = Camera.look_at((0.3, 2.0, 0.9), (0.5, 0.5, 0.5), (0.1, 0.0, 1.0), LENS)
-SIDE = Camera.look_at((-1.1, 0.2, 0.8), (0.5, 0.5, 0.5), (0.0, 0.3, 1.0), LENS)
-
-
-class Ball(Known):
-    """A ball with a sharp edge that is redder to the right."""
-
-    def __call__(self, parameters, samples, directions):
-        x, y, z = (samples.position[:, axis] for axis in range(3))
-        colour = mx.clip(mx.stack([x, 0.4 * y, 0.1 + 0.2 * z], axis=1), 0.0, 1.0)
-        return self.density(parameters, samples.position), colour
-
-    def density(self, _, position):
-        away = mx.linalg.norm(position - mx.array(CENTRE, mx.float32), axis=-1)
-        return 2e3 * mx.sigmoid(2e3 * (RADIUS - away))
-
-
-@pytest.fixture(scope="module")
-def run(scene):
-    return Run.begin(scene, CONFIG, method=Method(field=Ball()))
-
-
-def rays(camera) -> tuple[np.ndarray, np.ndarray]:
-    """Origin (3,) and directions (h, w, 3) through the pixels' centres."""
-    lens, pose = camera.lens, camera.pose.astype(float)
-    row, column = np.mgrid[: lens.height, : lens.width] + 0.5
-    x, y = (column - lens.cx) / lens.fl_x, (lens.cy - row) / lens.fl_y
-    direction = np.stack([x, y, -np.ones_like(x)], axis=-1) @ pose[:, :3].T
-    return pose[:, 3], direction / np.linalg.norm(direction, axis=-1, keepdims=True)
-
-
-def hits(origin, direction) -> np.ndarray:
-    """(h, w) distances to the ball; infinite beside it, NaN at its edge."""
-    offset = origin - CENTRE
-    along = direction @ offset
-    inside = along**2 - offset @ offset + RADIUS**2
-    distance = -along - np.sqrt(np.maximum(inside, 0.0))
-    beside = (inside < -4e-3) | (along > 0.0)
-    return np.where(beside, np.inf, np.where(inside > 4e-3, distance, np.nan))
-
-
-def values_of(run, tmp_path, name, camera=FRONT, form="npz", **shot):
-    film(run, [camera], tmp_path / name, Shot(**shot), form=form, progress=False)
-    return np.load(tmp_path / name / f"frame_00000.{form}")
+from tests.film.ball import CENTRE, FRONT, LENS, RADIUS, SIDE, hits, rays, values_of
 
 
 def read_exr(path, channels) -> np.ndarray:
@@ -166,66 +114,6 @@ def test_near_and_crop_cut_the_scene(run, tmp_path):
     seen = half["opacity"] > 0.99
     assert 20 < seen.sum() < 0.9 * (whole > 0.0).sum()
     assert place[seen][:, 0].min() > 0.45
-
-
-def test_several_samples_are_the_mean_of_a_finer_picture(run, tmp_path):
-    small, fine = (Camera(LENS.scaled(*size), FRONT.pose) for size in ((24, 18), (144, 108)))
-    want = values_of(run, tmp_path, "fine", fine, output="opacity")["opacity"]
-    want = want.reshape(18, 6, 24, 6).mean(axis=(1, 3))
-    one, many = (
-        values_of(run, tmp_path, str(count), small, output="opacity", samples=count)["opacity"]
-        for count in (1, 32)
-    )
-    assert np.abs(many - want).mean() < 0.25 * np.abs(one - want).mean()
-    assert np.abs(many - want).max() < 0.12
-
-
-def test_a_lens_blurs_what_is_out_of_focus_and_nothing_in_focus(run, tmp_path):
-    distance = float(np.linalg.norm(FRONT.pose[:, 3] - CENTRE))  # about that of its outline
-
-    def soft(**lens) -> int:
-        camera, name = Camera(LENS.scaled(24, 18), FRONT.pose), "-".join(map(str, lens.values()))
-        seen = values_of(run, tmp_path, name, camera, output="opacity", samples=24, **lens)
-        seen = seen["opacity"]
-        return int(((seen > 0.1) & (seen < 0.9)).sum())
-
-    sharp = soft(aperture=0.0)
-    assert soft(aperture=0.1, focus=distance) < 1.7 * sharp
-    assert soft(aperture=0.1, focus=0.5 * distance) > 2.5 * sharp
-
-
-def test_an_open_shutter_blurs_along_the_motion_alone(run, tmp_path):
-    def along(count):
-        return [
-            Camera(LENS, np.c_[FRONT.pose[:, :3], FRONT.pose[:, 3] + s * FRONT.pose[:, 0]])
-            for s in np.linspace(0.0, 0.3, count, endpoint=False)
-        ]
-
-    takes = blurred(along, 1, 16, 0.5)
-    assert [len(take) for take in takes] == [16]
-    assert np.allclose(takes[0][-1].pose[:, 3], along(32)[15].pose[:, 3])
-    film(run, takes, tmp_path / "moving", Shot(output="opacity"), form="npz", progress=False)
-    moving = np.load(tmp_path / "moving" / "frame_00000.npz")["opacity"]
-    still = values_of(run, tmp_path, "still", output="opacity", samples=16)["opacity"]
-
-    def width_of_edge(picture):
-        return int(((picture > 0.05) & (picture < 0.95)).sum())
-
-    assert width_of_edge(moving[14:15]) > 2 * width_of_edge(still[14:15])
-    assert width_of_edge(moving[:, 17:18]) < width_of_edge(moving[14:15]) + 3
-
-
-def test_an_equirectangular_picture_shows_each_direction_where_it_belongs(run, tmp_path):
-    camera = Camera(Lens(72, 36, 1.0, 1.0, 36.0, 18.0), FRONT.pose)
-    shot = {"output": "opacity", "projection": "equirectangular"}
-    got = values_of(run, tmp_path, "round", camera, **shot)["opacity"]
-    row, column = np.mgrid[:36, :72] + 0.5
-    right, up = np.radians(5.0 * (column - 36.0)), np.radians(5.0 * (18.0 - row))
-    own = np.cos(up) * np.sin(right), np.sin(up), -np.cos(up) * np.cos(right)
-    want = hits(FRONT.pose[:, 3], np.stack(own, axis=-1) @ FRONT.pose[:, :3].T.astype(float))
-    assert np.isfinite(want).sum() >= 4
-    assert (got[np.isfinite(want)] > 0.9).all()
-    assert (got[np.isinf(want)] < 0.1).all()
 
 
 @pytest.mark.parametrize("kind", ["mp4", "webm", "gif"])
