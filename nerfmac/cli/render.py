@@ -147,20 +147,26 @@ def _cameras(
 
     if not arguments.motion_blur:
         return along(frames)
-    moments = arguments.samples_per_pixel or BLURRED_SAMPLES
-    return blurred(along, frames, moments, arguments.motion_blur)
+    return blurred(along, frames, _samples(arguments), arguments.motion_blur)
+
+
+def _samples(arguments: Arguments) -> int:
+    """Rays through a pixel."""
+    if arguments.samples_per_pixel is not None:
+        return arguments.samples_per_pixel
+    is_blurred = arguments.depth_of_field or arguments.motion_blur
+    return BLURRED_SAMPLES if is_blurred else 1
 
 
 def _shot(arguments: Arguments) -> Shot:
     """What is shown and how. Raises `InputError`."""
-    is_blurred = arguments.depth_of_field or arguments.motion_blur
     return Shot(
         output=arguments.output,
         background=_background(arguments.background),
         exposure=arguments.exposure,
         crop=_crop(arguments.crop),
         near=arguments.near,
-        samples=arguments.samples_per_pixel or (BLURRED_SAMPLES if is_blurred else 1),
+        samples=_samples(arguments),
         aperture=arguments.depth_of_field,
         focus=arguments.focus,
         projection=arguments.projection,

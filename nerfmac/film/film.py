@@ -152,7 +152,7 @@ def _bar(
 ) -> Iterator[Item]:
     """`items` with a bar, which says how many frames are done and how much time is left."""
     done = 0 if left is None else total - left
-    return iter(tqdm(items, "frames", total, initial=done, unit="frame", disable=not progress))
+    yield from tqdm(items, "frames", total, initial=done, unit="frame", disable=not progress)
 
 
 def side_by_side(pictures: Sequence[Iterator[np.ndarray]]) -> Iterator[np.ndarray]:

@@ -46,6 +46,12 @@ def hits(origin, direction) -> np.ndarray:
     return np.where(beside, np.inf, np.where(inside > 4e-3, distance, np.nan))
 
 
-def values_of(run, tmp_path, name, camera=FRONT, form="npz", **shot):
-    film(run, [camera], tmp_path / name, Shot(**shot), form=form, progress=False)
-    return np.load(tmp_path / name / f"frame_00000.{form}")
+def values_of(run, tmp_path, name, camera=FRONT, **shot):
+    film(run, [camera], tmp_path / name, Shot(**shot), form="npz", progress=False)
+    return arrays(tmp_path / name / "frame_00000.npz")
+
+
+def arrays(path):
+    """What is in an NPZ file, by name."""
+    with np.load(path) as file:
+        return dict(file)

@@ -5,7 +5,7 @@ import numpy as np
 from nerfmac.film import Shot, blurred, film
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
-from tests.film.ball import CENTRE, FRONT, LENS, hits, values_of
+from tests.film.ball import CENTRE, FRONT, LENS, arrays, hits, values_of
 
 
 def test_several_samples_are_the_mean_of_a_finer_picture(run, tmp_path):
@@ -45,7 +45,7 @@ def test_an_open_shutter_blurs_along_the_motion_alone(run, tmp_path):
     assert [len(take) for take in takes] == [16]
     assert np.allclose(takes[0][-1].pose[:, 3], along(32)[15].pose[:, 3])
     film(run, takes, tmp_path / "moving", Shot(output="opacity"), form="npz", progress=False)
-    moving = np.load(tmp_path / "moving" / "frame_00000.npz")["opacity"]
+    moving = arrays(tmp_path / "moving" / "frame_00000.npz")["opacity"]
     still = values_of(run, tmp_path, "still", output="opacity", samples=16)["opacity"]
 
     def width_of_edge(picture):
