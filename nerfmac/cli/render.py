@@ -71,6 +71,8 @@ class Arguments:
     """Distance at which it is sharp; by default that of what the training cameras look at."""
     motion_blur: float = 0.0
     """Fraction of the time between frames that the shutter is open, such as 0.5; 0: none."""
+    beside: Annotated[str | None, optional("RUN,...")] = None
+    """Other runs of the scene, to stand beside it from left to right, by the same cameras."""
     projection: Literal["perspective", "equirectangular"] = "perspective"
     """equirectangular: 360 degrees around, 180 from top to bottom, from the path's places."""
     format: Literal["png", "exr", "npz"] = "png"
@@ -95,8 +97,9 @@ def main(argv: list[str], method: Method = CONFIGURED) -> int:
     choose_device(arguments.device)
     run = Run.load(arguments.run, method=method)
     cameras = _cameras(run, path, arguments, _fitting(out, size or _own_size(run, path, shot)))
+    beside = arguments.beside.split(",") if arguments.beside else []
     film(
-        run,
+        [run, *(Run.load(folder, method=method) for folder in beside)],
         cameras,
         out,
         shot,

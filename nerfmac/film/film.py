@@ -9,14 +9,13 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypeVar
 
-import numpy as np
 from tqdm.auto import tqdm
 
 from nerfmac import checks
 from nerfmac.checks import InputError
 from nerfmac.film import series
 from nerfmac.film.background import in_background
-from nerfmac.film.frames import Frames, Pixels
+from nerfmac.film.frames import Pixels, SideBySide
 from nerfmac.film.shot import Shot
 from nerfmac.film.takes import Take
 from nerfmac.film.video import VIDEOS, check_video, write_video
@@ -27,7 +26,7 @@ Item = TypeVar("Item")
 
 
 def film(
-    run: Run,
+    run: Run | Sequence[Run],
     cameras: Sequence[Camera | Take],
     out: Path | str,
     shot: Shot = Shot(),  # noqa: B008 - a frozen value
@@ -41,7 +40,7 @@ def film(
     """Render what `cameras` see, a frame each, to `out`.
 
     Args:
-        run: what is rendered, as it is now.
+        run: what is rendered, as it is now; several runs of one scene stand side by side.
         cameras: one for each frame, all of one size; or several, at the moments of a blurred one.
         out: a video's name, ending in .mp4, .webm or .gif, or a folder for numbered files.
         shot: what is shown and how.
@@ -64,8 +63,11 @@ def film(
     if is_video:
         check_video(out, fps)
     refuse_existing(out, resume=resume, overwrite=overwrite)
-    frames = Frames(run, shot)
-    made_by = _made_by(run, takes, shot, form)
+    runs = [run] if isinstance(run, Run) else run
+    frames = SideBySide(runs, shot)
+    if form != "png" and len(runs) > 1:
+        raise InputError(f"{form} files hold the values of one run; several make pictures only")
+    made_by = _made_by(runs, takes, shot, form)
     if is_video and resume:
         kept = out.with_name(f"{out.name}.frames")
         series.begin(kept, made_by, resume=True)
@@ -101,16 +103,16 @@ def _remove_series(folder: Path) -> None:
             path.unlink()
 
 
-def _made_by(run: Run, takes: Sequence[Take], shot: Shot, form: str) -> dict[str, Any]:
+def _made_by(runs: Sequence[Run], takes: Sequence[Take], shot: Shot, form: str) -> dict[str, Any]:
     """What the frames depend on, as JSON values."""
     digest = sha256()
     for take in takes:
         for camera in take:
             digest.update(camera.pose.tobytes())
             digest.update(repr(camera.lens).encode())
-    state = {"step": run.state.step, "seconds": run.state.train_seconds}
+    states = [{"step": run.state.step, "seconds": run.state.train_seconds} for run in runs]
     values = {name: _plain(value) for name, value in asdict(shot).items()}
-    return {"format": form, **values, "path": digest.hexdigest(), "run": state}
+    return {"format": form, **values, "path": digest.hexdigest(), "run": states}
 
 
 def _plain(value: Any) -> Any:
@@ -118,16 +120,16 @@ def _plain(value: Any) -> Any:
     return [_plain(each) for each in value] if isinstance(value, tuple) else value
 
 
-def _of(frames: Frames, takes: Sequence[Take]) -> Callable[[Sequence[int]], Iterator[Pixels]]:
+def _of(frames: SideBySide, takes: Sequence[Take]) -> Callable[[Sequence[int]], Iterator[Pixels]]:
     return lambda numbers: frames.pictures(takes, numbers)
 
 
 def _write_files(
-    folder: Path, frames: Frames, takes: Sequence[Take], form: str, progress: bool
+    folder: Path, frames: SideBySide, takes: Sequence[Take], form: str, progress: bool
 ) -> None:
     """Write the files that are not there yet."""
     numbers = series.missing(folder, len(takes), form)
-    output = frames.shot.output
+    first = frames.frames[0]
 
     def save(item: tuple[int, Any]) -> None:
         number, frame = item
@@ -135,12 +137,12 @@ def _write_files(
         if form == "png":
             series.save_png(path, frame)
         elif form == "exr":
-            series.save_exr(path, output, frame)
+            series.save_exr(path, first.shot.output, frame)
         else:
-            series.save_npz(path, output, frame, takes[number][0])
+            series.save_npz(path, first.shot.output, frame, takes[number][0])
 
     rendered: Iterator[Any] = (
-        frames.pictures(takes, numbers) if form == "png" else frames.values(takes, numbers)
+        frames.pictures(takes, numbers) if form == "png" else first.values(takes, numbers)
     )
     with in_background(save) as give:
         for item in zip(numbers, _bar(rendered, len(takes), progress, len(numbers)), strict=True):
@@ -153,9 +155,3 @@ def _bar(
     """`items` with a bar, which says how many frames are done and how much time is left."""
     done = 0 if left is None else total - left
     yield from tqdm(items, "frames", total, initial=done, unit="frame", disable=not progress)
-
-
-def side_by_side(pictures: Sequence[Iterator[np.ndarray]]) -> Iterator[np.ndarray]:
-    """The films' pictures, of one height, joined from left to right."""
-    for each in zip(*pictures, strict=True):
-        yield np.concatenate(each, axis=1)

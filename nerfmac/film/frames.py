@@ -187,6 +187,29 @@ class Frames:
         return float(low), float(max(high, low + 1e-3))
 
 
+class SideBySide:
+    """The frames of one run, or of several beside each other, from left to right."""
+
+    def __init__(self, runs: Sequence[Run], shot: Shot) -> None:
+        """Raises `InputError` for runs of different scenes, and as `Frames`."""
+        for other in runs[1:]:
+            if (other.scene.path, other.scene.extent) != (runs[0].scene.path, runs[0].scene.extent):
+                raise InputError(
+                    f"runs of {runs[0].scene.path} and {other.scene.path} stand side by side; "
+                    "expected runs of one scene"
+                )
+        self.frames = [Frames(run, shot) for run in runs]
+
+    def pictures(
+        self, takes: Sequence[Take], numbers: Iterable[int] | None = None
+    ) -> Iterator[Pixels]:
+        """The pictures of all runs, joined, as `Frames.pictures` gives them."""
+        chosen = None if numbers is None else list(numbers)
+        each = [frames.pictures(takes, chosen) for frames in self.frames]
+        for pictures in zip(*each, strict=True):
+            yield np.concatenate(pictures, axis=1)
+
+
 def _seen_cells(occupied: Occupied | None, shot: Shot) -> Occupied:
     if occupied is None:
         raise InputError("crop and near need an occupancy grid; the run's sampler keeps none")

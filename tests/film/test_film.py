@@ -14,8 +14,11 @@ from nerfmac.checks import InputError
 from nerfmac.film import Shot, film
 from nerfmac.film import series as numbered
 from nerfmac.geometry.cameras import Camera
+from nerfmac.run import Run
+from nerfmac.training.method import Method
 from tests.decoding import decoded
-from tests.film.ball import CENTRE, FRONT, LENS, RADIUS, SIDE, hits, rays, values_of
+from tests.film.ball import CENTRE, FRONT, LENS, RADIUS, SIDE, Ball, hits, rays, values_of
+from tests.scene_factory import CONFIG
 
 
 def read_exr(path, channels) -> np.ndarray:
@@ -127,6 +130,30 @@ def test_a_video_has_the_pictures_in_order_with_their_size_rate_and_colours(run,
         want = 255.0 * run.render(camera).colour
         assert np.abs(frame - want).mean() < 4.0
     assert [path.name for path in tmp_path.iterdir()] == [f"film.{kind}"]
+
+
+def test_runs_stand_side_by_side(run, scene, tmp_path):
+    class Hole(Ball):
+        def density(self, parameters, position):
+            return 0.0 * super().density(parameters, position)
+
+    other = Run.begin(scene, CONFIG, method=Method(field=Hole()))
+    film([run, other, run], [SIDE, FRONT], tmp_path / "some", progress=False)
+    film(run, [SIDE, FRONT], tmp_path / "one", progress=False)
+    for name in ("frame_00000.png", "frame_00001.png"):
+        with (
+            Image.open(tmp_path / "some" / name) as some,
+            Image.open(tmp_path / "one" / name) as one,
+        ):
+            left, middle, right = np.split(np.asarray(some), 3, axis=1)
+            assert np.array_equal(left, np.asarray(one))
+            assert np.array_equal(right, np.asarray(one))
+        assert (middle == 255).all()
+    with pytest.raises(InputError, match="npz files hold the values of one run"):
+        film([run, other], [FRONT], tmp_path / "npz", form="npz", progress=False)
+    stranger = replace(run, scene=replace(run.scene, path="/elsewhere"))
+    with pytest.raises(InputError, match="/elsewhere stand side by side"):
+        film([run, stranger], [FRONT], tmp_path / "npz", progress=False)
 
 
 def interrupted(run, out, monkeypatch, after=2, **keywords):
