@@ -13,6 +13,7 @@ from nerfmac.geometry.lenses import Lens
 from nerfmac.paths import MOVES, CameraPath, tour
 from nerfmac.paths.camera_path import DEFAULT_SECONDS
 from nerfmac.paths.named import TOUR_SECONDS
+from nerfmac.rendering.gaze import centre_seen
 from nerfmac.run import Run
 from nerfmac.scenes import load_scene
 
@@ -66,7 +67,9 @@ class NamedPath:
             move, given = tour, self._split(run)
         else:
             move, given = MOVES[self.name].cameras, run.scene.cameras
-        return _scaled(move(given, up=run.scene.up, frames=frames, size=twice), size)
+        scene = run.scene
+        centre = centre_seen(run.renderer(), scene.cameras, scene.up)
+        return _scaled(move(given, up=scene.up, frames=frames, size=twice, centre=centre), size)
 
     def _split(self, run: Run) -> Sequence[Camera]:
         if self.name == "train":

@@ -38,11 +38,13 @@ def orbit(
     up: npt.ArrayLike,
     frames: int,
     size: tuple[int, int] | None = None,
+    centre: npt.ArrayLike | None = None,
 ) -> list[Camera]:
     """Return `frames` cameras on a closed path fitted to the training `cameras`.
 
     `up` is the scene's upright direction `(3,)`, of any length. `size` is the width and height of
     a frame in pixels, by default the first camera's; both are rounded down to even, as video needs.
+    `centre` (3,) is what to look at, by default the point that the cameras' axes come closest to.
     The path's lens has no distortion. A full orbit goes counter-clockwise as seen from above; the
     first frame follows the last. Raises `InputError` for no cameras, cameras that are all at one
     place and look in one direction, and bad numbers.
@@ -54,7 +56,7 @@ def orbit(
             return rig.camera(start + turn, rig.level)
         return rig.camera(start + 0.5 * arc * (1.0 + math.sin(turn)), rig.level)
 
-    return _cameras(at, Rig.of(cameras, up, size), frames)
+    return _cameras(at, Rig.of(cameras, up, size, centre), frames)
 
 
 def spiral(
@@ -63,6 +65,7 @@ def spiral(
     up: npt.ArrayLike,
     frames: int,
     size: tuple[int, int] | None = None,
+    centre: npt.ArrayLike | None = None,
 ) -> list[Camera]:
     """Return `frames` cameras on a spiral; arguments and errors are those of `orbit`."""
 
@@ -75,7 +78,7 @@ def spiral(
         across, over = grown * math.sin(2.0 * turn), grown * math.cos(2.0 * turn)
         return rig.camera(start + 0.5 * arc * (1.0 + across), _between(low, high, over))
 
-    return _cameras(at, Rig.of(cameras, up, size), frames)
+    return _cameras(at, Rig.of(cameras, up, size, centre), frames)
 
 
 def figure_of_eight(
@@ -84,6 +87,7 @@ def figure_of_eight(
     up: npt.ArrayLike,
     frames: int,
     size: tuple[int, int] | None = None,
+    centre: npt.ArrayLike | None = None,
 ) -> list[Camera]:
     """Return `frames` cameras on an eight; arguments and errors are those of `orbit`."""
 
@@ -94,7 +98,7 @@ def figure_of_eight(
         elevation = _between(low, high, math.sin(2.0 * turn))
         return rig.camera(middle + half * math.sin(turn), elevation)
 
-    return _cameras(at, Rig.of(cameras, up, size), frames)
+    return _cameras(at, Rig.of(cameras, up, size, centre), frames)
 
 
 def dolly_zoom(
@@ -103,6 +107,7 @@ def dolly_zoom(
     up: npt.ArrayLike,
     frames: int,
     size: tuple[int, int] | None = None,
+    centre: npt.ArrayLike | None = None,
 ) -> list[Camera]:
     """Return `frames` cameras on a dolly zoom; arguments and errors are those of `orbit`."""
 
@@ -110,7 +115,7 @@ def dolly_zoom(
         away = 1.0 + APPROACH * math.cos(turn)
         return rig.zoomed(away).camera(_front(rig)[0], rig.level, away)
 
-    return _cameras(at, Rig.of(cameras, up, size), frames)
+    return _cameras(at, Rig.of(cameras, up, size, centre), frames)
 
 
 def _cameras(at: Callable[[Rig, float], Camera], rig: Rig, frames: int) -> list[Camera]:

@@ -62,12 +62,16 @@ class Rig:
 
     @classmethod
     def of(
-        cls, cameras: Sequence[Camera], up: npt.ArrayLike, size: tuple[int, int] | None = None
+        cls,
+        cameras: Sequence[Camera],
+        up: npt.ArrayLike,
+        size: tuple[int, int] | None = None,
+        centre: npt.ArrayLike | None = None,
     ) -> Rig:
         """The rig of `cameras`; arguments and errors are those of `orbit`."""
         frame = _frame(up)
         places, axes = _axes(cameras)
-        centre = _centre(places, axes)
+        centre = _centre(places, axes) if centre is None else checks.finite("centre", centre, (3,))
         distance = float(np.median(np.sum((centre - places) * axes, axis=1)))
         outward = places - centre if distance > 0.0 else -axes  # from the centre, per camera
         if distance > 0.0:

@@ -37,13 +37,14 @@ def tour(
     up: npt.ArrayLike,
     frames: int,
     size: tuple[int, int] | None = None,
+    centre: npt.ArrayLike | None = None,
 ) -> list[Camera]:
     """Return `frames` cameras along `cameras`, evenly from about the first to about the last.
 
     Arguments and errors are those of `orbit`; one camera is enough.
     """
     checks.number("frames", frames, low=1, whole=True)
-    rig = Rig.of(cameras, up, size)
+    rig = Rig.of(cameras, up, size, centre)
     poses = np.stack([camera.pose for camera in cameras]).astype(np.float64)
     poses = poses[_order(poses, rig)]
     places, back = _steadied(poses[:, :, 3], poses[:, :, 2], rig)
