@@ -68,15 +68,21 @@ class Rig:
         size: tuple[int, int] | None = None,
         centre: npt.ArrayLike | None = None,
     ) -> Rig:
-        """The rig of `cameras`; arguments and errors are those of `orbit`."""
+        """The rig of `cameras`; arguments and errors are those of `orbit`.
+
+        With a `centre` of its own the rig still has the angles that the cameras stand at around the
+        point where their axes meet: about a centre before it they would be wider, and the cameras
+        at the ends would show what hardly a photograph did.
+        """
         frame = _frame(up)
         places, axes = _axes(cameras)
-        centre = _centre(places, axes) if centre is None else checks.finite("centre", centre, (3,))
-        distance = float(np.median(np.sum((centre - places) * axes, axis=1)))
-        outward = places - centre if distance > 0.0 else -axes  # from the centre, per camera
-        if distance > 0.0:
-            distance = float(np.median(np.linalg.norm(outward, axis=1)))
+        meeting = _centre(places, axes)
+        distance = float(np.median(np.sum((meeting - places) * axes, axis=1)))
+        outward = places - meeting if distance > 0.0 else -axes  # from the centre, per camera
         azimuth, elevation = _angles(outward @ frame.T)
+        centre = meeting if centre is None else checks.finite("centre", centre, (3,))
+        if distance > 0.0:
+            distance = float(np.median(np.linalg.norm(places - centre, axis=1)))
         lens = _lens([camera.lens for camera in cameras], size)
         return cls(centre, frame, distance, azimuth, elevation, lens)
 

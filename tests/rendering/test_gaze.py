@@ -56,3 +56,17 @@ def test_a_move_turns_about_the_centre_that_it_is_given(move):
     for camera in move(rig([-40, -10, 0, 25, 40]), up=UP, frames=8, centre=centre):
         away = centre - camera.pose[:, 3]
         assert -camera.pose[:, 2] @ away == pytest.approx(np.linalg.norm(away), rel=1e-5)
+
+
+def test_about_a_nearer_centre_a_swing_is_not_wider():
+    centre, cameras = PIVOT + [0.4, 0.0, 0.0], rig([-40, -10, 0, 25, 40])
+
+    def width(path, about):
+        east, north, _ = (np.stack([each.pose[:, 3] for each in path]) - about).T
+        return np.ptp(np.degrees(np.arctan2(north, east)))
+
+    plain, nearer = (
+        orbit(cameras, up=(0, 0, 1), frames=40, centre=each) for each in (None, centre)
+    )
+    assert width(plain, PIVOT) == pytest.approx(80.0, abs=0.5)
+    assert width(nearer, centre) == pytest.approx(80.0, abs=0.5)
