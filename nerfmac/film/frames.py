@@ -10,6 +10,7 @@ import mlx.core as mx
 import numpy as np
 import numpy.typing as npt
 
+from nerfmac.backend import unfused
 from nerfmac.checks import InputError
 from nerfmac.film.shot import Shot
 from nerfmac.film.takes import Take, spread
@@ -146,7 +147,8 @@ class Frames:
     def _see(self, camera: Camera) -> _Seen:
         shot = self.shot
         panorama = shot.projection == "equirectangular"
-        rays = panorama_rays(camera) if panorama else camera_rays(camera)
+        with unfused():
+            rays = panorama_rays(camera) if panorama else camera_rays(camera)
         colour, opacity, depth = self._renderer.over(rays, camera.lens.width, shot.background)
         if shot.output == "rgb":
             return _Seen(exposed(colour, shot.exposure), opacity)

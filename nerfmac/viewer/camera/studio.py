@@ -7,6 +7,8 @@ from math import atan, degrees
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from nerfmac import checks
 from nerfmac.checks import InputError
 from nerfmac.geometry.cameras import Camera
@@ -56,7 +58,8 @@ class Studio:
         scene, move = self._run.scene, MOVES[name].cameras if name in MOVES else tour
         cameras = move(scene.cameras, up=scene.up, frames=MOVE_KEYFRAMES)
         fovs = [2.0 * atan(0.5 * each.lens.height / each.lens.fl_y) for each in cameras]
-        keyframes = [Keyframe(each.pose, fov) for each, fov in zip(cameras, fovs, strict=True)]
+        poses = [each.pose.astype(np.float64) for each in cameras]
+        keyframes = [Keyframe(pose, fov) for pose, fov in zip(poses, fovs, strict=True)]
         self.path = CameraPath(keyframes, closed=name in MOVES)
 
     def view_at(self, keyframe: Keyframe, now: View) -> View:
