@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import signal
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -94,6 +95,8 @@ def main(argv: list[str], method: Method = CONFIGURED) -> int:
     path = NamedPath.read(arguments.path)
     out = arguments.out or arguments.run / f"{Path(arguments.path).stem}.mp4"
     _check(arguments, out)
+    # A job's time limit ends it as Ctrl-C does: no half video is left.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     choose_device(arguments.device)
     run = Run.load(arguments.run, method=method)
     cameras = _cameras(run, path, arguments, _fitting(out, size or _own_size(run, path, shot)))

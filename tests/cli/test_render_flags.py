@@ -1,6 +1,8 @@
 """Each flag of `nerfmac render` does what it says, and what cannot be is refused at once."""
 
 import json
+import os
+import signal
 
 import numpy as np
 import pytest
@@ -150,6 +152,14 @@ def test_a_folder_is_gone_on_with_or_replaced_only_if_asked(run, tmp_path, capsy
 def test_what_cannot_be_is_refused_in_one_line(run, capsys, tmp_path, monkeypatch, flags, names):
     monkeypatch.chdir(tmp_path)
     refused(capsys, tmp_path, "render", run, *flags, names=names)
+
+
+def test_a_request_to_end_is_an_interruption(run, tmp_path, monkeypatch):
+    def ended(*_, **__):
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    monkeypatch.setattr("nerfmac.cli.render.film", ended)
+    assert nerfmac("render", run, "--frames", 1, "--out", tmp_path / "film.mp4") == 130
 
 
 def test_a_path_with_nan_is_refused(run, capsys, tmp_path):
