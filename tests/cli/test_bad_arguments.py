@@ -56,7 +56,10 @@ def test_an_impossible_number(capsys, tmp_path, scene, flags, names):
         (("train", "--optimiser.rate", "nan"), ["optimiser.rate is nan"]),
         (("eval",), ["RUN"]),
         (("eval", "run", "--split", "best"), ["--split", "best"]),
-        (("render", "run", "--path", "zigzag"), ["--path", "zigzag", "orbit, test", "FILE.json"]),
+        (
+            ("render", "run", "--path", "zigzag"),
+            ["--path", "zigzag", "orbit, spiral", "test; or", "FILE.json"],
+        ),
         (("render", "run", "--path", "tour.json"), ["tour.json cannot be read"]),
         (("info", "--loud"), ["no flag --loud", "`nerfmac info --help`"]),
         (("info", "-v"), ["no flag -v"]),

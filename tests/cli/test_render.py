@@ -47,7 +47,7 @@ def test_a_video_of_odd_size_is_the_next_smaller_even_one_and_says_so(
     folder, tmp_path, path, capsys
 ):
     out = tmp_path / "odd.mp4"
-    flags = ("--path", path, "--frames", 1, "--out", out)
+    flags = ("--path", path, "--frames", 1, "--out", out, "--overwrite")
     assert nerfmac("render", folder, *flags, "--size", "33x21") == 0
     assert decoded(out)[1].shape[1:3] == (20, 32)
     assert "the video is 32x20 and not 33x21: H.264" in capsys.readouterr().err
