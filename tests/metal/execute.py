@@ -18,6 +18,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from math import prod
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 import mlx.core as mx
@@ -32,11 +33,12 @@ _SECONDS = 120  # for one launch
 
 _RUNTIME = ("-std=c++20", "-O2", "-fno-omit-frame-pointer")
 _KERNEL = (
-    "-std=c++14",
+    *("-std=c++14", "-DMETAL_RUNS"),
     "-O0",  # so that no access is optimised away before it is recorded
     "-g1",
     "-fsanitize=address,undefined,float-cast-overflow",
-    "-fno-sanitize=vptr,function",
+    # The record of accesses finds what the last two would.
+    "-fno-sanitize=vptr,function,null,pointer-overflow",
     "-fno-sanitize-recover=all",
     # The runtime is called at each load and store; the C library may replace none.
     "-fsanitize-coverage=func,trace-loads,trace-stores",
@@ -164,30 +166,32 @@ class Executor:
             wait([pool.submit(self._kernel, text) for text in dict.fromkeys(texts)])
 
     def _kernel(self, text: str) -> Path:
-        built = self.folder / f"{hashlib.sha256(text.encode()).hexdigest()[:20]}.so"
-        if not built.exists():
-            source = built.with_suffix(".cpp")
-            source.write_text(program(text))
-            header = self._header()
-            _run_clang(*_KERNEL, *_LIBRARY, "-include-pch", header, source, "-o", built)
-        return built
+        name = f"{hashlib.sha256(text.encode()).hexdigest()[:20]}.so"
+        header = self._header()
+        options = (*_KERNEL, *_LIBRARY, "-include-pch", header, "-x", "c++")
+        return self._built(name, program(text), *options)
 
     def _header(self) -> Path:
         """What every kernel begins with, compiled."""
-        built = self.folder / "metal_stdlib.pch"
-        if not built.exists():
-            header = _HERE / "metal_stdlib.h"
-            _run_clang(*_KERNEL, "-x", "c++-header", header, "-o", built)
-        return built
+        return self._built(
+            "metal_stdlib.pch", "", *_KERNEL, "-x", "c++-header", _HERE / "metal_stdlib.h"
+        )
 
     def _runtime(self) -> Path:
-        built = self.folder / "runtime"
+        # In one piece: the headers of C++ take most of the time.
+        sources = "".join(f'#include "{each}"\n' for each in sorted(_HERE.glob("runtime*.cpp")))
+        built = self._built("runtime.o", sources, *_RUNTIME, "-c", "-x", "c++")
+        sanitizers = ("-fsanitize=address,undefined", "-rdynamic")
+        return self._built("runtime", "", *sanitizers, built)
+
+    def _built(self, name: str, text: str, *words: str | Path) -> Path:
+        """What clang makes of `text`, if any, once for all processes that have the folder."""
+        built = self.folder / name
         if not built.exists():
-            objects = []
-            for source in sorted(_HERE.glob("runtime*.cpp")):
-                objects.append(self.folder / f"{source.stem}.o")
-                _run_clang(*_RUNTIME, "-c", source, "-o", objects[-1])
-            _run_clang("-fsanitize=address,undefined", "-rdynamic", *objects, "-o", built)
+            with TemporaryDirectory(dir=self.folder) as scratch:
+                partial = Path(scratch, name)
+                _run_clang(*words, *(["-"] if text else []), "-o", partial, text=text)
+                partial.replace(built)
         return built
 
 
@@ -287,8 +291,8 @@ def _summary(report: str) -> str:
     return ", ".join(match[1] for match in _REPORT.finditer(report)) or "the process ended early"
 
 
-def _run_clang(*words: str | Path) -> None:
+def _run_clang(*words: str | Path, text: str) -> None:
     command = [clang(), *map(str, words)]
-    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    result = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
     if result.returncode != 0:
         raise ExecutionError(f"clang refuses it:\n{result.stderr}{' '.join(command)}")

@@ -116,7 +116,7 @@ class Program:
                 yield Complaint(Rule.RECURSION, line, f"'{name}' calls itself")
 
     def _of_variables(self) -> Iterator[Complaint]:
-        used = 0
+        used: dict[str, int] = defaultdict(int)  # by kernel
         for match in _GLOBAL.finditer(self._text):
             node = self._nodes[match["node"]]
             node = self._nodes[node["var"]] if "var" in node else node
@@ -128,11 +128,11 @@ class Program:
                 if _CONSTANT not in match["kind"]:
                     yield Complaint(Rule.PROGRAM_SCOPE, line, f"'{name}' is not in `constant`")
             elif "linkageName" in scope:
-                used += self._bytes(node["type"])
+                used[node["scope"]] += self._bytes(node["type"])
             else:
                 yield Complaint(Rule.THREADGROUP, line, f"'{name}' is outside every function")
-        if used > THREADGROUP_BYTES:
-            over = f"threadgroup variables take {used} bytes"
+        for most in filter(lambda each: each > THREADGROUP_BYTES, used.values()):
+            over = f"threadgroup variables take {most} bytes"
             yield Complaint(Rule.THREADGROUP_SIZE, 0, over)
 
     def _bytes(self, node: str) -> int:

@@ -292,6 +292,7 @@ METAL_ATOMIC(device, float, fetch_sub, before - operand)
 
 }  // namespace metal
 
+#include "metal_matrix.h"
 #include "metal_simdgroup.h"
 
 using namespace metal;
