@@ -3,8 +3,6 @@
 
 #include "runtime_grid.h"
 
-#include <xmmintrin.h>
-
 #include <algorithm>
 #include <cstring>
 #include <map>
@@ -212,7 +210,6 @@ void run_group(std::size_t group) {
 }  // namespace
 
 void run_grid(const Grid& whole, Kernel run, const std::vector<void*>& buffers) {
-  _mm_setcsr(_mm_getcsr() | 0x8040);  // as Metal may, take and give no subnormal float
   grid = whole;
   kernel = run;
   arguments = &buffers;

@@ -1,11 +1,14 @@
 """Metal's compiler would take the exact text of every kernel, as far as clang can judge."""
 
 import re
+from unittest import mock
 
 import pytest
 
 from nerfmac.backend.metal_text import recorded
 from nerfmac.backend.sources import kernels_folder
+from nerfmac.config import Config, override
+from nerfmac.limits import FEATURES, WIDEST_FEATURES, WIDEST_LAYERS
 from nerfmac.selftest import cases
 from nerfmac.selftest.specialisations import specialisations
 from tests.metal.judge import clang, judge_all
@@ -24,7 +27,18 @@ def _self_test():
     return {launch.specialisation: launch for launch in launches.values()}
 
 
-LAUNCHES = {**specialisations(), **_self_test()}
+def _extremes():
+    """What options reach together: the most features, widths and layers that there may be."""
+    widest = override(Config(), grid={"levels": WIDEST_FEATURES // FEATURES[-1], "features": 8})
+    shapes = [(128, 1, WIDEST_LAYERS - 1), (128, WIDEST_LAYERS - 1, 1), (64, 4, 4)]
+    names = ("width", "density_layers", "colour_layers")
+    configs = [override(widest, networks=dict(zip(names, shape, strict=True))) for shape in shapes]
+    configurations = "nerfmac.selftest.specialisations.configurations"
+    with mock.patch(configurations, return_value=configs):
+        return specialisations()
+
+
+LAUNCHES = {**specialisations(), **_self_test(), **_extremes()}
 
 
 @pytest.fixture(scope="module")
