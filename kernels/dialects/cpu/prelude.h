@@ -46,6 +46,12 @@ METAL_FUNC float max(float a, float b) { return a > b ? a : b; }
 METAL_FUNC float abs(float a) { return std::fabs(a); }
 METAL_FUNC float clamp(float value, float low, float high) { return min(max(value, low), high); }
 
+// Metal's functions that are not its fast ones.
+namespace precise {
+using std::exp;
+using std::log;
+}  // namespace precise
+
 struct uint2 {
   uint x, y;
 };
