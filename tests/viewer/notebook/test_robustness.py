@@ -9,9 +9,18 @@ from tests.scene_factory import CONFIG, write_scene
 from tests.viewer.notebook.sight import Sight
 
 BEGIN = """
-import json, nerfmac
+import json, time, nerfmac
 from nerfmac.config import Config
+from nerfmac.training.trainer import Trainer
+
 config = Config.from_json(json.loads({config!r}))
+advance = Trainer.advance
+
+def unhurried(self, state, rate):
+    time.sleep(0.02)  # or training would take the cores that the page needs
+    return advance(self, state, rate)
+
+Trainer.advance = unhurried
 """
 
 
