@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from tests.scene_factory import CONFIG, write_scene
+from tests.scene_factory import COARSE, write_scene
 from tests.viewer.notebook.sight import Sight
 
 BEGIN = """
@@ -31,7 +31,7 @@ def scene(tmp_path_factory):
 
 
 def begin():
-    return BEGIN.format(config=json.dumps(CONFIG.to_json()))
+    return BEGIN.format(config=json.dumps(COARSE.to_json()))
 
 
 def cell(scene, name="viewer"):
