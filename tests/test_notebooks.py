@@ -149,7 +149,6 @@ def test_a_path_of_a_machine_is_found(faulty):
     assert machine_paths(faulty) == ["Look into /home/ada/pictures."]
 
 
-@pytest.mark.slow
 def test_an_error_in_a_notebook_is_found(run, faulty):
     with pytest.raises(CellExecutionError, match="ZeroDivisionError"):
         run(faulty)

@@ -217,7 +217,6 @@ def test_what_is_not_installed_is_named_with_the_command_that_installs_it(
     assert everything(tmp_path) == before
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("what", ["run", "scene"])
 def test_the_notebook_runs_from_top_to_bottom(view, made, run, tmp_path, what):
     nbclient, nbformat = pytest.importorskip("nbclient"), pytest.importorskip("nbformat")

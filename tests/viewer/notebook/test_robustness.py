@@ -8,6 +8,8 @@ import pytest
 from tests.scene_factory import COARSE, write_scene
 from tests.viewer.notebook.sight import Sight
 
+pytestmark = pytest.mark.slow
+
 BEGIN = """
 import json, time, nerfmac
 from nerfmac.config import Config
