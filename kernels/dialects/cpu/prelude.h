@@ -1,4 +1,4 @@
-// The Metal names that the kernels use, in C++20 for GCC and Clang.
+// The Metal names that the kernels use, in C++14 for GCC and Clang.
 //
 // The launcher gives each row of an accumulating kernel's grid to one thread, and rows own disjoint
 // outputs (nerfmac/backend/cpu_kernel.py), so atomic additions are plain ones here, in a fixed
