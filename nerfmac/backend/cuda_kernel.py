@@ -45,13 +45,13 @@ extern "C" __global__ void {name}({parameters}) {{
 class Cubin(NamedTuple):
     """A kernel's program, whose binary for this machine's GPU is kept in the cache."""
 
-    stem: str
+    name: str  # of its own for every text: MLX keeps what it has loaded by name
     text: str  # in which the kernel's name is {name}
 
     @property
-    def name(self) -> str:
-        """The kernel's name, of its own for every text: MLX keeps what it has loaded by name."""
-        return f"{self.stem}_{hashlib.sha256(self.text.encode()).hexdigest()[:20]}"
+    def stem(self) -> str:
+        """Beginning of its file's name."""
+        return self.name.rpartition("_")[0]
 
     def path(self) -> Path:
         """Its file, once it is compiled. Raises `BuildError` where there is no compiler."""
@@ -116,30 +116,42 @@ class CudaKernel:
         **_unused: Any,
     ) -> Cubin:
         """What a call with these arguments runs. Raises `InputError` for a type of no kernel."""
-        names = (*self.input_names, *self.output_names)
         types = (*(array.dtype for array in inputs), *output_dtypes)
-        parameters = [
-            f"{'const ' if i < len(inputs) else ''}{_type_of(name, dtype)}* {name}"
-            for i, (name, dtype) in enumerate(zip(names, types, strict=True))
-        ]
-        declarations = [f"  constexpr int {key} = {int(value)};" for key, value in template]
-        for i in self._shaped():
-            name = f"{self.input_names[i]}_shape"
-            lengths = [f"{name}_{axis}" for axis in range(inputs[i].ndim)]
-            parameters += [f"int {length}" for length in lengths]
-            declarations.append(f"  const int {name}[] = {{{', '.join(lengths)}}};")
-        text = _PROGRAM.format(
-            name="{name}",
-            header=self.header,
-            parameters=", ".join(parameters),
-            declarations="\n".join(declarations),
-            source=self.source,
-        )
-        return Cubin(self.name, text)
+        axes = tuple(inputs[i].ndim for i in self._shaped())
+        return _cubin(self, types, axes, tuple(template))
 
     def _shaped(self) -> list[int]:
         """Which inputs' shapes the body reads."""
         return [i for i, name in enumerate(self.input_names) if f"{name}_shape" in self.source]
+
+
+@cache
+def _cubin(
+    kernel: CudaKernel,
+    types: tuple[mx.Dtype, ...],
+    axes: tuple[int, ...],
+    template: tuple[tuple[str, int], ...],
+) -> Cubin:
+    """The kernel for arrays of the `types`; `axes`: how many those have whose shapes it reads."""
+    names, inputs = (*kernel.input_names, *kernel.output_names), len(kernel.input_names)
+    parameters = [
+        f"{'const ' if i < inputs else ''}{_type_of(name, dtype)}* {name}"
+        for i, (name, dtype) in enumerate(zip(names, types, strict=True))
+    ]
+    declarations = [f"  constexpr int {key} = {int(value)};" for key, value in template]
+    for i, count in zip(kernel._shaped(), axes, strict=True):
+        name = f"{names[i]}_shape"
+        lengths = [f"{name}_{axis}" for axis in range(count)]
+        parameters += [f"int {length}" for length in lengths]
+        declarations.append(f"  const int {name}[] = {{{', '.join(lengths)}}};")
+    text = _PROGRAM.format(
+        name="{name}",
+        header=kernel.header,
+        parameters=", ".join(parameters),
+        declarations="\n".join(declarations),
+        source=kernel.source,
+    )
+    return Cubin(f"{kernel.name}_{hashlib.sha256(text.encode()).hexdigest()[:20]}", text)
 
 
 def _type_of(name: str, dtype: mx.Dtype) -> str:
