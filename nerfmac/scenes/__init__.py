@@ -8,7 +8,7 @@ from pathlib import Path
 
 from nerfmac import checks
 from nerfmac.checks import InputError
-from nerfmac.scenes import blender, transforms
+from nerfmac.scenes import blender, colmap, transforms
 from nerfmac.scenes.builtin import builtin_scene_path
 from nerfmac.scenes.scene import Frame, Scene, Views
 from nerfmac.scenes.splits import NAMES
@@ -25,6 +25,9 @@ NEEDS_POSES = (
 
 def load_scene(path: str | os.PathLike[str], *, test_every: int | None = None) -> Scene:
     """Read a scene: a folder, or its transforms.json (or transforms_train.json) itself.
+
+    In a folder with several formats, Blender's goes first, then transforms.json, then COLMAP's; the
+    folder of a COLMAP model, such as `scene/sparse/0`, is read as that.
 
     With `test_every` None the scene keeps its own splits: Blender's files, or the lists such as
     `train_filenames` in a transforms.json. Without lists every 8th view is held out as "test".
@@ -55,9 +58,14 @@ def _read(path: Path, test_every: int | None) -> Scene:
         return blender.read_blender(path, test_every)
     if (path / transforms.FILE_NAME).exists():
         return transforms.read_transforms(path / transforms.FILE_NAME, test_every)
+    if (model := colmap.model_folder(path)) is not None:
+        return colmap.read_colmap(colmap.scene_folder(path), model, test_every)
     state = "is empty" if not any(path.iterdir()) else "holds no scene"
     raise InputError(f"{path} {state}: looked for {_sought()}. {NEEDS_POSES}")
 
 
 def _sought() -> str:
-    return f"{transforms.FILE_NAME} (instant-ngp, nerfstudio) or {BLENDER_FILES[0]} (Blender)"
+    return (
+        f"{transforms.FILE_NAME} (instant-ngp, nerfstudio), {BLENDER_FILES[0]} (Blender) or "
+        "sparse/0/cameras.bin or .txt (COLMAP)"
+    )

@@ -10,9 +10,11 @@ from pathlib import Path
 
 from nerfmac.checks import InputError
 from nerfmac.json_reader import read_fields
-from nerfmac.scenes.frames import Entry, entries_of, frame_of, inspect_all
+from nerfmac.scenes.frames import Entry, entries_of, shot_of
+from nerfmac.scenes.picture_search import PictureSearch
 from nerfmac.scenes.placement import placement_of
-from nerfmac.scenes.scene import Scene
+from nerfmac.scenes.scene import Frame, Scene
+from nerfmac.scenes.shots import headers_of
 from nerfmac.scenes.splits import NAMES, hold_out
 from nerfmac.scenes.upright import up_of
 
@@ -30,20 +32,25 @@ def read_blender(folder: Path, test_every: int | None = None) -> Scene:
         if split == "train" or (folder / file_name(split)).exists()
     }
     entries: dict[str, list[Entry]] = {}
+    # Splits have pictures of one name: the folder must be right too.
+    search = PictureSearch(folder, tail=2)
     for split, file in files.items():
-        entries[split], absent = entries_of(file, folder)
+        entries[split], absent = entries_of(file, search)
         if absent:
             raise InputError(
                 f"{absent[0].where}: the picture does not exist in {folder}, with or without .png"
             )
-    picture = inspect_all([entry for split in entries.values() for entry in split])
+    pictures = [entry.picture for split in entries.values() for entry in split]
+    headers = dict(zip(pictures, headers_of(pictures), strict=True))
+    has_alpha = any(header.has_alpha for header in headers.values())
     placement = placement_of(files["train"])
-    splits = {
-        split: tuple(frame_of(entry, picture, placement) for entry in listed)
-        for split, listed in entries.items()
-    }
+
+    def frame_of(entry: Entry) -> Frame:
+        return shot_of(entry, headers[entry.picture]).placed(placement)
+
+    splits = {split: tuple(map(frame_of, listed)) for split, listed in entries.items()}
     if test_every is not None:
         splits.pop("test", None)
         splits |= hold_out(splits["train"], test_every, str(folder))
     name, up = folder.resolve().name, up_of(files["train"])
-    return Scene(name, placement.extent, splits, up, has_alpha=picture.has_alpha)
+    return Scene(name, placement.extent, splits, up, has_alpha=has_alpha)

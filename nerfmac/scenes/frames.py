@@ -6,7 +6,6 @@ are. A `Placement` moves the positions into scene space.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -15,12 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from nerfmac.checks import InputError
-from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens, focal_length
 from nerfmac.json_reader import Fields
-from nerfmac.scenes.pictures import Header, find, inspect
-from nerfmac.scenes.placement import Placement
-from nerfmac.scenes.scene import Frame
+from nerfmac.scenes.picture_search import PictureSearch
+from nerfmac.scenes.pictures import Header
+from nerfmac.scenes.shots import Shot, fitted
 
 RIGID_WITHIN = 1e-2
 """How far R^T R may be from 1. A smaller difference is rounding, and is removed."""
@@ -52,43 +50,25 @@ class Entry(NamedTuple):
     picture: Path
 
 
-def entries_of(file: Fields, folder: Path) -> tuple[list[Entry], list[Fields]]:
+def entries_of(file: Fields, search: PictureSearch) -> tuple[list[Entry], list[Fields]]:
     """A file's frames in its order: those whose picture exists, and those without a picture."""
     entries, absent = [], []
-    for fields in file.objects("frames"):
-        given = fields.text("file_path")
-        fields = replace(fields, where=f"{fields.where} ({given})")
-        picture = find(folder, given)
+    frames = file.objects("frames")
+    names = [fields.text("file_path") for fields in frames]
+    pictures = search.find_all(names, file.where)
+    for fields, name, picture in zip(frames, names, pictures, strict=True):
+        fields = replace(fields, where=f"{fields.where} ({name})")
         if picture is None:
             absent.append(fields)
         else:
-            entries.append(Entry(fields, file, Path(given).as_posix(), picture))
+            entries.append(Entry(fields, file, Path(name).as_posix(), picture))
     return entries, absent
 
 
-def inspect_all(entries: Sequence[Entry]) -> Header:
-    """The common size of all pictures, and whether any has alpha, from their headers.
-
-    Raises InputError that names two files if their sizes differ.
-    """
-    first = inspect(entries[0].picture)
-    has_alpha = first.has_alpha
-    for entry in entries[1:]:
-        header = inspect(entry.picture)
-        has_alpha |= header.has_alpha
-        if (header.width, header.height) != (first.width, first.height):
-            raise InputError(
-                f"{entry.picture} is {header.width}x{header.height} pixels but "
-                f"{entries[0].picture} is {first.width}x{first.height}; "
-                "expected one size for all pictures of a scene"
-            )
-    return Header(first.width, first.height, has_alpha)
-
-
-def frame_of(entry: Entry, picture: Header, placement: Placement) -> Frame:
-    """The frame, with its lens scaled to the picture and its pose moved into the scene."""
-    pose = placement.apply(pose_of(entry.fields))
-    return Frame(Camera(lens_of(entry, picture), pose), entry.picture, entry.name)
+def shot_of(entry: Entry, picture: Header) -> Shot:
+    """The frame's picture with its camera; see `lens_of` and `pose_of` for InputError."""
+    lens = fitted(lens_of(entry, picture), entry.picture, picture, entry.fields.where)
+    return Shot(entry.picture, entry.name, lens, pose_of(entry.fields))
 
 
 def pose_of(fields: Fields) -> npt.NDArray[np.float64]:
@@ -116,10 +96,10 @@ def pose_of(fields: Fields) -> npt.NDArray[np.float64]:
 
 
 def lens_of(entry: Entry, picture: Header) -> Lens:
-    """The lens of a frame, scaled to the picture. The frame's values override those of its file.
+    """The lens of a frame, for the size that it names or else the picture's.
 
-    Raises InputError for another lens model, values out of range, and a lens whose picture size has
-    not the picture's aspect.
+    The frame's values override those of its file. Raises InputError for another lens model and
+    values out of range.
     """
     for fields in (entry.fields, entry.file):
         _refuse_what_is_not_read(fields)
@@ -132,8 +112,7 @@ def lens_of(entry: Entry, picture: Header) -> Lens:
     centre = {"cx": width / 2, "cy": height / 2}
     defaults = centre | dict.fromkeys(("k1", "k2", "k3", "k4", "p1", "p2"), 0.0)
     rest = {key: _source(entry, key).number(key, value) for key, value in defaults.items()}
-    lens = Lens(width, height, fl_x, fl_y, **rest)
-    return _fitted(lens, picture, entry)
+    return Lens(width, height, fl_x, fl_y, **rest)
 
 
 def _refuse_what_is_not_read(fields: Fields) -> None:
@@ -157,14 +136,3 @@ def _focal(entry: Entry, axis: str, size: int) -> float | None:
         if key in fields:
             return focal_length(f"{fields.where}: {key}", fields.number(key), size)
     return None
-
-
-def _fitted(lens: Lens, picture: Header, entry: Entry) -> Lens:
-    # Halving an odd size loses up to a pixel on either side, so the aspects may differ a little.
-    skew = abs(picture.width * lens.height - picture.height * lens.width)
-    if skew > lens.width + lens.height:
-        raise InputError(
-            f"{entry.picture} is {picture.width}x{picture.height} pixels but {entry.fields.where} "
-            f"has a lens for {lens.width}x{lens.height}; expected that shape"
-        )
-    return lens.scaled(picture.width, picture.height)

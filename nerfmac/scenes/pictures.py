@@ -55,17 +55,6 @@ class Header(NamedTuple):
     has_alpha: bool
 
 
-def find(folder: Path, name: str) -> Path | None:
-    """The picture `name`, given with or without its ending, in `folder`; None if absent."""
-    # Capture scripts on Windows write backslashes into their JSON.
-    for given in dict.fromkeys((name, name.replace("\\", "/"))):
-        for ending in ("", *ENDINGS):
-            path = folder / (given + ending)
-            if path.is_file():
-                return path
-    return None
-
-
 def inspect(path: Path) -> Header:
     """The header of a picture file; raises InputError that names the file if it is no picture."""
     with _opened(path) as image:

@@ -1,7 +1,7 @@
-"""Where a file's coordinates lie in scene space: scene position = scale * position + offset.
+"""Where a file's coordinates lie in scene space: scene = scale * rotation @ position + offset.
 
 A file with `aabb_scale`, `scale` or `offset` is placed as instant-ngp places it. A file with none
-of these, such as nerfstudio's, is fitted to its cameras.
+of these, such as nerfstudio's, is fitted to its cameras and to the points that it knows.
 """
 
 from __future__ import annotations
@@ -20,7 +20,12 @@ KEYS = ("aabb_scale", "scale", "offset")
 DEFAULT_SCALE = 0.33  # instant-ngp's, made for the Blender scenes of 2020
 DEFAULT_OFFSET = 0.5
 SURROUNDED_EXTENT = 4.0
-"""Extent of fitted scenes without alpha, with room for the background: cameras are 1 away."""
+"""Least extent of fitted scenes without alpha, with room for the background: cameras are 1 away."""
+WIDEST_EXTENT = 16.0
+"""Largest extent that points may ask for: cells of a larger cube would be too coarse for the rest.
+"""
+WITHIN = 0.95
+"""Of the points, this part shall be within the cube; of the others many are wrong."""
 
 PARALLEL = 1e-3
 """Axes d count as parallel, within 2 degrees, if mean(1 - d d^T) has an eigenvalue below this."""
@@ -34,11 +39,13 @@ class Placement(NamedTuple):
     scale: float
     offset: npt.NDArray[np.float64]
     extent: float
+    rotation: npt.NDArray[np.float64] = np.eye(3)
 
     def apply(self, pose: npt.NDArray[np.float64]) -> npt.NDArray[np.float32]:
-        """The pose (3, 4) with its position moved into scene space."""
-        position = self.scale * pose[:, 3:] + self.offset[:, None]
-        return np.concatenate([pose[:, :3], position], axis=1).astype(np.float32)
+        """The pose (3, 4) moved into scene space."""
+        moved = self.rotation @ pose
+        position = self.scale * moved[:, 3:] + self.offset[:, None]
+        return np.concatenate([moved[:, :3], position], axis=1).astype(np.float32)
 
 
 def is_placed(file: Fields) -> bool:
@@ -62,25 +69,50 @@ def placement_of(file: Fields) -> Placement:
     return Placement(scale, offset, extent)
 
 
-def fit(poses: Sequence[npt.NDArray[np.float64]], has_alpha: bool, where: str) -> Placement:
+def fit(
+    poses: Sequence[npt.NDArray[np.float64]],
+    has_alpha: bool,
+    where: str,
+    *,
+    points: npt.NDArray[np.float64] | None = None,
+    rotation: npt.NDArray[np.float64] = Placement._field_defaults["rotation"],
+) -> Placement:
     """The placement with the cameras' target in the middle, at a mean distance of one scene unit.
 
     The target is the point with the least sum of squared distances from the optical axes. If these
-    do not meet, it is the cameras' mean position, with a warning. The extent is 1 for objects that
-    alpha cuts out, else 4.
+    do not meet, it is where the cameras' median view of the `points` ends, or without points the
+    cameras' mean position, with a warning. `points` (n, 3) are places of what the pictures show, in
+    the file's coordinates; there may be none.
+
+    The extent is 1 for objects that alpha cuts out, else 4; or as large, by a power of two and up
+    to 16, as holds the points. The scene is turned by `rotation`.
     """
     eyes = np.stack([pose[:, 3] for pose in poses])
     axes = np.stack([pose[:, 2] for pose in poses])
+    points = np.zeros((0, 3)) if points is None else points
     across = np.eye(3) - axes[:, :, None] * axes[:, None, :]
-    if np.linalg.eigvalsh(across.mean(0))[0] < PARALLEL:
+    if np.linalg.eigvalsh(across.mean(0))[0] >= PARALLEL:
+        centre = np.linalg.solve(across.sum(0), np.einsum("nij,nj->i", across, eyes))
+    elif len(points):
+        depth = np.median((eyes.mean(0) - points) @ axes.mean(0))
+        centre = eyes.mean(0) - depth * axes.mean(0)
+    else:
         log.warning(
             "the cameras of %s look in one direction, so what they look at is unknown; put scale, "
             "offset and aabb_scale into the file if the scene is not found",
             where,
         )
         centre = eyes.mean(0)
-    else:
-        centre = np.linalg.solve(across.sum(0), np.einsum("nij,nj->i", across, eyes))
     distance = float(np.linalg.norm(eyes - centre, axis=1).mean())
     scale = 1.0 / distance if distance > 1e-6 else 1.0
-    return Placement(scale, 0.5 - scale * centre, 1.0 if has_alpha else SURROUNDED_EXTENT)
+    least = 1.0 if has_alpha else SURROUNDED_EXTENT
+    extent = _extent(scale * (points - centre) @ rotation.T, least)
+    return Placement(scale, 0.5 - scale * (rotation @ centre), extent, rotation)
+
+
+def _extent(points: npt.NDArray[np.float64], least: float) -> float:
+    """The side of the cube around the origin that holds most `points` (n, 3)."""
+    if not len(points):
+        return least
+    side = 2.0 * float(np.quantile(np.abs(points).max(axis=1), WITHIN))
+    return float(np.clip(2.0 ** np.round(np.log2(max(side, 1e-6))), least, WIDEST_EXTENT))

@@ -12,15 +12,15 @@ from pathlib import Path
 
 from nerfmac.checks import InputError
 from nerfmac.json_reader import Fields, read_fields
-from nerfmac.scenes.frames import entries_of, frame_of, inspect_all, pose_of
+from nerfmac.scenes.frames import entries_of, shot_of
+from nerfmac.scenes.picture_search import PictureSearch
 from nerfmac.scenes.placement import fit, is_placed, placement_of
 from nerfmac.scenes.scene import Frame, Scene
-from nerfmac.scenes.splits import Splits, hold_out, listed, lists_splits
+from nerfmac.scenes.shots import headers_of
+from nerfmac.scenes.splits import Splits, hold_out, hold_out_some, listed, lists_splits
 from nerfmac.scenes.upright import up_of
 
 FILE_NAME = "transforms.json"
-TEST_EVERY = 8
-"""The usual split of captures, since Mildenhall et al., 2019 (local light field fusion)."""
 
 log = logging.getLogger("nerfmac")
 
@@ -32,7 +32,7 @@ def read_transforms(path: Path, test_every: int | None = None) -> Scene:
     or none if there is only one view.
     """
     file = read_fields(path)
-    entries, absent = entries_of(file, path.parent)
+    entries, absent = entries_of(file, PictureSearch(path.parent))
     total = len(entries) + len(absent)
     if not entries:
         raise InputError(
@@ -45,23 +45,23 @@ def read_transforms(path: Path, test_every: int | None = None) -> Scene:
             *(len(absent), total, path, len(entries)),
         )
     entries.sort(key=lambda entry: entry.name)
-    picture = inspect_all(entries)
-    poses = [pose_of(entry.fields) for entry in entries]
+    headers = headers_of([entry.picture for entry in entries])
+    has_alpha = any(header.has_alpha for header in headers)
+    shots = [shot_of(entry, header) for entry, header in zip(entries, headers, strict=True)]
+    poses = [shot.pose for shot in shots]
     placed = is_placed(file)
-    placement = placement_of(file) if placed else fit(poses, picture.has_alpha, str(path))
-    frames = tuple(frame_of(entry, picture, placement) for entry in entries)
+    placement = placement_of(file) if placed else fit(poses, has_alpha, str(path))
+    frames = tuple(shot.placed(placement) for shot in shots)
     splits = _splits_of(file, frames, absent, test_every)
     name, up = path.resolve().parent.name, up_of(file, poses)
-    return Scene(name, placement.extent, splits, up, has_alpha=picture.has_alpha)
+    return Scene(name, placement.extent, splits, up, has_alpha=has_alpha)
 
 
 def _splits_of(
     file: Fields, frames: tuple[Frame, ...], absent: list[Fields], test_every: int | None
 ) -> Splits:
     if not lists_splits(file):
-        if test_every is None:
-            test_every = TEST_EVERY if len(frames) > 1 else 0
-        return hold_out(frames, test_every, file.where)
+        return hold_out_some(frames, test_every, file.where)
     names = [Path(fields.text("file_path")).as_posix() for fields in absent]
     splits = listed(file, frames, names)
     if test_every is not None:

@@ -5,7 +5,7 @@ import pytest
 from PIL import Image
 
 from nerfmac.checks import InputError
-from nerfmac.scenes.pictures import decode, find, inspect
+from nerfmac.scenes.pictures import decode, inspect
 from tests.scenes.scene_files import pixels
 
 COLOURS = pixels(5, 4)
@@ -141,19 +141,3 @@ def test_an_array_stands_for_a_file():
     for wrong in (COLOURS.astype(np.float32), COLOURS[..., 0], COLOURS[..., :2]):
         with pytest.raises(InputError, match="picture array is"):
             decode(wrong, 4, "array")
-
-
-def test_a_name_without_its_ending_is_found(tmp_path):
-    (tmp_path / "r_0").mkdir()
-    (tmp_path / "sub").mkdir()
-    for name in ("r_0.png", "r_1.JPG", "r_2.jpeg", "sub/r_3.png", "r_4.jpg", "r_4.jpg.png"):
-        (tmp_path / name).touch()
-    assert find(tmp_path, "./r_0") == tmp_path / "r_0.png"
-    found = find(tmp_path, "r_1")  # called r_1.jpg where the file system ignores case
-    assert found is not None
-    assert found.samefile(tmp_path / "r_1.JPG")
-    assert find(tmp_path, "r_2") == tmp_path / "r_2.jpeg"
-    assert find(tmp_path, "sub\\r_3.png") == tmp_path / "sub/r_3.png"
-    assert find(tmp_path, "r_4.jpg") == tmp_path / "r_4.jpg", "a mask is no picture"
-    assert find(tmp_path, str(tmp_path / "r_2.jpeg")) == tmp_path / "r_2.jpeg"
-    assert find(tmp_path, "r_9") is None

@@ -1,0 +1,91 @@
+"""A photograph whose camera a file knows: what a reader has before the scene is placed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from nerfmac.checks import InputError
+from nerfmac.geometry.cameras import Camera
+from nerfmac.geometry.lenses import Lens
+from nerfmac.scenes.pictures import Header, inspect
+from nerfmac.scenes.placement import Placement, fit
+from nerfmac.scenes.scene import Frame, Scene
+from nerfmac.scenes.splits import hold_out_some
+from nerfmac.scenes.upright import UP, levelling
+
+
+class Shot(NamedTuple):
+    """A picture's file and name, its lens, and its camera-to-file pose (3, 4) with OpenGL's axes.
+
+    The lens is for the picture's size, as `fitted` makes it.
+    """
+
+    picture: Path
+    name: str
+    lens: Lens
+    pose: npt.NDArray[np.float64]
+
+    def placed(self, placement: Placement) -> Frame:
+        """The frame, its pose moved into the scene."""
+        return Frame(Camera(self.lens, placement.apply(self.pose)), self.picture, self.name)
+
+
+def levelled(
+    folder: Path,
+    shots: Sequence[Shot],
+    *,
+    has_alpha: bool,
+    points: npt.NDArray[np.float64] | None,
+    test_every: int | None,
+) -> Scene:
+    """The scene of `shots` in coordinates of no meaning: centred, scaled, and turned so z is up.
+
+    `points` (n, 3) are places of what the pictures show. Views are held out as in a capture. Raises
+    InputError if none is left to train on.
+    """
+    shots = sorted(shots, key=lambda shot: shot.name)
+    poses = [shot.pose for shot in shots]
+    rotation = levelling(poses)
+    placement = fit(poses, has_alpha, str(folder), points=points, rotation=rotation)
+    frames = tuple(shot.placed(placement) for shot in shots)
+    splits = hold_out_some(frames, test_every, str(folder))
+    return Scene(folder.resolve().name, placement.extent, splits, UP, has_alpha=has_alpha)
+
+
+def headers_of(pictures: Sequence[Path]) -> list[Header]:
+    """The headers of the pictures' files, in order.
+
+    Raises InputError that names the file that is no picture, and two files if their sizes differ.
+    """
+    with ThreadPoolExecutor() as pool:
+        headers = list(pool.map(inspect, pictures))
+    first = headers[0]
+    for path, header in zip(pictures, headers, strict=True):
+        if header[:2] != first[:2]:
+            raise InputError(
+                f"{path} is {header.width}x{header.height} pixels but "
+                f"{pictures[0]} is {first.width}x{first.height}; "
+                "expected one size for all pictures of a scene"
+            )
+    return headers
+
+
+def fitted(lens: Lens, picture: Path, header: Header, where: str) -> Lens:
+    """The lens scaled to the picture's size.
+
+    Raises InputError that names `where` if the picture has not the aspect of the lens.
+    """
+    # Halving an odd size loses up to a pixel on either side, so the aspects may differ a little.
+    skew = abs(header.width * lens.height - header.height * lens.width)
+    if skew > lens.width + lens.height:
+        raise InputError(
+            f"{picture} is {header.width}x{header.height} pixels but {where} "
+            f"has a lens for {lens.width}x{lens.height}; expected that shape"
+        )
+    return lens.scaled(header.width, header.height)
