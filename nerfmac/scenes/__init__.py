@@ -8,7 +8,7 @@ from pathlib import Path
 
 from nerfmac import checks
 from nerfmac.checks import InputError
-from nerfmac.scenes import blender, colmap, transforms
+from nerfmac.scenes import blender, colmap, llff, transforms
 from nerfmac.scenes.builtin import builtin_scene_path
 from nerfmac.scenes.scene import Frame, Scene, Views
 from nerfmac.scenes.splits import NAMES
@@ -26,8 +26,9 @@ NEEDS_POSES = (
 def load_scene(path: str | os.PathLike[str], *, test_every: int | None = None) -> Scene:
     """Read a scene: a folder, or its transforms.json (or transforms_train.json) itself.
 
-    In a folder with several formats, Blender's goes first, then transforms.json, then COLMAP's; the
-    folder of a COLMAP model, such as `scene/sparse/0`, is read as that.
+    In a folder with several formats, Blender's goes first, then transforms.json, COLMAP's and
+    LLFF's. The folder of a COLMAP model, such as `scene/sparse/0`, and LLFF's poses_bounds.npy may
+    be named themselves.
 
     With `test_every` None the scene keeps its own splits: Blender's files, or the lists such as
     `train_filenames` in a transforms.json. Without lists every 8th view is held out as "test".
@@ -45,6 +46,8 @@ def load_scene(path: str | os.PathLike[str], *, test_every: int | None = None) -
 
 def _read(path: Path, test_every: int | None) -> Scene:
     if path.is_file():
+        if path.suffix == ".npy":
+            return llff.read_llff(path, test_every)
         if path.suffix.lower() != ".json":
             raise InputError(
                 f"{path} is not a scene: expected a folder or a {_sought()}. {NEEDS_POSES}"
@@ -60,12 +63,14 @@ def _read(path: Path, test_every: int | None) -> Scene:
         return transforms.read_transforms(path / transforms.FILE_NAME, test_every)
     if (model := colmap.model_folder(path)) is not None:
         return colmap.read_colmap(colmap.scene_folder(path), model, test_every)
+    if (path / llff.FILE_NAME).exists():
+        return llff.read_llff(path / llff.FILE_NAME, test_every)
     state = "is empty" if not any(path.iterdir()) else "holds no scene"
     raise InputError(f"{path} {state}: looked for {_sought()}. {NEEDS_POSES}")
 
 
 def _sought() -> str:
     return (
-        f"{transforms.FILE_NAME} (instant-ngp, nerfstudio), {BLENDER_FILES[0]} (Blender) or "
-        "sparse/0/cameras.bin or .txt (COLMAP)"
+        f"{transforms.FILE_NAME} (instant-ngp, nerfstudio), {BLENDER_FILES[0]} (Blender), "
+        f"sparse/0/cameras.bin or .txt (COLMAP) or {llff.FILE_NAME} (LLFF)"
     )

@@ -18,10 +18,7 @@ from nerfmac.geometry.lenses import Lens, focal_length
 from nerfmac.json_reader import Fields
 from nerfmac.scenes.picture_search import PictureSearch
 from nerfmac.scenes.pictures import Header
-from nerfmac.scenes.shots import Shot, fitted
-
-RIGID_WITHIN = 1e-2
-"""How far R^T R may be from 1. A smaller difference is rounding, and is removed."""
+from nerfmac.scenes.shots import Shot, fitted, rigid
 
 LENS_MODELS = ("OPENCV", "PINHOLE", "PERSPECTIVE", "SIMPLE_PINHOLE", "SIMPLE_RADIAL", "RADIAL")
 _UNDISTORTED = "a lens of OpenCV's radial-tangential model: undistort the pictures first"
@@ -82,17 +79,7 @@ def pose_of(fields: Fields) -> npt.NDArray[np.float64]:
         raise InputError(
             f"{fields.where}: {key} ends in {matrix[3].tolist()}; expected [0, 0, 0, 1]"
         )
-    rotation = matrix[:3, :3]
-    error = float(np.abs(rotation.T @ rotation - np.eye(3)).max())
-    if error > RIGID_WITHIN:
-        raise InputError(
-            f"{fields.where}: {key} is not rigid: its columns are off by {error:.3g} from "
-            "length one and right angles; expected a rotation and a position"
-        )
-    if np.linalg.det(rotation) < 0:
-        raise InputError(f"{fields.where}: {key} mirrors space; expected a rotation")
-    left, _, right = np.linalg.svd(rotation)
-    return np.concatenate([left @ right, matrix[:3, 3:]], axis=1)
+    return rigid(matrix[:3], f"{fields.where}: {key}")
 
 
 def lens_of(entry: Entry, picture: Header) -> Lens:

@@ -19,6 +19,9 @@ from nerfmac.scenes.scene import Frame, Scene
 from nerfmac.scenes.splits import hold_out_some
 from nerfmac.scenes.upright import UP, levelling
 
+RIGID_WITHIN = 1e-2
+"""How far R^T R may be from 1. A smaller difference is rounding, and is removed."""
+
 
 class Shot(NamedTuple):
     """A picture's file and name, its lens, and its camera-to-file pose (3, 4) with OpenGL's axes.
@@ -89,3 +92,21 @@ def fitted(lens: Lens, picture: Path, header: Header, where: str) -> Lens:
             f"has a lens for {lens.width}x{lens.height}; expected that shape"
         )
     return lens.scaled(header.width, header.height)
+
+
+def rigid(matrix: npt.NDArray[np.float64], where: str) -> npt.NDArray[np.float64]:
+    """The pose `matrix` (3, 4), with its rotation made exactly orthonormal.
+
+    Raises InputError that names `where` unless it is rigid: a rotation and a position.
+    """
+    rotation = matrix[:, :3]
+    error = float(np.abs(rotation.T @ rotation - np.eye(3)).max())
+    if error > RIGID_WITHIN:
+        raise InputError(
+            f"{where} is not rigid: its columns are off by {error:.3g} from "
+            "length one and right angles; expected a rotation and a position"
+        )
+    if np.linalg.det(rotation) < 0:
+        raise InputError(f"{where} mirrors space; expected a rotation")
+    left, _, right = np.linalg.svd(rotation)
+    return np.concatenate([left @ right, matrix[:, 3:]], axis=1)

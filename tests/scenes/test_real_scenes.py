@@ -52,3 +52,20 @@ def test_lego_loads_with_its_own_splits_and_alpha(real_scenes):
     assert views.cameras[3].lens.fl_x == pytest.approx(400 / 2 / np.tan(0.6911112070083618 / 2))
     cover = np.array(views.images[..., 3]).mean() / 255
     assert 0.1 < cover < 0.5
+
+
+def test_a_phones_capture_has_the_same_cameras_as_colmap_and_as_llff(real_scenes, caplog):
+    path = folder(real_scenes, "phone_beer")
+    colmap, llff = load_scene(path), load_scene(path / "poses_bounds.npy")
+    assert {split: len(frames) for split, frames in colmap.splits.items()} == {
+        "train": 62,
+        "test": 9,
+    }
+    for split, frames in colmap.splits.items():
+        for one, other in zip(frames, llff.splits[split], strict=True):
+            assert one.name == other.name
+            np.testing.assert_allclose(one.camera.pose, other.camera.pose, atol=1e-5)
+    first = colmap.splits["test"][0].camera.lens
+    assert first.fl_x == pytest.approx(llff.splits["test"][0].camera.lens.fl_x, abs=1e-3)
+    assert first.k1 == pytest.approx(0.0578036)
+    assert caplog.messages == []
