@@ -66,7 +66,7 @@ def main(argv: list[str], method: Method = CONFIGURED) -> int:
         size = _even(size)
     if arguments.path != "test":
         seen = _along(run, path, arguments.frames, size)
-    cameras = [Camera(camera.lens.scaled(*size), camera.pose) for camera in seen]
+    cameras = [Camera(camera.lens.within(*size), camera.pose) for camera in seen]
     pictures = frames(run, cameras, arguments.background)
     if is_video:
         write_video(out, pictures, arguments.fps)

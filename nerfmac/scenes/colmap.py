@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -110,7 +111,7 @@ def _lens(camera: ColmapCamera, where: str) -> Lens:
 
     OpenCV's rational denominator, in FULL_OPENCV, must be 1.
     """
-    given = dict(camera.parameters)
+    given: dict[str, Any] = dict(camera.parameters)
     extra = {name: given.pop(name, 0.0) for name in ("d1", "d2", "d3")}
     if camera.model not in READ or any(extra.values()):
         raise InputError(

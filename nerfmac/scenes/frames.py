@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -98,7 +98,9 @@ def lens_of(entry: Entry, picture: Header) -> Lens:
         raise InputError(f"{entry.fields.where}: no focal length; expected fl_x or camera_angle_x")
     centre = {"cx": width / 2, "cy": height / 2}
     defaults = centre | dict.fromkeys(("k1", "k2", "k3", "k4", "p1", "p2"), 0.0)
-    rest = {key: _source(entry, key).number(key, value) for key, value in defaults.items()}
+    rest: dict[str, Any] = {
+        key: _source(entry, key).number(key, value) for key, value in defaults.items()
+    }
     return Lens(width, height, fl_x, fl_y, **rest)
 
 

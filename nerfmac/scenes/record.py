@@ -56,12 +56,13 @@ class SceneRecord:
 
 
 def _camera(given: Fields) -> Camera:
-    size, lengths = ("width", "height"), [each.name for each in fields(Lens)][2:]
-    given.allow_only(*size, *lengths, "pose")
+    size, lengths = ("width", "height"), [each.name for each in fields(Lens)][2:-1]
+    given.allow_only(*size, *lengths, "is_fisheye", "pose")
     width, height = (given.count(name) for name in size)
     numbers = [given.number(name) for name in lengths]
+    is_fisheye = given.flag("is_fisheye", default=False)  # runs of before fisheye lack it
     pose = np.array(given.table("pose", (3,), 4))
     try:
-        return Camera(Lens(width, height, *numbers), pose.astype(np.float32))
+        return Camera(Lens(width, height, *numbers, is_fisheye=is_fisheye), pose.astype(np.float32))
     except InputError as error:
         raise InputError(f"{given.where}: {error}") from error

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from nerfmac import checks
 from nerfmac.checks import InputError
-from nerfmac.geometry.cameras import Camera, Cameras
+from nerfmac.geometry.cameras import Camera, Cameras, shown_sizes
 from nerfmac.geometry.colour import over
 from nerfmac.scenes.pictures import decode
 
@@ -26,6 +26,8 @@ Colour = tuple[float, float, float]
 
 LARGEST_EXTENT = 128.0
 """instant-ngp's largest aabb_scale."""
+MOST_PIXELS = 2**31
+"""An int32 numbers the pixels of a split."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,15 +41,26 @@ class Frame:
 
 @dataclass(frozen=True, eq=False)
 class Views:
-    """A split on the device: `images` uint8 (n, h, w, 3 or 4), straight alpha; cameras; names."""
+    """A split on the device: the pixels of all its pictures, its cameras, and its names.
 
-    images: mx.array
+    `pixels` is uint8 (pixels, 3 or 4) with straight alpha, view after view, row by row from the
+    top. The pictures may differ in size.
+    """
+
+    pixels: mx.array
     cameras: Cameras
     names: tuple[str, ...]
 
     def __repr__(self) -> str:
-        count, height, width, channels = self.images.shape
-        return f"Views({count} of {width}x{height}, {channels} channels)"
+        sizes, channels = shown_sizes(self.cameras.sizes), self.pixels.shape[1]
+        return f"Views({len(self.names)} of {sizes}, {channels} channels)"
+
+    def image(self, index: int) -> mx.array:
+        """The picture of view `index`, uint8 (h, w, 3 or 4)."""
+        index = range(len(self.names))[index]
+        start = sum(w * h for w, h in self.cameras.sizes[:index])
+        width, height = self.cameras.sizes[index]
+        return self.pixels[start : start + width * height].reshape(height, width, -1)
 
     def blended(
         self, index: int, background: Colour = (1.0, 1.0, 1.0), blend: str = "srgb"
@@ -56,7 +69,7 @@ class Views:
 
         `blend` names the light in which alpha is blended, `srgb` or `linear`.
         """
-        picture = self.images[index].astype(mx.float32) / 255.0
+        picture = self.image(index).astype(mx.float32) / 255.0
         if picture.shape[2] == 4:
             picture = over(picture, mx.array(background), blend)
         return picture
@@ -94,8 +107,8 @@ class Scene:
 
     def __repr__(self) -> str:
         splits = ", ".join(f"{name}: {len(frames)}" for name, frames in self.splits.items())
-        lenses = [frame.camera.lens for frames in self.splits.values() for frame in frames[:1]]
-        size = f"{lenses[0].width}x{lenses[0].height}, " if lenses else ""
+        lenses = [frame.camera.lens for frames in self.splits.values() for frame in frames]
+        size = f"{shown_sizes([(lens.width, lens.height) for lens in lenses])}, " if lenses else ""
         return f"Scene({self.name!r}, {splits or 'no views'}, {size}extent {self.extent:g})"
 
     def views(self, split: str) -> Views:
@@ -121,19 +134,25 @@ class Scene:
 
 def _decoded(frames: tuple[Frame, ...], channels: int) -> Views:
     cameras = Cameras.stack([frame.camera for frame in frames])
-    images = np.empty((len(frames), cameras.height, cameras.width, channels), np.uint8)
+    if cameras.pixels >= MOST_PIXELS:
+        raise InputError(
+            f"{len(frames)} pictures of {shown_sizes(cameras.sizes)} have {cameras.pixels:,} "
+            f"pixels; expected fewer than {MOST_PIXELS:,}"
+        )
+    ends = np.cumsum([width * height for width, height in cameras.sizes])
+    pixels = np.empty((int(ends[-1]), channels), np.uint8)
 
     def fill(index: int) -> None:
-        frame = frames[index]
-        pixels = decode(frame.picture, channels, frame.name)
-        if pixels.shape != images[index].shape:
+        frame, (width, height) = frames[index], cameras.sizes[index]
+        picture = decode(frame.picture, channels, frame.name)
+        if picture.shape[:2] != (height, width):
             raise InputError(
-                f"{frame.name} is {pixels.shape[1]}x{pixels.shape[0]} pixels; its lens is for "
-                f"{cameras.width}x{cameras.height}"
+                f"{frame.name} is {picture.shape[1]}x{picture.shape[0]} pixels; its lens is for "
+                f"{width}x{height}"
             )
-        images[index] = pixels
+        pixels[ends[index] - width * height : ends[index]] = picture.reshape(-1, channels)
 
     # Pillow releases the interpreter's lock while it decodes. Only this thread uses MLX.
     with ThreadPoolExecutor(min(len(frames), os.cpu_count() or 1)) as pool:
         list(pool.map(fill, range(len(frames))))
-    return Views(mx.array(images), cameras, tuple(frame.name for frame in frames))
+    return Views(mx.array(pixels), cameras, tuple(frame.name for frame in frames))

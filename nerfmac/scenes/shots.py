@@ -62,21 +62,9 @@ def levelled(
 
 
 def headers_of(pictures: Sequence[Path]) -> list[Header]:
-    """The headers of the pictures' files, in order.
-
-    Raises InputError that names the file that is no picture, and two files if their sizes differ.
-    """
+    """The headers of picture files, in order; raises InputError for one that is no picture."""
     with ThreadPoolExecutor() as pool:
-        headers = list(pool.map(inspect, pictures))
-    first = headers[0]
-    for path, header in zip(pictures, headers, strict=True):
-        if header[:2] != first[:2]:
-            raise InputError(
-                f"{path} is {header.width}x{header.height} pixels but "
-                f"{pictures[0]} is {first.width}x{first.height}; "
-                "expected one size for all pictures of a scene"
-            )
-    return headers
+        return list(pool.map(inspect, pictures))
 
 
 def fitted(lens: Lens, picture: Path, header: Header, where: str) -> Lens:

@@ -216,7 +216,7 @@ def test_pixels_are_drawn_with_their_own_rays_and_colours():
         ]
     )
     images = np.stack(np.indices((3, 16, 20)), axis=-1).astype(np.uint8)
-    views = Views(mx.array(images), cameras, ("a", "b", "c"))
+    views = Views(mx.array(images.reshape(-1, 3)), cameras, ("a", "b", "c"))
     pixels = TorchPixels(views, torch.device("cpu"))
     origins, directions, colours = pixels.draw(20_000, torch.Generator().manual_seed(1))
     drawn = np.round(colours.numpy() * 255).astype(np.int32)

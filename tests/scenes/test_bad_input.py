@@ -205,12 +205,6 @@ def test_no_picture_at_all_is_refused(tmp_path):
     refused(path, f"none of the 4 pictures named in {path} exist", "'images/000.png'")
 
 
-def test_pictures_of_two_sizes_are_refused_and_two_named(tmp_path):
-    path = write_transforms(tmp_path, 4)
-    save(tmp_path / "images/002.png", pixels(2, width=WIDTH // 2, height=HEIGHT // 2))
-    refused(path, "002.png is 12x8 pixels", "000.png is 24x16", "expected one size")
-
-
 def test_a_lens_of_another_shape_than_the_picture_is_refused(tmp_path):
     path = write_transforms(tmp_path, 2, w=WIDTH, h=2 * HEIGHT)
     refused(path, "000.png is 24x16 pixels", "frame 0 (images/000.png)", "a lens for 24x32")

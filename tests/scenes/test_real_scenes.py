@@ -17,8 +17,8 @@ def test_the_built_in_scene_is_there_with_views_to_train_on_and_to_test():
     scene = load_scene(builtin_scene_path())
     views = scene.views("test")
     assert len(scene.splits["train"]) > len(views.names) > 0
-    assert views.images.shape[3] == (4 if scene.has_alpha else 3)
-    assert np.array(views.images).std() > 10, "nothing to see"
+    assert views.pixels.shape[1] == (4 if scene.has_alpha else 3)
+    assert np.array(views.pixels).std() > 10, "nothing to see"
 
 
 def test_the_fox_loads_without_the_pictures_it_lacks(real_scenes, caplog):
@@ -32,7 +32,7 @@ def test_the_fox_loads_without_the_pictures_it_lacks(real_scenes, caplog):
     }
     assert (scene.extent, scene.has_alpha) == (4.0, False)
     views = scene.views("test")
-    assert views.images.shape == (7, 960, 540, 3)
+    assert views.pixels.shape == (7 * 960 * 540, 3)
     assert views.cameras.is_distorted
     assert views.names[:2] == ("images/0001.jpg", "images/0012.jpg")
     np.testing.assert_allclose(
@@ -47,10 +47,10 @@ def test_lego_loads_with_its_own_splits_and_alpha(real_scenes):
     assert (len(scene.splits["train"]), len(scene.splits["test"])) == (100, 20)
     assert (scene.extent, scene.has_alpha) == (1.0, True)
     views = scene.views("test")
-    assert views.images.shape == (20, 400, 400, 4)
+    assert views.pixels.shape == (20 * 400 * 400, 4)
     assert not views.cameras.is_distorted
     assert views.cameras[3].lens.fl_x == pytest.approx(400 / 2 / np.tan(0.6911112070083618 / 2))
-    cover = np.array(views.images[..., 3]).mean() / 255
+    cover = np.array(views.pixels[:, 3]).mean() / 255
     assert 0.1 < cover < 0.5
 
 

@@ -126,7 +126,7 @@ def test_a_turned_jpeg_fits_the_upright_lens(tmp_path):
     # A JPEG under the name of a PNG: what counts is the content.
     Image.fromarray(lying).save(tmp_path / "images/001.png", "JPEG", exif=exif, quality=100)
     views = load_scene(path, test_every=0).views("train")
-    got = np.array(views.images[1]).astype(int)
+    got = np.array(views.image(1)).astype(int)
     assert np.abs(got - pixels(1)).mean() < 6
 
 
