@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import logging
 import os
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 from nerfmac import checks
 from nerfmac.checks import InputError
+from nerfmac.json_reader import read_fields
 from nerfmac.scenes import blender, colmap, llff, transforms
 from nerfmac.scenes.builtin import builtin_scene_path
 from nerfmac.scenes.scene import Frame, Scene, Views
 from nerfmac.scenes.splits import NAMES
 
 __all__ = ["Frame", "Scene", "Views", "builtin_scene_path", "load_scene"]
+
+log = logging.getLogger("nerfmac")
 
 BLENDER_FILES = tuple(blender.file_name(split) for split in NAMES)
 
@@ -41,7 +46,25 @@ def load_scene(path: str | os.PathLike[str], *, test_every: int | None = None) -
         checks.number("test_every", test_every, low=0, whole=True)
         test_every = int(test_every)
     path = Path(path).expanduser()
-    return replace(_read(path, test_every), path=path, test_every=test_every)
+    scene = replace(_read(path, test_every), path=path, test_every=test_every)
+    _tell_what_is_odd(scene)
+    return scene
+
+
+def _tell_what_is_odd(scene: Scene) -> None:
+    """Say, a line each, what a user may not expect of pictures that were read as they are."""
+    train = {frame.picture for frame in scene.splits["train"]}
+    test = [frame.picture for frame in scene.splits.get("test", ())]
+    shared = sum(picture in train for picture in test)
+    if shared:
+        log.warning(
+            "%d of %d test pictures of %s are trained on too: their quality says little",
+            *(shared, len(test), scene.name),
+        )
+    folders = {path.parent for path in train if isinstance(path, Path)}
+    for folder in sorted({beside for path in folders for beside in (path, path.parent)}):
+        if (folder / "masks").is_dir():
+            log.warning("%s is not read: pictures are used whole", folder / "masks")
 
 
 def _read(path: Path, test_every: int | None) -> Scene:
@@ -65,8 +88,29 @@ def _read(path: Path, test_every: int | None) -> Scene:
         return colmap.read_colmap(colmap.scene_folder(path), model, test_every)
     if (path / llff.FILE_NAME).exists():
         return llff.read_llff(path / llff.FILE_NAME, test_every)
+    if (other := _other_json(path)) is not None:
+        return transforms.read_transforms(other, test_every)
     state = "is empty" if not any(path.iterdir()) else "holds no scene"
     raise InputError(f"{path} {state}: looked for {_sought()}. {NEEDS_POSES}")
+
+
+def _other_json(folder: Path) -> Path | None:
+    """The one JSON file of a capture that has another name; raises InputError if there are more."""
+    candidates = []
+    for path in sorted(folder.glob("*.json")):
+        with suppress(InputError):
+            if isinstance(read_fields(path).values.get("frames"), list):
+                candidates.append(path)
+    if len(candidates) > 1:
+        names = ", ".join(path.name for path in candidates)
+        raise InputError(
+            f"{folder} has no {transforms.FILE_NAME} but several files of cameras; name which of "
+            f"them: {names}"
+        )
+    if candidates:
+        given = transforms.FILE_NAME, folder, candidates[0].name
+        log.warning("there is no %s in %s; %s is read", *given)
+    return candidates[0] if candidates else None
 
 
 def _sought() -> str:

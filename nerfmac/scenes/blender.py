@@ -6,14 +6,15 @@ As written by the script of Mildenhall et al., 2020: `camera_angle_x` in radians
 
 from __future__ import annotations
 
+from itertools import islice
 from pathlib import Path
 
 from nerfmac.checks import InputError
 from nerfmac.json_reader import read_fields
-from nerfmac.scenes.frames import Entry, entries_of, shot_of
+from nerfmac.scenes.frames import Entry, entries_of, shots_of
 from nerfmac.scenes.picture_search import PictureSearch
 from nerfmac.scenes.placement import placement_of
-from nerfmac.scenes.scene import Frame, Scene
+from nerfmac.scenes.scene import Scene
 from nerfmac.scenes.shots import headers_of
 from nerfmac.scenes.splits import NAMES, hold_out
 from nerfmac.scenes.upright import up_of
@@ -40,15 +41,12 @@ def read_blender(folder: Path, test_every: int | None = None) -> Scene:
             raise InputError(
                 f"{absent[0].where}: the picture does not exist in {folder}, with or without .png"
             )
-    pictures = [entry.picture for split in entries.values() for entry in split]
-    headers = dict(zip(pictures, headers_of(pictures), strict=True))
-    has_alpha = any(header.has_alpha for header in headers.values())
+    every = [entry for listed in entries.values() for entry in listed]
+    headers = headers_of([entry.picture for entry in every])
+    has_alpha = any(header.has_alpha for header in headers)
     placement = placement_of(files["train"])
-
-    def frame_of(entry: Entry) -> Frame:
-        return shot_of(entry, headers[entry.picture]).placed(placement)
-
-    splits = {split: tuple(map(frame_of, listed)) for split, listed in entries.items()}
+    frames = iter([shot.placed(placement) for shot in shots_of(every, headers)])
+    splits = {split: tuple(islice(frames, len(listed))) for split, listed in entries.items()}
     if test_every is not None:
         splits.pop("test", None)
         splits |= hold_out(splits["train"], test_every, str(folder))

@@ -33,7 +33,11 @@ PLACES = ("sparse", "colmap/sparse", "distorted/sparse", "")
 TO_OPENGL = np.array([1.0, -1.0, -1.0])
 """What an axis of a camera is multiplied with: OpenCV's y points down and z forwards."""
 
-READ = {"PINHOLE", "RADIAL", "SIMPLE_PINHOLE", "SIMPLE_RADIAL", "OPENCV", "FULL_OPENCV"}
+FISHEYE = ("OPENCV_FISHEYE", "SIMPLE_RADIAL_FISHEYE", "RADIAL_FISHEYE")
+READ = (
+    *("SIMPLE_PINHOLE", "PINHOLE", "SIMPLE_RADIAL", "RADIAL", "OPENCV", "FULL_OPENCV"),
+    *FISHEYE,
+)
 
 log = logging.getLogger("nerfmac")
 
@@ -116,11 +120,11 @@ def _lens(camera: ColmapCamera, where: str) -> Lens:
     if camera.model not in READ or any(extra.values()):
         raise InputError(
             f"{where} is of the model {camera.model}{' with a denominator' * any(extra.values())}; "
-            f"expected one of {', '.join(sorted(READ))}: COLMAP's image_undistorter makes pictures "
+            f"expected one of {', '.join(READ)}: COLMAP's image_undistorter makes pictures "
             "and a model of PINHOLE cameras"
         )
     try:
-        return Lens(camera.width, camera.height, **given)
+        return Lens(camera.width, camera.height, **given, is_fisheye=camera.model in FISHEYE)
     except InputError as error:
         raise InputError(f"{where}: {error}") from error
 

@@ -6,25 +6,27 @@ are. A `Placement` moves the positions into scene space.
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from nerfmac.checks import InputError
-from nerfmac.geometry.lenses import Lens, focal_length
 from nerfmac.json_reader import Fields
+from nerfmac.scenes.frame_lens import lens_of
 from nerfmac.scenes.picture_search import PictureSearch
 from nerfmac.scenes.pictures import Header
-from nerfmac.scenes.shots import Shot, fitted, rigid
+from nerfmac.scenes.shots import RIGID_WITHIN, Shot, fitted, rigid
 
-LENS_MODELS = ("OPENCV", "PINHOLE", "PERSPECTIVE", "SIMPLE_PINHOLE", "SIMPLE_RADIAL", "RADIAL")
-_UNDISTORTED = "a lens of OpenCV's radial-tangential model: undistort the pictures first"
+POSE = "transform_matrix"
+_UNDISTORTED = "a lens of one of OpenCV's two models: undistort the pictures first"
 _ALPHA = "pictures that carry what is to be left out as alpha: masks are not read"
 NOT_READ = {
-    **dict.fromkeys(("is_fisheye", "latlong", "equirectangular", "ftheta_p0"), _UNDISTORTED),
+    **dict.fromkeys(("latlong", "equirectangular", "ftheta_p0"), _UNDISTORTED),
     "fisheye_crop_radius": _UNDISTORTED,
     **dict.fromkeys(("mask_path", "mask_color"), _ALPHA),
     **dict.fromkeys(("white_transparent", "black_transparent"), _ALPHA),
@@ -36,6 +38,8 @@ NOT_READ = {
 With the value false or 0 they are allowed. Other unknown keys, such as depth_file_path, only add
 what this program does not use; they are ignored.
 """
+
+log = logging.getLogger("nerfmac")
 
 
 class Entry(NamedTuple):
@@ -62,66 +66,54 @@ def entries_of(file: Fields, search: PictureSearch) -> tuple[list[Entry], list[F
     return entries, absent
 
 
-def shot_of(entry: Entry, picture: Header) -> Shot:
-    """The frame's picture with its camera; see `lens_of` and `pose_of` for InputError."""
-    lens = fitted(lens_of(entry, picture), entry.picture, picture, entry.fields.where)
-    return Shot(entry.picture, entry.name, lens, pose_of(entry.fields))
+def shots_of(entries: Sequence[Entry], headers: Sequence[Header]) -> list[Shot]:
+    """The frames' pictures with their cameras.
 
-
-def pose_of(fields: Fields) -> npt.NDArray[np.float64]:
-    """`transform_matrix` as (3, 4), with its rotation made exactly orthonormal.
-
-    Raises InputError unless it is 4x4 or 3x4, finite, and rigid: a rotation and a position.
+    Raises InputError for a key that means what is not read; see `lens_of` and `poses_of` too.
     """
-    key = "transform_matrix"
-    matrix = np.array(fields.table(key, rows=(3, 4), columns=4))
+    said: set[str] = set()
+    poses = poses_of([entry.fields for entry in entries])
+    shots = []
+    for entry, header, pose in zip(entries, headers, poses, strict=True):
+        for fields in (entry.fields, entry.file):
+            _refuse_what_is_not_read(fields)
+        lens = lens_of(entry.fields, entry.file, header, said)
+        lens = fitted(lens, entry.picture, header, entry.fields.where)
+        shots.append(Shot(entry.picture, entry.name, lens, pose))
+    return shots
+
+
+def poses_of(frames: Sequence[Fields]) -> list[npt.NDArray[np.float64]]:
+    """Each frame's `transform_matrix` as (3, 4), with its rotation made exactly orthonormal.
+
+    One scale that all rotations have in common is taken out: it is that of a similarity of the
+    world, in which the positions are given. Raises InputError unless a matrix is 4x4 or 3x4,
+    finite, and else rigid: a rotation and a position.
+    """
+    matrices = [_matrix_of(fields) for fields in frames]
+    scales = np.cbrt([abs(np.linalg.det(matrix[:, :3])) for matrix in matrices])
+    scale = float(np.median(scales))
+    if scale > 0 and abs(scale - 1) > RIGID_WITHIN and np.ptp(scales) < RIGID_WITHIN * scale:
+        log.warning(
+            "the rotations of all %d poses are scaled by %.4g, as in %s; the scale is taken out",
+            *(len(frames), scale, frames[0].where),
+        )
+        matrices = [np.c_[matrix[:, :3] / scale, matrix[:, 3:]] for matrix in matrices]
+    where = [f"{fields.where}: {POSE}" for fields in frames]
+    return [rigid(matrix, place) for matrix, place in zip(matrices, where, strict=True)]
+
+
+def _matrix_of(fields: Fields) -> npt.NDArray[np.float64]:
+    matrix = np.array(fields.table(POSE, rows=(3, 4), columns=4))
     if not np.allclose(matrix[3:], (0, 0, 0, 1), atol=1e-6):
         raise InputError(
-            f"{fields.where}: {key} ends in {matrix[3].tolist()}; expected [0, 0, 0, 1]"
+            f"{fields.where}: {POSE} ends in {matrix[3].tolist()}; expected [0, 0, 0, 1]"
         )
-    return rigid(matrix[:3], f"{fields.where}: {key}")
-
-
-def lens_of(entry: Entry, picture: Header) -> Lens:
-    """The lens of a frame, for the size that it names or else the picture's.
-
-    The frame's values override those of its file. Raises InputError for another lens model and
-    values out of range.
-    """
-    for fields in (entry.fields, entry.file):
-        _refuse_what_is_not_read(fields)
-    width = _source(entry, "w").count("w", picture.width)
-    height = _source(entry, "h").count("h", picture.height)
-    across, down = _focal(entry, "x", width), _focal(entry, "y", height)
-    fl_x, fl_y = across or down, down or across  # square pixels unless both are given
-    if fl_x is None or fl_y is None:
-        raise InputError(f"{entry.fields.where}: no focal length; expected fl_x or camera_angle_x")
-    centre = {"cx": width / 2, "cy": height / 2}
-    defaults = centre | dict.fromkeys(("k1", "k2", "k3", "k4", "p1", "p2"), 0.0)
-    rest: dict[str, Any] = {
-        key: _source(entry, key).number(key, value) for key, value in defaults.items()
-    }
-    return Lens(width, height, fl_x, fl_y, **rest)
+    return matrix[:3]
 
 
 def _refuse_what_is_not_read(fields: Fields) -> None:
-    if "camera_model" in fields and fields.text("camera_model").upper() not in LENS_MODELS:
-        raise fields.wrong("camera_model", "one of " + ", ".join(LENS_MODELS))
     for key, expected in NOT_READ.items():
         value = fields.values.get(key)
         if any(value) if isinstance(value, list) else value:
             raise fields.wrong(key, expected)
-
-
-def _source(entry: Entry, key: str) -> Fields:
-    return entry.fields if key in entry.fields else entry.file
-
-
-def _focal(entry: Entry, axis: str, size: int) -> float | None:
-    for fields in (entry.fields, entry.file):
-        if f"fl_{axis}" in fields:
-            return fields.number(f"fl_{axis}", above=0)
-        key = f"camera_angle_{axis}"
-        if key in fields:
-            return focal_length(f"{fields.where}: {key}", fields.number(key), size)
-    return None

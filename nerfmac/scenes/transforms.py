@@ -12,7 +12,7 @@ from pathlib import Path
 
 from nerfmac.checks import InputError
 from nerfmac.json_reader import Fields, read_fields
-from nerfmac.scenes.frames import entries_of, shot_of
+from nerfmac.scenes.frames import entries_of, shots_of
 from nerfmac.scenes.picture_search import PictureSearch
 from nerfmac.scenes.placement import fit, is_placed, placement_of
 from nerfmac.scenes.scene import Frame, Scene
@@ -47,7 +47,7 @@ def read_transforms(path: Path, test_every: int | None = None) -> Scene:
     entries.sort(key=lambda entry: entry.name)
     headers = headers_of([entry.picture for entry in entries])
     has_alpha = any(header.has_alpha for header in headers)
-    shots = [shot_of(entry, header) for entry, header in zip(entries, headers, strict=True)]
+    shots = shots_of(entries, headers)
     poses = [shot.pose for shot in shots]
     placed = is_placed(file)
     placement = placement_of(file) if placed else fit(poses, has_alpha, str(path))

@@ -12,6 +12,14 @@ def project(camera, point: np.ndarray) -> np.ndarray:
     """The pixel position (2,) of a scene position (3,)."""
     lens, pose = camera.lens, camera.pose.astype(np.float64)
     x, y, z = np.linalg.inv(pose[:, :3]) @ (point - pose[:, 3])
+    if lens.is_fisheye:
+        away = np.hypot(x, y)
+        angle = np.arctan2(away, -z)
+        ks = lens.k1, lens.k2, lens.k3, lens.k4
+        bent = angle * (1 + sum(k * angle ** (2 * i) for i, k in enumerate(ks, start=1)))
+        return np.array(
+            [lens.fl_x * bent * x / away + lens.cx, lens.cy - lens.fl_y * bent * y / away]
+        )
     x, y = x / -z, -y / -z
     square = x * x + y * y
     radial = 1 + sum(
