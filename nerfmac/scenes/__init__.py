@@ -11,7 +11,7 @@ from pathlib import Path
 from nerfmac import checks
 from nerfmac.checks import InputError
 from nerfmac.json_reader import read_fields
-from nerfmac.scenes import blender, colmap, llff, transforms
+from nerfmac.scenes import blender, colmap, llff, polycam, record3d, transforms
 from nerfmac.scenes.builtin import builtin_scene_path
 from nerfmac.scenes.scene import Frame, Scene, Views
 from nerfmac.scenes.splits import NAMES
@@ -88,6 +88,10 @@ def _read(path: Path, test_every: int | None) -> Scene:
         return colmap.read_colmap(colmap.scene_folder(path), model, test_every)
     if (path / llff.FILE_NAME).exists():
         return llff.read_llff(path / llff.FILE_NAME, test_every)
+    if (metadata := record3d.metadata_of(path)) is not None:
+        return record3d.read_record3d(metadata, test_every)
+    if (keyframes := polycam.keyframes_of(path)) is not None:
+        return polycam.read_polycam(path, *keyframes, test_every)
     if (other := _other_json(path)) is not None:
         return transforms.read_transforms(other, test_every)
     state = "is empty" if not any(path.iterdir()) else "holds no scene"
@@ -116,5 +120,6 @@ def _other_json(folder: Path) -> Path | None:
 def _sought() -> str:
     return (
         f"{transforms.FILE_NAME} (instant-ngp, nerfstudio), {BLENDER_FILES[0]} (Blender), "
-        f"sparse/0/cameras.bin or .txt (COLMAP) or {llff.FILE_NAME} (LLFF)"
+        f"sparse/0/cameras.bin or .txt (COLMAP), {llff.FILE_NAME} (LLFF), metadata (Record3D) or "
+        "keyframes/cameras (Polycam)"
     )

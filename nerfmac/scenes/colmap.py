@@ -98,7 +98,7 @@ def _say_what_is_left_out(model_in: Path, model: ColmapModel, pictures: list[Pat
     absent = len(model.images) - len(pictures)
     if absent:
         log.warning(
-            "%d of %d pictures of %s do not exist; training on the other %d",
+            "%d of %d pictures of %s do not exist; the other %d are used",
             *(absent, len(model.images), model_in, len(pictures)),
         )
     folders = {path.parent for path in pictures}

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nerfmac.checks import LARGEST, InputError
+from nerfmac.scenes.shots import rotation_of
 
 PARAMETERS = {
     "SIMPLE_PINHOLE": "f cx cy",
@@ -133,17 +134,9 @@ def _camera(model: str, width: int, height: int, values: list[float]) -> ColmapC
 def _image(
     name: str, camera: int, quaternion: list[float], translation: list[float]
 ) -> ColmapImage:
-    w, x, y, z = quaternion
-    length = w * w + x * x + y * y + z * z
-    if not 1e-12 < length < LARGEST or not all(abs(each) <= LARGEST for each in translation):
-        raise InputError(f"{name} has the pose {quaternion}, {translation}; expected a rotation")
-    s = 2.0 / length
-    rotation = [
-        [1 - s * (y * y + z * z), s * (x * y - w * z), s * (x * z + w * y)],
-        [s * (x * y + w * z), 1 - s * (x * x + z * z), s * (y * z - w * x)],
-        [s * (x * z - w * y), s * (y * z + w * x), 1 - s * (x * x + y * y)],
-    ]
-    return ColmapImage(name, camera, np.column_stack([rotation, translation]))
+    if not all(abs(each) <= LARGEST for each in translation):
+        raise InputError(f"{name} has the position {translation}; expected finite numbers")
+    return ColmapImage(name, camera, np.column_stack([rotation_of(quaternion, name), translation]))
 
 
 def _binary_cameras(content: bytes) -> Iterator[tuple[int, ColmapCamera]]:

@@ -52,7 +52,10 @@ class Entry(NamedTuple):
 
 
 def entries_of(file: Fields, search: PictureSearch) -> tuple[list[Entry], list[Fields]]:
-    """A file's frames in its order: those whose picture exists, and those without a picture."""
+    """A file's frames in its order: those whose picture exists, and those without a picture.
+
+    Says in one line how many have none. Raises InputError if that is all of them.
+    """
     entries, absent = [], []
     frames = file.objects("frames")
     names = [fields.text("file_path") for fields in frames]
@@ -63,6 +66,16 @@ def entries_of(file: Fields, search: PictureSearch) -> tuple[list[Entry], list[F
             absent.append(fields)
         else:
             entries.append(Entry(fields, file, Path(name).as_posix(), picture))
+    if not entries:
+        raise InputError(
+            f"none of the {len(absent)} pictures named in {file.where} exist; the first is "
+            f"{names[0]!r}, looked for in {search.folder}"
+        )
+    if absent:
+        log.warning(
+            "%d of %d pictures named in %s do not exist; the other %d are used",
+            *(len(absent), len(frames), file.where, len(entries)),
+        )
     return entries, absent
 
 

@@ -28,7 +28,7 @@ class PictureSearch:
     """
 
     def __init__(self, folder: Path, *, roots: Sequence[Path] = (), tail: int = 1) -> None:
-        self._folder, self._roots, self._tail = folder, (*roots, folder), tail
+        self.folder, self._roots, self._tail = folder, (*roots, folder), tail
 
     def find_all(self, names: Sequence[str], where: str) -> list[Path | None]:
         """The pictures that the file `where` calls `names`; None for those that do not exist.
@@ -55,7 +55,7 @@ class PictureSearch:
         for given in dict.fromkeys((name, name.replace("\\", "/"))):
             for root in self._roots:
                 place = Path(os.path.normpath(root / given))
-                if not place.is_relative_to(os.path.normpath(self._folder)):
+                if not place.is_relative_to(os.path.normpath(self.folder)):
                     continue
                 for ending in ("", *ENDINGS):
                     path = place.with_name(place.name + ending)
@@ -76,7 +76,7 @@ class PictureSearch:
 
     def _agreement(self, parts: tuple[str, ...], path: Path) -> int:
         """How many of the last parts of a name and a path are the same, endings aside."""
-        own = path.relative_to(self._folder).parts
+        own = path.relative_to(self.folder).parts
         count = 1
         for given, there in zip(reversed(parts[:-1]), reversed(own[:-1]), strict=False):
             if given != there:
@@ -89,7 +89,7 @@ class PictureSearch:
     def _by_stem(self) -> dict[str, list[Path]]:
         """All pictures in the scene's folder, by their names without an ending."""
         found = defaultdict(list)
-        for place, folders, names in os.walk(self._folder):
+        for place, folders, names in os.walk(self.folder):
             folders[:] = sorted(each for each in folders if not each.startswith("."))
             for name in sorted(names):
                 if name.endswith(ENDINGS):

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from nerfmac.checks import InputError
+from nerfmac.checks import LARGEST, InputError
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
 from nerfmac.scenes.pictures import Header, inspect
@@ -98,3 +98,21 @@ def rigid(matrix: npt.NDArray[np.float64], where: str) -> npt.NDArray[np.float64
         raise InputError(f"{where} mirrors space; expected a rotation")
     left, _, right = np.linalg.svd(rotation)
     return np.concatenate([left @ right, matrix[:, 3:]], axis=1)
+
+
+def rotation_of(quaternion: Sequence[float], where: str) -> npt.NDArray[np.float64]:
+    """The rotation (3, 3) of a quaternion (w, x, y, z) of any length but zero.
+
+    Raises InputError that names `where` for one that is zero or not finite.
+    """
+    w, x, y, z = quaternion
+    length = w * w + x * x + y * y + z * z
+    if not 1e-12 < length < LARGEST:
+        raise InputError(f"{where} has the quaternion {list(quaternion)}; expected a rotation")
+    s = 2.0 / length
+    rotation = [
+        [1 - s * (y * y + z * z), s * (x * y - w * z), s * (x * z + w * y)],
+        [s * (x * y + w * z), 1 - s * (x * x + z * z), s * (y * z - w * x)],
+        [s * (x * z - w * y), s * (y * z + w * x), 1 - s * (x * x + y * y)],
+    ]
+    return np.array(rotation)

@@ -7,10 +7,8 @@ pictures that they do not contain.
 
 from __future__ import annotations
 
-import logging
 from pathlib import Path
 
-from nerfmac.checks import InputError
 from nerfmac.json_reader import Fields, read_fields
 from nerfmac.scenes.frames import entries_of, shots_of
 from nerfmac.scenes.picture_search import PictureSearch
@@ -22,8 +20,6 @@ from nerfmac.scenes.upright import up_of
 
 FILE_NAME = "transforms.json"
 
-log = logging.getLogger("nerfmac")
-
 
 def read_transforms(path: Path, test_every: int | None = None) -> Scene:
     """The scene in the file `path`, its frames sorted by name; see `load_scene` for InputError.
@@ -33,17 +29,6 @@ def read_transforms(path: Path, test_every: int | None = None) -> Scene:
     """
     file = read_fields(path)
     entries, absent = entries_of(file, PictureSearch(path.parent))
-    total = len(entries) + len(absent)
-    if not entries:
-        raise InputError(
-            f"none of the {total} pictures named in {path} exist; the first is "
-            f"{absent[0].text('file_path')!r}, looked for in {path.parent}"
-        )
-    if absent:
-        log.warning(
-            "%d of %d pictures named in %s do not exist; training on the other %d",
-            *(len(absent), total, path, len(entries)),
-        )
     entries.sort(key=lambda entry: entry.name)
     headers = headers_of([entry.picture for entry in entries])
     has_alpha = any(header.has_alpha for header in headers)

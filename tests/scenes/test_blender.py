@@ -7,7 +7,7 @@ import pytest
 
 from nerfmac.checks import InputError
 from nerfmac.scenes import load_scene
-from tests.scenes.scene_files import HEIGHT, WIDTH, matrix, pixels, save, write_blender
+from tests.scenes.scene_files import HEIGHT, WIDTH, matrix, pixels, save, write_blender, write_json
 
 
 def sizes(scene) -> dict[str, int]:
@@ -72,11 +72,44 @@ def test_without_a_test_file_there_is_no_test_split_and_the_error_says_how_to_ge
     assert sizes(load_scene(tmp_path, test_every=8)) == {"train": 7, "test": 2}
 
 
-def test_a_missing_picture_is_refused_by_name(tmp_path):
-    write_blender(tmp_path, train=3, test=2)
-    (tmp_path / "test/r_1.png").unlink()
-    with pytest.raises(InputError, match=r"transforms_test\.json, frame 1 \(\./test/r_1\).*exist"):
+def test_missing_pictures_are_left_out_with_a_line_a_split(tmp_path, caplog):
+    write_blender(tmp_path, train=3, test=2, val=2)
+    for name in ("train/r_0", "test/r_1", "val/r_0", "val/r_1"):
+        (tmp_path / f"{name}.png").unlink()
+    assert sizes(load_scene(tmp_path)) == {"train": 2, "test": 1}
+    of = [f"named in {tmp_path / f'transforms_{split}.json'}" for split in ("train", "val", "test")]
+    assert caplog.messages == [
+        f"1 of 3 pictures {of[0]} do not exist; the other 2 are used",
+        f"none of the 2 pictures {of[1]} exist; the first is './val/r_0', looked for in {tmp_path}"
+        "; there is no 'val' split",
+        f"1 of 2 pictures {of[2]} do not exist; the other 1 are used",
+    ]
+
+
+def test_no_picture_to_train_on_is_refused(tmp_path):
+    write_blender(tmp_path, train=1, test=2)
+    (tmp_path / "train/r_0.png").unlink()
+    with pytest.raises(InputError, match=r"none of the 1 pictures .*transforms_train\.json"):
         load_scene(tmp_path)
+
+
+@pytest.mark.parametrize(("factor", "extent"), [(0.1, 1.0), (1.0, 1.0), (20.0, 1.0)])
+def test_cameras_at_an_unusual_distance_are_placed_by_what_they_look_at(
+    tmp_path, factor, extent, caplog
+):
+    write_blender(tmp_path, train=6)
+    path = tmp_path / "transforms_train.json"
+    values = json.loads(path.read_text())
+    for index, frame in enumerate(values["frames"]):
+        pose = np.array(matrix(index))
+        pose[:3, 3] *= factor
+        frame["transform_matrix"] = pose.tolist()
+    write_json(path, values)
+    scene = load_scene(tmp_path)
+    poses = np.stack([frame.camera.pose for frame in scene.splits["train"]])
+    assert 0.7 < np.linalg.norm(poses[:, :, 3] - 0.5, axis=1).mean() < 1.5
+    assert scene.extent == 1.0
+    assert ("units from the origin, where 4 are usual" in caplog.text) == (factor != 1.0)
 
 
 def test_splits_may_differ_in_size(tmp_path):

@@ -123,7 +123,7 @@ def test_pictures_without_a_camera_or_absent_are_counted(tmp_path, caplog):
     assert len(load_scene(tmp_path, test_every=0).splits["train"]) == 5
     place = tmp_path / "sparse/0"
     assert caplog.messages == [
-        f"1 of 6 pictures of {place} do not exist; training on the other 5",
+        f"1 of 6 pictures of {place} do not exist; the other 5 are used",
         f"1 of 6 pictures have no camera in {place} and are left out",
     ]
 
