@@ -20,7 +20,7 @@ from nerfmac.cli.outputs import frames
 from nerfmac.geometry.cameras import Camera
 from nerfmac.paths import CameraPath
 from nerfmac.run import CONFIGURED, Run
-from nerfmac.scenes import load_scene
+from nerfmac.scenes import read_again
 from nerfmac.training.method import Method
 from nerfmac.video import write_frames, write_video
 
@@ -119,7 +119,7 @@ def _camera_path(name: str) -> CameraPath | None:
 def _test_cameras(run: Run) -> Sequence[Camera]:
     if run.scene.path is None:
         raise InputError("the run's scene was never in files: its test views are not known")
-    scene = load_scene(run.scene.path, test_every=run.scene.test_every)
+    scene = read_again(run.scene)
     if not scene.splits.get("test"):
         raise InputError(f"scene {scene.name!r} has no 'test' views; take --path orbit")
     return [frame.camera for frame in scene.splits["test"]]

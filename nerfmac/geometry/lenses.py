@@ -83,6 +83,12 @@ class Lens:
         lens = replace(self, width=width, height=height, cx=self.cx * x, cy=self.cy * y)
         return replace(lens, fl_x=self.fl_x * x, fl_y=self.fl_y * y)
 
+    def reduced(self, factor: int) -> Lens:
+        """The lens for the means of blocks of `factor` x `factor` pixels, whole blocks only."""
+        lens = replace(self, width=self.width // factor, height=self.height // factor)
+        lens = replace(lens, fl_x=self.fl_x / factor, fl_y=self.fl_y / factor)
+        return replace(lens, cx=self.cx / factor, cy=self.cy / factor)
+
     def within(self, width: int, height: int) -> Lens:
         """The lens for `width` x `height` pixels that shows the whole picture in their middle.
 

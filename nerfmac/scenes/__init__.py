@@ -13,6 +13,7 @@ from nerfmac.checks import InputError
 from nerfmac.json_reader import read_fields
 from nerfmac.scenes import blender, colmap, llff, polycam, record3d, transforms
 from nerfmac.scenes.builtin import builtin_scene_path
+from nerfmac.scenes.record import SceneRecord
 from nerfmac.scenes.scene import Frame, Scene, Views
 from nerfmac.scenes.splits import NAMES
 
@@ -28,7 +29,13 @@ NEEDS_POSES = (
 )
 
 
-def load_scene(path: str | os.PathLike[str], *, test_every: int | None = None) -> Scene:
+def load_scene(
+    path: str | os.PathLike[str],
+    *,
+    test_every: int | None = None,
+    downscale: int = 1,
+    max_images: int | None = None,
+) -> Scene:
     """Read a scene: a folder, or its transforms.json (or transforms_train.json) itself.
 
     In a folder with several formats, Blender's goes first, then transforms.json, COLMAP's and
@@ -39,16 +46,58 @@ def load_scene(path: str | os.PathLike[str], *, test_every: int | None = None) -
     `train_filenames` in a transforms.json. Without lists every 8th view is held out as "test".
     A number N holds out every Nth training view as "test" instead, and 0 none.
 
+    `downscale` makes pictures as many times smaller along both sides, by averaging. Of each split
+    at most `max_images` views are taken, spread evenly over it.
+
     The JSON and the pictures' headers are checked here, before anything is decoded. Raises
     InputError that says what is wrong, in which file, and what is right.
     """
     if test_every is not None:
         checks.number("test_every", test_every, low=0, whole=True)
         test_every = int(test_every)
+    checks.number("downscale", downscale, low=1, whole=True)
+    if max_images is not None:
+        checks.number("max_images", max_images, low=1, whole=True)
     path = Path(path).expanduser()
-    scene = replace(_read(path, test_every), path=path, test_every=test_every)
+    read = _read(path, test_every)
+    splits = {name: _fewer(frames, max_images) for name, frames in read.splits.items()}
+    splits = {
+        name: tuple(_reduced(f, int(downscale)) for f in each) for name, each in splits.items()
+    }
+    scene = replace(read, path=path, splits=splits, test_every=test_every)
+    scene = replace(scene, downscale=int(downscale), max_images=max_images)
     _tell_what_is_odd(scene)
     return scene
+
+
+def read_again(record: SceneRecord) -> Scene:
+    """The scene of a `record`, read as it was; raises InputError if it was never in files."""
+    if record.path is None:
+        raise InputError("the run's scene was never in files: it cannot be read again")
+    return load_scene(
+        record.path,
+        test_every=record.test_every,
+        downscale=record.downscale,
+        max_images=record.max_images,
+    )
+
+
+def _fewer(frames: tuple[Frame, ...], most: int | None) -> tuple[Frame, ...]:
+    if most is None or len(frames) <= most:
+        return frames
+    return tuple(frames[index * len(frames) // most] for index in range(most))
+
+
+def _reduced(frame: Frame, factor: int) -> Frame:
+    lens = frame.camera.lens
+    if factor == 1:
+        return frame
+    if factor > min(lens.width, lens.height):
+        raise InputError(
+            f"downscale is {factor}; {frame.name} is {lens.width}x{lens.height} pixels"
+        )
+    camera = replace(frame.camera, lens=lens.reduced(factor))
+    return replace(frame, camera=camera, reduce=factor)
 
 
 def _tell_what_is_odd(scene: Scene) -> None:

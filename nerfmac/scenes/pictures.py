@@ -64,11 +64,13 @@ def inspect(path: Path) -> Header:
         return Header(width, height, _has_alpha(image))
 
 
-def decode(picture: Path | Pixels, channels: int, name: str) -> Pixels:
+def decode(picture: Path | Pixels, channels: int, name: str, reduce: int = 1) -> Pixels:
     """The pixels, uint8 (h, w, `channels`), of a file or of an array given in its place.
 
-    `channels` is 3 or 4; the alpha of a picture without alpha is 255. Raises InputError that names
-    the picture if it cannot be decoded, or has alpha and `channels` is 3.
+    `channels` is 3 or 4; the alpha of a picture without alpha is 255. Of blocks of `reduce` x
+    `reduce` pixels their mean is taken, from the top left corner on, and only of whole blocks.
+    Raises InputError that names the picture if it cannot be decoded, or has alpha and `channels` is
+    3.
     """
     pixels = _decode_file(picture) if isinstance(picture, Path) else picture
     if pixels.dtype != np.uint8 or pixels.ndim != 3 or pixels.shape[2] not in (3, 4):
@@ -77,6 +79,10 @@ def decode(picture: Path | Pixels, channels: int, name: str) -> Pixels:
         )
     if pixels.shape[2] > channels:
         raise InputError(f"picture {name} has alpha in a scene that has none")
+    if reduce > 1:
+        image = Image.fromarray(pixels)
+        whole = image.width // reduce * reduce, image.height // reduce * reduce
+        pixels = np.asarray(image.reduce(reduce, (0, 0, *whole)))
     if pixels.shape[2] < channels:
         opaque = np.full((*pixels.shape[:2], 1), 255, np.uint8)
         return np.concatenate([pixels, opaque], axis=2)

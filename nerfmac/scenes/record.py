@@ -17,20 +17,23 @@ from nerfmac.scenes.scene import Scene
 
 @dataclass(frozen=True)
 class SceneRecord:
-    """Where a scene was read from, its cube, and the cameras of its training views."""
+    """Where a scene was read from and how, its cube, and the cameras of its training views."""
 
     path: str | None  # None for a scene that was not read from files
     test_every: int | None
     extent: float
     up: tuple[float, float, float]
     cameras: tuple[Camera, ...]
+    downscale: int = 1
+    max_images: int | None = None
 
     @classmethod
     def of(cls, scene: Scene) -> SceneRecord:
         """The record of `scene`."""
         cameras = tuple(frame.camera for frame in scene.splits["train"])
         path = str(scene.path.resolve()) if scene.path else None
-        return cls(path, scene.test_every, scene.extent, scene.up, cameras)
+        how = scene.downscale, scene.max_images
+        return cls(path, scene.test_every, scene.extent, scene.up, cameras, *how)
 
     def __repr__(self) -> str:
         return f"SceneRecord({self.path}, {len(self.cameras)} cameras, extent {self.extent:g})"
@@ -52,6 +55,8 @@ class SceneRecord:
             record.number("extent", above=0),
             (x, y, z),
             tuple(_camera(each) for each in record.objects("cameras")),
+            record.count("downscale", 1),
+            None if record.values.get("max_images") is None else record.count("max_images"),
         )
 
 

@@ -32,11 +32,15 @@ MOST_PIXELS = 2**31
 
 @dataclass(frozen=True, eq=False)
 class Frame:
-    """One photograph: a file or uint8 (h, w, 3 or 4); its size is that of its camera's lens."""
+    """One photograph: a file or uint8 (h, w, 3 or 4).
+
+    Its size is that of its camera's lens, once blocks of `reduce` x `reduce` pixels are averaged.
+    """
 
     camera: Camera
     picture: Path | npt.NDArray[np.uint8]
     name: str
+    reduce: int = 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,8 +91,8 @@ class Scene:
 
     `extent` is the side of the axis-aligned cube around (0.5, 0.5, 0.5) that holds the scene, in
     scene units. `up` points to the sky. With `has_alpha` all images of all splits are RGBA. `path`
-    and `test_every` are the arguments of `load_scene`, if that read the scene. Raises InputError
-    for an extent outside (0, 128].
+    and the three after it are the arguments of `load_scene`, if that read the scene. Raises
+    InputError for an extent outside (0, 128].
     """
 
     name: str
@@ -98,6 +102,8 @@ class Scene:
     has_alpha: bool = False
     path: Path | None = None
     test_every: int | None = None
+    downscale: int = 1
+    max_images: int | None = None
     _views: dict[str, Views] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -137,14 +143,15 @@ def _decoded(frames: tuple[Frame, ...], channels: int) -> Views:
     if cameras.pixels >= MOST_PIXELS:
         raise InputError(
             f"{len(frames)} pictures of {shown_sizes(cameras.sizes)} have {cameras.pixels:,} "
-            f"pixels; expected fewer than {MOST_PIXELS:,}"
+            f"pixels; expected fewer than {MOST_PIXELS:,}, as with downscale=2 (--downscale 2) or "
+            "max_images (--max-images)"
         )
     ends = np.cumsum([width * height for width, height in cameras.sizes])
     pixels = np.empty((int(ends[-1]), channels), np.uint8)
 
     def fill(index: int) -> None:
         frame, (width, height) = frames[index], cameras.sizes[index]
-        picture = decode(frame.picture, channels, frame.name)
+        picture = decode(frame.picture, channels, frame.name, frame.reduce)
         if picture.shape[:2] != (height, width):
             raise InputError(
                 f"{frame.name} is {picture.shape[1]}x{picture.shape[0]} pixels; its lens is for "
