@@ -25,7 +25,7 @@ from nerfmac.scenes.colmap_model import (
 from nerfmac.scenes.picture_search import PictureSearch
 from nerfmac.scenes.pictures import ENDINGS
 from nerfmac.scenes.scene import Scene
-from nerfmac.scenes.shots import Shot, fitted, headers_of, levelled
+from nerfmac.scenes.shots import Shot, headers_of, levelled
 
 PLACES = ("sparse", "colmap/sparse", "distorted/sparse", "")
 """Where a scene's folder holds its models: here, or in a numbered folder here."""
@@ -87,8 +87,9 @@ def read_colmap(folder: Path, model_in: Path, test_every: int | None = None) -> 
     shots = []
     for (image, path), header in zip(there, headers, strict=True):
         where = f"camera {image.camera} of {model_in}"
-        lens = fitted(_lens(model.cameras[image.camera], where), path, header, where)
-        shots.append(Shot(path, image.name, lens, _camera_to_file(image)))
+        lens = _lens(model.cameras[image.camera], where)
+        shot = Shot.of(path, header, lens, _camera_to_file(image), where)
+        shots.append(shot._replace(name=image.name))
     has_alpha = any(header.has_alpha for header in headers)
     points = model.points
     return levelled(folder, shots, has_alpha=has_alpha, points=points, test_every=test_every)

@@ -20,7 +20,7 @@ from nerfmac.json_reader import Fields
 from nerfmac.scenes.frame_lens import lens_of
 from nerfmac.scenes.picture_search import PictureSearch
 from nerfmac.scenes.pictures import Header
-from nerfmac.scenes.shots import RIGID_WITHIN, Shot, fitted, rigid
+from nerfmac.scenes.shots import RIGID_WITHIN, Shot, rigid, say_what_is_turned
 
 POSE = "transform_matrix"
 _UNDISTORTED = "a lens of one of OpenCV's two models: undistort the pictures first"
@@ -91,8 +91,9 @@ def shots_of(entries: Sequence[Entry], headers: Sequence[Header]) -> list[Shot]:
         for fields in (entry.fields, entry.file):
             _refuse_what_is_not_read(fields)
         lens = lens_of(entry.fields, entry.file, header, said)
-        lens = fitted(lens, entry.picture, header, entry.fields.where)
-        shots.append(Shot(entry.picture, entry.name, lens, pose))
+        shot = Shot.of(entry.picture, header, lens, pose, entry.fields.where)
+        shots.append(shot._replace(name=entry.name))
+    say_what_is_turned(shots, entries[0].file.where)
     return shots
 
 

@@ -17,7 +17,7 @@ from nerfmac.checks import LARGEST, InputError
 from nerfmac.geometry.lenses import Lens
 from nerfmac.scenes.pictures import ENDINGS
 from nerfmac.scenes.scene import Scene
-from nerfmac.scenes.shots import Shot, fitted, headers_of, levelled, rigid
+from nerfmac.scenes.shots import Shot, headers_of, levelled, rigid
 
 FILE_NAME = "poses_bounds.npy"
 
@@ -36,8 +36,8 @@ def read_llff(path: Path, test_every: int | None = None) -> Scene:
         matrix = row[:15].reshape(3, 5)
         down, right, backwards, position, (height, width, focal) = matrix.T
         pose = np.stack([right, -down, backwards, position], axis=1)
-        lens = fitted(_lens(width, height, focal, where), picture, header, where)
-        shots.append(Shot(picture, picture.name, lens, rigid(pose, where)))
+        lens = _lens(width, height, focal, where)
+        shots.append(Shot.of(picture, header, lens, rigid(pose, where), where))
     has_alpha = any(header.has_alpha for header in headers)
     points = _seen(np.stack([shot.pose for shot in shots]), table[:, 15:])
     return levelled(path.parent, shots, has_alpha=has_alpha, points=points, test_every=test_every)

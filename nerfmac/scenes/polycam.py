@@ -17,7 +17,7 @@ from nerfmac.json_reader import Fields, read_fields
 from nerfmac.scenes.picture_search import PictureSearch
 from nerfmac.scenes.pictures import Header
 from nerfmac.scenes.scene import Scene
-from nerfmac.scenes.shots import Shot, fitted, headers_of, levelled, rigid
+from nerfmac.scenes.shots import Shot, headers_of, levelled, rigid
 
 PAIRS = (("corrected_cameras", "corrected_images"), ("cameras", "images"))
 
@@ -51,11 +51,9 @@ def read_polycam(folder: Path, cameras: Path, images: Path, test_every: int | No
         )
     headers, shots = headers_of([path for _, path in there]), []
     for (file, path), header in zip(there, headers, strict=True):
-        lens = fitted(_lens(file, header), path, header, file.where)
         rows = [[file.number(f"t_{i}{j}") for j in range(4)] for i in range(3)]
-        shots.append(
-            Shot(path, path.name, lens, rigid(np.array(rows), f"{file.where}: t_00 to t_23"))
-        )
+        pose = rigid(np.array(rows), f"{file.where}: t_00 to t_23")
+        shots.append(Shot.of(path, header, _lens(file, header), pose, file.where))
     has_alpha = any(header.has_alpha for header in headers)
     return levelled(folder, shots, has_alpha=has_alpha, points=None, test_every=test_every)
 

@@ -18,7 +18,7 @@ from nerfmac.geometry.lenses import Lens
 from nerfmac.json_reader import Fields, read_fields
 from nerfmac.scenes.pictures import ENDINGS, Header
 from nerfmac.scenes.scene import Scene
-from nerfmac.scenes.shots import Shot, fitted, headers_of, levelled, rotation_of
+from nerfmac.scenes.shots import Shot, headers_of, levelled, rotation_of
 
 FOLDERS = ("rgbd", "rgb", "images", "color")
 OF_A_FRAME = "perFrameIntrinsicCoeffs"
@@ -52,9 +52,10 @@ def read_record3d(path: Path, test_every: int | None = None) -> Scene:
     headers, shots = headers_of(there), []
     for number, picture, header in zip(numbers, there, headers, strict=True):
         where = f"{path}, pose {number}"
-        lens = fitted(_lens(file, number, header, where), picture, header, where)
-        name = f"{number:06d}{picture.suffix}"  # so that they are in order by name
-        shots.append(Shot(picture, name, lens, _pose(poses[number], where)))
+        lens = _lens(file, number, header, where)
+        shot = Shot.of(picture, header, lens, _pose(poses[number], where), where)
+        # So that they are in order by name.
+        shots.append(shot._replace(name=f"{number:06d}{picture.suffix}"))
     return levelled(path.parent, shots, has_alpha=False, points=None, test_every=test_every)
 
 

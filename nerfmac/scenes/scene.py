@@ -34,13 +34,15 @@ MOST_PIXELS = 2**31
 class Frame:
     """One photograph: a file or uint8 (h, w, 3 or 4).
 
-    Its size is that of its camera's lens, once blocks of `reduce` x `reduce` pixels are averaged.
+    Its size is that of its camera's lens, once blocks of `reduce` x `reduce` pixels are averaged. A
+    file's picture is turned upright as EXIF says, if it `is_upright` for its camera.
     """
 
     camera: Camera
     picture: Path | npt.NDArray[np.uint8]
     name: str
     reduce: int = 1
+    is_upright: bool = True
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,7 +153,8 @@ def _decoded(frames: tuple[Frame, ...], channels: int) -> Views:
 
     def fill(index: int) -> None:
         frame, (width, height) = frames[index], cameras.sizes[index]
-        picture = decode(frame.picture, channels, frame.name, frame.reduce)
+        how = frame.name, frame.reduce
+        picture = decode(frame.picture, channels, *how, upright=frame.is_upright)
         if picture.shape[:2] != (height, width):
             raise InputError(
                 f"{frame.name} is {picture.shape[1]}x{picture.shape[0]} pixels; its lens is for "

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +20,8 @@ from nerfmac.scenes.scene import Frame, Scene
 from nerfmac.scenes.splits import hold_out_some
 from nerfmac.scenes.upright import UP, levelling
 
+log = logging.getLogger("nerfmac")
+
 RIGID_WITHIN = 1e-2
 """How far R^T R may be from 1. A smaller difference is rounding, and is removed."""
 
@@ -26,17 +29,54 @@ RIGID_WITHIN = 1e-2
 class Shot(NamedTuple):
     """A picture's file and name, its lens, and its camera-to-file pose (3, 4) with OpenGL's axes.
 
-    The lens is for the picture's size, as `fitted` makes it.
+    The lens is for the picture's size: upright by EXIF, or as it is stored unless `is_upright`.
     """
 
     picture: Path
     name: str
     lens: Lens
     pose: npt.NDArray[np.float64]
+    is_upright: bool = True
+
+    @classmethod
+    def of(
+        cls, picture: Path, header: Header, lens: Lens, pose: npt.NDArray[np.float64], where: str
+    ) -> Self:
+        """The shot, its name that of the file, with its lens scaled to the picture's size.
+
+        Some programs do not heed EXIF's orientation: where only the picture as it is stored has the
+        aspect of the lens, that is taken. Raises InputError that names `where` if neither has.
+        """
+        if _has_aspect(lens, header.width, header.height):
+            return cls(picture, picture.name, lens.scaled(header.width, header.height), pose)
+        if header.is_turned and _has_aspect(lens, header.height, header.width):
+            lens = lens.scaled(header.height, header.width)
+            return cls(picture, picture.name, lens, pose, is_upright=False)
+        raise InputError(
+            f"{picture} is {header.width}x{header.height} pixels but {where} "
+            f"has a lens for {lens.width}x{lens.height}; expected that shape"
+        )
 
     def placed(self, placement: Placement) -> Frame:
         """The frame, its pose moved into the scene."""
-        return Frame(Camera(self.lens, placement.apply(self.pose)), self.picture, self.name)
+        camera = Camera(self.lens, placement.apply(self.pose))
+        return Frame(camera, self.picture, self.name, is_upright=self.is_upright)
+
+
+def _has_aspect(lens: Lens, width: int, height: int) -> bool:
+    # Halving an odd size loses up to a pixel on either side, so the aspects may differ a little.
+    return abs(width * lens.height - height * lens.width) <= lens.width + lens.height
+
+
+def say_what_is_turned(shots: Sequence[Shot], where: str) -> None:
+    """Say in one line how many pictures are taken as they are stored, if any."""
+    turned = [shot.picture for shot in shots if not shot.is_upright]
+    if turned:
+        log.warning(
+            "the lenses of %s are for %d of %d pictures as they are stored, before EXIF turns "
+            "them: they are left so, such as %s",
+            *(where, len(turned), len(shots), turned[0]),
+        )
 
 
 def levelled(
@@ -53,6 +93,7 @@ def levelled(
     InputError if none is left to train on.
     """
     shots = sorted(shots, key=lambda shot: shot.name)
+    say_what_is_turned(shots, str(folder))
     poses = [shot.pose for shot in shots]
     rotation = levelling(poses)
     placement = fit(poses, has_alpha, str(folder), points=points, rotation=rotation)
@@ -65,21 +106,6 @@ def headers_of(pictures: Sequence[Path]) -> list[Header]:
     """The headers of picture files, in order; raises InputError for one that is no picture."""
     with ThreadPoolExecutor() as pool:
         return list(pool.map(inspect, pictures))
-
-
-def fitted(lens: Lens, picture: Path, header: Header, where: str) -> Lens:
-    """The lens scaled to the picture's size.
-
-    Raises InputError that names `where` if the picture has not the aspect of the lens.
-    """
-    # Halving an odd size loses up to a pixel on either side, so the aspects may differ a little.
-    skew = abs(header.width * lens.height - header.height * lens.width)
-    if skew > lens.width + lens.height:
-        raise InputError(
-            f"{picture} is {header.width}x{header.height} pixels but {where} "
-            f"has a lens for {lens.width}x{lens.height}; expected that shape"
-        )
-    return lens.scaled(header.width, header.height)
 
 
 def rigid(matrix: npt.NDArray[np.float64], where: str) -> npt.NDArray[np.float64]:

@@ -7,18 +7,27 @@ pictures that they do not contain.
 
 from __future__ import annotations
 
+import logging
+import os
 from pathlib import Path
 
+import numpy as np
+import numpy.typing as npt
+
+from nerfmac.checks import InputError
 from nerfmac.json_reader import Fields, read_fields
 from nerfmac.scenes.frames import entries_of, shots_of
 from nerfmac.scenes.picture_search import PictureSearch
 from nerfmac.scenes.placement import fit, is_placed, placement_of
+from nerfmac.scenes.ply_points import read_ply_points
 from nerfmac.scenes.scene import Frame, Scene
 from nerfmac.scenes.shots import headers_of
 from nerfmac.scenes.splits import Splits, hold_out, hold_out_some, listed, lists_splits
 from nerfmac.scenes.upright import up_of
 
 FILE_NAME = "transforms.json"
+
+log = logging.getLogger("nerfmac")
 
 
 def read_transforms(path: Path, test_every: int | None = None) -> Scene:
@@ -35,11 +44,30 @@ def read_transforms(path: Path, test_every: int | None = None) -> Scene:
     shots = shots_of(entries, headers)
     poses = [shot.pose for shot in shots]
     placed = is_placed(file)
-    placement = placement_of(file) if placed else fit(poses, has_alpha, str(path))
+    if placed:
+        placement = placement_of(file)
+    else:
+        placement = fit(poses, has_alpha, str(path), points=_points_of(file, path.parent))
     frames = tuple(shot.placed(placement) for shot in shots)
     splits = _splits_of(file, frames, absent, test_every)
     name, up = path.resolve().parent.name, up_of(file, poses)
     return Scene(name, placement.extent, splits, up, has_alpha=has_alpha)
+
+
+def _points_of(file: Fields, folder: Path) -> npt.NDArray[np.float64] | None:
+    """nerfstudio's sparse points (n, 3), which are in the coordinates of its poses."""
+    if not file.values.get("ply_file_path"):
+        return None
+    name = file.text("ply_file_path")
+    path = Path(os.path.normpath(folder / name.replace("\\", "/")))
+    if not path.is_relative_to(os.path.normpath(folder)) or not path.is_file():
+        log.warning("%s: ply_file_path %s does not exist", file.where, name)
+        return None
+    try:
+        return read_ply_points(path)
+    except InputError as error:
+        log.warning("%s; how large the scene is follows from its cameras", error)
+        return None
 
 
 def _splits_of(

@@ -4,11 +4,20 @@ import json
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from nerfmac.checks import InputError
 from nerfmac.scenes import load_scene
 from tests.scenes.projection import assert_same_pixels
-from tests.scenes.scene_files import HEIGHT, LENS, WIDTH, matrix, write_json, write_transforms
+from tests.scenes.scene_files import (
+    HEIGHT,
+    LENS,
+    WIDTH,
+    matrix,
+    pixels,
+    write_json,
+    write_transforms,
+)
 
 
 def lens_of(path, index=0):
@@ -157,6 +166,18 @@ def test_masks_beside_the_pictures_are_not_used_and_a_line_says_so(tmp_path, cap
     (tmp_path / "masks").mkdir()
     load_scene(path)
     assert caplog.messages == [f"{tmp_path / 'masks'} is not read: pictures are used whole"]
+
+
+def test_a_lens_for_the_picture_as_it_is_stored_is_used_for_that(tmp_path, caplog):
+    path = write_transforms(tmp_path, 3)
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    Image.fromarray(pixels(1)).save(tmp_path / "images/001.png", exif=exif)
+    frames = load_scene(path, test_every=0)
+    assert [frame.is_upright for frame in frames.splits["train"]] == [True, False, True]
+    np.testing.assert_array_equal(np.array(frames.views("train").image(1)), pixels(1))
+    assert len(caplog.messages) == 1
+    assert "are for 1 of 3 pictures as they are stored, before EXIF turns them: they" in caplog.text
 
 
 def test_the_lens_of_these_files_is_the_usual_one(tmp_path, caplog):
