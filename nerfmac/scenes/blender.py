@@ -20,7 +20,7 @@ from nerfmac.scenes.frames import Entry, entries_of, shots_of
 from nerfmac.scenes.picture_search import PictureSearch
 from nerfmac.scenes.placement import Placement, fit, is_placed, placement_of
 from nerfmac.scenes.scene import Scene
-from nerfmac.scenes.shots import headers_of
+from nerfmac.scenes.shots import are_cut_out, headers_of
 from nerfmac.scenes.splits import NAMES, hold_out
 from nerfmac.scenes.upright import up_of
 
@@ -56,7 +56,8 @@ def read_blender(folder: Path, test_every: int | None = None) -> Scene:
     headers = headers_of([entry.picture for entry in every])
     has_alpha = any(header.has_alpha for header in headers)
     shots = shots_of(every, headers)
-    placement = _placement(files["train"], [shot.pose for shot in shots], has_alpha)
+    is_object = are_cut_out([shot.picture for shot in shots], headers)
+    placement = _placement(files["train"], [shot.pose for shot in shots], is_object)
     frames = iter([shot.placed(placement) for shot in shots])
     splits = {split: tuple(islice(frames, len(listed))) for split, listed in entries.items()}
     if test_every is not None:
@@ -67,7 +68,7 @@ def read_blender(folder: Path, test_every: int | None = None) -> Scene:
 
 
 def _placement(
-    file: Fields, poses: Sequence[npt.NDArray[np.float64]], has_alpha: bool
+    file: Fields, poses: Sequence[npt.NDArray[np.float64]], is_object: bool
 ) -> Placement:
     """The file's placement, or the usual one; fitted to cameras that do not fit the usual one."""
     usual = placement_of(file)
@@ -82,4 +83,4 @@ def _placement(
         "and scaled by its cameras",
         *(file.where, distance / usual.scale),
     )
-    return fit(poses, has_alpha, file.where)
+    return fit(poses, is_object, file.where)

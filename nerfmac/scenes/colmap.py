@@ -27,7 +27,7 @@ from nerfmac.scenes.pictures import ENDINGS
 from nerfmac.scenes.scene import Scene
 from nerfmac.scenes.shots import Shot, headers_of, levelled
 
-PLACES = ("sparse", "colmap/sparse", "distorted/sparse", "")
+PLACES = ("sparse", "colmap/sparse", "distorted/sparse", "dense/0/sparse", "dense/sparse", "")
 """Where a scene's folder holds its models: here, or in a numbered folder here."""
 
 TO_OPENGL = np.array([1.0, -1.0, -1.0])
@@ -90,9 +90,8 @@ def read_colmap(folder: Path, model_in: Path, test_every: int | None = None) -> 
         lens = _lens(model.cameras[image.camera], where)
         shot = Shot.of(path, header, lens, _camera_to_file(image), where)
         shots.append(shot._replace(name=image.name))
-    has_alpha = any(header.has_alpha for header in headers)
     points = model.points
-    return levelled(folder, shots, has_alpha=has_alpha, points=points, test_every=test_every)
+    return levelled(folder, shots, headers=headers, points=points, test_every=test_every)
 
 
 def _say_what_is_left_out(model_in: Path, model: ColmapModel, pictures: list[Path]) -> None:

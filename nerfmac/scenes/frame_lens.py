@@ -7,7 +7,8 @@ can be told: these are read, and a line says what was done.
 from __future__ import annotations
 
 import logging
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 from nerfmac.checks import InputError
 from nerfmac.geometry.lenses import Lens, focal_length
@@ -21,6 +22,8 @@ MATRICES = ("K", "intrinsics", "intrinsic_matrix")
 MISSPELT = {"f1_x": "fl_x", "f1_y": "fl_y"}
 NEAR_CENTRE = 0.1
 """A principal point is as near to the middle of its picture, in widths and heights."""
+RESIZED = (2, 4, 8, 3, 1 / 2, 1 / 4, 1 / 8, 1 / 3)
+"""How many times larger than their files pictures may have been when their lens was found."""
 SQUARE = 1.2
 """Pixels whose sides differ by more are worth a line: lenses of cameras have square ones."""
 
@@ -67,13 +70,17 @@ def _spelt_out(fields: Fields, said: set[str]) -> Fields:
     return Fields({**found, **fields.values}, fields.where)
 
 
-class _Lens(NamedTuple):
+@dataclass(frozen=True)
+class _Lens:
     """The values of a frame's lens, wherever they are."""
 
     frame: Fields
     file: Fields
     picture: Header
     said: set[str]
+
+    def __contains__(self, key: str) -> bool:
+        return self._with(key) is not None
 
     def is_fisheye(self) -> bool:
         known = LENS_MODELS + FISHEYE_MODELS
@@ -92,6 +99,8 @@ class _Lens(NamedTuple):
         width, height = self._with("w") or self.file, self._with("h") or self.file
         given = width.count("w", own[0]), height.count("h", own[1])
         centre = self.number("cx", given[0] / 2), self.number("cy", given[1] / 2)
+        if "w" not in self and "h" not in self and not _is_middle(centre, own):
+            return self._size_by_centre(centre)
         if given != own and _is_middle(centre, own) and not _is_middle(centre, given):
             what = (
                 f"w and h are {given[0]}x{given[1]}, but cx and cy are in the middle of the "
@@ -100,6 +109,21 @@ class _Lens(NamedTuple):
             _say(self.frame.where, what, self.said)
             return own
         return given
+
+    def _size_by_centre(self, centre: tuple[float, float]) -> tuple[int, int]:
+        """The size that the lens is for where only cx and cy can tell: the picture's, many times
+        larger or smaller."""
+        own = self.picture.width, self.picture.height
+        for factor in RESIZED:
+            size = round(own[0] * factor), round(own[1] * factor)
+            if _is_middle(centre, size):
+                what = (
+                    f"cx and cy, {centre[0]:g} and {centre[1]:g}, are in the middle of pictures of "
+                    f"{size[0]}x{size[1]} pixels; the lens is scaled to the {own[0]}x{own[1]} there"
+                )
+                _say(self.frame.where, what, self.said)
+                return size
+        return own
 
     def focal_lengths(self, width: int, height: int) -> tuple[float, float]:
         across, down = self._focal("x", width), self._focal("y", height)

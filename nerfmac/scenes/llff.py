@@ -38,9 +38,8 @@ def read_llff(path: Path, test_every: int | None = None) -> Scene:
         pose = np.stack([right, -down, backwards, position], axis=1)
         lens = _lens(width, height, focal, where)
         shots.append(Shot.of(picture, header, lens, rigid(pose, where), where))
-    has_alpha = any(header.has_alpha for header in headers)
     points = _seen(np.stack([shot.pose for shot in shots]), table[:, 15:])
-    return levelled(path.parent, shots, has_alpha=has_alpha, points=points, test_every=test_every)
+    return levelled(path.parent, shots, headers=headers, points=points, test_every=test_every)
 
 
 def _table(path: Path) -> npt.NDArray[np.float64]:

@@ -35,6 +35,9 @@ UPRIGHT = {
 }
 """The operation that undoes each EXIF orientation; from 5 on, it swaps width and height."""
 
+OPAQUE = 250
+"""Alpha from here on is opaque, but for rounding."""
+
 ALPHA_MODES = ("RGBA", "RGBa", "LA", "La", "PA")
 UNREADABLE = (
     OSError,
@@ -67,6 +70,14 @@ def inspect(path: Path) -> Header:
         if is_turned:
             width, height = height, width
         return Header(width, height, _has_alpha(image), is_turned)
+
+
+def is_cut_out(path: Path) -> bool:
+    """Whether any of the picture is transparent, and not all of its alpha opaque; decodes it."""
+    with _opened(path) as image:
+        if not _has_alpha(image):
+            return False
+        return bool(np.asarray(image.convert("RGBA"))[..., 3].min() < OPAQUE)
 
 
 def decode(

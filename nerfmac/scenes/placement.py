@@ -24,9 +24,15 @@ SURROUNDED_EXTENT = 4.0
 WIDEST_EXTENT = 16.0
 """Largest extent that points may ask for: cells of a larger cube would be too coarse for the rest.
 """
+OUTWARD_EXTENT = 64.0
+"""The same for cameras that look outwards, as in a room: they are 1 away from their middle."""
+ROOM_EXTENT = 32.0
+"""Extent for such cameras where no points are known: walls are about ten times as far away."""
 WITHIN = 0.95
 """Of the points, this part shall be within the cube; of the others many are wrong."""
 
+OUTWARD = 0.6
+"""More than this part of the cameras has to look away from their middle to look outwards."""
 PARALLEL = 1e-3
 """Axes d count as parallel, within 2 degrees, if mean(1 - d d^T) has an eigenvalue below this."""
 
@@ -71,7 +77,7 @@ def placement_of(file: Fields) -> Placement:
 
 def fit(
     poses: Sequence[npt.NDArray[np.float64]],
-    has_alpha: bool,
+    is_object: bool,
     where: str,
     *,
     points: npt.NDArray[np.float64] | None = None,
@@ -85,13 +91,15 @@ def fit(
     the file's coordinates; there may be none.
 
     The extent is 1 for objects that alpha cuts out, else 4; or as large, by a power of two and up
-    to 16, as holds the points. The scene is turned by `rotation`.
+    to 16, as holds the points. It is larger where cameras look outwards, with a warning. The scene
+    is turned by `rotation`.
     """
     eyes = np.stack([pose[:, 3] for pose in poses])
     axes = np.stack([pose[:, 2] for pose in poses])
     points = np.zeros((0, 3)) if points is None else points
     across = np.eye(3) - axes[:, :, None] * axes[:, None, :]
-    if np.linalg.eigvalsh(across.mean(0))[0] >= PARALLEL:
+    meet = bool(np.linalg.eigvalsh(across.mean(0))[0] >= PARALLEL)
+    if meet:
         centre = np.linalg.solve(across.sum(0), np.einsum("nij,nj->i", across, eyes))
     elif len(points):
         depth = np.median((eyes.mean(0) - points) @ axes.mean(0))
@@ -105,14 +113,19 @@ def fit(
         centre = eyes.mean(0)
     distance = float(np.linalg.norm(eyes - centre, axis=1).mean())
     scale = 1.0 / distance if distance > 1e-6 else 1.0
-    least = 1.0 if has_alpha else SURROUNDED_EXTENT
-    extent = _extent(scale * (points - centre) @ rotation.T, least)
+    least, most = 1.0 if is_object else SURROUNDED_EXTENT, WIDEST_EXTENT
+    looks_away = np.einsum("ij,ij->i", eyes - centre, axes) < 0
+    if meet and looks_away.mean() > OUTWARD:
+        most = OUTWARD_EXTENT
+        least = least if len(points) else ROOM_EXTENT
+        log.warning("most cameras of %s look outwards: the cube is larger, as for a room", where)
+    extent = _extent(scale * (points - centre) @ rotation.T, least, most)
     return Placement(scale, 0.5 - scale * (rotation @ centre), extent, rotation)
 
 
-def _extent(points: npt.NDArray[np.float64], least: float) -> float:
+def _extent(points: npt.NDArray[np.float64], least: float, most: float) -> float:
     """The side of the cube around the origin that holds most `points` (n, 3)."""
     if not len(points):
         return least
     side = 2.0 * float(np.quantile(np.abs(points).max(axis=1), WITHIN))
-    return float(np.clip(2.0 ** np.round(np.log2(max(side, 1e-6))), least, WIDEST_EXTENT))
+    return float(np.clip(2.0 ** np.round(np.log2(max(side, 1e-6))), least, most))

@@ -54,8 +54,7 @@ def read_polycam(folder: Path, cameras: Path, images: Path, test_every: int | No
         rows = [[file.number(f"t_{i}{j}") for j in range(4)] for i in range(3)]
         pose = rigid(np.array(rows), f"{file.where}: t_00 to t_23")
         shots.append(Shot.of(path, header, _lens(file, header), pose, file.where))
-    has_alpha = any(header.has_alpha for header in headers)
-    return levelled(folder, shots, has_alpha=has_alpha, points=None, test_every=test_every)
+    return levelled(folder, shots, headers=headers, points=None, test_every=test_every)
 
 
 def _lens(file: Fields, picture: Header) -> Lens:

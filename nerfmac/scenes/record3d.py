@@ -56,7 +56,7 @@ def read_record3d(path: Path, test_every: int | None = None) -> Scene:
         shot = Shot.of(picture, header, lens, _pose(poses[number], where), where)
         # So that they are in order by name.
         shots.append(shot._replace(name=f"{number:06d}{picture.suffix}"))
-    return levelled(path.parent, shots, has_alpha=False, points=None, test_every=test_every)
+    return levelled(path.parent, shots, headers=headers, points=None, test_every=test_every)
 
 
 def _pictures(folder: Path) -> dict[int, Path]:

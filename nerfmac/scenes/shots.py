@@ -14,7 +14,7 @@ import numpy.typing as npt
 from nerfmac.checks import LARGEST, InputError
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
-from nerfmac.scenes.pictures import Header, inspect
+from nerfmac.scenes.pictures import Header, inspect, is_cut_out
 from nerfmac.scenes.placement import Placement, fit
 from nerfmac.scenes.scene import Frame, Scene
 from nerfmac.scenes.splits import hold_out_some
@@ -83,23 +83,35 @@ def levelled(
     folder: Path,
     shots: Sequence[Shot],
     *,
-    has_alpha: bool,
+    headers: Sequence[Header],
     points: npt.NDArray[np.float64] | None,
     test_every: int | None,
 ) -> Scene:
     """The scene of `shots` in coordinates of no meaning: centred, scaled, and turned so z is up.
 
-    `points` (n, 3) are places of what the pictures show. Views are held out as in a capture. Raises
-    InputError if none is left to train on.
+    `headers` are the pictures', in order, and `points` (n, 3) places of what the pictures show.
+    Views are held out as in a capture. Raises InputError if none is left to train on.
     """
+    has_alpha = any(header.has_alpha for header in headers)
+    is_object = are_cut_out([shot.picture for shot in shots], headers)
     shots = sorted(shots, key=lambda shot: shot.name)
     say_what_is_turned(shots, str(folder))
     poses = [shot.pose for shot in shots]
     rotation = levelling(poses)
-    placement = fit(poses, has_alpha, str(folder), points=points, rotation=rotation)
+    placement = fit(poses, is_object, str(folder), points=points, rotation=rotation)
     frames = tuple(shot.placed(placement) for shot in shots)
     splits = hold_out_some(frames, test_every, str(folder))
     return Scene(folder.resolve().name, placement.extent, splits, UP, has_alpha=has_alpha)
+
+
+def are_cut_out(pictures: Sequence[Path], headers: Sequence[Header]) -> bool:
+    """Whether alpha cuts out what the pictures show: by three of those that have alpha.
+
+    Some programs write alpha into every picture, opaque throughout.
+    """
+    alpha = [path for path, header in zip(pictures, headers, strict=True) if header.has_alpha]
+    some = {*alpha[:1], *alpha[len(alpha) // 2 :][:1], *alpha[-1:]}
+    return any(map(is_cut_out, some))
 
 
 def headers_of(pictures: Sequence[Path]) -> list[Header]:

@@ -21,7 +21,7 @@ from nerfmac.scenes.picture_search import PictureSearch
 from nerfmac.scenes.placement import fit, is_placed, placement_of
 from nerfmac.scenes.ply_points import read_ply_points
 from nerfmac.scenes.scene import Frame, Scene
-from nerfmac.scenes.shots import headers_of
+from nerfmac.scenes.shots import are_cut_out, headers_of
 from nerfmac.scenes.splits import Splits, hold_out, hold_out_some, listed, lists_splits
 from nerfmac.scenes.upright import up_of
 
@@ -47,7 +47,8 @@ def read_transforms(path: Path, test_every: int | None = None) -> Scene:
     if placed:
         placement = placement_of(file)
     else:
-        placement = fit(poses, has_alpha, str(path), points=_points_of(file, path.parent))
+        is_object = are_cut_out([shot.picture for shot in shots], headers)
+        placement = fit(poses, is_object, str(path), points=_points_of(file, path.parent))
     frames = tuple(shot.placed(placement) for shot in shots)
     splits = _splits_of(file, frames, absent, test_every)
     name, up = path.resolve().parent.name, up_of(file, poses)

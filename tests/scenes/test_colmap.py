@@ -82,6 +82,8 @@ def test_the_scene_is_centred_scaled_and_level(tmp_path):
         ("sparse/0", "", ""),
         ("colmap/sparse/0", "images", ""),
         ("sparse/2", "images", ""),
+        ("dense/0/sparse", "dense/0/images", ""),
+        ("dense/sparse", "dense/images", ""),
     ],
 )
 def test_the_model_and_its_pictures_are_found(tmp_path, sparse, images, given):

@@ -76,6 +76,21 @@ def test_a_size_that_is_not_the_pictures_gives_way_to_the_principal_point(tmp_pa
     assert f"w and h are {size[0]}x{size[1]}, but cx and cy are in the middle" in caplog.text
 
 
+@pytest.mark.parametrize("factor", [2, 8, 0.5, 0.25])
+def test_without_a_size_the_principal_point_tells_it(tmp_path, caplog, factor):
+    lens = {key: factor * LENS[key] for key in ("fl_x", "fl_y", "cx", "cy")}
+    lens = lens_of(without(write_transforms(tmp_path, 3, **lens), "w", "h"))
+    assert (lens.fl_x, lens.fl_y, lens.cx, lens.cy) == (30.0, 29.0, 11.0, 8.5)
+    assert len(caplog.messages) == 1
+    assert "pixels; the lens is scaled to the 24x16 there" in caplog.text
+
+
+def test_a_principal_point_far_from_any_middle_is_taken_as_it_is(tmp_path, caplog):
+    lens = lens_of(without(write_transforms(tmp_path, 3, cx=4.0, cy=12.0), "w", "h"))
+    assert (lens.width, lens.cx, lens.cy) == (WIDTH, 4.0, 12.0)
+    assert caplog.messages == []
+
+
 def test_pixels_that_are_not_square_are_taken_as_they_are_with_one_line(tmp_path, caplog):
     path = write_transforms(tmp_path, 3, fl_y=16.0)
     lens = lens_of(path)
