@@ -24,14 +24,24 @@ class TorchPixels:
         self._first_point = torch.from_numpy(first_point).to(device)
         first_pixel = np.array(views.cameras.places)[:, 0].astype(np.int64)
         self._first_pixel = torch.from_numpy(first_pixel).to(device)
+        sizes = np.prod(views.cameras.sizes, axis=1)
+        self._largest, self._sizes = int(sizes.max()), torch.from_numpy(sizes).to(device)
 
     def draw(
         self, count: int, generator: torch.Generator
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """Origins and unit directions (count, 3) of random pixels' rays, colours (count, 4)."""
         every, channels = self._colours.shape
-        place = torch.randint(every, (count,), generator=generator, device=self._colours.device)
-        view = torch.searchsorted(self._first_pixel, place, right=True) - 1
+
+        def below(end: int) -> torch.Tensor:
+            return torch.randint(end, (count,), generator=generator, device=self._colours.device)
+
+        view, pixel = below(len(self._first_pixel)), below(self._largest)
+        place = self._first_pixel[view] + pixel
+        if every < self._largest * len(self._first_pixel):
+            # What is beyond a smaller picture is drawn again from all: every pixel is as likely.
+            place = torch.where(pixel < self._sizes[view], place, below(every))
+            view = torch.searchsorted(self._first_pixel, place, right=True) - 1
         colour = self._colours[place].float() / 255.0
         if channels == 3:
             colour = torch.cat([colour, colour.new_ones(count, 1)], 1)
