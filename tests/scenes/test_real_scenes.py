@@ -69,3 +69,13 @@ def test_a_phones_capture_has_the_same_cameras_as_colmap_and_as_llff(real_scenes
     assert first.fl_x == pytest.approx(llff.splits["test"][0].camera.lens.fl_x, abs=1e-3)
     assert first.k1 == pytest.approx(0.0578036)
     assert caplog.messages == []
+
+
+def test_pictures_lying_and_standing_are_one_scene(real_scenes, caplog):
+    scene = load_scene(folder(real_scenes, "mouse_colmap"), downscale=8, max_images=6)
+    assert len(caplog.messages) == 1
+    assert "3 of 59 pictures have no camera" in caplog.text
+    views = scene.views("train")
+    assert {*views.cameras.sizes} == {(240, 180), (180, 240)}
+    assert views.pixels.shape == (6 * 240 * 180, 3)
+    assert np.array(views.pixels).std() > 10, "nothing to see"
