@@ -19,11 +19,11 @@ ifeq ($(SYSTEM),Linux)
     FLAVOUR := cpu
   endif
   PACKAGE := .[$(FLAVOUR)]
-  PACKAGE_DEV := .[$(FLAVOUR),notebook]
+  PACKAGE_DEV := .[$(FLAVOUR),notebook,export]
 else
   FLAVOUR := metal
   PACKAGE := .
-  PACKAGE_DEV := .[notebook]
+  PACKAGE_DEV := .[notebook,export]
 endif
 
 BIN := $(VENV)/bin
@@ -69,7 +69,8 @@ $(MADE):
 	@$(make_environment)
 	@touch $@
 
-# pip learnt --group in 25.1; an environment made by uv has no pip.
+# pip learnt --group in 25.1; an environment made by uv has no pip. Modules are compiled when they
+# are first imported, which most never are.
 define install
 set -e; \
 echo "installing nerfmac and what it needs into $(VENV)"; \
@@ -77,7 +78,7 @@ if command -v uv >/dev/null 2>&1; then \
   uv pip install --quiet --python "$(BIN)/python" --editable "$(1)" $(2); \
 else \
   "$(BIN)/python" -m pip install --quiet --upgrade "pip>=25.1"; \
-  "$(BIN)/python" -m pip install --quiet --editable "$(1)" $(2); \
+  "$(BIN)/python" -m pip install --quiet --no-compile --editable "$(1)" $(2); \
 fi
 endef
 

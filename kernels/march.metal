@@ -23,15 +23,16 @@ METAL_FUNC MarchSettings march_settings(Settings settings) {
                        settings[4], int(settings[5]), int(settings[6]), 1.0f / settings[2]};
 }
 
-// How many steps, not necessarily a whole number, it takes to come so far; and the inverse.
+// How many steps, not necessarily a whole number, it takes to come so far; and the inverse. Precise,
+// because a pass that counts samples and one that writes them must agree.
 METAL_FUNC float march_number(float distance, MarchSettings to) {
   if (to.cone * distance <= to.step) return distance / to.step;
-  return (1.0f + log(to.cone * distance / to.step) * (to.cone / to.growth)) / to.cone;
+  return (1.0f + precise::log(to.cone * distance / to.step) * (to.cone / to.growth)) / to.cone;
 }
 
 METAL_FUNC float march_distance(float number, MarchSettings to) {
   if (to.cone * number <= 1.0f) return number * to.step;
-  return to.step / to.cone * exp((to.cone * number - 1.0f) * (to.growth / to.cone));
+  return to.step / to.cone * precise::exp((to.cone * number - 1.0f) * (to.growth / to.cone));
 }
 
 struct MarchRay {

@@ -1,8 +1,8 @@
 """All settings of a run: small frozen records with one set of defaults, read from strict JSON.
 
 The defaults are Instant-NGP's (Müller et al. 2022, and the `base.json` of its authors); comments
-name the differences. Lengths are in scene units: an object's scene is the unit cube. The comment
-after a field is also the help text of its flag, as `nerfmac train --help` prints it.
+name the differences. Lengths are in scene units: an object's scene is the unit cube. A field's
+comment is also the help text of its flag, as `nerfmac train --help` prints it.
 """
 
 from __future__ import annotations
@@ -14,19 +14,11 @@ from typing import Any, Literal
 from nerfmac import checks
 from nerfmac.checks import InputError
 from nerfmac.json_reader import Fields
-
-FEATURES = (1, 2, 4, 8)
-"""Allowed features of a grid's level: as in tiny-cuda-nn, powers of two that one load reads."""
+from nerfmac.limits import FEATURES, WIDEST_FEATURES, WIDEST_LAYERS, WIDTHS
 
 FILL = 0.95
 """Fraction of a step's slots that its number of rays is chosen to fill."""
 PRESET_NAMES = ("tiny", "small", "base", "big")
-
-WIDEST_FEATURES = 128
-"""Most features of all levels together, by the memory of the networks' gradient kernel."""
-
-WIDTHS = (16, 32, 64, 128)
-"""Allowed widths of hidden layers, as in tiny-cuda-nn's fully fused networks."""
 
 
 @dataclass(frozen=True)
@@ -79,9 +71,17 @@ class NetworkConfig:
         checks.number("networks.width", self.width, whole=True)
         if self.width not in WIDTHS:
             raise InputError(f"networks.width is {self.width}; expected 16, 32, 64 or 128")
-        checks.number("networks.density_layers", self.density_layers, low=1, high=4, whole=True)
-        checks.number("networks.colour_layers", self.colour_layers, low=1, high=4, whole=True)
-        checks.number("networks.thinness", self.thinness, low=0, high=8, whole=True)
+        for name, low, high in (
+            ("density_layers", 1, 4),
+            ("colour_layers", 1, 4),
+            ("thinness", 0, 8),
+        ):
+            checks.number(f"networks.{name}", getattr(self, name), low=low, high=high, whole=True)
+        layers = self.density_layers + self.colour_layers
+        if layers > WIDEST_LAYERS and self.width == WIDTHS[-1]:
+            raise InputError(
+                f"networks.width is {self.width}; expected up to 64 with {layers} hidden layers"
+            )
 
 
 @dataclass(frozen=True)

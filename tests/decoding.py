@@ -13,6 +13,6 @@ def decoded(path: Path) -> tuple[str, np.ndarray]:
     command = [imageio_ffmpeg.get_ffmpeg_exe(), "-i", str(path), "-fps_mode", "passthrough"]
     command += ["-f", "rawvideo", "-pix_fmt", "rgb24", "-"]
     run = subprocess.run(command, capture_output=True, check=True)
-    about = next(line for line in run.stderr.decode().splitlines() if "Video: h264" in line)
+    about = next(line for line in run.stderr.decode().splitlines() if "Video: " in line)
     width, height = map(int, re.search(r", (\d+)x(\d+)", about).groups())
     return about, np.frombuffer(run.stdout, np.uint8).reshape(-1, height, width, 3)

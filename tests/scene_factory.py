@@ -32,6 +32,9 @@ CONFIG: Config = override(
     train={"slots": 2**11, "rays": 64, "most_rays": 2**10},
 )
 
+COARSE: Config = override(CONFIG, march={"steps": 16})
+"""For viewers: they draw large pictures, and before there was training nowhere is nothing."""
+
 FLAGS = (
     *("--preset", "tiny", "--device", "cpu", "--grid.log2-entries", "10"),
     *("--grid.finest", "512", "--march.steps", "64"),

@@ -142,6 +142,7 @@ def test_no_number_may_be_nan_or_impossible(part, name):
         ("networks", {"width": 256}, "networks.width"),
         ("networks", {"density_layers": 0}, "networks.density_layers"),
         ("networks", {"colour_layers": 9}, "networks.colour_layers"),
+        ("networks", {"width": 128, "density_layers": 3}, "networks.width"),
         ("march", {"steps": 0}, "march.steps"),
         ("march", {"cone": 0.5}, "march.cone"),
         ("occupancy", {"resolution": 100}, "occupancy.resolution"),

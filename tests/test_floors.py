@@ -12,18 +12,18 @@ PACKAGE = ROOT / "nerfmac"
 LONGEST = 300  # lines of a file
 LONGEST_FUNCTION = 40  # lines of a function, without its docstring
 FLOORS = (
-    ("config", "presets", "checks", "files", "json_reader", "version"),
+    ("config", "presets", "checks", "files", "json_reader", "limits", "version"),
     ("backend", "geometry"),
     ("ops", "scenes", "paths"),
     ("fields", "sampling"),
     ("rendering",),
     ("training",),
     ("run",),
-    ("video", "viewer", "bench", "selftest", "cli"),
+    ("film", "export", "viewer", "bench", "selftest", "cli"),
     ("__init__", "__main__"),  # above all: the public names, and `python -m nerfmac`
 )
 LOOSE = {
-    *("config", "presets", "checks", "files", "json_reader", "version", "video"),
+    *("config", "presets", "checks", "files", "json_reader", "limits", "version"),
     *("__init__", "__main__"),
 }
 """Modules that stand in no room; they may know each other, and those of their floor them."""
@@ -207,7 +207,7 @@ def test_a_planted_fault_is_found(tmp_path, name, source, fault):
     [
         ("training/step.py", "from nerfmac.geometry.rays import Rays\nimport nerfmac.ops.march"),
         ("training/step.py", "from nerfmac import checks, training"),
-        ("cli/view.py", "from nerfmac.viewer import Viewer\nfrom nerfmac.video import write_video"),
+        ("cli/view.py", "from nerfmac.viewer import Viewer\nfrom nerfmac.film import write_video"),
         ("cli/train.py", "import numpy\nfrom nerfmac.cli.common import scene"),
         ("__init__.py", "from nerfmac.training.trainer import fit"),
         ("__main__.py", "from nerfmac.cli import main"),

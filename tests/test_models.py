@@ -6,6 +6,7 @@ import pytest
 import nerfmac
 from nerfmac import Run
 from nerfmac.config import VanillaConfig, override
+from nerfmac.export import extract_density, extract_mesh
 from nerfmac.presets import PRESETS, preset, vanilla
 from nerfmac.viewer.pictures.modes import Look, Pictures
 from tests.scene_factory import CONFIG
@@ -38,6 +39,15 @@ def test_it_comes_back_from_its_folder_and_renders_the_same(run, scene):
     want, got = run.render(camera), loaded.render(camera)
     assert np.ptp(want.colour) > 0.05
     assert np.array_equal(got.colour, want.colour)
+
+
+def test_its_mesh_is_closed(run):
+    trimesh = pytest.importorskip("trimesh", reason="needs the extra export")
+    density = extract_density(run, resolution=16, progress=False).density
+    half = float(np.median(density[density > 0])) / run.scene.placement.scale
+    mesh = extract_mesh(run, resolution=16, threshold=half, smallest=0.0, progress=False)
+    assert len(mesh.faces) > 100
+    assert trimesh.Trimesh(mesh.vertices, mesh.faces, process=False).is_watertight
 
 
 def test_the_viewer_draws_it(run, scene):

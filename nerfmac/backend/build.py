@@ -28,7 +28,7 @@ from nerfmac.backend.device import processor_features, processor_name, processor
 
 log = logging.getLogger("nerfmac")
 
-_FLAGS = ("-std=c++20", "-O3", "-fPIC", "-shared")
+_FLAGS = ("-O3", "-fPIC", "-shared")
 
 
 class BuildError(RuntimeError):

@@ -80,6 +80,7 @@ def _folder(package: str) -> Path:
 def _flags(mlx: Path, nanobind: Path) -> tuple[str, ...]:
     link = ("-undefined", "dynamic_lookup") if platform.system() == "Darwin" else ()
     return (
+        "-std=c++20",
         "-O2",
         "-fvisibility=hidden",
         "-DNB_DOMAIN=mlx",

@@ -20,6 +20,7 @@ VERBS = {
     "train": "train a field on a scene; evaluate it and render a video of it",
     "eval": "PSNR and SSIM of a run on a split of its scene",
     "render": "render a run along a path, to a video or pictures",
+    "export": "a run's mesh, points, cameras or density, in its scene's own coordinates",
     "info": "what this machine computes with",
     "selftest": "compare every kernel with its reference on this machine",
     "bench": "time operations, a training step and a picture on this machine",
@@ -28,7 +29,12 @@ VERBS = {
 
 END = "nerfmac VERB --help says more; nerfmac --version says which nerfmac this is."
 
-_WITH_METHOD = {"train", "eval", "render"}  # verbs that begin or load a run in this process
+_WITH_METHOD = {
+    "train",
+    "eval",
+    "render",
+    "export",
+}  # verbs that begin or load a run in this process
 
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES}
 

@@ -29,22 +29,27 @@ class Takes:
 
     flags: dict[str, Any]
     """The type of each flag's value; bool for a flag without one."""
-    positional: str | None = None
-    """The name of the one argument that is no flag, in capitals."""
-    must_have_positional: bool = False
+    positionals: tuple[str, ...] = ()
+    """The names of the arguments that are no flags, in capitals, in their order."""
+    required: int = 0
+    """How many of those must be given."""
 
     @classmethod
     def of(cls, arguments: type) -> Takes:
-        """The flags and the positional argument of the dataclass `arguments`."""
+        """The flags and the positional arguments of the dataclass `arguments`.
+
+        A field whose name would be a word of Python ends in an underscore, which its flag does not.
+        """
         flags: dict[str, Any] = {}
-        positional, must = None, False
+        positionals, required = [], 0
         hints = get_type_hints(arguments, include_extras=True)
         for each in fields(arguments):
             hint = hints[each.name]
             kind, *marks = get_args(hint) if get_origin(hint) is Annotated else (hint,)
-            flag = f"--{each.name.replace('_', '-')}"
+            flag = f"--{each.name.rstrip('_').replace('_', '-')}"
             if tyro.conf.Positional in marks:
-                positional, must = each.name.upper(), each.default is MISSING
+                positionals.append(each.name.upper())
+                required += each.default is MISSING
             elif is_dataclass(kind) and isinstance(kind, type):
                 inner = cls.of(kind).flags
                 flags |= {f"{flag}.{name.removeprefix('--')}": inner[name] for name in inner}
@@ -52,7 +57,7 @@ class Takes:
                 flags[flag] = _present(kind)
                 if kind is bool:
                     flags[f"--no-{flag.removeprefix('--')}"] = bool
-        return cls(flags, positional, must)
+        return cls(flags, tuple(positionals), required)
 
 
 def check(verb: str, arguments: type, argv: Sequence[str]) -> None:
@@ -144,11 +149,11 @@ def _expected(kind: Any) -> str:
 
 
 def _check_positional(verb: str, takes: Takes, given: Sequence[str]) -> None:
-    most = 0 if takes.positional is None else 1
-    if len(given) > most:
-        expected = f"at most one {takes.positional}" if takes.positional else "flags only"
-        raise InputError(f"{given[most]!r} is too much; nerfmac {verb} takes {expected}")
-    if takes.must_have_positional and not given:
-        raise InputError(
-            f"{takes.positional} is missing; expected nerfmac {verb} {takes.positional}"
-        )
+    names = takes.positionals
+    if len(given) > len(names):
+        one = f"at most one {names[0]}" if len(names) == 1 else f"only {' and '.join(names)}"
+        expected = one if names else "flags only"
+        raise InputError(f"{given[len(names)]!r} is too much; nerfmac {verb} takes {expected}")
+    if len(given) < takes.required:
+        usage = " ".join(names[: takes.required])
+        raise InputError(f"{names[len(given)]} is missing; expected nerfmac {verb} {usage}")

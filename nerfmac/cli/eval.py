@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import tyro
 
@@ -13,7 +13,8 @@ from nerfmac.backend.machine import machine
 from nerfmac.cli.arguments import optional
 from nerfmac.cli.choices import Device
 from nerfmac.cli.outputs import quality
-from nerfmac.files import write_json
+from nerfmac.export import evaluate_to_page, worst
+from nerfmac.files import appearing, write_json
 from nerfmac.run import CONFIGURED, Run
 from nerfmac.training.method import Method
 
@@ -29,7 +30,9 @@ class Arguments:
     background: Literal["white", "black"] = "white"
     """What lies behind the scene, and behind pictures with alpha."""
     json: Annotated[Path | None, optional("FILE")] = None
-    """Write the figures to this file too."""
+    """Write the figures and how they were measured to this file too."""
+    html: Annotated[Path | None, optional("FILE")] = None
+    """Write a page with truth, rendering, error and depth of each view, to be opened from disk."""
     device: Device = "auto"
     """What computes."""
 
@@ -39,13 +42,52 @@ def main(argv: list[str], method: Method = CONFIGURED) -> int:
     arguments = tyro.cli(Arguments, prog="nerfmac eval", args=argv)
     choose_device(arguments.device)
     run = Run.load(arguments.run, method=method)
-    views = run.evaluate(arguments.split, arguments.background)
+    if arguments.json is None:
+        _evaluated(run, arguments)
+    else:
+        with appearing(arguments.json) as partial:  # refused now, not after all views
+            write_json(partial, _evaluated(run, arguments))
+    return 0
+
+
+def _evaluated(run: Run, arguments: Arguments) -> dict[str, Any]:
+    """Evaluate, print the figures, and return them as JSON values."""
+    split, background = arguments.split, arguments.background
+    if arguments.html:
+        views = evaluate_to_page(run, arguments.html, split, background)
+    else:
+        views = run.evaluate(split, background)
     for view in views:
         print(f"{view.name:30} {view.psnr:6.2f} dB  SSIM {view.ssim:.4f}")
-    figures = quality(views, len(views), arguments.background, arguments.split)
-    psnr, ssim = figures[f"psnr_{arguments.split}"], figures[f"ssim_{arguments.split}"]
+    least = worst(views)
+    if least:
+        print("worst: " + ", ".join(f"{view.name} ({view.psnr:.2f} dB)" for view in least))
+    figures = quality(views, len(views), background, split)
+    psnr, ssim = figures[f"psnr_{split}"], figures[f"ssim_{split}"]
     print(f"{f'mean of {len(views)}':30} {psnr:6.2f} dB  SSIM {ssim:.4f}")
-    if arguments.json:
-        per_view = {view.name: {"psnr": view.psnr, "ssim": view.ssim} for view in views}
-        write_json(arguments.json, {**machine(), **figures, "views": per_view})
-    return 0
+    return {
+        **machine(),
+        **figures,
+        "worst": [view.name for view in least],
+        "protocol": _protocol(run, arguments),
+        "views": {view.name: {"psnr": view.psnr, "ssim": view.ssim} for view in views},
+    }
+
+
+def _protocol(run: Run, arguments: Arguments) -> dict[str, Any]:
+    """How the figures were measured: what has to agree before others' are compared with them."""
+    lens = run.pictures().views(arguments.split).cameras[0].lens
+    return {
+        "scene": run.scene.path,
+        "split": arguments.split,
+        "test_every": run.scene.test_every,
+        "train_views": len(run.scene.cameras),
+        "size": [lens.width, lens.height],
+        "background": arguments.background,
+        "blend": run.config.train.blend,
+        "psnr": "mean of the views' PSNRs, of sRGB values in [0, 1], all pixels",
+        "ssim": "mean of the views' SSIMs, Gaussian window 11x11, sigma 1.5, each channel of sRGB",
+        "lpips": "not computed: it needs the weights of a network, which nerfmac does not bring",
+        "steps": run.state.step,
+        "train_seconds": run.state.train_seconds,
+    }

@@ -4,24 +4,23 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from PIL import Image
-from tqdm.auto import tqdm
 
 from nerfmac.backend import current_device
 from nerfmac.backend.machine import machine, peak_memory_bytes
 from nerfmac.files import appearing
+from nerfmac.film import film
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
-from nerfmac.rendering.evaluation import BACKGROUNDS, ViewQuality
+from nerfmac.rendering.evaluation import ViewQuality
 from nerfmac.rendering.pace import seconds_per_pixel
 from nerfmac.rendering.renderer import Picture
 from nerfmac.run import Run
-from nerfmac.video import write_video
 
 log = logging.getLogger("nerfmac")
 
@@ -40,13 +39,6 @@ SMALL_TURNTABLE = 128
 def to_bytes(picture: Picture) -> np.ndarray:
     """uint8 from [0, 1], rounded."""
     return (np.clip(picture, 0.0, 1.0) * 255.0 + 0.5).astype(np.uint8)
-
-
-def frames(run: Run, cameras: Sequence[Camera], background: str = "white") -> Iterator[np.ndarray]:
-    """Render the cameras' pictures, uint8 (h, w, 3), with a bar."""
-    renderer = run.renderer()
-    for camera in tqdm(cameras, "frames", unit="frame"):
-        yield to_bytes(renderer.render(camera, BACKGROUNDS[background]).colour)
 
 
 def save_turntable(path: Path, run: Run, seconds: float) -> None:
@@ -69,7 +61,7 @@ def save_turntable(path: Path, run: Run, seconds: float) -> None:
         size = cameras[0].lens
         given = path.name, count, size.width, size.height
         log.info("as time is short, %s has %d frames of %dx%d pixels", *given)
-    write_video(path, frames(run, cameras), count / TURNTABLE_SECONDS)
+    film(run, cameras, path, fps=count / TURNTABLE_SECONDS, overwrite=True)
 
 
 def save_preview(path: Path, run: Run, *, has_test: bool, seconds: float) -> None:

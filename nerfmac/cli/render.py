@@ -1,8 +1,9 @@
-"""`nerfmac render`: novel views of a saved run, to a video or to pictures."""
+"""`nerfmac render`: novel views of a saved run, to a video or to numbered files."""
 
 from __future__ import annotations
 
 import re
+import signal
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,14 +16,20 @@ from nerfmac import checks
 from nerfmac.backend import choose_device
 from nerfmac.checks import InputError
 from nerfmac.cli.arguments import optional
+from nerfmac.cli.camera_paths import NamedPath
 from nerfmac.cli.choices import Device
-from nerfmac.cli.outputs import frames
+from nerfmac.film import VIDEOS, Shot, Take, blurred, check_video, even, film, refuse_existing
 from nerfmac.geometry.cameras import Camera
-from nerfmac.paths import CameraPath
+from nerfmac.rendering.crop import Box
+from nerfmac.rendering.evaluation import BACKGROUNDS
 from nerfmac.run import CONFIGURED, Run
-from nerfmac.scenes import read_again
 from nerfmac.training.method import Method
-from nerfmac.video import write_frames, write_video
+
+BLURRED_SAMPLES = 32
+"""Rays through a pixel where a lens or motion blurs it."""
+
+PANORAMA = 1920, 960
+"""Pixels of an equirectangular picture."""
 
 
 @dataclass(frozen=True)
@@ -31,18 +38,52 @@ class Arguments:
 
     run: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
     """Folder of a run."""
-    path: Annotated[str, tyro.conf.arg(metavar="orbit|test|FILE.json")] = "orbit"
-    """An orbit around the scene, the test views' cameras, or a path that the viewer saved."""
-    frames: int = 120
-    """Pictures on the path; --path test has as many as there are views."""
-    size: Annotated[str | None, optional("WxH")] = None
-    """Pixels, such as 1280x720; by default as many as the photographs have."""
+    path: Annotated[str, tyro.conf.arg(metavar="NAME|FILE.json")] = "orbit"
+    """orbit, spiral, figure-of-eight or dolly-zoom around the scene; train or test: those views'
+    cameras, with --frames or --seconds a smooth tour along them; or a camera path that the viewer,
+    nerfstudio or instant-ngp saved."""
+    frames: Annotated[int | None, optional("INT")] = None
+    """Pictures on the path; by default as many as suit it."""
+    seconds: Annotated[float | None, optional("FLOAT")] = None
+    """How long the video is, in place of --frames."""
     fps: float = 24.0
     """Frames per second of the video."""
-    background: Literal["white", "black"] = "white"
-    """What lies behind the scene."""
-    out: Annotated[Path | None, optional("FILE.mp4|FOLDER")] = None
-    """A video, or a folder for numbered PNG pictures; by default RUN/PATH.mp4."""
+    size: Annotated[str | None, optional("WxH")] = None
+    """Pixels, such as 1280x720; by default as many as the photographs have."""
+    output: Literal["rgb", "depth", "normal", "opacity"] = "rgb"
+    """What is shown."""
+    colormap: Literal["turbo", "inferno", "grey"] = "turbo"
+    """Colours of depth."""
+    depth_range: Annotated[str | None, optional("NEAR,FAR")] = None
+    """Distances at the ends of the colour map; by default estimated, the same for all frames."""
+    background: Annotated[str, tyro.conf.arg(metavar="white|black|R,G,B")] = "white"
+    """What lies behind the scene; R, G and B from 0 to 255."""
+    exposure: float = 0.0
+    """Stops by which pictures are brighter, or darker if below 0."""
+    near: Annotated[float | None, optional("FLOAT")] = None
+    """Nothing nearer to the camera than this, in scene units, is shown."""
+    crop: Annotated[str | None, optional("X,Y,Z,X,Y,Z")] = None
+    """Lowest and highest corner, in scene units, of what is shown."""
+    samples_per_pixel: Annotated[int | None, optional("INT")] = None
+    """Rays through a pixel: 4 smooth edges; by default 1, or 32 where something is blurred."""
+    depth_of_field: float = 0.0
+    """Radius of the lens's opening in scene units, such as 0.02; 0: all is sharp."""
+    focus: Annotated[float | None, optional("FLOAT")] = None
+    """Distance at which it is sharp; by default that of what the training cameras look at."""
+    motion_blur: float = 0.0
+    """Fraction of the time between frames that the shutter is open, such as 0.5; 0: none."""
+    beside: Annotated[str | None, optional("RUN,...")] = None
+    """Other runs of the scene, to stand beside it from left to right, by the same cameras."""
+    projection: Literal["perspective", "equirectangular"] = "perspective"
+    """equirectangular: 360 degrees around, 180 from top to bottom, from the path's places."""
+    format: Literal["png", "exr", "npz"] = "png"
+    """Of the files in a folder: pictures, or values such as depth in scene units."""
+    out: Annotated[Path | None, optional("FILE.mp4|.webm|.gif|FOLDER")] = None
+    """A video, or a folder for numbered files; by default RUN/PATH.mp4."""
+    resume: bool = False
+    """Go on with an interrupted folder of files; a video's frames are kept until it is complete."""
+    overwrite: bool = False
+    """Replace what --out names."""
     device: Device = "auto"
     """What computes."""
 
@@ -50,51 +91,116 @@ class Arguments:
 def main(argv: list[str], method: Method = CONFIGURED) -> int:
     """Render as `argv` says; return the exit code."""
     arguments = tyro.cli(Arguments, prog="nerfmac render", args=argv)
-    checks.number("--frames", arguments.frames, low=1, whole=True)
-    checks.number("--fps", arguments.fps, low=1)
-    size = _size(arguments.size) if arguments.size else None
-    path = _camera_path(arguments.path)
+    shot, size = _shot(arguments), _size(arguments.size) if arguments.size else None
+    path = NamedPath.read(arguments.path)
     out = arguments.out or arguments.run / f"{Path(arguments.path).stem}.mp4"
-    is_video = out.suffix.lower() == ".mp4"
-    if out.suffix and not is_video:
-        raise InputError(f"{out} is neither an .mp4 file nor a folder's name")
+    _check(arguments, out)
+    # A job's time limit ends it as Ctrl-C does: no half video is left.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     choose_device(arguments.device)
     run = Run.load(arguments.run, method=method)
-    seen = _test_cameras(run) if arguments.path == "test" else run.scene.cameras
-    size = size or (seen[0].lens.width, seen[0].lens.height)
-    if is_video:
-        size = _even(size)
-    if arguments.path != "test":
-        seen = _along(run, path, arguments.frames, size)
-    cameras = [Camera(camera.lens.within(*size), camera.pose) for camera in seen]
-    pictures = frames(run, cameras, arguments.background)
-    if is_video:
-        write_video(out, pictures, arguments.fps)
-    else:
-        write_frames(out, pictures)
+    cameras = _cameras(run, path, arguments, _fitting(out, size or _own_size(run, path, shot)))
+    beside = arguments.beside.split(",") if arguments.beside else []
+    film(
+        [run, *(Run.load(folder, method=method) for folder in beside)],
+        cameras,
+        out,
+        shot,
+        fps=arguments.fps,
+        form=arguments.format,
+        resume=arguments.resume,
+        overwrite=arguments.overwrite,
+    )
     print(out)
     return 0
 
 
-def _even(size: tuple[int, int]) -> tuple[int, int]:
-    """The largest even size within `size`; prints a note if that is smaller."""
-    width, height = size[0] // 2 * 2, size[1] // 2 * 2
+def _check(arguments: Arguments, out: Path) -> None:
+    """Raise `InputError` for what is wrong whatever the run is, before it is read."""
+    checks.number("--fps", arguments.fps, low=1)
+    if arguments.frames is not None:
+        checks.number("--frames", arguments.frames, low=1, whole=True)
+        if arguments.seconds is not None:
+            raise InputError("--frames and --seconds say the same; leave one of them out")
+    if arguments.seconds is not None:
+        checks.number("--seconds", arguments.seconds, low=0.01, high=86400.0)
+    checks.number("--motion-blur", arguments.motion_blur, low=0.0, high=1.0)
+    if out.suffix.lower() in VIDEOS:
+        check_video(out, arguments.fps)
+        if arguments.format != "png":
+            raise InputError(f"--format {arguments.format} is for a folder, but --out is a video")
+    elif out.suffix:
+        raise InputError(
+            f"{out} is neither a video ({', '.join(VIDEOS)}) nor a folder's name, without an ending"
+        )
+    refuse_existing(out, resume=arguments.resume, overwrite=arguments.overwrite)
+
+
+def _cameras(
+    run: Run, path: NamedPath, arguments: Arguments, size: tuple[int, int]
+) -> Sequence[Camera | Take]:
+    """The cameras of every frame."""
+    shown = arguments.frames or arguments.seconds
+    if path.is_split and not shown:
+        if arguments.motion_blur:
+            raise InputError(f"--motion-blur needs a tour of --path {path.name}: give --seconds")
+        return path.own(run, size)
+    seconds = arguments.seconds or path.seconds
+    frames = arguments.frames or max(round(seconds * arguments.fps), 1)
+
+    def along(count: int) -> Sequence[Camera]:
+        return path.cameras(run, count, size)
+
+    if not arguments.motion_blur:
+        return along(frames)
+    return blurred(along, frames, _samples(arguments), arguments.motion_blur)
+
+
+def _samples(arguments: Arguments) -> int:
+    """Rays through a pixel."""
+    if arguments.samples_per_pixel is not None:
+        return arguments.samples_per_pixel
+    is_blurred = arguments.depth_of_field or arguments.motion_blur
+    return BLURRED_SAMPLES if is_blurred else 1
+
+
+def _shot(arguments: Arguments) -> Shot:
+    """What is shown and how. Raises `InputError`."""
+    return Shot(
+        output=arguments.output,
+        background=_background(arguments.background),
+        exposure=arguments.exposure,
+        crop=_crop(arguments.crop),
+        near=arguments.near,
+        samples=_samples(arguments),
+        aperture=arguments.depth_of_field,
+        focus=arguments.focus,
+        projection=arguments.projection,
+        colour_map=arguments.colormap,
+        depth_range=_range(arguments.depth_range),
+    )
+
+
+def _own_size(run: Run, path: NamedPath, shot: Shot) -> tuple[int, int]:
+    """The size of pictures if nothing is said about it."""
+    if shot.projection != "perspective":
+        return PANORAMA
+    lens = path.lens(run)
+    return lens.width, lens.height
+
+
+def _fitting(out: Path, size: tuple[int, int]) -> tuple[int, int]:
+    """The largest size within `size` that `out` can have; prints a note if that is smaller."""
+    if out.suffix.lower() not in VIDEOS:
+        return size
+    width, height = even(out, size)
     if (width, height) != size:
         print(
             f"nerfmac: the video is {width}x{height} and not {size[0]}x{size[1]}: "
-            "H.264 needs an even width and height; pictures in a folder may have any",
+            "H.264 and VP9 need an even width and height; pictures in a folder may have any",
             file=sys.stderr,
         )
     return width, height
-
-
-def _along(
-    run: Run, path: CameraPath | None, count: int, size: tuple[int, int]
-) -> Sequence[Camera]:
-    """Cameras along `path`, or on an orbit: they see what cameras of `size` see, in more pixels."""
-    # Paths give even sizes only. Twice any size is even.
-    twice = 2 * size[0], 2 * size[1]
-    return run.orbit(count, twice) if path is None else path.cameras(count, twice)
 
 
 def _size(text: str) -> tuple[int, int]:
@@ -107,19 +213,32 @@ def _size(text: str) -> tuple[int, int]:
     return width, height
 
 
-def _camera_path(name: str) -> CameraPath | None:
-    """The camera path that is a file, before anything slow is begun."""
-    if name in ("orbit", "test"):
+def _background(text: str) -> tuple[float, float, float]:
+    if text in BACKGROUNDS:
+        return BACKGROUNDS[text]
+    red, green, blue = _numbers("--background", text, 3, "white, black or R,G,B such as 40,40,60")
+    return red / 255.0, green / 255.0, blue / 255.0
+
+
+def _crop(text: str | None) -> Box | None:
+    if text is None:
         return None
-    if Path(name).suffix.lower() != ".json":
-        raise InputError(f"--path is {name!r}; expected orbit, test or a camera path's FILE.json")
-    return CameraPath.load(name)
+    a, b, c, d, e, f = _numbers("--crop", text, 6, "six numbers: lowest x,y,z, highest x,y,z")
+    return (a, b, c), (d, e, f)
 
 
-def _test_cameras(run: Run) -> Sequence[Camera]:
-    if run.scene.path is None:
-        raise InputError("the run's scene was never in files: its test views are not known")
-    scene = read_again(run.scene)
-    if not scene.splits.get("test"):
-        raise InputError(f"scene {scene.name!r} has no 'test' views; take --path orbit")
-    return [frame.camera for frame in scene.splits["test"]]
+def _range(text: str | None) -> tuple[float, float] | None:
+    if text is None:
+        return None
+    near, far = _numbers("--depth-range", text, 2, "two distances, such as 0.5,3")
+    return near, far
+
+
+def _numbers(flag: str, text: str, count: int, expected: str) -> list[float]:
+    try:
+        numbers = [float(word) for word in text.split(",")]
+    except ValueError:
+        numbers = []
+    if len(numbers) != count:
+        raise InputError(f"{flag} is {text!r}; expected {expected}")
+    return numbers

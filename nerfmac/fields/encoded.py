@@ -60,7 +60,7 @@ class EncodedField(Field):
         self, parameters: Parameters, samples: Samples, directions: mx.array
     ) -> tuple[mx.array, mx.array]:
         """See `Field`; differentiable in the positions too."""
-        used = samples.ray_start[-1:]
+        used = samples.used
         features = self.encoding(parameters, samples.position, used)
         basis = spherical_harmonics(mx.stop_gradient(directions))
         return self._networks(parameters, features, basis, samples.ray, used)

@@ -17,6 +17,13 @@ def linear_to_srgb(values: mx.array) -> mx.array:
     return mx.where(values <= 0.0031308, values * 12.92, curve)
 
 
+def exposed(values: mx.array, stops: float) -> mx.array:
+    """sRGB `values` in [0, 1] with 2^stops as much light, cut off at 1."""
+    if stops == 0.0:
+        return values
+    return linear_to_srgb(mx.minimum(srgb_to_linear(values) * 2.0**stops, 1.0))
+
+
 def over(rgba: mx.array, background: mx.array, blend: str) -> mx.array:
     """A straight-alpha picture (..., 4), sRGB, over `background` (..., 3), sRGB: (..., 3), sRGB.
 

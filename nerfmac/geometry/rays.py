@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import pi
 from typing import NamedTuple
 
 import mlx.core as mx
@@ -74,6 +75,25 @@ def camera_rays(camera: Camera) -> Rays:
     index = mx.arange(width * height)
     lens = cameras.intrinsics, distortion, cameras.is_fisheye
     return Rays(*_pixel_rays(index, mx.array(width), *lens, cameras.poses))
+
+
+def panorama_rays(camera: Camera) -> Rays:
+    """The rays of an equirectangular picture of all directions, row by row from the top left.
+
+    The picture's width is 360 degrees, from the camera's back over its left and front to its right
+    and back; its height is 180 degrees, from above to below. Of the lens only the size counts, and
+    by how much the principal point lies beside the middle: the pixels are shifted against it.
+    """
+    lens, pose = camera.lens, mx.array(camera.pose)
+    index = mx.arange(lens.width * lens.height)
+    column = (index % lens.width).astype(mx.float32) + (0.5 + lens.width / 2 - lens.cx)
+    row = (index // lens.width).astype(mx.float32) + (0.5 + lens.height / 2 - lens.cy)
+    right, down = (column / lens.width - 0.5) * 2.0 * pi, (row / lens.height - 0.5) * pi
+    level = mx.cos(down)
+    parts = level * mx.sin(right), -mx.sin(down), -level * mx.cos(right)
+    axes = zip(parts, pose.T[:3], strict=True)
+    direction = sum((part[:, None] * axis for part, axis in axes), start=mx.zeros(3))
+    return Rays(mx.broadcast_to(pose[:, 3], direction.shape), direction)
 
 
 @mx.compile

@@ -25,6 +25,11 @@ class Samples(NamedTuple):
     )  # (rays,) int32, samples the ray asked for: more than its slots if they don't fit
 
     @property
+    def used(self) -> mx.array:
+        """(1,) int32: how many slots belong to a ray."""
+        return self.ray_start[-1:]
+
+    @property
     def fits(self) -> mx.array:
         """(rays,) bool: whether the ray got every sample it asked for."""
         return self.ray_start[1:] - self.ray_start[:-1] == self.wanted

@@ -1,4 +1,4 @@
-"""Keyframes, the camera path through them, and its JSON file."""
+"""`CameraPath`: the smooth path through keyframes, and its JSON file."""
 
 from __future__ import annotations
 
@@ -14,55 +14,28 @@ from nerfmac import checks
 from nerfmac.checks import InputError
 from nerfmac.files import write_json
 from nerfmac.geometry.cameras import Camera
-from nerfmac.geometry.lenses import Lens, focal_length
-from nerfmac.json_reader import Fields, read_fields
+from nerfmac.json_reader import read_fields
 from nerfmac.paths.curve import Curve
+from nerfmac.paths.formats import instant_ngp, nerfstudio, own
+from nerfmac.paths.keyframe import Keyframe
 from nerfmac.paths.quaternions import matrices, quaternions
+from nerfmac.paths.timing import Timing
 
 Array = npt.NDArray[np.float64]
 
-SCHEMA = 1
-"""Version of the JSON file's format."""
+KINDS = ("nerfmac", "nerfstudio", "instant-ngp")
+"""The programs that a path may be saved for."""
 
-RIGID = 1e-3
-"""How far R^T R may be from the identity: files written by hand may round to four digits."""
-
-
-@dataclass(frozen=True, eq=False)
-class Keyframe:
-    """A camera to scene `pose`, float64 (3, 4), and the vertical field of view in radians.
-
-    Raises InputError for a pose that is not a finite rotation and place, or a `fov` that is not
-    between 0 and pi.
-    """
-
-    pose: Array
-    fov: float
-
-    def __post_init__(self) -> None:
-        pose = checks.finite("pose", self.pose, (3, 4))
-        rotation = pose[:, :3]
-        if np.abs(rotation.T @ rotation - np.eye(3)).max() > RIGID or np.linalg.det(rotation) < 0.0:
-            raise InputError("pose is not rigid; expected a rotation and a place")
-        pose.setflags(write=False)
-        object.__setattr__(self, "pose", pose)
-        focal_length("fov", self.fov, 1)
-        object.__setattr__(self, "fov", float(self.fov))
-
-    def camera(self, width: int, height: int) -> Camera:
-        """The camera for pictures of `width` x `height` square pixels, without distortion."""
-        checks.number("width", width, low=1, whole=True)
-        checks.number("height", height, low=1, whole=True)
-        focal = focal_length("fov", self.fov, height)
-        lens = Lens(width, height, focal, focal, width / 2, height / 2)
-        return Camera(lens, self.pose.astype(np.float32))
+DEFAULT_SECONDS = 5.0
+"""How long a path takes that does not say so itself."""
 
 
 @dataclass(frozen=True, eq=False)
 class CameraPath:
     """The smooth path through `keyframes`; a `closed` one leads back from the last to the first.
 
-    With one keyframe the camera stands still. A keyframe that equals the one before adds nothing. A
+    The camera moves at constant speed, but where keyframes have times or `ease`. With one keyframe
+    it stands still. A keyframe that equals the one before adds nothing, or with a time a pause. A
     path may also have no keyframes: then it can only be edited and drawn.
     """
 
@@ -78,7 +51,7 @@ class CameraPath:
         Raises InputError for a time outside [0, 1] and a path without keyframes.
         """
         checks.number("time", time, low=0.0, high=1.0)
-        place, rotation, fov = self._curve.at(np.array([time], np.float64))
+        place, rotation, fov = self._curve.at(self._timing.walked(np.array([time], np.float64)))
         return Keyframe(np.concatenate([matrices(rotation)[0], place[0, :, None]], axis=1), fov[0])
 
     def cameras(self, frames: int, size: tuple[int, int]) -> list[Camera]:
@@ -92,21 +65,24 @@ class CameraPath:
         width, height = size
         checks.number("width", width, low=2, whole=True)
         checks.number("height", height, low=2, whole=True)
-        steps = frames if self.closed else max(frames - 1, 1)
-        keyframes = [self.at(index / steps) for index in range(frames)]
-        return [each.camera(width // 2 * 2, height // 2 * 2) for each in keyframes]
+        return [each.camera(width // 2 * 2, height // 2 * 2) for each in self._frames(frames)]
 
     def polyline(self, points: int) -> Array:
         """Return `points` places (points, 3) evenly from start to end; (0, 3) without keyframes."""
         checks.number("points", points, low=1, whole=True)
         if not self.keyframes:
             return np.zeros((0, 3))
-        return self._curve.at(np.linspace(0.0, 1.0, points))[0]
+        return self._curve.at(self._timing.walked(np.linspace(0.0, 1.0, points)))[0]
 
     @property
     def times(self) -> Array:
         """The times (n,) at which the path passes through each keyframe, as `at` takes them."""
-        return self._curve.times
+        return self._timing.times[: len(self.keyframes)]
+
+    @property
+    def seconds(self) -> float | None:
+        """How long the path takes; None if no keyframe has a time."""
+        return self._timing.seconds
 
     def added(self, keyframe: Keyframe) -> CameraPath:
         """The path with one more keyframe at its end."""
@@ -123,28 +99,60 @@ class CameraPath:
         after = self.keyframes[index + 1 :]
         return replace(self, keyframes=(*self.keyframes[:index], keyframe, *after))
 
-    def save(self, path: str | Path) -> None:
-        """Write the path to the JSON file `path`. Raises InputError if it has no keyframes."""
+    def save(
+        self,
+        path: str | Path,
+        kind: str = "nerfmac",
+        *,
+        fps: float = 24.0,
+        size: tuple[int, int] = (1920, 1080),
+    ) -> None:
+        """Write the path to the JSON file `path`.
+
+        `kind` is the program that is to read it: "nerfmac", "nerfstudio" (camera_path.json, with
+        each frame at `fps` frames a second of `size` pixels) or "instant-ngp" (base_cam.json).
+        Raises InputError if there are no keyframes, or for bad arguments.
+        """
         if not self.keyframes:
             raise InputError("the camera path has no keyframes to save; add one first")
-        keyframes = [{"pose": each.pose.tolist(), "fov": each.fov} for each in self.keyframes]
-        values = {"schema": SCHEMA, "closed": self.closed, "keyframes": keyframes}
+        checks.choice("kind", kind, KINDS)
+        if kind == "nerfmac":
+            values = own.values(self.keyframes, self.closed)
+        elif kind == "instant-ngp":
+            values = instant_ngp.values(self.keyframes, self.closed)
+        else:
+            checks.number("fps", fps, low=1.0)
+            frames = max(round((self.seconds or DEFAULT_SECONDS) * fps), 1)
+            values = nerfstudio.values(self._frames(frames), self.closed, fps, size)
         write_json(Path(path), values)
 
     @classmethod
     def load(cls, path: str | Path) -> CameraPath:
-        """The path in the JSON file `path`. Raises InputError that names the file and the field."""
+        """The path in the JSON file `path`, of any of the kinds that `save` writes.
+
+        Raises InputError that names the file and the field.
+        """
         file = read_fields(Path(path))
-        file.allow_only("schema", "closed", "keyframes")
-        if file.number("schema") != SCHEMA:
-            raise file.wrong("schema", f"{SCHEMA}, the only one that this version reads")
-        closed = file.flag("closed")
-        return cls([_read(each) for each in file.objects("keyframes")], closed)
+        if "camera_path" in file:
+            return cls(*nerfstudio.read(file))
+        if "path" in file:
+            return cls(*instant_ngp.read(file))
+        return cls(*own.read(file))
 
     def _check(self, index: int) -> None:
         if not self.keyframes:
             raise InputError(f"keyframe {index} does not exist; the camera path has none")
         checks.number("keyframe", index, low=0, high=len(self.keyframes) - 1, whole=True)
+
+    def _frames(self, frames: int) -> list[Keyframe]:
+        steps = frames if self.closed else max(frames - 1, 1)
+        return [self.at(index / steps) for index in range(frames)]
+
+    @cached_property
+    def _timing(self) -> Timing:
+        ends = [*self.keyframes, *(self.keyframes[:1] if self.closed else ())]
+        seconds = [each.seconds for each in ends[1:]]
+        return Timing(self._curve.lengths, seconds, [each.ease for each in ends])
 
     @cached_property
     def _curve(self) -> Curve:
@@ -153,12 +161,3 @@ class CameraPath:
         poses = np.stack([each.pose for each in self.keyframes])
         fov = np.array([each.fov for each in self.keyframes], np.float64)
         return Curve(poses[:, :, 3], quaternions(poses[:, :, :3]), fov, self.closed)
-
-
-def _read(fields: Fields) -> Keyframe:
-    fields.allow_only("pose", "fov")
-    pose, fov = np.array(fields.table("pose", (3,), 4)), fields.number("fov")
-    try:
-        return Keyframe(pose, fov)
-    except InputError as error:
-        raise InputError(f"{fields.where}: {error}") from error

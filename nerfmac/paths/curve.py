@@ -1,4 +1,4 @@
-"""The smooth curve through keyframes, walked at constant speed.
+"""The smooth curve through keyframes, by the length walked on it.
 
 The curve has one parameter, which grows from each keyframe to the next by the square root of their
 distance. (Such a curve is called centripetal, and has no loops between unequally spaced keyframes.)
@@ -18,7 +18,7 @@ algorithm blends places and fields of view by straight lines, unit quaternions b
 
     Shoemake: Animating rotation with quaternion curves (1985).
 
-Finally the curve is walked at constant speed, measured by the distance above.
+Finally points on the curve are found by the length walked, measured by the distance above.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ SAMPLES = 512
 
 
 class Curve:
-    """The Bezier curves between different keyframes, walked at constant speed."""
+    """The Bezier curves between different keyframes."""
 
     def __init__(self, places: Array, rotation: Array, fov: Array, closed: bool) -> None:
         """Lead through `places` (n, 3), quaternions `rotation` (n, 4) and `fov` (n,), radians."""
@@ -54,16 +54,17 @@ class Curve:
             flat, rotation = np.r_[flat, flat[:1]], np.r_[rotation, rotation[:1]]
         lengths = self._distance(flat, rotation)
         used = lengths > SAME
-        knots = np.r_[0, np.cumsum(used)][: len(places)]  # parameters of the keyframes
+        knots = np.r_[0, np.cumsum(used)]  # parameters of the keyframes
         kept = np.r_[True, used]
         self._bend(flat[kept], rotation[kept], np.sqrt(lengths[used]), closed)
         self.marks = np.linspace(0.0, len(self.flat), len(self.flat) * SAMPLES + 1)
         self.walked = np.r_[0.0, np.cumsum(self._distance(*self._on(self.marks)))]
-        self.times: Array = self.walked[knots * SAMPLES] / (self.walked[-1] or 1.0)
+        self.lengths: Array = self.walked[knots * SAMPLES]
+        """(n,) length walked at each keyframe; of a closed path (n + 1,), at its end too."""
 
-    def at(self, time: Array) -> tuple[Array, Array, Array]:
-        """Places (n, 3), quaternions (n, 4) and fields of view (n,) at `time` (n,) in [0, 1]."""
-        flat, rotation = self._on(np.interp(time * self.walked[-1], self.walked, self.marks))
+    def at(self, length: Array) -> tuple[Array, Array, Array]:
+        """Places (n, 3), quaternions (n, 4) and fields of view (n,) at the `length` (n,) walked."""
+        flat, rotation = self._on(np.interp(length, self.walked, self.marks))
         return flat[:, :3], rotation, flat[:, 3]
 
     def _bend(self, flat: Array, rotation: Array, steps: Array, closed: bool) -> None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
+
+import mlx.core as mx
+import numpy as np
 
 from nerfmac.rendering.metrics import WINDOW, Sums, decibels, similarity, squared_error
 from nerfmac.rendering.pace import middle_rows, seconds_per_pixel, spread
-from nerfmac.rendering.renderer import Renderer
+from nerfmac.rendering.renderer import Picture, Renderer
 from nerfmac.scenes import Views
 
 BACKGROUNDS = {"white": (1.0, 1.0, 1.0), "black": (0.0, 0.0, 0.0)}
@@ -23,6 +26,19 @@ class ViewQuality(NamedTuple):
     row_fraction: float = 1.0  # of the picture's rows, how many were compared: those in its middle
 
 
+class Compared(NamedTuple):
+    """A view's pictures on the host, of the rows that were compared."""
+
+    truth: Picture  # (h, w, 3) sRGB in [0, 1], over the background
+    rendering: Picture  # (h, w, 3), likewise
+    opacity: Picture  # (h, w)
+    depth: Picture  # (h, w) in scene units; 0 where nothing is
+
+
+OnView = Callable[[ViewQuality, Compared], None]
+"""Is given each view's outcome and pictures."""
+
+
 class _Comparison(NamedTuple):
     """A view that the device is busy with."""
 
@@ -30,10 +46,14 @@ class _Comparison(NamedTuple):
     error: Sums
     similarity: Sums
     row_fraction: float
+    pictures: tuple[mx.array, ...] = ()  # as in `Compared`, if they are wanted
 
-    def outcome(self) -> ViewQuality:
+    def outcome(self, on_view: OnView | None) -> ViewQuality:
         psnr = decibels(self.error.mean())
-        return ViewQuality(self.name, psnr, self.similarity.mean(), self.row_fraction)
+        view = ViewQuality(self.name, psnr, self.similarity.mean(), self.row_fraction)
+        if on_view:
+            on_view(view, Compared(*map(np.array, self.pictures)))
+        return view
 
 
 def evaluate(
@@ -43,8 +63,9 @@ def evaluate(
     blend: str = "srgb",
     *,
     seconds: float | None = None,
+    on_view: OnView | None = None,
 ) -> Iterator[ViewQuality]:
-    """Render and compare view after view; no picture is kept.
+    """Render and compare view after view; no picture is kept, but `on_view` is given each.
 
     `background` is `white` or `black`; where pictures have alpha they are blended over it in the
     light that `blend` names. The measure of a split is the mean over its views of PSNR and SSIM.
@@ -67,25 +88,30 @@ def evaluate(
     for begun, index in enumerate(order):
         if seconds is not None and begun and (begun + 1) * each > seconds:
             break
-        comparison = _compare(renderer, views, index, (background, blend), part)
+        light = background, blend
+        comparison = _compare(renderer, views, index, light, part, keep=on_view is not None)
         if under_way:  # the device goes on with the next view while the host waits for this one
-            yield under_way.outcome()
+            yield under_way.outcome(on_view)
             each = (time.perf_counter() - start) / begun
         under_way = comparison
     if under_way:
-        yield under_way.outcome()
+        yield under_way.outcome(on_view)
 
 
 def _compare(
-    renderer: Renderer, views: Views, index: int, light: tuple[str, str], part: float
+    renderer: Renderer, views: Views, index: int, light: tuple[str, str], part: float, *, keep: bool
 ) -> _Comparison:
-    """Begin to render the middle rows of a view, this `part` of them, and to compare them."""
+    """Begin to render this `part` of a view, its middle rows, and to compare; keep the pictures or
+    not.
+    """
     background, blend = light
     colour, (_, height) = BACKGROUNDS[background], views.cameras.sizes[index]
     rows = min(max(int(height * part), WINDOW), height)
     first = (height - rows) // 2
     target = views.blended(index, colour, blend)[first : first + rows]
-    pixels, _, _ = renderer.pixels(middle_rows(views.cameras[index], rows), colour)
+    pixels, opacity, depth = renderer.pixels(middle_rows(views.cameras[index], rows), colour)
     rendered = pixels.reshape(target.shape)
     error, alike = squared_error(rendered, target), similarity(rendered, target)
-    return _Comparison(views.names[index], error, alike, rows / height)
+    pictures = (target, rendered, *(each.reshape(target.shape[:2]) for each in (opacity, depth)))
+    kept = pictures if keep else ()
+    return _Comparison(views.names[index], error, alike, rows / height, kept)

@@ -96,14 +96,20 @@ class Renderer:
         self, camera: Camera, background: tuple[float, float, float]
     ) -> tuple[mx.array, mx.array, mx.array]:
         """Colour (pixels, 3), opacity and depth (pixels,) as in `Rendered`, on the device."""
-        width, height = camera.lens.width, camera.lens.height
         with unfused():
             rays = camera_rays(camera)
+        return self.over(rays, camera.lens.width, background)
+
+    def over(
+        self, rays: Rays, width: int, background: tuple[float, float, float]
+    ) -> tuple[mx.array, mx.array, mx.array]:
+        """What `pixels` gives, of a picture of any `rays`, row by row, and any lens."""
+        pixels = rays.origin.shape[0]
         rows = max(TILE // width // 4 * 4, 1)
         seen = []
-        for first in range(0, width * height, rows * width):
+        for first in range(0, pixels, rows * width):
             tile = rays
-            if rows < height:
+            if rows * width < pixels:
                 tile = Rays(*(part[first : first + rows * width] for part in rays))
             seen.append(_over(*self.see(tile, width), mx.array(background)))
             mx.async_eval(seen[-1])

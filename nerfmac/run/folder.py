@@ -25,10 +25,10 @@ def read_record(folder: Path) -> SceneRecord:
 
 
 def same_views(one: SceneRecord, other: SceneRecord) -> bool:
-    """Whether both have the same training views; paths and upright directions may differ."""
+    """Whether both have the same training views; paths, up and placement may differ."""
 
     def views(record: SceneRecord) -> dict[str, Any]:
-        alike = replace(record, path=None, up=(0.0, 0.0, 1.0))
+        alike = replace(record, path=None, up=(0.0, 0.0, 1.0), placement=None)
         return replace(alike, test_every=None, downscale=1, max_images=None).to_json()
 
     return views(one) == views(other)

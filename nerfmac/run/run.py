@@ -26,6 +26,7 @@ from nerfmac.geometry.cameras import Camera
 from nerfmac.paths import orbit
 from nerfmac.presets import preset as preset_of
 from nerfmac.rendering.evaluation import ViewQuality, evaluate
+from nerfmac.rendering.gaze import centre_seen
 from nerfmac.rendering.renderer import Rendered, Renderer
 from nerfmac.run.folder import read_record, same_views
 from nerfmac.run.limits import check_limits
@@ -108,15 +109,9 @@ class Run:
         trainer = Trainer(config, scene.extent, method=method)
         path = folder / "checkpoint.safetensors"
         state, notes = load_checkpoint(path, trainer.shapes, method.own)
-        return cls(
-            config,
-            scene,
-            trainer,
-            state,
-            History(notes["curve"]),
-            build_seconds=notes["build_seconds"],
-            rates=tuple(notes["rates"]),
-        )
+        history, rates = History(notes["curve"]), tuple(notes["rates"])
+        seconds = notes["build_seconds"]
+        return cls(config, scene, trainer, state, history, build_seconds=seconds, rates=rates)
 
     @classmethod
     def resume(cls, folder: str | Path, scene: Scene, *, method: Method = CONFIGURED) -> Run:
@@ -244,7 +239,9 @@ class Run:
 
     def orbit(self, frames: int, size: tuple[int, int] | None = None) -> list[Camera]:
         """`frames` cameras on a closed path around what the training cameras look at."""
-        return orbit(self.scene.cameras, up=self.scene.up, frames=frames, size=size)
+        cameras, up = self.scene.cameras, self.scene.up
+        centre = centre_seen(self.renderer(), cameras, up)
+        return orbit(cameras, up=up, frames=frames, size=size, centre=centre)
 
     def evaluate(
         self,

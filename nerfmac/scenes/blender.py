@@ -64,7 +64,14 @@ def read_blender(folder: Path, test_every: int | None = None) -> Scene:
         splits.pop("test", None)
         splits |= hold_out(splits["train"], test_every, str(folder))
     name, up = folder.resolve().name, up_of(files["train"])
-    return Scene(name, placement.extent, splits, up, has_alpha=has_alpha)
+    return Scene(
+        name,
+        placement.extent,
+        splits,
+        up,
+        has_alpha=has_alpha,
+        placement=placement,
+    )
 
 
 def _placement(

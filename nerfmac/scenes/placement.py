@@ -14,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 
 from nerfmac.json_reader import Fields
-from nerfmac.scenes.scene import LARGEST_EXTENT
 
 KEYS = ("aabb_scale", "scale", "offset")
 DEFAULT_SCALE = 0.33  # instant-ngp's, made for the Blender scenes of 2020
@@ -36,11 +35,17 @@ OUTWARD = 0.6
 PARALLEL = 1e-3
 """Axes d count as parallel, within 2 degrees, if mean(1 - d d^T) has an eigenvalue below this."""
 
+LARGEST_EXTENT = 128.0
+"""instant-ngp's largest aabb_scale."""
+
 log = logging.getLogger("nerfmac")
 
 
 class Placement(NamedTuple):
-    """`scale` in scene units per file unit; `offset` (3,) and `extent` in scene units."""
+    """`scale` in scene units per file unit; `offset` (3,) and `extent` in scene units.
+
+    `rotation` (3, 3) turns the file's axes to the scene's.
+    """
 
     scale: float
     offset: npt.NDArray[np.float64]
@@ -52,6 +57,18 @@ class Placement(NamedTuple):
         moved = self.rotation @ pose
         position = self.scale * moved[:, 3:] + self.offset[:, None]
         return np.concatenate([moved[:, :3], position], axis=1).astype(np.float32)
+
+    def to_file(self, position: npt.ArrayLike) -> npt.NDArray[np.float64]:
+        """Where scene positions (..., 3) are in the file's coordinates."""
+        return self.turned_to_file(np.asarray(position, np.float64) - self.offset) / self.scale
+
+    def turned_to_file(self, direction: npt.ArrayLike) -> npt.NDArray[np.float64]:
+        """Directions of scene space (..., 3) in the file's axes."""
+        return np.asarray(direction, np.float64) @ self.rotation
+
+    def to_scene(self, position: npt.ArrayLike) -> npt.NDArray[np.float64]:
+        """Where the file's positions (..., 3) are in scene space."""
+        return self.scale * np.asarray(position, np.float64) @ self.rotation.T + self.offset
 
 
 def is_placed(file: Fields) -> bool:

@@ -12,6 +12,7 @@ from nerfmac.checks import InputError
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
 from nerfmac.json_reader import Fields
+from nerfmac.scenes.placement import Placement
 from nerfmac.scenes.scene import Scene
 
 
@@ -26,13 +27,17 @@ class SceneRecord:
     cameras: tuple[Camera, ...]
     downscale: int = 1
     max_images: int | None = None
+    placement: Placement | None = None  # of the scene's files; None where that is unknown
 
     @classmethod
     def of(cls, scene: Scene) -> SceneRecord:
         """The record of `scene`."""
         cameras = tuple(frame.camera for frame in scene.splits["train"])
         path = str(scene.path.resolve()) if scene.path else None
-        how = scene.downscale, scene.max_images
+        placement = scene.placement
+        if placement is None and scene.path is None:
+            placement = Placement(1.0, np.zeros(3), scene.extent)
+        how = scene.downscale, scene.max_images, placement
         return cls(path, scene.test_every, scene.extent, scene.up, cameras, *how)
 
     def __repr__(self) -> str:
@@ -41,7 +46,12 @@ class SceneRecord:
     def to_json(self) -> dict[str, Any]:
         """The record as JSON values."""
         cameras = [{**asdict(c.lens), "pose": c.pose.tolist()} for c in self.cameras]
-        return {**{k: v for k, v in vars(self).items() if k != "cameras"}, "cameras": cameras}
+        placement = self.placement and {
+            "scale": self.placement.scale,
+            "offset": self.placement.offset.tolist(),
+            "rotation": self.placement.rotation.tolist(),
+        }
+        return {**vars(self), "cameras": cameras, "placement": placement}
 
     @classmethod
     def from_json(cls, values: Any, path: Path) -> SceneRecord:
@@ -57,7 +67,18 @@ class SceneRecord:
             tuple(_camera(each) for each in record.objects("cameras")),
             record.count("downscale", 1),
             None if record.values.get("max_images") is None else record.count("max_images"),
+            _placement(record),
         )
+
+
+def _placement(record: Fields) -> Placement | None:
+    if "placement" not in record or record.is_null("placement"):
+        return None
+    given = record.object("placement")
+    given.allow_only("scale", "offset", "rotation")
+    scale, offset = given.number("scale", above=0), np.array(given.numbers("offset", 3))
+    rotation = np.array(given.table("rotation", (3,), 3))
+    return Placement(scale, offset, record.number("extent", above=0), rotation)
 
 
 def _camera(given: Fields) -> Camera:

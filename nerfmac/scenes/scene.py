@@ -21,11 +21,10 @@ from nerfmac.checks import InputError
 from nerfmac.geometry.cameras import Camera, Cameras, shown_sizes
 from nerfmac.geometry.colour import over
 from nerfmac.scenes.pictures import decode
+from nerfmac.scenes.placement import LARGEST_EXTENT, Placement
 
 Colour = tuple[float, float, float]
 
-LARGEST_EXTENT = 128.0
-"""instant-ngp's largest aabb_scale."""
 MOST_PIXELS = 2**31
 """An int32 numbers the pixels of a split."""
 
@@ -93,7 +92,8 @@ class Scene:
 
     `extent` is the side of the axis-aligned cube around (0.5, 0.5, 0.5) that holds the scene, in
     scene units. `up` points to the sky. With `has_alpha` all images of all splits are RGBA. `path`
-    and the three after it are the arguments of `load_scene`, if that read the scene. Raises
+    and the three after it are the arguments of `load_scene`, if that read the scene; `placement`
+    says where its files' coordinates lie, and without one they are scene space's own. Raises
     InputError for an extent outside (0, 128].
     """
 
@@ -106,6 +106,7 @@ class Scene:
     test_every: int | None = None
     downscale: int = 1
     max_images: int | None = None
+    placement: Placement | None = None
     _views: dict[str, Views] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple, Self
 
@@ -101,7 +102,8 @@ def levelled(
     placement = fit(poses, is_object, str(folder), points=points, rotation=rotation)
     frames = tuple(shot.placed(placement) for shot in shots)
     splits = hold_out_some(frames, test_every, str(folder))
-    return Scene(folder.resolve().name, placement.extent, splits, UP, has_alpha=has_alpha)
+    scene = Scene(folder.resolve().name, placement.extent, splits, UP, has_alpha=has_alpha)
+    return replace(scene, placement=placement)
 
 
 def are_cut_out(pictures: Sequence[Path], headers: Sequence[Header]) -> bool:

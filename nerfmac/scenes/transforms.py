@@ -52,7 +52,14 @@ def read_transforms(path: Path, test_every: int | None = None) -> Scene:
     frames = tuple(shot.placed(placement) for shot in shots)
     splits = _splits_of(file, frames, absent, test_every)
     name, up = path.resolve().parent.name, up_of(file, poses)
-    return Scene(name, placement.extent, splits, up, has_alpha=has_alpha)
+    return Scene(
+        name,
+        placement.extent,
+        splits,
+        up,
+        has_alpha=has_alpha,
+        placement=placement,
+    )
 
 
 def _points_of(file: Fields, folder: Path) -> npt.NDArray[np.float64] | None:

@@ -15,10 +15,11 @@ from itertools import product
 import mlx.core as mx
 
 from nerfmac.backend.metal_text import Launch, recorded
-from nerfmac.config import FEATURES, WIDEST_FEATURES, WIDTHS, Config, override
+from nerfmac.config import Config, override
 from nerfmac.geometry.cameras import Camera, Cameras
 from nerfmac.geometry.lenses import Lens
 from nerfmac.geometry.samples import Samples
+from nerfmac.limits import FEATURES, WIDEST_FEATURES, WIDTHS
 from nerfmac.presets import PRESETS
 from nerfmac.scenes import Views
 from nerfmac.training.state import TrainState

@@ -250,7 +250,7 @@ class Trainer:
             error = _mean(mx.square(predicted.colour - target), fits)
             loss = _mean(self.loss(predicted, target), fits)
             loss = sum((_mean(self.loss(each, target), fits) for each in coarser), start=loss)
-            used = samples.ray_start[-1].astype(mx.float32)
+            used = samples.used.reshape(()).astype(mx.float32)
             return config.loss_scale * loss, error, used, sampled.slots_per_ray
 
         (loss, *measured), gradients = mx.value_and_grad(loss_of)(now.parameters)

@@ -56,7 +56,10 @@ def test_an_impossible_number(capsys, tmp_path, scene, flags, names):
         (("train", "--optimiser.rate", "nan"), ["optimiser.rate is nan"]),
         (("eval",), ["RUN"]),
         (("eval", "run", "--split", "best"), ["--split", "best"]),
-        (("render", "run", "--path", "zigzag"), ["--path", "zigzag", "orbit, test", "FILE.json"]),
+        (
+            ("render", "run", "--path", "zigzag"),
+            ["--path", "zigzag", "orbit, spiral", "test; or", "FILE.json"],
+        ),
         (("render", "run", "--path", "tour.json"), ["tour.json cannot be read"]),
         (("info", "--loud"), ["no flag --loud", "`nerfmac info --help`"]),
         (("info", "-v"), ["no flag -v"]),
@@ -98,7 +101,7 @@ def test_a_mistyped_flag_is_answered_with_the_one_that_was_meant(
 
 
 def test_an_unknown_verb(capsys, tmp_path):
-    refused(capsys, tmp_path, "fly", names=["'fly'", "train, eval, render, info"])
+    refused(capsys, tmp_path, "fly", names=["'fly'", "train, eval, render, export"])
     refused(capsys, tmp_path, "trian", names=["'trian'", "did you mean train?"])
     refused(capsys, tmp_path, "--steps", names=["'--steps' is no verb"])
 

@@ -47,7 +47,7 @@ def test_a_video_of_odd_size_is_the_next_smaller_even_one_and_says_so(
     folder, tmp_path, path, capsys
 ):
     out = tmp_path / "odd.mp4"
-    flags = ("--path", path, "--frames", 1, "--out", out)
+    flags = ("--path", path, "--frames", 1, "--out", out, "--overwrite")
     assert nerfmac("render", folder, *flags, "--size", "33x21") == 0
     assert decoded(out)[1].shape[1:3] == (20, 32)
     assert "the video is 32x20 and not 33x21: H.264" in capsys.readouterr().err
@@ -133,7 +133,7 @@ def test_eval_prints_each_view_and_writes_the_same_figures(folder, tmp_path, cap
     assert nerfmac("eval", folder, "--json", file, "--device", "cpu") == 0
     told = json.loads(file.read_text())
     lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 3
+    assert len(lines) == 4
     for name, line in zip(told["views"], lines, strict=False):
         assert line.startswith(name)
         assert f"{told['views'][name]['psnr']:.2f} dB" in line

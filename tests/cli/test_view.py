@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import unquote
 
 import pytest
@@ -39,26 +40,32 @@ def run(made, tmp_path):
     return tmp_path / "run"
 
 
+class Ended(NamedTuple):
+    """How the verb ended; `started` are the arguments that JupyterLab got, if it was started."""
+
+    code: int
+    out: str
+    err: str
+    started: list[str] | None
+
+
 @pytest.fixture
-def view(tmp_path_factory):
-    """Call the verb in a folder, with a JupyterLab that notes its arguments and exits with 7."""
-    fakes = tmp_path_factory.mktemp("fakes")
-    (fakes / "jupyterlab").mkdir()
-    (fakes / "jupyterlab" / "__init__.py").touch()
-    (fakes / "jupyterlab" / "__main__.py").write_text(JUPYTERLAB)
-    (fakes / "anywidget.py").write_text("raise RuntimeError('nobody needs me yet')")
-    told = fakes / "told.json"
+def view(monkeypatch, capsys):
+    """Call the verb in a folder; the JupyterLab that this process would become exits with 7."""
+    started = []
+
+    def become(_program, command):
+        started.append(command[3:])
+        raise SystemExit(7)
+
+    monkeypatch.setattr(verb.os, "execv", become)
 
     def call(folder, *arguments):
-        told.unlink(missing_ok=True)
-        command = [sys.executable, "-m", "nerfmac", "view", *map(str, arguments)]
-        places = os.pathsep.join(filter(None, (str(fakes), os.environ.get("PYTHONPATH"))))
-        environment = {**os.environ, "PYTHONPATH": places, "TOLD": str(told)}
-        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-        with subprocess.Popen(command, cwd=folder, env=environment, **pipes) as process:
-            process.out, process.err = process.communicate(timeout=60)
-        process.told = json.loads(told.read_text()) if told.exists() else None
-        return process
+        started.clear()
+        monkeypatch.chdir(folder)
+        capsys.readouterr()
+        code = nerfmac("view", *arguments)
+        return Ended(code, *capsys.readouterr(), started[0] if started else None)
 
     return call
 
@@ -80,20 +87,20 @@ def shown(path):
     raise AssertionError("the notebook makes no viewer")
 
 
-def refused(process, folder, before, *names):
+def refused(ended, folder, before, *names):
     """Exit code 2, one line that has each of `names`, nothing written, JupyterLab not started."""
-    assert (process.returncode, process.told, process.out) == (2, None, "")
-    (line,) = process.err.splitlines()
+    assert (ended.code, ended.started, ended.out) == (2, None, "")
+    (line,) = ended.err.splitlines()
     for name in names:
         assert str(name) in line, f"{name!r} is not in: {line}"
     assert everything(folder) == before
 
 
 def test_a_runs_notebook_lies_in_the_run_and_jupyterlab_opens_it(view, run, tmp_path):
-    process = view(tmp_path, "run")
+    ended = view(tmp_path, "run")
     notebook = run / "view.ipynb"
-    assert process.told["arguments"][0] == str(notebook)
-    assert process.out == "run/view.ipynb\n"
+    assert ended.started[0] == str(notebook)
+    assert ended.out == "run/view.ipynb\n"
     assert shown(notebook) == ".", "the run could not be moved"
 
 
@@ -101,9 +108,9 @@ def test_a_scenes_notebook_lies_in_the_working_folder_and_the_scene_is_as_it_was
     view, made, tmp_path
 ):
     before = everything(made)
-    process = view(tmp_path, made / NAME)
+    ended = view(tmp_path, made / NAME)
     notebook = tmp_path / f"{NAME}-view.ipynb"
-    assert process.told["arguments"][0] == str(notebook)
+    assert ended.started[0] == str(notebook)
     assert Path(shown(notebook)) == made / NAME
     assert everything(made) == before
 
@@ -115,20 +122,35 @@ def test_without_a_path_the_built_in_scene_is_shown(view, tmp_path):
     assert "nerfmac.Viewer(nerfmac.builtin_scene_path())" in code(notebook)[0]
 
 
-def test_jupyterlab_takes_our_place_so_signals_and_exit_codes_are_its_own(view, run, tmp_path):
-    process = view(tmp_path, run)
-    assert process.told["pid"] == process.pid
-    assert process.returncode == 7
+def test_jupyterlab_takes_our_place_so_signals_and_exit_codes_are_its_own(made, tmp_path):
+    fakes, folder, told = tmp_path / "fakes", tmp_path / "work", tmp_path / "told.json"
+    folder.mkdir()
+    (fakes / "jupyterlab").mkdir(parents=True)
+    (fakes / "jupyterlab" / "__init__.py").touch()
+    (fakes / "jupyterlab" / "__main__.py").write_text(JUPYTERLAB)
+    (fakes / "anywidget.py").write_text("raise RuntimeError('nobody needs me yet')")
+    places = os.pathsep.join(filter(None, (str(fakes), os.environ.get("PYTHONPATH"))))
+    environment = {**os.environ, "PYTHONPATH": places, "TOLD": str(told)}
+    command = [sys.executable, "-m", "nerfmac", "view", str(made / NAME), "--no-browser"]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, cwd=folder, env=environment, **pipes) as process:
+        out, err = process.communicate(timeout=60)
+    (notebook,) = folder.iterdir()
+    started = json.loads(told.read_text())
+    assert (process.returncode, out, err) == (7, f"{notebook.name}\n", "")
+    assert started["pid"] == process.pid
+    assert started["arguments"][0] == str(notebook)
+    assert "--no-browser" in started["arguments"]
 
 
 def test_flags_reach_jupyterlab(view, run, tmp_path):
-    assert "--no-browser" not in view(tmp_path, run).told["arguments"]
-    arguments = view(tmp_path, run, "--no-browser", "--port", 8123).told["arguments"]
+    assert "--no-browser" not in view(tmp_path, run).started
+    arguments = view(tmp_path, run, "--no-browser", "--port", 8123).started
     assert {"--no-browser", "--port=8123"} <= set(arguments)
 
 
 def test_the_address_that_is_printed_leads_to_the_notebook(view, made, tmp_path):
-    arguments = view(tmp_path, made / NAME).told["arguments"]
+    arguments = view(tmp_path, made / NAME).started
     (address,) = [word for word in arguments if word.startswith("--LabApp.default_url=")]
     assert unquote(address).endswith(f"/lab/tree/{NAME}-view.ipynb")
     assert address.isascii()
@@ -143,7 +165,7 @@ def test_a_notebook_that_the_user_has_changed_is_kept(view, made, run, tmp_path,
     values["cells"] = values["cells"][:2]
     notebook.write_text(json.dumps(values))
     changed = notebook.read_bytes()
-    assert view(tmp_path, path).returncode == 7
+    assert view(tmp_path, path).code == 7
     assert notebook.read_bytes() == changed
 
 
@@ -177,8 +199,8 @@ def test_a_path_that_is_neither_a_run_nor_a_scene_is_refused(view, run, tmp_path
 
 
 def test_a_port_that_does_not_exist_is_refused(view, run, tmp_path):
-    process = view(tmp_path, run, "--port", 70000)
-    refused(process, tmp_path, everything(tmp_path), "--port is 70000", "65535")
+    ended = view(tmp_path, run, "--port", 70000)
+    refused(ended, tmp_path, everything(tmp_path), "--port is 70000", "65535")
 
 
 @pytest.mark.parametrize("missing", [("jupyterlab",), ("jupyterlab", "anywidget")])
@@ -195,7 +217,6 @@ def test_what_is_not_installed_is_named_with_the_command_that_installs_it(
     assert everything(tmp_path) == before
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("what", ["run", "scene"])
 def test_the_notebook_runs_from_top_to_bottom(view, made, run, tmp_path, what):
     nbclient, nbformat = pytest.importorskip("nbclient"), pytest.importorskip("nbformat")
@@ -205,11 +226,14 @@ def test_the_notebook_runs_from_top_to_bottom(view, made, run, tmp_path, what):
     notebook = nbformat.read(path, as_version=4)
     nbformat.validate(notebook)
     for cell in notebook.cells:
-        for given, small in (("size=(480, 360)", "size=(32, 24)"), ("seconds=60", "seconds=1")):
+        for given, small in (
+            ("size=(480, 360)", "size=(32, 24)"),
+            (")\nviewer.train(seconds=60)", ', preset="tiny")\nviewer.train(steps=20)'),
+        ):
             cell.source = cell.source.replace(given, small)
     nbclient.NotebookClient(
         notebook, timeout=300, resources={"metadata": {"path": str(path.parent)}}
     ).execute()
     saved = tmp_path / "run-continued" if what == "run" else tmp_path / "runs" / NAME
-    assert Run.load(saved).state.step >= (2 if what == "run" else 1)
+    assert Run.load(saved).state.step == (2 if what == "run" else 20)
     assert (path.parent / ("film.mp4" if what == "run" else f"{NAME}.mp4")).stat().st_size > 1000

@@ -1,5 +1,6 @@
 """The executor of kernels, whose compiled programs all tests use."""
 
+import os
 import platform
 
 import pytest
@@ -14,4 +15,9 @@ def executor(tmp_path_factory: pytest.TempPathFactory) -> Executor:
     clang()
     if platform.system() != "Linux":
         pytest.skip("executes kernels on Linux only: it needs clang's sanitizers and ELF")
-    return Executor(tmp_path_factory.mktemp("executed"))
+    folder = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:  # one for the processes that share the tests
+        folder = folder.parent
+    folder = folder / "executed"
+    folder.mkdir(exist_ok=True)
+    return Executor(folder)

@@ -12,31 +12,34 @@ from __future__ import annotations
 
 import hashlib
 import os
+import platform
 import re
 import subprocess
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from math import prod
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 import mlx.core as mx
 import numpy as np
 
 from nerfmac.backend.metal_text import Launch
+from tests.metal.execute_program import Parameter, parameters, program
 from tests.metal.judge import clang
-from tests.metal.judge_text import Source
 
 _HERE = Path(__file__).parent
 _SECONDS = 120  # for one launch
 
 _RUNTIME = ("-std=c++20", "-O2", "-fno-omit-frame-pointer")
 _KERNEL = (
-    "-std=c++14",
+    *("-std=c++14", "-DMETAL_RUNS"),
     "-O0",  # so that no access is optimised away before it is recorded
     "-g1",
     "-fsanitize=address,undefined,float-cast-overflow",
-    "-fno-sanitize=vptr,function",
+    # The record of accesses finds what the last two would.
+    "-fno-sanitize=vptr,function,null,pointer-overflow",
     "-fno-sanitize-recover=all",
     # The runtime is called at each load and store; the C library may replace none.
     "-fsanitize-coverage=func,trace-loads,trace-stores",
@@ -45,6 +48,7 @@ _KERNEL = (
     "-fno-omit-frame-pointer",
     "-fPIC",
     "-w",  # what deserves a warning is judged elsewhere
+    *(["-mfma"] if platform.machine() == "x86_64" else []),
 )
 _LIBRARY = (
     "-shared",
@@ -52,13 +56,7 @@ _LIBRARY = (
     *(f"-Wl,--wrap=__asan_{name}" for name in ("memcpy", "memmove", "memset")),
 )
 
-_SIGNATURE = re.compile(r"\[\[kernel\]\] void (?P<name>\w+)\(\n(?P<parameters>.*?)\) \{", re.DOTALL)
-_PARAMETER = re.compile(r"\s*(?P<type>.+?) (?P<name>\w+) \[\[(?P<attribute>\w+)(?:\(\d+\))?\]\]")
 _ELEMENT = re.compile(r"(?:atomic<)?(\w+)>?[*&]$")
-_INSTANCE = re.compile(r"^template \[\[host_name.* decltype\(\w+(<.*>)\)", re.MULTILINE)
-_THREADGROUP = re.compile(
-    r"static threadgroup (?P<type>[^;,]+?) (?P<name>\w+)(?P<sizes>(?:\[[^];]*\])*) = \{\};"
-)
 _REPORT = re.compile(
     r"(?:broken rule: |ERROR: AddressSanitizer: |runtime error: |(?=while thread ))(.*)"
 )
@@ -72,22 +70,6 @@ _NUMPY = {mx.float32: np.float32, mx.float16: np.float16, mx.int32: np.int32, mx
 
 class ExecutionError(RuntimeError):
     """A kernel did what Metal leaves undefined; the message says what, where and which thread."""
-
-
-class Parameter(NamedTuple):
-    """One parameter of a kernel, as its signature declares it."""
-
-    type: str
-    name: str
-    attribute: str  # `buffer`, or what Metal passes
-
-    def argument(self, buffer: int) -> str:
-        """The expression that stands for it in a call; `buffer` is its number if it is one."""
-        if self.attribute == "buffer":
-            cast = f"({self.type[:-1]}*)buffers[{buffer}]"
-            return f"*{cast}" if self.type.endswith("&") else cast
-        width = int(self.type[-1]) if self.type[-1].isdigit() else 1
-        return f"{self.type}{{{', '.join(f'place.{self.attribute}[{i}]' for i in range(width))}}}"
 
 
 class Buffer(NamedTuple):
@@ -108,10 +90,20 @@ class Executor:
 
     With `last`, only that many threadgroups at the end of the grid run. Then there are no results
     but zeros, and inputs have no content but zeros unless `given` names them: arrays may be vast.
+
+    Metal's compiler may add a product without rounding it first, in one kernel and not in another:
+    here it is rounded in the functions `rounded` alone.
     """
 
-    def __init__(self, folder: Path, last: int | None = None, given: Collection[str] = ()) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        last: int | None = None,
+        given: Collection[str] = (),
+        rounded: Collection[str] = ("march_count",),
+    ) -> None:
         self.folder = folder
+        self.rounded = rounded
         self.last = last
         self.given = given
         self.launches: list[Launch] = []
@@ -164,68 +156,35 @@ class Executor:
             wait([pool.submit(self._kernel, text) for text in dict.fromkeys(texts)])
 
     def _kernel(self, text: str) -> Path:
-        built = self.folder / f"{hashlib.sha256(text.encode()).hexdigest()[:20]}.so"
-        if not built.exists():
-            source = built.with_suffix(".cpp")
-            source.write_text(program(text))
-            header = self._header()
-            _run_clang(*_KERNEL, *_LIBRARY, "-include-pch", header, source, "-o", built)
-        return built
+        name, header = hashlib.sha256(text.encode()).hexdigest()[:20], self._header()
+        contract = "on"
+        if any(f" custom_kernel_nerfmac_{function}_" in text for function in self.rounded):
+            contract = "off"
+        options = (*_KERNEL, *_LIBRARY, f"-ffp-contract={contract}", "-include-pch", header)
+        return self._built(f"{name}-{contract}.so", program(text), *options, "-x", "c++")
 
     def _header(self) -> Path:
         """What every kernel begins with, compiled."""
-        built = self.folder / "metal_stdlib.pch"
-        if not built.exists():
-            header = _HERE / "metal_stdlib.h"
-            _run_clang(*_KERNEL, "-x", "c++-header", header, "-o", built)
-        return built
+        return self._built(
+            "metal_stdlib.pch", "", *_KERNEL, "-x", "c++-header", _HERE / "metal_stdlib.h"
+        )
 
     def _runtime(self) -> Path:
-        built = self.folder / "runtime"
+        # In one piece: the headers of C++ take most of the time.
+        sources = "".join(f'#include "{each}"\n' for each in sorted(_HERE.glob("runtime*.cpp")))
+        built = self._built("runtime.o", sources, *_RUNTIME, "-c", "-x", "c++")
+        sanitizers = ("-fsanitize=address,undefined", "-rdynamic")
+        return self._built("runtime", "", *sanitizers, built)
+
+    def _built(self, name: str, text: str, *words: str | Path) -> Path:
+        """What clang makes of `text`, if any, once for all processes that have the folder."""
+        built = self.folder / name
         if not built.exists():
-            objects = []
-            for source in sorted(_HERE.glob("runtime*.cpp")):
-                objects.append(self.folder / f"{source.stem}.o")
-                _run_clang(*_RUNTIME, "-c", source, "-o", objects[-1])
-            _run_clang("-fsanitize=address,undefined", "-rdynamic", *objects, "-o", built)
+            with TemporaryDirectory(dir=self.folder) as scratch:
+                partial = Path(scratch, name)
+                _run_clang(*words, *(["-"] if text else []), "-o", partial, text=text)
+                partial.replace(built)
         return built
-
-
-def parameters(text: str) -> list[Parameter]:
-    """The parameters of the kernel, in order."""
-    signature = _SIGNATURE.search(text)
-    assert signature, "the text has no kernel"
-    found = []
-    for each in signature["parameters"].split(",\n"):
-        declared = _PARAMETER.fullmatch(each)
-        assert declared, f"{each!r} is no parameter that can be passed"
-        found.append(Parameter(declared["type"], declared["name"], declared["attribute"]))
-    return found
-
-
-def program(text: str) -> str:
-    """C++ for this machine: the kernel, and a function that runs one thread of it."""
-    signature, instance = _SIGNATURE.search(text), _INSTANCE.search(text)
-    assert signature, "the text has no kernel"
-    numbered = enumerate(parameters(text))  # buffers come first
-    arguments = ", ".join(parameter.argument(number) for number, parameter in numbered)
-    name = signature["name"] + (instance[1] if instance else "")
-    translated = _THREADGROUP.sub(_in_the_runtime, Source(text).cpp())
-    assert "static threadgroup" not in translated, "declare one threadgroup variable at a time"
-    return (
-        f"{translated}\n"
-        'extern "C" void run_thread(void* const* buffers, const runtime::Place& place) {\n'
-        f"  {name}({arguments});\n}}\n"
-    )
-
-
-def _in_the_runtime(declared: re.Match[str]) -> str:
-    """A threadgroup variable as a reference to memory that the runtime knows."""
-    of_type, name, sizes = declared["type"], declared["name"], declared["sizes"]
-    return (
-        f"threadgroup {of_type} (&{name}){sizes} = *(threadgroup {of_type} (*){sizes})"
-        f'runtime::threadgroup_memory("{name}", sizeof({of_type}{sizes}), sizeof({of_type}));'
-    )
 
 
 def _buffers(
@@ -287,8 +246,8 @@ def _summary(report: str) -> str:
     return ", ".join(match[1] for match in _REPORT.finditer(report)) or "the process ended early"
 
 
-def _run_clang(*words: str | Path) -> None:
+def _run_clang(*words: str | Path, text: str) -> None:
     command = [clang(), *map(str, words)]
-    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    result = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
     if result.returncode != 0:
         raise ExecutionError(f"clang refuses it:\n{result.stderr}{' '.join(command)}")

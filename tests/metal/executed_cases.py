@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import mlx.core as mx
 
@@ -18,7 +18,8 @@ from nerfmac.backend import choose_device
 from nerfmac.backend.metal_text import Launch, on_metal
 from nerfmac.selftest import Outcome, compare
 from tests.chosen_cases import all_cases, chosen, function, launches_of_cases
-from tests.metal.execute import ExecutionError, Executor, parameters
+from tests.metal.execute import ExecutionError, Executor
+from tests.metal.execute_program import parameters
 
 
 class Run(NamedTuple):
@@ -50,10 +51,10 @@ class Runs:
         self._pool.shutdown(cancel_futures=True)
 
 
-def run(name: str, folder: Path) -> Run:
+def run(name: str, folder: Path, **executors: Any) -> Run:
     """Compare the case of that name with its reference, in this process."""
     choose_device("cpu")
-    executor = Executor(folder)
+    executor = Executor(folder, **executors)
     case = all_cases()[name]
     found = Run(name, set(), set(), set(), [], 0.0, "")
 

@@ -12,9 +12,12 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -23,6 +26,8 @@ from tests.metal.judge_rules import Complaint, Rule
 from tests.metal.judge_text import Source
 
 HERE = Path(__file__).parent
+
+_FOLDER = TemporaryDirectory()  # removed when the process ends
 
 _FILE = "kernel"  # what clang is told that the text is called
 
@@ -38,6 +43,9 @@ _WARNINGS = {
     "return-type": Rule.RETURN,
     "shadow": Rule.SHADOW,
     "c++11-narrowing": Rule.NARROWING,
+    # Errors of C++17, which are silenced with the warnings.
+    "increment-bool": Rule.LANGUAGE,
+    "dynamic-exception-spec": Rule.LANGUAGE,
 }
 
 _ERRORS = {
@@ -52,16 +60,17 @@ _ERRORS = {
     r"\bvec<|vector of \d|cannot convert between vector": Rule.VECTOR,
 }
 
+_DIALECTS = ("c++14", "c++17")  # Metal 3's, and Metal 4's, which macOS 26 compiles as
+
 _OPTIONS = (
-    *("-x", "c++", "-std=c++14", "-S", "-emit-llvm", "-o", "-"),
-    # All that is written is compiled, and nothing taken away. A GPU's conventions do not make a
-    # pair of integers into a double, as x86's do.
-    *("--target=spir64", "-O0", "-g", "-femit-all-decls", "-Xclang", "-disable-llvm-passes"),
-    *("-nostdinc", "-fno-exceptions", "-fno-rtti", "-flax-vector-conversions=none"),
-    *("-fno-caret-diagnostics", "-fno-elide-type", "-ferror-limit=0"),
-    *("-Wno-everything", *(f"-Werror={warning}" for warning in _WARNINGS)),
-    *("-include", str(HERE / "metal_stdlib.h"), "-"),
+    *("--target=spir64", "-O0", "-g", "-nostdinc", "-fno-exceptions", "-fno-rtti"),
+    *("-flax-vector-conversions=none", "-Wno-everything"),
+    *(f"-Werror={warning}" for warning in _WARNINGS),
 )
+_TEXT = (*_OPTIONS, "-x", "c++", "-fno-caret-diagnostics", "-fno-elide-type", "-ferror-limit=0")
+# All that is written is compiled, and nothing taken away. A GPU's conventions do not make a pair of
+# integers into a double, as x86's do.
+_WHOLE = ("-S", "-emit-llvm", "-o", "-", "-femit-all-decls", "-Xclang", "-disable-llvm-passes")
 
 _DIAGNOSTIC = re.compile(
     r"^(?P<file>[^:\n]+):(?P<line>\d+):\d+: (?P<kind>(?:fatal )?error|warning|note): "
@@ -69,22 +78,66 @@ _DIAGNOSTIC = re.compile(
 )
 
 
+# Where the kernel begins in a text that MLX wrote.
+_KERNELS = re.compile(r"^(template <[^;{}]*>\n)?\[\[kernel\]\]", re.MULTILINE)
+
+
 def judge(text: str) -> list[Complaint]:
     """What Metal would refuse in a launch's exact text, line by line; nothing if it is accepted."""
     source = Source(text)
-    compiled = subprocess.run(
-        [clang(), *_OPTIONS],
-        input=f'#line 1 "{_FILE}"\n{source.cpp()}',
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    cpp = f'#line 1 "{_FILE}"\n{source.cpp()}'
+    older, newer = _DIALECTS
+    compiled = _compiled(cpp, older, *_WHOLE)
     complaints = [*source.complaints, *_of_clang(compiled.stderr)]
     if compiled.returncode == 0:
         complaints += Program(compiled.stdout, _FILE).complaints()
+        complaints += _of_clang(_compiled(cpp, newer, "-fsyntax-only").stderr)
     elif not complaints:
         complaints = [Complaint(Rule.LANGUAGE, 0, compiled.stderr)]
     return sorted(set(complaints), key=lambda complaint: complaint.line)
+
+
+def judge_all(texts: Iterable[str]) -> dict[str, list[Complaint]]:
+    """What `judge` says of each of several texts, a few of one operation at a time.
+
+    They differ in their kernels alone, so one program can hold these, with all else that they have
+    in common once. What is refused of it is judged again, text by text.
+    """
+    alike: dict[str, list[str]] = defaultdict(list)
+    for text in dict.fromkeys(texts):
+        alike[text[: _KERNELS.search(text).start()]].append(text)
+    several = [
+        (head, some) for head, all_of_them in alike.items() for some in _batches(all_of_them)
+    ]
+
+    def judge_several(head: str, some: Sequence[str]) -> dict[str, list[Complaint]]:
+        if not judge(head + "".join(text.removeprefix(head) for text in some)):
+            return {text: [] for text in some}
+        return {text: judge(text) for text in some}
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        judged = pool.map(judge_several, *zip(*several, strict=True))
+        return {text: complaints for each in judged for text, complaints in each.items()}
+
+
+def _batches(texts: Sequence[str], most: int = 12) -> Iterator[Sequence[str]]:
+    """`texts` in their order, at most so many at a time."""
+    for first in range(0, len(texts), most):
+        yield texts[first : first + most]
+
+
+def _compiled(cpp: str, dialect: str, *options: str) -> subprocess.CompletedProcess[str]:
+    words = [clang(), f"-std={dialect}", *_TEXT, *options, "-include-pch", _header(dialect), "-"]
+    return subprocess.run(words, input=cpp, capture_output=True, text=True, check=False)
+
+
+@cache
+def _header(dialect: str) -> str:
+    """Metal's names, compiled: of a program's they become those that it uses."""
+    built = Path(_FOLDER.name, f"{dialect}.pch")
+    words = [clang(), f"-std={dialect}", *_OPTIONS, "-x", "c++-header"]
+    subprocess.run([*words, HERE / "metal_stdlib.h", "-o", built], check=True)
+    return str(built)
 
 
 @cache

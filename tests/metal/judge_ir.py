@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 
+from tests.metal.judge_registers import LANE_BYTES, lane_bytes
 from tests.metal.judge_rules import Complaint, Rule
 
 THREADGROUP_BYTES = 32 * 1024
@@ -63,12 +64,14 @@ class Program:
     def __init__(self, text: str, file: str) -> None:
         self._text = text
         self._file = file
+        self._recursive = False
 
     def complaints(self) -> Iterator[Complaint]:
         """What is wrong with it."""
         yield from self._of_functions()
         yield from self._of_recursion()
         yield from self._of_variables()
+        yield from self._of_matrices()
 
     @cached_property
     def _nodes(self) -> _Nodes:
@@ -77,6 +80,13 @@ class Program:
     @cached_property
     def _functions(self) -> dict[str, re.Match[str]]:
         return {match["symbol"]: match for match in _FUNCTION.finditer(self._text)}
+
+    @cached_property
+    def _calls(self) -> dict[str, set[str]]:
+        return {
+            symbol: {called["symbol"] for called in _CALLED.finditer(function["body"])}
+            for symbol, function in self._functions.items()
+        }
 
     def _is_judged(self, node: dict[str, str]) -> bool:
         return self._nodes[node.get("file", "")].get("filename") == f'"{self._file}"'
@@ -100,10 +110,7 @@ class Program:
             yield Complaint(Rule.UNDEFINED, 0, f"'{symbol}' has no body")
 
     def _of_recursion(self) -> Iterator[Complaint]:
-        calls = {
-            symbol: {called["symbol"] for called in _CALLED.finditer(function["body"])}
-            for symbol, function in self._functions.items()
-        }
+        calls = self._calls
         reached: dict[str, set[str]] = defaultdict(set)
         for symbol in calls:
             ahead = [symbol]
@@ -112,11 +119,24 @@ class Program:
                 reached[symbol] |= new
                 ahead.extend(new)
             if symbol in reached[symbol]:
+                self._recursive = True
                 name, line = self._described(self._functions[symbol])
                 yield Complaint(Rule.RECURSION, line, f"'{name}' calls itself")
 
+    def _of_matrices(self) -> Iterator[Complaint]:
+        if self._recursive:
+            return
+        bodies = {
+            symbol: function["body"]
+            for symbol, function in self._functions.items()
+            if self._is_judged(self._nodes[function["node"]])
+        }
+        used = lane_bytes(self._text, bodies, self._calls)
+        if used > LANE_BYTES:
+            yield Complaint(Rule.REGISTERS, 0, f"a lane's matrices take {used} bytes")
+
     def _of_variables(self) -> Iterator[Complaint]:
-        used = 0
+        used: dict[str, int] = defaultdict(int)  # by kernel
         for match in _GLOBAL.finditer(self._text):
             node = self._nodes[match["node"]]
             node = self._nodes[node["var"]] if "var" in node else node
@@ -128,11 +148,11 @@ class Program:
                 if _CONSTANT not in match["kind"]:
                     yield Complaint(Rule.PROGRAM_SCOPE, line, f"'{name}' is not in `constant`")
             elif "linkageName" in scope:
-                used += self._bytes(node["type"])
+                used[node["scope"]] += self._bytes(node["type"])
             else:
                 yield Complaint(Rule.THREADGROUP, line, f"'{name}' is outside every function")
-        if used > THREADGROUP_BYTES:
-            over = f"threadgroup variables take {used} bytes"
+        for most in filter(lambda each: each > THREADGROUP_BYTES, used.values()):
+            over = f"threadgroup variables take {most} bytes"
             yield Complaint(Rule.THREADGROUP_SIZE, 0, over)
 
     def _bytes(self, node: str) -> int:

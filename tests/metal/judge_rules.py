@@ -37,7 +37,9 @@ class Rule(StrEnum):
     SHADOW = "no name hides another"
     KEYWORD = "no keyword of Metal is a name"
     CPP = "a feature of C++ is one that Metal has"
-    LANGUAGE = "the text is C++14 with Metal's library"
+    LANGUAGE = "the text is C++14, and C++17, with Metal's library"
+    ASCII = "each character is one of ASCII, which is all that MLX hands on"
+    REGISTERS = "a lane's simdgroup matrices take what spilling registers can still bear"
 
 
 class Complaint(NamedTuple):

@@ -49,7 +49,7 @@ class Source:
 
     def __init__(self, text: str) -> None:
         self._text = _COMMENT.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), text)
-        self.complaints = list(complaints_of_words(self._text))
+        self.complaints = [*_beyond_ascii(text), *complaints_of_words(self._text)]
         self._edits: list[tuple[int, int, str]] = []
         self._signatures: dict[str, str] = {}
         self._templates: dict[str, int] = {}  # those without an instance, and their lines
@@ -136,6 +136,12 @@ class Source:
             self._templates.pop(name, None)
         for name, line in self._templates.items():
             self._complain(Rule.HOST_NAME, line, f"no instance of the template '{name}'")
+
+
+def _beyond_ascii(text: str) -> Iterator[Complaint]:
+    for number, line in enumerate(text.split("\n"), start=1):
+        for character in sorted({each for each in line if not each.isascii()}):
+            yield Complaint(Rule.ASCII, number, f"{character!r} is not ASCII")
 
 
 def _wrong_parameter(of_type: str, attribute: re.Match[str]) -> str | None:

@@ -261,6 +261,18 @@ STATEMENTS = {
         "results[0] = float(number<4>());",
         "template <@ N> METAL_FUNC int number() { return N; }",
     ),
+    "c++14": Pair(
+        Rule.LANGUAGE,
+        "++is_on",
+        "is_on = true",
+        "bool is_on = false; @; results[0] = is_on ? 1.0f : 0.0f;",
+    ),
+    "character-in-a-comment": Pair(
+        Rule.ASCII, "M\u00fcller", "Mueller", "results[0] = 1.0f;", "// @ et al. 2022"
+    ),
+    "character-that-looks-like-another": Pair(
+        Rule.ASCII, "\u0430", "a", "float @ = 1.0f; results[0] = @;"
+    ),
     "the-host's-header": Pair(Rule.LANGUAGE, "#include <stddef.h>", "", "results[0] = 1.0f;", "@"),
     "no-such-syntax": Pair(Rule.LANGUAGE, "then", "", "if (values[0] > 0.0f) @ results[0] = 1.0f;"),
 }

@@ -82,141 +82,9 @@ struct bfloat {
 };
 typedef bfloat bfloat16_t;
 
+#include "metal_math.h"
+
 namespace metal {
-
-// --- Arithmetic --------------------------------------------------------------------------------
-
-namespace parts {
-
-// A function of vectors exists for those whose elements have a type here.
-template <typename T>
-struct floating {};
-template <>
-struct floating<float> {
-  typedef float type;
-};
-template <>
-struct floating<half> {
-  typedef half type;
-};
-template <typename T>
-struct number : floating<T> {};
-#define METAL_INTEGERS(DEFINE)                                                                  \
-  DEFINE(char) DEFINE(uchar) DEFINE(short) DEFINE(ushort) DEFINE(int) DEFINE(uint) DEFINE(long) \
-  DEFINE(ulong)
-#define METAL_NUMBER(T) \
-  template <>           \
-  struct number<T> {    \
-    typedef T type;     \
-  };
-METAL_INTEGERS(METAL_NUMBER)
-#undef METAL_NUMBER
-
-template <template <typename> class Kind, typename T, int N>
-using vec_of = vec<typename Kind<T>::type, N>;
-
-}  // namespace parts
-
-#define METAL_ELEMENTWISE_1(Kind, name)                              \
-  template <typename T, int N>                                       \
-  METAL_FUNC parts::vec_of<parts::Kind, T, N> name(vec<T, N> x) {                  \
-    for (int i = 0; i < N; ++i) x[i] = name(x[i]);                   \
-    return x;                                                        \
-  }
-#define METAL_ELEMENTWISE_2(Kind, name)                              \
-  template <typename T, int N>                                       \
-  METAL_FUNC parts::vec_of<parts::Kind, T, N> name(vec<T, N> x, vec<T, N> y) {     \
-    for (int i = 0; i < N; ++i) x[i] = name(x[i], y[i]);             \
-    return x;                                                        \
-  }
-#define METAL_ELEMENTWISE_3(Kind, name)                                           \
-  template <typename T, int N>                                                    \
-  METAL_FUNC parts::vec_of<parts::Kind, T, N> name(vec<T, N> x, vec<T, N> y, vec<T, N> z) {     \
-    for (int i = 0; i < N; ++i) x[i] = name(x[i], y[i], z[i]);                    \
-    return x;                                                                     \
-  }
-
-#define METAL_UNARY(name, result)                                        \
-  METAL_FUNC float name(float x) { return result; }                      \
-  METAL_FUNC half name(half h) { return half(name(float(h))); }          \
-  METAL_ELEMENTWISE_1(floating, name)
-// With the two variants that Metal has of it for float.
-#define METAL_UNARY_VARIANTS(name, result)                               \
-  METAL_UNARY(name, result)                                              \
-  namespace precise {                                                    \
-  METAL_FUNC float name(float x) { return metal::name(x); }              \
-  }                                                                      \
-  namespace fast {                                                       \
-  METAL_FUNC float name(float x) { return metal::name(x); }              \
-  }
-METAL_UNARY_VARIANTS(exp, __builtin_expf(x))
-METAL_UNARY_VARIANTS(exp2, __builtin_exp2f(x))
-METAL_UNARY_VARIANTS(log, __builtin_logf(x))
-METAL_UNARY_VARIANTS(log2, __builtin_log2f(x))
-METAL_UNARY_VARIANTS(sin, __builtin_sinf(x))
-METAL_UNARY_VARIANTS(cos, __builtin_cosf(x))
-METAL_UNARY_VARIANTS(sqrt, __builtin_sqrtf(x))
-METAL_UNARY_VARIANTS(rsqrt, 1.0f / __builtin_sqrtf(x))
-METAL_UNARY(floor, __builtin_floorf(x))
-METAL_UNARY(ceil, __builtin_ceilf(x))
-METAL_UNARY(fabs, __builtin_fabsf(x))
-
-METAL_FUNC float abs(float x) { return fabs(x); }
-METAL_FUNC half abs(half x) { return fabs(x); }
-METAL_FUNC int abs(int x) { return x < 0 ? -x : x; }
-METAL_ELEMENTWISE_1(number, abs)
-
-METAL_FUNC float pow(float x, float y) { return __builtin_powf(x, y); }
-METAL_FUNC half pow(half x, half y) { return half(pow(float(x), float(y))); }
-METAL_ELEMENTWISE_2(floating, pow)
-
-METAL_FUNC float fma(float x, float y, float z) { return __builtin_fmaf(x, y, z); }
-METAL_FUNC half fma(half x, half y, half z) { return half(fma(float(x), float(y), float(z))); }
-METAL_ELEMENTWISE_3(floating, fma)
-
-// Of a number and something that is none, Metal's min and max give the number.
-METAL_FUNC float min(float x, float y) { return __builtin_fminf(x, y); }
-METAL_FUNC float max(float x, float y) { return __builtin_fmaxf(x, y); }
-METAL_FUNC half min(half x, half y) { return half(min(float(x), float(y))); }
-METAL_FUNC half max(half x, half y) { return half(max(float(x), float(y))); }
-#define METAL_EXTREMES(T)                                   \
-  METAL_FUNC T min(T x, T y) { return y < x ? y : x; }      \
-  METAL_FUNC T max(T x, T y) { return x < y ? y : x; }
-METAL_INTEGERS(METAL_EXTREMES)
-#undef METAL_EXTREMES
-METAL_ELEMENTWISE_2(number, min)
-METAL_ELEMENTWISE_2(number, max)
-
-#define METAL_MULHI(T, Wide) \
-  METAL_FUNC T mulhi(T x, T y) { return T(Wide(x) * y >> 32); }
-METAL_MULHI(int, long)
-METAL_MULHI(uint, ulong)
-#undef METAL_MULHI
-
-#define METAL_CLAMP(T) \
-  METAL_FUNC T clamp(T x, T low, T high) { return min(max(x, low), high); }
-METAL_CLAMP(float)
-METAL_CLAMP(half)
-METAL_INTEGERS(METAL_CLAMP)
-#undef METAL_CLAMP
-#undef METAL_INTEGERS
-METAL_ELEMENTWISE_3(number, clamp)
-
-METAL_FUNC float mix(float x, float y, float weight) { return x + (y - x) * weight; }
-METAL_FUNC half mix(half x, half y, half weight) { return x + (y - x) * weight; }
-METAL_ELEMENTWISE_3(floating, mix)
-
-// The second where the condition holds.
-template <typename T>
-METAL_FUNC typename parts::number<T>::type select(T otherwise, T chosen, bool condition) {
-  return condition ? chosen : otherwise;
-}
-
-#undef METAL_UNARY
-#undef METAL_UNARY_VARIANTS
-#undef METAL_ELEMENTWISE_1
-#undef METAL_ELEMENTWISE_2
-#undef METAL_ELEMENTWISE_3
 
 // --- Memory ------------------------------------------------------------------------------------
 
@@ -292,6 +160,7 @@ METAL_ATOMIC(device, float, fetch_sub, before - operand)
 
 }  // namespace metal
 
+#include "metal_matrix.h"
 #include "metal_simdgroup.h"
 
 using namespace metal;

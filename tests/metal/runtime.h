@@ -27,6 +27,9 @@ void simdgroup_barrier(unsigned memory);
 // What the thread is about to read and write atomically, at once.
 void atomic_access(const volatile void* address, unsigned bytes);
 
+// The same of a plain access that the compiler does not record.
+void plain_access(const volatile void* address, unsigned bytes, bool is_write);
+
 // The lane within its simdgroup.
 unsigned lane();
 

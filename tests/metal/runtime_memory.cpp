@@ -138,14 +138,18 @@ void touch(const volatile void* where, std::size_t bytes, Access access) {
 }
 
 // All types' alignment is their size, in Metal as here; clang checks it in private memory alone.
-template <unsigned bytes>
-void access(const volatile void* where, Access access) {
-  const std::uintptr_t address = std::uintptr_t(where), offset = address - arena;
-  if (own_stack.holds(address)) return;  // most are
+void access(const volatile void* where, unsigned bytes, Access access) {
   touch(where, bytes, access);
+  const std::uintptr_t address = std::uintptr_t(where), offset = address - arena;
   if (address % bytes == 0 || now[0].group == 0 || offset >= zone * buffers.size()) return;
   broken("misaligned", touched(buffers[offset / zone], address, access, now[0]) + " in " +
                            std::to_string(bytes) + " bytes at once");
+}
+
+template <unsigned bytes>
+void recorded(const volatile void* where, Access kind) {
+  if (own_stack.holds(std::uintptr_t(where))) return;  // most are
+  access(where, bytes, kind);
 }
 
 }  // namespace
@@ -196,23 +200,27 @@ void atomic_access(const volatile void* address, unsigned bytes) {
   touch(address, bytes, atomic);
 }
 
+void plain_access(const volatile void* address, unsigned bytes, bool is_write) {
+  access(address, bytes, is_write ? written : read);
+}
+
 }  // namespace runtime
 
-using runtime::access;
+using runtime::recorded;
 using runtime::touch;
 
 extern "C" {
 
-void __sanitizer_cov_load1(void* address) { access<1>(address, runtime::read); }
-void __sanitizer_cov_load2(void* address) { access<2>(address, runtime::read); }
-void __sanitizer_cov_load4(void* address) { access<4>(address, runtime::read); }
-void __sanitizer_cov_load8(void* address) { access<8>(address, runtime::read); }
-void __sanitizer_cov_load16(void* address) { access<16>(address, runtime::read); }
-void __sanitizer_cov_store1(void* address) { access<1>(address, runtime::written); }
-void __sanitizer_cov_store2(void* address) { access<2>(address, runtime::written); }
-void __sanitizer_cov_store4(void* address) { access<4>(address, runtime::written); }
-void __sanitizer_cov_store8(void* address) { access<8>(address, runtime::written); }
-void __sanitizer_cov_store16(void* address) { access<16>(address, runtime::written); }
+void __sanitizer_cov_load1(void* address) { recorded<1>(address, runtime::read); }
+void __sanitizer_cov_load2(void* address) { recorded<2>(address, runtime::read); }
+void __sanitizer_cov_load4(void* address) { recorded<4>(address, runtime::read); }
+void __sanitizer_cov_load8(void* address) { recorded<8>(address, runtime::read); }
+void __sanitizer_cov_load16(void* address) { recorded<16>(address, runtime::read); }
+void __sanitizer_cov_store1(void* address) { recorded<1>(address, runtime::written); }
+void __sanitizer_cov_store2(void* address) { recorded<2>(address, runtime::written); }
+void __sanitizer_cov_store4(void* address) { recorded<4>(address, runtime::written); }
+void __sanitizer_cov_store8(void* address) { recorded<8>(address, runtime::written); }
+void __sanitizer_cov_store16(void* address) { recorded<16>(address, runtime::written); }
 
 // A copied struct is no load and store but one of these: the kernel is linked to call them instead
 // of AddressSanitizer's functions, whose checks the C library's ones make as well.

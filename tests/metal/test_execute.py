@@ -36,6 +36,21 @@ def test_matrices_of_halves_are_multiplied_and_summed_in_float(executor):
     np.testing.assert_allclose(trial(executor).reshape(8, 8), want, rtol=1e-5)
 
 
+# In units of the result's last place, as Metal's specification has them: at most, and more than.
+@pytest.mark.parametrize(
+    ("function", "most", "least"),
+    [("exp", 3 + 2 * 6, 2), ("precise::exp", 4, 3), ("fast::log", 3, 1), ("sqrt", 2, 1)],
+)
+def test_functions_are_as_far_off_as_metal_allows(executor, function, most, least):
+    given = np.linspace(2.1, 6.4, 64, dtype=np.float32)
+    got = Trial(f"out[i] = {function}(in[i]);", given=given)(executor)
+    want = getattr(np, function.rpartition(":")[2])(given.astype(np.float64))
+    off = (got - want) / np.spacing(want.astype(np.float32))
+    assert abs(off).max() <= most + 0.5
+    assert off.min() < -least
+    assert off.max() > least
+
+
 @pytest.fixture(scope="session")
 def compiled(executor):
     """The executor with every trial compiled."""

@@ -4,7 +4,7 @@ import mlx.core as mx
 import pytest
 
 from nerfmac.backend.metal_text import exported
-from tests.metal.judge import clang, judge
+from tests.metal.judge import clang, judge, judge_all
 from tests.metal.judge_rules import Rule
 from tests.metal.judge_wrong_code import FUNCTIONS, STATEMENTS, TYPES
 from tests.metal.wrong_kernels import MEMORY, Pair
@@ -115,6 +115,16 @@ def test_without_clang_a_test_is_skipped_but_fails_in_ci(ci, outcome, monkeypatc
     monkeypatch.setenv("NERFMAC_CLANG", "/nowhere/clang++")
     with pytest.raises(outcome, match=r"scripts/install_clang\.sh"):
         clang.__wrapped__()
+
+
+def test_texts_that_are_judged_together_are_told_apart():
+    header = "template <typename T>\nMETAL_FUNC T twice(T x) {\n  return exp(x) + x;\n}\n"
+    right = [text_of("results[0] = twice(float(N));", header, N=number) for number in range(14)]
+    wrong = text_of("results[0] = float(twice(N));", header, N=20)
+    judged = judge_all([*right, wrong, text_of("results[0] = 1.0f;")])
+    assert [judged.pop(text) for text in right] == [[]] * 14
+    assert [complaint.line for complaint in judged.pop(wrong)] == [3]
+    assert list(judged.values()) == [[]]
 
 
 def test_every_rule_is_broken_once():

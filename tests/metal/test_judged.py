@@ -1,16 +1,17 @@
 """Metal's compiler would take the exact text of every kernel, as far as clang can judge."""
 
-import os
 import re
-from concurrent.futures import ThreadPoolExecutor
+from unittest import mock
 
 import pytest
 
 from nerfmac.backend.metal_text import recorded
 from nerfmac.backend.sources import kernels_folder
+from nerfmac.config import Config, override
+from nerfmac.limits import FEATURES, WIDEST_FEATURES, WIDEST_LAYERS
 from nerfmac.selftest import cases
 from nerfmac.selftest.specialisations import specialisations
-from tests.metal.judge import clang, judge
+from tests.metal.judge import clang, judge_all
 
 pytestmark = pytest.mark.slow
 
@@ -26,24 +27,32 @@ def _self_test():
     return {launch.specialisation: launch for launch in launches.values()}
 
 
-LAUNCHES = {**specialisations(), **_self_test()}
+def _extremes():
+    """What options reach together: the most features, widths and layers that there may be."""
+    widest = override(Config(), grid={"levels": WIDEST_FEATURES // FEATURES[-1], "features": 8})
+    shapes = [(128, 1, WIDEST_LAYERS - 1), (128, WIDEST_LAYERS - 1, 1), (64, 4, 4)]
+    names = ("width", "density_layers", "colour_layers")
+    configs = [override(widest, networks=dict(zip(names, shape, strict=True))) for shape in shapes]
+    configurations = "nerfmac.selftest.specialisations.configurations"
+    with mock.patch(configurations, return_value=configs):
+        return specialisations()
+
+
+LAUNCHES = {**specialisations(), **_self_test(), **_extremes()}
 
 
 @pytest.fixture(scope="module")
 def judged(request):
-    """What the judge says of each launch that is tested; it judges one a core at a time."""
+    """What the judge says of the text of each launch that is tested."""
     clang()  # in this thread: it may skip the test
     mine = [item for item in request.session.items if item.module is request.module]
     launches = [item.callspec.params["launch"] for item in mine if hasattr(item, "callspec")]
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        complaints = pool.map(judge, (launch.text for launch in launches))
-        names = [launch.specialisation for launch in launches]
-        yield dict(zip(names, complaints, strict=True))
+    return judge_all(launch.text for launch in launches)
 
 
 @pytest.mark.parametrize("launch", LAUNCHES.values(), ids=LAUNCHES)
 def test_judged(judged, launch):
-    assert [str(complaint) for complaint in judged[launch.specialisation]] == []
+    assert [str(complaint) for complaint in judged[launch.text]] == []
 
 
 def test_every_kernel_is_judged():

@@ -122,6 +122,13 @@ RIGHT = {
         Trial("out[i] = threads_per_threadgroup.x;", grid=50, size=50, group=32),
         np.repeat([32, 18], [32, 18]),
     ),
+    "floats below the normal ones, which are zero": (
+        Trial("out[i] = in[i] * 1e-30f * 1e9f;", given=COUNT * np.float32(1e-15)),
+        np.zeros(64),
+    ),
+    "precise functions are the same in all kernels, and exact where Metal's are": (
+        Trial("out[i] = precise::sqrt(in[i]);", given=COUNT * COUNT), COUNT,
+    ),
     "sum in device memory": (
         Trial(
             "atomic_fetch_add_explicit(&out[i % 3], in[i], memory_order_relaxed);",

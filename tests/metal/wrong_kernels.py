@@ -164,4 +164,24 @@ MEMORY = {
         threadgroup float4 more[@][8]; more[0][0] = float4{1.0f, 1.0f, 1.0f, 1.0f};
         results[0] = more[0][0].x;""",
     ),
+    # A lane's 8 bytes of each of 512 matrices are 4 KB; one is made and copied.
+    "too-many-matrices": Pair(
+        Rule.REGISTERS,
+        "512",
+        "511",
+        """simdgroup_float8x8 sums[@];
+        for (int i = 0; i < 9; ++i) sums[i] = simdgroup_float8x8(1.0f);
+        results[0] = sums[3].thread_elements()[0];""",
+    ),
+    "too-many-matrices-in-all": Pair(
+        Rule.REGISTERS,
+        "1000",
+        "100",
+        "Sums<400> sums; fill(sums.of[0]); results[0] = sums.of[0].thread_elements()[0];",
+        """template <int N> struct Sums { simdgroup_float8x8 of[N]; };
+        METAL_FUNC void fill(thread simdgroup_float8x8& to) {
+          simdgroup_half8x8 halves[2][@ / 2];
+          to = simdgroup_float8x8(1.0f);
+        }""",
+    ),
 }

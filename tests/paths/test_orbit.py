@@ -9,7 +9,7 @@ import pytest
 from nerfmac.checks import InputError
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
-from nerfmac.paths.orbit import orbit
+from nerfmac.paths import orbit
 
 LENS = Lens(40, 30, 35.0, 34.0, 19.0, 16.0, k1=0.1)
 CENTRE = np.array([0.4, 0.7, -0.3])

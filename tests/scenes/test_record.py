@@ -29,6 +29,9 @@ def test_a_record_comes_back_from_json_as_it_was(record):
     read = SceneRecord.from_json(values, PATH)
     assert (read.path, read.test_every, read.extent) == (record.path, 0, record.extent)
     assert read.up == record.up
+    assert read.placement.scale == record.placement.scale
+    np.testing.assert_array_equal(read.placement.offset, record.placement.offset)
+    np.testing.assert_array_equal(read.placement.rotation, record.placement.rotation)
     for got, want in zip(read.cameras, record.cameras, strict=True):
         assert got.lens == want.lens
         np.testing.assert_array_equal(got.pose, want.pose)
@@ -38,8 +41,11 @@ def test_a_record_comes_back_from_json_as_it_was(record):
     assert (read.downscale, read.max_images, len(read.cameras)) == (2, 2, 2)
     again = read_again(read)
     assert json.loads(json.dumps(SceneRecord.of(again).to_json())) == values
-    bare = {**values, "path": None, "test_every": None}
+    bare = {**values, "path": None, "test_every": None, "placement": None}
     assert SceneRecord.from_json(bare, PATH).path is None
+    assert SceneRecord.from_json(bare, PATH).placement is None
+    del bare["placement"]
+    assert SceneRecord.from_json(bare, PATH).placement is None
 
 
 @pytest.mark.parametrize(
@@ -53,6 +59,9 @@ def test_a_record_comes_back_from_json_as_it_was(record):
         ({"test_every": 2.5}, ": test_every is 2.5; expected int"),
         ({"cameras": []}, r": cameras is \[\]; expected a list with at least one"),
         ({"cameras": 3}, ": cameras is 3; expected a list"),
+        ({"placement": 3}, ": placement is 3; expected an object"),
+        ({"placement": {"scale": 0, "offset": [0, 0, 0]}}, ": placement: scale is 0; expected"),
+        ({"placement": {"scale": 1, "offset": [0, 0]}}, ": placement: offset is .*; expected a li"),
         ({"colour": 3}, ": colour is unknown; expected one of: path, test_every"),
         ({"pose": [[1, 0, 0, 0]]}, ", camera 1: pose is .*; expected 3 rows"),
         ({"width": 2.5}, ", camera 1: width is 2.5; expected a whole number"),

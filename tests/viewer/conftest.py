@@ -13,7 +13,7 @@ from nerfmac.run import Run
 from nerfmac.training.history import History
 from nerfmac.viewer.session.loop import Loop
 from nerfmac.viewer.session.session import Session
-from tests.scene_factory import CONFIG
+from tests.scene_factory import COARSE
 
 
 @pytest.fixture(scope="session")
@@ -21,7 +21,7 @@ def small_run(scene):
     """A run on it after some steps; take a copy."""
     device = mx.default_device()
     choose_device("cpu")
-    run = Run.begin(scene, CONFIG)
+    run = Run.begin(scene, COARSE)
     run.train(steps=120, progress=False)
     mx.eval(run.state.arrays())
     yield run

@@ -18,11 +18,11 @@ from nerfmac.run import Run
 from nerfmac.training.trainer import DivergedError
 from tests.conftest import ROOT
 from tests.decoding import decoded
-from tests.scene_factory import CONFIG
+from tests.scene_factory import COARSE
 
 pytest.importorskip("anywidget", reason="needs the extra 'notebook'")
 
-SETTINGS = {"device": "cpu", "config": CONFIG}
+SETTINGS = {"device": "cpu", "config": COARSE}
 
 
 @pytest.fixture
@@ -213,7 +213,7 @@ def test_a_process_may_end_at_any_time(scene, last):
     code = f"""
 import json, time, nerfmac
 from nerfmac.config import Config
-config = Config.from_json(json.loads({json.dumps(CONFIG.to_json())!r}))
+config = Config.from_json(json.loads({json.dumps(COARSE.to_json())!r}))
 viewer = nerfmac.Viewer({str(scene.path)!r}, device="cpu", config=config)
 viewer.train(steps={30 if "wait" in last else 10**6})
 while viewer._session.run.state.step < 5:

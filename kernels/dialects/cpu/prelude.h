@@ -1,4 +1,4 @@
-// The Metal names that the kernels use, in C++20 for GCC and Clang.
+// The Metal names that the kernels use, in C++14 for GCC and Clang.
 //
 // The launcher gives each row of an accumulating kernel's grid to one thread, and rows own disjoint
 // outputs (nerfmac/backend/cpu_kernel.py), so atomic additions are plain ones here, in a fixed
@@ -47,6 +47,12 @@ METAL_FUNC float min(float a, float b) { return a < b ? a : b; }
 METAL_FUNC float max(float a, float b) { return a > b ? a : b; }
 METAL_FUNC float abs(float a) { return std::fabs(a); }
 METAL_FUNC float clamp(float value, float low, float high) { return min(max(value, low), high); }
+
+// Metal's functions that are not its fast ones.
+namespace precise {
+using std::exp;
+using std::log;
+}  // namespace precise
 
 struct uint2 {
   uint x, y;

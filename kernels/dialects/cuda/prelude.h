@@ -38,6 +38,12 @@ METAL_FUNC float clamp(float value, float low, float high) {
   return fminf(fmaxf(value, low), high);
 }
 
+// Metal's functions that are not its fast ones.
+namespace precise {
+METAL_FUNC float exp(float x) { return expf(x); }
+METAL_FUNC float log(float x) { return logf(x); }
+}  // namespace precise
+
 METAL_FUNC float3 operator+(float3 a, float3 b) { return float3{a.x + b.x, a.y + b.y, a.z + b.z}; }
 METAL_FUNC float3 operator-(float3 a, float3 b) { return float3{a.x - b.x, a.y - b.y, a.z - b.z}; }
 METAL_FUNC float3 operator*(float3 a, float b) { return float3{a.x * b, a.y * b, a.z * b}; }

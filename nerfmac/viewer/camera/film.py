@@ -15,8 +15,8 @@ from pathlib import Path
 
 import numpy as np
 
+from nerfmac.film import write_video
 from nerfmac.geometry.cameras import Camera
-from nerfmac.video import write_video
 
 STRIP = 2**16
 """Approximate pixels of a strip."""

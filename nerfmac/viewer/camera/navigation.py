@@ -23,8 +23,8 @@ from nerfmac import checks
 from nerfmac.checks import InputError
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import focal_length
-from nerfmac.paths import Keyframe
-from nerfmac.paths.orbit import centre_of, orbit
+from nerfmac.paths import Keyframe, orbit
+from nerfmac.paths.rig import centre_of
 
 Vector = npt.NDArray[np.float64]
 

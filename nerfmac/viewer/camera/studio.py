@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import degrees
+from math import atan, degrees
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from nerfmac import checks
 from nerfmac.checks import InputError
 from nerfmac.geometry.cameras import Camera
-from nerfmac.paths import CameraPath, Keyframe
+from nerfmac.paths import MOVES, CameraPath, Keyframe, tour
 from nerfmac.run import Run
 from nerfmac.viewer.camera.film import Film, Render
 from nerfmac.viewer.camera.navigation import View
+
+MOVE_KEYFRAMES = 16
+"""Keyframes that stand for a move around the scene: as a path they are within a degree of it."""
 
 LINE = 96
 """Points of the path as the page draws it."""
@@ -43,6 +48,19 @@ class Studio:
     def clear(self) -> None:
         """Drop all keyframes."""
         self.path = CameraPath(())
+
+    def follow(self, name: str) -> None:
+        """Make the move of that name the path, to be edited or filmed. Raises `InputError`.
+
+        The names are those of `paths.MOVES`, and `train` for a tour along the training cameras.
+        """
+        checks.choice("move", name, (*MOVES, "train"))
+        scene, move = self._run.scene, MOVES[name].cameras if name in MOVES else tour
+        cameras = move(scene.cameras, up=scene.up, frames=MOVE_KEYFRAMES)
+        fovs = [2.0 * atan(0.5 * each.lens.height / each.lens.fl_y) for each in cameras]
+        poses = [each.pose.astype(np.float64) for each in cameras]
+        keyframes = [Keyframe(pose, fov) for pose, fov in zip(poses, fovs, strict=True)]
+        self.path = CameraPath(keyframes, closed=name in MOVES)
 
     def view_at(self, keyframe: Keyframe, now: View) -> View:
         """The view of a keyframe, whose centre is as far ahead as that of `now`."""

@@ -28,16 +28,16 @@ import numpy.typing as npt
 from nerfmac import checks
 from nerfmac.checks import InputError
 from nerfmac.geometry.cameras import Camera
-from nerfmac.geometry.colour import linear_to_srgb, srgb_to_linear
+from nerfmac.geometry.colour import exposed
 from nerfmac.geometry.rays import camera_rays
 from nerfmac.ops.march import Occupied
+from nerfmac.rendering.colour_map import INFERNO, TURBO, coloured
+from nerfmac.rendering.crop import Box, cropped
+from nerfmac.rendering.normals import normals
 from nerfmac.rendering.renderer import Picture, Renderer
 from nerfmac.training.state import TrainState
 from nerfmac.training.trainer import Trainer
 from nerfmac.viewer.pictures.blocks import cascade_of, first_blocks, first_samples
-from nerfmac.viewer.pictures.colour_map import INFERNO, TURBO, coloured
-from nerfmac.viewer.pictures.crop import Box, cropped
-from nerfmac.viewer.pictures.normals import normals
 
 MODES = ("colour", "depth", "normals", "opacity", "occupancy", "samples")
 
@@ -153,7 +153,7 @@ class Pictures:
 
     def _colour(self, camera: Camera, _focus: float) -> _Seen:
         colour, _, depth = self._pixels(camera)
-        return _Seen(_exposed(colour, self._look.exposure), depth)
+        return _Seen(exposed(colour, self._look.exposure), depth)
 
     def _depth(self, camera: Camera, focus: float) -> _Seen:
         _, opacity, depth = self._pixels(camera)
@@ -189,13 +189,6 @@ class Pictures:
         first = first_samples(camera_rays(camera), bits, geometry)
         place = mx.log(1.0 + first.samples) / log(1.0 + geometry.most_intervals)
         return _Seen(self._over(coloured(place, INFERNO), first.samples > 0), first.distance)
-
-
-def _exposed(colour: mx.array, stops: float) -> mx.array:
-    """`colour`, sRGB in [0, 1], with 2^stops as much light."""
-    if stops == 0.0:
-        return colour
-    return linear_to_srgb(mx.minimum(srgb_to_linear(colour) * 2.0**stops, 1.0))
 
 
 def _random_of(cell: mx.array) -> mx.array:

@@ -18,6 +18,7 @@ milliseconds; the frame that answers carries it back.
     stand           index: look from that training camera, beside its photograph
     keyframe        action: add, remove, replace or go; index
     clear           all keyframes
+    follow          name: of a move around the scene, which becomes the path
     scrub           at in [0, 1] of the path
     save, load      name: the camera path's file
     video           name, seconds, fps, width, height
@@ -140,6 +141,10 @@ def _clear(session: Session, _message: Fields) -> None:
     session.studio.clear()
 
 
+def _follow(session: Session, message: Fields) -> None:
+    session.studio.follow(message.text("name"))
+
+
 def _scrub(session: Session, message: Fields) -> None:
     studio, at = session.studio, message.number("at")
     if studio.path.keyframes:
@@ -189,6 +194,7 @@ _HANDLERS: dict[str, Callable[[Session, Fields], None]] = {
     "stand": _stand,
     "keyframe": _keyframe,
     "clear": _clear,
+    "follow": _follow,
     "scrub": _scrub,
     "save": _save,
     "load": _load,

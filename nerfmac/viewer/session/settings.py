@@ -8,7 +8,7 @@ from typing import Any
 
 from nerfmac import checks
 from nerfmac.checks import InputError
-from nerfmac.viewer.pictures.crop import Box
+from nerfmac.rendering.crop import Box
 from nerfmac.viewer.pictures.modes import MODES, Look
 
 

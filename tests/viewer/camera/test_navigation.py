@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from nerfmac.geometry.cameras import Camera
-from nerfmac.paths.orbit import orbit
+from nerfmac.paths import orbit
 from nerfmac.viewer.camera.navigation import CLOSEST, STEEPEST, View
 from tests.viewer.camera.standing import CENTRE, EYE, FOV, LENS, UP, level, rolled, seen
 

@@ -14,6 +14,8 @@ from tests.viewer.notebook.kernel import KernelError, blocks
 from tests.viewer.notebook.lab import Lab
 from tests.viewer.notebook.tab import Tab
 
+pytestmark = pytest.mark.slow
+
 COUNTER = '''
 import anywidget, traitlets
 

@@ -1,4 +1,6 @@
-"""The quick start as its reader goes through it: run, watch, drag, pause, film, play."""
+"""The quick start as its reader goes through it, in full: run, watch, drag, pause, film, play."""
+
+import shutil
 
 import numpy as np
 import pytest
@@ -7,21 +9,17 @@ from tests.conftest import ROOT
 from tests.viewer.notebook.sight import Sight
 
 NOTEBOOK = "1_quick_start.ipynb"
-TRAINING = "viewer.train(seconds=20)"  # here less is enough; tests/test_notebooks.py does all of it
 
 
 @pytest.mark.slow
 def test_the_quick_start_can_be_run_watched_dragged_paused_and_filmed(desk):
-    text = (ROOT / "notebooks" / NOTEBOOK).read_text(encoding="utf-8")
-    assert TRAINING in text
-    shorter = text.replace(TRAINING, "viewer.train(seconds=8)")
-    (desk.lab.notebooks / NOTEBOOK).write_text(shorter, encoding="utf-8")
+    shutil.copy(ROOT / "notebooks" / NOTEBOOK, desk.lab.notebooks)
     tab = desk.open_existing(NOTEBOOK)
     tab.start("notebook:run-all-cells")
     tab.wait_for(".nerfmac-viewer")
     sight = Sight(tab)
     drag_while_it_trains(tab, sight)
-    tab.wait_for(lambda: tab.page.evaluate("() => window.outcome !== undefined"), timeout=120)
+    tab.wait_for(lambda: tab.page.evaluate("() => window.outcome !== undefined"), timeout=300)
     assert tab.page.evaluate("() => window.outcome") == {"value": True}, "a cell failed"
     assert tab.page.locator(".jp-OutputArea-output video:not(.nerfmac-video)").count() == 1
     continue_and_pause(desk, tab, sight)
@@ -31,7 +29,7 @@ def test_the_quick_start_can_be_run_watched_dragged_paused_and_filmed(desk):
 
 
 def drag_while_it_trains(tab, sight):
-    tab.wait_for(lambda: sight.step() > 50, timeout=300)  # there are kernels to build first
+    tab.wait_for(lambda: sight.step() > 10, timeout=300)  # there are kernels to build first
     tab.wait_for(lambda: sight.last())
     before = sight.pose()
     sight.drag((150, 40))

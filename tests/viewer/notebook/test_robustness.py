@@ -5,13 +5,24 @@ import json
 import numpy as np
 import pytest
 
-from tests.scene_factory import CONFIG, write_scene
+from tests.scene_factory import COARSE, write_scene
 from tests.viewer.notebook.sight import Sight
 
+pytestmark = pytest.mark.slow
+
 BEGIN = """
-import json, nerfmac
+import json, time, nerfmac
 from nerfmac.config import Config
+from nerfmac.training.trainer import Trainer
+
 config = Config.from_json(json.loads({config!r}))
+advance = Trainer.advance
+
+def unhurried(self, state, rate):
+    time.sleep(0.02)  # or training would take the cores that the page needs
+    return advance(self, state, rate)
+
+Trainer.advance = unhurried
 """
 
 
@@ -22,7 +33,7 @@ def scene(tmp_path_factory):
 
 
 def begin():
-    return BEGIN.format(config=json.dumps(CONFIG.to_json()))
+    return BEGIN.format(config=json.dumps(COARSE.to_json()))
 
 
 def cell(scene, name="viewer"):

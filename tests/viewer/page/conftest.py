@@ -36,11 +36,11 @@ def origin():
         thread.join()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def browser():
     """Headless Chromium; a test is skipped where there is none, but fails in CI.
 
-    It ends with each file of tests: while it is there, its event loop runs in this thread.
+    It ends with this folder's tests: while it is there, its event loop runs in this thread.
     """
     try:
         from tests.viewer.notebook.browser import running_chromium

@@ -45,6 +45,11 @@ def test_a_button_says_what_it_does(panel, button, message):
     assert panel.sent() == [message]
 
 
+def test_a_move_around_the_scene_is_asked_for_by_its_name(panel):
+    panel.page.get_by_label("Move", exact=True).select_option("figure of eight")
+    assert panel.sent() == [{"kind": "follow", "name": "figure-of-eight"}]
+
+
 def test_keyframes_are_listed_with_their_field_of_view(panel):
     items = panel.page.get_by_role("list", name="Keyframes").get_by_role("listitem")
     assert [item.inner_text() for item in items.all()] == ["1 · 40°", "2 · 55°"]

@@ -16,8 +16,8 @@ from nerfmac.geometry.lenses import Lens
 from nerfmac.geometry.rays import camera_rays
 from nerfmac.ops.march import count_samples
 from nerfmac.presets import PRESETS
+from nerfmac.rendering.colour_map import INFERNO, TURBO
 from nerfmac.training.trainer import Trainer
-from nerfmac.viewer.pictures.colour_map import INFERNO, TURBO
 from nerfmac.viewer.pictures.modes import CASCADES, FACES, MODES, SHADES, Look, Pictures
 from tests.pinhole import pixel_rays
 from tests.viewer.pictures.analytic import (

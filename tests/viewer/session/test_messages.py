@@ -5,6 +5,7 @@ import re
 import numpy as np
 import pytest
 
+from nerfmac.paths import spiral, tour
 from nerfmac.rendering.evaluation import evaluate
 from tests.scene_factory import HEIGHT, WIDTH
 
@@ -117,3 +118,19 @@ def test_keyframes_make_a_path_that_is_scrubbed_saved_and_loaded(page, tmp_path)
         2 * [np.degrees(first.fov)]
     )
     assert len(status["path"]) > 10
+
+
+@pytest.mark.parametrize("name", ["spiral", "train"])
+def test_a_move_becomes_a_path_of_keyframes_that_stays_close_to_it(page, name):
+    page.open().settle()
+    page.say("follow", name=name)
+    page.settle()
+    assert len(page.session.studio.status()["keyframes"]) == 16
+    scene = page.session.run.scene
+    move = {"spiral": spiral, "train": tour}[name]
+    frames = 16 * 5 if name == "spiral" else 15 * 5 + 1
+    want = np.stack([each.pose for each in move(scene.cameras, up=scene.up, frames=frames)])
+    got = page.session.studio.path.polyline(16 * 40)
+    away = np.linalg.norm(got[:, None] - want[None, :, :, 3], axis=2).min(axis=1)
+    assert away.max() < 0.15
+    assert page.session.studio.path.closed == (name == "spiral")

@@ -1,8 +1,14 @@
 /** The path panel: keyframes, moving along the path through them, and its file. */
 
-import { make, makeButton, makeSlider, makeText } from "../controls/controls.js";
+import { make, makeButton, makeSelect, makeSlider, makeText } from "../controls/controls.js";
 import { withEnding } from "../controls/numbers.js";
 import { buildVideo } from "./video.js";
+
+const MOVES = [
+  ["", "keyframes"], ["orbit", "orbit"], ["spiral", "spiral"],
+  ["figure-of-eight", "figure of eight"], ["dolly-zoom", "dolly zoom"],
+  ["train", "along the photographs"],
+];
 
 /** The panel. `record` is what main.js keeps of the frames. */
 export function buildPath(link, motion, record, signal) {
@@ -21,6 +27,13 @@ export function buildPath(link, motion, record, signal) {
   });
   const clear = makeButton({
     text: "Clear", title: "Remove all keyframes", onClick: () => link.send({ kind: "clear" }),
+  });
+  const moves = makeSelect({
+    label: "Move", choices: MOVES,
+    onChange: (name) => {
+      moves.show(""); // it is a path of keyframes from now on
+      if (name) link.send({ kind: "follow", name });
+    },
   });
   const scrub = makeSlider({
     label: "Along the path", min: 0, max: 1, step: 0.001,
@@ -41,7 +54,7 @@ export function buildPath(link, motion, record, signal) {
     list.replaceChildren(...keyframes.map(({ fov }, index) => buildKeyframe(fov, index, say)));
   });
   return make(
-    "div", { class: "nerfmac-group" }, empty, list,
+    "div", { class: "nerfmac-group" }, empty, moves.element, list,
     make("div", { class: "nerfmac-line" }, add, clear), scrub.element, buildFile(link),
     make("hr"), buildVideo(link, record, signal),
   );

@@ -4,7 +4,7 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
-from nerfmac.viewer.pictures.crop import cropped
+from nerfmac.rendering.crop import cropped
 from tests.bricks import out_of_bricks
 from tests.viewer.pictures.analytic import CUBE, SCENE, cell_boxes
 

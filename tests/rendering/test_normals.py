@@ -4,7 +4,7 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
-from nerfmac.viewer.pictures.normals import normals
+from nerfmac.rendering.normals import normals
 
 POINTS = np.random.default_rng(2).uniform(0.1, 0.9, (200, 3))
 TILT = np.array([0.48, -0.6, 0.64])

@@ -42,6 +42,11 @@ INFERNO: Anchors = (
 )
 """Matplotlib's Inferno (Smith and van der Walt 2015): brightness grows evenly, black to yellow."""
 
+GREY: Anchors = ((0.0, 0.0, 0.0), (1.0, 1.0, 1.0))
+
+MAPS = {"turbo": TURBO, "inferno": INFERNO, "grey": GREY}
+"""By the names that users choose them by."""
+
 
 def coloured(values: mx.array, anchors: Anchors) -> mx.array:
     """(n, 3) sRGB in [0, 1] for `values` (n,), which are cut off at 0 and 1."""

@@ -4,7 +4,7 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
-from nerfmac.viewer.pictures.colour_map import INFERNO, TURBO, coloured
+from nerfmac.rendering.colour_map import INFERNO, TURBO, coloured
 from tests.viewer.pictures.analytic import on_map
 
 MAPS = {"turbo": TURBO, "inferno": INFERNO}

@@ -1,0 +1,162 @@
+"""`nerfmac export`: what other programs can use of a saved run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import tyro
+
+from nerfmac.backend import choose_device
+from nerfmac.checks import InputError
+from nerfmac.cli.arguments import optional
+from nerfmac.cli.choices import Device
+from nerfmac.export import (
+    Box,
+    extract_cameras,
+    extract_density,
+    extract_mesh,
+    extract_points,
+    need_libraries,
+)
+from nerfmac.files import appearing, write_json
+from nerfmac.run import CONFIGURED, Run
+from nerfmac.training.method import Method
+
+ENDINGS = {
+    "mesh": (".ply", ".obj", ".glb"),
+    "points": (".ply",),
+    "cameras": (".json",),
+    "density": (".npz",),
+}
+"""Of the files that hold each kind; the first kind that has an ending is the one it stands for."""
+OPTIONS = {
+    "mesh": {"resolution", "threshold", "smallest", "crop"},
+    "points": {"count", "crop"},
+    "cameras": set(),
+    "density": {"resolution", "crop"},
+}
+"""The options that each kind has."""
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """Write a run's mesh, points, cameras or density, in the coordinates of its scene's files."""
+
+    run: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
+    """Folder of a run."""
+    file: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FILE")]
+    """A mesh (.ply, .obj, .glb), points (.ply, with --as points), cameras (.json) or density
+    (.npz)."""
+    as_: Annotated[
+        Literal["mesh", "points", "cameras", "density"] | None,
+        tyro.conf.arg(name="as", help_behavior_hint=""),
+    ] = None
+    """What to write; by default what the file's ending says."""
+    resolution: Annotated[int | None, optional("INT")] = None
+    """Of a mesh or density: cells along the longest side of the box; by default 256."""
+    threshold: Annotated[float | None, optional("FLOAT")] = None
+    """Of a mesh: the density on its surface, per scene unit; by default 100."""
+    smallest: Annotated[float | None, optional("FLOAT")] = None
+    """Of a mesh: pieces with a smaller part of the largest piece's surface are left out; by default
+    0.01."""
+    count: Annotated[int | None, optional("INT")] = None
+    """How many points; by default 500000."""
+    crop: Annotated[str | None, optional("X,Y,Z,X,Y,Z")] = None
+    """Lowest and highest corner of the box, in the coordinates of the scene's files; by default
+    around what is occupied in the unit cube, and for points no box."""
+    device: Device = "auto"
+    """What computes."""
+
+
+def main(argv: list[str], method: Method = CONFIGURED) -> int:
+    """Export as `argv` says; return the exit code."""
+    arguments = tyro.cli(Arguments, prog="nerfmac export", args=argv)
+    kind = _kind(arguments.file, arguments.as_)
+    options = _options(arguments, kind)
+    if kind in ("mesh", "points"):
+        need_libraries()
+    choose_device(arguments.device)
+    run = Run.load(arguments.run, method=method)
+    with appearing(arguments.file) as partial:
+        told = WRITERS[kind](run, partial, options)
+    print(f"{arguments.file}: {told}")
+    return 0
+
+
+def _kind(file: Path, asked: str | None) -> str:
+    ending = file.suffix.lower()
+    if ending == ".vdb":
+        raise InputError(
+            f"{file}: OpenVDB files are not written, for want of a writer that pip installs; "
+            ".npz holds the same density"
+        )
+    fitting = [kind for kind, endings in ENDINGS.items() if ending in endings]
+    if asked is None and fitting:
+        return fitting[0]
+    if asked is None:
+        known = ", ".join(sorted({each for endings in ENDINGS.values() for each in endings}))
+        raise InputError(f"{file} does not say what to export; expected an ending among {known}")
+    if asked not in fitting:
+        raise InputError(
+            f"{file} cannot hold {asked}; expected an ending of {' or '.join(ENDINGS[asked])}"
+        )
+    return asked
+
+
+def _options(arguments: Arguments, kind: str) -> dict[str, Any]:
+    """The options given, by name, once all of them are known to mean something for the kind."""
+    names = sorted(set().union(*OPTIONS.values()))
+    given = {name: getattr(arguments, name) for name in names}
+    options = {name: value for name, value in given.items() if value is not None}
+    for name in options:
+        if name not in OPTIONS[kind]:
+            known = ", ".join(f"--{each}" for each in sorted(OPTIONS[kind])) or "no such flags"
+            raise InputError(f"--{name} is nothing that {kind} have; {kind} take {known}")
+    if "crop" in options:
+        options["crop"] = _box(options["crop"])
+    return options
+
+
+def _box(text: str) -> Box:
+    try:
+        a, b, c, d, e, f = (float(number) for number in text.split(","))
+    except ValueError:
+        raise InputError(
+            f"--crop is {text!r}; expected six numbers X,Y,Z,X,Y,Z, the lowest and highest corner"
+        ) from None
+    return (a, b, c), (d, e, f)
+
+
+def _mesh(run: Run, path: Path, options: dict[str, Any]) -> str:
+    mesh = extract_mesh(run, **options)
+    mesh.save(path)
+    return f"{len(mesh.vertices)} vertices, {len(mesh.faces)} triangles"
+
+
+def _points(run: Run, path: Path, options: dict[str, Any]) -> str:
+    points = extract_points(run, **options)
+    points.save(path)
+    return f"{len(points.positions)} points"
+
+
+def _cameras(run: Run, path: Path, options: dict[str, Any]) -> str:
+    cameras = extract_cameras(run)
+    write_json(path, cameras)
+    return f"{len(cameras['frames'])} cameras"
+
+
+def _density(run: Run, path: Path, options: dict[str, Any]) -> str:
+    grid = extract_density(run, **options)
+    grid.save(path)
+    return " x ".join(str(points) for points in grid.density.shape) + " points"
+
+
+WRITERS: dict[str, Callable[[Run, Path, dict[str, Any]], str]] = {
+    "mesh": _mesh,
+    "points": _points,
+    "cameras": _cameras,
+    "density": _density,
+}

@@ -1,0 +1,160 @@
+"""A film as numbered files in a folder: PNG pictures, or values as OpenEXR or NumPy files.
+
+    frame_00000.png    uint8, as `Frames.pictures` draws them
+    frame_00000.exr    float32: depth and opacity as the one channel Y; normals, and colours in
+                       linear light, as R, G and B
+    frame_00000.npz    float32 arrays by name: the output's (`rgb` is sRGB) and `opacity`; `pose`
+                       (3, 4), and `lens`: focal lengths and principal point in pixels
+    series.json        how they were made, by which a broken series is gone on with
+
+A file appears under its name only when it is complete, so an interrupted series holds whole frames.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+from nerfmac.checks import InputError
+from nerfmac.files import appearing, read_json, write_json
+from nerfmac.film.background import in_background
+from nerfmac.film.frames import Frame
+from nerfmac.film.video import check_frame, encoder
+from nerfmac.geometry.cameras import Camera
+
+FORMATS = ("png", "exr", "npz")
+
+RECORD = "series.json"
+
+
+def write_frames(folder: Path | str, frames: Iterable[np.ndarray]) -> None:
+    """Write `frames`, uint8 `(h, w, 3)`, to `folder` as frame_00000.png and so on.
+
+    The folder is made if absent; its parent is not. Raises `InputError` if it already holds frames,
+    which a shorter series would leave half replaced, and whatever keeps a file from being written.
+    """
+    folder = Path(folder)
+    make_series(folder)
+
+    def save(item: tuple[Path, np.ndarray]) -> None:
+        save_png(*item)
+
+    with in_background(save) as give:
+        for index, frame in enumerate(frames):
+            check_frame(frame, index, np.shape(frame))
+            give((name_of(folder, index, "png"), frame))
+
+
+def name_of(folder: Path, index: int, ending: str) -> Path:
+    """The file of frame `index`."""
+    return folder / f"frame_{index:05}.{ending}"
+
+
+def make_series(folder: Path) -> None:
+    """Make the `folder`. Raises `InputError` if that is refused, or if it already holds frames."""
+    try:
+        folder.mkdir(exist_ok=True)
+    except OSError as error:
+        raise InputError(f"folder {folder} cannot be made: {error.strerror}") from error
+    if any(folder.glob("frame_*.*")):
+        raise InputError(f"folder {folder} already holds frames; name another or remove them")
+
+
+def begin(folder: Path, made_by: dict[str, Any], *, resume: bool) -> None:
+    """Make the `folder` for a series `made_by` these JSON values, or take up the one that is there.
+
+    Raises `InputError` as `make_series` does, and if the series that is there was made otherwise.
+    """
+    record = folder / RECORD
+    if not (resume and record.is_file()):
+        make_series(folder)
+        write_json(record, made_by)
+        return
+    there = read_json(record)
+    for name in made_by:
+        if not isinstance(there, dict) or there.get(name) != made_by[name]:
+            raise InputError(
+                f"{folder} holds frames that were made with another {name}; resume them with the "
+                "same arguments or name another folder"
+            )
+
+
+def missing(folder: Path, count: int, ending: str) -> list[int]:
+    """The numbers of the frames that are not there yet."""
+    return [index for index in range(count) if not name_of(folder, index, ending).is_file()]
+
+
+def save_png(path: Path, frame: np.ndarray) -> None:
+    """Write a picture, uint8 (h, w, 3). Raises `InputError`."""
+    with appearing(path) as partial:
+        try:
+            Image.fromarray(frame).save(partial)
+        except OSError as error:
+            raise InputError(f"{path} cannot be written: {error.strerror}") from error
+
+
+def read_png(path: Path) -> np.ndarray:
+    """A picture that `save_png` wrote. Raises `InputError`."""
+    try:
+        with Image.open(path) as picture:
+            return np.asarray(picture)
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error}") from error
+
+
+def save_npz(path: Path, output: str, frame: Frame, camera: Camera) -> None:
+    """Write a frame's values of that `output`. Raises `InputError`."""
+    lens = np.array([camera.lens.fl_x, camera.lens.fl_y, camera.lens.cx, camera.lens.cy])
+    arrays: dict[str, Any] = {output: frame.values, "opacity": frame.opacity}
+    arrays |= {"pose": camera.pose, "lens": lens}
+    with appearing(path) as partial, partial.open("wb") as file:
+        np.savez_compressed(file, **arrays)
+
+
+def save_exr(path: Path, output: str, frame: Frame) -> None:
+    """Write a frame's values of that `output`. Raises `InputError`."""
+    values = _linear(frame.values) if output == "rgb" else frame.values
+    height, width = values.shape[:2]
+    # ffmpeg takes colours as planes of green, blue and red.
+    planes = values if values.ndim == 2 else values[..., [1, 2, 0]].transpose(2, 0, 1)
+    layout = "grayf32le" if values.ndim == 2 else "gbrpf32le"
+    source = ["-f", "rawvideo", "-pix_fmt", layout, "-s", f"{width}x{height}", "-i", "-"]
+    codec = ["-c:v", "exr", "-format", "float", "-compression", "zip16", "-pix_fmt", layout]
+    with appearing(path) as partial:
+        command = [encoder("exr"), "-y", "-v", "error", *source, *codec, str(partial)]
+        done = subprocess.run(
+            command, input=planes.astype("<f4").tobytes(), capture_output=True, check=False
+        )
+        if done.returncode:
+            words = done.stderr.decode(errors="replace").strip()
+            raise InputError(f"{path} cannot be written, ffmpeg said: {words}")
+
+
+def _linear(values: np.ndarray) -> np.ndarray:
+    """The linear light of sRGB `values`, as `geometry.colour.srgb_to_linear`, on the host."""
+    return np.where(values <= 0.04045, values / 12.92, ((values + 0.055) / 1.055) ** 2.4)
+
+
+def resumed(
+    folder: Path, count: int, rendered: Callable[[Sequence[int]], Iterator[np.ndarray]]
+) -> Iterator[np.ndarray]:
+    """All `count` pictures: those that are in `folder`, and the others as `rendered` gives them.
+
+    `rendered` is called once, with the numbers of the missing ones. Each is kept in `folder`.
+    """
+    absent = missing(folder, count, "png")
+    new = rendered(absent)
+    lacking = set(absent)
+    for index in range(count):
+        path = name_of(folder, index, "png")
+        if index not in lacking:
+            yield read_png(path)
+            continue
+        picture = next(new)
+        save_png(path, picture)
+        yield picture

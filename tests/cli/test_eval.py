@@ -1,0 +1,54 @@
+"""`nerfmac eval` says how it measured, names the worst views, and writes whole files or none."""
+
+import json
+
+import pytest
+
+from tests.cli.refusals import refused
+from tests.scene_factory import HEIGHT, WIDTH, nerfmac
+
+
+def test_the_json_says_how_its_figures_were_measured(run, tmp_path):
+    file = tmp_path / "figures.json"
+    assert nerfmac("eval", run, "--split", "train", "--background", "black", "--json", file) == 0
+    told = json.loads(file.read_text())
+    protocol = told["protocol"]
+    assert (protocol["split"], protocol["background"]) == ("train", "black")
+    assert (protocol["size"], protocol["train_views"]) == ([WIDTH, HEIGHT], 3)
+    assert (protocol["steps"], protocol["blend"]) == (2, "srgb")
+    assert "mean of the views' PSNRs" in protocol["psnr"]
+    assert "11x11" in protocol["ssim"]
+    assert protocol["lpips"].startswith("not computed")
+
+
+def test_the_worst_views_are_named(run, tmp_path, capsys):
+    file = tmp_path / "figures.json"
+    assert nerfmac("eval", run, "--split", "train", "--json", file) == 0
+    views = json.loads(file.read_text())["views"]
+    least = min(views, key=lambda name: views[name]["psnr"])
+    assert f"\nworst: {least} ({views[least]['psnr']:.2f} dB)\n" in capsys.readouterr().out
+    assert json.loads(file.read_text())["worst"] == [least]
+
+
+def test_a_page_is_written_and_changes_no_figure(run, tmp_path, capsys):
+    assert nerfmac("eval", run) == 0
+    told = capsys.readouterr().out
+    assert nerfmac("eval", run, "--html", tmp_path / "views.html") == 0
+    assert capsys.readouterr().out == told
+    assert (tmp_path / "views.html").read_text().count("<section") == 2
+
+
+@pytest.mark.parametrize(
+    ("flags", "names"),
+    [
+        (("--html", "page.pdf"), ["page.pdf is no page's name"]),
+        (("--html", "no/page.html"), ["no/page.html cannot be written"]),
+        (("--json", "no/figures.json"), ["no/figures.json cannot be written"]),
+        (("--json", "figures.json", "--html", "page.pdf"), ["page.pdf is no page's name"]),
+        (("--split", "val", "--html", "page.html"), ["no 'val' views"]),
+        (("--background", "grey"), ["--background is 'grey'; expected one of: white, black"]),
+    ],
+)
+def test_what_cannot_be_done_is_refused(capsys, tmp_path, run, monkeypatch, flags, names):
+    monkeypatch.chdir(tmp_path)
+    refused(capsys, tmp_path, "eval", run, *flags, names=names)

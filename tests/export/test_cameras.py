@@ -1,0 +1,72 @@
+"""Exported cameras are read again where they were."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from nerfmac.checks import InputError
+from nerfmac.export import extract_cameras
+from nerfmac.run import Run
+from nerfmac.scenes import load_scene
+from tests.export.egg import Egg, egg_run
+from tests.scene_factory import CONFIG
+from tests.scenes.scene_files import write_transforms
+
+
+@pytest.fixture
+def capture(tmp_path, on_the_cpu):
+    """A folder with a distorted lens and a placement of its own, and a run on it."""
+    folder = tmp_path / "capture"
+    folder.mkdir()
+    given = {"scale": 0.21, "offset": [0.4, 0.6, 0.55], "k1": 0.05, "p2": -0.01, "up": [0, 1, 1]}
+    write_transforms(folder, 5, **given)
+    return folder, Run.begin(load_scene(folder, test_every=0), CONFIG)
+
+
+def test_cameras_have_the_matrices_of_the_input(capture):
+    folder, run = capture
+    given = json.loads((folder / "transforms.json").read_text())["frames"]
+    written = extract_cameras(run)["frames"]
+    for got, want in zip(written, given, strict=True):
+        assert got["file_path"] == want["file_path"]
+        assert np.array(got["transform_matrix"]) == pytest.approx(
+            np.array(want["transform_matrix"]), abs=1e-5
+        )
+        assert (got["w"], got["h"], got["k1"], got["p2"]) == (24, 16, 0.05, -0.01)
+
+
+def test_cameras_are_read_again_where_the_run_had_them(capture):
+    folder, run = capture
+    values = json.loads(json.dumps(extract_cameras(run)))
+    (folder / "transforms.json").write_text(json.dumps(values))
+    again = load_scene(folder, test_every=0)
+    assert again.extent == run.scene.extent
+    assert again.up == pytest.approx(run.scene.up)
+    for frame, camera in zip(again.splits["train"], run.scene.cameras, strict=True):
+        assert frame.camera.lens == camera.lens
+        assert frame.camera.pose == pytest.approx(camera.pose, abs=1e-6)
+
+
+def test_a_scene_in_memory_has_the_coordinates_of_scene_space(scene, on_the_cpu):
+    run = egg_run(replace(scene, placement=None, path=None), Egg())
+    pose = np.array(extract_cameras(run)["frames"][1]["transform_matrix"])[:3]
+    assert np.array_equal(pose, run.scene.cameras[1].pose.astype(float))
+
+
+def test_without_the_pictures_the_views_are_numbered(capture, caplog):
+    _, run = capture
+    run.source, run.scene = None, replace(run.scene, path="/nowhere")
+    assert extract_cameras(run)["frames"][3]["file_path"] == "view_0003.png"
+    assert "the views are numbered" in caplog.text
+
+
+def test_a_placement_that_was_not_recorded_is_read_from_the_scene_again(capture):
+    _, run = capture
+    want = extract_cameras(run)
+    run.scene = replace(run.scene, placement=None)
+    assert extract_cameras(run) == want
+    run.source, run.scene = None, replace(run.scene, path="/nowhere")
+    with pytest.raises(InputError, match="where its scene's own coordinates lie: /nowhere"):
+        extract_cameras(run)

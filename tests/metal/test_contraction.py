@@ -1,0 +1,74 @@
+"""A pass that counts samples and one that writes them, compiled so that they round differently.
+
+Metal's compiler may add a product without rounding it first, whatever it is asked, and it compiles
+the two passes apart.
+"""
+
+import mlx.core as mx
+import numpy as np
+import pytest
+
+from nerfmac.backend import choose_device, kernels_disabled
+from nerfmac.backend.metal_text import on_metal
+from nerfmac.ops.march import MarchGeometry, march
+from nerfmac.ops.occupancy_update import pack_bits
+from tests.chosen_cases import function
+from tests.metal.execute import Executor
+from tests.metal.executed_cases import run
+
+pytestmark = pytest.mark.slow
+
+PASSES = ("march_count", "march_write")
+RAYS, SLOTS = 300, 30000
+GEOMETRY = MarchGeometry(1.0, 32, 0.0, 3**0.5 / 256, 0.0)
+
+choose_device("cpu")
+
+
+def meeting_faces() -> tuple[mx.array, mx.array, mx.array]:
+    """Rays and jitter; a sample of each lies on a cell's face, and rounding decides on the side."""
+    draw = np.random.default_rng(5)
+    directions = draw.normal(size=(RAYS, 3))
+    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+    directions, jitter = directions.astype(np.float32), draw.random(RAYS, np.float32)
+    number = draw.integers(3, 40, RAYS).astype(np.float32)
+    distance = (jitter + number) * np.float32(GEOMETRY.step)
+    places = draw.uniform(0.4, 0.6, (RAYS, 3))
+    places[:, 0] = draw.integers(13, 20, RAYS) / 32
+    origins = places - directions.astype(np.float64) * distance[:, None].astype(np.float64)
+    return mx.array(origins, mx.float32), mx.array(directions), mx.array(jitter)
+
+
+@pytest.mark.parametrize("rounded", PASSES)
+def test_no_slot_is_left_without_a_value(executor, rounded):
+    drawn = mx.random.uniform(shape=(GEOMETRY.cells,), key=mx.random.key(3))
+    with kernels_disabled():
+        bits = pack_bits((drawn < 0.5).astype(mx.float32), mx.array([0.5]))
+    own = Executor(executor.folder, rounded=[rounded])
+    unwritten = {}
+
+    def execute(launch, inputs):
+        outputs = own(launch, inputs)
+        unwritten[function(launch)] = own.unwritten
+        return outputs
+
+    with on_metal(execute):
+        samples = march(*meeting_faces(), bits, GEOMETRY, SLOTS)
+        mx.eval(samples)
+    assert set(PASSES) <= set(unwritten)
+    assert not any(unwritten["march_write"].values())
+    ends, width = np.array(samples.ray_start), np.array(samples.width)
+    assert 1000 < ends[-1] < SLOTS
+    # The passes did disagree, or this would show nothing; and where they did there is no sample.
+    empty = np.flatnonzero(width[: ends[-1]] == 0)
+    assert 0 < len(empty) < 0.05 * ends[-1]
+    assert not np.array(samples.position)[empty].any()
+    assert not np.array(samples.ray)[empty].any()
+
+
+@pytest.mark.parametrize("case", ["march-object-301-0.2", "march-scene-301-0.2"])
+def test_results_hold_when_it_is_the_other_pass_that_rounds(executor, case):
+    found = run(case, executor.folder, rounded=["march_write"])
+    assert not found.error, found.error
+    assert not found.unwritten
+    assert all(outcome.passed for outcome in found.outcomes), found.outcomes
