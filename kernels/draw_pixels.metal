@@ -1,21 +1,47 @@
 // Pixels drawn from photographs and the rays through their centres; cameras and lenses are those of
 // nerfmac/geometry.
 //
-// One thread draws one pixel: fractions (3, count) in [0, 1) say how far down the list of images,
-// down the image and along the row it is. sizes holds the number of images, of rows and of columns;
-// a pixel has CHANNELS bytes.
+// One thread draws one pixel: fractions (3, count) in [0, 1) say how far down the list of views,
+// down the picture and along the row it is. places has a row of five for each of the views[0] views:
+// its first pixel, height and width, which part of its share of the list is its own, of 2^24, and
+// the view that has the rest. A pixel has CHANNELS bytes.
 
-struct DrawnPoint {
-  float x, y;
+struct DrawnDirection {
+  float x, y, z;
 };
 
-// The direction (x, y, 1) that a lens sends to `wanted`, by NEWTON_STEPS steps of Newton's method,
-// none for a lens that does not distort. Its six coefficients are distortion[lens] and those after
-// it: k1, k2, k3, k4, p1, p2.
+// The direction that a fisheye lens sends to (x, y), by NEWTON_STEPS steps of Newton's method. Its
+// coefficients k1 to k4 are distortion[lens] and those after it.
 template <int NEWTON_STEPS, typename Distortion>
-METAL_FUNC DrawnPoint draw_undistorted(DrawnPoint wanted, Distortion distortion, int lens) {
+METAL_FUNC DrawnDirection draw_fisheye(float x, float y, Distortion distortion, int lens) {
+  constexpr float longest_step = 0.5f;  // LONGEST_STEP in nerfmac/geometry/fisheye.py
+  const float k1 = distortion[lens], k2 = distortion[lens + 1], k3 = distortion[lens + 2];
+  const float k4 = distortion[lens + 3], away = sqrt(x * x + y * y);
+  float angle = away;
+  for (int i = 0; i < NEWTON_STEPS; ++i) {
+    const float square = angle * angle;
+    const float radial = 1.0f + square * (k1 + square * (k2 + square * (k3 + square * k4)));
+    const float slope = k1 + square * (2.0f * k2 + square * (3.0f * k3 + square * 4.0f * k4));
+    const float derivative = radial + 2.0f * square * slope;
+    const float step =
+        (angle * radial - away) / (abs(derivative) < 1e-6f ? 1e-6f : derivative);
+    angle -= clamp(step, -longest_step, longest_step);
+  }
+  const float side = away < 1e-6f ? 1.0f : sin(angle) / away;
+  return DrawnDirection{side * x, side * y, cos(angle)};
+}
+
+// The direction that a lens sends to (wanted_x, wanted_y), by NEWTON_STEPS steps of Newton's method,
+// none for a lens that does not distort. Its seven numbers are distortion[lens] and those after it:
+// k1, k2, k3, k4, p1, p2, and 1 for a fisheye lens.
+template <int NEWTON_STEPS, typename Distortion>
+METAL_FUNC DrawnDirection draw_undistorted(
+    float wanted_x, float wanted_y, Distortion distortion, int lens) {
   constexpr float longest_step = 0.5f;  // LONGEST_STEP in nerfmac/geometry/lenses.py
-  float x = wanted.x, y = wanted.y;
+  if (NEWTON_STEPS > 0 && distortion[lens + 6] > 0.0f) {
+    return draw_fisheye<NEWTON_STEPS>(wanted_x, wanted_y, distortion, lens);
+  }
+  float x = wanted_x, y = wanted_y;
   for (int i = 0; i < NEWTON_STEPS; ++i) {
     const float k1 = distortion[lens], k2 = distortion[lens + 1], k3 = distortion[lens + 2];
     const float k4 = distortion[lens + 3], p1 = distortion[lens + 4], p2 = distortion[lens + 5];
@@ -23,9 +49,9 @@ METAL_FUNC DrawnPoint draw_undistorted(DrawnPoint wanted, Distortion distortion,
     const float radial = 1.0f + square * (k1 + square * (k2 + square * (k3 + square * k4)));
     const float slope = k1 + square * (2.0f * k2 + square * (3.0f * k3 + square * 4.0f * k4));
     const float miss_x =
-        x * radial + 2.0f * p1 * product + p2 * (square + 2.0f * x * x) - wanted.x;
+        x * radial + 2.0f * p1 * product + p2 * (square + 2.0f * x * x) - wanted_x;
     const float miss_y =
-        y * radial + 2.0f * p2 * product + p1 * (square + 2.0f * y * y) - wanted.y;
+        y * radial + 2.0f * p2 * product + p1 * (square + 2.0f * y * y) - wanted_y;
     const float xx = radial + 2.0f * x * x * slope + 2.0f * p1 * y + 6.0f * p2 * x;
     const float xy = 2.0f * product * slope + 2.0f * p1 * x + 2.0f * p2 * y;
     const float yy = radial + 2.0f * y * y * slope + 2.0f * p2 * x + 6.0f * p1 * y;
@@ -34,39 +60,39 @@ METAL_FUNC DrawnPoint draw_undistorted(DrawnPoint wanted, Distortion distortion,
     x -= clamp((yy * miss_x - xy * miss_y) * inverse, -longest_step, longest_step);
     y -= clamp((xx * miss_y - xy * miss_x) * inverse, -longest_step, longest_step);
   }
-  return DrawnPoint{x, y};
+  return DrawnDirection{x, y, 1.0f};
 }
 
-template <int CHANNELS, int NEWTON_STEPS, typename Fractions, typename Sizes, typename Images,
-          typename Intrinsics, typename Distortion, typename Poses, typename Origins,
-          typename Directions, typename Colours>
+template <int CHANNELS, int NEWTON_STEPS, typename Fractions, typename Views, typename Places,
+          typename Pixels, typename Intrinsics, typename Distortion, typename Poses,
+          typename Origins, typename Directions, typename Colours>
 METAL_FUNC void draw_pixels(
-    uint3 thread_index, int count, Fractions fractions, Sizes sizes, Images images,
+    uint3 thread_index, int count, Fractions fractions, Views views, Places places, Pixels pixels,
     Intrinsics intrinsics, Distortion distortion, Poses poses, Origins origins,
     Directions directions, Colours colours) {
   const int ray = int(thread_index.x);
   if (ray >= count) return;
-  int place[3];  // image, row, column
-  for (int axis = 0; axis < 3; ++axis) {
-    const float fraction = fractions[axis * count + ray];
-    place[axis] = min(int(fraction * float(sizes[axis])), sizes[axis] - 1);
-  }
+  const float share = fractions[ray] * float(views[0]);
+  int view = min(int(share), views[0] - 1);
+  if (int((share - float(view)) * 16777216.0f) >= places[5 * view + 3]) view = places[5 * view + 4];
+  const int height = places[5 * view + 1], width = places[5 * view + 2];
+  const int row = min(int(fractions[count + ray] * float(height)), height - 1);
+  const int column = min(int(fractions[2 * count + ray] * float(width)), width - 1);
   // There are fewer than 2^31 pixels, but there may be more bytes.
-  const size_t pixel = size_t((place[0] * sizes[1] + place[1]) * sizes[2] + place[2]);
+  const size_t pixel = size_t(places[5 * view] + row * width + column);
   for (int c = 0; c < 4; ++c) {
     colours[4 * ray + c] =
-        c < CHANNELS ? float(images[pixel * CHANNELS + min(c, CHANNELS - 1)]) / 255.0f : 1.0f;
+        c < CHANNELS ? float(pixels[pixel * CHANNELS + min(c, CHANNELS - 1)]) / 255.0f : 1.0f;
   }
 
-  const int view = place[0];
-  const DrawnPoint seen{
-      (float(place[2]) + 0.5f - intrinsics[4 * view + 2]) / intrinsics[4 * view],
-      (float(place[1]) + 0.5f - intrinsics[4 * view + 3]) / intrinsics[4 * view + 1]};
-  const DrawnPoint point = draw_undistorted<NEWTON_STEPS>(seen, distortion, 6 * view);
+  const DrawnDirection seen = draw_undistorted<NEWTON_STEPS>(
+      (float(column) + 0.5f - intrinsics[4 * view + 2]) / intrinsics[4 * view],
+      (float(row) + 0.5f - intrinsics[4 * view + 3]) / intrinsics[4 * view + 1], distortion,
+      7 * view);
   float direction[3], square = 0.0f;
   for (int axis = 0; axis < 3; ++axis) {
-    const int row = 12 * view + 4 * axis;
-    direction[axis] = poses[row] * point.x - poses[row + 1] * point.y - poses[row + 2];
+    const int at = 12 * view + 4 * axis;
+    direction[axis] = poses[at] * seen.x - poses[at + 1] * seen.y - poses[at + 2] * seen.z;
     square += direction[axis] * direction[axis];
   }
   for (int axis = 0; axis < 3; ++axis) {

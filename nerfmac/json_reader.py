@@ -97,6 +97,14 @@ class Fields:
         each = Fields({f"{key}, row {i}": row for i, row in enumerate(value)}, self.where)
         return tuple(each.numbers(name, columns) for name in each.values)
 
+    def rows(self, key: str, columns: int) -> tuple[tuple[float, ...], ...]:
+        """A list, not empty, of lists of `columns` finite numbers."""
+        value = self._present(key)
+        length = len(value) if isinstance(value, list) else 0
+        if not length:
+            raise self.wrong(key, f"a list of rows of {columns} numbers")
+        return self.table(key, (length,), columns)
+
     def flag(self, key: str, default: bool | None = None) -> bool:
         """True or false."""
         if key not in self.values and default is not None:

@@ -183,8 +183,7 @@ def plot_models(path: str | Path, comparison: ModelComparison) -> None:
 
 def training_pixels(scene: Scene) -> int:
     """How many pixels the training views have together."""
-    views, height, width, _channels = scene.views("train").images.shape
-    return views * height * width
+    return scene.views("train").cameras.pixels
 
 
 def _followed(

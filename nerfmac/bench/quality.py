@@ -38,7 +38,7 @@ class HeldOutViews:
         self.cameras: list[Camera] = []
         self._photographs: list[Picture] = []
         for index in map(int, np.unique(np.linspace(0, len(views.names) - 1, count).astype(int))):
-            photograph = views.images[index].astype(mx.float32) / 255.0
+            photograph = views.image(index).astype(mx.float32) / 255.0
             if photograph.shape[2] == 4:
                 photograph = over(photograph, mx.array(BACKGROUND), blend)
             camera, step = views.cameras[index], 1

@@ -15,7 +15,7 @@ from nerfmac.paths.camera_path import DEFAULT_SECONDS
 from nerfmac.paths.named import TOUR_SECONDS
 from nerfmac.rendering.gaze import centre_seen
 from nerfmac.run import Run
-from nerfmac.scenes import load_scene
+from nerfmac.scenes import read_again
 
 SPLITS = ("train", "test")
 
@@ -76,11 +76,11 @@ class NamedPath:
             return run.scene.cameras
         if run.scene.path is None:
             raise InputError("the run's scene was never in files: its test views are not known")
-        scene = load_scene(run.scene.path, test_every=run.scene.test_every)
+        scene = read_again(run.scene)
         if not scene.splits.get("test"):
             raise InputError(f"scene {scene.name!r} has no 'test' views; take --path orbit")
         return [frame.camera for frame in scene.splits["test"]]
 
 
 def _scaled(cameras: Sequence[Camera], size: tuple[int, int]) -> list[Camera]:
-    return [Camera(camera.lens.scaled(*size), camera.pose) for camera in cameras]
+    return [Camera(camera.lens.within(*size), camera.pose) for camera in cameras]

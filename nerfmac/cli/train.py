@@ -9,7 +9,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import tyro
 
@@ -49,7 +49,8 @@ class Arguments(Config):
     """Train a radiance field on a scene, evaluate it and render a turntable video of it."""
 
     scene: Annotated[Path | None, tyro.conf.Positional, optional("[SCENE]")] = None
-    """Folder of a scene: Blender's or instant-ngp's format. Without it, the built-in scene."""
+    """Folder of a scene: of Blender, instant-ngp, nerfstudio, COLMAP, LLFF, Record3D or Polycam.
+    Without it, the built-in scene."""
     out: Annotated[Path | None, optional("FOLDER")] = None
     """Folder of the run; by default runs/SCENE-TIME."""
     steps: Annotated[int | None, optional("INT")] = None
@@ -65,6 +66,10 @@ class Arguments(Config):
     test_every: Annotated[int | None, optional("N")] = None
     """Hold out every Nth training view as the test split, 0 for none; by default as the scene says.
     """
+    downscale: Annotated[int | None, optional("N")] = None
+    """Make pictures N times smaller along both sides; by default they stay as they are."""
+    max_images: Annotated[int | None, optional("N")] = None
+    """Take at most N views of each split, spread evenly over it; by default all."""
     video: bool = True
     """Render a turntable video at the end."""
     all_views: bool = False
@@ -120,9 +125,9 @@ def _only(argv: list[str], *flags: str) -> list[str]:
 def _train(arguments: Arguments, config: Config, method: Method) -> int:
     start = time.perf_counter()
     check_limits(arguments.steps, arguments.seconds)
-    scene_path, test_every = _scene_of(arguments)
+    scene_path, how = _scene_of(arguments)
     out = arguments.out or Path("runs") / time.strftime(f"{scene_path.name}-%Y%m%d-%H%M%S")
-    scene = load_scene(scene_path, test_every=test_every)
+    scene = load_scene(scene_path, **how)
     has_test = bool(scene.splits.get("test"))
     if has_test:
         scene.views("test")  # a broken picture is found now and not after training
@@ -148,18 +153,20 @@ def _train(arguments: Arguments, config: Config, method: Method) -> int:
     return 0
 
 
-def _scene_of(arguments: Arguments) -> tuple[Path, int | None]:
-    """The scene's path and which views to hold out: as given, else those of the run to resume."""
+def _scene_of(arguments: Arguments) -> tuple[Path, dict[str, Any]]:
+    """The scene's path and how to read it: as given, else as the run to resume has it."""
+    names = ("test_every", "downscale", "max_images")
+    given = {name: getattr(arguments, name) for name in names}
+    how = {name: value for name, value in given.items() if value is not None}
     if not arguments.resume:
-        return arguments.scene or builtin_scene_path(), arguments.test_every
+        return arguments.scene or builtin_scene_path(), how
     if arguments.out is None:
         raise InputError("--resume needs --out, the folder of the run to go on with")
     record = read_record(arguments.out)
     path = arguments.scene or (Path(record.path) if record.path else None)
     if path is None:
         raise InputError(f"the scene of {arguments.out} was never in files: it cannot be resumed")
-    every = record.test_every if arguments.test_every is None else arguments.test_every
-    return path, every
+    return path, {name: getattr(record, name) for name in names} | how
 
 
 def _finish(run: Run, out: Path, start: float, trained: float, arguments: Arguments) -> None:

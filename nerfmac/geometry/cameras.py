@@ -18,6 +18,7 @@ import numpy.typing as npt
 from nerfmac import checks
 from nerfmac.checks import InputError
 from nerfmac.geometry.lenses import Lens
+from nerfmac.geometry.pixel_places import COLUMNS, pixel_places
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,59 +58,62 @@ def _unit(vector: npt.NDArray[np.float64], complaint: str) -> npt.NDArray[np.flo
 
 @dataclass(frozen=True, eq=False)
 class Cameras:
-    """n views of one picture size, stacked on the device.
+    """n views, stacked on the device. Their pictures may differ in size.
 
     intrinsics  float32 (n, 4): fl_x, fl_y, cx, cy in pixels
-    distortion  float32 (n, 6): k1, k2, k3, k4, p1, p2
+    distortion  float32 (n, 7): k1, k2, k3, k4, p1, p2, and 1 for a fisheye lens, else 0
     poses       float32 (n, 3, 4): camera to scene
+    places      int32 (n, 5): where each view's pixels are, as `geometry.pixel_places` says
 
-    `is_distorted` is a Python bool: compiled functions may branch on it, and rays of pinholes skip
-    undistortion.
+    `sizes` are each view's width and height. `is_distorted` and `is_fisheye`, whether any lens is,
+    are Python bools: compiled functions may branch on them, and rays of pinholes skip undistortion.
     """
 
     intrinsics: mx.array
     distortion: mx.array
     poses: mx.array
-    width: int
-    height: int
+    places: mx.array
+    sizes: tuple[tuple[int, int], ...]
     is_distorted: bool
+    is_fisheye: bool
 
     def __post_init__(self) -> None:
         count = len(self)
         checks.shape("intrinsics", self.intrinsics, (count, 4))
-        checks.shape("distortion", self.distortion, (count, 6))
+        checks.shape("distortion", self.distortion, (count, 7))
         checks.shape("poses", self.poses, (count, 3, 4))
+        checks.shape("places", self.places, (count, len(COLUMNS)))
         for name in ("intrinsics", "distortion", "poses"):
             checks.dtype(name, getattr(self, name), mx.float32)
 
     @classmethod
     def stack(cls, cameras: Sequence[Camera]) -> Self:
-        """Stack `cameras`; raises InputError if there are none or their sizes differ."""
+        """Stack `cameras`; raises InputError if there are none."""
         if not cameras:
             raise InputError("no cameras to stack; expected at least one")
         lenses = [camera.lens for camera in cameras]
-        size = lenses[0].width, lenses[0].height
-        for index, lens in enumerate(lenses):
-            if (lens.width, lens.height) != size:
-                raise InputError(
-                    f"camera {index} is {lens.width}x{lens.height} pixels but camera 0 is "
-                    f"{size[0]}x{size[1]}; expected one size"
-                )
+        sizes = tuple((lens.width, lens.height) for lens in lenses)
         return cls(
             intrinsics=mx.array([[lens.fl_x, lens.fl_y, lens.cx, lens.cy] for lens in lenses]),
-            distortion=mx.array([list(lens.distortion) for lens in lenses]),
+            distortion=mx.array([[*lens.distortion, float(lens.is_fisheye)] for lens in lenses]),
             poses=mx.array(np.stack([camera.pose for camera in cameras])),
-            width=size[0],
-            height=size[1],
-            is_distorted=any(any(lens.distortion) for lens in lenses),
+            places=mx.array(pixel_places(sizes)),
+            sizes=sizes,
+            is_distorted=any(lens.is_distorted for lens in lenses),
+            is_fisheye=any(lens.is_fisheye for lens in lenses),
         )
 
     def __repr__(self) -> str:
         bent = ", distorted" if self.is_distorted else ""
-        return f"Cameras({len(self)} of {self.width}x{self.height}{bent})"
+        return f"Cameras({len(self)} of {shown_sizes(self.sizes)}{bent})"
 
     def __len__(self) -> int:
         return self.intrinsics.shape[0]
+
+    @property
+    def pixels(self) -> int:
+        """How many pixels all views have together."""
+        return sum(width * height for width, height in self.sizes)
 
     def pixels_per_unit(self) -> float:
         """How many pixels a scene unit is wide at the scene's centre: the median over the views."""
@@ -121,6 +125,14 @@ class Cameras:
         if not -len(self) <= index < len(self):
             raise IndexError(f"camera {index} of {len(self)}")
         intrinsics = [float(number) for number in np.array(self.intrinsics[index])]
-        distortion = [float(number) for number in np.array(self.distortion[index])]
-        lens = Lens(self.width, self.height, *intrinsics, *distortion)
+        *distortion, fisheye = (float(number) for number in np.array(self.distortion[index]))
+        width, height = self.sizes[index]
+        lens = Lens(width, height, *intrinsics, *distortion, is_fisheye=bool(fisheye))
         return Camera(lens, np.array(self.poses[index]))
+
+
+def shown_sizes(sizes: Sequence[tuple[int, int]]) -> str:
+    """The sizes in words: one of them, or the first and how many there are."""
+    different = list(dict.fromkeys(sizes))
+    shown = f"{different[0][0]}x{different[0][1]}"
+    return shown if len(different) == 1 else f"{shown} and {len(different) - 1} more"

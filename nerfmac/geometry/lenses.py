@@ -1,8 +1,8 @@
 """Lenses in this package's one convention: directions to pixels, and back.
 
 A pixel position has x to the right and y down in pixels, and the centre of the top left pixel is
-(0.5, 0.5). A lens maps the direction (x, y, 1), y down, to a pixel as OpenCV's radial-tangential
-model does:
+(0.5, 0.5). A fisheye lens is that of `geometry.fisheye`; every other maps the direction (x, y, 1),
+y down, to a pixel as OpenCV's radial-tangential model does:
 
     radial = 1 + k1 r^2 + k2 r^4 + k3 r^6 + k4 r^8,   r^2 = x^2 + y^2
     x' = x radial + 2 p1 x y + p2 (r^2 + 2 x^2),      column = fl_x x' + cx
@@ -12,7 +12,7 @@ model does:
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Self
 
 import mlx.core as mx
@@ -31,8 +31,9 @@ LONGEST_STEP = 0.5
 class Lens:
     """Focal lengths, principal point and distortion for a picture of `width` x `height` pixels.
 
-    Lengths are in pixels, distortion coefficients without unit. Raises InputError for a size that
-    is not a positive integer, a focal length that is not positive, or a number that is not finite.
+    Lengths are in pixels, distortion coefficients without unit; a fisheye lens has no p1 and p2.
+    Raises InputError for a size that is not a positive integer, a focal length that is not
+    positive, a number that is not finite, and a fisheye lens with p1 or p2.
     """
 
     width: int
@@ -47,6 +48,7 @@ class Lens:
     k4: float = 0.0
     p1: float = 0.0
     p2: float = 0.0
+    is_fisheye: bool = field(default=False, kw_only=True)
 
     def __post_init__(self) -> None:
         checks.number("width", self.width, low=1, whole=True)
@@ -56,6 +58,8 @@ class Lens:
         for name in ("fl_x", "fl_y"):
             if getattr(self, name) <= 0:
                 raise InputError(f"{name} is {getattr(self, name):g}; expected more than 0")
+        if self.is_fisheye and (self.p1 or self.p2):
+            raise InputError(f"a fisheye lens has p1 {self.p1:g} and p2 {self.p2:g}; expected 0")
 
     @classmethod
     def from_fov(cls, fov_x: float, width: int, height: int) -> Self:
@@ -68,11 +72,34 @@ class Lens:
         """k1, k2, k3, k4, p1, p2."""
         return self.k1, self.k2, self.k3, self.k4, self.p1, self.p2
 
+    @property
+    def is_distorted(self) -> bool:
+        """Whether a direction (x, y, 1) goes to anything but fl_x x + cx, fl_y y + cy."""
+        return self.is_fisheye or any(self.distortion)
+
     def scaled(self, width: int, height: int) -> Lens:
         """The same lens for the picture resampled to `width` x `height`."""
         x, y = width / self.width, height / self.height
-        focal = {"fl_x": self.fl_x * x, "fl_y": self.fl_y * y}
-        return replace(self, width=width, height=height, cx=self.cx * x, cy=self.cy * y, **focal)
+        lens = replace(self, width=width, height=height, cx=self.cx * x, cy=self.cy * y)
+        return replace(lens, fl_x=self.fl_x * x, fl_y=self.fl_y * y)
+
+    def reduced(self, factor: int) -> Lens:
+        """The lens for the means of blocks of `factor` x `factor` pixels, whole blocks only."""
+        lens = replace(self, width=self.width // factor, height=self.height // factor)
+        lens = replace(lens, fl_x=self.fl_x / factor, fl_y=self.fl_y / factor)
+        return replace(lens, cx=self.cx / factor, cy=self.cy / factor)
+
+    def within(self, width: int, height: int) -> Lens:
+        """The lens for `width` x `height` pixels that shows the whole picture in their middle.
+
+        Pixels keep their shape; where the aspects differ it sees more on two sides.
+        """
+        scale = min(width / self.width, height / self.height)
+        lens = replace(self, width=width, height=height, fl_x=self.fl_x * scale)
+        lens = replace(lens, fl_y=self.fl_y * scale)
+        cx = 0.5 * width + scale * (self.cx - 0.5 * self.width)
+        cy = 0.5 * height + scale * (self.cy - 0.5 * self.height)
+        return replace(lens, cx=cx, cy=cy)
 
     def rows(self, first: int, count: int) -> Lens:
         """The same lens for `count` rows of the picture alone, from row `first` on."""

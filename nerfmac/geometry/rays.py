@@ -9,6 +9,7 @@ import mlx.core as mx
 
 from nerfmac import checks
 from nerfmac.geometry.cameras import Camera, Cameras
+from nerfmac.geometry.fisheye import fisheye_directions
 from nerfmac.geometry.lenses import undistort
 
 
@@ -31,20 +32,39 @@ def rays_through(cameras: Cameras, view: mx.array, pixel: mx.array) -> Rays:
     checks.shape("view", view, (None,))
     checks.shape("pixel", pixel, (view.shape[0], 2))
     distortion = cameras.distortion[view] if cameras.is_distorted else None
-    return _through(cameras.intrinsics[view], distortion, cameras.poses[view], pixel)
+    lens = cameras.intrinsics[view], distortion, cameras.is_fisheye
+    return _through(*lens, cameras.poses[view], pixel)
 
 
 def _through(
-    intrinsics: mx.array, distortion: mx.array | None, poses: mx.array, pixel: mx.array
+    intrinsics: mx.array,
+    distortion: mx.array | None,
+    is_fisheye: bool,
+    poses: mx.array,
+    pixel: mx.array,
 ) -> Rays:
-    point = (pixel - intrinsics[:, 2:]) / intrinsics[:, :2]
-    if distortion is not None:
-        point = undistort(point, distortion)
+    seen = directions((pixel - intrinsics[:, 2:]) / intrinsics[:, :2], distortion, is_fisheye)
+    x, y, z = seen[:, :1], seen[:, 1:2], seen[:, 2:]
     # Sums of columns, not matmul: a GPU may compute that in TF32, with ten bits of mantissa.
-    direction = poses[:, :, 0] * point[:, :1] - poses[:, :, 1] * point[:, 1:] - poses[:, :, 2]
+    direction = poses[:, :, 0] * x - poses[:, :, 1] * y - poses[:, :, 2] * z
     length = mx.sqrt(mx.sum(mx.square(direction), axis=-1, keepdims=True))
     origin = mx.broadcast_to(poses[:, :, 3], direction.shape)
     return Rays(origin, direction / length)
+
+
+def directions(point: mx.array, distortion: mx.array | None, is_fisheye: bool) -> mx.array:
+    """The directions (r, 3) that lenses send to `point` (r, 2): x right, y down, z forwards.
+
+    `point` is from the principal point on, in focal lengths. `distortion` is (r, 7) or (1, 7), as
+    in `Cameras`, and None for pinholes; no row has its last number 1 unless `is_fisheye`.
+    """
+    ahead = mx.ones((point.shape[0], 1))
+    if distortion is None:
+        return mx.concatenate([point, ahead], axis=-1)
+    straight = mx.concatenate([undistort(point, distortion[:, :6]), ahead], axis=-1)
+    if not is_fisheye:
+        return straight
+    return mx.where(distortion[:, 6:] > 0, fisheye_directions(point, distortion[:, :4]), straight)
 
 
 def camera_rays(camera: Camera) -> Rays:
@@ -53,8 +73,8 @@ def camera_rays(camera: Camera) -> Rays:
     distortion = cameras.distortion if cameras.is_distorted else None
     width, height = camera.lens.width, camera.lens.height
     index = mx.arange(width * height)
-    rays = _pixel_rays(index, mx.array(width), cameras.intrinsics, distortion, cameras.poses)
-    return Rays(*rays)
+    lens = cameras.intrinsics, distortion, cameras.is_fisheye
+    return Rays(*_pixel_rays(index, mx.array(width), *lens, cameras.poses))
 
 
 def panorama_rays(camera: Camera) -> Rays:
@@ -82,7 +102,8 @@ def _pixel_rays(
     width: mx.array,  # an array: with a number each width would need another compiled kernel
     intrinsics: mx.array,
     distortion: mx.array | None,
+    is_fisheye: bool,
     poses: mx.array,
 ) -> Rays:
     pixel = mx.stack([index % width, index // width], axis=-1).astype(mx.float32) + 0.5
-    return _through(intrinsics, distortion, poses, pixel)
+    return _through(intrinsics, distortion, is_fisheye, poses, pixel)

@@ -76,20 +76,20 @@ def evaluate(
     """
     order: Sequence[int] = range(len(views.names))
     lens = views.cameras[0].lens
-    rows, start, each = lens.height, time.perf_counter(), 0.0
+    part, start, each = 1.0, time.perf_counter(), 0.0
     if seconds is not None:
         order = spread(len(views.names))
         each = seconds_per_pixel(renderer, [views.cameras[0]]) * lens.width * lens.height
         seconds -= time.perf_counter() - start
         if each > seconds:
-            rows = min(max(int(rows * seconds / each), WINDOW), rows)
+            part = seconds / each
         start = time.perf_counter()
     under_way: _Comparison | None = None
     for begun, index in enumerate(order):
         if seconds is not None and begun and (begun + 1) * each > seconds:
             break
         light = background, blend
-        comparison = _compare(renderer, views, index, light, rows, keep=on_view is not None)
+        comparison = _compare(renderer, views, index, light, part, keep=on_view is not None)
         if under_way:  # the device goes on with the next view while the host waits for this one
             yield under_way.outcome(on_view)
             each = (time.perf_counter() - start) / begun
@@ -99,11 +99,14 @@ def evaluate(
 
 
 def _compare(
-    renderer: Renderer, views: Views, index: int, light: tuple[str, str], rows: int, *, keep: bool
+    renderer: Renderer, views: Views, index: int, light: tuple[str, str], part: float, *, keep: bool
 ) -> _Comparison:
-    """Begin to render the middle `rows` of a view and to compare them; keep the pictures or not."""
+    """Begin to render this `part` of a view, its middle rows, and to compare; keep the pictures or
+    not.
+    """
     background, blend = light
-    colour, height = BACKGROUNDS[background], views.cameras.height
+    colour, (_, height) = BACKGROUNDS[background], views.cameras.sizes[index]
+    rows = min(max(int(height * part), WINDOW), height)
     first = (height - rows) // 2
     target = views.blended(index, colour, blend)[first : first + rows]
     pixels, opacity, depth = renderer.pixels(middle_rows(views.cameras[index], rows), colour)

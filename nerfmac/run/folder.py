@@ -28,8 +28,7 @@ def same_views(one: SceneRecord, other: SceneRecord) -> bool:
     """Whether both have the same training views; paths, up and placement may differ."""
 
     def views(record: SceneRecord) -> dict[str, Any]:
-        return replace(
-            record, path=None, test_every=None, up=(0.0, 0.0, 1.0), placement=None
-        ).to_json()
+        alike = replace(record, path=None, up=(0.0, 0.0, 1.0), placement=None)
+        return replace(alike, test_every=None, downscale=1, max_images=None).to_json()
 
     return views(one) == views(other)

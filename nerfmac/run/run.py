@@ -30,7 +30,7 @@ from nerfmac.rendering.gaze import centre_seen
 from nerfmac.rendering.renderer import Rendered, Renderer
 from nerfmac.run.folder import read_record, same_views
 from nerfmac.run.limits import check_limits
-from nerfmac.scenes import Scene, load_scene
+from nerfmac.scenes import Scene, read_again
 from nerfmac.scenes.record import SceneRecord
 from nerfmac.training.checkpoint import load_checkpoint, save_checkpoint
 from nerfmac.training.goal import Goal, Report
@@ -264,9 +264,7 @@ class Run:
     def pictures(self) -> Scene:
         """The scene with its pictures; reads it if it is not loaded. Raises `InputError`."""
         if self.source is None:
-            if self.scene.path is None:
-                raise InputError("the run's scene was never in files: it cannot be read again")
-            self.source = load_scene(self.scene.path, test_every=self.scene.test_every)
+            self.source = read_again(self.scene)
         return self.source
 
     def save(self, folder: str | Path) -> None:

@@ -6,15 +6,28 @@ As written by the script of Mildenhall et al., 2020: `camera_angle_x` in radians
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
 
+import numpy as np
+import numpy.typing as npt
+
 from nerfmac.checks import InputError
-from nerfmac.json_reader import read_fields
-from nerfmac.scenes.frames import Entry, entries_of, frame_of, inspect_all
-from nerfmac.scenes.placement import placement_of
+from nerfmac.json_reader import Fields, read_fields
+from nerfmac.scenes.frames import Entry, entries_of, shots_of
+from nerfmac.scenes.picture_search import PictureSearch
+from nerfmac.scenes.placement import Placement, fit, is_placed, placement_of
 from nerfmac.scenes.scene import Scene
+from nerfmac.scenes.shots import are_cut_out, headers_of
 from nerfmac.scenes.splits import NAMES, hold_out
 from nerfmac.scenes.upright import up_of
+
+USUAL_DISTANCES = 0.7, 3.0
+"""Scene units from the middle within which cameras see the unit cube well; usual are 1.3."""
+
+log = logging.getLogger("nerfmac")
 
 
 def file_name(split: str) -> str:
@@ -30,18 +43,23 @@ def read_blender(folder: Path, test_every: int | None = None) -> Scene:
         if split == "train" or (folder / file_name(split)).exists()
     }
     entries: dict[str, list[Entry]] = {}
+    # Splits have pictures of one name: the folder must be right too.
+    search = PictureSearch(folder, tail=2)
     for split, file in files.items():
-        entries[split], absent = entries_of(file, folder)
-        if absent:
-            raise InputError(
-                f"{absent[0].where}: the picture does not exist in {folder}, with or without .png"
-            )
-    picture = inspect_all([entry for split in entries.values() for entry in split])
-    placement = placement_of(files["train"])
-    splits = {
-        split: tuple(frame_of(entry, picture, placement) for entry in listed)
-        for split, listed in entries.items()
-    }
+        try:
+            entries[split], _ = entries_of(file, search)
+        except InputError as error:
+            if split == "train" or "frames" not in file:
+                raise
+            log.warning("%s; there is no %r split", error, split)  # pictures are often left out
+    every = [entry for listed in entries.values() for entry in listed]
+    headers = headers_of([entry.picture for entry in every])
+    has_alpha = any(header.has_alpha for header in headers)
+    shots = shots_of(every, headers)
+    is_object = are_cut_out([shot.picture for shot in shots], headers)
+    placement = _placement(files["train"], [shot.pose for shot in shots], is_object)
+    frames = iter([shot.placed(placement) for shot in shots])
+    splits = {split: tuple(islice(frames, len(listed))) for split, listed in entries.items()}
     if test_every is not None:
         splits.pop("test", None)
         splits |= hold_out(splits["train"], test_every, str(folder))
@@ -51,6 +69,25 @@ def read_blender(folder: Path, test_every: int | None = None) -> Scene:
         placement.extent,
         splits,
         up,
-        has_alpha=picture.has_alpha,
+        has_alpha=has_alpha,
         placement=placement,
     )
+
+
+def _placement(
+    file: Fields, poses: Sequence[npt.NDArray[np.float64]], is_object: bool
+) -> Placement:
+    """The file's placement, or the usual one; fitted to cameras that do not fit the usual one."""
+    usual = placement_of(file)
+    if is_placed(file):
+        return usual
+    eyes = np.stack([usual.apply(pose)[:, 3] for pose in poses])
+    distance = float(np.median(np.linalg.norm(eyes - 0.5, axis=1)))
+    if USUAL_DISTANCES[0] < distance < USUAL_DISTANCES[1]:
+        return usual
+    log.warning(
+        "the cameras of %s are %.3g units from the origin, where 4 are usual; the scene is centred "
+        "and scaled by its cameras",
+        *(file.where, distance / usual.scale),
+    )
+    return fit(poses, is_object, file.where)

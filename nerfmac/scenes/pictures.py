@@ -35,6 +35,9 @@ UPRIGHT = {
 }
 """The operation that undoes each EXIF orientation; from 5 on, it swaps width and height."""
 
+OPAQUE = 250
+"""Alpha from here on is opaque, but for rounding."""
+
 ALPHA_MODES = ("RGBA", "RGBa", "LA", "La", "PA")
 UNREADABLE = (
     OSError,
@@ -48,46 +51,58 @@ UNREADABLE = (
 
 
 class Header(NamedTuple):
-    """What a file's header says of its picture; the size is that of the upright picture."""
+    """What a file's header says of its picture; the size is that of the upright picture.
+
+    `is_turned` says that it is stored lying on a side.
+    """
 
     width: int
     height: int
     has_alpha: bool
-
-
-def find(folder: Path, name: str) -> Path | None:
-    """The picture `name`, given with or without its ending, in `folder`; None if absent."""
-    # Capture scripts on Windows write backslashes into their JSON.
-    for given in dict.fromkeys((name, name.replace("\\", "/"))):
-        for ending in ("", *ENDINGS):
-            path = folder / (given + ending)
-            if path.is_file():
-                return path
-    return None
+    is_turned: bool = False
 
 
 def inspect(path: Path) -> Header:
     """The header of a picture file; raises InputError that names the file if it is no picture."""
     with _opened(path) as image:
         width, height = image.size
-        if _orientation(image) >= 5:
+        is_turned = _orientation(image) >= 5
+        if is_turned:
             width, height = height, width
-        return Header(width, height, _has_alpha(image))
+        return Header(width, height, _has_alpha(image), is_turned)
 
 
-def decode(picture: Path | Pixels, channels: int, name: str) -> Pixels:
+def is_cut_out(path: Path) -> bool:
+    """Whether any of the picture is transparent, and not all of its alpha opaque; decodes it."""
+    with _opened(path) as image:
+        if not _has_alpha(image):
+            return False
+        return bool(np.asarray(image.convert("RGBA"))[..., 3].min() < OPAQUE)
+
+
+def decode(
+    picture: Path | Pixels, channels: int, name: str, reduce: int = 1, *, upright: bool = True
+) -> Pixels:
     """The pixels, uint8 (h, w, `channels`), of a file or of an array given in its place.
 
-    `channels` is 3 or 4; the alpha of a picture without alpha is 255. Raises InputError that names
-    the picture if it cannot be decoded, or has alpha and `channels` is 3.
+    `channels` is 3 or 4; the alpha of a picture without alpha is 255. Of blocks of `reduce` x
+    `reduce` pixels their mean is taken, from the top left corner on, and only of whole blocks.
+    Without `upright` a file's pixels are as they are stored, whatever EXIF says of them.
+
+    Raises InputError that names the picture if it cannot be decoded, or has alpha and `channels` is
+    3.
     """
-    pixels = _decode_file(picture) if isinstance(picture, Path) else picture
+    pixels = _decode_file(picture, upright) if isinstance(picture, Path) else picture
     if pixels.dtype != np.uint8 or pixels.ndim != 3 or pixels.shape[2] not in (3, 4):
         raise InputError(
             f"picture {name} is {pixels.dtype} {pixels.shape}; expected uint8 (h, w, 3 or 4)"
         )
     if pixels.shape[2] > channels:
         raise InputError(f"picture {name} has alpha in a scene that has none")
+    if reduce > 1:
+        image = Image.fromarray(pixels)
+        whole = image.width // reduce * reduce, image.height // reduce * reduce
+        pixels = np.asarray(image.reduce(reduce, (0, 0, *whole)))
     if pixels.shape[2] < channels:
         opaque = np.full((*pixels.shape[:2], 1), 255, np.uint8)
         return np.concatenate([pixels, opaque], axis=2)
@@ -116,9 +131,9 @@ def _has_alpha(image: Image.Image) -> bool:
     return image.mode in ALPHA_MODES or "transparency" in image.info
 
 
-def _decode_file(path: Path) -> Pixels:
+def _decode_file(path: Path, upright: bool) -> Pixels:
     with _opened(path) as image:
-        transpose = UPRIGHT.get(_orientation(image))
+        transpose = UPRIGHT.get(_orientation(image)) if upright else None
         mode = "RGBA" if _has_alpha(image) else "RGB"
         if image.mode.startswith("I"):
             pixels = _from_sixteen_bits(image)

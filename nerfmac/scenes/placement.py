@@ -1,7 +1,7 @@
 """Where a file's coordinates lie in scene space: scene = scale * rotation @ position + offset.
 
 A file with `aabb_scale`, `scale` or `offset` is placed as instant-ngp places it. A file with none
-of these, such as nerfstudio's, is fitted to its cameras.
+of these, such as nerfstudio's, is fitted to its cameras and to the points that it knows.
 """
 
 from __future__ import annotations
@@ -19,8 +19,19 @@ KEYS = ("aabb_scale", "scale", "offset")
 DEFAULT_SCALE = 0.33  # instant-ngp's, made for the Blender scenes of 2020
 DEFAULT_OFFSET = 0.5
 SURROUNDED_EXTENT = 4.0
-"""Extent of fitted scenes without alpha, with room for the background: cameras are 1 away."""
+"""Least extent of fitted scenes without alpha, with room for the background: cameras are 1 away."""
+WIDEST_EXTENT = 16.0
+"""Largest extent that points may ask for: cells of a larger cube would be too coarse for the rest.
+"""
+OUTWARD_EXTENT = 64.0
+"""The same for cameras that look outwards, as in a room: they are 1 away from their middle."""
+ROOM_EXTENT = 32.0
+"""Extent for such cameras where no points are known: walls are about ten times as far away."""
+WITHIN = 0.95
+"""Of the points, this part shall be within the cube; of the others many are wrong."""
 
+OUTWARD = 0.6
+"""More than this part of the cameras has to look away from their middle to look outwards."""
 PARALLEL = 1e-3
 """Axes d count as parallel, within 2 degrees, if mean(1 - d d^T) has an eigenvalue below this."""
 
@@ -81,25 +92,57 @@ def placement_of(file: Fields) -> Placement:
     return Placement(scale, offset, extent)
 
 
-def fit(poses: Sequence[npt.NDArray[np.float64]], has_alpha: bool, where: str) -> Placement:
+def fit(
+    poses: Sequence[npt.NDArray[np.float64]],
+    is_object: bool,
+    where: str,
+    *,
+    points: npt.NDArray[np.float64] | None = None,
+    rotation: npt.NDArray[np.float64] = Placement._field_defaults["rotation"],
+) -> Placement:
     """The placement with the cameras' target in the middle, at a mean distance of one scene unit.
 
     The target is the point with the least sum of squared distances from the optical axes. If these
-    do not meet, it is the cameras' mean position, with a warning. The extent is 1 for objects that
-    alpha cuts out, else 4.
+    do not meet, it is where the cameras' median view of the `points` ends, or without points the
+    cameras' mean position, with a warning. `points` (n, 3) are places of what the pictures show, in
+    the file's coordinates; there may be none.
+
+    The extent is 1 for objects that alpha cuts out, else 4; or as large, by a power of two and up
+    to 16, as holds the points. It is larger where cameras look outwards, with a warning. The scene
+    is turned by `rotation`.
     """
     eyes = np.stack([pose[:, 3] for pose in poses])
     axes = np.stack([pose[:, 2] for pose in poses])
+    points = np.zeros((0, 3)) if points is None else points
     across = np.eye(3) - axes[:, :, None] * axes[:, None, :]
-    if np.linalg.eigvalsh(across.mean(0))[0] < PARALLEL:
+    meet = bool(np.linalg.eigvalsh(across.mean(0))[0] >= PARALLEL)
+    if meet:
+        centre = np.linalg.solve(across.sum(0), np.einsum("nij,nj->i", across, eyes))
+    elif len(points):
+        depth = np.median((eyes.mean(0) - points) @ axes.mean(0))
+        centre = eyes.mean(0) - depth * axes.mean(0)
+    else:
         log.warning(
             "the cameras of %s look in one direction, so what they look at is unknown; put scale, "
             "offset and aabb_scale into the file if the scene is not found",
             where,
         )
         centre = eyes.mean(0)
-    else:
-        centre = np.linalg.solve(across.sum(0), np.einsum("nij,nj->i", across, eyes))
     distance = float(np.linalg.norm(eyes - centre, axis=1).mean())
     scale = 1.0 / distance if distance > 1e-6 else 1.0
-    return Placement(scale, 0.5 - scale * centre, 1.0 if has_alpha else SURROUNDED_EXTENT)
+    least, most = 1.0 if is_object else SURROUNDED_EXTENT, WIDEST_EXTENT
+    looks_away = np.einsum("ij,ij->i", eyes - centre, axes) < 0
+    if meet and looks_away.mean() > OUTWARD:
+        most = OUTWARD_EXTENT
+        least = least if len(points) else ROOM_EXTENT
+        log.warning("most cameras of %s look outwards: the cube is larger, as for a room", where)
+    extent = _extent(scale * (points - centre) @ rotation.T, least, most)
+    return Placement(scale, 0.5 - scale * (rotation @ centre), extent, rotation)
+
+
+def _extent(points: npt.NDArray[np.float64], least: float, most: float) -> float:
+    """The side of the cube around the origin that holds most `points` (n, 3)."""
+    if not len(points):
+        return least
+    side = 2.0 * float(np.quantile(np.abs(points).max(axis=1), WITHIN))
+    return float(np.clip(2.0 ** np.round(np.log2(max(side, 1e-6))), least, most))

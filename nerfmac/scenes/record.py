@@ -18,13 +18,15 @@ from nerfmac.scenes.scene import Scene
 
 @dataclass(frozen=True)
 class SceneRecord:
-    """Where a scene was read from, its cube, and the cameras of its training views."""
+    """Where a scene was read from and how, its cube, and the cameras of its training views."""
 
     path: str | None  # None for a scene that was not read from files
     test_every: int | None
     extent: float
     up: tuple[float, float, float]
     cameras: tuple[Camera, ...]
+    downscale: int = 1
+    max_images: int | None = None
     placement: Placement | None = None  # of the scene's files; None where that is unknown
 
     @classmethod
@@ -35,7 +37,8 @@ class SceneRecord:
         placement = scene.placement
         if placement is None and scene.path is None:
             placement = Placement(1.0, np.zeros(3), scene.extent)
-        return cls(path, scene.test_every, scene.extent, scene.up, cameras, placement)
+        how = scene.downscale, scene.max_images, placement
+        return cls(path, scene.test_every, scene.extent, scene.up, cameras, *how)
 
     def __repr__(self) -> str:
         return f"SceneRecord({self.path}, {len(self.cameras)} cameras, extent {self.extent:g})"
@@ -62,6 +65,8 @@ class SceneRecord:
             record.number("extent", above=0),
             (x, y, z),
             tuple(_camera(each) for each in record.objects("cameras")),
+            record.count("downscale", 1),
+            None if record.values.get("max_images") is None else record.count("max_images"),
             _placement(record),
         )
 
@@ -77,12 +82,13 @@ def _placement(record: Fields) -> Placement | None:
 
 
 def _camera(given: Fields) -> Camera:
-    size, lengths = ("width", "height"), [each.name for each in fields(Lens)][2:]
-    given.allow_only(*size, *lengths, "pose")
+    size, lengths = ("width", "height"), [each.name for each in fields(Lens)][2:-1]
+    given.allow_only(*size, *lengths, "is_fisheye", "pose")
     width, height = (given.count(name) for name in size)
     numbers = [given.number(name) for name in lengths]
+    is_fisheye = given.flag("is_fisheye", default=False)  # runs of before fisheye lack it
     pose = np.array(given.table("pose", (3,), 4))
     try:
-        return Camera(Lens(width, height, *numbers), pose.astype(np.float32))
+        return Camera(Lens(width, height, *numbers, is_fisheye=is_fisheye), pose.astype(np.float32))
     except InputError as error:
         raise InputError(f"{given.where}: {error}") from error

@@ -18,34 +18,54 @@ import numpy.typing as npt
 
 from nerfmac import checks
 from nerfmac.checks import InputError
-from nerfmac.geometry.cameras import Camera, Cameras
+from nerfmac.geometry.cameras import Camera, Cameras, shown_sizes
 from nerfmac.geometry.colour import over
 from nerfmac.scenes.pictures import decode
 from nerfmac.scenes.placement import LARGEST_EXTENT, Placement
 
 Colour = tuple[float, float, float]
 
+MOST_PIXELS = 2**31
+"""An int32 numbers the pixels of a split."""
+
 
 @dataclass(frozen=True, eq=False)
 class Frame:
-    """One photograph: a file or uint8 (h, w, 3 or 4); its size is that of its camera's lens."""
+    """One photograph: a file or uint8 (h, w, 3 or 4).
+
+    Its size is that of its camera's lens, once blocks of `reduce` x `reduce` pixels are averaged. A
+    file's picture is turned upright as EXIF says, if it `is_upright` for its camera.
+    """
 
     camera: Camera
     picture: Path | npt.NDArray[np.uint8]
     name: str
+    reduce: int = 1
+    is_upright: bool = True
 
 
 @dataclass(frozen=True, eq=False)
 class Views:
-    """A split on the device: `images` uint8 (n, h, w, 3 or 4), straight alpha; cameras; names."""
+    """A split on the device: the pixels of all its pictures, its cameras, and its names.
 
-    images: mx.array
+    `pixels` is uint8 (pixels, 3 or 4) with straight alpha, view after view, row by row from the
+    top. The pictures may differ in size.
+    """
+
+    pixels: mx.array
     cameras: Cameras
     names: tuple[str, ...]
 
     def __repr__(self) -> str:
-        count, height, width, channels = self.images.shape
-        return f"Views({count} of {width}x{height}, {channels} channels)"
+        sizes, channels = shown_sizes(self.cameras.sizes), self.pixels.shape[1]
+        return f"Views({len(self.names)} of {sizes}, {channels} channels)"
+
+    def image(self, index: int) -> mx.array:
+        """The picture of view `index`, uint8 (h, w, 3 or 4)."""
+        index = range(len(self.names))[index]
+        start = sum(w * h for w, h in self.cameras.sizes[:index])
+        width, height = self.cameras.sizes[index]
+        return self.pixels[start : start + width * height].reshape(height, width, -1)
 
     def blended(
         self, index: int, background: Colour = (1.0, 1.0, 1.0), blend: str = "srgb"
@@ -54,7 +74,7 @@ class Views:
 
         `blend` names the light in which alpha is blended, `srgb` or `linear`.
         """
-        picture = self.images[index].astype(mx.float32) / 255.0
+        picture = self.image(index).astype(mx.float32) / 255.0
         if picture.shape[2] == 4:
             picture = over(picture, mx.array(background), blend)
         return picture
@@ -72,9 +92,9 @@ class Scene:
 
     `extent` is the side of the axis-aligned cube around (0.5, 0.5, 0.5) that holds the scene, in
     scene units. `up` points to the sky. With `has_alpha` all images of all splits are RGBA. `path`
-    and `test_every` are the arguments of `load_scene`, if that read the scene, and `placement` says
-    where its files' coordinates lie; without one they are scene space's own. Raises InputError for
-    an extent outside (0, 128].
+    and the three after it are the arguments of `load_scene`, if that read the scene; `placement`
+    says where its files' coordinates lie, and without one they are scene space's own. Raises
+    InputError for an extent outside (0, 128].
     """
 
     name: str
@@ -84,6 +104,8 @@ class Scene:
     has_alpha: bool = False
     path: Path | None = None
     test_every: int | None = None
+    downscale: int = 1
+    max_images: int | None = None
     placement: Placement | None = None
     _views: dict[str, Views] = field(default_factory=dict, init=False, repr=False)
 
@@ -94,8 +116,8 @@ class Scene:
 
     def __repr__(self) -> str:
         splits = ", ".join(f"{name}: {len(frames)}" for name, frames in self.splits.items())
-        lenses = [frame.camera.lens for frames in self.splits.values() for frame in frames[:1]]
-        size = f"{lenses[0].width}x{lenses[0].height}, " if lenses else ""
+        lenses = [frame.camera.lens for frames in self.splits.values() for frame in frames]
+        size = f"{shown_sizes([(lens.width, lens.height) for lens in lenses])}, " if lenses else ""
         return f"Scene({self.name!r}, {splits or 'no views'}, {size}extent {self.extent:g})"
 
     def views(self, split: str) -> Views:
@@ -121,19 +143,27 @@ class Scene:
 
 def _decoded(frames: tuple[Frame, ...], channels: int) -> Views:
     cameras = Cameras.stack([frame.camera for frame in frames])
-    images = np.empty((len(frames), cameras.height, cameras.width, channels), np.uint8)
+    if cameras.pixels >= MOST_PIXELS:
+        raise InputError(
+            f"{len(frames)} pictures of {shown_sizes(cameras.sizes)} have {cameras.pixels:,} "
+            f"pixels; expected fewer than {MOST_PIXELS:,}, as with downscale=2 (--downscale 2) or "
+            "max_images (--max-images)"
+        )
+    ends = np.cumsum([width * height for width, height in cameras.sizes])
+    pixels = np.empty((int(ends[-1]), channels), np.uint8)
 
     def fill(index: int) -> None:
-        frame = frames[index]
-        pixels = decode(frame.picture, channels, frame.name)
-        if pixels.shape != images[index].shape:
+        frame, (width, height) = frames[index], cameras.sizes[index]
+        how = frame.name, frame.reduce
+        picture = decode(frame.picture, channels, *how, upright=frame.is_upright)
+        if picture.shape[:2] != (height, width):
             raise InputError(
-                f"{frame.name} is {pixels.shape[1]}x{pixels.shape[0]} pixels; its lens is for "
-                f"{cameras.width}x{cameras.height}"
+                f"{frame.name} is {picture.shape[1]}x{picture.shape[0]} pixels; its lens is for "
+                f"{width}x{height}"
             )
-        images[index] = pixels
+        pixels[ends[index] - width * height : ends[index]] = picture.reshape(-1, channels)
 
     # Pillow releases the interpreter's lock while it decodes. Only this thread uses MLX.
     with ThreadPoolExecutor(min(len(frames), os.cpu_count() or 1)) as pool:
         list(pool.map(fill, range(len(frames))))
-    return Views(mx.array(images), cameras, tuple(frame.name for frame in frames))
+    return Views(mx.array(pixels), cameras, tuple(frame.name for frame in frames))

@@ -10,6 +10,8 @@ from nerfmac.json_reader import Fields
 from nerfmac.scenes.scene import Frame
 
 NAMES = ("train", "val", "test")
+TEST_EVERY = 8
+"""The usual split of captures, since Mildenhall et al., 2019 (local light field fusion)."""
 
 Splits = dict[str, tuple[Frame, ...]]
 
@@ -29,6 +31,16 @@ def hold_out(frames: tuple[Frame, ...], every: int, where: str) -> Splits:
         )
     train = tuple(frame for index, frame in enumerate(frames) if index % every)
     return {"train": train, "test": test}
+
+
+def hold_out_some(frames: tuple[Frame, ...], every: int | None, where: str) -> Splits:
+    """The splits of a capture without any of its own: as `hold_out`, by default with every 8th.
+
+    A single view is trained on by default.
+    """
+    if every is None:
+        every = TEST_EVERY if len(frames) > 1 else 0
+    return hold_out(frames, every, where)
 
 
 def lists_splits(file: Fields) -> bool:

@@ -8,19 +8,24 @@ pictures that they do not contain.
 from __future__ import annotations
 
 import logging
+import os
 from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
 
 from nerfmac.checks import InputError
 from nerfmac.json_reader import Fields, read_fields
-from nerfmac.scenes.frames import entries_of, frame_of, inspect_all, pose_of
+from nerfmac.scenes.frames import entries_of, shots_of
+from nerfmac.scenes.picture_search import PictureSearch
 from nerfmac.scenes.placement import fit, is_placed, placement_of
+from nerfmac.scenes.ply_points import read_ply_points
 from nerfmac.scenes.scene import Frame, Scene
-from nerfmac.scenes.splits import Splits, hold_out, listed, lists_splits
+from nerfmac.scenes.shots import are_cut_out, headers_of
+from nerfmac.scenes.splits import Splits, hold_out, hold_out_some, listed, lists_splits
 from nerfmac.scenes.upright import up_of
 
 FILE_NAME = "transforms.json"
-TEST_EVERY = 8
-"""The usual split of captures, since Mildenhall et al., 2019 (local light field fusion)."""
 
 log = logging.getLogger("nerfmac")
 
@@ -32,24 +37,19 @@ def read_transforms(path: Path, test_every: int | None = None) -> Scene:
     or none if there is only one view.
     """
     file = read_fields(path)
-    entries, absent = entries_of(file, path.parent)
-    total = len(entries) + len(absent)
-    if not entries:
-        raise InputError(
-            f"none of the {total} pictures named in {path} exist; the first is "
-            f"{absent[0].text('file_path')!r}, looked for in {path.parent}"
-        )
-    if absent:
-        log.warning(
-            "%d of %d pictures named in %s do not exist; training on the other %d",
-            *(len(absent), total, path, len(entries)),
-        )
+    entries, absent = entries_of(file, PictureSearch(path.parent))
     entries.sort(key=lambda entry: entry.name)
-    picture = inspect_all(entries)
-    poses = [pose_of(entry.fields) for entry in entries]
+    headers = headers_of([entry.picture for entry in entries])
+    has_alpha = any(header.has_alpha for header in headers)
+    shots = shots_of(entries, headers)
+    poses = [shot.pose for shot in shots]
     placed = is_placed(file)
-    placement = placement_of(file) if placed else fit(poses, picture.has_alpha, str(path))
-    frames = tuple(frame_of(entry, picture, placement) for entry in entries)
+    if placed:
+        placement = placement_of(file)
+    else:
+        is_object = are_cut_out([shot.picture for shot in shots], headers)
+        placement = fit(poses, is_object, str(path), points=_points_of(file, path.parent))
+    frames = tuple(shot.placed(placement) for shot in shots)
     splits = _splits_of(file, frames, absent, test_every)
     name, up = path.resolve().parent.name, up_of(file, poses)
     return Scene(
@@ -57,18 +57,32 @@ def read_transforms(path: Path, test_every: int | None = None) -> Scene:
         placement.extent,
         splits,
         up,
-        has_alpha=picture.has_alpha,
+        has_alpha=has_alpha,
         placement=placement,
     )
+
+
+def _points_of(file: Fields, folder: Path) -> npt.NDArray[np.float64] | None:
+    """nerfstudio's sparse points (n, 3), which are in the coordinates of its poses."""
+    if not file.values.get("ply_file_path"):
+        return None
+    name = file.text("ply_file_path")
+    path = Path(os.path.normpath(folder / name.replace("\\", "/")))
+    if not path.is_relative_to(os.path.normpath(folder)) or not path.is_file():
+        log.warning("%s: ply_file_path %s does not exist", file.where, name)
+        return None
+    try:
+        return read_ply_points(path)
+    except InputError as error:
+        log.warning("%s; how large the scene is follows from its cameras", error)
+        return None
 
 
 def _splits_of(
     file: Fields, frames: tuple[Frame, ...], absent: list[Fields], test_every: int | None
 ) -> Splits:
     if not lists_splits(file):
-        if test_every is None:
-            test_every = TEST_EVERY if len(frames) > 1 else 0
-        return hold_out(frames, test_every, file.where)
+        return hold_out_some(frames, test_every, file.where)
     names = [Path(fields.text("file_path")).as_posix() for fields in absent]
     splits = listed(file, frames, names)
     if test_every is not None:

@@ -38,11 +38,23 @@ def up_of(
         return _unit(given)
     if not poses or file.values.get("orientation_override") == "none":
         return UP
-    return _estimated(np.stack(poses))
+    return estimated_up(np.stack(poses))
 
 
-def _estimated(poses: npt.NDArray[np.float64]) -> tuple[float, float, float]:
+def levelling(poses: Sequence[npt.NDArray[np.float64]]) -> npt.NDArray[np.float64]:
+    """The rotation (3, 3) that turns the estimated direction to the sky into z, and no further."""
+    x, y, z = estimated_up(np.stack(poses))
+    if z < -1 + 1e-9:
+        return np.diag([1.0, -1.0, -1.0])
+    # Rodrigues' formula about the axis (x, y, z) x (0, 0, 1) = (y, -x, 0).
+    turn = np.array([[0.0, 0.0, -x], [0.0, 0.0, -y], [x, y, 0.0]])
+    return np.eye(3) + turn + turn @ turn / (1.0 + z)
+
+
+def estimated_up(poses: npt.NDArray[np.float64]) -> tuple[float, float, float]:
     """The direction perpendicular to the cameras' right axes, on the side of their up axes.
+
+    `poses` are (n, 3, 4), camera to file; it is z if they have no common up direction.
 
     The mean up axis alone would lean where all cameras look down from one side. So it decides only
     what the right axes leave open; if these are parallel, it decides alone.

@@ -38,32 +38,37 @@ def drawn_rays(count: int, extent: float) -> tuple[mx.array, mx.array, mx.array]
 
 
 def draw_pixels_cases() -> Iterator[Case]:
-    """Pictures with and without alpha, through pinholes and lenses that distort."""
+    """Pictures of several sizes, with and without alpha, through all kinds of lenses."""
     lenses = {
         "pinhole": Lens(37, 23, 30.0, 28.0, 17.0, 12.5),
         "photograph": Lens(37, 23, 34.0, 34.5, 18.0, 11.0, 0.06, -0.08, 0.0, 0.0, -0.001, 2e-4),
         "strong": Lens(37, 23, 24.0, 23.0, 19.0, 10.8, -0.2, 0.05, -0.01, 0.002, 0.003, -0.004),
+        "fisheye": Lens(37, 23, 12.0, 11.5, 19.0, 10.8, 0.03, -0.01, 2e-3, -4e-4, is_fisheye=True),
     }
     for name, lens in lenses.items():
         for views, channels, count in ((1, 4, 300), (5, 3, 1), (5, 3, 700), (5, 4, 700)):
-            eyes = [(1.0 + view, 2.0 - view, 0.5 + 0.1 * view) for view in range(views)]
-            cameras = Cameras.stack(
-                [Camera.look_at(eye, (0.1, 0.2, 0.0), (0, 0.3, 1), lens) for eye in eyes]
-            )
-            shape = (views, lens.height, lens.width, channels)
-            images = mx.random.randint(0, 256, shape, key=mx.random.key(7)).astype(mx.uint8)
+            cameras = Cameras.stack([_view(lens, view) for view in range(views)])
+            shape = cameras.pixels, channels
+            pixels = mx.random.randint(0, 256, shape, key=mx.random.key(7)).astype(mx.uint8)
 
             fractions = mx.random.uniform(shape=(3, count), key=mx.random.key(3))
 
             def run(
-                images: mx.array = images,
+                pixels: mx.array = pixels,
                 cameras: Cameras = cameras,
                 fractions: mx.array = fractions,
             ) -> Arrays:
-                rays, colour = draw_pixels(images, cameras, fractions)
+                rays, colour = draw_pixels(pixels, cameras, fractions)
                 return {**rays._asdict(), "colour": colour}
 
             yield Case("draw_pixels", f"{name}-{views}-{channels}-{count}", run, 64)
+
+
+def _view(lens: Lens, index: int) -> Camera:
+    """The camera of a view; the third has a smaller picture, the fourth one of another shape."""
+    width, height = {2: (11, 23), 3: (23, 37)}.get(index, (lens.width, lens.height))
+    eye = 1.0 + index, 2.0 - index, 0.5 + 0.1 * index
+    return Camera.look_at(eye, (0.1, 0.2, 0.0), (0, 0.3, 1), lens.scaled(width, height))
 
 
 def march_cases() -> Iterator[Case]:

@@ -78,7 +78,7 @@ def _brightness(trainer: Trainer, state: TrainState, position: mx.array) -> mx.a
 
 def _views() -> Views:
     cameras = Cameras.stack([_camera(4)])
-    return Views(mx.zeros((1, 1, 4, 4), mx.uint8), cameras, ("one",))
+    return Views(mx.zeros((4, 4), mx.uint8), cameras, ("one",))
 
 
 def _camera(pixels: int) -> Camera:

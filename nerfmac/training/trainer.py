@@ -122,7 +122,7 @@ class Trainer:
             parameters=parameters,
             average=parameters,
             moments=no_moments(parameters),
-            sampling=self.sampler.init(ray_batches(views.images, views.cameras, FIRST_RAYS, key)),
+            sampling=self.sampler.init(ray_batches(views.pixels, views.cameras, FIRST_RAYS, key)),
             samples_per_ray=mx.array(FILL * self.config.train.slots / self.config.train.rays),
             rays=self.config.train.rays,
         )
@@ -236,7 +236,7 @@ class Trainer:
         # All random numbers come from one call: each call would be a launch of its own.
         drawn = mx.random.uniform(shape=(3 + draws + 3, rays), key=key)
         place, along, background = mx.split(drawn, (3, 3 + draws))
-        drawn_rays, rgba = draw_pixels(self._views.images, self._views.cameras, place)
+        drawn_rays, rgba = draw_pixels(self._views.pixels, self._views.cameras, place)
         # Every ray has a random background, so that matter cannot imitate it.
         background = background.reshape(rays, 3)
         target = over(rgba, background, config.blend)
@@ -262,7 +262,7 @@ class Trainer:
     ) -> Arrays:
         place, own = mx.random.split(key)
         views = self._views
-        rays = random_rays(views.images, views.cameras, self.sampler.followed, place)
+        rays = random_rays(views.pixels, views.cameras, self.sampler.followed, place)
         return self.sampler.update(parameters, sampling, rays, own, phase)
 
 

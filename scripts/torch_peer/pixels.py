@@ -8,8 +8,7 @@ import torch
 from torch.nn import functional
 
 from nerfmac.geometry.cameras import Camera, Cameras
-from nerfmac.geometry.lenses import undistort
-from nerfmac.geometry.rays import camera_rays
+from nerfmac.geometry.rays import camera_rays, directions
 from nerfmac.scenes import Views
 
 
@@ -18,28 +17,38 @@ class TorchPixels:
 
     def __init__(self, views: Views, device: torch.device) -> None:
         """Copies the split to `device`, and where each lens sees the centre of each pixel."""
-        self._views, self._height, self._width, self._channels = views.images.shape
-        self._colours = torch.from_numpy(np.array(views.images)).to(device)
-        self._colours = self._colours.view(-1, self._channels)
+        self._colours = torch.from_numpy(np.array(views.pixels)).to(device)
         self._poses = torch.from_numpy(np.array(views.cameras.poses)).to(device)
-        points, lens_of = _lenses(views.cameras)
+        points, first_point = _lenses(views.cameras)
         self._points = torch.from_numpy(points).to(device)
-        self._lens_of = torch.from_numpy(lens_of).to(device)
+        self._first_point = torch.from_numpy(first_point).to(device)
+        first_pixel = np.array(views.cameras.places)[:, 0].astype(np.int64)
+        self._first_pixel = torch.from_numpy(first_pixel).to(device)
+        sizes = np.prod(views.cameras.sizes, axis=1)
+        self._largest, self._sizes = int(sizes.max()), torch.from_numpy(sizes).to(device)
 
     def draw(
         self, count: int, generator: torch.Generator
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """Origins and unit directions (count, 3) of random pixels' rays, colours (count, 4)."""
-        size = self._height * self._width
-        device = self._colours.device
-        view = torch.randint(self._views, (count,), generator=generator, device=device)
-        pixel = torch.randint(size, (count,), generator=generator, device=device)
-        colour = self._colours[view * size + pixel].float() / 255.0
-        if self._channels == 3:
+        every, channels = self._colours.shape
+
+        def below(end: int) -> torch.Tensor:
+            return torch.randint(end, (count,), generator=generator, device=self._colours.device)
+
+        view, pixel = below(len(self._first_pixel)), below(self._largest)
+        place = self._first_pixel[view] + pixel
+        if every < self._largest * len(self._first_pixel):
+            # What is beyond a smaller picture is drawn again from all: every pixel is as likely.
+            place = torch.where(pixel < self._sizes[view], place, below(every))
+            view = torch.searchsorted(self._first_pixel, place, right=True) - 1
+        colour = self._colours[place].float() / 255.0
+        if channels == 3:
             colour = torch.cat([colour, colour.new_ones(count, 1)], 1)
-        x, y = self._points[self._lens_of[view], pixel, :, None].unbind(1)
+        point = self._first_point[view] + place - self._first_pixel[view]
+        x, y, z = self._points[point][:, :, None].unbind(1)
         pose = self._poses[view]
-        direction = pose[:, :, 0] * x - pose[:, :, 1] * y - pose[:, :, 2]
+        direction = pose[:, :, 0] * x - pose[:, :, 1] * y - pose[:, :, 2] * z
         return pose[:, :, 3], functional.normalize(direction), colour
 
 
@@ -51,15 +60,16 @@ def rays_of(camera: Camera, device: torch.device) -> tuple[torch.Tensor, torch.T
 
 
 def _lenses(cameras: Cameras) -> tuple[np.ndarray, np.ndarray]:
-    """Points (lenses, pixels, 2) = (x, y) of the directions (x, y, 1), y down; each view's lens."""
-    numbers = np.concatenate([cameras.intrinsics, cameras.distortion], axis=1)
-    lenses, lens_of = np.unique(numbers, axis=0, return_inverse=True)
-    row, column = np.indices((cameras.height, cameras.width), np.float32)
-    pixels = np.stack([column, row], axis=-1).reshape(-1, 2) + np.float32(0.5)
+    """Directions (points, 3), y down, of all pixels of each lens, and each view's first in them."""
+    numbers = np.concatenate([cameras.sizes, cameras.intrinsics, cameras.distortion], axis=1)
+    lenses, lens_of = np.unique(numbers.astype(np.float32), axis=0, return_inverse=True)
     points = []
     for lens in lenses:
-        point = (pixels - lens[2:4]) / lens[:2]
-        if lens[4:].any():
-            point = np.array(undistort(mx.array(point), mx.array(lens[None, 4:])))
-        points.append(point)
-    return np.stack(points), lens_of.reshape(-1)
+        width, height, *_ = lens.astype(int)
+        row, column = np.indices((height, width), np.float32)
+        pixels = np.stack([column, row], axis=-1).reshape(-1, 2) + np.float32(0.5)
+        distortion = mx.array(lens[None, 6:]) if lens[6:].any() else None
+        point = mx.array((pixels - lens[4:6]) / lens[2:4])
+        points.append(np.array(directions(point, distortion, bool(lens[-1]))))
+    first = np.cumsum([0, *(len(each) for each in points[:-1])])
+    return np.concatenate(points), first[lens_of.reshape(-1)]

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-import mlx.core as mx
 import numpy as np
 import pytest
 
@@ -10,7 +9,6 @@ from nerfmac.backend import choose_device
 from nerfmac.bench.quality import HeldOutViews, evaluation_times, every_nth_pixel
 from nerfmac.checks import InputError
 from nerfmac.geometry.cameras import Camera
-from nerfmac.geometry.colour import over
 from nerfmac.geometry.lenses import Lens
 from nerfmac.geometry.rays import camera_rays
 from nerfmac.scenes import load_scene
@@ -28,8 +26,8 @@ def scene(tmp_path_factory):
 
 
 def photographs(scene):
-    rgba = scene.views("test").images.astype(mx.float32) / 255.0
-    return [np.array(over(each, mx.ones(3), "srgb")) for each in rgba]
+    views = scene.views("test")
+    return [np.array(views.blended(index)) for index in range(len(views.names))]
 
 
 @pytest.mark.parametrize("step", [1, 2, 3, 7])

@@ -102,6 +102,16 @@ def test_a_lens_sees_its_field_of_view_from_edge_to_edge():
     assert (lens.fl_y, lens.cx, lens.cy) == (lens.fl_x, 100, 50)
 
 
+def test_a_lens_within_another_shape_keeps_its_picture_in_the_middle():
+    lens = Lens(400, 300, 350.0, 340.0, 190.0, 160.0, k1=0.1)
+    assert lens.within(200, 150) == lens.scaled(200, 150)
+    tall = lens.within(200, 350)  # the picture is 200x150 in it, 100 rows from the top
+    assert (tall.width, tall.height, tall.fl_x, tall.fl_y, tall.k1) == (200, 350, 175, 170, 0.1)
+    assert (tall.cx, tall.cy) == (95, 180)
+    wide = lens.within(600, 300)
+    assert (wide.fl_x, wide.cx, wide.cy) == (350, 290, 160)
+
+
 def test_a_scaled_lens_sees_the_same_directions():
     lens = Lens(400, 300, 350.0, 340.0, 190.0, 160.0, k1=0.1, p2=0.01)
     half = lens.scaled(200, 100)
@@ -185,7 +195,7 @@ def views() -> list[Camera]:
 def test_stacked_cameras_come_back_as_they_went_in():
     given = views()
     cameras = Cameras.stack(given)
-    assert (len(cameras), cameras.width, cameras.height) == (2, 40, 30)
+    assert (len(cameras), cameras.sizes) == (2, ((40, 30), (40, 30)))
     for got, want in zip(cameras, given, strict=True):
         np.testing.assert_array_equal(got.pose, want.pose)
         assert (got.lens.fl_x, got.lens.fl_y) == (want.lens.fl_x, want.lens.fl_y)
@@ -208,27 +218,36 @@ def test_any_one_coefficient_makes_the_cameras_distorted(name):
     assert Cameras.stack([plain, Camera(bent, plain.pose)]).is_distorted
 
 
-def test_cameras_of_two_sizes_are_refused_and_named():
+def test_cameras_of_several_sizes_keep_theirs():
     plain, bent = views()
     odd = Camera(PLAIN.scaled(20, 15), plain.pose)
-    with pytest.raises(InputError, match=r"camera 2 is 20x15 pixels but camera 0 is 40x30"):
-        Cameras.stack([plain, bent, odd])
+    cameras = Cameras.stack([plain, odd, bent])
+    assert [(each.lens.width, each.lens.height) for each in cameras] == [
+        (40, 30),
+        (20, 15),
+        (40, 30),
+    ]
+    assert repr(cameras) == "Cameras(3 of 40x30 and 1 more, distorted)"
+    assert cameras.pixels == 2700
+    assert np.array(cameras.places)[:, :3].tolist() == [[0, 30, 40], [1200, 15, 20], [1500, 30, 40]]
     with pytest.raises(InputError, match="no cameras"):
         Cameras.stack([])
 
 
 def test_cameras_of_mismatched_arrays_are_refused():
-    arrays = {"intrinsics": (2, 4), "distortion": (2, 6), "poses": (2, 3, 4)}
+    arrays = {"intrinsics": (2, 4), "distortion": (2, 7), "poses": (2, 3, 4)}
+    rest = {"places": mx.zeros((2, 5), mx.int32), "sizes": ((4, 3), (4, 3))}
+    rest |= {"is_distorted": False, "is_fisheye": False}
     for name in ("distortion", "poses"):
         given = {each: mx.zeros(shape) for each, shape in arrays.items()}
         given[name] = given[name][:1]
         with pytest.raises(InputError, match=f"^{name} has shape"):
-            Cameras(**given, width=4, height=3, is_distorted=False)
+            Cameras(**given, **rest)
     for name in arrays:
         given = {each: mx.zeros(shape) for each, shape in arrays.items()}
         given[name] = given[name].astype(mx.float16)
         with pytest.raises(InputError, match=f"^{name} is float16"):
-            Cameras(**given, width=4, height=3, is_distorted=False)
+            Cameras(**given, **rest)
 
 
 def test_a_scene_unit_at_the_centre_is_the_median_of_so_many_pixels():

@@ -239,14 +239,13 @@ def test_compositing_of_more_than_2_31_bytes(touched):
 def test_drawing_from_more_than_2_31_bytes(touched):
     side, fractions = 2**14, np.array([0.965, 0.31, 0.63], np.float32)
     cameras = Cameras.stack([Camera(Lens(side, side, 9.0, 9.0, 4.0, 3.0), np.eye(3, 4))] * 3)
-    images = mx.zeros((3, side, side, 4), mx.uint8)
-    found = touched(
-        lambda: draw_pixels(images, cameras, mx.array(fractions[:, None])), "fractions", "sizes"
-    )
+    pixels = mx.zeros((3 * side * side, 4), mx.uint8)
+    given = "fractions", "views", "places"
+    found = touched(lambda: draw_pixels(pixels, cameras, mx.array(fractions[:, None])), *given)
     view, row, column = (fractions * [3, side, side]).astype(int).tolist()
     first = 4 * ((view * side + row) * side + column)
     assert first > 2**31
-    assert found["draw_pixels"]["images"] == range(first, first + 4)
+    assert found["draw_pixels"]["pixels"] == range(first, first + 4)
 
 
 def test_marching_into_more_than_2_31_bytes(touched):

@@ -1,5 +1,7 @@
 """Drawing pixels: each colour is that of the pixel its ray goes through."""
 
+from dataclasses import replace
+
 import mlx.core as mx
 import numpy as np
 import pytest
@@ -7,6 +9,7 @@ import pytest
 from nerfmac.checks import InputError
 from nerfmac.geometry.cameras import Camera, Cameras
 from nerfmac.geometry.lenses import Lens
+from nerfmac.geometry.rays import rays_through
 from nerfmac.ops.draw_pixels import draw_pixels
 from tests.scenes.scene_files import HEIGHT, WIDTH, pixels
 
@@ -21,7 +24,11 @@ def cameras(**distortion: float) -> Cameras:
 
 
 def images(channels: int) -> mx.array:
-    return mx.array(np.stack([pixels(index, channels) for index in range(VIEWS)]))
+    return mx.array(np.concatenate([listed(index, channels) for index in range(VIEWS)]))
+
+
+def listed(index: int, channels: int, size: tuple[int, int] = (WIDTH, HEIGHT)) -> np.ndarray:
+    return pixels(index, channels, *size).reshape(-1, channels)
 
 
 def fractions(key: int = 0) -> mx.array:
@@ -93,16 +100,57 @@ def test_every_pixel_of_every_image_is_as_likely():
     assert abs(chi_square - 1) < 5 * (2 / counts.size) ** 0.5, "axes are drawn independently"
 
 
+SIZES = ((5, 3), (24, 16), (16, 24), (2, 9), (24, 16), (7, 30))
+
+
+def mixed(**options) -> Cameras:
+    """Views of several sizes; one of them has a fisheye lens."""
+    found = []
+    for view, (width, height) in enumerate(SIZES):
+        lens = Lens(width, height, 30.0, 28.0, 0.4 * width, 0.6 * height, 0.05, **options)
+        lens = replace(lens, is_fisheye=view == 2)
+        found.append(Camera.look_at((1.0 + view, 2.0, 0.5), (0, 0, 0), (0, 0, 1), lens))
+    return Cameras.stack(found)
+
+
+def test_views_of_several_sizes_have_their_own_rays_and_all_pixels_are_as_likely():
+    cameras, count = mixed(), 80_000
+    given = mx.array(np.concatenate([listed(i, 3, size) for i, size in enumerate(SIZES)]))
+    chosen = mx.random.uniform(shape=(3, count), key=mx.random.key(5))
+    rays, colour = draw_pixels(given, cameras, chosen)
+    view, row, column = told_from(np.array(colour))
+    place = mx.array(np.stack([column, row], axis=-1).astype(np.float32) + 0.5)
+    want = rays_through(cameras, mx.array(view.astype(np.int32)), place)
+    np.testing.assert_allclose(np.array(rays.origin), np.array(want.origin), atol=1e-6)
+    np.testing.assert_allclose(np.array(rays.direction), np.array(want.direction), atol=2e-6)
+    first = np.cumsum([0, *(width * height for width, height in SIZES)])
+    width = np.array(SIZES)[view, 0]
+    counts = np.bincount(first[view] + row * width + column, minlength=first[-1])
+    assert len(counts) == first[-1]
+    mean = count / len(counts)
+    chi_square = ((counts - mean) ** 2).sum() / mean / (len(counts) - 1)
+    assert abs(chi_square - 1) < 5 * (2 / len(counts)) ** 0.5
+
+
+def test_the_last_fraction_chooses_a_pixel_of_the_pictures():
+    below_one = float(np.nextafter(np.float32(1), np.float32(0)))
+    given = mx.array(np.concatenate([listed(i, 3, size) for i, size in enumerate(SIZES)]))
+    colour = np.array(draw_pixels(given, mixed(), mx.array([[0.0, below_one]] * 3))[1])
+    for view, row, column in zip(*told_from(colour), strict=True):
+        width, height = SIZES[view]
+        assert (row, column) in ((0, 0), (height - 1, width - 1))
+
+
 @pytest.mark.parametrize(
     ("stack", "complaint"),
     [
-        (mx.zeros((VIEWS, HEIGHT, WIDTH, 3)), "images is float32"),
-        (mx.zeros((VIEWS - 1, HEIGHT, WIDTH, 3), mx.uint8), "images has shape"),
-        (mx.zeros((VIEWS, WIDTH, HEIGHT, 3), mx.uint8), "images has shape"),
-        (mx.zeros((VIEWS, HEIGHT, WIDTH, 2), mx.uint8), "channels of images is 2"),
+        (mx.zeros((VIEWS * HEIGHT * WIDTH, 3)), "pixels is float32"),
+        (mx.zeros(((VIEWS - 1) * HEIGHT * WIDTH, 3), mx.uint8), "pixels has shape"),
+        (mx.zeros((VIEWS, HEIGHT, WIDTH, 3), mx.uint8), "pixels has shape"),
+        (mx.zeros((VIEWS * HEIGHT * WIDTH, 2), mx.uint8), "channels of pixels is 2"),
     ],
 )
-def test_images_that_do_not_match_the_cameras_are_refused(stack, complaint):
+def test_pixels_that_do_not_match_the_cameras_are_refused(stack, complaint):
     with pytest.raises(InputError, match=complaint):
         draw_pixels(stack, cameras(), mx.zeros((3, 4)))
 
@@ -110,6 +158,6 @@ def test_images_that_do_not_match_the_cameras_are_refused(stack, complaint):
 def test_more_pixels_than_an_index_can_number_are_refused():
     lens = Lens(2**16, 2**15, 1.0, 1.0, 0.0, 0.0)
     one = Cameras.stack([Camera(lens, np.eye(3, 4))])
-    never_made = mx.zeros((1, 2**15, 2**16, 3), mx.uint8)
-    with pytest.raises(InputError, match="pixels of all images"):
-        draw_pixels(never_made, one, mx.zeros((3, 4)))
+    too_few = mx.zeros((4, 3), mx.uint8)
+    with pytest.raises(InputError, match="pixels of all views"):
+        draw_pixels(too_few, one, mx.zeros((3, 4)))

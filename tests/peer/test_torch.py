@@ -206,8 +206,9 @@ def test_after_the_warm_up_half_of_the_cells_drawn_are_occupied():
     assert len(occupancy._choose(False, torch.Generator())) == len(cells) - len(cells) // 2
 
 
-def test_pixels_are_drawn_with_their_own_rays_and_colours():
-    lenses = [Lens(20, 16, 22.0, 24.0, 9.0, 8.5), Lens(20, 16, 30.0, 28.0, 10.0, 8.0, 0.1, -0.05)]
+@pytest.mark.parametrize("size", [(20, 16), (9, 23)], ids=["one size", "two sizes"])
+def test_pixels_are_drawn_with_their_own_rays_and_colours(size):
+    lenses = [Lens(20, 16, 22.0, 24.0, 9.0, 8.5), Lens(*size, 30.0, 28.0, 10.0, 8.0, 0.1, -0.05)]
     eyes = [(2.0, 0.3, 0.4), (-0.5, 2.0, 0.9), (0.2, 0.1, -1.8)]
     cameras = Cameras.stack(
         [
@@ -215,13 +216,21 @@ def test_pixels_are_drawn_with_their_own_rays_and_colours():
             for index, eye in enumerate(eyes)
         ]
     )
-    images = np.stack(np.indices((3, 16, 20)), axis=-1).astype(np.uint8)
-    views = Views(mx.array(images), cameras, ("a", "b", "c"))
+    images = [
+        np.stack([np.full((height, width), view), *np.indices((height, width))], axis=-1)
+        for view, (width, height) in enumerate(cameras.sizes)
+    ]
+    listed = np.concatenate([image.reshape(-1, 3) for image in images]).astype(np.uint8)
+    views = Views(mx.array(listed), cameras, ("a", "b", "c"))
     pixels = TorchPixels(views, torch.device("cpu"))
     origins, directions, colours = pixels.draw(20_000, torch.Generator().manual_seed(1))
     drawn = np.round(colours.numpy() * 255).astype(np.int32)
     assert (colours[:, 3] == 1.0).all()
-    assert len(np.unique(drawn, axis=0)) == 3 * 16 * 20, "some pixel is never drawn"
+    _, counts = np.unique(drawn, axis=0, return_counts=True)
+    assert len(counts) == cameras.pixels, "some pixel is never drawn"
+    mean = counts.mean()
+    chi_square = ((counts - mean) ** 2).sum() / mean / (len(counts) - 1)
+    assert abs(chi_square - 1) < 5 * (2 / len(counts)) ** 0.5, "all are as likely"
     place = mx.array(drawn[:, [2, 1]].astype(np.float32) + 0.5)
     want = rays_through(cameras, mx.array(drawn[:, 0]), place)
     assert_matches(origins.numpy(), want.origin, rel=4 * EPSILON, name="origin")

@@ -242,7 +242,7 @@ def test_trained_pictures_resemble_the_photographs_more_than_their_mirror_images
     qualities = []
     for index in range(len(views.names)):
         picture = peer.render(views.cameras[index])
-        rgba = views.images[index].astype(mx.float32) / 255.0
+        rgba = views.image(index).astype(mx.float32) / 255.0
         photograph = np.array(over(rgba, mx.ones(3), "srgb"))
         assert picture.shape == photograph.shape
         assert picture.dtype == np.float32

@@ -32,7 +32,7 @@ def views():
     camera = Camera.look_at((2, 1, 3), (0, 0, 0), (0, 0, 1), Lens.from_fov(1.0, WIDTH, HEIGHT))
     pictures = np.random.default_rng(1).integers(0, 255, (VIEWS, HEIGHT, WIDTH, 4), np.uint8)
     names = tuple(f"view {index}" for index in range(VIEWS))
-    return Views(mx.array(pictures), Cameras.stack([camera] * VIEWS), names)
+    return Views(mx.array(pictures.reshape(-1, 4)), Cameras.stack([camera] * VIEWS), names)
 
 
 def test_evaluation_holds_the_pictures_of_one_view_at_a_time(views):
@@ -68,7 +68,7 @@ def test_an_image_of_any_height_is_compared_in_the_memory_of_some_bands(monkeypa
 @pytest.mark.parametrize(("background", "level"), [("white", 1.0), ("black", 0.0)])
 def test_a_photographs_alpha_is_blended_over_the_background(views, background, level):
     (first, *_) = evaluate(Renderer(grey), views, background)
-    rgba = np.array(views.images[0]) / 255.0
+    rgba = np.array(views.image(0)) / 255.0
     target = rgba[..., :3] * rgba[..., 3:] + level * (1.0 - rgba[..., 3:])
     assert first.name == "view 0"
     assert first.psnr == pytest.approx(-10.0 * np.log10(np.mean((target - 0.5) ** 2)), abs=1e-3)

@@ -104,11 +104,13 @@ TOP_LEVEL = [
     ("offset", [0.5, 0.5], "expected a list of 3 finite numbers"),
     ("offset", [0.5, 0.5, math.nan], "expected a list of 3 finite numbers"),
     ("offset", "middle", "expected a finite number"),
-    ("camera_model", "OPENCV_FISHEYE", "expected one of OPENCV, PINHOLE"),
     ("camera_model", "EQUIRECTANGULAR", "expected one of OPENCV, PINHOLE"),
     ("camera_model", 7, "expected a text"),
-    ("is_fisheye", True, "OpenCV's radial-tangential model: undistort"),
-    ("latlong", True, "OpenCV's radial-tangential model: undistort"),
+    ("is_fisheye", 1, "expected true or false"),
+    ("latlong", True, "one of OpenCV's two models: undistort"),
+    ("K", [[30, 0, 11], [0, 29, 8]], "K is [[30, 0, 11], [0, 29, 8]]; expected 3 rows"),
+    ("K", [[30, 2, 11], [0, 29, 8], [0, 0, 1]], "positive focal lengths and no skew"),
+    ("intrinsics", [[30, 0, 11], [0, -29, 8], [0, 0, 1]], "positive focal lengths and no skew"),
     ("mask_path", "masks/000.png", "expected pictures that carry what is to be left out as alpha"),
     ("white_transparent", True, "masks are not read"),
     ("rolling_shutter", [0.0, 0.0, 0.5, 0.0], "a shutter that opens for all rows at once"),
@@ -195,9 +197,11 @@ def test_keys_that_say_nothing_or_add_what_is_not_used_are_passed_over(tmp_path)
     assert load_scene(write_transforms(tmp_path, 2, frame=depth, **nothing, **more)).splits["train"]
 
 
-def test_a_fisheye_in_one_frame_is_refused(tmp_path):
-    path = write_transforms(tmp_path, 3, frame={2: {"camera_model": "OPENCV_FISHEYE"}})
-    refused(path, "frame 2 (images/002.png)", "OPENCV_FISHEYE")
+def test_a_lens_of_another_kind_in_one_frame_is_refused(tmp_path):
+    path = write_transforms(tmp_path, 3, frame={2: {"camera_model": "EQUIRECTANGULAR"}})
+    refused(path, "frame 2 (images/002.png)", "EQUIRECTANGULAR")
+    path = write_transforms(tmp_path, 3, p1=0.1, frame={2: {"is_fisheye": True}})
+    refused(path, "frame 2 (images/002.png)", "a fisheye lens has p1 0.1")
 
 
 def test_no_picture_at_all_is_refused(tmp_path):
@@ -205,16 +209,10 @@ def test_no_picture_at_all_is_refused(tmp_path):
     refused(path, f"none of the 4 pictures named in {path} exist", "'images/000.png'")
 
 
-def test_pictures_of_two_sizes_are_refused_and_two_named(tmp_path):
-    path = write_transforms(tmp_path, 4)
-    save(tmp_path / "images/002.png", pixels(2, width=WIDTH // 2, height=HEIGHT // 2))
-    refused(path, "002.png is 12x8 pixels", "000.png is 24x16", "expected one size")
-
-
 def test_a_lens_of_another_shape_than_the_picture_is_refused(tmp_path):
-    path = write_transforms(tmp_path, 2, w=WIDTH, h=2 * HEIGHT)
+    path = write_transforms(tmp_path, 2, w=WIDTH, h=2 * HEIGHT, cy=17.0)
     refused(path, "000.png is 24x16 pixels", "frame 0 (images/000.png)", "a lens for 24x32")
-    path = write_transforms(tmp_path, 2, w=HEIGHT, h=WIDTH)
+    path = write_transforms(tmp_path, 2, w=HEIGHT, h=WIDTH, cx=8.0, cy=11.0)
     refused(path, "000.png is 24x16 pixels", "a lens for 16x24")
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from nerfmac.checks import InputError
 from nerfmac.scenes import load_scene
-from tests.scenes.scene_files import HEIGHT, WIDTH, matrix, pixels, save, write_blender
+from tests.scenes.scene_files import HEIGHT, WIDTH, matrix, pixels, save, write_blender, write_json
 
 
 def sizes(scene) -> dict[str, int]:
@@ -41,7 +41,7 @@ def test_alpha_is_kept_where_there_is_any(tmp_path, channels, has_alpha):
     scene = load_scene(write_blender(tmp_path, channels=channels, train=2, test=1))
     assert scene.has_alpha is has_alpha
     np.testing.assert_array_equal(
-        np.array(scene.views("test").images[0]), pixels(0, channels), strict=True
+        np.array(scene.views("test").image(0)), pixels(0, channels), strict=True
     )
 
 
@@ -49,7 +49,7 @@ def test_one_picture_with_alpha_gives_alpha_to_every_split(tmp_path):
     write_blender(tmp_path, channels=3, train=2, test=1)
     save(tmp_path / "test/r_0.png", pixels(0, 4))
     scene = load_scene(tmp_path)
-    assert scene.views("train").images.shape[3] == 4
+    assert scene.views("train").pixels.shape[1] == 4
 
 
 def test_n_replaces_the_test_file_by_every_nth_training_view(tmp_path):
@@ -72,18 +72,52 @@ def test_without_a_test_file_there_is_no_test_split_and_the_error_says_how_to_ge
     assert sizes(load_scene(tmp_path, test_every=8)) == {"train": 7, "test": 2}
 
 
-def test_a_missing_picture_is_refused_by_name(tmp_path):
-    write_blender(tmp_path, train=3, test=2)
-    (tmp_path / "test/r_1.png").unlink()
-    with pytest.raises(InputError, match=r"transforms_test\.json, frame 1 \(\./test/r_1\).*exist"):
+def test_missing_pictures_are_left_out_with_a_line_a_split(tmp_path, caplog):
+    write_blender(tmp_path, train=3, test=2, val=2)
+    for name in ("train/r_0", "test/r_1", "val/r_0", "val/r_1"):
+        (tmp_path / f"{name}.png").unlink()
+    assert sizes(load_scene(tmp_path)) == {"train": 2, "test": 1}
+    of = [f"named in {tmp_path / f'transforms_{split}.json'}" for split in ("train", "val", "test")]
+    assert caplog.messages == [
+        f"1 of 3 pictures {of[0]} do not exist; the other 2 are used",
+        f"none of the 2 pictures {of[1]} exist; the first is './val/r_0', looked for in {tmp_path}"
+        "; there is no 'val' split",
+        f"1 of 2 pictures {of[2]} do not exist; the other 1 are used",
+    ]
+
+
+def test_no_picture_to_train_on_is_refused(tmp_path):
+    write_blender(tmp_path, train=1, test=2)
+    (tmp_path / "train/r_0.png").unlink()
+    with pytest.raises(InputError, match=r"none of the 1 pictures .*transforms_train\.json"):
         load_scene(tmp_path)
 
 
-def test_splits_of_two_sizes_are_refused_and_two_files_named(tmp_path):
+@pytest.mark.parametrize(("factor", "extent"), [(0.1, 1.0), (1.0, 1.0), (20.0, 1.0)])
+def test_cameras_at_an_unusual_distance_are_placed_by_what_they_look_at(
+    tmp_path, factor, extent, caplog
+):
+    write_blender(tmp_path, train=6)
+    path = tmp_path / "transforms_train.json"
+    values = json.loads(path.read_text())
+    for index, frame in enumerate(values["frames"]):
+        pose = np.array(matrix(index))
+        pose[:3, 3] *= factor
+        frame["transform_matrix"] = pose.tolist()
+    write_json(path, values)
+    scene = load_scene(tmp_path)
+    poses = np.stack([frame.camera.pose for frame in scene.splits["train"]])
+    assert 0.7 < np.linalg.norm(poses[:, :, 3] - 0.5, axis=1).mean() < 1.5
+    assert scene.extent == 1.0
+    assert ("units from the origin, where 4 are usual" in caplog.text) == (factor != 1.0)
+
+
+def test_splits_may_differ_in_size(tmp_path):
     write_blender(tmp_path, train=2, test=1)
     save(tmp_path / "test/r_0.png", pixels(0, 4, WIDTH * 2, HEIGHT * 2))
-    with pytest.raises(InputError, match=r"test/r_0\.png is 48x32 .*train/r_0\.png is 24x16"):
-        load_scene(tmp_path)
+    scene = load_scene(tmp_path)
+    assert scene.splits["test"][0].camera.lens.width == 2 * WIDTH
+    assert scene.splits["train"][0].camera.lens.width == WIDTH
 
 
 def test_a_training_file_names_its_folders_scene(tmp_path):

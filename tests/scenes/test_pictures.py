@@ -5,7 +5,7 @@ import pytest
 from PIL import Image
 
 from nerfmac.checks import InputError
-from nerfmac.scenes.pictures import decode, find, inspect
+from nerfmac.scenes.pictures import decode, inspect
 from tests.scenes.scene_files import pixels
 
 COLOURS = pixels(5, 4)
@@ -56,7 +56,7 @@ def test_a_picture_is_turned_as_its_exif_says(tmp_path, orientation, ending):
 def test_any_mode_becomes_rgb_or_rgba(tmp_path, mode, alpha):
     colours = COLOURS if alpha else COLOURS[..., :3]
     path = saved(tmp_path / "a.png", colours, mode)
-    assert inspect(path) == (24, 16, alpha)
+    assert inspect(path) == (24, 16, alpha, False)
     got = decode(path, 4 if alpha else 3, "a")
     want = Image.fromarray(colours).convert(mode).convert("RGBA" if alpha else "RGB")
     assert got.dtype == np.uint8
@@ -131,7 +131,7 @@ def test_a_header_is_read_without_decoding(tmp_path, monkeypatch):
     paths = [saved(tmp_path / name, COLOURS, "RGB") for name in ("a.png", "b.jpg", "c.webp")]
     monkeypatch.setattr("PIL.ImageFile.ImageFile.load", lambda self: pytest.fail("decoded"))
     for path in paths:
-        assert inspect(path) == (24, 16, False)
+        assert inspect(path) == (24, 16, False, False)
 
 
 def test_an_array_stands_for_a_file():
@@ -141,19 +141,3 @@ def test_an_array_stands_for_a_file():
     for wrong in (COLOURS.astype(np.float32), COLOURS[..., 0], COLOURS[..., :2]):
         with pytest.raises(InputError, match="picture array is"):
             decode(wrong, 4, "array")
-
-
-def test_a_name_without_its_ending_is_found(tmp_path):
-    (tmp_path / "r_0").mkdir()
-    (tmp_path / "sub").mkdir()
-    for name in ("r_0.png", "r_1.JPG", "r_2.jpeg", "sub/r_3.png", "r_4.jpg", "r_4.jpg.png"):
-        (tmp_path / name).touch()
-    assert find(tmp_path, "./r_0") == tmp_path / "r_0.png"
-    found = find(tmp_path, "r_1")  # called r_1.jpg where the file system ignores case
-    assert found is not None
-    assert found.samefile(tmp_path / "r_1.JPG")
-    assert find(tmp_path, "r_2") == tmp_path / "r_2.jpeg"
-    assert find(tmp_path, "sub\\r_3.png") == tmp_path / "sub/r_3.png"
-    assert find(tmp_path, "r_4.jpg") == tmp_path / "r_4.jpg", "a mask is no picture"
-    assert find(tmp_path, str(tmp_path / "r_2.jpeg")) == tmp_path / "r_2.jpeg"
-    assert find(tmp_path, "r_9") is None

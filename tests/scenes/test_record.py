@@ -1,5 +1,6 @@
 """What a run remembers of its scene comes back as it was; a broken record is refused by its key."""
 
+import dataclasses
 import json
 from pathlib import Path
 
@@ -7,7 +8,7 @@ import numpy as np
 import pytest
 
 from nerfmac.checks import InputError
-from nerfmac.scenes import load_scene
+from nerfmac.scenes import load_scene, read_again
 from nerfmac.scenes.record import SceneRecord
 from tests.scenes.scene_files import write_transforms
 
@@ -16,7 +17,11 @@ PATH = Path("runs/a/scene.json")
 
 @pytest.fixture
 def record(tmp_path) -> SceneRecord:
-    return SceneRecord.of(load_scene(write_transforms(tmp_path, 3, k1=0.1), test_every=0))
+    return SceneRecord.of(
+        load_scene(
+            write_transforms(tmp_path, 3, k1=0.1, camera_model="OPENCV_FISHEYE"), test_every=0
+        )
+    )
 
 
 def test_a_record_comes_back_from_json_as_it_was(record):
@@ -30,6 +35,12 @@ def test_a_record_comes_back_from_json_as_it_was(record):
     for got, want in zip(read.cameras, record.cameras, strict=True):
         assert got.lens == want.lens
         np.testing.assert_array_equal(got.pose, want.pose)
+    fewer = load_scene(record.path, test_every=0, downscale=2, max_images=2)
+    values = json.loads(json.dumps(SceneRecord.of(fewer).to_json()))
+    read = SceneRecord.from_json(values, PATH)
+    assert (read.downscale, read.max_images, len(read.cameras)) == (2, 2, 2)
+    again = read_again(read)
+    assert json.loads(json.dumps(SceneRecord.of(again).to_json())) == values
     bare = {**values, "path": None, "test_every": None, "placement": None}
     assert SceneRecord.from_json(bare, PATH).path is None
     assert SceneRecord.from_json(bare, PATH).placement is None
@@ -43,6 +54,8 @@ def test_a_record_comes_back_from_json_as_it_was(record):
         ({"extent": "big"}, ': extent is "big"; expected a finite number above 0'),
         ({"up": [0, 1]}, r": up is \[0, 1\]; expected a list of 3"),
         ({"path": 3}, ": path is 3; expected a text"),
+        ({"downscale": 0}, ": downscale is 0; expected a finite number above 0"),
+        ({"max_images": 2.5}, ": max_images is 2.5; expected a whole number"),
         ({"test_every": 2.5}, ": test_every is 2.5; expected int"),
         ({"cameras": []}, r": cameras is \[\]; expected a list with at least one"),
         ({"cameras": 3}, ": cameras is 3; expected a list"),
@@ -64,6 +77,21 @@ def test_a_broken_record_is_refused_with_its_file_the_key_and_its_place(record, 
     (values if at_the_top else values["cameras"][1]).update(change)
     with pytest.raises(InputError, match=f"^{PATH}{complaint}"):
         SceneRecord.from_json(values, PATH)
+
+
+def test_a_record_from_before_there_were_options_is_read(record):
+    values = json.loads(json.dumps(record.to_json()))
+    del values["downscale"], values["max_images"]
+    for camera in values["cameras"]:
+        del camera["is_fisheye"]
+    read = SceneRecord.from_json(values, PATH)
+    assert (read.downscale, read.max_images) == (1, None)
+    assert not read.cameras[0].lens.is_fisheye
+
+
+def test_a_scene_that_was_never_in_files_is_not_read_again(record):
+    with pytest.raises(InputError, match="was never in files"):
+        read_again(dataclasses.replace(record, path=None))
 
 
 def test_what_is_left_out_of_a_record_is_named(record):

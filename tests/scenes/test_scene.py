@@ -11,7 +11,7 @@ from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
 from nerfmac.scenes import Frame, Scene, load_scene
 from nerfmac.scenes.record import SceneRecord
-from tests.scenes.scene_files import HEIGHT, WIDTH, pixels, write_blender, write_transforms
+from tests.scenes.scene_files import HEIGHT, WIDTH, pixels, save, write_blender, write_transforms
 
 LENS = Lens(WIDTH, HEIGHT, 30.0, 29.0, 11.0, 8.5)
 
@@ -31,22 +31,22 @@ def scene(**values) -> Scene:
 def test_a_split_is_its_pictures_in_order_with_their_cameras(tmp_path):
     views = load_scene(write_blender(tmp_path, train=5, test=2)).views("train")
     assert views.names == tuple(f"train/r_{index}" for index in range(5))
-    assert (views.images.dtype, len(views.cameras)) == (mx.uint8, 5)
+    assert (views.pixels.dtype, len(views.cameras)) == (mx.uint8, 5)
     want = np.stack([pixels(index, 4) for index in range(5)])
-    np.testing.assert_array_equal(np.array(views.images), want)
+    np.testing.assert_array_equal(np.array([views.image(i) for i in range(5)]), want)
 
 
 def test_pictures_in_memory_stand_beside_files():
     views = scene().views("train")
-    np.testing.assert_array_equal(np.array(views.images[1]), pixels(1))
+    np.testing.assert_array_equal(np.array(views.image(1)), pixels(1))
     assert views.cameras[1].pose[0, 3] == 1
 
 
 def test_opaque_pictures_get_alpha_in_a_scene_that_has_it():
     mixed = scene(splits={"train": (frame(0), frame(1, pixels(1, 4)))}, has_alpha=True)
-    images = np.array(mixed.views("train").images)
-    assert (images[0, ..., 3] == 255).all()
-    np.testing.assert_array_equal(images[1], pixels(1, 4))
+    views = mixed.views("train")
+    assert (np.array(views.image(0))[..., 3] == 255).all()
+    np.testing.assert_array_equal(np.array(views.image(1)), pixels(1, 4))
 
 
 def test_a_split_is_decoded_once(tmp_path):
@@ -108,3 +108,24 @@ def test_a_truncated_file_is_refused_by_name_when_its_split_is_decoded(tmp_path)
     loaded = load_scene(path)
     with pytest.raises(InputError, match=r"002\.png is not a readable picture"):
         loaded.views("train")
+
+
+def test_pictures_of_several_sizes_are_decoded_each_in_its_own(tmp_path):
+    path = write_transforms(tmp_path, 4)
+    save(tmp_path / "images/002.png", pixels(2, width=WIDTH // 2, height=HEIGHT // 2))
+    loaded = load_scene(path, test_every=0)
+    assert repr(loaded).endswith("train: 4, 24x16 and 1 more, extent 2)")
+    views = loaded.views("train")
+    assert views.cameras.sizes == ((24, 16), (24, 16), (12, 8), (24, 16))
+    small = pixels(2, width=WIDTH // 2, height=HEIGHT // 2)
+    np.testing.assert_array_equal(np.array(views.image(2)), small)
+    np.testing.assert_array_equal(np.array(views.image(-1)), pixels(3))
+    assert views.cameras[2].lens.fl_x == 15.0
+    assert views.blended(2).shape == (8, 12, 3)
+
+
+def test_more_pixels_than_can_be_numbered_are_refused():
+    lens = Lens(2**16, 2**14, 1.0, 1.0, 0.0, 0.0)
+    large = Frame(Camera(lens, np.eye(3, 4)), pixels(0), "a")
+    with pytest.raises(InputError, match=r"2 pictures of 65536x16384 have 2,147,483,648 pixels"):
+        scene(splits={"train": (large, large)}).views("train")

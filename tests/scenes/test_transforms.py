@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from nerfmac.geometry.cameras import Camera
+from nerfmac.geometry.lenses import Lens
 from nerfmac.scenes import load_scene
 from tests.scenes.scene_files import (
     HEIGHT,
@@ -126,7 +128,7 @@ def test_a_turned_jpeg_fits_the_upright_lens(tmp_path):
     # A JPEG under the name of a PNG: what counts is the content.
     Image.fromarray(lying).save(tmp_path / "images/001.png", "JPEG", exif=exif, quality=100)
     views = load_scene(path, test_every=0).views("train")
-    got = np.array(views.images[1]).astype(int)
+    got = np.array(views.image(1)).astype(int)
     assert np.abs(got - pixels(1)).mean() < 6
 
 
@@ -191,7 +193,7 @@ def test_absent_pictures_are_left_out_with_one_warning_that_counts_them(tmp_path
         scene = load_scene(path)
     assert [record.name for record in caplog.records] == ["nerfmac"]
     assert caplog.messages == [
-        f"3 of 10 pictures named in {path} do not exist; training on the other 7"
+        f"3 of 10 pictures named in {path} do not exist; the other 7 are used"
     ]
     assert names(scene, "test") == ["001"]
     assert names(scene, "train") == ["002", "003", "005", "006", "007", "008"]
@@ -216,3 +218,26 @@ def test_a_matrix_without_its_last_row_is_whole(tmp_path):
     whole = write_transforms(tmp_path / "whole", 1)
     got, want = (load_scene(each).splits["train"][0].camera.pose for each in (path, whole))
     np.testing.assert_array_equal(got, want)
+
+
+def test_alpha_that_is_opaque_throughout_cuts_nothing_out(tmp_path):
+    path = unplaced(tmp_path, [matrix(index) for index in range(5)], channels=4)
+    assert load_scene(path).extent == 1.0
+    for index in range(5):
+        picture = pixels(index, 4)
+        picture[..., 3] = 255
+        save(tmp_path / f"images/{index:03d}.png", picture)
+    scene = load_scene(path)
+    assert (scene.extent, scene.has_alpha) == (4.0, True)
+
+
+def test_cameras_that_look_outwards_have_a_cube_that_reaches_the_walls(tmp_path, caplog):
+    poses = []
+    for angle in np.linspace(0, 2 * np.pi, 9)[:-1]:
+        place = np.array([0.3 * np.cos(angle), 0.35 * np.sin(angle), 0.02 * angle])
+        lens = Lens.from_fov(1.0, WIDTH, HEIGHT)
+        pose = Camera.look_at(place, 3 * place, (0, 0, 1), lens).pose
+        poses.append([*pose.tolist(), [0.0, 0.0, 0.0, 1.0]])
+    assert load_scene(unplaced(tmp_path, poses)).extent == 32.0
+    assert len(caplog.messages) == 1
+    assert "most cameras of" in caplog.text

@@ -7,6 +7,7 @@ from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
 from nerfmac.paths import orbit
 from nerfmac.scenes import load_scene
+from nerfmac.scenes.upright import levelling
 from tests.scenes.scene_files import (
     LENS,
     matrix,
@@ -104,3 +105,17 @@ def test_in_blender_s_format_z_is_up(tmp_path):
 def test_one_camera_is_held_upright(tmp_path):
     scene = load_scene(write_transforms(tmp_path, 1))
     assert degrees_apart(scene.up, np.array(matrix(0))[:3, 1]) < 0.1
+
+
+@pytest.mark.parametrize("up", [(0, 0, 1), (0, -1, 0), (0.3, -0.8, 0.2), (0.2, 0.1, -0.9)])
+def test_levelling_turns_up_to_z_and_is_a_rotation(up):
+    up = np.array(up) / np.linalg.norm(up)
+    rotation = levelling(np.array(ring(up))[:, :3])
+    np.testing.assert_allclose(rotation @ up, Z, atol=1e-4)
+    np.testing.assert_allclose(rotation @ rotation.T, np.eye(3), atol=1e-9)
+    assert np.linalg.det(rotation) == pytest.approx(1.0)
+
+
+def test_cameras_that_stand_on_their_heads_are_turned_over():
+    rotation = levelling(np.array(ring(-Z, height=0.0))[:, :3])
+    np.testing.assert_allclose(rotation @ -Z, Z, atol=1e-4)

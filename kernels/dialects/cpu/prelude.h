@@ -16,10 +16,12 @@
 
 using uint = std::uint32_t;
 using std::ceil;
+using std::cos;
 using std::exp;
 using std::floor;
 using std::fma;
 using std::log;
+using std::sin;
 using std::sqrt;
 
 constexpr int memory_order_relaxed = 0;

@@ -1,0 +1,38 @@
+"""Fisheye lenses: the model of OpenCV's fisheye module and of COLMAP's, after Kannala and Brandt.
+
+A direction at the angle t from the optical axis goes to the distance
+
+    t' = t (1 + k1 t^2 + k2 t^4 + k3 t^6 + k4 t^8)
+
+from the principal point, in focal lengths, on the side that it comes from. So a picture may be
+wider than half a turn, where (x, y, 1) has no meaning: here directions have three numbers.
+"""
+
+from __future__ import annotations
+
+import mlx.core as mx
+
+NEWTON_STEPS = 5
+LONGEST_STEP = 0.5
+"""A Newton step's limit in radians."""
+
+
+def fisheye_directions(point: mx.array, coefficients: mx.array) -> mx.array:
+    """The unit directions (r, 3), x right, y down and z forwards, of points (x', y') (r, 2).
+
+    `coefficients` are (r, 4) or (1, 4): k1 to k4. The inverse is by Newton's method in a fixed
+    number of steps. Points that no direction maps to get one that is arbitrary but finite.
+    """
+    away = mx.sqrt(mx.sum(mx.square(point), axis=-1, keepdims=True))
+    k1, k2, k3, k4 = mx.split(coefficients, 4, axis=-1)
+    angle = away
+    for _ in range(NEWTON_STEPS):
+        square = angle * angle
+        radial = 1.0 + square * (k1 + square * (k2 + square * (k3 + square * k4)))
+        slope = k1 + square * (2.0 * k2 + square * (3.0 * k3 + square * 4.0 * k4))
+        derivative = radial + 2.0 * square * slope
+        step = (angle * radial - away) / mx.where(mx.abs(derivative) < 1e-6, 1e-6, derivative)
+        angle = angle - mx.clip(step, -LONGEST_STEP, LONGEST_STEP)
+    # Towards the axis sin(angle) / away tends to 1.
+    side = mx.where(away < 1e-6, 1.0, mx.sin(angle) / mx.maximum(away, 1e-6))
+    return mx.concatenate([side * point, mx.cos(angle)], axis=-1)

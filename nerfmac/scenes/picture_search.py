@@ -1,0 +1,106 @@
+"""Finding the pictures that a file names, inside the scene's folder and never outside it."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+from collections import defaultdict
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path, PurePosixPath
+
+from nerfmac.scenes.pictures import ENDINGS
+
+OTHER_FOLDERS = re.compile(r"(mask|depth|normal|semantic|label|images_).*", re.IGNORECASE)
+"""Folders that hold something else under the pictures' names, or the pictures at other sizes."""
+
+log = logging.getLogger("nerfmac")
+
+
+class PictureSearch:
+    """Finds pictures by the names that a file gives them, in `folder`, the scene's.
+
+    A name may have another ending, none, backslashes, or a path of another machine. What does not
+    exist as it is named is looked for by the end of its path: at least `tail` of its last parts,
+    and only if one picture alone fits best and no other name has found it. `roots` are the folders
+    within the scene's in which names begin, the first before the others.
+    """
+
+    def __init__(self, folder: Path, *, roots: Sequence[Path] = (), tail: int = 1) -> None:
+        self.folder, self._roots, self._tail = folder, (*roots, folder), tail
+
+    def find_all(self, names: Sequence[str], where: str) -> list[Path | None]:
+        """The pictures that the file `where` calls `names`; None for those that do not exist.
+
+        Says in one line how many are not where the file says.
+        """
+        found = [self._named(name) for name in names]
+        taken = {path for path in found if path is not None}
+        elsewhere = []
+        for index, name in enumerate(names):
+            if found[index] is None and (path := self._by_its_end(name, taken)):
+                found[index] = path
+                taken.add(path)
+                elsewhere.append((name, path))
+        if elsewhere:
+            log.warning(
+                "%d of %d pictures are not where %s says, and were found by their names: %r is %s",
+                *(len(elsewhere), len(names), where, *elsewhere[0]),
+            )
+        return found
+
+    def _named(self, name: str) -> Path | None:
+        # Capture scripts on Windows write backslashes into their JSON.
+        for given in dict.fromkeys((name, name.replace("\\", "/"))):
+            for root in self._roots:
+                place = Path(os.path.normpath(root / given))
+                if not place.is_relative_to(os.path.normpath(self.folder)):
+                    continue
+                for ending in ("", *ENDINGS):
+                    path = place.with_name(place.name + ending)
+                    if path.is_file():
+                        return path
+        return None
+
+    def _by_its_end(self, name: str, taken: set[Path]) -> Path | None:
+        parts = _parts(name)
+        ranked: dict[int, list[Path]] = defaultdict(list)
+        for path in self._by_stem[_stem(parts[-1])] if parts else ():
+            if path not in taken:
+                ranked[self._agreement(parts, path)].append(path)
+        best = max(ranked, default=0)
+        if best < self._tail or len(ranked[best]) > 1:
+            return None
+        return ranked[best][0]
+
+    def _agreement(self, parts: tuple[str, ...], path: Path) -> int:
+        """How many of the last parts of a name and a path are the same, endings aside."""
+        own = path.relative_to(self.folder).parts
+        count = 1
+        for given, there in zip(reversed(parts[:-1]), reversed(own[:-1]), strict=False):
+            if given != there:
+                break
+            count += 1
+        is_other = any(OTHER_FOLDERS.fullmatch(each) for each in own[:-1])
+        return 0 if count == 1 and is_other else count
+
+    @cached_property
+    def _by_stem(self) -> dict[str, list[Path]]:
+        """All pictures in the scene's folder, by their names without an ending."""
+        found = defaultdict(list)
+        for place, folders, names in os.walk(self.folder):
+            folders[:] = sorted(each for each in folders if not each.startswith("."))
+            for name in sorted(names):
+                if name.endswith(ENDINGS):
+                    found[_stem(name)].append(Path(place, name))
+        return found
+
+
+def _parts(name: str) -> tuple[str, ...]:
+    parts = PurePosixPath(name.replace("\\", "/")).parts
+    return tuple(part for part in parts if part not in ("/", ".", ".."))
+
+
+def _stem(name: str) -> str:
+    return name[: name.rindex(".")] if name.endswith(ENDINGS) else name
