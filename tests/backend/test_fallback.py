@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -12,7 +13,8 @@ import mlx.core as mx
 import pytest
 
 from nerfmac.backend import backend, choose_device, fallback, working_dtype
-from nerfmac.backend.build import cache_folder
+from nerfmac.backend import extension as building
+from nerfmac.backend.build import BuildError, cache_folder
 from nerfmac.backend.device import compute_capability, pretended
 from nerfmac.backend.extension import VERSIONS, extension
 from nerfmac.backend.sources import operations
@@ -174,13 +176,18 @@ importlib.metadata.version = lambda name: {version!r} if name == {package!r} els
         *(("nanobind", version) for version in ("2.15.0", "4.0.0")),
     ],
 )
-def test_versions_that_the_extension_is_not_known_to_fit_leave_the_reference(
-    tmp_path, package, version
-):
+def test_versions_that_the_extension_is_not_known_to_fit_are_refused(monkeypatch, package, version):
     first, end = VERSIONS[package]
-    advice = f"install '{package}>={first},<{end}'"
+    monkeypatch.setattr(building, "version", lambda _: version)
+    advice = f"for {package} {version}; install '{package}>={first},<{end}'"
+    with pytest.raises(BuildError, match=re.escape(advice)):
+        building._fitting_version(package)
+
+
+@pytest.mark.parametrize(("package", "version"), [("mlx", "0.33.0.dev3"), ("nanobind", "4.0.0")])
+def test_with_versions_that_do_not_fit_the_reference_runs(tmp_path, package, version):
     prepared = pretended_version(package, version)
-    assert_reference_without(tmp_path, prepared, f"for {package} {version}", advice)
+    assert_reference_without(tmp_path, prepared, f"for {package} {version}; install")
 
 
 ABSENT = """

@@ -205,12 +205,13 @@ def test_a_port_that_does_not_exist_is_refused(view, run, tmp_path):
 
 @pytest.mark.parametrize("missing", [("jupyterlab",), ("jupyterlab", "anywidget")])
 def test_what_is_not_installed_is_named_with_the_command_that_installs_it(
-    run, tmp_path, monkeypatch, capsys, missing
+    view, run, tmp_path, monkeypatch, missing
 ):
     monkeypatch.setattr(verb, "find_spec", lambda name: None if name in missing else name)
     before = everything(tmp_path)
-    assert nerfmac("view", run) == 2
-    told = capsys.readouterr().err
+    ended = view(tmp_path, run)
+    assert (ended.code, ended.started) == (2, None)
+    told = ended.err
     assert " and ".join(missing) + " not installed" in told
     assert 'pip install "nerfmac[notebook]"' in told
     assert 'pip install -e ".[notebook]"' in told
