@@ -6,6 +6,7 @@ import pytest
 
 from nerfmac.config import Config, override
 from nerfmac.run import Run
+from nerfmac.training.checkpoint import FORMAT
 from tests.cli.refusals import refused
 from tests.scene_factory import CONFIG, FLAGS, write_scene
 
@@ -53,7 +54,7 @@ def test_a_checkpoint_cut_short(capsys, tmp_path, run, verb, left):
 
 def test_a_checkpoint_of_another_version(capsys, tmp_path, run):
     path = run / "checkpoint.safetensors"
-    path.write_bytes(path.read_bytes().replace(b"nerfmac checkpoint 5", b"nerfmac checkpoint 9"))
+    path.write_bytes(path.read_bytes().replace(FORMAT.encode(), b"nerfmac checkpoint 9"))
     refused(capsys, tmp_path, "eval", run, names=[path, "'nerfmac checkpoint 9'"])
 
 

@@ -3,9 +3,7 @@
 import json
 import math
 
-import numpy as np
 import pytest
-from PIL import Image
 
 from tests.cli.refusals import train_refused
 
@@ -44,11 +42,6 @@ def test_a_camera_that_is_no_camera(capsys, tmp_path, scene, split, value, what)
     edit_transforms(scene, split, set_entry(0, 0, value))
     names = [f"transforms_{split}.json, frame 1 (./{split}/r_1)", what]
     train_refused(capsys, tmp_path, scene, names=names)
-
-
-def test_pictures_of_several_sizes(capsys, tmp_path, scene):
-    Image.fromarray(np.zeros((8, 8, 4), np.uint8)).save(scene / "train" / "r_2.png")
-    train_refused(capsys, tmp_path, scene, names=["r_2.png is 8x8 pixels", "20x16"])
 
 
 @pytest.mark.parametrize("split", ["train", "test"])
