@@ -114,7 +114,9 @@ def test_an_interrupted_export_leaves_nothing(tmp_path, run):
     command = [sys.executable, "-m", "nerfmac", "export", run, tmp_path / "m.ply"]
     flags = ["--resolution", "400", "--threshold", "0.01", "--device", "cpu"]
     words = [*map(str, command), *flags]
-    with subprocess.Popen(words, stderr=subprocess.PIPE, env=os.environ) as process:
+    # Shells start background jobs, and with them these tests, with SIGINT ignored.
+    hears = {"preexec_fn": lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)}
+    with subprocess.Popen(words, stderr=subprocess.PIPE, env=os.environ, **hears) as process:
         end = time.monotonic() + 30
         while b"density" not in os.read(process.stderr.fileno(), 4096):
             assert time.monotonic() < end

@@ -86,8 +86,9 @@ def test_outputs_are_written_whole(runs):
     assert set().union(*(runs[case].unwritten for case in chosen())) == LEAVES_ROWS
 
 
-# Launched by whole threadgroups.
-WHOLE = {f"networks_{name}" for name in ("store", "density", "forward", "gradient")} | {"trace"}
+# Launched by whole threadgroups, or for one thread.
+WHOLE = {f"networks_{name}" for name in ("store", "density", "forward", "gradient")}
+WHOLE |= {"trace", "packing_demand"}
 FUNCTIONS = {function(each) for some in launches_of_cases().values() for each in some}
 
 
