@@ -18,12 +18,10 @@ from nerfmac.ops.composite import Composited, composite
 from nerfmac.ops.march import Occupied
 from nerfmac.rendering.ray_batches import RayBatches
 from nerfmac.rendering.sample_batches import SampleBatches
+from nerfmac.rendering.tiles import Tiles
 from nerfmac.sampling.sampler import Sampler
 
 Picture = npt.NDArray[np.float32]
-
-TILE = 2**20
-"""Rays rendered at a time: a system may think that a kernel hangs if it runs for a second."""
 
 
 class Rendered(NamedTuple):
@@ -69,7 +67,7 @@ class Renderer:
     """Renders pictures of what a tracer sees."""
 
     def __init__(self, tracer: Tracer) -> None:
-        self._tracer = tracer
+        self._tracer, self._tiles = tracer, Tiles()
 
     def render(
         self, camera: Camera, background: tuple[float, float, float] = (1.0, 1.0, 1.0)
@@ -104,19 +102,24 @@ class Renderer:
         self, rays: Rays, width: int, background: tuple[float, float, float]
     ) -> tuple[mx.array, mx.array, mx.array]:
         """What `pixels` gives, of a picture of any `rays`, row by row, and any lens."""
-        pixels = rays.origin.shape[0]
-        rows = max(TILE // width // 4 * 4, 1)
-        seen = []
-        for first in range(0, pixels, rows * width):
+        pixels, seen, first = rays.origin.shape[0], [], 0
+        while first < pixels:
+            end = first + max(self._tiles.rays // width // 4 * 4, 1) * width
             tile = rays
-            if rows * width < pixels:
-                tile = Rays(*(part[first : first + rows * width] for part in rays))
-            seen.append(_over(*self.see(tile, width), mx.array(background)))
-            mx.async_eval(seen[-1])
+            if first > 0 or end < pixels:
+                tile = Rays(*(part[first:end] for part in rays))
+            shown = partial(self._shown, tile, width, mx.array(background))
+            seen.append(self._tiles.run(shown, is_last=end >= pixels))
+            first = end
         if len(seen) == 1:
             return seen[0]
         colour, opacity, depth = (mx.concatenate(list(parts)) for parts in zip(*seen, strict=True))
         return colour, opacity, depth
+
+    def _shown(
+        self, rays: Rays, width: int, background: mx.array
+    ) -> tuple[mx.array, mx.array, mx.array]:
+        return _over(*self.see(rays, width), background)
 
 
 @compile_seldom

@@ -22,6 +22,9 @@ from nerfmac.geometry.cells import cells_of
 from nerfmac.ops.march import MarchGeometry
 from nerfmac.ops.occupancy_update import choose, pack_bits, splat
 
+AT_ONCE = 2**22
+"""Cells that one launch evaluates, at most: a GPU that runs longer holds up its display."""
+
 
 class Occupancy(NamedTuple):
     """The grid's state; cells are numbered as `nerfmac.geometry.cells` says."""
@@ -71,7 +74,9 @@ class OccupancyGrid:
         cells = self._choose(occupancy, which, warmup)
         jitter = mx.random.uniform(shape=(cells.shape[0], 3), key=place)
         lowest, side = self._corner(cells)
-        thickness = density(lowest + jitter * side[:, None]) * self.geometry.step
+        position = lowest + jitter * side[:, None]
+        parts = mx.split(position, list(range(AT_ONCE, position.shape[0], AT_ONCE)))
+        thickness = mx.concatenate([density(part) for part in parts]) * self.geometry.step
         peaks = splat(cells, thickness, self.geometry.cells)
         values = mx.maximum(occupancy.values * self.config.decay, peaks)
         longer = mx.minimum(occupancy.dark + int(not warmup), self.config.patience)
