@@ -192,16 +192,18 @@ def _angles(vectors: Vectors) -> tuple[Vectors, Vectors]:
 
 
 def _lens(lenses: Sequence[Lens], size: tuple[int, int] | None) -> Lens:
-    """Return a lens without distortion that sees as large a solid angle as the median of `lenses`.
+    """Return a lens without distortion whose shorter side sees the angle of the photographs' one.
 
-    So a wide frame shows more to the sides, and less above and below, than upright photographs.
+    So a wide frame shows more to the sides than square photographs, and cuts nothing off above and
+    below; beside upright photographs it shows more to the sides and less above and below. The angle
+    is the median of the `lenses`.
     """
     width, height = size if size is not None else (lenses[0].width, lenses[0].height)
     checks.number("width", width, low=2, whole=True)
     checks.number("height", height, low=2, whole=True)
     width, height = width // 2 * 2, height // 2 * 2
     relative = [
-        math.sqrt(lens.fl_x * lens.fl_y / (lens.width * lens.height)) for lens in lenses
-    ]  # the focal length in units of a square picture's side
-    focal = float(np.median(relative)) * math.sqrt(width * height)
+        math.sqrt(lens.fl_x * lens.fl_y) / min(lens.width, lens.height) for lens in lenses
+    ]  # the focal length in units of the shorter side
+    focal = float(np.median(relative)) * min(width, height)
     return Lens(width, height, focal, focal, width / 2, height / 2)

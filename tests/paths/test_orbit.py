@@ -135,8 +135,11 @@ def test_the_lens_is_plain_even_and_sees_as_much_as_those_that_took_the_pictures
     assert not any(lens.distortion)
     wide = orbit(cameras, up=UPS[0], frames=1, size=(1281, 720))[0].lens
     assert (wide.width, wide.height) == (1280, 720)
-    area = tall.width * tall.height / tall.fl_x**2
-    assert wide.width * wide.height / wide.fl_x**2 == pytest.approx(area, rel=1e-6)
+    # The shorter side sees the same angle, whichever it is.
+    assert wide.height / wide.fl_y == pytest.approx(tall.width / tall.fl_x, rel=1e-6)
+    square = [Camera(Lens.from_fov(0.7, 400, 400), camera.pose) for camera in cameras]
+    wide = orbit(square, up=UPS[0], frames=1, size=(1280, 720))[0].lens
+    assert 2 * np.arctan(0.5 * wide.height / wide.fl_y) == pytest.approx(0.7, rel=1e-6)
 
 
 @pytest.mark.parametrize(
