@@ -89,7 +89,7 @@ def _tried(
     density: Density, rays: Rays, jitter: mx.array, occupied: Occupied, room: int
 ) -> tuple[Samples, mx.array]:
     marched = march(*rays, jitter, occupied.bits, occupied.geometry, room)
-    return marched, density(marched.position, marched.ray_start[-1:])
+    return marched, density(marched.position, marched.used)
 
 
 def lit_cells(rays: Rays, jitter: mx.array, until: mx.array, geometry: MarchGeometry) -> mx.array:
