@@ -15,8 +15,8 @@ from typing import Any
 import mlx.core as mx
 
 from nerfmac.backend.build import BuildError, Library, shared_library
+from nerfmac.backend.c_types import type_in_c
 from nerfmac.backend.extension import extension
-from nerfmac.checks import InputError
 
 Template = Sequence[tuple[str, int | bool | mx.Dtype]]
 
@@ -126,11 +126,7 @@ def _program(
             lines.append(f"  constexpr int {key} = {int(value)};")
     parameters, arguments = "", ""
     for i, (name, dtype) in enumerate(zip(names, types, strict=True)):
-        if dtype not in _TYPES:
-            known = ", ".join(str(each).removeprefix("mlx.core.") for each in _TYPES)
-            got = str(dtype).removeprefix("mlx.core.")
-            raise InputError(f"{name} is {got}; on a CPU kernels take and give {known}")
-        kind = ("const " if i < inputs else "") + _TYPES[dtype]
+        kind = ("const " if i < inputs else "") + type_in_c(name, dtype, _TYPES, "on a CPU")
         parameters += f", {kind}* __restrict {name}"
         arguments += f", static_cast<{kind}*>(arrays_[{i}])"
         if i < inputs and f"{name}_shape" in source:

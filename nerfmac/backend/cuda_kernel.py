@@ -19,6 +19,7 @@ import mlx.core as mx
 
 from nerfmac.backend import nvrtc
 from nerfmac.backend.build import BuildError, compile_together
+from nerfmac.backend.c_types import type_in_c
 from nerfmac.backend.cache import cache_folder
 from nerfmac.backend.device import compute_capability
 from nerfmac.checks import InputError
@@ -135,7 +136,7 @@ def _cubin(
     """The kernel for arrays of the `types`; `axes`: how many those have whose shapes it reads."""
     names, inputs = (*kernel.input_names, *kernel.output_names), len(kernel.input_names)
     parameters = [
-        f"{'const ' if i < inputs else ''}{_type_of(name, dtype)}* {name}"
+        f"{'const ' if i < inputs else ''}{type_in_c(name, dtype, _TYPES, 'as CUDA')}* {name}"
         for i, (name, dtype) in enumerate(zip(names, types, strict=True))
     ]
     declarations = [f"  constexpr int {key} = {int(value)};" for key, value in template]
@@ -152,14 +153,6 @@ def _cubin(
         source=kernel.source,
     )
     return Cubin(f"{kernel.name}_{hashlib.sha256(text.encode()).hexdigest()[:20]}", text)
-
-
-def _type_of(name: str, dtype: mx.Dtype) -> str:
-    if dtype not in _TYPES:
-        known = ", ".join(str(each).removeprefix("mlx.core.") for each in _TYPES)
-        got = str(dtype).removeprefix("mlx.core.")
-        raise InputError(f"{name} is {got}; as CUDA kernels take and give {known}")
-    return _TYPES[dtype]
 
 
 def _capability() -> tuple[int, int]:
