@@ -9,7 +9,7 @@ from typing import get_args
 
 import pytest
 
-from nerfmac import config as module
+import nerfmac
 from nerfmac.checks import InputError
 from nerfmac.cli.choices import Preset
 from nerfmac.config import (
@@ -25,7 +25,7 @@ from nerfmac.config import (
 )
 from nerfmac.presets import PRESETS, preset
 
-PACKAGE = Path(module.__file__).parent
+PACKAGE = Path(nerfmac.__file__).parent
 RECORDS = (
     Config,
     HashGridConfig,

@@ -1,9 +1,7 @@
-"""The compiled training step, and `Trainer.train`: a generator of reports.
+"""`Trainer`: one step after the other, as a generator of reports.
 
-A step is one compiled function, the same on every back end. It draws pixels, samples their rays,
-evaluates the field, composites the samples, compares the colours and moves the parameters. Shapes
-are fixed, except for the number of rays, which depends on the samples per ray. The step is traced
-again for each new number; they are few (`TrainConfig.rays_for`). Nothing here prints or writes.
+The step (`Step`) is traced again for each new number of rays; they are few
+(`TrainConfig.rays_for`). Nothing here prints or writes.
 
 For a given seed and number of steps, results repeat bit for bit on the back ends `cpu` and
 `reference`. GPUs add floats atomically, in any order, so there the last bits vary.
@@ -26,19 +24,15 @@ from nerfmac.backend import Arrays, Shapes, compile_ahead, compile_seldom
 from nerfmac.checks import InputError
 from nerfmac.config import FILL, Config
 from nerfmac.fields.field import Parameters
-from nerfmac.geometry.colour import over
-from nerfmac.ops.composite import Composited
-from nerfmac.ops.draw_pixels import draw_pixels, random_rays, ray_batches
+from nerfmac.ops.draw_pixels import random_rays, ray_batches
 from nerfmac.ops.march import Occupied
-from nerfmac.rendering.renderer import Renderer, shade, tracer_of
+from nerfmac.rendering.renderer import Renderer, tracer_of
 from nerfmac.scenes import Views
 from nerfmac.training.clock import Clock
 from nerfmac.training.goal import Goal, Report
-from nerfmac.training.method import Method
+from nerfmac.training.method import Method, Parts
 from nerfmac.training.optimiser import (
-    StepNumbers,
     Updated,
-    adam,
     averaged,
     is_averaged,
     newest_weight,
@@ -46,6 +40,7 @@ from nerfmac.training.optimiser import (
     step_numbers,
 )
 from nerfmac.training.state import TrainState
+from nerfmac.training.step import Step
 
 FIRST_RAYS = 2**18  # at most, by which a sampler learns before training what is in view
 
@@ -107,6 +102,10 @@ class Trainer:
     def has_views(self) -> bool:
         """Whether there are views to train on; without, it can only render."""
         return self._given_views is not None
+
+    @property
+    def _step(self) -> Step:
+        return Step(self.config.train, Parts(self.field, self.sampler, self.loss), self._views)
 
     @property
     def _views(self) -> Views:
@@ -203,7 +202,7 @@ class Trainer:
         return replace(state, sampling=update(state.parameters, state.sampling, key))
 
     def advance(self, state: TrainState, rate: float) -> tuple[TrainState, mx.array]:
-        """The state after one step at the learning rate `rate`, and what `_step` measured.
+        """The state after one step at the learning rate `rate`, and what the `Step` measured.
 
         Nothing is evaluated.
         """
@@ -223,40 +222,6 @@ class Trainer:
         weight = newest_weight(max(state.step, 1), self.config.optimiser)  # step 0 is a trial
         return self._averaged(state.average, state.parameters, mx.array(weight))
 
-    def _step(
-        self,
-        rays: int,
-        now: Updated,
-        sampling: Arrays,
-        key: mx.array,
-        numbers: StepNumbers,
-    ) -> tuple[Any, mx.array]:
-        """One update, and [loss, mean squared error, samples, slots that a ray takes]."""
-        config, draws = self.config.train, self.sampler.draws
-        # All random numbers come from one call: each call would be a launch of its own.
-        drawn = mx.random.uniform(shape=(3 + draws + 3, rays), key=key)
-        place, along, background = mx.split(drawn, (3, 3 + draws))
-        drawn_rays, rgba = draw_pixels(self._views.pixels, self._views.cameras, place)
-        # Every ray has a random background, so that matter cannot imitate it.
-        background = background.reshape(rays, 3)
-        target = over(rgba, background, config.blend)
-
-        def loss_of(parameters: Parameters) -> tuple[mx.array, ...]:
-            sampled = self.sampler.sample(parameters, sampling, drawn_rays, along.T)
-            samples, proposals = sampled.samples, sampled.proposals
-            seen = shade(self.field, parameters, samples, drawn_rays.direction)
-            fits = samples.fits[:, None].astype(mx.float32)
-            *coarser, predicted = (_in_front_of(background, each) for each in (*proposals, seen))
-            error = _mean(mx.square(predicted.colour - target), fits)
-            loss = _mean(self.loss(predicted, target), fits)
-            loss = sum((_mean(self.loss(each, target), fits) for each in coarser), start=loss)
-            used = samples.used.reshape(()).astype(mx.float32)
-            return config.loss_scale * loss, error, used, sampled.slots_per_ray
-
-        (loss, *measured), gradients = mx.value_and_grad(loss_of)(now.parameters)
-        updated = adam(Updated(*now), gradients, StepNumbers(*numbers), self.field.decayed)
-        return updated, mx.stack([loss / config.loss_scale, *measured])
-
     def _sampling_step(
         self, phase: int, parameters: Parameters, sampling: Arrays, key: mx.array
     ) -> Arrays:
@@ -266,24 +231,13 @@ class Trainer:
         return self.sampler.update(parameters, sampling, rays, own, phase)
 
 
-def _in_front_of(background: mx.array, seen: Composited) -> Composited:
-    """`seen`, its colour over the `background` (rays, 3)."""
-    return seen._replace(colour=seen.colour + (1.0 - seen.opacity[:, None]) * background)
-
-
-def _mean(values: mx.array, fits: mx.array) -> mx.array:
-    """The mean of `values` (rays,) or (rays, n) over the rays of which `fits` (rays, 1) is 1."""
-    values = values.reshape(fits.shape[0], -1)
-    return (values * (fits / mx.maximum(values.shape[1] * fits.sum(), 1.0))).sum()
-
-
 def _are_finite(parameters: Parameters) -> bool:
     # A value that is not finite makes the sum not finite: one pass is enough.
     return all(bool(mx.isfinite(values.sum())) for values in parameters.values())
 
 
 def _read(measured: mx.array, state: TrainState) -> tuple[float, float, float, float]:
-    """What `Trainer._step` measured, read from the device. Raises `DivergedError`."""
+    """What a `Step` measured, read from the device. Raises `DivergedError`."""
     loss, error, samples, wanted = map(float, np.array(measured))
     if not isfinite(loss):
         raise DivergedError(f"the loss is {loss} at step {state.step}")

@@ -14,6 +14,7 @@ from nerfmac.config import override
 from nerfmac.rendering.evaluation import evaluate
 from nerfmac.training.checkpoint import load_checkpoint, save_checkpoint
 from nerfmac.training.goal import Goal, Report
+from nerfmac.training.step import Step
 from nerfmac.training.trainer import DivergedError, Trainer
 from tests.scene_factory import CONFIG
 
@@ -137,13 +138,13 @@ def test_a_finished_run_is_trained_no_further(scene):
 
 
 def test_a_step_is_traced_once_for_each_number_of_rays(scene, monkeypatch):
-    traced, step = [], Trainer._step
+    traced, step = [], Step.__call__
 
     def counting(self, rays, *arguments):
         traced.append(rays)
         return step(self, rays, *arguments)
 
-    monkeypatch.setattr(Trainer, "_step", counting)
+    monkeypatch.setattr(Step, "__call__", counting)
     monkeypatch.setattr("nerfmac.training.trainer.compile_ahead", lambda _: None)  # no trace
     trainer = trainer_for(scene)
     deque(trainer.compile(trainer.init()), maxlen=0)

@@ -1,0 +1,26 @@
+"""All settings of a run: small frozen records with one set of defaults, read from strict JSON.
+
+The defaults are Instant-NGP's (Müller et al. 2022, and the `base.json` of its authors); comments
+name the differences. Lengths are in scene units: an object's scene is the unit cube. A field's
+comment is also the help text of its flag, as `nerfmac train --help` prints it.
+"""
+
+from nerfmac.config.fields import HashGridConfig, NetworkConfig, VanillaConfig
+from nerfmac.config.optimiser import OptimiserConfig
+from nerfmac.config.record import PRESET_NAMES, Config, override
+from nerfmac.config.sampling import MarchConfig, OccupancyConfig
+from nerfmac.config.training import FILL, TrainConfig
+
+__all__ = [
+    "FILL",
+    "PRESET_NAMES",
+    "Config",
+    "HashGridConfig",
+    "MarchConfig",
+    "NetworkConfig",
+    "OccupancyConfig",
+    "OptimiserConfig",
+    "TrainConfig",
+    "VanillaConfig",
+    "override",
+]

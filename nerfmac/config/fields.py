@@ -1,0 +1,97 @@
+"""What positions and directions become density and colour with: encodings and networks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from nerfmac import checks
+from nerfmac.checks import InputError
+from nerfmac.limits import FEATURES, WIDEST_FEATURES, WIDEST_LAYERS, WIDTHS
+
+
+@dataclass(frozen=True)
+class HashGridConfig:
+    """The multiresolution hash encoding."""
+
+    levels: int = 16  # Number of resolutions; times features, a multiple of 16.
+    features: int = 2  # Numbers per entry of a table: 1, 2, 4 or 8.
+    log2_entries: int = 19  # Most entries of a level's table, as a power of two.
+    coarsest: int = 16  # Cells along an axis of the scene at the first level.
+    finest: int = 0  # Cells along a scene unit at the last level; 0: by the pictures' pixels.
+
+    def __post_init__(self) -> None:
+        checks.number("grid.levels", self.levels, low=2, high=32, whole=True)
+        checks.number("grid.features", self.features, whole=True)
+        if self.features not in FEATURES:
+            raise InputError(f"grid.features is {self.features}; expected 1, 2, 4 or 8")
+        checks.number("grid.log2_entries", self.log2_entries, low=8, high=24, whole=True)
+        checks.number("grid.coarsest", self.coarsest, low=2, whole=True)
+        if self.finest:
+            checks.number("grid.finest", self.finest, low=self.coarsest, high=2**20, whole=True)
+        every = self.levels * self.features
+        if every % 16 or every > WIDEST_FEATURES:
+            raise InputError(
+                f"grid.levels * grid.features is {every}; expected a multiple of 16, the networks' "
+                f"unit of width, up to {WIDEST_FEATURES}"
+            )
+
+    def for_pixels(self, per_unit: float) -> HashGridConfig:
+        """With `finest` chosen, where it is 0, for pictures of so many pixels a scene unit.
+
+        Five cells for four pixels. With finer ones the table learns what no other view confirms: on
+        the full-size chair 1024 cells for 835 pixels beat 512, and on Lego at half the size 512 for
+        417 beat 1024 and 2048.
+        """
+        cells = round(min(max(1.25 * per_unit, 4 * self.coarsest), 4096))
+        return self if self.finest else replace(self, finest=cells)
+
+
+@dataclass(frozen=True)
+class NetworkConfig:
+    """The two stacked MLPs: density, then colour."""
+
+    width: int = 64  # Neurons of a hidden layer: 16, 32, 64 or 128.
+    density_layers: int = 1  # Hidden layers of the density network.
+    colour_layers: int = 2  # Hidden layers of the colour network.
+    thinness: int = 0  # Transparent pictures: the first fog has density exp(-thinness), else 1.
+
+    def __post_init__(self) -> None:
+        checks.number("networks.width", self.width, whole=True)
+        if self.width not in WIDTHS:
+            raise InputError(f"networks.width is {self.width}; expected 16, 32, 64 or 128")
+        for name, low, high in (
+            ("density_layers", 1, 4),
+            ("colour_layers", 1, 4),
+            ("thinness", 0, 8),
+        ):
+            checks.number(f"networks.{name}", getattr(self, name), low=low, high=high, whole=True)
+        layers = self.density_layers + self.colour_layers
+        if layers > WIDEST_LAYERS and self.width == WIDTHS[-1]:
+            raise InputError(
+                f"networks.width is {self.width}; expected up to 64 with {layers} hidden layers"
+            )
+
+
+@dataclass(frozen=True)
+class VanillaConfig:
+    """NeRF as first published (Mildenhall et al. 2020): its two equal networks and its samples."""
+
+    width: int = 256  # Neurons of a hidden layer; the last, with the direction, has half of them.
+    layers: int = 8  # Hidden layers before the density.
+    skip: int = 4  # Hidden layer, the first being 0, after which the position is fed in again.
+    position_frequencies: int = 10  # Sines and cosines of each coordinate of a position.
+    direction_frequencies: int = 4  # Sines and cosines of each coordinate of a direction.
+    coarse: int = 64  # Evenly spread samples of a ray, for the coarse network.
+    fine: int = 128  # Samples of a ray that are added where the coarse network finds matter.
+
+    def __post_init__(self) -> None:
+        checks.number("vanilla.width", self.width, low=2, high=1024, whole=True)
+        if self.width % 2:
+            raise InputError(f"vanilla.width is {self.width}; expected an even number")
+        checks.number("vanilla.layers", self.layers, low=2, high=32, whole=True)
+        checks.number("vanilla.skip", self.skip, low=0, high=self.layers - 2, whole=True)
+        # Beyond 16 frequencies float32 has few bits left of a sine's argument.
+        for name in ("position_frequencies", "direction_frequencies"):
+            checks.number(f"vanilla.{name}", getattr(self, name), low=1, high=16, whole=True)
+        checks.number("vanilla.coarse", self.coarse, low=2, high=1024, whole=True)
+        checks.number("vanilla.fine", self.fine, low=1, high=1024, whole=True)

@@ -1,0 +1,41 @@
+"""Adam and its schedule."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from nerfmac import checks
+
+
+@dataclass(frozen=True)
+class OptimiserConfig:
+    """Adam, its schedule, and the average of the parameters that pictures are rendered with.
+
+    In a run of known length the learning rate stays until `hold` of it is done and then falls
+    exponentially. (Instant-NGP: 0.01 for all, times 0.33 at fixed steps.) Networks, which every
+    sample moves, bear a smaller rate than tables. L2 would make tables forget.
+    """
+
+    rate: float = 3e-2  # Learning rate at the start.
+    networks: float = 0.2  # Factor on the learning rate of the networks' weights.
+    beta1: float = 0.9  # Adam's decay of the mean gradient, per step.
+    beta2: float = 0.99  # Adam's decay of the mean squared gradient; more than beta1^2.
+    epsilon: float = 1e-15  # Adam's addend to the root of the mean squared gradient.
+    l2: float = 1e-7  # Factor of the L2 penalty on the networks' weights.
+    hold: float = 0.7  # Fraction of the run after which the learning rate begins to fall.
+    final_rate: float = 0.01  # Learning rate at the end, as a fraction of that at the start.
+    average: float = 0.95  # Factor on the running average of the parameters at every step.
+
+    def __post_init__(self) -> None:
+        for name in ("rate", "epsilon", "final_rate"):
+            checks.number(f"optimiser.{name}", getattr(self, name), low=1e-30, high=checks.LARGEST)
+        for name in ("beta1", "hold", "average"):
+            checks.number(f"optimiser.{name}", getattr(self, name), low=0.0, high=0.9999)
+        checks.number("optimiser.beta2", self.beta2, low=self.beta1**2 + 1e-6, high=0.9999)
+        checks.number("optimiser.networks", self.networks, low=1e-3, high=1e3)
+        checks.number("optimiser.l2", self.l2, low=0.0)
+
+    def rate_at(self, progress: float) -> float:
+        """The learning rate when `progress`, in [0, 1], of the run is done."""
+        falling = max(0.0, (progress - self.hold) / (1.0 - self.hold))
+        return self.rate * self.final_rate**falling

@@ -1,0 +1,79 @@
+"""The whole record of a run, read from strict JSON and written to it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
+from typing import Any, Literal
+
+from nerfmac import checks
+from nerfmac.config.fields import HashGridConfig, NetworkConfig, VanillaConfig
+from nerfmac.config.optimiser import OptimiserConfig
+from nerfmac.config.sampling import MarchConfig, OccupancyConfig
+from nerfmac.config.training import TrainConfig
+from nerfmac.json_reader import Fields
+
+PRESET_NAMES = ("tiny", "small", "base", "big")
+
+
+@dataclass(frozen=True)
+class Config:
+    """One run; saved with it as `config.json`."""
+
+    preset: str = "base"  # The preset that the numbers below were taken from.
+    seed: int = 0  # Seed of all random numbers, from 0 to 2^32 - 1.
+    model: Literal["hash", "vanilla"] = "hash"
+    """hash: an encoding and small networks. vanilla: two large MLPs (Mildenhall et al. 2020)."""
+    encoding: Literal["hash", "dense", "frequency"] = "hash"
+    """What model hash encodes positions with: a hash grid, grids without hashing, sines."""
+    grid: HashGridConfig = field(default_factory=HashGridConfig)
+    networks: NetworkConfig = field(default_factory=NetworkConfig)
+    vanilla: VanillaConfig = field(default_factory=VanillaConfig)
+    march: MarchConfig = field(default_factory=MarchConfig)
+    occupancy: OccupancyConfig = field(default_factory=OccupancyConfig)
+    optimiser: OptimiserConfig = field(default_factory=OptimiserConfig)
+    train: TrainConfig = field(default_factory=TrainConfig)
+
+    def __post_init__(self) -> None:
+        checks.choice("preset", self.preset, PRESET_NAMES)
+        checks.number("seed", self.seed, low=0, high=2**32 - 1, whole=True)
+        checks.choice("model", self.model, ("hash", "vanilla"))
+        checks.choice("encoding", self.encoding, ("hash", "dense", "frequency"))
+
+    def for_scene(self, pixels_per_unit: float, *, has_alpha: bool) -> Config:
+        """With what depends on the pictures: their resolution, and whether they are transparent."""
+        networks = self.networks if has_alpha else replace(self.networks, thinness=0)
+        return replace(self, grid=self.grid.for_pixels(pixels_per_unit), networks=networks)
+
+    def to_json(self) -> dict[str, Any]:
+        """The configuration as JSON values."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, values: Any) -> Config:
+        """The configuration from JSON values; absent keys keep their defaults.
+
+        Raises `InputError` for a key that does not exist or a value of the wrong type or size.
+        """
+        return _from_json(cls, Fields.of(values, "config"))
+
+
+def override(config: Config, **changes: Any) -> Config:
+    """`config` with some fields of its parts replaced, as in `override(c, train={"steps": 9})`."""
+    parts: dict[str, Any] = {}
+    for name, change in changes.items():
+        part: Any = getattr(config, name)
+        parts[name] = replace(part, **change) if isinstance(change, dict) else change
+    return replace(config, **parts)
+
+
+def _from_json(kind: Any, given: Fields) -> Any:
+    given.allow_only(*(each.name for each in fields(kind)))
+    default, arguments = kind(), {}
+    for name, value in given.values.items():
+        old = getattr(default, name)
+        if is_dataclass(old):
+            part = Fields.of(value, f"{given.where}.{name}")
+            arguments[name] = _from_json(type(old), part)
+        else:
+            arguments[name] = given.like(name, old)
+    return kind(**arguments)

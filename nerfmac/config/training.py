@@ -1,0 +1,49 @@
+"""A training step: its samples, its rays, its loss."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from nerfmac import checks
+
+FILL = 0.95
+"""Fraction of a step's slots that its number of rays is chosen to fill."""
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    """A training step, and how long to go on."""
+
+    steps: int = 20_000  # Training steps of a run, unless --steps or --seconds says otherwise.
+    slots: int = 2**17  # Samples that a step has room for.
+    candidates: int = 4  # Samples that are tried for light, over slots; 0: all are kept untried.
+    rays: int = 4096  # Rays of the first step; later steps have as many as fill the slots.
+    most_rays: int = 2**16  # Most rays of a step.
+    huber: float = 0.1  # Error, of colours in [0, 1], at which the loss goes from square to linear.
+    loss_scale: float = 1024.0  # Factor that lifts gradients above half precision's least numbers.
+    blend: Literal["srgb", "linear"] = "srgb"  # Light in which pictures' alpha is blended.
+
+    def __post_init__(self) -> None:
+        checks.number("train.steps", self.steps, low=1, whole=True)
+        checks.number("train.slots", self.slots, low=2**11, high=2**24, whole=True)
+        checks.number("train.candidates", self.candidates, low=0, high=64, whole=True)
+        checks.number("train.most_rays", self.most_rays, low=16, high=2**24, whole=True)
+        checks.number("train.rays", self.rays, low=16, high=self.most_rays, whole=True)
+        checks.number("train.huber", self.huber, low=1e-6)
+        checks.number("train.loss_scale", self.loss_scale, low=1.0, high=2.0**16)
+        checks.choice("train.blend", self.blend, ("srgb", "linear"))
+
+    def rays_for(self, samples_per_ray: float, most: int | None = None) -> int:
+        """The largest number of rays whose samples fit, among powers of the eighth root of two.
+
+        For each new number of rays the step is traced again, which takes as long as half a step.
+        So only few numbers are used, but enough of them to leave few slots without a sample.
+        `most` is a limit in addition to `most_rays`.
+        """
+        most = self.most_rays if most is None else min(most, self.most_rays)
+        wanted = min(FILL * self.slots / max(samples_per_ray, 1e-3), most)
+        rays, rung = 16, 32
+        while (above := round(2 ** (rung / 8) / 16) * 16) <= wanted:
+            rays, rung = max(rays, above), rung + 1
+        return rays
