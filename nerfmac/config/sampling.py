@@ -42,7 +42,7 @@ class OccupancyConfig:
     warmup_fraction: float = 1.0  # Fraction of all cells that an update visits during warm-up.
     fraction: float = 0.5  # The same after warm-up: half of it anywhere, half in occupied cells.
     followed: int = 2**15  # Rays that an update follows to see which cells light gets to.
-    patience: int = 64  # Updates without light, after warm-up, until a cell counts as empty.
+    patience: int = 128  # Most updates without light after which a cell counts as empty.
 
     def __post_init__(self) -> None:
         checks.number("occupancy.resolution", self.resolution, low=16, high=256, whole=True)

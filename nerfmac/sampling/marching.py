@@ -54,7 +54,7 @@ class MarchingSampler(Sampler):
     def shapes(self) -> Shapes:
         """The names and shapes of an `Occupancy`'s arrays."""
         cells = self.geometry.cells
-        return {"values": (cells,), "dark": (cells,), "bits": (cells // 32,)}
+        return {"values": (cells,), "dark": (cells,), "bits": (cells // 32,), "updates": (1,)}
 
     def init(self, rays: Iterable[Rays]) -> Arrays:
         """The grid in which every cell that one of the `rays` passes is occupied."""

@@ -32,6 +32,7 @@ class Occupancy(NamedTuple):
     values: mx.array  # (cells,) float32, optical thickness of a shortest step
     dark: mx.array  # (cells,) int32, updates since light was seen in the cell, at most `patience`
     bits: mx.array  # (cells / 32,) uint32
+    updates: mx.array  # (1,) int32, those since the warm-up
 
 
 def march_geometry(config: Config, extent: float) -> MarchGeometry:
@@ -52,7 +53,7 @@ class OccupancyGrid:
         """The grid in which the cells that are `lit` (cells,) bool are occupied, and no other."""
         dark = mx.where(lit, 0, self.config.patience)
         bits = pack_bits(lit.astype(mx.float32), mx.array([0.5]))
-        return Occupancy(mx.zeros(lit.shape), dark, bits)
+        return Occupancy(mx.zeros(lit.shape), dark, bits, mx.zeros(1, mx.int32))
 
     def update(
         self,
@@ -79,14 +80,23 @@ class OccupancyGrid:
         thickness = mx.concatenate([density(part) for part in parts]) * self.geometry.step
         peaks = splat(cells, thickness, self.geometry.cells)
         values = mx.maximum(occupancy.values * self.config.decay, peaks)
-        longer = mx.minimum(occupancy.dark + int(not warmup), self.config.patience)
-        dark = mx.where(lit, 0, longer)
-        shown = mx.where(dark < self.config.patience, values, -1.0)
+        updates = occupancy.updates + int(not warmup)
+        dark = mx.where(lit, 0, mx.minimum(occupancy.dark + int(not warmup), self.config.patience))
+        shown = mx.where(dark < self._patience(updates), values, -1.0)
         # Instant-NGP's rule: while the field is thin everywhere, the threshold is its mean.
         innermost = shown[: self.geometry.resolution**3]
         mean = mx.maximum(innermost, 0.0).mean()
         threshold = mx.minimum(mean, self.config.threshold).reshape(1)
-        return Occupancy(values, dark, pack_bits(shown, threshold))
+        return Occupancy(values, dark, pack_bits(shown, threshold), updates)
+
+    def _patience(self, updates: mx.array) -> mx.array:
+        """Updates without light after which a cell counts as empty, when so many have passed.
+
+        That is half of them. A short training could not wait for the longest patience, and had the
+        samples of cells that light has left among those it tries.
+        """
+        longest = self.config.patience
+        return mx.clip(updates // 2, max(longest // 8, 1), longest)
 
     def _choose(self, occupancy: Occupancy, key: mx.array, warmup: bool) -> mx.array:
         total = self.geometry.cells

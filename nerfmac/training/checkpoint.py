@@ -19,7 +19,7 @@ from nerfmac.checks import InputError
 from nerfmac.files import appearing
 from nerfmac.training.state import TrainState
 
-FORMAT = "nerfmac checkpoint 6"
+FORMAT = "nerfmac checkpoint 7"
 
 
 def save_checkpoint(

@@ -176,7 +176,7 @@ def test_the_occupancy_grid_follows_the_same_rule(extent, threshold, warmup):
         return steps * warmup  # after it, which cells are visited is random too
 
     ours = OccupancyGrid(config, geometry).update(
-        Occupancy(mx.array(values), mx.array(dark), words(values > 0)),
+        Occupancy(mx.array(values), mx.array(dark), words(values > 0), mx.zeros(1, mx.int32)),
         lambda position: mx.array(height(np.array(position))),
         mx.array(lit),
         mx.random.key(1),

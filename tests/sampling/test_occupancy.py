@@ -228,17 +228,31 @@ def test_cells_without_light_stay_empty_and_those_of_one_update_do_not():
 
 def test_after_the_warm_up_patience_with_darkness_ends_and_light_brings_a_cell_back():
     lit = np.arange(CELLS**3) % 3 == 0
-    grid, occupancy = grid_of(patience=3, fraction=1.0)
+    grid, occupancy = grid_of(patience=24, fraction=1.0)
     occupancy = updated(grid, occupancy, dense, times=1)
     occupancy = updated(grid, occupancy, dense, times=9, lit=lit)
     assert bits_of(occupancy).all(), "during the warm-up no patience is lost"
     occupancy = updated(grid, occupancy, dense, times=2, lit=lit, warmup=False)
     assert bits_of(occupancy).all()
     occupancy = updated(grid, occupancy, dense, times=1, lit=lit, warmup=False)
-    assert (bits_of(occupancy) == lit).all()
+    assert (bits_of(occupancy) == lit).all(), "an eighth of the longest patience"
     # What such a cell holds is not forgotten: with the first light it is occupied again.
     occupancy = updated(grid, occupancy, dense, times=1, lit=~lit, warmup=False)
     assert bits_of(occupancy).all()
+
+
+@pytest.mark.parametrize(("lit_for", "dark_for"), [(10, 9), (17, 16), (60, 24)])
+def test_patience_is_half_of_the_updates_since_the_warm_up_until_it_is_the_longest(
+    lit_for, dark_for
+):
+    cells, lit = np.ones(CELLS**3, bool), np.arange(CELLS**3) % 3 == 0
+    grid, occupancy = grid_of(patience=24, fraction=1.0)
+    occupancy = updated(grid, occupancy, dense, times=1)
+    occupancy = updated(grid, occupancy, dense, times=lit_for, lit=cells, warmup=False)
+    occupancy = updated(grid, occupancy, dense, times=dark_for - 1, lit=lit, warmup=False)
+    assert bits_of(occupancy).all()
+    occupancy = updated(grid, occupancy, dense, times=1, lit=lit, warmup=False)
+    assert (bits_of(occupancy) == lit).all()
 
 
 @pytest.mark.parametrize(

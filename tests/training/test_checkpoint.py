@@ -98,8 +98,8 @@ def test_a_file_cut_short_anywhere_is_refused(path):
 
 
 def test_another_version_is_refused_by_name(path):
-    path.write_bytes(path.read_bytes().replace(b"nerfmac checkpoint 6", b"nerfmac checkpoint 7"))
-    refused(path, "of format 'nerfmac checkpoint 7'", "reads 'nerfmac checkpoint 6'")
+    path.write_bytes(path.read_bytes().replace(b"nerfmac checkpoint 7", b"nerfmac checkpoint 6"))
+    refused(path, "of format 'nerfmac checkpoint 6'", "reads 'nerfmac checkpoint 7'")
 
 
 def test_a_safetensors_file_of_others_is_refused(path):
