@@ -58,10 +58,11 @@ class ReachSampler:
         tried = self._tried(*rays, number[: self._room], marched)
         wanted = self._count(density(tried.position), tried)
         samples = self._march.write(*rays, *self._keep(number, marched, wanted), wanted)
-        is_known = marched.cumsum(0) <= self._room
-        known = (wanted * is_known).sum() / is_known.sum().clamp_min(1)
-        in_room = marched.float().mean() * (self._slots / self._room)
-        return samples._replace(demand=torch.maximum(known, in_room))
+        # As `nerfmac.ops.packing.demand`: of the rays that the room ends behind, or in.
+        tried_ends, kept_ends = marched.cumsum(0), wanted.cumsum(0)
+        begun = ((tried_ends <= self._room).sum() + 1).clamp_max(len(wanted))
+        in_room = tried_ends[begun - 1].float() * (self._slots / self._room)
+        return samples._replace(demand=torch.maximum(kept_ends[begun - 1].float(), in_room) / begun)
 
     @torch.no_grad()
     def lit(

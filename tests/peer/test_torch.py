@@ -114,7 +114,8 @@ def test_compositing_its_gradient_and_where_light_ends_are_the_reference_s():
 
     cotangent = RANDOM.standard_normal(len(counts)).astype(np.float32)
     (want,), (gradient,) = mx.vjp(opacity, [mx.array(density)], [mx.array(cotangent)])
-    reached = np.array(count_reached_reference(*map(mx.array, (density, width, ray_start))))
+    given = density, width, ray_start, counts.astype(np.int32)
+    reached = np.array(count_reached_reference(*map(mx.array, given)))
     assert 0 < reached[5] < 300
     (density,) = in_torch([density])
     ray = torch.from_numpy(np.repeat(np.arange(len(counts)), counts))

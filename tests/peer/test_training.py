@@ -152,7 +152,8 @@ def test_adam_and_the_average_are_nerfmac_s(scene):
             average = averaged(average, now.parameters, weight)
     for field, want in ((peer.field, now.parameters), (peer.average, average)):
         for name, values in field.export().items():
-            assert_matches(values, want[name], rel=64 * EPSILON, name=name)
+            # nerfmac keeps a parameter's two moments in 32 bits, the first of them in 12.
+            assert_matches(values, want[name], rel=2**-11, name=name)
 
 
 def test_both_start_alike_and_have_as_many_rays(scene):
