@@ -25,8 +25,9 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo):
     used = getattr(item, "funcargs", {})
     if report.failed and "lab" in used:
         report.sections.append(("JupyterLab's log", used["lab"].said[-8000:]))
-    if report.failed and report.when == "call" and "desk" in used:
-        for number, tab in enumerate(used["desk"].tabs):
+    if report.failed and report.when == "call":
+        desks = {id(each): each for each in used.values() if isinstance(each, Desk)}
+        for number, tab in enumerate(tab for desk in desks.values() for tab in desk.tabs):
             if not tab.page.is_closed():
                 tab.screenshot(f"{item.name}-failed-{number}")
     return report

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tests.scene_factory import COARSE, write_scene
+from tests.viewer.notebook.desk import at_desk
 from tests.viewer.notebook.sight import Sight
 
 pytestmark = pytest.mark.slow
@@ -72,23 +73,6 @@ def test_two_viewers_at_once_train_and_turn_each_by_itself(desk, scene):
     assert desk.run("len(two._worker._due)") == 1
 
 
-def test_a_page_loaded_again_while_it_trains_shows_everything(desk, scene):
-    tab = desk.open_notebook([begin(), cell(scene)])
-    tab.run_all()
-    Sight(tab).wait_for_rest()
-    desk.run("viewer.train()")
-    trains_on(desk, tab)
-    tab.save()
-    before = step(desk)
-    tab.reload()
-    sight = Sight(tab)
-    tab.wait_for(lambda: sight.last())
-    tab.wait_for(lambda: sight.step() > before)
-    sight.turn((90, 20))
-    trains_on(desk, tab)
-    desk.run("viewer.pause()")
-
-
 def test_an_interrupted_kernel_trains_on_and_shows_it(desk, scene):
     desk.expect("KeyboardInterrupt")
     waiting = "print('under way')\nviewer.wait()"
@@ -104,28 +88,62 @@ def test_an_interrupted_kernel_trains_on_and_shows_it(desk, scene):
     desk.run("viewer.pause()")
 
 
-def test_a_page_closed_in_mid_drag_leaves_a_kernel_that_trains_on(desk, scene):
-    tab = desk.open_notebook([begin(), cell(scene)])
-    tab.run_all()
-    sight = Sight(tab).wait_for_rest()
-    tab.save()
-    desk.run("viewer.train()")
-    trains_on(desk, tab)
+@pytest.fixture(scope="module")
+def with_a_viewer(lab, browser, scene):
+    """A user at a notebook with one viewer, which the tests below use one after the other.
+
+    Those above sit at desks of their own; when one of these is left, all kernels end.
+    """
+    with at_desk(lab, browser) as desk:
+        tab = desk.open_notebook([begin(), cell(scene)])
+        tab.run_all()
+        Sight(tab).wait_for_rest()
+        tab.wait_for(lambda: desk.run("len(viewer.still)") > 0)
+        tab.save()
+        yield desk
+
+
+@pytest.fixture
+def viewing(with_a_viewer):
+    """That desk, with the picture at rest in its last page; any error fails the test."""
+    Sight(with_a_viewer.tabs[-1]).wait_for_rest()
+    yield with_a_viewer
+    with_a_viewer.check()
+
+
+def test_a_page_loaded_again_while_it_trains_shows_everything(viewing):
+    tab = viewing.tabs[-1]
+    viewing.run("viewer.train()")
+    trains_on(viewing, tab)
+    before = step(viewing)
+    tab.reload()
+    sight = Sight(tab)
+    tab.wait_for(lambda: sight.last())
+    tab.wait_for(lambda: sight.step() > before)
+    sight.turn((90, 20))
+    trains_on(viewing, tab)
+    viewing.run("viewer.pause()")
+
+
+def test_a_page_closed_in_mid_drag_leaves_a_kernel_that_trains_on(viewing):
+    tab = viewing.tabs[-1]
+    sight = Sight(tab)
+    viewing.run("viewer.train()")
+    trains_on(viewing, tab)
     sight.drag((60, 10), hold=True)
     tab.close()
-    other = desk.open_tab()
-    trains_on(desk, other)
+    other = viewing.open_tab()
+    trains_on(viewing, other)
     sight = Sight(other)
     other.wait_for(lambda: sight.last())
-    assert desk.run("viewer._session.notice") is None
+    assert viewing.run("viewer._session.notice") is None
     sight.turn((90, 20))
-    desk.run("viewer.pause()")
+    viewing.run("viewer.pause()")
 
 
-def test_a_picture_of_one_pixel_and_one_of_4k_are_drawn(desk, scene):
-    tab = desk.open_notebook([begin(), cell(scene)])
-    tab.run_all()
-    sight = Sight(tab).wait_for_rest()
+def test_a_picture_of_one_pixel_and_one_of_4k_are_drawn(viewing):
+    tab = viewing.tabs[-1]
+    sight = Sight(tab)
     for width, height in ((1, 1), (3840, 2160), (640, 300)):
         area = sight.root.locator(".nerfmac-picture")
         area.evaluate(
@@ -137,14 +155,11 @@ def test_a_picture_of_one_pixel_and_one_of_4k_are_drawn(desk, scene):
             lambda size=(width, height): (sight.last()["width"], sight.last()["height"]) == size
         )
     sight.wait_for_rest()
-    assert desk.run("viewer._session.notice") is None
+    assert viewing.run("viewer._session.notice") is None
 
 
-def test_a_notebook_opened_without_its_kernel_shows_the_last_picture(desk, scene):
-    tab = desk.open_notebook([begin(), cell(scene)])
-    tab.run_all()
-    Sight(tab).wait_for_rest()
-    tab.wait_for(lambda: desk.run("len(viewer.still)") > 0)
+def test_a_notebook_opened_without_its_kernel_shows_the_last_picture(viewing):
+    tab = viewing.tabs[-1]
     live = tab.page.locator(".jp-OutputArea-output img")
     tab.wait_for(lambda: live.count() == 1)
     assert not live.is_visible()  # the viewer itself is there
