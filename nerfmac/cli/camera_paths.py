@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from nerfmac.checks import InputError
@@ -14,7 +14,7 @@ from nerfmac.paths import MOVES, CameraPath, tour
 from nerfmac.paths.camera_path import DEFAULT_SECONDS
 from nerfmac.paths.named import TOUR_SECONDS
 from nerfmac.rendering.gaze import centre_seen
-from nerfmac.run import Run
+from nerfmac.run import Run, load_path
 from nerfmac.scenes import read_again
 
 SPLITS = ("train", "test")
@@ -22,21 +22,33 @@ SPLITS = ("train", "test")
 
 @dataclass(frozen=True)
 class NamedPath:
-    """A path by its `name`; `file` is the camera path that is one."""
+    """A path by its `name`; `file` is the camera path that is one.
+
+    `transforms` is nerfstudio's dataparser_transforms.json, for a file of nerfstudio.
+    """
 
     name: str
     file: CameraPath | None = None
+    transforms: Path | None = None
 
     @classmethod
-    def read(cls, name: str) -> NamedPath:
+    def read(cls, name: str, transforms: Path | None = None) -> NamedPath:
         """The path of that name; a file is read now. Raises `InputError`."""
         known = (*MOVES, *SPLITS)
         if name in known:
+            if transforms is not None:
+                raise InputError(f"--transforms is for a path of nerfstudio, not for {name}")
             return cls(name)
         if Path(name).suffix.lower() != ".json":
             expected = f"expected one of: {', '.join(known)}; or a camera path's FILE.json"
             raise InputError(f"--path is {name!r}; {meant(name, known, expected)}")
-        return cls(name, CameraPath.load(name))
+        return cls(name, CameraPath.load(name), transforms)
+
+    def within(self, run: Run) -> NamedPath:
+        """The path as it lies in the run's scene. Raises `InputError`."""
+        if self.file is None:
+            return self
+        return replace(self, file=load_path(run, self.name, self.transforms))
 
     @property
     def is_split(self) -> bool:

@@ -42,6 +42,8 @@ class Arguments:
     """orbit, spiral, figure-of-eight or dolly-zoom around the scene; train or test: those views'
     cameras, with --frames or --seconds a smooth tour along them; or a camera path that the viewer,
     nerfstudio or instant-ngp saved."""
+    transforms: Annotated[Path | None, optional("FILE.json")] = None
+    """nerfstudio's dataparser_transforms.json, where its path is not beside it."""
     frames: Annotated[int | None, optional("INT")] = None
     """Pictures on the path; by default as many as suit it."""
     seconds: Annotated[float | None, optional("FLOAT")] = None
@@ -63,7 +65,8 @@ class Arguments:
     near: Annotated[float | None, optional("FLOAT")] = None
     """Nothing nearer to the camera than this, in scene units, is shown."""
     crop: Annotated[str | None, optional("X,Y,Z,X,Y,Z")] = None
-    """Lowest and highest corner, in scene units, of what is shown."""
+    """Lowest and highest corner of what is shown, in the coordinates of the scene's files, as in
+    nerfmac export."""
     samples_per_pixel: Annotated[int | None, optional("INT")] = None
     """Rays through a pixel: 4 smooth edges; by default 1, or 32 where something is blurred."""
     depth_of_field: float = 0.0
@@ -92,13 +95,14 @@ def main(argv: list[str], method: Method = CONFIGURED) -> int:
     """Render as `argv` says; return the exit code."""
     arguments = tyro.cli(Arguments, prog="nerfmac render", args=argv)
     shot, size = _shot(arguments), _size(arguments.size) if arguments.size else None
-    path = NamedPath.read(arguments.path)
+    path = NamedPath.read(arguments.path, arguments.transforms)
     out = arguments.out or arguments.run / f"{Path(arguments.path).stem}.mp4"
     _check(arguments, out)
     # A job's time limit ends it as Ctrl-C does: no half video is left.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     choose_device(arguments.device)
     run = Run.load(arguments.run, method=method)
+    path = path.within(run)
     cameras = _cameras(run, path, arguments, _fitting(out, size or _own_size(run, path, shot)))
     beside = arguments.beside.split(",") if arguments.beside else []
     film(

@@ -23,7 +23,7 @@ from nerfmac.rendering.colour_map import MAPS, coloured
 from nerfmac.rendering.crop import cropped
 from nerfmac.rendering.normals import normals
 from nerfmac.rendering.renderer import Renderer
-from nerfmac.run import Run
+from nerfmac.run import Run, placement_of
 
 Values = npt.NDArray[np.float32]
 Pixels = npt.NDArray[np.uint8]
@@ -66,7 +66,7 @@ class Frames:
         self._run, self._field = run, run.trainer.field
         self._occupied = run.trainer.sampler.occupied(run.state.sampling)
         if shot.crop is not None or shot.near is not None:
-            self._occupied = _seen_cells(self._occupied, shot)
+            self._occupied = _seen_cells(run, self._occupied, shot)
         self._renderer: Renderer = run.trainer.renderer(run.state, self._occupied)
 
     def values(
@@ -212,11 +212,12 @@ class SideBySide:
             yield np.concatenate(pictures, axis=1)
 
 
-def _seen_cells(occupied: Occupied | None, shot: Shot) -> Occupied:
+def _seen_cells(run: Run, occupied: Occupied | None, shot: Shot) -> Occupied:
     if occupied is None:
         raise InputError("crop and near need an occupancy grid; the run's sampler keeps none")
     geometry, bits = occupied
-    bits = cropped(bits, geometry, shot.crop)
+    if shot.crop is not None:
+        bits = cropped(bits, geometry, shot.crop, placement_of(run))
     if shot.near is not None:
         geometry = replace(geometry, near=shot.near)
     return Occupied(geometry, bits)

@@ -18,7 +18,7 @@ MOST_SAMPLES = 1024
 
 @dataclass(frozen=True)
 class Shot:
-    """How the pictures of a film are taken. Lengths are in scene units.
+    """How the pictures of a film are taken. Lengths are in scene units, but those of `crop`.
 
     A picture with several samples is the mean of as many pictures. Each has its rays elsewhere in
     the pixels, on the aperture, and in the time that the shutter is open. Colours are averaged as
@@ -32,7 +32,8 @@ class Shot:
     exposure: float = 0.0
     """Stops: each doubles the picture's light, the background's too; of `rgb` only."""
     crop: Box | None = None
-    """Lowest and highest corner: cells of the occupancy grid outside it are not shown."""
+    """Lowest and highest corner, in the coordinates of the scene's files: cells of the occupancy
+    grid outside it are not shown."""
     near: float | None = None
     """Nothing nearer than this is seen; None: as in training."""
     samples: int = 1

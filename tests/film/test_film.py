@@ -110,7 +110,7 @@ def test_near_and_crop_cut_the_scene(run, tmp_path):
     middle = whole[14, 18]
     near = values_of(run, tmp_path, "near", output="depth", near=float(middle) + 0.1)["depth"]
     assert near[14, 18] == pytest.approx(middle + 0.1, abs=0.02)
-    box = ((0.5, -1.0, -1.0), (2.0, 2.0, 2.0))
+    box = ((0.0, -9.0, -9.0), (9.0, 9.0, 9.0))  # the files' origin is in the cube's middle
     half = values_of(run, tmp_path, "half", output="depth", crop=box)
     origin, direction = rays(FRONT)
     place = origin + half["depth"][..., None] * direction
