@@ -10,12 +10,14 @@ import tyro
 
 from nerfmac.backend import choose_device
 from nerfmac.backend.machine import machine
+from nerfmac.checks import InputError
 from nerfmac.cli.arguments import optional
 from nerfmac.cli.choices import Device
 from nerfmac.cli.outputs import quality
 from nerfmac.export import evaluate_to_page, worst
 from nerfmac.files import appearing, write_json
 from nerfmac.run import CONFIGURED, Run
+from nerfmac.snapshots import is_snapshot, load_snapshot
 from nerfmac.training.method import Method
 
 
@@ -24,7 +26,9 @@ class Arguments:
     """Render every view of a split and compare it with its photograph."""
 
     run: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
-    """Folder of a run."""
+    """Folder of a run, or a snapshot of instant-ngp (.ingp, .msgpack)."""
+    scene: Annotated[Path | None, optional("SCENE")] = None
+    """Of a snapshot: the scene that it was trained on."""
     split: Literal["test", "val", "train"] = "test"
     """Which of the scene's views."""
     background: Literal["white", "black"] = "white"
@@ -41,13 +45,23 @@ def main(argv: list[str], method: Method = CONFIGURED) -> int:
     """Evaluate as `argv` says; return the exit code."""
     arguments = tyro.cli(Arguments, prog="nerfmac eval", args=argv)
     choose_device(arguments.device)
-    run = Run.load(arguments.run, method=method)
+    run = _run(arguments, method)
     if arguments.json is None:
         _evaluated(run, arguments)
     else:
         with appearing(arguments.json) as partial:  # refused now, not after all views
             write_json(partial, _evaluated(run, arguments))
     return 0
+
+
+def _run(arguments: Arguments, method: Method) -> Run:
+    if is_snapshot(arguments.run):
+        if arguments.scene is None:
+            raise InputError("a snapshot does not hold its pictures: name their scene by --scene")
+        return load_snapshot(arguments.run, arguments.scene)
+    if arguments.scene is not None:
+        raise InputError("--scene is for a snapshot; a run knows its scene")
+    return Run.load(arguments.run, method=method)
 
 
 def _evaluated(run: Run, arguments: Arguments) -> dict[str, Any]:

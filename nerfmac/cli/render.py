@@ -23,6 +23,7 @@ from nerfmac.geometry.cameras import Camera
 from nerfmac.rendering.crop import Box
 from nerfmac.rendering.evaluation import BACKGROUNDS
 from nerfmac.run import CONFIGURED, Run
+from nerfmac.snapshots import is_snapshot, open_run
 from nerfmac.training.method import Method
 
 BLURRED_SAMPLES = 32
@@ -37,7 +38,7 @@ class Arguments:
     """Render a run along a path."""
 
     run: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
-    """Folder of a run."""
+    """Folder of a run, or a snapshot of instant-ngp (.ingp, .msgpack)."""
     path: Annotated[str, tyro.conf.arg(metavar="NAME|FILE.json")] = "orbit"
     """orbit, spiral, figure-of-eight or dolly-zoom around the scene; train or test: those views'
     cameras, with --frames or --seconds a smooth tour along them; or a camera path that the viewer,
@@ -82,7 +83,8 @@ class Arguments:
     format: Literal["png", "exr", "npz"] = "png"
     """Of the files in a folder: pictures, or values such as depth in scene units."""
     out: Annotated[Path | None, optional("FILE.mp4|.webm|.gif|FOLDER")] = None
-    """A video, or a folder for numbered files; by default RUN/PATH.mp4."""
+    """A video, or a folder for numbered files; by default RUN/PATH.mp4, beside a snapshot
+    NAME-PATH.mp4."""
     resume: bool = False
     """Go on with an interrupted folder of files; a video's frames are kept until it is complete."""
     overwrite: bool = False
@@ -96,17 +98,17 @@ def main(argv: list[str], method: Method = CONFIGURED) -> int:
     arguments = tyro.cli(Arguments, prog="nerfmac render", args=argv)
     shot, size = _shot(arguments), _size(arguments.size) if arguments.size else None
     path = NamedPath.read(arguments.path, arguments.transforms)
-    out = arguments.out or arguments.run / f"{Path(arguments.path).stem}.mp4"
+    out = arguments.out or _own_name(arguments.run, Path(arguments.path).stem)
     _check(arguments, out)
     # A job's time limit ends it as Ctrl-C does: no half video is left.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     choose_device(arguments.device)
-    run = Run.load(arguments.run, method=method)
+    run = open_run(arguments.run, method=method)
     path = path.within(run)
     cameras = _cameras(run, path, arguments, _fitting(out, size or _own_size(run, path, shot)))
     beside = arguments.beside.split(",") if arguments.beside else []
     film(
-        [run, *(Run.load(folder, method=method) for folder in beside)],
+        [run, *(open_run(other, method=method) for other in beside)],
         cameras,
         out,
         shot,
@@ -117,6 +119,13 @@ def main(argv: list[str], method: Method = CONFIGURED) -> int:
     )
     print(out)
     return 0
+
+
+def _own_name(run: Path, path: str) -> Path:
+    """The video's name if nothing is said about it."""
+    if is_snapshot(run):
+        return run.with_name(f"{run.stem}-{path}.mp4")
+    return run / f"{path}.mp4"
 
 
 def _check(arguments: Arguments, out: Path) -> None:

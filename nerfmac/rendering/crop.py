@@ -11,6 +11,7 @@ from functools import lru_cache
 
 import mlx.core as mx
 import numpy as np
+import numpy.typing as npt
 
 from nerfmac.geometry.cells import cells_of
 from nerfmac.ops.march import MarchGeometry
@@ -20,9 +21,6 @@ from nerfmac.scenes.placement import Placement
 Corner = tuple[float, float, float]
 Box = tuple[Corner, Corner]
 """Lowest and highest corner."""
-Axes = tuple[Corner, Corner, Corner]
-
-UPRIGHT: Axes = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
 
 
 def cropped(
@@ -35,23 +33,26 @@ def cropped(
     """
     if box is None:
         return bits
-    (low, high), axes = box, UPRIGHT
+    (low, high), axes = box, np.eye(3)
     if placement is not None:
         shift = placement.turned_to_file(placement.offset)
         low, high = ((placement.scale * np.array(corner) + shift).tolist() for corner in box)
-        axes = tuple(tuple(row) for row in placement.rotation.T.tolist())
-    return bits & _overlapping(geometry, tuple(low), tuple(high), axes)  # lists have no hash
+        axes = placement.rotation.T
+    # As tuples, since arrays and lists have no hash.
+    return bits & _overlapping(geometry, tuple(low), tuple(high), tuple(axes.ravel().tolist()))
 
 
 @lru_cache(maxsize=4)
-def _overlapping(geometry: MarchGeometry, low: Corner, high: Corner, axes: Axes) -> mx.array:
+def _overlapping(
+    geometry: MarchGeometry, low: Corner, high: Corner, axes: tuple[float, ...]
+) -> mx.array:
     """(cells / 32,) uint32, one bit a cell: whether it overlaps a box; touching is not enough.
 
-    The box holds the positions p with low[k] < axes[k] . p < high[k].
+    The box holds the positions p with low[k] < axes[k] . p < high[k]; `axes` are three by three.
     """
     cascade, *place = cells_of(mx.arange(geometry.cells, dtype=mx.int32), geometry.resolution)
     values = mx.ones(geometry.cells)
-    for axis, begin, end in zip(axes, low, high, strict=True):
+    for axis, begin, end in zip(np.reshape(axes, (3, 3)), low, high, strict=True):
         lines = [_along(geometry, part) for part in axis]
         along = sum((line[cascade, at] for line, at in zip(lines, place, strict=True)), mx.zeros(1))
         reach = _reach(geometry, axis)[cascade]
@@ -68,7 +69,7 @@ def _along(geometry: MarchGeometry, part: float) -> mx.array:
     return mx.array((part * (sizes[:, None] * middle + 0.5)).astype(np.float32))
 
 
-def _reach(geometry: MarchGeometry, axis: Corner) -> mx.array:
+def _reach(geometry: MarchGeometry, axis: npt.NDArray[np.float64]) -> mx.array:
     """(cascades,) float32: how far a cell extends from its middle along the direction `axis`."""
     half = 0.5 * 2.0 ** np.arange(geometry.cascades) / geometry.resolution
     return mx.array((half * np.abs(axis).sum()).astype(np.float32))

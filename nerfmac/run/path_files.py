@@ -10,6 +10,8 @@ import logging
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+
 from nerfmac.checks import InputError
 from nerfmac.json_reader import read_fields
 from nerfmac.paths import CameraPath
@@ -46,5 +48,8 @@ def load_path(run: Run, file: str | Path, transforms: str | Path | None = None) 
     space = read_studio_space(Path(transforms or beside), scene)
     placement = placement_of(run)
     poses = [placement.apply(space.to_file(each.pose)) for each in path.keyframes]
-    moved = [replace(each, pose=pose) for each, pose in zip(path.keyframes, poses, strict=True)]
+    moved = [
+        replace(each, pose=pose.astype(np.float64))
+        for each, pose in zip(path.keyframes, poses, strict=True)
+    ]
     return replace(path, keyframes=moved)
