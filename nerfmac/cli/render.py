@@ -80,6 +80,10 @@ class Arguments:
     """Other runs of the scene, to stand beside it from left to right, by the same cameras."""
     projection: Literal["perspective", "equirectangular"] = "perspective"
     """equirectangular: 360 degrees around, 180 from top to bottom, from the path's places."""
+    stereo: Literal["side-by-side", "over-under"] | None = None
+    """For two eyes: the left eye's picture beside or above the right eye's, each of --size."""
+    eye_distance: float = 0.0
+    """Between the two eyes of --stereo, in scene units, such as 0.03."""
     format: Literal["png", "exr", "npz"] = "png"
     """Of the files in a folder: pictures, or values such as depth in scene units."""
     out: Annotated[Path | None, optional("FILE.mp4|.webm|.gif|FOLDER")] = None
@@ -189,6 +193,8 @@ def _shot(arguments: Arguments) -> Shot:
         aperture=arguments.depth_of_field,
         focus=arguments.focus,
         projection=arguments.projection,
+        stereo=arguments.stereo,
+        eyes=arguments.eye_distance,
         colour_map=arguments.colormap,
         depth_range=_range(arguments.depth_range),
     )

@@ -8,4 +8,5 @@ from nerfmac.run.placed import placement_of as placement_of
 from nerfmac.run.run import CONFIGURED as CONFIGURED
 from nerfmac.run.run import Run as Run
 from nerfmac.run.run import configured as configured
+from nerfmac.run.split_cameras import split_cameras as split_cameras
 from nerfmac.run.start import train as train
