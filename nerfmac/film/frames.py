@@ -221,7 +221,9 @@ class Joined:
         self, takes: Sequence[Take], numbers: Iterable[int] | None = None
     ) -> Iterator[Pixels]:
         """The pictures of all, joined, as `Frames.pictures` gives them; colour maps end alike."""
-        chosen, shades = None if numbers is None else list(numbers), self.frames[0].shades(takes)
+        chosen = None if numbers is None else list(numbers)
+        lows, highs = zip(*(frames.shades(takes) for frames in self.frames), strict=True)
+        shades = min(lows), max(highs)
         each = [frames.pictures(takes, chosen, shades) for frames in self.frames]
         for pictures in zip(*each, strict=True):
             yield np.concatenate(pictures, axis=self._axis)
