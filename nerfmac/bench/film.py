@@ -21,7 +21,7 @@ from nerfmac.run import Run
 SIZE = {"cpu": (320, 180)}
 """Width and height, by device; 1920 x 1080 elsewhere."""
 
-FRAMES = {"cpu": 120}
+FRAMES = {"cpu": 48}
 """How many, by device; 1000 elsewhere."""
 
 EARLY = 100
@@ -70,7 +70,7 @@ def time_film(
 ) -> FilmSpeed:
     """Make a film of `run`'s orbit and throw it away, and its two parts alone.
 
-    `frames` are 1000 of 1920 x 1080 by default, on a CPU 120 of 320 x 180. Raises `InputError` if
+    `frames` are 1000 of 1920 x 1080 by default, on a CPU 48 of 320 x 180. Raises `InputError` if
     no video can be written here.
     """
     device = current_device()

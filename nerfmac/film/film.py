@@ -66,9 +66,7 @@ def film(
     runs = [run] if isinstance(run, Run) else run
     frames = Joined(runs, shot)
     if form != "png" and len(frames.frames) > 1:
-        raise InputError(
-            f"{form} files hold the values of one run and one eye; several make pictures only"
-        )
+        raise InputError(f"{form} files are of one run and one eye; several make pictures only")
     made_by = _made_by(runs, takes, shot, form)
     if is_video and resume:
         kept = out.with_name(f"{out.name}.frames")

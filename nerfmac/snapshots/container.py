@@ -16,6 +16,9 @@ ENDINGS = (".ingp", ".msgpack")
 INSTALL = 'pip install "nerfmac[ingp]", or in a checkout: pip install -e ".[ingp]"'
 GZIP = b"\x1f\x8b"
 
+FASTEST = 1
+"""zlib's level: half-precision numbers hardly get smaller by a higher one."""
+
 
 def is_snapshot(path: Path) -> bool:
     """Whether `path` has the name of a snapshot's file."""
@@ -44,7 +47,9 @@ def write_container(path: Path, values: dict[str, Any]) -> None:
     """Write `values`, as a whole or not at all. Raises `InputError` as `files.appearing` does."""
     data = _msgpack().packb(values, use_bin_type=True)
     with appearing(path) as partial:
-        partial.write_bytes(zlib.compress(data) if path.suffix.lower() == ".ingp" else data)
+        partial.write_bytes(
+            zlib.compress(data, FASTEST) if path.suffix.lower() == ".ingp" else data
+        )
 
 
 def need_msgpack() -> None:

@@ -149,7 +149,7 @@ def test_runs_stand_side_by_side(run, scene, tmp_path):
             assert np.array_equal(left, np.asarray(one))
             assert np.array_equal(right, np.asarray(one))
         assert (middle == 255).all()
-    with pytest.raises(InputError, match="npz files hold the values of one run"):
+    with pytest.raises(InputError, match="npz files are of one run and one eye"):
         film([run, other], [FRONT], tmp_path / "npz", form="npz", progress=False)
     stranger = replace(run, scene=replace(run.scene, path="/elsewhere"))
     with pytest.raises(InputError, match="/elsewhere stand side by side"):

@@ -97,5 +97,5 @@ def test_what_does_not_go_together_is_refused(run, tmp_path):
     stereo = Shot(stereo="over-under", eyes=0.1)
     with pytest.raises(InputError, match="in stereo is of one run"):
         film([run, run], [FRONT], tmp_path / "out", stereo, progress=False)
-    with pytest.raises(InputError, match="one run and one eye"):
+    with pytest.raises(InputError, match="of one run and one eye"):
         film(run, [FRONT], tmp_path / "out", stereo, form="npz", progress=False)
