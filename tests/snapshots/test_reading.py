@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from nerfmac.checks import InputError
+from nerfmac.cli.view import _notebook_for
 from nerfmac.geometry.samples import Samples
 from nerfmac.snapshots import load_snapshot, open_run
 from tests.scene_factory import nerfmac
@@ -193,3 +194,12 @@ def test_the_verbs_take_it(tmp_path):
     assert len(list((tmp_path / "frames").glob("*.png"))) == 2
     assert nerfmac("export", path, tmp_path / "cameras.json", "--device", "cpu") == 0
     assert nerfmac("export", path, tmp_path / "again.ingp", "--device", "cpu") == 0
+
+
+def test_its_notebook_shows_it_and_saves_nothing(tmp_path):
+    path = tmp_path / "scene.ingp"
+    ngp.write(path, ngp.snapshot())
+    text = _notebook_for(path).read_text()
+    assert (tmp_path / "scene-view.ipynb").is_file()
+    assert 'nerfmac.Viewer(\\"scene.ingp\\")' in text
+    assert "viewer.save" not in text
