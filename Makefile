@@ -19,11 +19,11 @@ ifeq ($(SYSTEM),Linux)
     FLAVOUR := cpu
   endif
   PACKAGE := .[$(FLAVOUR)]
-  PACKAGE_DEV := .[$(FLAVOUR),notebook,export]
+  PACKAGE_DEV := .[$(FLAVOUR),notebook,export,ingp]
 else
   FLAVOUR := metal
   PACKAGE := .
-  PACKAGE_DEV := .[notebook,export]
+  PACKAGE_DEV := .[notebook,export,ingp]
 endif
 
 BIN := $(VENV)/bin

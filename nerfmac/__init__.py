@@ -40,6 +40,7 @@ from nerfmac.rendering.renderer import Rendered, Renderer
 from nerfmac.run import Run, train
 from nerfmac.sampling.sampler import Sampled, Sampler
 from nerfmac.scenes import Frame, Scene, Views, builtin_scene_path, load_scene
+from nerfmac.snapshots import load_snapshot, save_snapshot
 from nerfmac.training.goal import Goal, Report
 from nerfmac.training.method import Method
 from nerfmac.training.trainer import DivergedError, Trainer
@@ -78,6 +79,8 @@ __all__ = [
     "__version__",
     "builtin_scene_path",
     "load_scene",
+    "load_snapshot",
+    "save_snapshot",
     "train",
 ]
 

@@ -19,6 +19,7 @@ FLOORS = (
     ("rendering",),
     ("training",),
     ("run",),
+    ("snapshots",),
     ("film", "export", "viewer", "bench", "selftest", "cli"),
     ("__init__", "__main__"),  # above all: the public names, and `python -m nerfmac`
 )

@@ -2,6 +2,7 @@
 
     profile           every operation, a training step part by part, and a picture
     compare_models    the vanilla model beside the hash model: quality over seconds of training
+    time_film         how fast a film is rendered, encoded, and both at once
     Roofline          what a step would take on Apple's chips, estimated from its shapes
     plot_quality      any curves of quality over seconds of training, as a PNG
 
@@ -11,11 +12,13 @@
     launches                     the kernels that a computation launches
     ceilings, work               the device's highest rates; a step's least bytes and operations
     operations                   every operation with a training step's inputs
-    steps, parts, frame          a training step, whole and by kernel; a picture
+    steps, parts, frame, film    a training step, whole and by kernel; a picture; a film
     quality, plot                held-out views while a field trains; curves of their quality
     profiling, models, roofline  the measurements above; `tables` has their lines for people
 """
 
+from nerfmac.bench.film import FilmSpeed as FilmSpeed
+from nerfmac.bench.film import time_film as time_film
 from nerfmac.bench.launches import Build as Build
 from nerfmac.bench.launches import Call as Call
 from nerfmac.bench.launches import launches as launches
@@ -37,6 +40,7 @@ from nerfmac.bench.quality import evaluation_times as evaluation_times
 from nerfmac.bench.roofline import CHIPS as CHIPS
 from nerfmac.bench.roofline import Chip as Chip
 from nerfmac.bench.roofline import Roofline as Roofline
+from nerfmac.bench.steps import trained as trained
 from nerfmac.bench.timing import Timing as Timing
 from nerfmac.bench.timing import measure as measure
 from nerfmac.bench.timing import quartiles as quartiles

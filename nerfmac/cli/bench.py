@@ -13,9 +13,12 @@ import tyro
 
 from nerfmac import bench, checks
 from nerfmac.backend import choose_device, current_device, memory_bytes
+from nerfmac.backend.machine import machine
 from nerfmac.checks import InputError
 from nerfmac.cli.choices import Device, Preset
+from nerfmac.config import Config
 from nerfmac.files import appearing, write_json
+from nerfmac.film import check_video
 from nerfmac.presets import preset
 from nerfmac.scenes import Scene, builtin_scene_path, load_scene
 from nerfmac.training.trainer import DivergedError
@@ -43,6 +46,8 @@ class Arguments:
     """Write the figures to this file too."""
     models: bool = False
     """Instead, train the vanilla and the hash model and follow the quality of both."""
+    film: bool = False
+    """Instead, make a film of the scene's orbit: rendered, encoded, and both at once."""
     vanilla_seconds: float | None = None
     """With --models, seconds of training for the vanilla model, in place of --seconds."""
     plot: Path | None = None
@@ -89,9 +94,11 @@ def _check(arguments: Arguments) -> None:
                 raise InputError(f"--{name} is missing; --roofline takes --bandwidth and --rate")
             checks.number(name, value, low=1e-3)
     if arguments.roofline:
-        for name in ("models", "scene", "seconds"):
+        for name in ("models", "scene", "seconds", "film"):
             if getattr(arguments, name) not in (None, False):
                 raise InputError(f"--roofline measures nothing; expected no --{name} with it")
+    if arguments.film and (arguments.models or arguments.seconds is not None):
+        raise InputError("--film takes its own time; expected no --models and no --seconds with it")
 
 
 def _figures(arguments: Arguments, picture: Path | None) -> dict[str, Any]:
@@ -103,6 +110,8 @@ def _figures(arguments: Arguments, picture: Path | None) -> dict[str, Any]:
     if arguments.models:
         return _models(arguments, scene, picture)
     config = preset(arguments.preset, current_device(), memory_bytes())
+    if arguments.film:
+        return _film(scene, config)
     seconds = arguments.seconds or PROFILE_SECONDS
     return bench.profile(scene, config, seconds=seconds, on_line=_show).to_json()
 
@@ -118,6 +127,16 @@ def _roofline(arguments: Arguments) -> dict[str, Any]:
     roofline = bench.Roofline(preset(name, "metal", 0), chips)
     print(roofline)
     return roofline.to_json()
+
+
+def _film(scene: Scene, config: Config) -> dict[str, Any]:
+    check_video(Path("film.mp4"), 24.0)  # before anything is trained
+    about = machine()
+    _show(f"{about['device_name']}, mlx {about['mlx_version']}, preset {config.preset}")
+    speed = bench.time_film(bench.trained(scene, config))
+    for line in speed.lines():
+        _show(line)
+    return {**about, "preset": config.preset, "scene": scene.name, **speed.to_json()}
 
 
 def _models(arguments: Arguments, scene: Scene, picture: Path | None) -> dict[str, Any]:

@@ -3,40 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from nerfmac.checks import InputError
 from nerfmac.cli.arguments import meant
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
-from nerfmac.paths import MOVES, CameraPath, tour
+from nerfmac.paths import MOVES, SPLITS, CameraPath, tour
 from nerfmac.paths.camera_path import DEFAULT_SECONDS
 from nerfmac.paths.named import TOUR_SECONDS
 from nerfmac.rendering.gaze import centre_seen
-from nerfmac.run import Run
-from nerfmac.scenes import read_again
-
-SPLITS = ("train", "test")
+from nerfmac.run import Run, load_path, split_cameras
 
 
 @dataclass(frozen=True)
 class NamedPath:
-    """A path by its `name`; `file` is the camera path that is one."""
+    """A path by its `name`; `file` is the camera path that is one.
+
+    `transforms` is nerfstudio's dataparser_transforms.json, for a file of nerfstudio.
+    """
 
     name: str
     file: CameraPath | None = None
+    transforms: Path | None = None
 
     @classmethod
-    def read(cls, name: str) -> NamedPath:
+    def read(cls, name: str, transforms: Path | None = None) -> NamedPath:
         """The path of that name; a file is read now. Raises `InputError`."""
         known = (*MOVES, *SPLITS)
         if name in known:
+            if transforms is not None:
+                raise InputError(f"--transforms is for a path of nerfstudio, not for {name}")
             return cls(name)
         if Path(name).suffix.lower() != ".json":
             expected = f"expected one of: {', '.join(known)}; or a camera path's FILE.json"
             raise InputError(f"--path is {name!r}; {meant(name, known, expected)}")
-        return cls(name, CameraPath.load(name))
+        return cls(name, CameraPath.load(name), transforms)
+
+    def within(self, run: Run) -> NamedPath:
+        """The path as it lies in the run's scene. Raises `InputError`."""
+        if self.file is None:
+            return self
+        return replace(self, file=load_path(run, self.name, self.transforms))
 
     @property
     def is_split(self) -> bool:
@@ -52,11 +61,11 @@ class NamedPath:
 
     def lens(self, run: Run) -> Lens:
         """The lens of the photographs."""
-        return (self._split(run) if self.is_split else run.scene.cameras)[0].lens
+        return (split_cameras(run, self.name) if self.is_split else run.scene.cameras)[0].lens
 
     def own(self, run: Run, size: tuple[int, int]) -> Sequence[Camera]:
         """The cameras of the split's views, for pictures of `size`. Raises `InputError`."""
-        return _scaled(self._split(run), size)
+        return _scaled(split_cameras(run, self.name), size)
 
     def cameras(self, run: Run, frames: int, size: tuple[int, int]) -> Sequence[Camera]:
         """So many cameras on the path, for pictures of `size`. Raises `InputError`."""
@@ -64,22 +73,12 @@ class NamedPath:
         if self.file is not None:
             return _scaled(self.file.cameras(frames, twice), size)
         if self.is_split:
-            move, given = tour, self._split(run)
+            move, given = tour, split_cameras(run, self.name)
         else:
             move, given = MOVES[self.name].cameras, run.scene.cameras
         scene = run.scene
         centre = centre_seen(run.renderer(), scene.cameras, scene.up)
         return _scaled(move(given, up=scene.up, frames=frames, size=twice, centre=centre), size)
-
-    def _split(self, run: Run) -> Sequence[Camera]:
-        if self.name == "train":
-            return run.scene.cameras
-        if run.scene.path is None:
-            raise InputError("the run's scene was never in files: its test views are not known")
-        scene = read_again(run.scene)
-        if not scene.splits.get("test"):
-            raise InputError(f"scene {scene.name!r} has no 'test' views; take --path orbit")
-        return [frame.camera for frame in scene.splits["test"]]
 
 
 def _scaled(cameras: Sequence[Camera], size: tuple[int, int]) -> list[Camera]:

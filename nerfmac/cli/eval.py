@@ -6,16 +6,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+import numpy as np
 import tyro
 
 from nerfmac.backend import choose_device
 from nerfmac.backend.machine import machine
+from nerfmac.checks import InputError
 from nerfmac.cli.arguments import optional
 from nerfmac.cli.choices import Device
 from nerfmac.cli.outputs import quality
 from nerfmac.export import evaluate_to_page, worst
 from nerfmac.files import appearing, write_json
+from nerfmac.rendering.perceptual import Lpips
 from nerfmac.run import CONFIGURED, Run
+from nerfmac.snapshots import is_snapshot, load_snapshot
 from nerfmac.training.method import Method
 
 
@@ -24,7 +28,9 @@ class Arguments:
     """Render every view of a split and compare it with its photograph."""
 
     run: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
-    """Folder of a run."""
+    """Folder of a run, or a snapshot of instant-ngp (.ingp, .msgpack)."""
+    scene: Annotated[Path | None, optional("SCENE")] = None
+    """Of a snapshot: the scene that it was trained on."""
     split: Literal["test", "val", "train"] = "test"
     """Which of the scene's views."""
     background: Literal["white", "black"] = "white"
@@ -33,6 +39,9 @@ class Arguments:
     """Write the figures and how they were measured to this file too."""
     html: Annotated[Path | None, optional("FILE")] = None
     """Write a page with truth, rendering, error and depth of each view, to be opened from disk."""
+    lpips: Annotated[Path | None, optional("WEIGHTS")] = None
+    """Measure LPIPS too, by the weights in this file, .safetensors or .npz; README says how it is
+    made."""
     device: Device = "auto"
     """What computes."""
 
@@ -41,7 +50,7 @@ def main(argv: list[str], method: Method = CONFIGURED) -> int:
     """Evaluate as `argv` says; return the exit code."""
     arguments = tyro.cli(Arguments, prog="nerfmac eval", args=argv)
     choose_device(arguments.device)
-    run = Run.load(arguments.run, method=method)
+    run = _run(arguments, method)
     if arguments.json is None:
         _evaluated(run, arguments)
     else:
@@ -50,28 +59,49 @@ def main(argv: list[str], method: Method = CONFIGURED) -> int:
     return 0
 
 
+def _run(arguments: Arguments, method: Method) -> Run:
+    if is_snapshot(arguments.run):
+        if arguments.scene is None:
+            raise InputError("a snapshot does not hold its pictures: name their scene by --scene")
+        return load_snapshot(arguments.run, arguments.scene)
+    if arguments.scene is not None:
+        raise InputError("--scene is for a snapshot; a run knows its scene")
+    return Run.load(arguments.run, method=method)
+
+
 def _evaluated(run: Run, arguments: Arguments) -> dict[str, Any]:
     """Evaluate, print the figures, and return them as JSON values."""
     split, background = arguments.split, arguments.background
+    lpips = Lpips(arguments.lpips) if arguments.lpips else None
     if arguments.html:
-        views = evaluate_to_page(run, arguments.html, split, background)
+        views = evaluate_to_page(run, arguments.html, split, background, lpips=lpips)
     else:
-        views = run.evaluate(split, background)
+        views = run.evaluate(split, background, lpips=lpips)
     for view in views:
-        print(f"{view.name:30} {view.psnr:6.2f} dB  SSIM {view.ssim:.4f}")
+        looks = _shown(view.lpips)
+        print(f"{view.name:30} {view.psnr:6.2f} dB  SSIM {view.ssim:.4f}{looks}")
     least = worst(views)
     if least:
         print("worst: " + ", ".join(f"{view.name} ({view.psnr:.2f} dB)" for view in least))
     figures = quality(views, len(views), background, split)
     psnr, ssim = figures[f"psnr_{split}"], figures[f"ssim_{split}"]
-    print(f"{f'mean of {len(views)}':30} {psnr:6.2f} dB  SSIM {ssim:.4f}")
+    found = [view.lpips for view in views if view.lpips is not None]
+    mean = float(np.mean(found)) if found else None
+    print(f"{f'mean of {len(views)}':30} {psnr:6.2f} dB  SSIM {ssim:.4f}{_shown(mean)}")
     return {
         **machine(),
         **figures,
+        f"lpips_{split}": mean,
         "worst": [view.name for view in least],
         "protocol": _protocol(run, arguments),
-        "views": {view.name: {"psnr": view.psnr, "ssim": view.ssim} for view in views},
+        "views": {
+            view.name: {"psnr": view.psnr, "ssim": view.ssim, "lpips": view.lpips} for view in views
+        },
     }
+
+
+def _shown(lpips: float | None) -> str:
+    return "" if lpips is None else f"  LPIPS {lpips:.4f}"
 
 
 def _protocol(run: Run, arguments: Arguments) -> dict[str, Any]:
@@ -87,7 +117,9 @@ def _protocol(run: Run, arguments: Arguments) -> dict[str, Any]:
         "blend": run.config.train.blend,
         "psnr": "mean of the views' PSNRs, of sRGB values in [0, 1], all pixels",
         "ssim": "mean of the views' SSIMs, Gaussian window 11x11, sigma 1.5, each channel of sRGB",
-        "lpips": "not computed: it needs the weights of a network, which nerfmac does not bring",
+        "lpips": "mean of the views' LPIPSs, version 0.1 with AlexNet, by the weights given"
+        if arguments.lpips
+        else "not computed: it needs the weights of a network, which nerfmac does not bring",
         "steps": run.state.step,
         "train_seconds": run.state.train_seconds,
     }

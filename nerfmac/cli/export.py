@@ -23,6 +23,7 @@ from nerfmac.export import (
 )
 from nerfmac.files import appearing, write_json
 from nerfmac.run import CONFIGURED, Run
+from nerfmac.snapshots import open_run, save_snapshot
 from nerfmac.training.method import Method
 
 ENDINGS = {
@@ -30,6 +31,7 @@ ENDINGS = {
     "points": (".ply",),
     "cameras": (".json",),
     "density": (".npz",),
+    "snapshot": (".ingp", ".msgpack"),
 }
 """Of the files that hold each kind; the first kind that has an ending is the one it stands for."""
 OPTIONS = {
@@ -37,21 +39,23 @@ OPTIONS = {
     "points": {"count", "crop"},
     "cameras": set(),
     "density": {"resolution", "crop"},
+    "snapshot": set(),
 }
 """The options that each kind has."""
 
 
 @dataclass(frozen=True)
 class Arguments:
-    """Write a run's mesh, points, cameras or density, in the coordinates of its scene's files."""
+    """Write a run's mesh, points, cameras or density, in the coordinates of its scene's files, or
+    the run as a snapshot for instant-ngp."""
 
     run: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
-    """Folder of a run."""
+    """Folder of a run, or a snapshot of instant-ngp (.ingp, .msgpack)."""
     file: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FILE")]
-    """A mesh (.ply, .obj, .glb), points (.ply, with --as points), cameras (.json) or density
-    (.npz)."""
+    """A mesh (.ply, .obj, .glb), points (.ply, with --as points), cameras (.json), density (.npz)
+    or a snapshot (.ingp, .msgpack)."""
     as_: Annotated[
-        Literal["mesh", "points", "cameras", "density"] | None,
+        Literal["mesh", "points", "cameras", "density", "snapshot"] | None,
         tyro.conf.arg(name="as", help_behavior_hint=""),
     ] = None
     """What to write; by default what the file's ending says."""
@@ -79,7 +83,7 @@ def main(argv: list[str], method: Method = CONFIGURED) -> int:
     if kind in ("mesh", "points"):
         need_libraries()
     choose_device(arguments.device)
-    run = Run.load(arguments.run, method=method)
+    run = open_run(arguments.run, method=method)
     with appearing(arguments.file) as partial:
         told = WRITERS[kind](run, partial, options)
     print(f"{arguments.file}: {told}")
@@ -154,9 +158,15 @@ def _density(run: Run, path: Path, options: dict[str, Any]) -> str:
     return " x ".join(str(points) for points in grid.density.shape) + " points"
 
 
+def _snapshot(run: Run, path: Path, options: dict[str, Any]) -> str:
+    save_snapshot(run, path)
+    return f"{run.state.step} steps, {len(run.scene.cameras)} cameras"
+
+
 WRITERS: dict[str, Callable[[Run, Path, dict[str, Any]], str]] = {
     "mesh": _mesh,
     "points": _points,
     "cameras": _cameras,
     "density": _density,
+    "snapshot": _snapshot,
 }

@@ -23,6 +23,7 @@ from nerfmac.geometry.cameras import Camera
 from nerfmac.rendering.crop import Box
 from nerfmac.rendering.evaluation import BACKGROUNDS
 from nerfmac.run import CONFIGURED, Run
+from nerfmac.snapshots import is_snapshot, open_run
 from nerfmac.training.method import Method
 
 BLURRED_SAMPLES = 32
@@ -37,11 +38,13 @@ class Arguments:
     """Render a run along a path."""
 
     run: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
-    """Folder of a run."""
+    """Folder of a run, or a snapshot of instant-ngp (.ingp, .msgpack)."""
     path: Annotated[str, tyro.conf.arg(metavar="NAME|FILE.json")] = "orbit"
     """orbit, spiral, figure-of-eight or dolly-zoom around the scene; train or test: those views'
     cameras, with --frames or --seconds a smooth tour along them; or a camera path that the viewer,
     nerfstudio or instant-ngp saved."""
+    transforms: Annotated[Path | None, optional("FILE.json")] = None
+    """nerfstudio's dataparser_transforms.json, where its path is not beside it."""
     frames: Annotated[int | None, optional("INT")] = None
     """Pictures on the path; by default as many as suit it."""
     seconds: Annotated[float | None, optional("FLOAT")] = None
@@ -63,7 +66,8 @@ class Arguments:
     near: Annotated[float | None, optional("FLOAT")] = None
     """Nothing nearer to the camera than this, in scene units, is shown."""
     crop: Annotated[str | None, optional("X,Y,Z,X,Y,Z")] = None
-    """Lowest and highest corner, in scene units, of what is shown."""
+    """Lowest and highest corner of what is shown, in the coordinates of the scene's files, as in
+    nerfmac export."""
     samples_per_pixel: Annotated[int | None, optional("INT")] = None
     """Rays through a pixel: 4 smooth edges; by default 1, or 32 where something is blurred."""
     depth_of_field: float = 0.0
@@ -76,10 +80,15 @@ class Arguments:
     """Other runs of the scene, to stand beside it from left to right, by the same cameras."""
     projection: Literal["perspective", "equirectangular"] = "perspective"
     """equirectangular: 360 degrees around, 180 from top to bottom, from the path's places."""
+    stereo: Literal["side-by-side", "over-under"] | None = None
+    """For two eyes: the left eye's picture beside or above the right eye's, each of --size."""
+    eye_distance: float = 0.0
+    """Between the two eyes of --stereo, in scene units, such as 0.03."""
     format: Literal["png", "exr", "npz"] = "png"
     """Of the files in a folder: pictures, or values such as depth in scene units."""
     out: Annotated[Path | None, optional("FILE.mp4|.webm|.gif|FOLDER")] = None
-    """A video, or a folder for numbered files; by default RUN/PATH.mp4."""
+    """A video, or a folder for numbered files; by default RUN/PATH.mp4, beside a snapshot
+    NAME-PATH.mp4."""
     resume: bool = False
     """Go on with an interrupted folder of files; a video's frames are kept until it is complete."""
     overwrite: bool = False
@@ -92,17 +101,18 @@ def main(argv: list[str], method: Method = CONFIGURED) -> int:
     """Render as `argv` says; return the exit code."""
     arguments = tyro.cli(Arguments, prog="nerfmac render", args=argv)
     shot, size = _shot(arguments), _size(arguments.size) if arguments.size else None
-    path = NamedPath.read(arguments.path)
-    out = arguments.out or arguments.run / f"{Path(arguments.path).stem}.mp4"
+    path = NamedPath.read(arguments.path, arguments.transforms)
+    out = arguments.out or _own_name(arguments.run, Path(arguments.path).stem)
     _check(arguments, out)
     # A job's time limit ends it as Ctrl-C does: no half video is left.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     choose_device(arguments.device)
-    run = Run.load(arguments.run, method=method)
+    run = open_run(arguments.run, method=method)
+    path = path.within(run)
     cameras = _cameras(run, path, arguments, _fitting(out, size or _own_size(run, path, shot)))
     beside = arguments.beside.split(",") if arguments.beside else []
     film(
-        [run, *(Run.load(folder, method=method) for folder in beside)],
+        [run, *(open_run(other, method=method) for other in beside)],
         cameras,
         out,
         shot,
@@ -113,6 +123,13 @@ def main(argv: list[str], method: Method = CONFIGURED) -> int:
     )
     print(out)
     return 0
+
+
+def _own_name(run: Path, path: str) -> Path:
+    """The video's name if nothing is said about it."""
+    if is_snapshot(run):
+        return run.with_name(f"{run.stem}-{path}.mp4")
+    return run / f"{path}.mp4"
 
 
 def _check(arguments: Arguments, out: Path) -> None:
@@ -176,6 +193,8 @@ def _shot(arguments: Arguments) -> Shot:
         aperture=arguments.depth_of_field,
         focus=arguments.focus,
         projection=arguments.projection,
+        stereo=arguments.stereo,
+        eyes=arguments.eye_distance,
         colour_map=arguments.colormap,
         depth_range=_range(arguments.depth_range),
     )

@@ -24,6 +24,7 @@ from nerfmac.cli.arguments import optional
 from nerfmac.files import read_json, write_json
 from nerfmac.run import is_run, read_record
 from nerfmac.scenes import builtin_scene_path, load_scene
+from nerfmac.snapshots import is_snapshot, read_container
 from nerfmac.viewer import INSTALL
 
 NEEDED = ("jupyterlab", "anywidget")
@@ -44,7 +45,8 @@ class Arguments:
     """Open JupyterLab with a notebook that shows a run or a scene and trains on."""
 
     path: Annotated[Path | None, tyro.conf.Positional, optional("[RUN|SCENE]")] = None
-    """Folder of a run or of a scene. Without it, the built-in scene."""
+    """Folder of a run or of a scene, or a snapshot of instant-ngp. Without it, the built-in
+    scene."""
     browser: bool = True
     """Open a browser; without one, JupyterLab prints the address to open."""
     port: Annotated[int | None, optional("INT")] = None
@@ -76,6 +78,11 @@ def _notebook_for(path: Path | None) -> Path:
         read_record(path)
         file, shown, name = path / "view.ipynb", '"."', path.resolve().name
         cells = view_cells(name, shown, f"../{name}-continued", "film.mp4", is_trained=True)
+    elif path is not None and is_snapshot(path):
+        read_container(path)
+        file, name = path.with_name(f"{path.stem}-view.ipynb"), path.stem
+        shown = json.dumps(path.name, ensure_ascii=False)
+        cells = view_cells(name, shown, None, f"{name}.mp4", is_trained=True)
     else:
         name, shown = _scene(path)
         file = Path(f"{name}-view.ipynb")
@@ -113,15 +120,21 @@ def _check_shows(file: Path, shown: str) -> None:
 
 
 def view_cells(
-    name: str, shown: str, saved: str, video: str, *, is_trained: bool
+    name: str, shown: str, saved: str | None, video: str, *, is_trained: bool
 ) -> list[tuple[str, str]]:
-    """Kind and text of the cells that show `shown`, save to `saved` and render `video`."""
+    """Kind and text of the cells that show `shown`, save to `saved` and render `video`.
+
+    Without `saved` there is nothing to save.
+    """
+    save = [
+        ("markdown", "What has been trained, as a run that `nerfmac render` and others read:"),
+        ("code", f"viewer.wait()  # until training stops\nviewer.save({json.dumps(saved)})"),
+    ]
     train = "" if is_trained else "viewer.train(seconds=60)  # the page's Start does the same\n"
     return [
         ("markdown", f"# {name}\n\nShift+Enter runs a cell. {HELP}"),
         ("code", f"import nerfmac\n\nviewer = nerfmac.Viewer({shown})\n{train}viewer"),
-        ("markdown", "What has been trained, as a run that `nerfmac render` and others read:"),
-        ("code", f"viewer.wait()  # until training stops\nviewer.save({json.dumps(saved)})"),
+        *(save if saved else ()),
         ("markdown", "A video along the keyframes or, with fewer than two, around the scene:"),
         ("code", VIDEO.format(json.dumps(video))),
     ]

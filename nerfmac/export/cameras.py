@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 
 from nerfmac.checks import InputError
-from nerfmac.export.subject import placement_of
-from nerfmac.run import Run
+from nerfmac.run import Run, placement_of
 
 log = logging.getLogger("nerfmac")
 

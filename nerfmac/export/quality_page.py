@@ -24,6 +24,7 @@ from nerfmac.checks import InputError
 from nerfmac.files import appearing
 from nerfmac.rendering.colour_map import INFERNO, TURBO, Anchors, coloured
 from nerfmac.rendering.evaluation import Compared, ViewQuality, evaluate
+from nerfmac.rendering.perceptual import Lpips
 from nerfmac.rendering.renderer import Picture
 from nerfmac.run import Run
 
@@ -61,6 +62,7 @@ def evaluate_to_page(
     background: str = "white",
     *,
     progress: bool = True,
+    lpips: Lpips | None = None,
 ) -> list[ViewQuality]:
     """Evaluate all views of a split, as `Run.evaluate` does, and write them to an .html file.
 
@@ -77,7 +79,8 @@ def evaluate_to_page(
             body.write(_section(view, pictures, views.names.index(view.name)))
 
         blend = run.config.train.blend
-        outcomes = evaluate(run.renderer(), views, background, blend, on_view=add)
+        given = views, background, blend
+        outcomes = evaluate(run.renderer(), *given, on_view=add, lpips=lpips)
         bar = tqdm(outcomes, f"{split} views", len(views.names), disable=not progress, unit="view")
         found = list(bar)
         title = f"{split} views of {run.scene.path or 'a scene in memory'}"

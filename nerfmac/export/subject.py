@@ -8,15 +8,13 @@ import mlx.core as mx
 import numpy as np
 import numpy.typing as npt
 
-from nerfmac.checks import InputError
 from nerfmac.export.matter import Matter
 from nerfmac.export.region import Box, Region, region_of
 from nerfmac.fields.field import Field, Parameters
 from nerfmac.geometry.samples import Samples
 from nerfmac.rendering.normals import normals
-from nerfmac.run import Run
+from nerfmac.run import Run, placement_of
 from nerfmac.scenes.placement import Placement
-from nerfmac.scenes.record import SceneRecord
 
 BATCH = 2**16
 """Surface points that are looked at at a time."""
@@ -83,20 +81,3 @@ class Subject(NamedTuple):
             mx.ones(count, mx.int32),
         )
         return self.field(self.parameters, samples, direction)[1]
-
-
-def placement_of(run: Run) -> Placement:
-    """Where the coordinates of the files of the run's scene lie in scene space.
-
-    Raises `InputError` if the run does not say so and its scene cannot be read again.
-    """
-    if run.scene.placement is not None:
-        return run.scene.placement
-    lost = "the run does not say where its scene's own coordinates lie"
-    try:
-        placement = SceneRecord.of(run.pictures()).placement
-    except InputError as error:
-        raise InputError(f"{lost}: {error}") from error
-    if placement is None:
-        raise InputError(f"{lost}, and nor does the scene: {run.scene.path}")
-    return placement

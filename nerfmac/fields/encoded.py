@@ -41,6 +41,11 @@ class EncodedField(Field):
             )
         )
 
+    @property
+    def networks_shape(self) -> NetworksShape:
+        """The widths of the two networks."""
+        return self._networks.shape
+
     @cached_property
     def shapes(self) -> Shapes:
         """The encoding's shapes, and those of the networks' flat weights `density` and `colour`."""

@@ -15,7 +15,7 @@ from nerfmac import checks
 from nerfmac.checks import InputError
 from nerfmac.film import series
 from nerfmac.film.background import in_background
-from nerfmac.film.frames import Pixels, SideBySide
+from nerfmac.film.frames import Joined, Pixels
 from nerfmac.film.shot import Shot
 from nerfmac.film.takes import Take
 from nerfmac.film.video import VIDEOS, check_video, write_video
@@ -64,9 +64,9 @@ def film(
         check_video(out, fps)
     refuse_existing(out, resume=resume, overwrite=overwrite)
     runs = [run] if isinstance(run, Run) else run
-    frames = SideBySide(runs, shot)
-    if form != "png" and len(runs) > 1:
-        raise InputError(f"{form} files hold the values of one run; several make pictures only")
+    frames = Joined(runs, shot)
+    if form != "png" and len(frames.frames) > 1:
+        raise InputError(f"{form} files are of one run and one eye; several make pictures only")
     made_by = _made_by(runs, takes, shot, form)
     if is_video and resume:
         kept = out.with_name(f"{out.name}.frames")
@@ -120,12 +120,12 @@ def _plain(value: Any) -> Any:
     return [_plain(each) for each in value] if isinstance(value, tuple) else value
 
 
-def _of(frames: SideBySide, takes: Sequence[Take]) -> Callable[[Sequence[int]], Iterator[Pixels]]:
+def _of(frames: Joined, takes: Sequence[Take]) -> Callable[[Sequence[int]], Iterator[Pixels]]:
     return lambda numbers: frames.pictures(takes, numbers)
 
 
 def _write_files(
-    folder: Path, frames: SideBySide, takes: Sequence[Take], form: str, progress: bool
+    folder: Path, frames: Joined, takes: Sequence[Take], form: str, progress: bool
 ) -> None:
     """Write the files that are not there yet."""
     numbers = series.missing(folder, len(takes), form)

@@ -23,7 +23,7 @@ from nerfmac.rendering.colour_map import MAPS, coloured
 from nerfmac.rendering.crop import cropped
 from nerfmac.rendering.normals import normals
 from nerfmac.rendering.renderer import Renderer
-from nerfmac.run import Run
+from nerfmac.run import Run, placement_of
 
 Values = npt.NDArray[np.float32]
 Pixels = npt.NDArray[np.uint8]
@@ -60,13 +60,16 @@ class _Seen(NamedTuple):
 class Frames:
     """Renders takes of a run as it is now."""
 
-    def __init__(self, run: Run, shot: Shot) -> None:
-        """Raises `InputError` if `shot` asks for what the run's sampler cannot do."""
-        self.shot = shot
+    def __init__(self, run: Run, shot: Shot, eye: float = 0.0) -> None:
+        """Show what an eye sees that is `eye` scene units to the right of the takes' cameras.
+
+        Raises `InputError` if `shot` asks for what the run's sampler cannot do.
+        """
+        self.shot, self._eye = shot, eye
         self._run, self._field = run, run.trainer.field
         self._occupied = run.trainer.sampler.occupied(run.state.sampling)
         if shot.crop is not None or shot.near is not None:
-            self._occupied = _seen_cells(self._occupied, shot)
+            self._occupied = _seen_cells(run, self._occupied, shot)
         self._renderer: Renderer = run.trainer.renderer(run.state, self._occupied)
 
     def values(
@@ -83,15 +86,19 @@ class Frames:
             yield Frame(values.reshape(*size, *values.shape[1:]), opacity.reshape(size))
 
     def pictures(
-        self, takes: Sequence[Take], numbers: Iterable[int] | None = None
+        self,
+        takes: Sequence[Take],
+        numbers: Iterable[int] | None = None,
+        shades: tuple[float, float] | None = None,
     ) -> Iterator[Pixels]:
         """The takes' pictures, uint8 (h, w, 3), as `values` gives their values.
 
         Depth is shown by the colour map, normals by 0.5 + 0.5 normal as red, green and blue, and
-        the background behind both. The colour map's ends are those of all takes.
+        the background behind both. The colour map's ends are `shades`, by default those of all
+        takes.
         """
         chosen = [takes[i] for i in (range(len(takes)) if numbers is None else numbers)]
-        shades = self._range(takes) if self.shot.output == "depth" else (0.0, 1.0)
+        shades = shades or self.shades(takes)
         drawn = ((self._picture(self._mean(take), shades), take[0]) for take in chosen)
         for (pixels,), camera in _ahead(drawn):
             yield np.array(pixels).reshape(camera.lens.height, camera.lens.width, 3)
@@ -146,9 +153,11 @@ class Frames:
 
     def _see(self, camera: Camera) -> _Seen:
         shot = self.shot
-        panorama = shot.projection == "equirectangular"
         with unfused():
-            rays = panorama_rays(camera) if panorama else camera_rays(camera)
+            if shot.projection == "equirectangular":
+                rays = panorama_rays(camera, self._eye)
+            else:
+                rays = camera_rays(_beside(camera, self._eye))
         colour, opacity, depth = self._renderer.over(rays, camera.lens.width, shot.background)
         if shot.output == "rgb":
             return _Seen(exposed(colour, shot.exposure), opacity)
@@ -168,8 +177,10 @@ class Frames:
             mx.async_eval(found[-1])
         return mx.concatenate(found)
 
-    def _range(self, takes: Sequence[Take]) -> tuple[float, float]:
+    def shades(self, takes: Sequence[Take]) -> tuple[float, float]:
         """The distances at the ends of the colour map, the same for all frames."""
+        if self.shot.output != "depth":
+            return 0.0, 1.0
         return self.shot.depth_range or self._estimated(tuple(take[0] for take in takes))
 
     def _estimated(self, cameras: Sequence[Camera]) -> tuple[float, float]:
@@ -189,34 +200,50 @@ class Frames:
         return float(low), float(max(high, low + 1e-3))
 
 
-class SideBySide:
-    """The frames of one run, or of several beside each other, from left to right."""
+class Joined:
+    """The frames of one run; of several beside each other, from left to right; or of two eyes."""
 
     def __init__(self, runs: Sequence[Run], shot: Shot) -> None:
-        """Raises `InputError` for runs of different scenes, and as `Frames`."""
+        """Raises `InputError` for runs of different scenes, several in stereo, and as `Frames`."""
+        if shot.stereo is not None and len(runs) > 1:
+            raise InputError("a film in stereo is of one run; leave the others out")
         for other in runs[1:]:
             if (other.scene.path, other.scene.extent) != (runs[0].scene.path, runs[0].scene.extent):
                 raise InputError(
                     f"runs of {runs[0].scene.path} and {other.scene.path} stand side by side; "
                     "expected runs of one scene"
                 )
-        self.frames = [Frames(run, shot) for run in runs]
+        self._axis = 0 if shot.stereo == "over-under" else 1
+        eyes = [0.0] if shot.stereo is None else [-0.5 * shot.eyes, 0.5 * shot.eyes]
+        self.frames = [Frames(run, shot, eye) for run in runs for eye in eyes]
 
     def pictures(
         self, takes: Sequence[Take], numbers: Iterable[int] | None = None
     ) -> Iterator[Pixels]:
-        """The pictures of all runs, joined, as `Frames.pictures` gives them."""
+        """The pictures of all, joined, as `Frames.pictures` gives them; colour maps end alike."""
         chosen = None if numbers is None else list(numbers)
-        each = [frames.pictures(takes, chosen) for frames in self.frames]
+        lows, highs = zip(*(frames.shades(takes) for frames in self.frames), strict=True)
+        shades = min(lows), max(highs)
+        each = [frames.pictures(takes, chosen, shades) for frames in self.frames]
         for pictures in zip(*each, strict=True):
-            yield np.concatenate(pictures, axis=1)
+            yield np.concatenate(pictures, axis=self._axis)
 
 
-def _seen_cells(occupied: Occupied | None, shot: Shot) -> Occupied:
+def _beside(camera: Camera, eye: float) -> Camera:
+    """The camera, `eye` scene units further to the right."""
+    if not eye:
+        return camera
+    pose = camera.pose.copy()
+    pose[:, 3] += eye * pose[:, 0]
+    return Camera(camera.lens, pose)
+
+
+def _seen_cells(run: Run, occupied: Occupied | None, shot: Shot) -> Occupied:
     if occupied is None:
         raise InputError("crop and near need an occupancy grid; the run's sampler keeps none")
     geometry, bits = occupied
-    bits = cropped(bits, geometry, shot.crop)
+    if shot.crop is not None:
+        bits = cropped(bits, geometry, shot.crop, placement_of(run))
     if shot.near is not None:
         geometry = replace(geometry, near=shot.near)
     return Occupied(geometry, bits)

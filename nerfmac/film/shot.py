@@ -11,6 +11,7 @@ from nerfmac.rendering.crop import Box
 
 OUTPUTS = ("rgb", "depth", "normal", "opacity")
 PROJECTIONS = ("perspective", "equirectangular")
+STEREO = ("side-by-side", "over-under")
 
 MOST_SAMPLES = 1024
 """Rays through a pixel."""
@@ -18,7 +19,7 @@ MOST_SAMPLES = 1024
 
 @dataclass(frozen=True)
 class Shot:
-    """How the pictures of a film are taken. Lengths are in scene units.
+    """How the pictures of a film are taken. Lengths are in scene units, but those of `crop`.
 
     A picture with several samples is the mean of as many pictures. Each has its rays elsewhere in
     the pixels, on the aperture, and in the time that the shutter is open. Colours are averaged as
@@ -32,7 +33,8 @@ class Shot:
     exposure: float = 0.0
     """Stops: each doubles the picture's light, the background's too; of `rgb` only."""
     crop: Box | None = None
-    """Lowest and highest corner: cells of the occupancy grid outside it are not shown."""
+    """Lowest and highest corner, in the coordinates of the scene's files: cells of the occupancy
+    grid outside it are not shown."""
     near: float | None = None
     """Nothing nearer than this is seen; None: as in training."""
     samples: int = 1
@@ -43,6 +45,11 @@ class Shot:
     """Distance at which the picture is sharp; None: that of what the training cameras look at."""
     projection: str = "perspective"
     """`equirectangular`: all around, the camera's forward direction in the middle."""
+    stereo: str | None = None
+    """`side-by-side`: the left eye's picture, then the right eye's; `over-under`: the left eye's
+    above. None: one eye. The eyes look in parallel, so what is far away is at the same pixels."""
+    eyes: float = 0.0
+    """Distance between the two eyes; more than 0 with `stereo`."""
     colour_map: str = "turbo"
     """Of pictures of depth: `turbo`, `inferno` or `grey`; near is at the map's end."""
     depth_range: tuple[float, float] | None = None
@@ -51,6 +58,14 @@ class Shot:
     def __post_init__(self) -> None:
         checks.choice("output", self.output, OUTPUTS)
         checks.choice("projection", self.projection, PROJECTIONS)
+        if self.stereo is not None:
+            checks.choice("stereo", self.stereo, STEREO)
+        checks.number("distance between the eyes", self.eyes, low=0.0)
+        if (self.stereo is None) != (self.eyes == 0.0):
+            raise InputError(
+                "stereo and a distance between the eyes, such as 0.03, go together: --stereo and "
+                "--eye-distance"
+            )
         checks.choice("colour map", self.colour_map, MAPS)
         checks.number("samples", self.samples, low=1, high=MOST_SAMPLES, whole=True)
         checks.number("exposure", self.exposure, low=-20.0, high=20.0)

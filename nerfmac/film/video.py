@@ -36,8 +36,14 @@ QUALITY = 18
 WEBM_QUALITY = 24
 """VP9's, on a scale of its own up to 63, for about the same."""
 
+HARDWARE_QUALITY = 65
+"""Of the Mac's hardware encoder, up to 100: about the same again."""
+
 VIDEOS = {".mp4": "libx264", ".webm": "libvpx-vp9", ".gif": "gif"}
 """ffmpeg's encoder by the name's ending."""
+
+HARDWARE = {".mp4": "h264_videotoolbox"}
+"""The Mac's own, which only an ffmpeg for macOS lists: it leaves the processor to other work."""
 
 FASTEST = {".gif": 50.0}
 """Frames a second of players that show each; most take more than these for a mistake."""
@@ -75,7 +81,7 @@ def check_video(path: Path, fps: float) -> None:
         endings = ", ".join(VIDEOS)
         raise InputError(f"{path} is no video name; expected one that ends in one of: {endings}")
     checks.number("fps", fps, low=1, high=FASTEST.get(kind, inf))
-    encoder(VIDEOS[kind])
+    _chosen(kind)
 
 
 def even(path: Path, size: tuple[int, int]) -> tuple[int, int]:
@@ -83,6 +89,13 @@ def even(path: Path, size: tuple[int, int]) -> tuple[int, int]:
     if path.suffix.lower() == ".gif":
         return size
     return size[0] // 2 * 2, size[1] // 2 * 2
+
+
+def _chosen(kind: str) -> tuple[str, str]:
+    """The ffmpeg and its encoder for videos of that `kind`. Raises `InputError`."""
+    with suppress(KeyError, InputError):
+        return encoder(HARDWARE[kind]), HARDWARE[kind]
+    return encoder(VIDEOS[kind]), VIDEOS[kind]
 
 
 def encoder(name: str) -> str:
@@ -121,7 +134,7 @@ def check_frame(frame: np.ndarray, index: int, shape: tuple[int, ...]) -> None:
         raise InputError(f"frame {index} has shape {frame.shape}, but frame 0 has {shape}")
 
 
-def _options(kind: str, width: int, height: int, fps: float) -> list[str]:
+def _options(kind: str, codec: str, width: int, height: int, fps: float) -> list[str]:
     """Return ffmpeg's options between its own name and the file's: raw RGB in, `kind` out."""
     source = ["-f", "rawvideo", "-pix_fmt", "rgb24", "-s", f"{width}x{height}", "-r", str(fps)]
     given = ["-y", "-v", "error", *source, "-i", "-"]
@@ -130,11 +143,13 @@ def _options(kind: str, width: int, height: int, fps: float) -> list[str]:
         return [*given, "-filter_complex", palette]
     matrix = "scale=out_color_matrix=bt709:out_range=tv"
     label = "setparams=color_primaries=bt709:color_trc=iec61966-2-1"  # sRGB's
-    colour = ["-vf", f"{matrix},{label}", "-pix_fmt", "yuv420p", "-c:v", VIDEOS[kind]]
+    colour = ["-vf", f"{matrix},{label}", "-pix_fmt", "yuv420p", "-c:v", codec]
     if kind == ".webm":
         return [*given, *colour, "-crf", str(WEBM_QUALITY), "-b:v", "0", "-row-mt", "1"]
-    codec = ["-crf", str(QUALITY), "-preset", "medium", "-movflags", "+faststart"]
-    return [*given, *colour, *codec]
+    how = ["-crf", str(QUALITY), "-preset", "medium"]
+    if codec == HARDWARE[kind]:
+        how = ["-q:v", str(HARDWARE_QUALITY), "-allow_sw", "1"]  # in software where it is busy
+    return [*given, *colour, *how, "-movflags", "+faststart"]
 
 
 @contextmanager
@@ -144,7 +159,8 @@ def _encoder(path: Path, width: int, height: int, fps: float) -> Iterator[Send]:
     Raises `InputError` with ffmpeg's own words when it fails. An exception inside stops it.
     """
     kind = path.suffix.lower()
-    command = [encoder(VIDEOS[kind]), *_options(kind, width, height, fps), str(path)]
+    program, codec = _chosen(kind)
+    command = [program, *_options(kind, codec, width, height, fps), str(path)]
     with tempfile.TemporaryFile() as log:
         # In its own process group, so that Ctrl-C reaches only us; we then stop ffmpeg.
         process = subprocess.Popen(

@@ -77,12 +77,16 @@ def camera_rays(camera: Camera) -> Rays:
     return Rays(*_pixel_rays(index, mx.array(width), *lens, cameras.poses))
 
 
-def panorama_rays(camera: Camera) -> Rays:
+def panorama_rays(camera: Camera, eye: float = 0.0) -> Rays:
     """The rays of an equirectangular picture of all directions, row by row from the top left.
 
     The picture's width is 360 degrees, from the camera's back over its left and front to its right
     and back; its height is 180 degrees, from above to below. Of the lens only the size counts, and
     by how much the principal point lies beside the middle: the pixels are shifted against it.
+
+    The rays of an eye, which stands `eye` scene units to the right of the camera (to the left if
+    that is negative) whichever way the head is turned, touch a circle around it. (Peleg,
+    Ben-Ezra, Pritch: Omnistereo: panoramic stereo imaging, 2001.)
     """
     lens, pose = camera.lens, mx.array(camera.pose)
     index = mx.arange(lens.width * lens.height)
@@ -93,7 +97,11 @@ def panorama_rays(camera: Camera) -> Rays:
     parts = level * mx.sin(right), -mx.sin(down), -level * mx.cos(right)
     axes = zip(parts, pose.T[:3], strict=True)
     direction = sum((part[:, None] * axis for part, axis in axes), start=mx.zeros(3))
-    return Rays(mx.broadcast_to(pose[:, 3], direction.shape), direction)
+    origin = mx.broadcast_to(pose[:, 3], direction.shape)
+    if eye:
+        across = mx.cos(right)[:, None] * pose[:, 0] + mx.sin(right)[:, None] * pose[:, 2]
+        origin = origin + eye * across
+    return Rays(origin, direction)
 
 
 @mx.compile

@@ -6,7 +6,8 @@ basis of the direction to the colour (Müller et al. 2022, section 5.4). There a
 between layers, and a sigmoid at the colours.
 
 A network's weights are one flat array: the layers' matrices one after the other, each (inputs,
-outputs) and row-major, as in tiny-cuda-nn's fully fused networks (Müller et al. 2021).
+outputs) and row-major. The networks are tiny-cuda-nn's fully fused ones (Müller et al. 2021), which
+has each matrix transposed.
 """
 
 from __future__ import annotations

@@ -7,5 +7,6 @@ from nerfmac.paths.moves import figure_of_eight as figure_of_eight
 from nerfmac.paths.moves import orbit as orbit
 from nerfmac.paths.moves import spiral as spiral
 from nerfmac.paths.named import MOVES as MOVES
+from nerfmac.paths.named import SPLITS as SPLITS
 from nerfmac.paths.rig import centre_of as centre_of
 from nerfmac.paths.tour import tour as tour

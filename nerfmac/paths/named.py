@@ -25,5 +25,8 @@ MOVES = {
     "dolly-zoom": Move(dolly_zoom, 5.0),
 }
 
+SPLITS = ("train", "test")
+"""The views along whose cameras there are tours."""
+
 TOUR_SECONDS = 10.0
 """Of a tour along a split's cameras."""

@@ -8,45 +8,68 @@ one cell outside the box.
 from __future__ import annotations
 
 from functools import lru_cache
-from math import ceil, floor
 
 import mlx.core as mx
+import numpy as np
+import numpy.typing as npt
 
 from nerfmac.geometry.cells import cells_of
 from nerfmac.ops.march import MarchGeometry
 from nerfmac.ops.occupancy_update import pack_bits
+from nerfmac.scenes.placement import Placement
 
 Corner = tuple[float, float, float]
 Box = tuple[Corner, Corner]
-"""Lowest and highest corner, in scene units."""
+"""Lowest and highest corner."""
 
 
-def cropped(bits: mx.array, geometry: MarchGeometry, box: Box | None) -> mx.array:
-    """The occupancy `bits`, as `ops.march` takes them, of the cells that overlap `box` alone."""
+def cropped(
+    bits: mx.array, geometry: MarchGeometry, box: Box | None, placement: Placement | None = None
+) -> mx.array:
+    """The occupancy `bits`, as `ops.march` takes them, of the cells that overlap `box` alone.
+
+    The box is in scene units, or with a `placement` in the coordinates of the scene's files. If
+    these are turned, a cell is left that overlaps the box along each of the box's axes.
+    """
     if box is None:
         return bits
-    low, high = box
-    return bits & _overlapping(geometry, tuple(low), tuple(high))  # lists have no hash
+    (low, high), axes = box, np.eye(3)
+    if placement is not None:
+        shift = placement.turned_to_file(placement.offset)
+        low, high = ((placement.scale * np.array(corner) + shift).tolist() for corner in box)
+        axes = placement.rotation.T
+    # As tuples, since arrays and lists have no hash.
+    return bits & _overlapping(geometry, tuple(low), tuple(high), tuple(axes.ravel().tolist()))
 
 
 @lru_cache(maxsize=4)
-def _overlapping(geometry: MarchGeometry, low: Corner, high: Corner) -> mx.array:
-    """(cells / 32,) uint32, one bit a cell: whether it overlaps the box; touching is not enough."""
+def _overlapping(
+    geometry: MarchGeometry, low: Corner, high: Corner, axes: tuple[float, ...]
+) -> mx.array:
+    """(cells / 32,) uint32, one bit a cell: whether it overlaps a box; touching is not enough.
+
+    The box holds the positions p with low[k] < axes[k] . p < high[k]; `axes` are three by three.
+    """
     cascade, *place = cells_of(mx.arange(geometry.cells, dtype=mx.int32), geometry.resolution)
     values = mx.ones(geometry.cells)
-    for axis, ends in enumerate(zip(low, high, strict=True)):
-        lines = [_between(geometry, each, *ends) for each in range(geometry.cascades)]
-        values = values * mx.stack(lines)[cascade, place[axis]]
+    for axis, begin, end in zip(np.reshape(axes, (3, 3)), low, high, strict=True):
+        lines = [_along(geometry, part) for part in axis]
+        along = sum((line[cascade, at] for line, at in zip(lines, place, strict=True)), mx.zeros(1))
+        reach = _reach(geometry, axis)[cascade]
+        values = values * ((along + reach > begin) & (along - reach < end))
     bits = pack_bits(values, mx.array([0.5]))
     mx.eval(bits)
     return bits
 
 
-def _between(geometry: MarchGeometry, cascade: int, low: float, high: float) -> mx.array:
-    """(resolution,) float32, 1 for a cascade's cells along an axis between the two positions."""
-    size, cells = 2.0**cascade, geometry.resolution
-    begin, end = (((place - 0.5) / size + 0.5) * cells for place in (low, high))
-    index = mx.arange(cells)
-    # Limited to the grid first: a box may reach far beyond it.
-    first, last = floor(max(begin, -1.0)), ceil(min(end, cells + 1.0))
-    return ((index >= first) & (index < last)).astype(mx.float32)
+def _along(geometry: MarchGeometry, part: float) -> mx.array:
+    """(cascades, resolution) float32: `part` times where cells' middles are along a scene axis."""
+    middle = (np.arange(geometry.resolution) + 0.5) / geometry.resolution - 0.5
+    sizes = 2.0 ** np.arange(geometry.cascades)
+    return mx.array((part * (sizes[:, None] * middle + 0.5)).astype(np.float32))
+
+
+def _reach(geometry: MarchGeometry, axis: npt.NDArray[np.float64]) -> mx.array:
+    """(cascades,) float32: how far a cell extends from its middle along the direction `axis`."""
+    half = 0.5 * 2.0 ** np.arange(geometry.cascades) / geometry.resolution
+    return mx.array((half * np.abs(axis).sum()).astype(np.float32))

@@ -11,6 +11,7 @@ import numpy as np
 
 from nerfmac.rendering.metrics import WINDOW, Sums, decibels, similarity, squared_error
 from nerfmac.rendering.pace import middle_rows, seconds_per_pixel, spread
+from nerfmac.rendering.perceptual import Lpips
 from nerfmac.rendering.renderer import Picture, Renderer
 from nerfmac.scenes import Views
 
@@ -24,6 +25,7 @@ class ViewQuality(NamedTuple):
     psnr: float  # dB
     ssim: float
     row_fraction: float = 1.0  # of the picture's rows, how many were compared: those in its middle
+    lpips: float | None = None  # where it is measured
 
 
 class Compared(NamedTuple):
@@ -46,11 +48,13 @@ class _Comparison(NamedTuple):
     error: Sums
     similarity: Sums
     row_fraction: float
+    lpips: mx.array | None
     pictures: tuple[mx.array, ...] = ()  # as in `Compared`, if they are wanted
 
     def outcome(self, on_view: OnView | None) -> ViewQuality:
         psnr = decibels(self.error.mean())
-        view = ViewQuality(self.name, psnr, self.similarity.mean(), self.row_fraction)
+        lpips = None if self.lpips is None else float(self.lpips)
+        view = ViewQuality(self.name, psnr, self.similarity.mean(), self.row_fraction, lpips)
         if on_view:
             on_view(view, Compared(*map(np.array, self.pictures)))
         return view
@@ -64,11 +68,13 @@ def evaluate(
     *,
     seconds: float | None = None,
     on_view: OnView | None = None,
+    lpips: Lpips | None = None,
 ) -> Iterator[ViewQuality]:
     """Render and compare view after view; no picture is kept, but `on_view` is given each.
 
     `background` is `white` or `black`; where pictures have alpha they are blended over it in the
-    light that `blend` names. The measure of a split is the mean over its views of PSNR and SSIM.
+    light that `blend` names. The measure of a split is the mean over its views of PSNR and SSIM,
+    and of `lpips` if it is given.
 
     With `seconds`, as many views as fit into that time, spread evenly over the split, in an order
     of their own: at least one, and of that one the middle rows alone if the whole does not fit.
@@ -89,7 +95,8 @@ def evaluate(
         if seconds is not None and begun and (begun + 1) * each > seconds:
             break
         light = background, blend
-        comparison = _compare(renderer, views, index, light, part, keep=on_view is not None)
+        keep = on_view is not None
+        comparison = _compare(renderer, views, index, light, part, lpips, keep=keep)
         if under_way:  # the device goes on with the next view while the host waits for this one
             yield under_way.outcome(on_view)
             each = (time.perf_counter() - start) / begun
@@ -99,7 +106,14 @@ def evaluate(
 
 
 def _compare(
-    renderer: Renderer, views: Views, index: int, light: tuple[str, str], part: float, *, keep: bool
+    renderer: Renderer,
+    views: Views,
+    index: int,
+    light: tuple[str, str],
+    part: float,
+    lpips: Lpips | None,
+    *,
+    keep: bool,
 ) -> _Comparison:
     """Begin to render this `part` of a view, its middle rows, and to compare; keep the pictures or
     not.
@@ -112,6 +126,9 @@ def _compare(
     pixels, opacity, depth = renderer.pixels(middle_rows(views.cameras[index], rows), colour)
     rendered = pixels.reshape(target.shape)
     error, alike = squared_error(rendered, target), similarity(rendered, target)
+    looks = lpips(rendered, target) if lpips else None
+    if looks is not None:
+        mx.async_eval(looks)
     pictures = (target, rendered, *(each.reshape(target.shape[:2]) for each in (opacity, depth)))
     kept = pictures if keep else ()
-    return _Comparison(views.names[index], error, alike, rows / height, kept)
+    return _Comparison(views.names[index], error, alike, rows / height, looks, kept)

@@ -27,6 +27,7 @@ from nerfmac.paths import orbit
 from nerfmac.presets import preset as preset_of
 from nerfmac.rendering.evaluation import ViewQuality, evaluate
 from nerfmac.rendering.gaze import centre_seen
+from nerfmac.rendering.perceptual import Lpips
 from nerfmac.rendering.renderer import Rendered, Renderer
 from nerfmac.run.folder import read_record, same_views
 from nerfmac.run.limits import check_limits
@@ -250,14 +251,16 @@ class Run:
         *,
         seconds: float | None = None,
         progress: bool = True,
+        lpips: Lpips | None = None,
     ) -> list[ViewQuality]:
-        """PSNR and SSIM of a split's views, in its order, from the scene's pictures.
+        """PSNR, SSIM and `lpips` if given, of a split's views, in its order, from their pictures.
 
         Of all views, or with `seconds` of as many as fit into that time, spread evenly: at least of
         one, and of that one the middle rows alone if the whole does not fit.
         """
         views, blend = self.pictures().views(split), self.config.train.blend
-        outcomes = evaluate(self.renderer(), views, background, blend, seconds=seconds)
+        given = views, background, blend
+        outcomes = evaluate(self.renderer(), *given, seconds=seconds, lpips=lpips)
         bar = tqdm(outcomes, f"{split} views", len(views.names), disable=not progress, unit="view")
         return sorted(bar, key=lambda view: views.names.index(view.name))
 

@@ -21,6 +21,7 @@ from nerfmac.config import Config
 from nerfmac.paths import CameraPath
 from nerfmac.run import CONFIGURED, Run, configured, is_run
 from nerfmac.scenes import Scene, load_scene
+from nerfmac.snapshots import is_snapshot, load_snapshot
 from nerfmac.training.method import Method
 from nerfmac.viewer.camera.navigation import View
 from nerfmac.viewer.page.source import script, style
@@ -57,7 +58,8 @@ class Viewer(anywidget.AnyWidget):
     ) -> None:
         """
         Args:
-            source: a scene to train, a run to view or to train further, or the folder of either.
+            source: a scene to train, a run to view or to train further, or the folder of either; or
+                a snapshot of instant-ngp to view.
             preset, device, seed, config: for a new run, as in `nerfmac.train`.
             method: a field, a sampler or a loss of your own, as in `nerfmac.train`.
             out: a folder for a new run, which is saved there now, every half minute of training
@@ -230,5 +232,7 @@ def _opened(
         folder = Path(source).expanduser()
         if is_run(folder):
             return Run.load(folder, method=method)
+        if is_snapshot(folder):
+            return load_snapshot(folder)
         source = load_scene(folder)
     return Run.begin(source, config or configured(preset, seed), method=method, out=out)

@@ -38,6 +38,8 @@ def refused(capsys, tmp_path, *arguments, names):
         (("--roofline", "--bandwidth", 100, "--rate", "nan"), ["rate is nan"]),
         (("--roofline", "--seconds", 3), ["--seconds"]),
         (("--roofline", "--models"), ["--models"]),
+        (("--roofline", "--film"), ["--film"]),
+        (("--film", "--seconds", 3), ["--film takes its own time"]),
         (("--device", "cpu", "--scene", "nowhere"), ["nowhere does not exist"]),
         (("--models", "--device", "cpu", "--scene", "nowhere"), ["nowhere does not exist"]),
     ],

@@ -60,7 +60,11 @@ def test_cameras_and_points(run, tmp_path, capsys, monkeypatch):
 @pytest.mark.parametrize(
     ("name", "flags", "names"),
     [
-        ("m.stl", (), ["m.stl does not say what to export", ".glb, .json, .npz, .obj, .ply"]),
+        (
+            "m.stl",
+            (),
+            ["m.stl does not say what to export", ".glb, .ingp, .json, .msgpack, .npz, .obj, .ply"],
+        ),
         ("m", (), ["does not say what to export"]),
         ("d.vdb", (), ["OpenVDB files are not written", ".npz"]),
         ("d.vdb", ("--as", "density"), ["OpenVDB files are not written"]),

@@ -110,7 +110,7 @@ def test_near_and_crop_cut_the_scene(run, tmp_path):
     middle = whole[14, 18]
     near = values_of(run, tmp_path, "near", output="depth", near=float(middle) + 0.1)["depth"]
     assert near[14, 18] == pytest.approx(middle + 0.1, abs=0.02)
-    box = ((0.5, -1.0, -1.0), (2.0, 2.0, 2.0))
+    box = ((0.0, -9.0, -9.0), (9.0, 9.0, 9.0))  # the files' origin is in the cube's middle
     half = values_of(run, tmp_path, "half", output="depth", crop=box)
     origin, direction = rays(FRONT)
     place = origin + half["depth"][..., None] * direction
@@ -149,7 +149,7 @@ def test_runs_stand_side_by_side(run, scene, tmp_path):
             assert np.array_equal(left, np.asarray(one))
             assert np.array_equal(right, np.asarray(one))
         assert (middle == 255).all()
-    with pytest.raises(InputError, match="npz files hold the values of one run"):
+    with pytest.raises(InputError, match="npz files are of one run and one eye"):
         film([run, other], [FRONT], tmp_path / "npz", form="npz", progress=False)
     stranger = replace(run, scene=replace(run.scene, path="/elsewhere"))
     with pytest.raises(InputError, match="/elsewhere stand side by side"):

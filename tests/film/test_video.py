@@ -112,6 +112,31 @@ def test_a_place_that_cannot_be_written_is_refused_before_a_frame_is_rendered(tm
         write_video(tmp_path / "film.mp4", never(), fps=0)
 
 
+LISTED = """ V....D libx264              libx264 H.264 (codec h264)
+ V....D h264_videotoolbox    VideoToolbox H.264 Encoder (codec h264)
+"""
+
+
+@pytest.mark.parametrize("is_mac", [False, True])
+def test_the_macs_own_encoder_is_taken_where_ffmpeg_has_it(tmp_path, monkeypatch, is_mac):
+    told, listed = tmp_path / "told", tmp_path / "listed"
+    listed.write_text(LISTED if is_mac else LISTED.splitlines()[0] + "\n")
+    program = tmp_path / "ffmpeg"
+    program.write_text(
+        "#!/bin/sh\n"
+        f'for last; do :; done; if [ "$last" = -encoders ]; then cat {listed}; exit; fi\n'
+        f'echo "$@" > {told}; cat > /dev/null; echo whole > "$last"\n'
+    )
+    program.chmod(0o755)
+    monkeypatch.setenv("IMAGEIO_FFMPEG_EXE", str(program))
+    write_video(tmp_path / "film.mp4", [frame(0), frame(1)], fps=24)
+    flags = told.read_text().split()
+    assert flags[flags.index("-c:v") + 1] == ("h264_videotoolbox" if is_mac else "libx264")
+    assert ("-crf" in flags, "-q:v" in flags) == (not is_mac, is_mac)
+    assert "out_color_matrix=bt709" in told.read_text()
+    assert (tmp_path / "film.mp4").read_text() == "whole\n"
+
+
 def test_numbered_pictures_are_exact(tmp_path):
     write_frames(tmp_path / "film", (frame(i) for i in range(3)))
     paths = sorted((tmp_path / "film").iterdir())

@@ -5,15 +5,18 @@ import numpy as np
 import pytest
 
 from nerfmac.rendering.crop import cropped
+from nerfmac.scenes.placement import Placement
 from tests.bricks import out_of_bricks
 from tests.viewer.pictures.analytic import CUBE, SCENE, cell_boxes
 
 FULL = 2**32 - 1
+ROTATION = np.array([[-15, -20, 0], [12, -9, -20], [16, -12, 15]]) / 25
 
 
-def left(geometry, box) -> np.ndarray:
+def left(geometry, box, placement=None) -> np.ndarray:
     """(cascades, z, y, x) bool: which cells of a full grid the crop leaves."""
-    bits = np.array(cropped(mx.full((geometry.cells // 32,), FULL, mx.uint32), geometry, box))
+    full = mx.full((geometry.cells // 32,), FULL, mx.uint32)
+    bits = np.array(cropped(full, geometry, box, placement))
     size = geometry.resolution
     is_set = bits[:, None] >> np.arange(32, dtype=np.uint32) & 1
     return out_of_bricks(is_set.astype(bool), size)
@@ -63,3 +66,22 @@ def test_a_crop_sets_no_cell():
 def test_no_crop_is_the_same_grid():
     bits = mx.zeros(CUBE.cells // 32, mx.uint32)
     assert cropped(bits, CUBE, None) is bits
+
+
+@pytest.mark.parametrize("geometry", [CUBE, SCENE], ids=["cube", "scene"])
+def test_a_box_of_the_scenes_files_is_where_its_placement_says(geometry):
+    low, high = np.array([-0.4, -0.2, -0.3]), np.array([0.1, 0.5, 0.6])
+    for rotation in (np.eye(3), ROTATION):
+        placement = Placement(0.7, np.array([0.4, 0.55, 0.5]), 1.0, rotation)
+        got = left(geometry, (tuple(low), tuple(high)), placement)
+        lowest, highest = cell_boxes(geometry)
+        inside = np.zeros(got.shape, bool)
+        for fraction in np.random.default_rng(3).random((60, 3)):
+            place = placement.to_file(lowest + fraction * (highest - lowest))
+            inside |= ((place > low) & (place < high)).all(axis=-1)
+        assert 0 < inside.sum() < inside.size
+        assert not (inside & ~got).any(), "a cell with a point in the box is left out"
+        middle = placement.to_file((lowest + highest) / 2)
+        beyond = np.maximum(low - middle, middle - high).max(axis=-1)
+        reach = np.sqrt(0.75) * (highest - lowest)[..., 0] / placement.scale
+        assert not (got & (beyond > reach)).any(), "a cell far from the box is left"

@@ -6,8 +6,8 @@
     fps, seconds, is_cycle, render_width, render_height
 
 The frames are read, not the keyframes: so the path is the one that nerfstudio renders, whatever its
-spline. Positions are taken as they are: those of nerfstudio's own scene space, which is the scene's
-here only if both programs place the scene alike.
+spline. Positions are those of nerfstudio's own scene space, and are taken as they are.
+`run.load_path` moves them into the scene of a run.
 """
 
 from __future__ import annotations

@@ -12,8 +12,9 @@ import numpy as np
 from nerfmac import checks
 from nerfmac.checks import InputError
 from nerfmac.geometry.cameras import Camera
-from nerfmac.paths import MOVES, CameraPath, Keyframe, tour
-from nerfmac.run import Run
+from nerfmac.paths import MOVES, SPLITS, CameraPath, Keyframe, tour
+from nerfmac.rendering.gaze import centre_seen
+from nerfmac.run import Run, load_path, split_cameras
 from nerfmac.viewer.camera.film import Film, Render
 from nerfmac.viewer.camera.navigation import View
 
@@ -52,11 +53,14 @@ class Studio:
     def follow(self, name: str) -> None:
         """Make the move of that name the path, to be edited or filmed. Raises `InputError`.
 
-        The names are those of `paths.MOVES`, and `train` for a tour along the training cameras.
+        The names are those of `paths.MOVES`, and `train` or `test` for a tour along those views'
+        cameras.
         """
-        checks.choice("move", name, (*MOVES, "train"))
+        checks.choice("move", name, (*MOVES, *SPLITS))
         scene, move = self._run.scene, MOVES[name].cameras if name in MOVES else tour
-        cameras = move(scene.cameras, up=scene.up, frames=MOVE_KEYFRAMES)
+        given = split_cameras(self._run, name) if name in SPLITS else scene.cameras
+        centre = centre_seen(self._run.renderer(), scene.cameras, scene.up)
+        cameras = move(given, up=scene.up, frames=MOVE_KEYFRAMES, centre=centre)
         fovs = [2.0 * atan(0.5 * each.lens.height / each.lens.fl_y) for each in cameras]
         poses = [each.pose.astype(np.float64) for each in cameras]
         keyframes = [Keyframe(pose, fov) for pose, fov in zip(poses, fovs, strict=True)]
@@ -71,8 +75,8 @@ class Studio:
         self.path.save(_file(name, ".json"))
 
     def load(self, name: str) -> None:
-        """Read the path from a JSON file. Raises `InputError`."""
-        self.path = CameraPath.load(_file(name, ".json"))
+        """Read the path from a JSON file, as `run.load_path` does. Raises `InputError`."""
+        self.path = load_path(self._run, _file(name, ".json"))
 
     def cameras(self, frames: int, size: tuple[int, int]) -> Sequence[Camera]:
         """Cameras of even size along the path; with fewer than two keyframes, around the scene."""

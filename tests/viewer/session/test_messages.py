@@ -7,6 +7,7 @@ import pytest
 
 from nerfmac.paths import spiral, tour
 from nerfmac.rendering.evaluation import evaluate
+from nerfmac.run import split_cameras
 from tests.scene_factory import HEIGHT, WIDTH
 
 TURNED = {"orbit": [0.03, -0.01], "moving": True}
@@ -120,16 +121,17 @@ def test_keyframes_make_a_path_that_is_scrubbed_saved_and_loaded(page, tmp_path)
     assert len(status["path"]) > 10
 
 
-@pytest.mark.parametrize("name", ["spiral", "train"])
+@pytest.mark.parametrize("name", ["spiral", "train", "test"])
 def test_a_move_becomes_a_path_of_keyframes_that_stays_close_to_it(page, name):
     page.open().settle()
     page.say("follow", name=name)
     page.settle()
     assert len(page.session.studio.status()["keyframes"]) == 16
     scene = page.session.run.scene
-    move = {"spiral": spiral, "train": tour}[name]
+    given = split_cameras(page.session.run, "test") if name == "test" else scene.cameras
+    move = spiral if name == "spiral" else tour
     frames = 16 * 5 if name == "spiral" else 15 * 5 + 1
-    want = np.stack([each.pose for each in move(scene.cameras, up=scene.up, frames=frames)])
+    want = np.stack([each.pose for each in move(given, up=scene.up, frames=frames)])
     got = page.session.studio.path.polyline(16 * 40)
     away = np.linalg.norm(got[:, None] - want[None, :, :, 3], axis=2).min(axis=1)
     assert away.max() < 0.15

@@ -7,7 +7,7 @@ import { buildVideo } from "./video.js";
 const MOVES = [
   ["", "keyframes"], ["orbit", "orbit"], ["spiral", "spiral"],
   ["figure-of-eight", "figure of eight"], ["dolly-zoom", "dolly zoom"],
-  ["train", "along the photographs"],
+  ["train", "along the photographs"], ["test", "along the test views"],
 ];
 
 /** The panel. `record` is what main.js keeps of the frames. */

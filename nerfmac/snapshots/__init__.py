@@ -1,0 +1,21 @@
+"""instant-ngp's snapshots of NeRF scenes, read as runs and written from runs.
+
+A snapshot, `.ingp` or `.msgpack`, holds the parameters in half precision, the density grid and the
+cameras. Both programs have the same field: tiny-cuda-nn's hash grid and its networks, without
+biases, so parameters go over unchanged.
+
+Read are snapshots of version 1 and later with a HashGrid, a DenseGrid or a Grid of these types,
+interpolated linearly; ReLU networks of 16, 32, 64 or 128 neurons and 1 to 4 hidden layers; and
+spherical harmonics of degree 4. Refused, each by its name: latent codes and light directions, HDR
+scenes, scenes in Mitsuba's axes, lenses other than OpenCV's two, and other encodings. Not taken
+over are the environment map, the correction of poses, exposures, and the optimiser's state.
+
+A run is written if its field is a hash grid or a dense one and its cube's side is a power of two.
+instant-ngp's axes are then the run's, under its names: the hash of a position cannot be turned.
+"""
+
+from nerfmac.snapshots.container import is_snapshot as is_snapshot
+from nerfmac.snapshots.container import read_container as read_container
+from nerfmac.snapshots.reading import load_snapshot as load_snapshot
+from nerfmac.snapshots.reading import open_run as open_run
+from nerfmac.snapshots.writing import save_snapshot as save_snapshot

@@ -1,0 +1,117 @@
+"""A snapshot's `dataset`: the training cameras and where the scene's files lie.
+
+Poses are camera-to-scene matrices, 3 rows of 4, in instant-ngp's scene, whose axes are y, z, x of
+the files'. Its cameras look along +z with y down. Principal points are fractions of the picture.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from nerfmac.checks import InputError
+from nerfmac.geometry.cameras import Camera
+from nerfmac.geometry.lenses import Lens
+from nerfmac.json_reader import Fields
+from nerfmac.scenes.placement import Placement
+
+CYCLE = np.array([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [1.0, 0.0, 0.0]])
+"""From the files' axes to instant-ngp's."""
+
+FLIP = np.array([1.0, -1.0, -1.0, 1.0])
+"""From OpenGL's camera axes to its: y down, z forwards; and back."""
+
+OTHER_LENSES = ("ftheta_p0", "latlong", "halflatlong", "equirectangular", "orthographic")
+
+
+def read_cameras(dataset: Fields) -> tuple[Camera, ...]:
+    """The training cameras, in instant-ngp's axes. Raises `InputError`."""
+    given = zip(dataset.objects("metadata"), dataset.objects("xforms"), strict=False)
+    return tuple(_camera(about, xform) for about, xform in given)
+
+
+def read_placement(dataset: Fields, extent: float) -> Placement:
+    """Where the coordinates of the scene's files lie in instant-ngp's scene."""
+    scale, offset = dataset.number("scale", above=0), np.array(dataset.numbers("offset", 3))
+    return Placement(scale, CYCLE @ offset, extent, CYCLE)
+
+
+def _camera(about: Fields, xform: Fields) -> Camera:
+    pose = np.array(xform.table("start", (3,), 4)) * FLIP
+    width, height = (int(side) for side in about.numbers("resolution", 2))
+    fl_x, fl_y = about.numbers("focal_length", 2)
+    across, down = about.numbers("principal_point", 2, (0.5, 0.5))
+    try:
+        centre = across * width, down * height
+        lens = Lens(width, height, fl_x, fl_y, *centre, **_distortion(about))
+        return Camera(lens, pose.astype(np.float32))
+    except InputError as error:
+        raise InputError(f"{about.where}: {error}") from error
+
+
+def _distortion(about: Fields) -> dict[str, Any]:
+    """The lens's distortion as arguments of `Lens`."""
+    key = "lens" if "lens" in about else "camera_distortion"
+    if key not in about or about.is_null(key):
+        return {}
+    lens = about.object(key)
+    for other in OTHER_LENSES:
+        if other in lens:
+            raise InputError(f"{lens.where} is {other}; expected a perspective or OpenCV's fisheye")
+    is_fisheye = "is_fisheye" in lens and lens.flag("is_fisheye")
+    names = ("k1", "k2", "k3", "k4") if is_fisheye else ("k1", "k2", "p1", "p2")
+    return {"is_fisheye": is_fisheye, **{name: lens.number(name, 0.0) for name in names}}
+
+
+def written_dataset(
+    cameras: Sequence[Camera], names: Sequence[str], up: Sequence[float], placement: Placement
+) -> dict[str, Any]:
+    """The dataset of `cameras`, whose scene has the run's axes. Raises `InputError`."""
+    box = written_box(placement.extent)
+    return {
+        "n_images": len(cameras),
+        "paths": list(names),
+        "metadata": [_about(camera.lens) for camera in cameras],
+        "xforms": [dict.fromkeys(("start", "end"), _pose(camera.pose)) for camera in cameras],
+        "render_aabb": box,
+        "render_aabb_to_local": np.eye(3).tolist(),
+        "up": [float(each) for each in up],
+        "offset": placement.offset.tolist(),
+        "envmap_resolution": [0, 0],
+        "scale": placement.scale,
+        "aabb_scale": int(placement.extent),
+        "from_mitsuba": False,
+        "is_hdr": False,
+        "wants_importance_sampling": True,
+        "n_extra_learnable_dims": 0,
+    }
+
+
+def written_box(extent: float) -> dict[str, list[float]]:
+    """The scene's cube."""
+    return {"min": [0.5 - extent / 2] * 3, "max": [0.5 + extent / 2] * 3}
+
+
+def _pose(pose: npt.NDArray[np.float32]) -> list[list[float]]:
+    rows: list[list[float]] = (pose.astype(np.float64) * FLIP).tolist()
+    return rows
+
+
+def _about(lens: Lens) -> dict[str, Any]:
+    distortion: dict[str, Any] = {}
+    if lens.is_fisheye:
+        distortion = {"is_fisheye": True, "k1": lens.k1, "k2": lens.k2}
+        distortion |= {"k3": lens.k3, "k4": lens.k4}
+    elif lens.is_distorted:
+        distortion = {"is_fisheye": False, "k1": lens.k1, "k2": lens.k2}
+        distortion |= {"p1": lens.p1, "p2": lens.p2}
+    return {
+        "focal_length": [lens.fl_x, lens.fl_y],
+        "lens": distortion,
+        "principal_point": [lens.cx / lens.width, lens.cy / lens.height],
+        "rolling_shutter": [0.0, 0.0, 0.0, 0.0],
+        "resolution": [lens.width, lens.height],
+    }

@@ -1,0 +1,174 @@
+"""`load_snapshot`: a run from a snapshot of instant-ngp."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from pathlib import Path
+
+import mlx.core as mx
+import numpy as np
+
+from nerfmac.backend import Arrays
+from nerfmac.checks import InputError
+from nerfmac.config import Config, override
+from nerfmac.geometry.cameras import Camera
+from nerfmac.json_reader import Fields
+from nerfmac.ops.march import MarchGeometry
+from nerfmac.ops.occupancy_update import pack_bits
+from nerfmac.rendering.crop import Box, cropped
+from nerfmac.run import CONFIGURED, Run, placement_of
+from nerfmac.sampling.marching import MarchingSampler
+from nerfmac.scenes import Scene, load_scene
+from nerfmac.scenes.placement import LARGEST_EXTENT, Placement
+from nerfmac.scenes.record import SceneRecord
+from nerfmac.snapshots.container import is_snapshot, read_container
+from nerfmac.snapshots.dataset import read_cameras, read_placement
+from nerfmac.snapshots.density_grid import read_grid
+from nerfmac.snapshots.field import read_field, read_parameters
+from nerfmac.training.method import Method
+from nerfmac.training.optimiser import no_moments
+from nerfmac.training.state import TrainState
+from nerfmac.training.trainer import Trainer
+
+VERSION = 1
+"""The oldest version that is read, instant-ngp's own limit."""
+
+OURS = "nerfmac"
+"""The key under which `save_snapshot` notes the placement."""
+
+log = logging.getLogger("nerfmac")
+
+
+def open_run(path: str | Path, *, method: Method = CONFIGURED) -> Run:
+    """The run in a folder or in a snapshot. Raises `InputError`."""
+    path = Path(path)
+    return load_snapshot(path) if is_snapshot(path) else Run.load(path, method=method)
+
+
+def load_snapshot(path: str | Path, scene: str | Path | None = None) -> Run:
+    """The run of a snapshot's field, on the current device; its scene has instant-ngp's axes.
+
+    `scene` is the path of the files that it was trained on, to evaluate it: their views are put
+    where the snapshot's scene is. Raises `InputError` for what is broken and what nerfmac lacks.
+    """
+    file = read_container(Path(path))
+    if "snapshot" not in file:
+        raise InputError(f"{path} holds no snapshot")
+    snapshot = file.object("snapshot")
+    extent = _extent(snapshot)
+    described = read_field(file, extent)
+    record = _record(snapshot, extent)
+    resolution = snapshot.count("density_grid_size", 128)
+    config = override(described.config, occupancy={"resolution": resolution})
+    field = described.field(extent)
+    parameters = read_parameters(snapshot, described, field)
+    sampler = MarchingSampler(config, extent, field.density_of_first)
+    trainer = Trainer(config, extent, method=Method(field, sampler))
+    state = TrainState(
+        parameters,
+        parameters,
+        no_moments(parameters),
+        _sampling(snapshot, config, sampler.geometry),
+        mx.array(1.0),
+        step=int(snapshot.number("training_step", 0)),
+        rays=config.train.rays,
+    )
+    mx.eval(state.arrays())
+    run = Run(config, record, trainer, state)
+    if scene is not None:
+        run.source = _in_its_place(load_scene(scene), run)
+    return run
+
+
+def _extent(snapshot: Fields) -> float:
+    """The side of the scene's cube. Raises `InputError` for what is no scene of nerfmac's kind."""
+    version = snapshot.number("version", 0)
+    if version < VERSION:
+        raise InputError(f"{snapshot.where} is of version {version:g}; expected {VERSION} or later")
+    if "mode" in snapshot and snapshot.text("mode").lower() != "nerf":
+        raise snapshot.wrong("mode", "nerf")
+    dataset = snapshot.object("nerf").object("dataset")
+    refused = {
+        "from_mitsuba": "a scene in Mitsuba's axes",
+        "is_hdr": "a scene of high dynamic range",
+        "has_light_dirs": "a scene with light directions",
+        "n_extra_learnable_dims": "a scene with latent codes of its pictures",
+    }
+    for key, what in refused.items():
+        if dataset.values.get(key):
+            raise InputError(f"{dataset.where} is {what}, which nerfmac cannot show")
+    extent = dataset.number("aabb_scale", above=0)
+    if extent > LARGEST_EXTENT:
+        raise dataset.wrong("aabb_scale", f"up to {LARGEST_EXTENT:g}")
+    if any(dataset.numbers("envmap_resolution", 2, (0.0, 0.0))):
+        log.warning("%s: the environment map is left out", dataset.where)
+    return extent
+
+
+def _record(snapshot: Fields, extent: float) -> SceneRecord:
+    dataset = snapshot.object("nerf").object("dataset")
+    key = snapshot if "up_dir" in snapshot else dataset
+    x, y, z = key.numbers("up_dir" if key is snapshot else "up", 3, (0.0, 1.0, 0.0))
+    placement = read_placement(dataset, extent)
+    if OURS in snapshot:
+        noted = snapshot.object(OURS)
+        scale, offset = noted.number("scale", above=0), np.array(noted.numbers("offset", 3))
+        rotation = np.array(noted.table("rotation", (3,), 3))
+        placement = Placement(scale, offset, extent, rotation)
+    cameras = read_cameras(dataset)
+    return SceneRecord(None, None, extent, (x, y, z), cameras, placement=placement)
+
+
+def _sampling(snapshot: Fields, config: Config, geometry: MarchGeometry) -> Arrays:
+    """The occupancy grid's state, cut down to what instant-ngp shows."""
+    data = snapshot.values.get("density_grid_binary")
+    given = read_grid(data, geometry.resolution, geometry.cascades, snapshot.where)
+    values = mx.ones(geometry.cells) if given is None else mx.array(given)
+    innermost = mx.maximum(values[: geometry.resolution**3], 0.0)
+    threshold = mx.minimum(innermost.mean(), config.occupancy.threshold)
+    bits = pack_bits(values, threshold.reshape(1))
+    return {
+        "values": values,
+        "dark": mx.zeros(geometry.cells, mx.int32),
+        "bits": cropped(bits, geometry, _shown(snapshot, geometry.extent)),
+    }
+
+
+def _shown(snapshot: Fields, extent: float) -> Box | None:
+    """The box that instant-ngp shows, if that is less than the scene's cube."""
+    if "render_aabb" not in snapshot:
+        return None
+    box = snapshot.object("render_aabb")
+    low, high = np.array(box.numbers("min", 3)), np.array(box.numbers("max", 3))
+    if (low <= 0.5 - extent / 2).all() and (high >= 0.5 + extent / 2).all():
+        return None
+    turned = np.eye(3)
+    if "render_aabb_to_local" in snapshot:
+        turned = np.array(snapshot.table("render_aabb_to_local", (3,), 3))
+    if not np.allclose(turned, np.eye(3), atol=1e-5) or (low >= high).any():
+        log.warning("%s: its render_aabb is turned or empty; all is shown", snapshot.where)
+        return None
+    (a, b, c), (d, e, f) = low.tolist(), high.tolist()
+    return (a, b, c), (d, e, f)
+
+
+def _in_its_place(scene: Scene, run: Run) -> Scene:
+    """The scene with its cameras where the run's scene has them."""
+    from_files = scene.placement
+    if from_files is None:
+        raise InputError(f"{scene.name!r} does not say where its files' coordinates lie")
+    placement = placement_of(run)
+
+    def moved(camera: Camera) -> Camera:
+        pose = np.eye(4)[:3]
+        pose[:, :3] = from_files.turned_to_file(camera.pose[:, :3].T).T
+        pose[:, 3] = from_files.to_file(camera.pose[:, 3])
+        return replace(camera, pose=placement.apply(pose))
+
+    splits = {
+        name: tuple(replace(frame, camera=moved(frame.camera)) for frame in frames)
+        for name, frames in scene.splits.items()
+    }
+    scene = replace(scene, splits=splits, extent=run.scene.extent)
+    return replace(scene, up=run.scene.up, placement=placement)
