@@ -19,11 +19,11 @@ ifeq ($(SYSTEM),Linux)
     FLAVOUR := cpu
   endif
   PACKAGE := .[$(FLAVOUR)]
-  PACKAGE_DEV := .[$(FLAVOUR),notebook,export]
+  PACKAGE_DEV := .[$(FLAVOUR),notebook,export,tensorboard]
 else
   FLAVOUR := metal
   PACKAGE := .
-  PACKAGE_DEV := .[notebook,export]
+  PACKAGE_DEV := .[notebook,export,tensorboard]
 endif
 
 BIN := $(VENV)/bin

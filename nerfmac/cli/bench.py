@@ -1,4 +1,4 @@
-"""`nerfmac bench`: how fast this machine computes and learns, and where the time goes."""
+"""`nerfmac bench`: how fast this machine computes and learns."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from nerfmac.training.trainer import DivergedError
 ROOFLINE_PRESET = "base"
 """What `--roofline` takes for `auto`: the chips it estimates have GPUs."""
 
-PROFILE_SECONDS = 1.0
+FIGURE_SECONDS = 1.0
 MODELS_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
 class Arguments:
-    """Time every operation, a training step part by part, and a picture."""
+    """Time every operation by kernel and by reference, and a picture."""
 
     preset: Preset = "auto"
     """Whose sizes."""
@@ -103,8 +103,8 @@ def _figures(arguments: Arguments, picture: Path | None) -> dict[str, Any]:
     if arguments.models:
         return _models(arguments, scene, picture)
     config = preset(arguments.preset, current_device(), memory_bytes())
-    seconds = arguments.seconds or PROFILE_SECONDS
-    return bench.profile(scene, config, seconds=seconds, on_line=_show).to_json()
+    seconds = arguments.seconds or FIGURE_SECONDS
+    return bench.benchmark(scene, config, seconds=seconds, on_line=_show).to_json()
 
 
 _show: Callable[[str], None] = partial(print, flush=True)

@@ -13,6 +13,7 @@ from nerfmac.rendering.metrics import WINDOW, Sums, decibels, similarity, square
 from nerfmac.rendering.pace import middle_rows, seconds_per_pixel, spread
 from nerfmac.rendering.renderer import Picture, Renderer
 from nerfmac.scenes import Views
+from nerfmac.timeline import interval
 
 BACKGROUNDS = {"white": (1.0, 1.0, 1.0), "black": (0.0, 0.0, 0.0)}
 
@@ -49,8 +50,9 @@ class _Comparison(NamedTuple):
     pictures: tuple[mx.array, ...] = ()  # as in `Compared`, if they are wanted
 
     def outcome(self, on_view: OnView | None) -> ViewQuality:
-        psnr = decibels(self.error.mean())
-        view = ViewQuality(self.name, psnr, self.similarity.mean(), self.row_fraction)
+        with interval("wait for a view", view=self.name):
+            psnr, ssim = decibels(self.error.mean()), self.similarity.mean()
+        view = ViewQuality(self.name, psnr, ssim, self.row_fraction)
         if on_view:
             on_view(view, Compared(*map(np.array, self.pictures)))
         return view
@@ -89,7 +91,8 @@ def evaluate(
         if seconds is not None and begun and (begun + 1) * each > seconds:
             break
         light = background, blend
-        comparison = _compare(renderer, views, index, light, part, keep=on_view is not None)
+        with interval("begin a view", view=views.names[index]):
+            comparison = _compare(renderer, views, index, light, part, keep=on_view is not None)
         if under_way:  # the device goes on with the next view while the host waits for this one
             yield under_way.outcome(on_view)
             each = (time.perf_counter() - start) / begun
