@@ -25,6 +25,7 @@ VERBS = {
     "selftest": "compare every kernel with its reference on this machine",
     "bench": "time operations and a picture on this machine",
     "profile": "where the time of a training step goes, by stage and kernel",
+    "report": "one page of a run: configuration, curves, pictures, figures",
     "view": "open a run or a scene in a viewer that trains on, in JupyterLab",
 }
 
@@ -37,6 +38,7 @@ _WITH_METHOD = {
     "render",
     "export",
     "profile",
+    "report",
 }  # verbs that begin or load a run in this process
 
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES}
