@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import mlx.core as mx
 import numpy as np
+import numpy.typing as npt
 
 from nerfmac.bench.progress import Bar
 
@@ -35,7 +36,7 @@ class Timing(NamedTuple):
         return Timing(factor * self.median, factor * self.low, factor * self.high, self.calls)
 
 
-def quartiles(seconds: Sequence[float]) -> Timing:
+def quartiles(seconds: Sequence[float] | npt.NDArray[np.floating]) -> Timing:
     """The timing of calls that took so many `seconds` each."""
     low, median, high = (1e3 * float(q) for q in np.quantile(seconds, [0.25, 0.5, 0.75]))
     return Timing(median, low, high, len(seconds))

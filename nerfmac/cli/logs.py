@@ -52,10 +52,12 @@ def logged(path: Path | None) -> Iterator[None]:
     file = _File(path) if path else None
     before = log.level
     log.setLevel(logging.DEBUG if file else LEVELS[named])
-    shown = logging.StreamHandler(sys.stderr)
-    shown.setFormatter(logging.Formatter("nerfmac: %(message)s"))
-    shown.setLevel(LEVELS[named])
-    handlers = [shown, file] if file else [shown]
+    handlers: list[logging.Handler] = [file] if file else []
+    if not logging.getLogger().handlers:  # else a program around this one shows the log
+        shown = logging.StreamHandler(sys.stderr)
+        shown.setFormatter(logging.Formatter("nerfmac: %(message)s"))
+        shown.setLevel(LEVELS[named])
+        handlers.append(shown)
     for handler in handlers:
         log.addHandler(handler)
     try:

@@ -97,7 +97,7 @@ def _pictures(run: Run, folder: Path) -> str:
     )
     preview = ""
     if (folder / "preview.png").is_file():
-        pixels = np.asarray(Image.open(folder / "preview.png").convert("RGB")) / 255.0
+        pixels = np.asarray(Image.open(folder / "preview.png").convert("RGB"), np.float32) / 255.0
         preview = figure(pixels, "preview.png: a rendering, beside its photograph if there is one")
     return f"{preview}<section>\n{around}</section>\n"
 

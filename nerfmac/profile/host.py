@@ -64,8 +64,13 @@ def host_of(timeline: Timeline) -> Host:
     whole = np.array([(end - begin) / 1e9 for begin, end in spans])
     waits = np.array([_spent(entries, span, (WAIT, "report")) for span in spans])
     launches = np.array([_spent(entries, span, ("launch",)) for span in spans])
-    work = whole - waits - launches
-    return Host(*map(quartiles, (whole, work, launches, waits)), len(spans))
+    return Host(
+        step=quartiles(whole),
+        work=quartiles(whole - waits - launches),
+        launch=quartiles(launches),
+        wait=quartiles(waits),
+        steps=len(spans),
+    )
 
 
 def _spent(entries: list[Entry], span: tuple[int, int], names: tuple[str, ...]) -> float:

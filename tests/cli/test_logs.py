@@ -147,6 +147,8 @@ def test_the_flag_is_taken_wherever_it_stands(tmp_path):
 
 
 def test_debug_is_shown_only_if_asked_for(capsys, monkeypatch, tmp_path):
+    monkeypatch.setattr(logging.getLogger(), "handlers", [])  # pytest's own
+
     def shown():
         with logged(tmp_path / "a.log"):
             log.debug("fine detail")

@@ -7,19 +7,19 @@ import pytest
 
 from tests.scene_factory import nerfmac, write_scene
 
-SMALL = ("--preset", "tiny", "--device", "cpu", "--seconds", 0.01, "--warmup", 20)
+QUICK = ("--device", "cpu", "--seconds", 0.01)
 
 
 @pytest.fixture(scope="module")
-def done(tmp_path_factory):
-    """The folder with all that the verb writes for 20 steps of the scene, and what it says."""
+def done(made, tmp_path_factory):
+    """The folder with all that the verb writes for 20 steps of a run, and what it says."""
     place = tmp_path_factory.mktemp("profile")
     files = {"--json": "p.json", "--trace": "t.json", "--graph": "g.dot", "--cprofile": "c.prof"}
     flags = [word for flag, name in files.items() for word in (flag, place / name)]
     with pytest.MonkeyPatch.context() as patch:
         said = []
         patch.setattr("builtins.print", lambda *words, **_: said.append(" ".join(map(str, words))))
-        assert nerfmac("profile", write_scene(place / "balls"), *SMALL, "--steps", 20, *flags) == 0
+        assert nerfmac("profile", made, *QUICK, "--warmup", 14, "--steps", 20, *flags) == 0
     return place, "\n".join(said)
 
 
@@ -56,7 +56,7 @@ def test_the_timeline_nests_and_its_parts_fill_the_whole(done):
             open_ends.append(end)
     names = [each["name"] for each in spans]
     assert names.count("step") == 20
-    assert {each["args"]["step"] for each in spans if each["name"] == "step"} == {*range(20, 40)}
+    assert {each["args"]["step"] for each in spans if each["name"] == "step"} == {*range(16, 36)}
     assert names.count("encode") == names.count("wait for a frame") == 6
     assert {"occupancy update", "report", "begin a view", "wait for a view"} <= set(names)
     kernels = [each for each in spans if lanes[each["tid"]] == "kernels"]
@@ -83,11 +83,10 @@ def test_the_graph_and_pythons_profile_are_those_of_the_step(done):
     assert "Ordered by: internal time" in said
 
 
-def test_a_disabled_operation_is_named_with_the_reason(tmp_path, capsys, monkeypatch):
+def test_a_disabled_operation_is_named_with_the_reason(run, tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("NERFMAC_DISABLE_KERNELS", "hash_encode")
     path = tmp_path / "p.json"
-    flags = (*SMALL, "--steps", 1, "--json", path)
-    assert nerfmac("profile", write_scene(tmp_path / "balls"), *flags) == 0
+    assert nerfmac("profile", run, *QUICK, "--steps", 1, "--json", path) == 0
     values = json.loads(path.read_text())
     assert values["references"] == {"hash_encode": "NERFMAC_DISABLE_KERNELS=hash_encode"}
     assert not any("hash_encode" in part["part"] for part in values["step"]["parts"])
@@ -97,12 +96,22 @@ def test_a_disabled_operation_is_named_with_the_reason(tmp_path, capsys, monkeyp
 
 def test_a_run_is_profiled_where_it_stands_for_a_single_step(run, capsys):
     before = {path.name: path.read_bytes() for path in run.iterdir()}
-    flags = ("--device", "cpu", "--seconds", 0.01, "--steps", 1)
-    assert nerfmac("profile", run, *flags, "--trace", run.parent / "t.json") == 0
+    flags = ("--steps", 1, "--trace", run.parent / "t.json")
+    assert nerfmac("profile", run, *QUICK, *flags) == 0
     assert {path.name: path.read_bytes() for path in run.iterdir()} == before
     events = json.loads((run.parent / "t.json").read_text())["traceEvents"]
     assert [e["args"]["step"] for e in events if e["name"] == "step"] == [2]
-    assert "a step of 64 rays" in capsys.readouterr().out
+    assert "from the step's" in capsys.readouterr().out
+
+
+def test_a_scene_is_trained_for_a_while_first(tmp_path, capsys):
+    scene = write_scene(tmp_path / "balls")
+    flags = ("--preset", "tiny", "--warmup", 3, "--steps", 1, "--json", tmp_path / "p.json")
+    assert nerfmac("profile", scene, *QUICK, *flags) == 0
+    values = json.loads((tmp_path / "p.json").read_text())
+    assert values["preset"] == "tiny"
+    assert values["after_steps"] > 3
+    assert "training" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
