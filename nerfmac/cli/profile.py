@@ -12,7 +12,6 @@ import tyro
 
 from nerfmac import checks
 from nerfmac.backend import choose_device, current_device, memory_bytes
-from nerfmac.backend.compiling import uncompiled
 from nerfmac.checks import InputError
 from nerfmac.cli.arguments import optional
 from nerfmac.cli.choices import Device, Model, Preset
@@ -65,8 +64,6 @@ class Arguments:
     """Size of the model for a scene; auto chooses by device and memory."""
     model: Model = "hash"
     """Which model, for a scene."""
-    compile: bool = True
-    """--no-compile: as plain MLX operations, one after the other, to see what compiling gives."""
     device: Device = "auto"
     """What computes."""
 
@@ -88,8 +85,6 @@ def main(argv: list[str], method: Method = CONFIGURED) -> int:
             files.enter_context(appearing(path)) if path else None
             for path in (arguments.trace, arguments.json, arguments.cprofile, arguments.graph)
         )
-        if not arguments.compile:
-            files.enter_context(uncompiled())
         run = _run(arguments, method)
         if graph:
             write_graph(graph, run.trainer, run.state)

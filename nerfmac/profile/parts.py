@@ -153,12 +153,15 @@ def _seldom(
     trainer: Trainer, state: TrainState, sizes: Sizes | None, seconds: float
 ) -> Iterator[Part]:
     """The parts that are not in every step; `sizes` are those that their work is counted by."""
-    if trainer.sampler.phases:
-        interval = trainer.sampler.interval_at(state.step)
+    sampler = trainer.sampler
+    if sampler.phases:
+        interval, phase = sampler.interval_at(state.step), sampler.phase_at(state.step)
+        # The update during the warm-up has other shapes, which are not counted.
+        counted = sizes if phase == sampler.phases - 1 else None
         yield Part(
             f"occupancy update, 1/{interval}",
             time_update(trainer, state, seconds).times(1 / interval),
-            sum(update_work(sizes).values(), Work()) // interval if sizes else Work(),
+            sum(update_work(counted).values(), Work()) // interval if counted else Work(),
             "occupancy update",
             current_device(),
         )

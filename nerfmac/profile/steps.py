@@ -131,8 +131,8 @@ def time_launch(seconds: float) -> Timing:
 
 
 def time_update(trainer: Trainer, state: TrainState, seconds: float) -> Timing:
-    """Time the update of the sampler's state that follows the warm-up."""
-    which = trainer.sampler.phases - 1
+    """Time the update of the sampler's state that is due at `state`."""
+    which = trainer.sampler.phase_at(state.step)
     return measure(_compiled(trainer, state, which), seconds=seconds, queued=True)
 
 

@@ -48,10 +48,11 @@ def measured(trainer, interleaved):
     return list(parts(trainer, interleaved, LAUNCH, 0.0))
 
 
-def test_the_parts_cover_every_kernel_that_a_step_launches(trainer, measured):
+def test_the_parts_cover_every_kernel_that_a_step_launches(trainer, interleaved, measured):
     named = [part.name for part in measured]
     assert len(named) == len(set(named))
-    kernels = set(named) - {"everything else", "occupancy update, 1/16", "average, 1/8"}
+    update = f"occupancy update, 1/{CONFIG.occupancy.interval_at(interleaved.whole.state.step)}"
+    kernels = set(named) - {"everything else", update, "average, 1/8"}
     assert len(kernels) == 15
     # The occupancy update's own, and those whose results nobody asks for.
     others = {f"occupancy_{each}" for each in ("choose", "splat", "pack")}
@@ -64,6 +65,9 @@ def test_the_parts_cover_every_kernel_that_a_step_launches(trainer, measured):
 
 def test_every_part_is_counted_and_survives_json(measured):
     for part in measured:
+        if part.stage == "occupancy update":  # during the warm-up its shapes are not counted
+            assert part.work == Work()
+            continue
         values = json.loads(json.dumps(part.to_json(MOST)))
         assert 0.0 < values["limit_cached_ms"] <= values["limit_uncached_ms"]
 
