@@ -37,8 +37,9 @@ HEAD = """<!DOCTYPE html>
 :root {{ color-scheme: light dark }}
 body {{ font: 15px/1.5 system-ui, sans-serif; margin: 2em auto; max-width: 100em; padding: 0 1em }}
 section {{ display: grid; grid-template-columns: repeat(4, 1fr); gap: .5em; margin: 2em 0 }}
-h2 {{ grid-column: 1 / -1; font-size: 1.1em; margin: 0 }}
-figure {{ margin: 0 }}
+h2 {{ font-size: 1.3em; margin: 1.5em 0 .5em }}
+section > h2 {{ grid-column: 1 / -1; font-size: 1.1em; margin: 0 }}
+figure {{ margin: 0; max-width: 60em }}
 img {{ display: block; width: 100% }}
 figcaption, p {{ opacity: .8 }}
 table {{ border-collapse: collapse }}
@@ -68,7 +69,7 @@ def table(rows: Iterable[Sequence[object]], heading: Sequence[object] = ()) -> s
     names = "".join(f"<th>{escape(str(each))}</th>" for each in heading)
     lines = [f"<tr>{names}</tr>"] if heading else []
     for row in rows:
-        lines.append("<tr>" + "".join(f"<td>{escape(str(each))}</td>" for each in row) + "</tr>")
+        lines.append("<tr>" + "".join(f"<td>{escape(_shown(each))}</td>" for each in row) + "</tr>")
     return "<table>\n" + "\n".join(lines) + "\n</table>\n"
 
 
@@ -88,6 +89,10 @@ def view_section(view: ViewQuality, pictures: Compared, number: int) -> str:
     figures = "".join(figure(picture, words) for picture, words in shown)
     title = f"{escape(view.name)}: {view.psnr:.2f} dB, SSIM {view.ssim:.4f}"
     return f'<section id="view-{number}"><h2>{title}</h2>\n{figures}</section>\n'
+
+
+def _shown(value: object) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
 def figure(picture: Picture, words: str) -> str:
