@@ -1,8 +1,10 @@
 """What is recorded is what happened, in Chrome's format, and nothing is recorded outside."""
 
+import errno
 import json
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
@@ -84,8 +86,11 @@ def test_a_recording_in_a_recording_has_its_own_part():
     assert [each.name for each in outer.entries] == ["b"]
 
 
-def test_a_full_disk_is_one_message(tmp_path, monkeypatch):
-    monkeypatch.setattr(timeline.json, "dumps", lambda _: "x" * 2**20)
-    (tmp_path / "link").mkdir()
-    with pytest.raises(InputError, match="cannot be written: No such file"):
-        timeline.Timeline().write(tmp_path / "no" / "t.json")
+def test_a_full_disk_is_one_message_and_leaves_no_file(tmp_path, monkeypatch):
+    def full(*_, **__):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_text", full)
+    with pytest.raises(InputError, match=r"t\.json cannot be written: No space left on device"):
+        timeline.Timeline().write(tmp_path / "t.json")
+    assert list(tmp_path.iterdir()) == []

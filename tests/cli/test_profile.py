@@ -84,14 +84,19 @@ def test_the_graph_and_pythons_profile_are_those_of_the_step(done):
 
 
 def test_a_disabled_operation_is_named_with_the_reason(run, tmp_path, capsys, monkeypatch):
-    monkeypatch.setenv("NERFMAC_DISABLE_KERNELS", "hash_encode")
+    monkeypatch.setenv("NERFMAC_DISABLE_KERNELS", "spherical_harmonics")
     path = tmp_path / "p.json"
     assert nerfmac("profile", run, *QUICK, "--steps", 1, "--json", path) == 0
     values = json.loads(path.read_text())
-    assert values["references"] == {"hash_encode": "NERFMAC_DISABLE_KERNELS=hash_encode"}
-    assert not any("hash_encode" in part["part"] for part in values["step"]["parts"])
+    assert values["references"] == {
+        "spherical_harmonics": "NERFMAC_DISABLE_KERNELS=spherical_harmonics"
+    }
+    assert not any("spherical_harmonics" in part["part"] for part in values["step"]["parts"])
     said = capsys.readouterr().out
-    assert "hash_encode runs as reference: NERFMAC_DISABLE_KERNELS=hash_encode;" in said
+    assert (
+        "spherical_harmonics runs as reference: NERFMAC_DISABLE_KERNELS=spherical_harmonics;"
+        in said
+    )
 
 
 def test_a_run_is_profiled_where_it_stands_for_a_single_step(run, capsys):
