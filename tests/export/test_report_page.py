@@ -6,7 +6,7 @@ import re
 import pytest
 
 from nerfmac.checks import InputError
-from nerfmac.export import write_report
+from nerfmac.export import report_page, write_report
 from nerfmac.export.curve_svg import curve_svg
 
 PROFILE = {
@@ -93,3 +93,13 @@ def test_another_ending_and_a_broken_profile_are_refused(run, tmp_path):
     with pytest.raises(InputError, match="not as nerfmac profile writes it"):
         write_report(run, tmp_path / "mine", tmp_path / "a.html", progress=False)
     assert not list(tmp_path.glob("*.html"))
+
+
+def test_of_many_views_the_worst_are_kept(run, tmp_path, monkeypatch):
+    run.save(tmp_path / "mine")
+    monkeypatch.setattr(report_page, "WORST", 1)
+    write_report(run, tmp_path / "mine", tmp_path / "a.html", progress=False)
+    found = re.findall(r'<section id="view-\d+"><h2>(.*?): ', (tmp_path / "a.html").read_text())
+    views = run.evaluate("test", progress=False)
+    assert len(views) > 1
+    assert found == [min(views, key=lambda view: view.psnr).name]
