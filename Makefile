@@ -19,11 +19,11 @@ ifeq ($(SYSTEM),Linux)
     FLAVOUR := cpu
   endif
   PACKAGE := .[$(FLAVOUR)]
-  PACKAGE_DEV := .[$(FLAVOUR),notebook,export,ingp]
+  PACKAGE_DEV := .[$(FLAVOUR),notebook,export,ingp,tensorboard]
 else
   FLAVOUR := metal
   PACKAGE := .
-  PACKAGE_DEV := .[notebook,export,ingp]
+  PACKAGE_DEV := .[notebook,export,ingp,tensorboard]
 endif
 
 BIN := $(VENV)/bin

@@ -12,7 +12,7 @@ PACKAGE = ROOT / "nerfmac"
 LONGEST = 300  # lines of a file
 LONGEST_FUNCTION = 40  # lines of a function, without its docstring
 FLOORS = (
-    ("config", "presets", "checks", "files", "json_reader", "limits", "version"),
+    ("config", "presets", "checks", "files", "json_reader", "limits", "timeline", "version"),
     ("backend", "geometry"),
     ("ops", "scenes", "paths"),
     ("fields", "sampling"),
@@ -20,11 +20,11 @@ FLOORS = (
     ("training",),
     ("run",),
     ("snapshots",),
-    ("film", "export", "viewer", "bench", "selftest", "cli"),
+    ("film", "export", "viewer", "bench", "profile", "selftest", "cli"),
     ("__init__", "__main__"),  # above all: the public names, and `python -m nerfmac`
 )
 LOOSE = {
-    *("config", "presets", "checks", "files", "json_reader", "limits", "version"),
+    *("config", "presets", "checks", "files", "json_reader", "limits", "timeline", "version"),
     *("__init__", "__main__"),
 }
 """Modules that stand in no room; they may know each other, and those of their floor them."""

@@ -3,6 +3,7 @@
 from nerfmac.backend.ahead import compile_ahead as compile_ahead
 from nerfmac.backend.arrays import Arrays as Arrays
 from nerfmac.backend.arrays import Shapes as Shapes
+from nerfmac.backend.compiling import Traces as Traces
 from nerfmac.backend.compiling import compile_seldom as compile_seldom
 from nerfmac.backend.compiling import uncompiled as uncompiled
 from nerfmac.backend.compiling import unfused as unfused
@@ -13,6 +14,7 @@ from nerfmac.backend.device import device_name as device_name
 from nerfmac.backend.device import memory_bytes as memory_bytes
 from nerfmac.backend.fallback import backend as backend
 from nerfmac.backend.fallback import kernels_disabled as kernels_disabled
+from nerfmac.backend.fallback import references as references
 from nerfmac.backend.fallback import runs_kernel as runs_kernel
 from nerfmac.backend.fallback import working_dtype as working_dtype
 from nerfmac.backend.kernel import Kernel as Kernel

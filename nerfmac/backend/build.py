@@ -17,6 +17,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
@@ -124,11 +125,18 @@ def compile_together(libraries: Iterable[Cached]) -> None:
     """
     wanted = {library.path(): library for library in libraries}
     missing = {path: library for path, library in wanted.items() if not path.is_file()}
+    if found := [library for path, library in wanted.items() if path not in missing]:
+        log.debug("found in the cache %s: %s", cache_folder(), _stems(found))
     if not missing:
         return
-    stems = ", ".join(sorted({library.stem for library in missing.values()}))
-    log.info("compiling %s, once for this machine ...", stems)
+    log.info("compiling %s, once for this machine ...", _stems(missing.values()))
+    start = time.perf_counter()
     with ThreadPoolExecutor(processors()) as pool:
         done = [pool.submit(library.compile, path) for path, library in missing.items()]
     for each in done:
         each.result()
+    log.debug("compiled in %.1f s", time.perf_counter() - start)
+
+
+def _stems(libraries: Iterable[Cached]) -> str:
+    return ", ".join(sorted({library.stem for library in libraries}))

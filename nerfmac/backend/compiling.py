@@ -8,7 +8,9 @@ seldom is ready sooner with the kernels that MLX brings along, and no slower to 
 from __future__ import annotations
 
 import ctypes
+import logging
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -18,6 +20,8 @@ from typing import Any, TypeVar
 import mlx.core as mx
 
 from nerfmac.backend.device import current_device
+
+log = logging.getLogger("nerfmac")
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -60,6 +64,40 @@ def compile_seldom(function: Function) -> Function:
             return compiled(*arguments)
 
     return run  # type: ignore[return-value]
+
+
+class Traces:
+    """Compiles functions, and counts how often MLX traces each: once is enough.
+
+    Tracing takes as long as half a step, and a function is traced again if its inputs' shapes,
+    types or names change.
+    """
+
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+        """By the functions' names."""
+
+    def compiled(self, function: Function, name: str) -> Function:
+        """`mx.compile` of `function`, counted as `name`. A second trace is logged as a fault."""
+
+        def traced(*arguments: Any) -> Any:
+            if not _is_off:
+                self.counts[name] += 1
+                if self.counts[name] == 1:
+                    log.debug("tracing the %s", name)
+                else:
+                    times = self.counts[name]
+                    log.warning(
+                        "the %s is traced for the %d. time, a fault of nerfmac", name, times
+                    )
+            return function(*arguments)
+
+        return mx.compile(traced)  # type: ignore[return-value]
+
+    @property
+    def needless(self) -> int:
+        """How many traces were not the first of their function."""
+        return self.counts.total() - len(self.counts)
 
 
 @cache

@@ -6,6 +6,7 @@ whichever MLX was built with. On the CPU, kernels run as compiled C++.
 
 from __future__ import annotations
 
+import logging
 import os
 import platform
 import subprocess
@@ -17,6 +18,8 @@ import mlx.core as mx
 
 from nerfmac import checks
 from nerfmac.backend.cache import cache_folder
+
+log = logging.getLogger("nerfmac")
 
 DEVICES = ("auto", "metal", "cuda", "cpu")
 
@@ -43,7 +46,7 @@ def choose_device(name: str = "auto") -> str:
     global _took_cpu
     refuse_windows()
     checks.choice("device", name, DEVICES)
-    chosen = _automatic() if name == "auto" else name
+    chosen, why = _automatic() if name == "auto" else (name, "as was asked for")
     if chosen != "cpu" and chosen != gpu():
         available = " and ".join(filter(None, (gpu(), "cpu")))
         raise checks.InputError(f"device is {name!r}; MLX finds only {available} on this machine")
@@ -51,6 +54,7 @@ def choose_device(name: str = "auto") -> str:
         # By default MLX keeps the kernels that it compiles in a temporary folder, which a restart
         # empties.
         os.environ.setdefault("MLX_PTX_CACHE_DIR", str(cache_folder() / "ptx"))
+    log.debug("device %s, %s", chosen, why)
     wanted = mx.cpu if chosen == "cpu" else mx.gpu
     if mx.default_device().type != wanted:
         mx.set_default_device(wanted)
@@ -58,10 +62,15 @@ def choose_device(name: str = "auto") -> str:
     return chosen
 
 
-def _automatic() -> str:
+def _automatic() -> tuple[str, str]:
+    """The device that `auto` takes, and why."""
+    found = gpu()
+    if found is None:
+        return "cpu", "as MLX finds no GPU"
     # MLX's default is the GPU if there is one. If it is the CPU now, somebody chose that.
-    is_cpu_by_user = mx.default_device().type == mx.cpu and not _took_cpu
-    return "cpu" if is_cpu_by_user else gpu() or "cpu"
+    if mx.default_device().type == mx.cpu and not _took_cpu:
+        return "cpu", "as it was made MLX's default device"
+    return found, "the GPU that MLX finds"
 
 
 def refuse_windows() -> None:

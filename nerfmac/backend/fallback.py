@@ -75,6 +75,12 @@ def why_reference(operation: str | None = None) -> str | None:
     return _why_not_this_gpu() if current_device() == "cuda" else None
 
 
+def references() -> dict[str, str]:
+    """The operations that run as reference, and why, in a line each."""
+    known = sorted({*operations(), *users_operations})
+    return {name: why.splitlines()[0] for name in known if (why := why_reference(name))}
+
+
 @cache
 def _disabled(value: str) -> frozenset[str]:
     names = frozenset(name for part in value.split(",") if (name := part.strip()))

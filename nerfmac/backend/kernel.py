@@ -222,16 +222,16 @@ def _build(kernel: Kernel, device: str, template: tuple[str, ...]) -> Any:
         header=text,
         **options,
     )
-    _functions[id(built)] = kernel.function
+    _kernels[id(built)] = kernel
     return built
 
 
-_functions: dict[int, str] = {}  # by the identity of what `_build` made, which lives as long
+_kernels: dict[int, Kernel] = {}  # by the identity of what `_build` made, which lives as long
 
 
-def function_of(built: Callable[..., list[mx.array]]) -> str:
-    """The name of the function of a built kernel, as `launched_by` hands it over."""
-    return _functions[id(built)]
+def kernel_of(built: Callable[..., list[mx.array]]) -> Kernel:
+    """The kernel of which `built` was made, as `launched_by` hands it over."""
+    return _kernels[id(built)]
 
 
 def simd_width() -> int:

@@ -1,27 +1,35 @@
 """Measurements: how fast this machine computes, and how fast a model learns on it.
 
-    profile           every operation, a training step part by part, and a picture
+    benchmark         every operation by kernel and by reference, and a picture
     compare_models    the vanilla model beside the hash model: quality over seconds of training
     time_film         how fast a film is rendered, encoded, and both at once
     Roofline          what a step would take on Apple's chips, estimated from its shapes
     plot_quality      any curves of quality over seconds of training, as a PNG
 
-`nerfmac bench` shows these. They are built from:
+`nerfmac bench` shows these; `nerfmac.profile` says where a training step's time goes. They are
+built from:
 
     timing, progress             a call's median and quartiles; interleaved timing; a progress bar
     launches                     the kernels that a computation launches
-    ceilings, work               the device's highest rates; a step's least bytes and operations
-    operations                   every operation with a training step's inputs
-    steps, parts, frame, film    a training step, whole and by kernel; a picture; a film
+    ceilings                     the device's highest rates
+    work, step_work              a step's least bytes and operations
+    operations, frame, film      every operation with a training step's inputs; a picture; a film
     quality, plot                held-out views while a field trains; curves of their quality
-    profiling, models, roofline  the measurements above; `tables` has their lines for people
+    benchmarks, models, roofline the measurements above; `tables` has their lines for people
 """
 
+from nerfmac.bench.benchmarks import STEPS as STEPS
+from nerfmac.bench.benchmarks import Benchmark as Benchmark
+from nerfmac.bench.benchmarks import benchmark as benchmark
+from nerfmac.bench.ceilings import Ceilings as Ceilings
+from nerfmac.bench.ceilings import measure_ceilings as measure_ceilings
 from nerfmac.bench.film import FilmSpeed as FilmSpeed
 from nerfmac.bench.film import time_film as time_film
 from nerfmac.bench.launches import Build as Build
 from nerfmac.bench.launches import Call as Call
+from nerfmac.bench.launches import Launched as Launched
 from nerfmac.bench.launches import launches as launches
+from nerfmac.bench.launches import replayed as replayed
 from nerfmac.bench.models import MODELS as MODELS
 from nerfmac.bench.models import ModelComparison as ModelComparison
 from nerfmac.bench.models import compare_models as compare_models
@@ -30,17 +38,25 @@ from nerfmac.bench.models import plot_models as plot_models
 from nerfmac.bench.operations import computations as computations
 from nerfmac.bench.plot import Curve as Curve
 from nerfmac.bench.plot import Mark as Mark
+from nerfmac.bench.plot import linear_axis as linear_axis
+from nerfmac.bench.plot import log_axis as log_axis
 from nerfmac.bench.plot import plot_quality as plot_quality
-from nerfmac.bench.profiling import Profile as Profile
-from nerfmac.bench.profiling import profile as profile
 from nerfmac.bench.progress import Bar as Bar
+from nerfmac.bench.progress import trained as trained
 from nerfmac.bench.quality import BACKGROUND as BACKGROUND
 from nerfmac.bench.quality import HeldOutViews as HeldOutViews
 from nerfmac.bench.quality import evaluation_times as evaluation_times
 from nerfmac.bench.roofline import CHIPS as CHIPS
 from nerfmac.bench.roofline import Chip as Chip
 from nerfmac.bench.roofline import Roofline as Roofline
-from nerfmac.bench.steps import trained as trained
+from nerfmac.bench.step_work import between_work as between_work
+from nerfmac.bench.step_work import step_work as step_work
+from nerfmac.bench.step_work import update_work as update_work
+from nerfmac.bench.tables import ceilings_line as ceilings_line
 from nerfmac.bench.timing import Timing as Timing
 from nerfmac.bench.timing import measure as measure
+from nerfmac.bench.timing import measure_interleaved as measure_interleaved
 from nerfmac.bench.timing import quartiles as quartiles
+from nerfmac.bench.work import Sizes as Sizes
+from nerfmac.bench.work import Work as Work
+from nerfmac.bench.work import average as average

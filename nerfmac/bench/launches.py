@@ -27,7 +27,19 @@ class Launched:
     @property
     def name(self) -> str:
         """The name of the kernel's function."""
-        return kernel.function_of(self.build)
+        return kernel.kernel_of(self.build).function
+
+    @property
+    def operation(self) -> str:
+        """The operation that the kernel belongs to."""
+        return kernel.kernel_of(self.build).operation
+
+    @property
+    def dtypes(self) -> tuple[str, ...]:
+        """Types of the floats that it reads and writes, sorted, or those of its integers."""
+        arrays = {each.dtype for each in self.call["inputs"]} | {*self.call["output_dtypes"]}
+        floats = {each for each in arrays if mx.issubdtype(each, mx.floating)} or arrays
+        return tuple(sorted(str(each).removeprefix("mlx.core.") for each in floats))
 
     def again(self) -> list[mx.array]:
         """Launch the same again; return the outputs, not evaluated."""

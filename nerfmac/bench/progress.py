@@ -1,8 +1,11 @@
-"""A progress bar on standard error, erased when it is done."""
+"""A progress bar on standard error, erased when it is done; training with one."""
 
 from __future__ import annotations
 
 from tqdm.auto import tqdm
+
+from nerfmac.run import Run
+from nerfmac.training.goal import Goal
 
 
 class Bar(tqdm):
@@ -18,3 +21,11 @@ class Bar(tqdm):
     def reach(self, done: float) -> None:
         """Show `done` of the total; more than the total counts as the total."""
         self.update(min(done, self.total) - self.n)
+
+
+def trained(run: Run, steps: int) -> Run:
+    """The run, after `steps` steps in all; a bar shows how far it is."""
+    with Bar("training", steps, "steps") as bar:
+        for report in run.fit(Goal(steps=steps)):
+            bar.reach(report.state.step)
+    return run

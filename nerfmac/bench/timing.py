@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import mlx.core as mx
 import numpy as np
+import numpy.typing as npt
 
 from nerfmac.bench.progress import Bar
 
@@ -35,7 +36,7 @@ class Timing(NamedTuple):
         return Timing(factor * self.median, factor * self.low, factor * self.high, self.calls)
 
 
-def quartiles(seconds: Sequence[float]) -> Timing:
+def quartiles(seconds: Sequence[float] | npt.NDArray[np.floating]) -> Timing:
     """The timing of calls that took so many `seconds` each."""
     low, median, high = (1e3 * float(q) for q in np.quantile(seconds, [0.25, 0.5, 0.75]))
     return Timing(median, low, high, len(seconds))
@@ -60,25 +61,27 @@ def measure(
 
 
 def measure_interleaved(
-    timers: Sequence[Callable[[], float]], *, seconds: float
+    timers: Sequence[Callable[[], float]], *, seconds: float, rounds: int | None = None
 ) -> list[list[float]]:
     """Interleaved (A/B) timing: call all `timers` in order, again and again.
 
     A timer runs what it times once and returns the seconds that this took. After one round to warm
-    up there are at least five rounds, and as many as fit into about `seconds`. The result has, for
-    each timer, its seconds in every round. A machine that is slow for a while is so for a whole
-    round: differences within a round are more exact than differences of medians.
+    up there are at least five rounds, and as many as fit into about `seconds`, or as many `rounds`
+    as given. The result has, for each timer, its seconds in every round. A machine that is slow for
+    a while is so for a whole round: differences within a round are more exact than differences of
+    medians.
     """
     for timer in timers:
         timer()
-    rounds: list[list[float]] = []
+    done: list[list[float]] = []
     begin, passed = time.perf_counter(), 0.0
-    with Bar("interleaved timing", seconds, "s") as bar:
-        while len(rounds) < LEAST_CALLS or passed < seconds:
-            rounds.append([timer() for timer in timers])
+    total, unit = (seconds, "s") if rounds is None else (float(rounds), "rounds")
+    with Bar("interleaved timing", total, unit) as bar:
+        while len(done) < (rounds or LEAST_CALLS) or (rounds is None and passed < seconds):
+            done.append([timer() for timer in timers])
             passed = time.perf_counter() - begin
-            bar.reach(passed)
-    return [list(spent) for spent in zip(*rounds, strict=True)]
+            bar.reach(passed if rounds is None else len(done))
+    return [list(spent) for spent in zip(*done, strict=True)]
 
 
 def _seconds_a_call(compute: Callable[[], Any], repeats: int) -> float:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import logging
 import os
 import sys
 from importlib import import_module
@@ -12,6 +11,7 @@ from nerfmac.backend.build import BuildError
 from nerfmac.backend.device import refuse_windows
 from nerfmac.checks import InputError
 from nerfmac.cli.arguments import check, meant
+from nerfmac.cli.logs import logged, without_log_file
 from nerfmac.run import CONFIGURED
 from nerfmac.training.method import Method
 from nerfmac.version import __version__
@@ -23,17 +23,22 @@ VERBS = {
     "export": "a run's mesh, points, cameras or density, in its scene's own coordinates",
     "info": "what this machine computes with",
     "selftest": "compare every kernel with its reference on this machine",
-    "bench": "time operations, a training step and a picture on this machine",
+    "bench": "time operations and a picture on this machine",
+    "profile": "where the time of a training step goes, by stage and kernel",
+    "report": "one page of a run: configuration, curves, pictures, figures",
     "view": "open a run or a scene in a viewer that trains on, in JupyterLab",
 }
 
-END = "nerfmac VERB --help says more; nerfmac --version says which nerfmac this is."
+END = """nerfmac VERB --help says more; nerfmac --version says which nerfmac this is.
+Every verb takes --log-file FILE; NERFMAC_LOG=debug shows all of that on standard error."""
 
 _WITH_METHOD = {
     "train",
     "eval",
     "render",
     "export",
+    "profile",
+    "report",
 }  # verbs that begin or load a run in this process
 
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES}
@@ -55,13 +60,13 @@ def main(arguments: list[str] | None = None, *, method: Method = CONFIGURED) -> 
     if verb not in VERBS:
         expected = f"expected one of: {', '.join(VERBS)}"
         _refuse(f"{verb!r} is no verb; {meant(verb, VERBS, expected)}")
-    logging.basicConfig(level=logging.INFO, format="nerfmac: %(message)s", stream=sys.stderr)
-    logging.getLogger("nerfmac").setLevel(logging.INFO)
     try:
         refuse_windows()
-        module = import_module(f"nerfmac.cli.{verb}")
-        check(verb, module.Arguments, rest)
-        sys.exit(module.main(rest, method) if verb in _WITH_METHOD else module.main(rest))
+        rest, log_file = without_log_file(rest)
+        with logged(log_file):
+            module = import_module(f"nerfmac.cli.{verb}")
+            check(verb, module.Arguments, rest)
+            sys.exit(module.main(rest, method) if verb in _WITH_METHOD else module.main(rest))
     except (InputError, BuildError) as error:
         _refuse(str(error))
     except BrokenPipeError:

@@ -1,4 +1,4 @@
-"""`nerfmac bench`: how fast this machine computes and learns, and where the time goes."""
+"""`nerfmac bench`: how fast this machine computes and learns."""
 
 from __future__ import annotations
 
@@ -20,19 +20,20 @@ from nerfmac.config import Config
 from nerfmac.files import appearing, write_json
 from nerfmac.film import check_video
 from nerfmac.presets import preset
+from nerfmac.run import Run
 from nerfmac.scenes import Scene, builtin_scene_path, load_scene
 from nerfmac.training.trainer import DivergedError
 
 ROOFLINE_PRESET = "base"
 """What `--roofline` takes for `auto`: the chips it estimates have GPUs."""
 
-PROFILE_SECONDS = 1.0
+FIGURE_SECONDS = 1.0
 MODELS_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
 class Arguments:
-    """Time every operation, a training step part by part, and a picture."""
+    """Time every operation by kernel and by reference, and a picture."""
 
     preset: Preset = "auto"
     """Whose sizes."""
@@ -112,8 +113,8 @@ def _figures(arguments: Arguments, picture: Path | None) -> dict[str, Any]:
     config = preset(arguments.preset, current_device(), memory_bytes())
     if arguments.film:
         return _film(scene, config)
-    seconds = arguments.seconds or PROFILE_SECONDS
-    return bench.profile(scene, config, seconds=seconds, on_line=_show).to_json()
+    seconds = arguments.seconds or FIGURE_SECONDS
+    return bench.benchmark(scene, config, seconds=seconds, on_line=_show).to_json()
 
 
 _show: Callable[[str], None] = partial(print, flush=True)
@@ -133,7 +134,7 @@ def _film(scene: Scene, config: Config) -> dict[str, Any]:
     check_video(Path("film.mp4"), 24.0)  # before anything is trained
     about = machine()
     _show(f"{about['device_name']}, mlx {about['mlx_version']}, preset {config.preset}")
-    speed = bench.time_film(bench.trained(scene, config))
+    speed = bench.time_film(bench.trained(Run.begin(scene, config), bench.STEPS))
     for line in speed.lines():
         _show(line)
     return {**about, "preset": config.preset, "scene": scene.name, **speed.to_json()}

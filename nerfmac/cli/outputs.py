@@ -129,5 +129,7 @@ def summary(
         "psnr_curve": [list(point) for point in run.curve],
         "rays_per_second": run.rates[0],
         "samples_per_second": run.rates[1],
+        "traces": run.trainer.traces.counts.total(),
+        "needless_traces": run.trainer.traces.needless,
         "peak_memory_bytes": peak_memory_bytes(),
     }

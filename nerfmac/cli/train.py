@@ -7,6 +7,7 @@ import signal
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import closing, nullcontext
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any
@@ -19,6 +20,7 @@ from nerfmac.backend import (
     current_device,
     device_name,
     memory_bytes,
+    uncompiled,
 )
 from nerfmac.checks import InputError
 from nerfmac.cli.arguments import optional, unboxed
@@ -28,7 +30,15 @@ from nerfmac.config import Config, override
 from nerfmac.files import write_json
 from nerfmac.presets import preset as presets
 from nerfmac.rendering.evaluation import ViewQuality
-from nerfmac.run import CONFIGURED, Run, check_limits, read_record
+from nerfmac.run import (
+    CONFIGURED,
+    Run,
+    Scalars,
+    check_limits,
+    check_tensorboard,
+    log_memory,
+    read_record,
+)
 from nerfmac.scenes import builtin_scene_path, load_scene
 from nerfmac.training.method import Method
 from nerfmac.training.trainer import DivergedError
@@ -70,6 +80,10 @@ class Arguments(Config):
     """Make pictures N times smaller along both sides; by default they stay as they are."""
     max_images: Annotated[int | None, optional("N")] = None
     """Take at most N views of each split, spread evenly over it; by default all."""
+    tensorboard: bool = False
+    """Write scalars and pictures for TensorBoard to FOLDER/tensorboard too."""
+    compile: bool = True
+    """--no-compile: run MLX's operations one after the other as they are written, for debugging."""
     video: bool = True
     """Render a turntable video at the end."""
     all_views: bool = False
@@ -125,6 +139,8 @@ def _only(argv: list[str], *flags: str) -> list[str]:
 def _train(arguments: Arguments, config: Config, method: Method) -> int:
     start = time.perf_counter()
     check_limits(arguments.steps, arguments.seconds)
+    if arguments.tensorboard:
+        check_tensorboard()
     scene_path, how = _scene_of(arguments)
     out = arguments.out or Path("runs") / time.strftime(f"{scene_path.name}-%Y%m%d-%H%M%S")
     scene = load_scene(scene_path, **how)
@@ -139,8 +155,18 @@ def _train(arguments: Arguments, config: Config, method: Method) -> int:
         run = Run.begin(scene, config, method=method, out=out)
     before = run.state.train_seconds
     log.info("%s, %s back end, preset %s", device_name(), backend(), run.config.preset)
+    scalars = Scalars(out, step=run.state.step, tensorboard=arguments.tensorboard)
+    with closing(scalars), nullcontext() if arguments.compile else uncompiled():
+        _fit(run, out, arguments, scalars)
+        trained = run.state.train_seconds - before
+        _finish(run, out, start, trained, arguments, scalars)
+    return 0
+
+
+def _fit(run: Run, out: Path, arguments: Arguments, scalars: Scalars) -> None:
+    """Train the run; say how to go on if that is interrupted."""
     try:
-        run.train(steps=arguments.steps, seconds=arguments.seconds)
+        run.train(steps=arguments.steps, seconds=arguments.seconds, on_report=scalars.add)
     except KeyboardInterrupt:
         limits = {"--steps": arguments.steps, "--seconds": arguments.seconds}
         given = "".join(f" {flag} {value}" for flag, value in limits.items() if value)
@@ -148,9 +174,7 @@ def _train(arguments: Arguments, config: Config, method: Method) -> int:
         raise
     except DivergedError as error:
         raise InputError(f"{error}; the last good state is in {out}") from error
-    trained = run.state.train_seconds - before
-    _finish(run, out, start, trained, arguments)
-    return 0
+    log_memory("after training")
 
 
 def _scene_of(arguments: Arguments) -> tuple[Path, dict[str, Any]]:
@@ -169,7 +193,9 @@ def _scene_of(arguments: Arguments) -> tuple[Path, dict[str, Any]]:
     return path, {name: getattr(record, name) for name in names} | how
 
 
-def _finish(run: Run, out: Path, start: float, trained: float, arguments: Arguments) -> None:
+def _finish(
+    run: Run, out: Path, start: float, trained: float, arguments: Arguments, scalars: Scalars
+) -> None:
     """Evaluate the run and draw it, in the time that `trained` seconds of training allow."""
     deadline = start + 2.0 * trained + SPARE_SECONDS
 
@@ -188,6 +214,7 @@ def _finish(run: Run, out: Path, start: float, trained: float, arguments: Argume
     save_preview(out / "preview.png", run, has_test=has_test, seconds=PREVIEW * left())
     metrics = summary(run, views, of, wall_seconds=time.perf_counter() - start)
     write_json(out / "metrics.json", metrics)
+    scalars.result(run.state.step, out / "preview.png", views)
     if arguments.video:  # last: of all these it is what may fail
         save_turntable(out / "video.mp4", run, VIDEO * left())
     quality = "no test views"

@@ -12,6 +12,7 @@ from nerfmac.export.mesh import Mesh, extract_mesh
 from nerfmac.export.points import Points, extract_points
 from nerfmac.export.quality_page import evaluate_to_page, worst
 from nerfmac.export.region import Box
+from nerfmac.export.report_page import write_report
 
 __all__ = [
     "Box",
@@ -25,4 +26,5 @@ __all__ = [
     "extract_points",
     "need_libraries",
     "worst",
+    "write_report",
 ]

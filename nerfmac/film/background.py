@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from queue import Queue
 from typing import TypeVar
 
+from nerfmac.timeline import interval
+
 Item = TypeVar("Item")
 
 WAITING = 4
@@ -29,14 +31,16 @@ def in_background(work: Callable[[Item], None]) -> Iterator[Callable[[Item], Non
             if failed:
                 continue  # the giver may wait for room: take all that comes
             try:
-                work(item)
+                with interval("encode"):
+                    work(item)
             except BaseException as error:
                 failed.append(error)
 
     def give(item: Item) -> None:
         if failed:
             raise failed[0]
-        waiting.put(item)
+        with interval("wait for the encoder"):
+            waiting.put(item)
 
     thread = threading.Thread(target=run, name="nerfmac encoder", daemon=True)
     thread.start()

@@ -24,6 +24,7 @@ from nerfmac.rendering.crop import cropped
 from nerfmac.rendering.normals import normals
 from nerfmac.rendering.renderer import Renderer
 from nerfmac.run import Run, placement_of
+from nerfmac.timeline import interval
 
 Values = npt.NDArray[np.float32]
 Pixels = npt.NDArray[np.uint8]
@@ -82,7 +83,8 @@ class Frames:
         chosen = [takes[i] for i in (range(len(takes)) if numbers is None else numbers)]
         for seen, camera in _ahead((self._mean(take), take[0]) for take in chosen):
             size = camera.lens.height, camera.lens.width
-            values, opacity = (np.array(part) for part in seen)
+            with interval("wait for a frame"):
+                values, opacity = (np.array(part) for part in seen)
             yield Frame(values.reshape(*size, *values.shape[1:]), opacity.reshape(size))
 
     def pictures(
@@ -101,7 +103,9 @@ class Frames:
         shades = shades or self.shades(takes)
         drawn = ((self._picture(self._mean(take), shades), take[0]) for take in chosen)
         for (pixels,), camera in _ahead(drawn):
-            yield np.array(pixels).reshape(camera.lens.height, camera.lens.width, 3)
+            with interval("wait for a frame"):
+                picture = np.array(pixels)
+            yield picture.reshape(camera.lens.height, camera.lens.width, 3)
 
     def _picture(self, seen: _Seen, shades: tuple[float, float]) -> tuple[mx.array]:
         values, opacity = seen.values, seen.opacity[:, None]
@@ -251,9 +255,14 @@ def _seen_cells(run: Run, occupied: Occupied | None, shot: Shot) -> Occupied:
 
 def _ahead(items: Iterable[tuple[tuple[mx.array, ...], Camera]]) -> Iterator[tuple]:
     """`items` as they come, but each only when the device has begun to compute the next."""
-    waiting = None
-    for item in items:
-        mx.async_eval(*item[0])
+    waiting, coming = None, iter(items)
+    while True:
+        with interval("begin a frame"):
+            item = next(coming, None)
+            if item is not None:
+                mx.async_eval(*item[0])
+        if item is None:
+            break
         if waiting is not None:
             yield waiting
         waiting = item

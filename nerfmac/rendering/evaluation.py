@@ -14,6 +14,7 @@ from nerfmac.rendering.pace import middle_rows, seconds_per_pixel, spread
 from nerfmac.rendering.perceptual import Lpips
 from nerfmac.rendering.renderer import Picture, Renderer
 from nerfmac.scenes import Views
+from nerfmac.timeline import interval
 
 BACKGROUNDS = {"white": (1.0, 1.0, 1.0), "black": (0.0, 0.0, 0.0)}
 
@@ -52,9 +53,10 @@ class _Comparison(NamedTuple):
     pictures: tuple[mx.array, ...] = ()  # as in `Compared`, if they are wanted
 
     def outcome(self, on_view: OnView | None) -> ViewQuality:
-        psnr = decibels(self.error.mean())
-        lpips = None if self.lpips is None else float(self.lpips)
-        view = ViewQuality(self.name, psnr, self.similarity.mean(), self.row_fraction, lpips)
+        with interval("wait for a view", view=self.name):
+            psnr, ssim = decibels(self.error.mean()), self.similarity.mean()
+            lpips = None if self.lpips is None else float(self.lpips)
+        view = ViewQuality(self.name, psnr, ssim, self.row_fraction, lpips)
         if on_view:
             on_view(view, Compared(*map(np.array, self.pictures)))
         return view
@@ -96,7 +98,8 @@ def evaluate(
             break
         light = background, blend
         keep = on_view is not None
-        comparison = _compare(renderer, views, index, light, part, lpips, keep=keep)
+        with interval("begin a view", view=views.names[index]):
+            comparison = _compare(renderer, views, index, light, part, lpips, keep=keep)
         if under_way:  # the device goes on with the next view while the host waits for this one
             yield under_way.outcome(on_view)
             each = (time.perf_counter() - start) / begun

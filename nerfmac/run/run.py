@@ -31,8 +31,10 @@ from nerfmac.rendering.perceptual import Lpips
 from nerfmac.rendering.renderer import Rendered, Renderer
 from nerfmac.run.folder import read_record, same_views
 from nerfmac.run.limits import check_limits
+from nerfmac.run.log import log_how
 from nerfmac.scenes import Scene, read_again
 from nerfmac.scenes.record import SceneRecord
+from nerfmac.timeline import interval
 from nerfmac.training.checkpoint import load_checkpoint, save_checkpoint
 from nerfmac.training.goal import Goal, Report
 from nerfmac.training.history import History
@@ -212,6 +214,7 @@ class Run:
             self.build_seconds += seconds
             yield
         self._prepared = self.trainer
+        log_how(self.build_seconds)
 
     def _take(self, report: Report) -> None:
         self.state = report.state
@@ -282,7 +285,8 @@ class Run:
         """Write the state only, into a folder that already holds the other files."""
         notes = {"curve": self.curve, "build_seconds": self.build_seconds, "rates": self.rates}
         path = folder / "checkpoint.safetensors"
-        save_checkpoint(path, self.state, notes, self.trainer.method.own)
+        with interval("checkpoint", step=self.state.step):
+            save_checkpoint(path, self.state, notes, self.trainer.method.own)
 
 
 def configured(preset: str, seed: int, model: str = "hash") -> Config:

@@ -20,7 +20,7 @@ from typing import Any
 import mlx.core as mx
 import numpy as np
 
-from nerfmac.backend import Arrays, Shapes, compile_ahead, compile_seldom
+from nerfmac.backend import Arrays, Shapes, Traces, compile_ahead, compile_seldom
 from nerfmac.checks import InputError
 from nerfmac.config import FILL, Config
 from nerfmac.fields.field import Parameters
@@ -28,6 +28,7 @@ from nerfmac.ops.draw_pixels import random_rays, ray_batches
 from nerfmac.ops.march import Occupied
 from nerfmac.rendering.renderer import Renderer, tracer_of
 from nerfmac.scenes import Views
+from nerfmac.timeline import interval
 from nerfmac.training.clock import Clock
 from nerfmac.training.goal import Goal, Report
 from nerfmac.training.method import Method, Parts
@@ -60,10 +61,12 @@ class Queue:
 
     def add(self, state: TrainState) -> None:
         """Start computing `state`, the result of a step; wait until at most two are unfinished."""
-        mx.async_eval(state.arrays())
+        with interval("launch"):
+            mx.async_eval(state.arrays())
         self._steps.append(next(iter(state.parameters.values())))
         if len(self._steps) > 2:
-            mx.eval(self._steps.popleft())
+            with interval("wait for the device"):
+                mx.eval(self._steps.popleft())
 
 
 class Trainer:
@@ -86,8 +89,11 @@ class Trainer:
         self.config, self.extent, self.method = config, extent, method
         self.field, self.sampler, self.loss = method.parts(config, extent)
         self._given_views = views
-        self._step_for = cache(lambda rays: mx.compile(partial(self._step, rays)))
-        self._averaged = mx.compile(averaged)
+        self.traces = Traces()
+        self._step_for = cache(
+            lambda rays: self.traces.compiled(partial(self._step, rays), f"step of {rays} rays")
+        )
+        self._averaged = self.traces.compiled(averaged, "average")
         self._update_sampling = [
             compile_seldom(partial(self._sampling_step, phase))
             for phase in range(self.sampler.phases)
@@ -135,7 +141,8 @@ class Trainer:
         start = time.perf_counter()
         compile_ahead(lambda: deque(self.trial(state), maxlen=0))
         for results in self.trial(state):
-            mx.eval(results)
+            with interval("compile"):
+                mx.eval(results)
             yield time.perf_counter() - start
             start = time.perf_counter()
 
@@ -167,15 +174,18 @@ class Trainer:
         while (progress := goal.progress(state)) < 1.0:
             is_update = state.step % self.sampler.interval_at(state.step) == 0
             if is_update:
-                state = self._keep_sampling(state, goal.most_rays)
+                with interval("occupancy update", step=state.step):
+                    state = self._keep_sampling(state, goal.most_rays)
             rays_done += state.rays
             rate = goal.rate * self.config.optimiser.rate_at(progress)
-            state, measured = self.advance(state, rate)
-            queue.add(state)  # measurements are computed only where they are read
+            with interval("step", step=state.step, rays=state.rays):
+                state, measured = self.advance(state, rate)
+                queue.add(state)  # measurements are computed only where they are read
             state = replace(state, train_seconds=clock.read())
             is_measured = is_update or goal.progress(state) >= 1.0
             if is_measured or clock.is_over(goal.report_interval):
-                loss, error, samples, wanted = _read(measured, state)
+                with interval("report", step=state.step):
+                    loss, error, samples, wanted = _read(measured, state)
                 state = replace(state, train_seconds=clock.read())
                 if is_measured:
                     state = replace(state, samples_per_ray=mx.array(wanted))
@@ -215,7 +225,8 @@ class Trainer:
         )
         state = replace(state, step=state.step + 1, **Updated(*updated)._asdict())
         if is_averaged(state.step):
-            state = replace(state, average=self._average(state))
+            with interval("average"):
+                state = replace(state, average=self._average(state))
         return state, measured
 
     def _average(self, state: TrainState) -> Parameters:

@@ -20,6 +20,8 @@ from typing import Protocol, TypeVar
 
 import mlx.core as mx
 
+from nerfmac.timeline import interval
+
 T = TypeVar("T")
 
 log = logging.getLogger("nerfmac")
@@ -111,7 +113,8 @@ class Worker:
                 return
             self._due[activity] = float("inf")  # from now on a wake makes it due again
         try:
-            pause = activity.work()
+            with interval("viewer", work=type(activity).__name__):
+                pause = activity.work()
         except Exception:
             log.exception("%s is given up", activity)  # the others go on
             with self._lock:

@@ -3,7 +3,7 @@
 import mlx.core as mx
 import pytest
 
-from nerfmac.backend import choose_device, compile_seldom, compiling, uncompiled, unfused
+from nerfmac.backend import Traces, choose_device, compile_seldom, compiling, uncompiled, unfused
 from nerfmac.backend.device import pretended
 
 pytestmark = pytest.mark.usefixtures("on_the_cpu")
@@ -66,3 +66,21 @@ def test_without_the_function_of_mlx_all_is_fused(fused, monkeypatch):
     monkeypatch.undo()
     compiling._compile_mode.cache_clear()
     choose_device("cpu")
+
+
+def test_each_trace_is_counted_and_a_second_one_is_a_fault(caplog):
+    traces = Traces()
+    twice = traces.compiled(lambda x: x * 2.0, "double")
+    thrice = traces.compiled(lambda x: x * 3.0, "triple")
+    with uncompiled():
+        assert twice(mx.ones(1)).tolist() == [2.0]
+    assert traces.counts.total() == 0
+    for _ in range(2):
+        assert (twice(mx.ones(1)) + thrice(mx.ones(1))).tolist() == [5.0]
+    assert traces.counts == {"double": 1, "triple": 1}
+    assert traces.needless == 0
+    assert not caplog.records
+    twice(mx.ones((2, 2)))
+    assert traces.needless == 1
+    (record,) = caplog.records
+    assert record.getMessage() == "the double is traced for the 2. time, a fault of nerfmac"

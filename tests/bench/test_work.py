@@ -6,12 +6,12 @@ import pytest
 from nerfmac.backend import choose_device
 from nerfmac.backend.metal_text import recorded
 from nerfmac.bench.step_work import step_work, update_work
-from nerfmac.bench.steps import NEVER_EVALUATED, recorded_launches, sizes_of
 from nerfmac.bench.work import Sizes, Work
 from nerfmac.config import override
 from nerfmac.geometry.cameras import Camera, Cameras
 from nerfmac.geometry.lenses import Lens
 from nerfmac.presets import PRESETS
+from nerfmac.profile.steps import NEVER_EVALUATED, recorded_launches, sizes_of
 from nerfmac.scenes import Views, load_scene
 from nerfmac.training.trainer import Trainer
 from tests.scene_factory import CONFIG, write_scene

@@ -64,7 +64,7 @@ def test_an_interrupted_run_is_saved_and_resumed_to_the_same_bits(scene, whole, 
     assert f"nerfmac train --out {out} --resume --steps {STEPS}` goes on" in told
     assert told.endswith("nerfmac: interrupted\n")
     names = {path.name for path in out.iterdir()}
-    assert names == {"config.json", "scene.json", "checkpoint.safetensors"}
+    assert names == {"config.json", "scene.json", "checkpoint.safetensors", "scalars.jsonl"}
     assert 0 < Run.load(out).state.step < STEPS
 
     resumed = ("train", "--resume", "--out", out, "--steps", STEPS, "--device", "cpu")

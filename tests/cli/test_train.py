@@ -16,11 +16,15 @@ from tests.conftest import ROOT
 from tests.scene_factory import CONFIG, FLAGS, HEIGHT, WIDTH, nerfmac, write_scene
 
 STEPS = 40
-FILES = {"config.json", "scene.json", "checkpoint.safetensors", "metrics.json", "preview.png"}
+FILES = {
+    *("config.json", "scene.json", "checkpoint.safetensors", "metrics.json", "preview.png"),
+    "scalars.jsonl",
+}
 METRICS = {
     **dict.fromkeys(("device", "device_name", "backend", "mlx_version", "preset"), str),
     **dict.fromkeys(("background",), str),
     **dict.fromkeys(("steps", "test_views", "test_views_of", "peak_memory_bytes", "seed"), int),
+    **dict.fromkeys(("traces", "needless_traces"), int),
     **dict.fromkeys(("train_seconds", "kernel_build_seconds", "wall_seconds"), float),
     **dict.fromkeys(("psnr_test", "ssim_test", "test_row_fraction"), float),
     **dict.fromkeys(("samples_per_second", "rays_per_second"), float),

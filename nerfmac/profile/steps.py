@@ -27,25 +27,25 @@ from typing import Any, NamedTuple
 import mlx.core as mx
 
 from nerfmac.backend import current_device, uncompiled
-from nerfmac.bench.launches import Launched, launches, replayed
-from nerfmac.bench.progress import Bar
-from nerfmac.bench.timing import Timing, measure, measure_interleaved, quartiles
-from nerfmac.bench.work import Sizes
-from nerfmac.config import Config
+from nerfmac.bench import (
+    Bar,
+    Launched,
+    Sizes,
+    Timing,
+    launches,
+    measure,
+    measure_interleaved,
+    quartiles,
+    replayed,
+)
 from nerfmac.ops.occupancy_update import pack_bits
 from nerfmac.run import Run
-from nerfmac.scenes import Scene
 from nerfmac.training.goal import Goal, Report
 from nerfmac.training.state import TrainState
 from nerfmac.training.trainer import Queue, Trainer
 
-STEPS = 1024
-"""Steps before anything is timed: the occupancy grid is sparse by then, as in most of a run."""
-
 SETTLING = 5
 """Reports of training before it is timed: steps are compiled, and the number of rays is seen."""
-
-_TRIAL = _, _UPDATE, _STEP, _AVERAGE = range(4)  # what `Trainer.trial` yields
 
 NEVER_EVALUATED = ("hash_encode_position_gradient", "packing_demand")
 """Kernels in a step's graph whose results are not used, or when there is a report only."""
@@ -68,25 +68,17 @@ class InterleavedSteps(NamedTuple):
     without: list[list[float]]  # [n][round]: seconds of a step without its first n kernels
 
 
-def trained(scene: Scene, config: Config, steps: int = STEPS) -> Run:
-    """A run on the scene's training views, after `steps` steps; a bar shows how far it is."""
-    run = Run.begin(scene, config)
-    with Bar("training", steps, "steps") as bar:
-        for report in run.fit(Goal(steps=steps)):
-            bar.reach(report.state.step)
-    return run
-
-
-def time_interleaved(run: Run, scene: Scene, seconds: float) -> InterleavedSteps:
+def time_interleaved(run: Run, seconds: float, rounds: int | None = None) -> InterleavedSteps:
     """Train `run` on, interleaved with steps that lack kernels, for about `seconds` in all.
 
-    In training the number of rays follows the samples on them. The steps without kernels have the
-    median number, always the same.
+    With `rounds`, so many are timed, each of the steps between two occupancy updates. In training
+    the number of rays follows the samples on them. The steps without kernels have the median
+    number, always the same.
     """
     training = run.fit(Goal())
     passed = [next(training) for _ in range(SETTLING)]
     state = replace(passed[-1].state, rays=median_low(each.state.rays for each in passed))
-    recorded = recorded_launches(run.trainer, state)[_STEP]
+    recorded = recorded_launches(run.trainer, state)[run.trainer.sampler.phases]
     names = [
         name
         for name in dict.fromkeys(each.name for each in recorded)
@@ -102,16 +94,20 @@ def time_interleaved(run: Run, scene: Scene, seconds: float) -> InterleavedSteps
     timers = []
     with Bar("compiling steps without kernels", len(left_out), "steps") as bar:
         for each in left_out:
-            timers.append(
-                _step_without(each, Run.begin(scene, run.config).trainer, state, recorded)
-            )
+            timers.append(_step_without(each, _fresh(run), state, recorded))
             bar.reach(len(timers))
-    spent, *without = measure_interleaved([train, *timers], seconds=seconds)
+    spent, *without = measure_interleaved([train, *timers], seconds=seconds, rounds=rounds)
     return InterleavedSteps(
         _whole_step(spent, passed[-len(spent) :], state),
         {name: [each for each in recorded if each.name == name] for name in names},
         without,
     )
+
+
+def _fresh(run: Run) -> Trainer:
+    """A trainer of the run's scene that has compiled nothing."""
+    trainer = run.trainer
+    return Trainer(run.config, trainer.extent, run.pictures().views("train"), trainer.method)
 
 
 def sizes_of(trainer: Trainer, state: TrainState) -> Sizes:
@@ -126,41 +122,27 @@ def time_launch(seconds: float) -> Timing:
     return measure(partial(pack_bits, cells, threshold), seconds=seconds, queued=True)
 
 
-def time_host(trainer: Trainer, state: TrainState, seconds: float) -> Timing:
-    """Time the host's work for a step: building its graph and giving it to the GPU.
-
-    If that takes longer than all parts of the step together, the device waits for the host.
-    """
-    spent: list[float] = []
-    while len(spent) < 5 or sum(spent) < seconds:
-        mx.synchronize()
-        start = time.perf_counter()
-        after, _ = trainer.advance(state, rate=0.0)
-        mx.async_eval(after.arrays())
-        spent.append(time.perf_counter() - start)
-    mx.synchronize()
-    return quartiles(spent)
-
-
 def time_update(trainer: Trainer, state: TrainState, seconds: float) -> Timing:
-    """Time the occupancy update that follows the warm-up."""
-    return measure(_compiled(trainer, state, _UPDATE), seconds=seconds, queued=True)
+    """Time the update of the sampler's state that is due at `state`."""
+    which = trainer.sampler.phase_at(state.step)
+    return measure(_compiled(trainer, state, which), seconds=seconds, queued=True)
 
 
 def time_average(trainer: Trainer, state: TrainState, seconds: float) -> Timing:
     """Time the parameters' average."""
-    return measure(_compiled(trainer, state, _AVERAGE), seconds=seconds, queued=True)
+    which = trainer.sampler.phases + 1
+    return measure(_compiled(trainer, state, which), seconds=seconds, queued=True)
 
 
 def recorded_launches(trainer: Trainer, state: TrainState) -> list[list[Launched]]:
     """The launches of each computation of `Trainer.trial`, evaluated.
 
-    The computations are the occupancy update during the warm-up, the one after it, the step, and
-    the average of the parameters.
+    The computations are the updates of the sampler's state, of which the last follows the warm-up,
+    the step, and the average of the parameters.
     """
     with uncompiled():
         trial = trainer.trial(state)
-        found = [launches(partial(next, trial)) for _ in _TRIAL]
+        found = [launches(partial(next, trial)) for _ in range(trainer.sampler.phases + 2)]
     for each in itertools.chain(*found):
         mx.eval(each.call["inputs"], each.outputs)
     return found
@@ -212,7 +194,9 @@ def _compiled(trainer: Trainer, state: TrainState, which: int) -> Callable[[], A
     arrays, numbers = state.arrays(), state.numbers()
 
     def compute(arrays: dict[str, mx.array]) -> Any:
-        trial = trainer.trial(TrainState.of(arrays, numbers))
-        return next(itertools.islice(trial, which, None))
+        # What is compiled within is a part of this: to trace it here is not to trace it again.
+        with uncompiled():
+            trial = trainer.trial(TrainState.of(arrays, numbers))
+            return next(itertools.islice(trial, which, None))
 
     return partial(mx.compile(compute), arrays)

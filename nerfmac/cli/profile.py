@@ -1,0 +1,124 @@
+"""`nerfmac profile`: where the time of a training step goes."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from nerfmac import checks
+from nerfmac.backend import choose_device, current_device, memory_bytes
+from nerfmac.bench import trained
+from nerfmac.checks import InputError
+from nerfmac.cli.arguments import optional
+from nerfmac.cli.choices import Device, Model, Preset
+from nerfmac.files import appearing, write_json
+from nerfmac.presets import preset
+from nerfmac.profile import (
+    STEPS,
+    captured,
+    check_capture,
+    profile,
+    python_profile,
+    take_steps,
+    write_graph,
+)
+from nerfmac.run import CONFIGURED, Run, is_run
+from nerfmac.scenes import builtin_scene_path, load_scene
+from nerfmac.training.method import Method
+
+WARMUP = 1024
+"""Steps that a scene is trained for first: the occupancy grid is sparse then, as in most of a run.
+"""
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """Say where the time of a training step goes: by stage, kernel, device and host."""
+
+    run_or_scene: Annotated[Path | None, tyro.conf.Positional, optional("[RUN|SCENE]")] = None
+    """A run, to be profiled where it stands, or a scene; by default the built-in scene. Nothing is
+    changed in it."""
+    steps: Annotated[int | None, optional("N")] = None
+    """Steps that are timed and recorded; by default as many as --seconds say, and 64."""
+    warmup: Annotated[int | None, optional("N")] = None
+    """Steps of training before; by default none for a run and 1024 for a scene."""
+    seconds: float = 1.0
+    """Time for each figure, about."""
+    trace: Annotated[Path | None, optional("FILE.json")] = None
+    """Write a timeline for ui.perfetto.dev or chrome://tracing: steps, occupancy updates, a step
+    kernel by kernel, an evaluation and a film with its encoder."""
+    json: Annotated[Path | None, optional("FILE")] = None
+    """Write the figures to this file too; RUN/profile.json is shown by nerfmac report."""
+    cprofile: Annotated[Path | None, optional("FILE")] = None
+    """Write Python's own profile of the host to this file, for snakeviz or pstats."""
+    graph: Annotated[Path | None, optional("FILE.dot")] = None
+    """Write the compiled step as a graph, for Graphviz."""
+    gpu_trace: Annotated[Path | None, optional("FILE.gputrace")] = None
+    """On a Mac, write what the GPU does in a step, for Xcode; needs MTL_CAPTURE_ENABLED=1."""
+    preset: Preset = "auto"
+    """Size of the model for a scene; auto chooses by device and memory."""
+    model: Model = "hash"
+    """Which model, for a scene."""
+    device: Device = "auto"
+    """What computes."""
+
+
+def main(argv: list[str], method: Method = CONFIGURED) -> int:
+    """Measure as `argv` says; return the exit code."""
+    arguments = tyro.cli(Arguments, prog="nerfmac profile", args=argv)
+    checks.number("seconds", arguments.seconds, low=0.01)
+    if arguments.steps is not None:
+        checks.number("steps", arguments.steps, low=1, whole=True)
+    if arguments.warmup is not None:
+        checks.number("warmup", arguments.warmup, low=0, whole=True)
+    choose_device(arguments.device)
+    if arguments.gpu_trace:
+        check_capture(arguments.gpu_trace)
+    with ExitStack() as files:
+        # Files that cannot be written fail now; they appear when they are complete.
+        trace, json, cprofile, graph = (
+            files.enter_context(appearing(path)) if path else None
+            for path in (arguments.trace, arguments.json, arguments.cprofile, arguments.graph)
+        )
+        run = _run(arguments, method)
+        if graph:
+            write_graph(graph, run.trainer, run.state)
+        figures = profile(
+            run,
+            steps=arguments.steps,
+            seconds=arguments.seconds,
+            trace=trace,
+            on_line=partial(print, flush=True),
+        )
+        if json:
+            write_json(json, figures.to_json())
+        if cprofile:
+            with python_profile(cprofile) as lines:
+                take_steps(run, arguments.steps or STEPS)
+            print("\n".join(lines))
+        if arguments.gpu_trace:
+            with captured(arguments.gpu_trace):
+                take_steps(run, 1)
+    return 0
+
+
+def _run(arguments: Arguments, method: Method) -> Run:
+    """The run to profile for the warm-up; it is saved nowhere."""
+    path = arguments.run_or_scene or builtin_scene_path()
+    if is_run(path):
+        if arguments.preset != "auto" or arguments.model != "hash":
+            raise InputError(f"{path} is a run with its own configuration; leave out its flags")
+        run, warmup = Run.load(path, method=method), 0
+    else:
+        scene = load_scene(path)
+        config = preset(arguments.preset, current_device(), memory_bytes(), arguments.model)
+        run, warmup = Run.begin(scene, config, method=method), WARMUP
+    for _ in run.prepare():
+        pass
+    warmup = warmup if arguments.warmup is None else arguments.warmup
+    return trained(run, run.state.step + warmup) if warmup else run

@@ -1,0 +1,44 @@
+"""`nerfmac report`: one page of a run, to be attached to a paper or a fault."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from nerfmac import checks
+from nerfmac.backend import choose_device
+from nerfmac.cli.arguments import optional
+from nerfmac.cli.choices import Device
+from nerfmac.export import write_report
+from nerfmac.run import CONFIGURED, Run
+from nerfmac.training.method import Method
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """Write one HTML page of a run, with everything inside: configuration, curves, pictures, worst
+    views, versions, times and, if RUN/profile.json is there, a profile."""
+
+    run: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
+    """Folder of a run."""
+    out: Annotated[Path | None, optional("FILE.html")] = None
+    """The page; by default RUN/report.html."""
+    seconds: float = 20.0
+    """Time for test views: as many are evaluated as fit into it."""
+    device: Device = "auto"
+    """What computes."""
+
+
+def main(argv: list[str], method: Method = CONFIGURED) -> int:
+    """Write the page as `argv` says; return the exit code."""
+    arguments = tyro.cli(Arguments, prog="nerfmac report", args=argv)
+    checks.number("seconds", arguments.seconds, low=0.1)
+    choose_device(arguments.device)
+    run = Run.load(arguments.run, method=method)
+    path = arguments.out or arguments.run / "report.html"
+    write_report(run, arguments.run, path, seconds=arguments.seconds)
+    print(path)
+    return 0

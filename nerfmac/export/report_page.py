@@ -1,0 +1,190 @@
+"""A page of a whole run, to be attached to a paper or a fault: one file that opens from disk.
+
+It has the configuration, curves, pictures, the worst test views, versions, times and, if the run's
+folder holds one, a profile.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator, Mapping, Sequence
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import Image
+from tqdm.auto import tqdm
+
+from nerfmac.backend.machine import machine
+from nerfmac.checks import InputError
+from nerfmac.export.curve_svg import curve_svg
+from nerfmac.export.page import check_page, figure, head, table, view_section
+from nerfmac.files import appearing, read_json
+from nerfmac.presets import PRESETS
+from nerfmac.rendering.evaluation import Compared, ViewQuality, evaluate
+from nerfmac.run import Run, read_scalars
+
+WORST = 3
+"""Views whose pictures are shown."""
+AROUND, LONGEST = 4, 480
+"""Pictures along the path around the scene, and the most pixels of their longer side."""
+WHITE = (1.0, 1.0, 1.0)
+
+
+def write_report(
+    run: Run, folder: Path, path: Path, *, seconds: float = 20.0, progress: bool = True
+) -> None:
+    """Write the page of `run`, which was saved in `folder`, to an .html file.
+
+    As many test views are evaluated as fit into `seconds`; without the scene's pictures none are,
+    and the page says so. Raises `InputError` for another ending, for files in `folder` that are
+    broken, and whatever keeps the page from being written.
+    """
+    check_page(path)
+    with appearing(path) as partial:
+        metrics, profile = (_read(folder / f"{name}.json") for name in ("metrics", "profile"))
+        measured = _profile(profile)
+        parts = [
+            head(f"{folder.resolve().name}: {run.scene.path or 'a scene in memory'}"),
+            f"<p>{run.state.step} steps, {run.state.train_seconds:.1f} s of training, preset "
+            f"{run.config.preset}.</p>\n",
+            "<h2>Curves</h2>\n<section>\n" + "".join(_curves(run, folder)) + "</section>\n",
+            "<h2>Pictures</h2>\n" + _pictures(run, folder),
+            "<h2>Worst test views</h2>\n" + _worst(run, seconds, progress),
+            "<h2>Figures</h2>\n" + _figures(metrics),
+            measured,
+            "<h2>Made by</h2>\n" + table(machine().items()),
+            "<h2>Configuration</h2>\n" + _configuration(run.config.to_json()),
+        ]
+        partial.write_text("".join(parts), encoding="utf-8")
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """The JSON object in `path`; an empty one if there is no such file."""
+    values = read_json(path) if path.is_file() else {}
+    if not isinstance(values, dict):
+        raise InputError(f"{path} is no JSON object")
+    return values
+
+
+def _curves(run: Run, folder: Path) -> Iterator[str]:
+    """PSNR, and where the folder has them loss and rays a second."""
+    lines = read_scalars(folder)
+    named = (
+        ("psnr", "PSNR of training pixels, dB", False),
+        ("loss", "loss", True),
+        ("rays_per_second", "rays a second", False),
+    )
+    for name, title, log_values in named:
+        points = [(line["seconds"], line[name]) for line in lines if line.get(name) is not None]
+        if log_values:
+            points = [(seconds, value) for seconds, value in points if value > 0]
+        if name == "psnr" and not points:
+            points = [(seconds, psnr) for _, seconds, psnr in run.curve]
+        if points:
+            yield curve_svg(title, points, log_values=log_values)
+
+
+def _pictures(run: Run, folder: Path) -> str:
+    """The run's preview, and what is seen from places around the scene."""
+    lens = run.scene.cameras[0].lens
+    scale = min(1.0, LONGEST / max(lens.width, lens.height))
+    size = max(round(lens.width * scale), 2), max(round(lens.height * scale), 2)
+    around = "".join(
+        figure(run.render(camera, WHITE).colour, f"place {number} of {AROUND} around the scene")
+        for number, camera in enumerate(run.orbit(AROUND, size), start=1)
+    )
+    preview = ""
+    if (folder / "preview.png").is_file():
+        pixels = np.asarray(Image.open(folder / "preview.png").convert("RGB"), np.float32) / 255.0
+        preview = figure(pixels, "preview.png: a rendering, beside its photograph if there is one")
+    return f"{preview}<section>\n{around}</section>\n"
+
+
+def _worst(run: Run, seconds: float, progress: bool) -> str:
+    """The test views with the least PSNR, with their pictures."""
+    try:
+        scene = run.pictures()
+        if not scene.splits.get("test"):
+            return "<p>The scene has no test views.</p>\n"
+        views = scene.views("test")
+    except InputError as error:
+        return f"<p>Not evaluated: {escape(str(error))}</p>\n"
+    least: list[tuple[float, int, ViewQuality, Compared]] = []
+
+    def keep(view: ViewQuality, pictures: Compared) -> None:
+        # A heap of the worst: its first item has the largest PSNR of them.
+        item = (-view.psnr, -views.names.index(view.name), view, pictures)
+        (heapq.heappush if len(least) < WORST else heapq.heappushpop)(least, item)
+
+    outcomes = evaluate(
+        run.renderer(), views, "white", run.config.train.blend, seconds=seconds, on_view=keep
+    )
+    bar = tqdm(outcomes, "test views", len(views.names), disable=not progress, unit="view")
+    found = list(bar)
+    psnr, ssim = (np.mean([getattr(view, name) for view in found]) for name in ("psnr", "ssim"))
+    part = found[0].row_fraction
+    rows = f", the middle {part:.0%} of its rows" if part < 1.0 else ""
+    said = (
+        f"<p><strong>PSNR {psnr:.2f} dB, SSIM {ssim:.4f}</strong>, means over {len(found)} of "
+        f"{len(views.names)} test views{rows}, blended over white; evaluated for this page.</p>\n"
+    )
+    worst = sorted(least, key=lambda item: item[2].psnr)
+    return said + "".join(view_section(item[2], item[3], -item[1]) for item in worst)
+
+
+def _figures(metrics: Mapping[str, Any]) -> str:
+    """What training wrote down: quality, times, rates, memory, versions."""
+    if not metrics:
+        return "<p>The folder holds no metrics.json.</p>\n"
+    return table((name, value) for name, value in metrics.items() if not isinstance(value, list))
+
+
+def _profile(profile: Mapping[str, Any]) -> str:
+    """A step's parts, from the JSON of `nerfmac profile`."""
+    if not profile:
+        return ""
+    try:
+        step = profile["step"]
+        rows = [_part(part, step["ms"]["median"]) for part in step["parts"]]
+        said = (
+            f"<p>A step of {step['rays']} rays takes {step['ms']['median']:.3f} ms on "
+            f"{escape(str(profile['device_name']))}; its parts together {step['sum_ms']:.3f} ms."
+            "</p>\n"
+        )
+        references = profile["references"].items()
+    except (KeyError, TypeError) as error:
+        raise InputError(f"profile.json is not as nerfmac profile writes it: {error}") from error
+    heading = ("stage", "part", "ms", "share", "GB/s", "GFLOP/s", "type", "runs as")
+    reasons = [(f"{name} runs as reference", why) for name, why in references]
+    return f"<h2>Profile</h2>\n{said}{table(rows, heading)}{table(reasons) if reasons else ''}"
+
+
+def _part(part: Mapping[str, Any], step: float) -> Sequence[object]:
+    milliseconds = part["ms"]["median"]
+    rates = (part["bytes_per_second"], part["operations_per_second"])
+    return (
+        *(part["stage"], part["part"], f"{milliseconds:.3f}", f"{milliseconds / step:.1%}"),
+        *("-" if rate is None else f"{rate / 1e9:.1f}" for rate in rates),
+        *(", ".join(part["dtypes"]), part["backend"]),
+    )
+
+
+def _configuration(values: Mapping[str, Any]) -> str:
+    """Every number of the run, beside its preset's where they differ."""
+    preset = dict(_flat(PRESETS[values["preset"]].to_json()))
+    rows = [
+        (name, value, "" if preset.get(name) == value else f"preset: {preset.get(name)}")
+        for name, value in _flat(values)
+    ]
+    return table(rows)
+
+
+def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """The values of nested records, by their dotted names."""
+    for name, value in values.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", value

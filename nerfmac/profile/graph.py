@@ -1,0 +1,49 @@
+"""The compiled training step as MLX sees it: its graph, and a trace of the GPU for Xcode."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import mlx.core as mx
+
+from nerfmac.checks import InputError
+from nerfmac.files import appearing
+from nerfmac.training.state import TrainState
+from nerfmac.training.trainer import Trainer
+
+
+def write_graph(path: Path, trainer: Trainer, state: TrainState) -> None:
+    """Write the graph of the step that follows `state` to `path`, in Graphviz's language.
+
+    Squares are operations, several fused ones have one name; letters are arrays. `dot -Tsvg` draws
+    it. Raises `InputError` if `path` cannot be written.
+    """
+    mx.eval(state.arrays())
+    after, _ = trainer.advance(state, rate=0.0)
+    with appearing(path) as partial:
+        mx.export_to_dot(str(partial), after.arrays())
+
+
+def check_capture(path: Path) -> None:
+    """Raise `InputError` if no trace of the GPU can be written to `path` here."""
+    if not mx.metal.is_available():
+        raise InputError("a GPU trace is Metal's; expected an Apple GPU for --gpu-trace")
+    if os.environ.get("MTL_CAPTURE_ENABLED") != "1":
+        raise InputError("Metal writes a GPU trace only if MTL_CAPTURE_ENABLED=1 is set")
+    if path.suffix != ".gputrace":
+        raise InputError(f"{path} is no GPU trace's name; expected an ending of .gputrace")
+    if path.exists():
+        raise InputError(f"{path} exists already; Metal replaces no GPU trace")
+
+
+@contextmanager
+def captured(path: Path) -> Iterator[None]:
+    """Within it Metal records the GPU's work to `path`, for Xcode. See `check_capture`."""
+    mx.metal.start_capture(str(path))
+    try:
+        yield
+    finally:
+        mx.metal.stop_capture()

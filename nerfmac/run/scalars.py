@@ -1,0 +1,132 @@
+"""`Scalars`: a run's figures over training, as JSON lines and for TensorBoard.
+
+A line of `scalars.jsonl` is a report's: step, seconds of training, rays, loss, psnr, and rays and
+samples per second. There is at most one a second. Lines are written as they come, so that other
+programs can follow them; an interruption leaves whole lines.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Iterator, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+from nerfmac.checks import InputError
+from nerfmac.files import appearing
+from nerfmac.rendering.evaluation import ViewQuality
+from nerfmac.training.goal import Report
+
+NAME = "scalars.jsonl"
+"""The file in a run's folder."""
+
+SECONDS = 1.0
+"""Least time between two lines."""
+
+log = logging.getLogger("nerfmac")
+
+
+class Scalars:
+    """Takes a run's reports. A disk that is full ends it with one line, and not the training."""
+
+    def __init__(self, folder: Path, *, step: int = 0, tensorboard: bool = False) -> None:
+        """`folder`: the run's; what it has of steps after `step` is dropped.
+
+        With `tensorboard`, events go to `folder/tensorboard` too. Raises `InputError` if the files
+        cannot be written, or if tensorboardX is missing.
+        """
+        self._board = _board(folder / "tensorboard", step) if tensorboard else None
+        path = folder / NAME
+        kept = [values for values in read_scalars(folder) if values["step"] <= step]
+        with appearing(path) as partial:
+            partial.write_text("".join(json.dumps(values) + "\n" for values in kept))
+        self._path, self._file = path, path.open("ab", buffering=0)
+        self._last: Report | None = None
+        self._written = -float("inf")
+
+    def add(self, report: Report) -> None:
+        """Take a report; write it if the last line is a second old."""
+        self._last = report
+        if time.monotonic() - self._written >= SECONDS:
+            self._write(report)
+
+    def result(self, step: int, picture: Path, views: Sequence[ViewQuality]) -> None:
+        """Show in TensorBoard what training led to: a `picture`, and the mean of the `views`."""
+        if self._board is None:
+            return
+        pixels = np.asarray(Image.open(picture).convert("RGB"))
+        self._board.add_image("preview", pixels, step, dataformats="HWC")
+        for name in ("psnr", "ssim") if views else ():
+            mean = float(np.mean([getattr(view, name) for view in views]))
+            self._board.add_scalar(f"test/{name}", mean, step)
+
+    def close(self) -> None:
+        """Write the last report, and close the files."""
+        if self._last is not None:
+            self._write(self._last)
+        self._file.close()
+        if self._board:
+            self._board.close()
+
+    def _write(self, report: Report) -> None:
+        self._written, self._last = time.monotonic(), None
+        values = _values(report)
+        if self._board:
+            step = values["step"]
+            for name in values.keys() - {"step"}:
+                self._board.add_scalar(f"training/{name}", values[name], step)
+        if self._file.closed:
+            return
+        try:
+            self._file.write((json.dumps(values) + "\n").encode())
+        except OSError as error:
+            self._file.close()
+            log.warning("%s cannot be written: %s; going on without", self._path, error.strerror)
+
+
+def check_tensorboard() -> None:
+    """Raise `InputError` if there is no writer for TensorBoard."""
+    if find_spec("tensorboardX") is None:
+        raise InputError('--tensorboard needs tensorboardX: pip install "nerfmac[tensorboard]"')
+
+
+def read_scalars(folder: Path) -> list[dict[str, Any]]:
+    """The lines of a run's `scalars.jsonl`; none if it has no such file. Raises `InputError`."""
+    path = folder / NAME
+    return list(_lines(path)) if path.is_file() else []
+
+
+def _lines(path: Path) -> Iterator[dict[str, Any]]:
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+        try:
+            values = json.loads(line)
+            yield {**values, "step": int(values["step"])}
+        except (ValueError, TypeError, KeyError) as error:
+            raise InputError(f"{path}, line {number}: not a report's values as JSON") from error
+
+
+def _values(report: Report) -> dict[str, Any]:
+    state = report.state
+    return {
+        "step": state.step,
+        "seconds": state.train_seconds,
+        "rays": state.rays,
+        "loss": report.loss,
+        "psnr": report.psnr,
+        "rays_per_second": report.rays_per_second,
+        "samples_per_second": report.samples_per_second,
+    }
+
+
+def _board(folder: Path, step: int) -> Any:
+    """TensorBoard's writer; what it has after `step` is shown as replaced."""
+    check_tensorboard()
+    from tensorboardX import SummaryWriter
+
+    return SummaryWriter(str(folder), purge_step=step + 1 if step else None)

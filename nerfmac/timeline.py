@@ -1,0 +1,133 @@
+"""What the program does and when, recorded for a viewer of traces.
+
+    with recording() as timeline:
+        with interval("step", number=3):
+            event("found in the cache", kernel="adam")
+    timeline.write(Path("trace.json"))
+
+`interval` and `event` stand where training, evaluation, the encoder and the viewer work. Outside of
+a `recording` they do nothing. Each thread has a lane of its own, in which intervals nest.
+
+The file is JSON in Chrome's format ("Trace Event Format", Google 2016: complete events X, instants
+i, names M; microseconds), which ui.perfetto.dev, chrome://tracing and speedscope open.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NamedTuple
+
+from nerfmac.files import appearing
+
+
+class Entry(NamedTuple):
+    """An interval, or an event, which has no end."""
+
+    name: str
+    lane: str
+    start: int  # nanoseconds of `time.perf_counter_ns`
+    end: int | None
+    values: dict[str, Any]  # shown beside it
+
+    @property
+    def seconds(self) -> float:
+        """How long it lasted; 0 for an event."""
+        return (self.end - self.start) / 1e9 if self.end is not None else 0.0
+
+
+class Timeline:
+    """The entries so far, in the order in which they ended. It grows until recording ends."""
+
+    def __init__(self) -> None:
+        self.entries: list[Entry] = []  # appending is safe from any thread
+        self._begin = time.perf_counter_ns()
+
+    def seconds(self, name: str) -> list[float]:
+        """How long each interval of that name lasted, in order."""
+        return [each.seconds for each in list(self.entries) if each.name == name]
+
+    def to_json(self) -> dict[str, Any]:
+        """The timeline in Chrome's format, times in microseconds since recording began."""
+        entries = sorted(self.entries, key=lambda each: (each.start, -(each.end or each.start)))
+        lanes = {lane: number for number, lane in enumerate(dict.fromkeys(e.lane for e in entries))}
+        process = {"pid": os.getpid()}
+        events: list[dict[str, Any]] = [
+            {"ph": "M", "name": "thread_name", "tid": number, "args": {"name": lane}, **process}
+            for lane, number in lanes.items()
+        ]
+        for name, lane, start, end, values in entries:
+            kind: dict[str, Any] = {"ph": "i", "s": "t"}
+            if end is not None:
+                kind = {"ph": "X", "dur": (end - start) / 1e3}
+            when = {"ts": (start - self._begin) / 1e3, "tid": lanes[lane], **process}
+            events.append({"name": name, **kind, **when, "args": values})
+        return {"traceEvents": events, "displayTimeUnit": "ms"}
+
+    def write(self, path: Path) -> None:
+        """Write the timeline to `path`. Raises `InputError` if it cannot be written."""
+        with appearing(path) as partial:
+            partial.write_text(json.dumps(self.to_json()) + "\n", encoding="utf-8")
+
+
+_recorded: Timeline | None = None
+
+
+@contextmanager
+def recording() -> Iterator[Timeline]:
+    """Record what all threads do within it; a recording in a recording has its part alone."""
+    global _recorded
+    before, _recorded = _recorded, Timeline()
+    try:
+        yield _recorded
+    finally:
+        _recorded = before
+
+
+def interval(name: str, lane: str | None = None, **values: Any) -> AbstractContextManager[object]:
+    """Record how long what is within it takes. Its lane is the thread's, or the one named."""
+    return _NOTHING if _recorded is None else _Interval(_recorded, name, lane, values)
+
+
+def event(name: str, **values: Any) -> None:
+    """Record that something happens now."""
+    if _recorded is not None:
+        now = time.perf_counter_ns()
+        _recorded.entries.append(Entry(name, _thread(), now, None, values))
+
+
+class _Interval:
+    """Adds itself to a timeline when it ends."""
+
+    def __init__(
+        self, timeline: Timeline, name: str, lane: str | None, values: dict[str, Any]
+    ) -> None:
+        self._timeline, self._name, self._values = timeline, name, values
+        self._lane = lane or _thread()
+
+    def __enter__(self) -> None:
+        self._start = time.perf_counter_ns()
+
+    def __exit__(
+        self,
+        _kind: type[BaseException] | None,
+        _error: BaseException | None,
+        _trace: TracebackType | None,
+    ) -> None:
+        end = time.perf_counter_ns()
+        entry = Entry(self._name, self._lane, self._start, end, self._values)
+        self._timeline.entries.append(entry)
+
+
+_NOTHING = nullcontext()
+
+
+def _thread() -> str:
+    name = threading.current_thread().name
+    return "main" if name == "MainThread" else name

@@ -1,0 +1,142 @@
+"""What `nerfmac profile` says, writes and refuses."""
+
+import json
+import pstats
+
+import pytest
+
+from tests.scene_factory import nerfmac, write_scene
+
+QUICK = ("--device", "cpu", "--seconds", 0.01)
+
+
+@pytest.fixture(scope="module")
+def done(made, tmp_path_factory):
+    """The folder with all that the verb writes for 20 steps of a run, and what it says."""
+    place = tmp_path_factory.mktemp("profile")
+    files = {"--json": "p.json", "--trace": "t.json", "--graph": "g.dot", "--cprofile": "c.prof"}
+    flags = [word for flag, name in files.items() for word in (flag, place / name)]
+    with pytest.MonkeyPatch.context() as patch:
+        said = []
+        patch.setattr("builtins.print", lambda *words, **_: said.append(" ".join(map(str, words))))
+        assert nerfmac("profile", made, *QUICK, "--warmup", 14, "--steps", 20, *flags) == 0
+    return place, "\n".join(said)
+
+
+def test_the_parts_are_shown_and_written_and_their_sum_set_against_the_step(done):
+    place, said = done
+    values = json.loads((place / "p.json").read_text(), parse_constant=pytest.fail)
+    assert values["device"] == "cpu"
+    assert values["ceilings"]["bandwidth"] > 0
+    step = values["step"]
+    total = sum(part["ms"]["median"] for part in step["parts"])
+    assert step["sum_ms"] == pytest.approx(total)
+    assert step["sum_from_step_percent"] == pytest.approx(100 * (total / step["ms"]["median"] - 1))
+    assert sum(step["stages_ms"].values()) == pytest.approx(total)
+    for part in step["parts"]:
+        assert f"\n{part['part']} " in said or f"\n  {part['part']} " in said
+    assert "from the step's" in said
+    assert values["references"] == {}
+    host = values["host"]
+    assert host["steps"] == 19  # the last one's end is not seen
+    assert 0 < host["work_ms"]["median"] < host["step_ms"]["median"]
+
+
+def test_the_timeline_nests_and_its_parts_fill_the_whole(done):
+    events = json.loads((done[0] / "t.json").read_text())["traceEvents"]
+    lanes = {each["tid"]: each["args"]["name"] for each in events if each["ph"] == "M"}
+    spans = [each for each in events if each["ph"] == "X"]
+    for lane in lanes:
+        open_ends = []
+        for each in (span for span in spans if span["tid"] == lane):  # in order of beginning
+            while open_ends and open_ends[-1] <= each["ts"]:
+                open_ends.pop()
+            end = each["ts"] + each["dur"]
+            assert not open_ends or end <= open_ends[-1] + 1e-3, f"{each['name']} is half inside"
+            open_ends.append(end)
+    names = [each["name"] for each in spans]
+    assert names.count("step") == 20
+    assert {each["args"]["step"] for each in spans if each["name"] == "step"} == {*range(16, 36)}
+    assert names.count("encode") == names.count("wait for a frame") == 6
+    assert {"occupancy update", "report", "begin a view", "wait for a view"} <= set(names)
+    kernels = [each for each in spans if lanes[each["tid"]] == "kernels"]
+    (whole,) = (each for each in kernels if each["name"] == "step, kernel by kernel")
+    inside = [
+        each
+        for each in kernels
+        if whole["ts"] <= each["ts"] < whole["ts"] + whole["dur"] and each is not whole
+    ]
+    assert {"hash_encode_forward", "networks_gradient", "adam", "MLX operations"} <= {
+        each["name"] for each in inside
+    }
+    filled = sum(each["dur"] for each in inside)
+    assert 0.3 * whole["dur"] < filled <= whole["dur"]
+
+
+def test_the_graph_and_pythons_profile_are_those_of_the_step(done):
+    place, said = done
+    graph = (place / "g.dot").read_text()
+    assert graph.startswith("digraph")
+    assert "nerfmac_networks_gradient" in graph
+    called = {name for _, _, name in pstats.Stats(str(place / "c.prof")).stats}
+    assert "advance" in called
+    assert "Ordered by: internal time" in said
+
+
+def test_a_disabled_operation_is_named_with_the_reason(run, tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("NERFMAC_DISABLE_KERNELS", "spherical_harmonics")
+    path = tmp_path / "p.json"
+    assert nerfmac("profile", run, *QUICK, "--steps", 1, "--json", path) == 0
+    values = json.loads(path.read_text())
+    assert values["references"] == {
+        "spherical_harmonics": "NERFMAC_DISABLE_KERNELS=spherical_harmonics"
+    }
+    assert not any("spherical_harmonics" in part["part"] for part in values["step"]["parts"])
+    said = capsys.readouterr().out
+    assert (
+        "spherical_harmonics runs as reference: NERFMAC_DISABLE_KERNELS=spherical_harmonics;"
+        in said
+    )
+
+
+def test_a_run_is_profiled_where_it_stands_for_a_single_step(run, capsys):
+    before = {path.name: path.read_bytes() for path in run.iterdir()}
+    flags = ("--steps", 1, "--trace", run.parent / "t.json")
+    assert nerfmac("profile", run, *QUICK, *flags) == 0
+    assert {path.name: path.read_bytes() for path in run.iterdir()} == before
+    events = json.loads((run.parent / "t.json").read_text())["traceEvents"]
+    assert [e["args"]["step"] for e in events if e["name"] == "step"] == [2]
+    assert "from the step's" in capsys.readouterr().out
+
+
+def test_a_scene_is_trained_for_a_while_first(tmp_path, capsys):
+    scene = write_scene(tmp_path / "balls")
+    flags = ("--preset", "tiny", "--warmup", 3, "--steps", 1, "--json", tmp_path / "p.json")
+    assert nerfmac("profile", scene, *QUICK, *flags) == 0
+    values = json.loads((tmp_path / "p.json").read_text())
+    assert values["preset"] == "tiny"
+    assert values["after_steps"] > 3
+    assert "training" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("flags", "names"),
+    [
+        (("--steps", 0), ["steps is 0"]),
+        (("--warmup", -1), ["warmup is -1"]),
+        (("--seconds", "nan"), ["seconds is nan"]),
+        (("--gpu-trace", "a.gputrace"), ["Apple GPU"]),
+        (("--trace", "no/t.json"), ["no/t.json cannot be written"]),
+        (("--json", "no/t.json"), ["no/t.json cannot be written"]),
+        (("--preset", "tiny"), ["leave out its flags"]),
+    ],
+)
+def test_what_cannot_be_is_refused_in_one_line(run, capsys, monkeypatch, flags, names):
+    monkeypatch.chdir(run.parent)
+    assert nerfmac("profile", run, "--device", "cpu", *flags) == 2
+    told = capsys.readouterr()
+    assert told.out == ""
+    (line,) = told.err.splitlines()
+    for name in names:
+        assert name in line
+    assert [path.name for path in run.parent.iterdir()] == ["run"]

@@ -1,0 +1,105 @@
+"""The page of a run holds all of it, and asks for nothing."""
+
+import json
+import re
+
+import pytest
+
+from nerfmac.checks import InputError
+from nerfmac.export import report_page, write_report
+from nerfmac.export.curve_svg import curve_svg
+
+PROFILE = {
+    "device_name": "Some <GPU>",
+    "references": {"adam": "NERFMAC_DISABLE_KERNELS=adam"},
+    "step": {
+        "rays": 77,
+        "ms": {"median": 4.0},
+        "sum_ms": 3.9,
+        "parts": [
+            {
+                **{"part": "march_write", "stage": "samples", "backend": "cuda"},
+                **{"ms": {"median": 1.0}, "dtypes": ["float32"]},
+                **{"bytes_per_second": 5e9, "operations_per_second": None},
+            }
+        ],
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def page(run, tmp_path_factory):
+    """The page of a saved run, as text."""
+    folder = tmp_path_factory.mktemp("report") / "mine"
+    run.save(folder)
+    (folder / "metrics.json").write_text(json.dumps({"psnr_test": 12.5, "psnr_curve": [1]}))
+    (folder / "profile.json").write_text(json.dumps(PROFILE))
+    lines = ({"step": n, "seconds": 0.5 * n, "loss": 0.1 / n, "psnr": 9.0 + n} for n in (1, 2, 3))
+    (folder / "scalars.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    path = folder / "report.html"
+    write_report(run, folder, path, seconds=30.0, progress=False)
+    return path.read_text(encoding="utf-8")
+
+
+def test_the_page_has_every_part(page, run):
+    for heading in ("Curves", "Pictures", "Worst test views", "Figures", "Profile", "Made by"):
+        assert f"<h2>{heading}</h2>" in page
+    assert f"<td>train.slots</td><td>{run.config.train.slots}</td><td>preset: " in page
+    assert f"<td>seed</td><td>{run.config.seed}</td><td></td>" in page
+    assert "<td>psnr_test</td><td>12.5</td>" in page
+    assert "psnr_curve" not in page
+    assert "<td>mlx_version</td>" in page
+    assert page.count('alt="place ') == 4
+    assert "Some &lt;GPU&gt;" in page
+    assert "<td>march_write</td><td>1.000</td><td>25.0%</td><td>5.0</td><td>-</td>" in page
+    assert "<td>adam runs as reference</td><td>NERFMAC_DISABLE_KERNELS=adam</td>" in page
+
+
+def test_the_curves_are_the_scalars(page):
+    titles = re.findall(r'aria-label="(.*?)"', page)
+    assert titles == ["PSNR of training pixels, dB", "loss"]
+
+
+def test_the_worst_views_are_shown_and_the_worst_first(page, run):
+    found = re.findall(r'<section id="view-\d+"><h2>(.*?): (.*?) dB', page)
+    views = sorted(run.evaluate("test", progress=False), key=lambda view: view.psnr)[:3]
+    assert found == [(view.name, f"{view.psnr:.2f}") for view in views]
+
+
+def test_the_page_asks_for_nothing_and_forbids_it(page):
+    assert "default-src 'none'; img-src data:" in page
+    assert not re.search(r'(src|href)="(?!data:|#)', page)
+    assert "url(" not in page
+    assert "<script" not in page
+    assert "http" not in page.replace('http-equiv="Content-Security-Policy"', "")
+
+
+def test_a_curve_ends_where_its_last_point_is():
+    svg = curve_svg("a < b", [(0.0, 10.0), (5.0, 20.0), (10.0, 30.0)])
+    (path,) = re.findall(r'polyline points="(.*?)"', svg)
+    places = [tuple(map(float, each.split(","))) for each in path.split()]
+    assert places == [(58.0, 248.0), (263.0, 137.0), (468.0, 26.0)]
+    assert 'aria-label="a &lt; b"' in svg
+
+
+def test_another_ending_and_a_broken_profile_are_refused(run, tmp_path):
+    run.save(tmp_path / "mine")
+    with pytest.raises(InputError, match=r"a\.pdf is no page's name"):
+        write_report(run, tmp_path / "mine", tmp_path / "a.pdf", progress=False)
+    (tmp_path / "mine" / "profile.json").write_text("{}[")
+    with pytest.raises(InputError, match=r"profile\.json, line 1: not valid JSON"):
+        write_report(run, tmp_path / "mine", tmp_path / "a.html", progress=False)
+    (tmp_path / "mine" / "profile.json").write_text('{"step": 3}')
+    with pytest.raises(InputError, match="not as nerfmac profile writes it"):
+        write_report(run, tmp_path / "mine", tmp_path / "a.html", progress=False)
+    assert not list(tmp_path.glob("*.html"))
+
+
+def test_of_many_views_the_worst_are_kept(run, tmp_path, monkeypatch):
+    run.save(tmp_path / "mine")
+    monkeypatch.setattr(report_page, "WORST", 1)
+    write_report(run, tmp_path / "mine", tmp_path / "a.html", progress=False)
+    found = re.findall(r'<section id="view-\d+"><h2>(.*?): ', (tmp_path / "a.html").read_text())
+    views = run.evaluate("test", progress=False)
+    assert len(views) > 1
+    assert found == [min(views, key=lambda view: view.psnr).name]
