@@ -39,4 +39,7 @@ from nerfmac.bench.roofline import Chip as Chip
 from nerfmac.bench.roofline import Roofline as Roofline
 from nerfmac.bench.timing import Timing as Timing
 from nerfmac.bench.timing import measure as measure
+from nerfmac.bench.timing import measure_interleaved as measure_interleaved
 from nerfmac.bench.timing import quartiles as quartiles
+from nerfmac.bench.timing import queue_of as queue_of
+from nerfmac.bench.timing import seconds_a_call as seconds_a_call

@@ -22,6 +22,7 @@ VERBS = {
     "render": "render a run along a path, to a video or pictures",
     "export": "a run's mesh, points, cameras or density, in its scene's own coordinates",
     "info": "what this machine computes with",
+    "tune": "measure which variants of operations are quickest here, and keep them",
     "selftest": "compare every kernel with its reference on this machine",
     "bench": "time operations, a training step and a picture on this machine",
     "view": "open a run or a scene in a viewer that trains on, in JupyterLab",

@@ -13,8 +13,10 @@ from collections.abc import Iterator
 from nerfmac.selftest.comparison import Arrays as Arrays
 from nerfmac.selftest.comparison import Case as Case
 from nerfmac.selftest.comparison import Outcome as Outcome
+from nerfmac.selftest.comparison import agreement as agreement
 from nerfmac.selftest.comparison import case_of as case_of
 from nerfmac.selftest.comparison import compare as compare
+from nerfmac.selftest.comparison import in_variant as in_variant
 from nerfmac.selftest.diagnosis import Compared as Compared
 from nerfmac.selftest.diagnosis import Timed as Timed
 from nerfmac.selftest.diagnosis import as_text as as_text

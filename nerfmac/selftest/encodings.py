@@ -7,9 +7,10 @@ from functools import partial
 
 import mlx.core as mx
 
+from nerfmac.backend.variants import VARIANTS
 from nerfmac.ops.hash_encode import HashLevels, hash_encode
 from nerfmac.ops.spherical_harmonics import spherical_harmonics
-from nerfmac.selftest.comparison import Arrays, Case, with_gradients
+from nerfmac.selftest.comparison import Arrays, Case, in_variant, with_gradients
 
 _USED = 700  # of the largest number of points
 
@@ -76,7 +77,11 @@ def hash_encode_cases() -> Iterator[Case]:
             # finest level's place in its cell is known to 2^-24 of its thousands of cells.
             outliers = 0.02 if positions.shape[0] > 100 else 0.0
             terms = 64 if levels.log2_entries < 19 else 512
-            yield Case("hash_encode", f"{name}-{where}", run, terms, outliers, half_terms=1)
+            case = Case("hash_encode", f"{name}-{where}", run, terms, outliers, half_terms=1)
+            yield case
+            if where in ("inside-1", "inside-3", "rays-1031"):
+                for chosen in VARIANTS["hash_encode_gradient"].all[1:]:
+                    yield in_variant(case, "hash_encode_gradient", chosen)
 
 
 def spherical_harmonics_cases() -> Iterator[Case]:

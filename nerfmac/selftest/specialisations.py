@@ -10,11 +10,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from itertools import product
+from itertools import product, zip_longest
 
 import mlx.core as mx
 
+from nerfmac.backend import using
 from nerfmac.backend.metal_text import Launch, recorded
+from nerfmac.backend.variants import VARIANTS
 from nerfmac.config import Config, override
 from nerfmac.geometry.cameras import Camera, Cameras
 from nerfmac.geometry.lenses import Lens
@@ -64,8 +66,18 @@ def _use(config: Config) -> None:
     deque(trainer.trial(state), maxlen=0)
     for pixels in _PICTURES:
         trainer.renderer(state).render(_camera(pixels))
+    for chosen in _other_variants():
+        with using(**chosen):
+            trainer.advance(state, 0.0)
     # The slope of the field, for normals.
     mx.grad(lambda position: _brightness(trainer, state, position))(mx.zeros((64, 3)))
+
+
+def _other_variants() -> Iterator[dict[str, str]]:
+    """Choices that together have every variant of a GPU but the first ones."""
+    for ways in zip_longest(*(variants.on_gpu[1:] for variants in VARIANTS.values())):
+        named = zip(VARIANTS, ways, strict=True)
+        yield {name: chosen for name, chosen in named if chosen is not None}
 
 
 def _brightness(trainer: Trainer, state: TrainState, position: mx.array) -> mx.array:
