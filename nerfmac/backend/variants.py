@@ -3,8 +3,8 @@
 Which is quickest depends on the chip. `nerfmac tune` measures it and keeps the choice in the cache,
 for the chip, the version of MLX and the kernels' text; without that an operation has its first
 variant. The environment variable NERFMAC_VARIANTS goes before both, as in
-`NERFMAC_VARIANTS=hash_encode_gradient=fixed,march_count=two`, and `using` before all. A choice takes
-effect where a graph is built: what `mx.compile` has compiled keeps those that it was built with.
+`NERFMAC_VARIANTS=hash_encode_gradient=fixed,march_count=two`, and `using` before all. A choice
+takes effect where a graph is built: what `mx.compile` has compiled keeps those of that time.
 """
 
 from __future__ import annotations

@@ -66,20 +66,24 @@ def queue_of(compute: Callable[[], Any]) -> int:
 
 
 def measure_interleaved(
-    timers: Sequence[Callable[[], float]], *, seconds: float, what: str = "interleaved timing"
+    timers: Sequence[Callable[[], float]],
+    *,
+    seconds: float,
+    what: str | None = "interleaved timing",
 ) -> list[list[float]]:
-    """Interleaved (A/B) timing: call all `timers` in order, again and again, with a bar for `what`.
+    """Interleaved (A/B) timing: call all `timers` in order, again and again.
 
-    A timer runs what it times once and returns the seconds that this took. After one round to warm
-    up there are at least five rounds, and as many as fit into about `seconds`. The result has, for
-    each timer, its seconds in every round. A machine that is slow for a while is so for a whole
-    round: differences within a round are more exact than differences of medians.
+    A bar says `what` is measured; None: no bar. A timer runs what it times once and returns the
+    seconds that this took. After one round to warm up there are at least five rounds, and as many
+    as fit into about `seconds`. The result has, for each timer, its seconds in every round. A
+    machine that is slow for a while is so for a whole round: differences within a round are more
+    exact than differences of medians.
     """
     for timer in timers:
         timer()
     rounds: list[list[float]] = []
     begin, passed = time.perf_counter(), 0.0
-    with Bar(what, seconds, "s") as bar:
+    with Bar(what or "", seconds, "s", disable=what is None) as bar:
         while len(rounds) < LEAST_CALLS or passed < seconds:
             rounds.append([timer() for timer in timers])
             passed = time.perf_counter() - begin

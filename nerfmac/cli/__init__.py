@@ -10,6 +10,7 @@ from importlib import import_module
 
 from nerfmac.backend.build import BuildError
 from nerfmac.backend.device import refuse_windows
+from nerfmac.backend.variants import from_environment
 from nerfmac.checks import InputError
 from nerfmac.cli.arguments import check, meant
 from nerfmac.run import CONFIGURED
@@ -60,6 +61,7 @@ def main(arguments: list[str] | None = None, *, method: Method = CONFIGURED) -> 
     logging.getLogger("nerfmac").setLevel(logging.INFO)
     try:
         refuse_windows()
+        from_environment()  # what it names wrongly is found out before anything is written
         module = import_module(f"nerfmac.cli.{verb}")
         check(verb, module.Arguments, rest)
         sys.exit(module.main(rest, method) if verb in _WITH_METHOD else module.main(rest))

@@ -32,6 +32,7 @@ from nerfmac.run import CONFIGURED, Run, check_limits, read_record
 from nerfmac.scenes import builtin_scene_path, load_scene
 from nerfmac.training.method import Method
 from nerfmac.training.trainer import DivergedError
+from nerfmac.tuning import tune_first
 
 log = logging.getLogger("nerfmac")
 
@@ -139,6 +140,8 @@ def _train(arguments: Arguments, config: Config, method: Method) -> int:
         run = Run.begin(scene, config, method=method, out=out)
     before = run.state.train_seconds
     log.info("%s, %s back end, preset %s", device_name(), backend(), run.config.preset)
+    if run.config.model == "hash":
+        tune_first(run.config, run.scene.extent)
     try:
         run.train(steps=arguments.steps, seconds=arguments.seconds)
     except KeyboardInterrupt:

@@ -183,8 +183,7 @@ def _hash_encode(
 @_hash_encode.vjp
 def _hash_encode_vjp(primals, cotangent, _output):  # type: ignore[no-untyped-def]
     positions, table, scales, shapes, used = primals
-    points, levels, features = positions.shape[0], scales.shape[0], table.shape[1]
-    template = [("FEATURES", features)]
+    template = [("FEATURES", table.shape[1])]
     # MLX evaluates only outputs that are used: a gradient that nobody needs costs nothing.
     d_table = _table_gradient(positions, cotangent, scales, shapes, used, table.shape)
     (d_positions,) = _POSITION_GRADIENT(
@@ -194,7 +193,7 @@ def _hash_encode_vjp(primals, cotangent, _output):  # type: ignore[no-untyped-de
         scales,
         shapes,
         used,
-        grid=(points, 1, 1),
+        grid=(positions.shape[0], 1, 1),
         template=template,
         output_shapes=[positions.shape],
         output_dtypes=[mx.float32],

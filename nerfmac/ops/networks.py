@@ -21,7 +21,7 @@ from nerfmac.ops.signature import Signature
 
 _ROWS = 16  # of a tile; kernels/dialects/*/tile.h say the same
 _SIMDGROUPS = 4  # of a threadgroup on a GPU; as there
-# Partial sums of the weights' gradient, one for each threadgroup. On a CPU their number is fixed, so
+# Partial sums of the weights' gradient, one for each threadgroup. A CPU's are always as many, so
 # that results do not depend on the cores.
 _GROUPS = {"groups_32": 32, "groups_64": 64, "groups_256": 256, "groups_512": 512}
 
@@ -196,6 +196,11 @@ def _groups(groups: int) -> dict[str, Any]:
     return {"grid": (groups * threads, 1, 1), "group": threads}
 
 
+def gradient_groups() -> int:
+    """How many threadgroups share the gradient, each with partial sums of its own."""
+    return _GROUPS[variant("networks_gradient")]
+
+
 def _simdgroups() -> int:
     return 1 if simd_width() == 1 else _SIMDGROUPS
 
@@ -217,7 +222,7 @@ def _networks(shape: NetworksShape) -> Any:
     @run.vjp
     def run_vjp(primals, cotangents, _outputs):  # type: ignore[no-untyped-def]
         features, basis, ray, used, density_weights, colour_weights = primals
-        groups = _GROUPS[variant("networks_gradient")]
+        groups = gradient_groups()
         d_features, partial = _GRADIENT(
             *(features, basis, ray, used),
             stored_weights(density_weights, colour_weights, shape),

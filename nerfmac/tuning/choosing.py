@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -63,6 +63,7 @@ def tune(
     extent: float = 1.0,
     *,
     seconds: float = SECONDS,
+    shows_bar: bool = True,
     on_tuned: Callable[[Tuned], None] = lambda _tuned: None,
 ) -> list[Tuned]:
     """Try every variant with `config` in a scene of side `extent`, and keep what is quickest.
@@ -71,6 +72,7 @@ def tune(
         config: whose sizes the operations have.
         extent: as of a `Scene`.
         seconds: of timing, for each operation, about.
+        shows_bar: whether to show how far it is.
         on_tuned: is given each operation's outcome as soon as it is known.
 
     Raises:
@@ -79,29 +81,37 @@ def tune(
     if why := why_reference():
         raise InputError(f"there are no kernels to choose from: {why}")
     found = []
-    for name, case in trials(config, extent):
-        if runs_kernel(case.operation) and len(VARIANTS[name].here) > 1:
-            found.append(_tuned(name, case, seconds))
-            on_tuned(found[-1])
+    for each in try_variants(config, extent, seconds=seconds, shows_bar=shows_bar):
+        found.append(each)
+        on_tuned(each)
     chosen = {each.operation: each.chosen for each in found}
     keep(chosen, {each.operation: each.to_json() for each in found})
     return found
 
 
-def tune_first(config: Config, extent: float) -> None:
+def try_variants(
+    config: Config, extent: float = 1.0, *, seconds: float = SECONDS, shows_bar: bool = True
+) -> Iterator[Tuned]:
+    """As `tune`, operation by operation, but nothing is kept."""
+    for name, case in trials(config, extent):
+        if runs_kernel(case.operation) and len(VARIANTS[name].here) > 1:
+            yield _tuned(name, case, seconds, shows_bar)
+
+
+def tune_first(config: Config, extent: float, *, shows_bar: bool = True) -> None:
     """Before the first training on a GPU, for which nothing is kept yet, `tune` in short."""
     if current_device() == "cpu" or why_reference() or is_tuned():
         return
     log.info("the first training on %s: trying variants of its kernels, once", device_name())
     try:
-        found = tune(config, extent, seconds=FIRST_SECONDS)
+        found = tune(config, extent, seconds=FIRST_SECONDS, shows_bar=shows_bar)
     except (InputError, BuildError) as error:  # training does without
         log.warning("the variants stay as they are: %s", error)
         return
     log.info("chosen: %s", ", ".join(f"{each.operation}={each.chosen}" for each in found))
 
 
-def _tuned(name: str, case: Case, seconds: float) -> Tuned:
+def _tuned(name: str, case: Case, seconds: float, shows_bar: bool) -> Tuned:
     ways = {way: in_variant(case, name, way).run for way in VARIANTS[name].here}
     with suppress(BuildError):  # met again below, in the variant that it belongs to
         compile_ahead(lambda: [run() for run in ways.values()])
@@ -116,7 +126,9 @@ def _tuned(name: str, case: Case, seconds: float) -> Tuned:
             continue
         want = got if way == first else want
     right = [way for way, each in tried.items() if each.fault is None]
-    spent = _timed(name, [ways[way] for way in right], seconds)
+    timers = [_timer(ways[way]) for way in right]
+    what = name if shows_bar else None
+    spent = measure_interleaved(timers, seconds=seconds, what=what) if right else []
     for way, own in zip(right, spent, strict=True):
         ratio = float(np.median(np.divide(own, spent[0])))
         tried[way] = replace(tried[way], timing=quartiles(own), ratio=ratio)
@@ -133,13 +145,6 @@ def _agreement(case: Case, got: Arrays, want: Arrays | None) -> dict[str, Any]:
     error = max(outcome.error for outcome in outcomes)
     differing = ", ".join(outcome.array for outcome in outcomes if not outcome.passed)
     return {"error": error, "fault": f"differs: {differing}" if differing else None}
-
-
-def _timed(
-    name: str, runs: Sequence[Callable[[], Arrays]], seconds: float
-) -> list[list[float]]:
-    """Seconds of a call in each round, of each of the `runs`."""
-    return measure_interleaved([_timer(run) for run in runs], seconds=seconds, what=name)
 
 
 def _timer(run: Callable[[], Arrays]) -> Callable[[], float]:

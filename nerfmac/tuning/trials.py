@@ -123,8 +123,9 @@ def _networks(config: Config, samples: Samples, rays: int) -> Trial:
 
     def run() -> Arrays:
         def evaluate(*arrays: mx.array) -> list[mx.array]:
-            features, *weights = arrays
-            return list(networks(features, basis, samples.ray, samples.used, *weights, shape))
+            features, density, colour = arrays
+            given = basis, samples.ray, samples.used, density, colour
+            return list(networks(features, *given, shape))
 
         found = mx.vjp(evaluate, [features, *weights], slopes)[1]
         return dict(zip(("d features", "d density", "d colour"), found, strict=True))
