@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
 import mlx.core as mx
 import numpy as np
 
-from nerfmac.backend import Arrays, compile_ahead, current_device, device_name, runs_kernel
+from nerfmac.backend import Arrays, current_device, device_name, runs_kernel
 from nerfmac.backend.build import BuildError
 from nerfmac.backend.fallback import why_reference
 from nerfmac.backend.variants import VARIANTS, is_tuned, keep
 from nerfmac.bench import Timing, measure_interleaved, quartiles, queue_of, seconds_a_call
 from nerfmac.checks import InputError
 from nerfmac.config import Config
-from nerfmac.selftest import Case, agreement, as_text, in_variant
+from nerfmac.selftest import Case, agreement, as_text, compile_for, in_variant
 from nerfmac.tuning.trials import trials
 
 log = logging.getLogger("nerfmac")
@@ -112,13 +111,12 @@ def tune_first(config: Config, extent: float, *, shows_bar: bool = True) -> None
 
 
 def _tuned(name: str, case: Case, seconds: float, shows_bar: bool) -> Tuned:
-    ways = {way: in_variant(case, name, way).run for way in VARIANTS[name].here}
-    with suppress(BuildError):  # met again below, in the variant that it belongs to
-        compile_ahead(lambda: [run() for run in ways.values()])
+    ways = {way: in_variant(case, name, way) for way in VARIANTS[name].here}
+    compile_for(list(ways.values()))
     first, tried, want = next(iter(ways)), {}, None
-    for way, run in ways.items():
+    for way, own in ways.items():
         try:
-            got = run()
+            got = own.run()
             mx.eval(got)
             tried[way] = Tried(way, **_agreement(case, got, want if way != first else got))
         except Exception as error:  # such as a compiler's that refuses the kernel
@@ -126,12 +124,12 @@ def _tuned(name: str, case: Case, seconds: float, shows_bar: bool) -> Tuned:
             continue
         want = got if way == first else want
     right = [way for way, each in tried.items() if each.fault is None]
-    timers = [_timer(ways[way]) for way in right]
+    timers = [_timer(ways[way].run) for way in right]
     what = name if shows_bar else None
     spent = measure_interleaved(timers, seconds=seconds, what=what) if right else []
-    for way, own in zip(right, spent, strict=True):
-        ratio = float(np.median(np.divide(own, spent[0])))
-        tried[way] = replace(tried[way], timing=quartiles(own), ratio=ratio)
+    for way, seconds_of_it in zip(right, spent, strict=True):
+        ratio = float(np.median(np.divide(seconds_of_it, spent[0])))
+        tried[way] = replace(tried[way], timing=quartiles(seconds_of_it), ratio=ratio)
     best = min(right, key=lambda way: tried[way].ratio or 1.0, default=first)
     is_better = (tried[best].ratio or 1.0) < NOTICED
     return Tuned(name, best if is_better else first, list(tried.values()))
