@@ -10,6 +10,7 @@
 from nerfmac.tuning.choosing import SECONDS as SECONDS
 from nerfmac.tuning.choosing import Tried as Tried
 from nerfmac.tuning.choosing import Tuned as Tuned
+from nerfmac.tuning.choosing import is_untuned_gpu as is_untuned_gpu
 from nerfmac.tuning.choosing import try_variants as try_variants
 from nerfmac.tuning.choosing import tune as tune
 from nerfmac.tuning.choosing import tune_first as tune_first

@@ -97,9 +97,14 @@ def try_variants(
             yield _tuned(name, case, seconds, shows_bar)
 
 
+def is_untuned_gpu() -> bool:
+    """Whether `tune_first` has something to do."""
+    return current_device() != "cpu" and not why_reference() and not is_tuned()
+
+
 def tune_first(config: Config, extent: float, *, shows_bar: bool = True) -> None:
     """Before the first training on a GPU, for which nothing is kept yet, `tune` in short."""
-    if current_device() == "cpu" or why_reference() or is_tuned():
+    if not is_untuned_gpu():
         return
     log.info("the first training on %s: trying variants of its kernels, once", device_name())
     try:
