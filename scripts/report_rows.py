@@ -32,7 +32,7 @@ def benchmark_rows(device: Values, report: Values) -> Iterator[str]:
             yield f"| {operation} | {which} | {machine} | {took} |"
     if ceilings := found(device, "ceilings"):
         gigabytes, teraflops = ceilings["bandwidth"] / 1e9, ceilings["rate"] / 1e12
-        yield f"| highest rates | {machine} | {gigabytes:.0f} GB/s | {teraflops:.2f} TFLOPS |"
+        yield f"| highest rates | {machine} | {gigabytes:.3g} GB/s | {teraflops:.3g} TFLOPS |"
     if predicted := found(device, "prediction"):
         by, ratio = predicted["chip"]["name"], predicted["measured_over_cached"]
         bounds = f"{predicted['cached_ms']:.2f} to {predicted['uncached_ms']:.2f} ms"

@@ -65,7 +65,7 @@ def in_words(finding: str, values: Mapping[str, Any]) -> str:
     """A finding in one line, for people."""
     v = values
     if finding == "ceilings":
-        return f"{v['bandwidth'] / 1e9:.0f} GB/s, {v['rate'] / 1e12:.2f} TFLOPS"
+        return f"{v['bandwidth'] / 1e9:.3g} GB/s, {v['rate'] / 1e12:.3g} TFLOPS"
     if finding == "variants":
         return ", ".join(f"{name}={tuned['chosen']}" for name, tuned in v.items())
     if finding == "training":

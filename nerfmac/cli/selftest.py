@@ -47,7 +47,7 @@ class Arguments:
     report: Annotated[Path | None, optional("FILE")] = None
     """Write everything to this JSON file too, and train for a while: attach it to a bug report."""
     seconds: float | None = None
-    """With --report, seconds of training on the built-in scene, on each device: 30."""
+    """With --report, seconds of training on the built-in scene, on each device: 30; 0 for none."""
     dump_metal: Annotated[Path | None, optional("FOLDER")] = None
     """Instead, write the Metal text of every kernel to this folder; needs no Mac."""
 
@@ -58,7 +58,7 @@ def main(argv: list[str]) -> int:
     if arguments.dump_metal:
         return _dump(arguments, arguments.dump_metal)
     if arguments.seconds is not None:
-        checks.number("seconds", arguments.seconds, low=0.1)
+        checks.number("seconds", arguments.seconds, low=0)
         if arguments.report is None or arguments.operation:
             raise InputError("--seconds is of a whole report; expected --report, no --operation")
     operations = sorted(path.stem for path in kernels_folder().glob("*.metal"))
@@ -72,7 +72,8 @@ def main(argv: list[str]) -> int:
     try:
         for device in devices:
             choose_device(device)
-            _test(report, arguments.operation, arguments.seconds or SECONDS)
+            seconds = SECONDS if arguments.seconds is None else arguments.seconds
+            _test(report, arguments.operation, seconds)
         report.end()
     except KeyboardInterrupt:
         if report.path:
@@ -133,7 +134,7 @@ def _test(report: Report, operation: str | None, seconds: float) -> None:
         _print_reach(report, done)
     if not any(outcome.fault for outcome in done):
         _time(report, operation)
-        if report.path and operation is None:
+        if report.path and operation is None and seconds > 0:
             _train(report, seconds)
     report.end_device()
     print_sum(done)
