@@ -9,18 +9,25 @@ without Metal it says so.
 
 import subprocess
 import sys
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 SECONDS = 120  # for one probe: a GPU may hang too
 
 KERNEL = """
 import mlx.core as mx
 mx.set_default_device(mx.gpu)
-kernel = mx.fast.metal_kernel(name="probe", input_names=["a"], output_names=["out"],
-    header='''HEADER''', source='''SOURCE''', atomic_outputs=ATOMIC)
-(out,) = kernel(inputs=[mx.arange(64, dtype=mx.float32)], grid=(64, 1, 1), threadgroup=(32, 1, 1),
-    output_shapes=[(64,)], output_dtypes=[mx.float32], init_value=0)
+kernel = mx.fast.metal_kernel(**{made!r})
+numbers = mx.arange(64, dtype=mx.float32)
+(out,) = kernel(inputs=[numbers], output_dtypes=[mx.float32], **{launched!r})
+got = out.sum().item()
 """
+LAUNCH = {
+    "grid": (64, 1, 1),
+    "threadgroup": (32, 1, 1),
+    "output_shapes": [(64,)],
+    "init_value": 0,
+}
+"""Of every kernel: the numbers 0 to 63, two simdgroups."""
 
 
 class Probe(NamedTuple):
@@ -31,17 +38,30 @@ class Probe(NamedTuple):
     want: float
 
 
-def kernel(name: str, source: str, want: float, header: str = "", atomic: bool = False) -> Probe:
-    """A probe by a kernel of the numbers 0 to 63, by two simdgroups; its results' sum."""
-    program = KERNEL.replace("HEADER", header).replace("SOURCE", source)
-    return Probe(name, program.replace("ATOMIC", str(atomic)) + "got = out.sum().item()\n", want)
+class KernelProbe(NamedTuple):
+    """A kernel, and what its results' sum should be."""
+
+    name: str
+    source: str
+    want: float
+    atomic: bool = False
+
+    @property
+    def made(self) -> dict[str, Any]:
+        """The arguments by which MLX makes the kernel."""
+        names = {"name": "probe", "input_names": ["a"], "output_names": ["out"]}
+        return {**names, "source": self.source, "atomic_outputs": self.atomic}
+
+    @property
+    def program(self) -> str:
+        """The program that runs it."""
+        return KERNEL.format(made=self.made, launched=LAUNCH)
 
 
-MATRICES = "#include <metal_simdgroup_matrix>\nusing namespace metal;\n"
 PRODUCT = """
   simdgroup_float8x8 left, right, product = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
   simdgroup_load(left, a, 8);
-  simdgroup_load(right, a, 8, ulong2(0, 0), true);
+  simdgroup_load(right, a, 8, ulong2{0, 0}, true);
   simdgroup_multiply_accumulate(product, left, right, product);
   if (thread_position_in_grid.x < 32) simdgroup_store(product, out, 8);
 """
@@ -52,14 +72,14 @@ PROBES = (
         "got = (mx.arange(64, dtype=mx.float32) + 1).sum().item()\n",
         2080.0,
     ),
-    kernel(
+    KernelProbe(
         "a sum by a kernel of ours",
         "out[thread_position_in_grid.x] = a[thread_position_in_grid.x] + 1.0f;",
         2080.0,
     ),
-    # (A A^T).sum() with A = 0 .. 63 in rows of eight: the sum over columns of their sums squared.
-    kernel("a product of simdgroup matrices", PRODUCT, 510720.0, header=MATRICES),
-    kernel(
+    # A times its transpose, where A has the numbers in rows of eight.
+    KernelProbe("a product of simdgroup matrices", PRODUCT, 510720.0),
+    KernelProbe(
         "64 atomic additions to one float",
         "atomic_fetch_add_explicit(&out[7], a[thread_position_in_grid.x], memory_order_relaxed);",
         2016.0,
@@ -68,7 +88,7 @@ PROBES = (
 )
 
 
-def outcome(probe: Probe) -> str:
+def outcome(probe: Probe | KernelProbe) -> str:
     """What came of a probe, in words. It runs in a process of its own, since it may crash."""
     command = [sys.executable, "-c", probe.program + "print(got)"]
     try:
