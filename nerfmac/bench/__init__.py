@@ -44,6 +44,7 @@ from nerfmac.bench.roofline import chip_named as chip_named
 from nerfmac.bench.roofline import counted_work as counted_work
 from nerfmac.bench.roofline import estimate as estimate
 from nerfmac.bench.step_work import step_work as step_work
+from nerfmac.bench.steps import NEVER_EVALUATED as NEVER_EVALUATED
 from nerfmac.bench.steps import recorded_launches as recorded_launches
 from nerfmac.bench.steps import sizes_of as sizes_of
 from nerfmac.bench.timing import Timing as Timing

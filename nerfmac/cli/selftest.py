@@ -169,6 +169,8 @@ def _train(report: Report, seconds: float) -> None:
     print(f"  the machine, with {seconds:g} s of training on the built-in scene")
     machine = MachineReport(seconds)
     for finding in FINDINGS:
+        if finding == "watchdog" and current_device() == "cpu":
+            continue
         report.begin(finding)
         try:
             values = machine.find(finding)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from functools import partial
+from math import prod
 from typing import Any
 
 from nerfmac.backend import current_device, device_name, memory_bytes
 from nerfmac.backend.variants import variants_here
 from nerfmac.bench import (
+    NEVER_EVALUATED,
     Ceilings,
     Chip,
     Launched,
@@ -64,11 +66,11 @@ def quality(run: Run) -> dict[str, Any]:
 def watchdog(run: Run, seconds: float = 0.05) -> dict[str, Any]:
     """The longest launch of a step, of an update and of a picture, each timed about `seconds` long.
 
-    As JSON values. A CPU has no display to hold up; there it is but a time.
+    As JSON values. For a GPU: a CPU has no display to hold up, and takes a picture as one launch.
     """
     times = {
         what: max((measure(each.again, seconds=seconds).median, each.name) for each in launched)
-        for what, launched in _launched(run)
+        for what, launched in _largest(run)
     }
     longest, name = max(times.values())
     return {
@@ -80,11 +82,18 @@ def watchdog(run: Run, seconds: float = 0.05) -> dict[str, Any]:
     }
 
 
-def _launched(run: Run) -> Iterator[tuple[str, list[Launched]]]:
+def _largest(run: Run) -> Iterator[tuple[str, list[Launched]]]:
+    """Of each kernel the launch over the largest grid."""
     recorded = recorded_launches(run.trainer, run.state)
-    yield "update", list(itertools.chain(*recorded[_UPDATES]))
-    yield "step", recorded[_STEP]
-    yield "picture", launches(partial(run.render, run.orbit(frames=1)[0]))
+    launched = {
+        "update": list(itertools.chain(*recorded[_UPDATES])),
+        "step": recorded[_STEP],
+        "picture": launches(partial(run.render, run.orbit(frames=1)[0])),
+    }
+    for what, found in launched.items():
+        by_size = sorted(found, key=lambda each: prod(each.call["grid"]))
+        of_name = {each.name: each for each in by_size if each.name not in NEVER_EVALUATED}
+        yield what, list(of_name.values())
 
 
 def prediction(run: Run, ceilings: Ceilings) -> dict[str, Any]:
