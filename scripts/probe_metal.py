@@ -9,6 +9,7 @@ without Metal it says so.
 
 import subprocess
 import sys
+from importlib.metadata import version
 from typing import Any, NamedTuple
 
 SECONDS = 120  # for one probe: a GPU may hang too
@@ -109,7 +110,7 @@ def main() -> None:
     if not mx.metal.is_available():
         print("MLX finds no Metal on this machine")
         return
-    print(f"MLX {mx.__version__} on {mx.device_info()['device_name']}")
+    print(f"MLX {version('mlx')} on {mx.device_info()['device_name']}")
     for probe in PROBES:
         print(f"- {probe.name}: {outcome(probe)}", flush=True)
 
