@@ -44,12 +44,17 @@ def configurations() -> Iterator[Config]:
         yield override(Config(), networks={"density_layers": layers, "colour_layers": layers})
 
 
+_FIRST_VARIANTS, *_OTHER_VARIANTS = (
+    {name: chosen for name, chosen in zip(VARIANTS, ways, strict=True) if chosen is not None}
+    for ways in zip_longest(*(variants.on_gpu for variants in VARIANTS.values()))
+)
+"""Choices that together have every variant of a GPU."""
 _WORDS = ("sampling.bits", "moments.")  # arrays of a state that are uint32
 
 
 def specialisations() -> dict[str, Launch]:
     """A launch of each specialisation, by `Launch.specialisation`, in the order of first use."""
-    with recorded() as launches:
+    with recorded() as launches, using(**_FIRST_VARIANTS):
         for config in configurations():
             _use(config)
     return {launch.specialisation: launch for launch in launches.values()}
@@ -66,18 +71,11 @@ def _use(config: Config) -> None:
     deque(trainer.trial(state), maxlen=0)
     for pixels in _PICTURES:
         trainer.renderer(state).render(_camera(pixels))
-    for chosen in _other_variants():
+    for chosen in _OTHER_VARIANTS:
         with using(**chosen):
             trainer.advance(state, 0.0)
     # The slope of the field, for normals.
     mx.grad(lambda position: _brightness(trainer, state, position))(mx.zeros((64, 3)))
-
-
-def _other_variants() -> Iterator[dict[str, str]]:
-    """Choices that together have every variant of a GPU but the first ones."""
-    for ways in zip_longest(*(variants.on_gpu[1:] for variants in VARIANTS.values())):
-        named = zip(VARIANTS, ways, strict=True)
-        yield {name: chosen for name, chosen in named if chosen is not None}
 
 
 def _brightness(trainer: Trainer, state: TrainState, position: mx.array) -> mx.array:

@@ -145,7 +145,7 @@ def test_a_report_becomes_rows_of_both_tables(report, findings, capsys):
     training = findings["training"]
     machine = f"Apple M9, MLX {mx.__version__}"
     quality = f"{training['psnr']:.2f} dB | {training['ssim']:.3f}"
-    steps = f"0 s | {training['steps']:,}"
+    steps = f"{training['seconds']:.0f} s | {training['steps']:,}"
     assert f"| still_life | {machine} | `nerfmac selftest --report` | {steps} | {quality} |" in said
     assert f"| hash_encode_gradient | **fixed** | {machine} | 2.000 ms (1.000 to 4.000) |" in said
     assert f"| march_count | **two** | {machine} | fails: no |" in said
