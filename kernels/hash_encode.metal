@@ -240,14 +240,22 @@ METAL_FUNC void hash_encode_table_units(
                                         used);
 }
 
-// From fixed point to floats, one thread an entry: thread_index = (entry of its level, level, 0).
+// From fixed point to floats, one thread an entry: thread_index = (entry, 0, 0).
 template <int FEATURES, typename Units, typename Unit, typename Shapes, typename TableGradient>
 METAL_FUNC void hash_encode_table_floats(
-    uint3 thread_index, int most, Units units, Unit unit, Shapes shapes,
+    uint3 thread_index, int entries, Units units, Unit unit, Shapes shapes,
     TableGradient table_gradient) {
-  const uint level = thread_index.y;
-  if (thread_index.x >= uint(most) || thread_index.x >= shapes[3 * level + 3]) return;
-  const uint entry = shapes[3 * level + 2] + thread_index.x;
+  const uint entry = thread_index.x;
+  if (entry >= uint(entries)) return;
+  uint level = 0;
+  for (uint next = shapes[0]; next - level > 1;) {  // the last level that begins before the entry
+    const uint middle = (level + next) / 2;
+    if (shapes[3 * middle + 2] <= entry) {
+      level = middle;
+    } else {
+      next = middle;
+    }
+  }
   const auto row = hash_row<FEATURES>(units, entry);
   float values[FEATURES];
   for (int i = 0; i < FEATURES; ++i) values[i] = float(row.at[i]) * unit[level];

@@ -229,7 +229,7 @@ def _table_gradient(
         units,
         unit,
         shapes,
-        grid=(shape[0], levels, 1),
+        grid=(shape[0], 1, 1),
         template=launch["template"][:1],
         output_shapes=[shape],
         output_dtypes=[mx.float32],
