@@ -20,7 +20,7 @@ FLOORS = (
     ("training",),
     ("run",),
     ("snapshots",),
-    ("film", "export", "viewer", "bench", "profile", "selftest", "cli"),
+    ("film", "export", "viewer", "bench", "profile", "selftest", "tuning", "cli"),
     ("__init__", "__main__"),  # above all: the public names, and `python -m nerfmac`
 )
 LOOSE = {

@@ -49,6 +49,9 @@ from nerfmac.bench.quality import evaluation_times as evaluation_times
 from nerfmac.bench.roofline import CHIPS as CHIPS
 from nerfmac.bench.roofline import Chip as Chip
 from nerfmac.bench.roofline import Roofline as Roofline
+from nerfmac.bench.roofline import chip_named as chip_named
+from nerfmac.bench.roofline import counted_work as counted_work
+from nerfmac.bench.roofline import estimate as estimate
 from nerfmac.bench.step_work import between_work as between_work
 from nerfmac.bench.step_work import step_work as step_work
 from nerfmac.bench.step_work import update_work as update_work
@@ -57,6 +60,8 @@ from nerfmac.bench.timing import Timing as Timing
 from nerfmac.bench.timing import measure as measure
 from nerfmac.bench.timing import measure_interleaved as measure_interleaved
 from nerfmac.bench.timing import quartiles as quartiles
+from nerfmac.bench.timing import queue_of as queue_of
+from nerfmac.bench.timing import seconds_a_call as seconds_a_call
 from nerfmac.bench.work import Sizes as Sizes
 from nerfmac.bench.work import Work as Work
 from nerfmac.bench.work import average as average

@@ -51,32 +51,42 @@ def measure(
     times. With `queued`, several calls are evaluated at a time, and a call's time is their mean.
     That includes little of the cost of starting and waiting for the device.
     """
-    _seconds_a_call(compute, 1)
-    once = _seconds_a_call(compute, 1)
-    repeats = max(1, min(QUEUE, ceil(QUEUE_SECONDS / max(once, 1e-6)))) if queued else 1
+    repeats = queue_of(compute)
+    repeats = repeats if queued else 1
     spent: list[float] = []
     while len(spent) < LEAST_CALLS or (repeats * sum(spent) < seconds and len(spent) < most):
-        spent.append(_seconds_a_call(compute, repeats))
+        spent.append(seconds_a_call(compute, repeats))
     return quartiles(spent)
 
 
+def queue_of(compute: Callable[[], Any]) -> int:
+    """How many calls to evaluate at a time; calls it twice, which warms it up."""
+    seconds_a_call(compute, 1)
+    once = seconds_a_call(compute, 1)
+    return max(1, min(QUEUE, ceil(QUEUE_SECONDS / max(once, 1e-6))))
+
+
 def measure_interleaved(
-    timers: Sequence[Callable[[], float]], *, seconds: float, rounds: int | None = None
+    timers: Sequence[Callable[[], float]],
+    *,
+    seconds: float,
+    rounds: int | None = None,
+    what: str | None = "interleaved timing",
 ) -> list[list[float]]:
     """Interleaved (A/B) timing: call all `timers` in order, again and again.
 
-    A timer runs what it times once and returns the seconds that this took. After one round to warm
-    up there are at least five rounds, and as many as fit into about `seconds`, or as many `rounds`
-    as given. The result has, for each timer, its seconds in every round. A machine that is slow for
-    a while is so for a whole round: differences within a round are more exact than differences of
-    medians.
+    A bar says `what` is measured; None: no bar. A timer runs what it times once and returns the
+    seconds that this took. After one round to warm up there are at least five rounds, and as many
+    as fit into about `seconds`, or as many `rounds` as given. The result has, for each timer, its
+    seconds in every round. A machine that is slow for a while is so for a whole round: differences
+    within a round are more exact than differences of medians.
     """
     for timer in timers:
         timer()
     done: list[list[float]] = []
     begin, passed = time.perf_counter(), 0.0
     total, unit = (seconds, "s") if rounds is None else (float(rounds), "rounds")
-    with Bar("interleaved timing", total, unit) as bar:
+    with Bar(what or "", total, unit, disable=what is None) as bar:
         while len(done) < (rounds or LEAST_CALLS) or (rounds is None and passed < seconds):
             done.append([timer() for timer in timers])
             passed = time.perf_counter() - begin
@@ -84,7 +94,7 @@ def measure_interleaved(
     return [list(spent) for spent in zip(*done, strict=True)]
 
 
-def _seconds_a_call(compute: Callable[[], Any], repeats: int) -> float:
+def seconds_a_call(compute: Callable[[], Any], repeats: int) -> float:
     """Seconds of each of `repeats` calls, evaluated together."""
     start = time.perf_counter()
     mx.eval([compute() for _ in range(repeats)])

@@ -9,6 +9,7 @@ from importlib import import_module
 
 from nerfmac.backend.build import BuildError
 from nerfmac.backend.device import refuse_windows
+from nerfmac.backend.variants import from_environment
 from nerfmac.checks import InputError
 from nerfmac.cli.arguments import check, meant
 from nerfmac.cli.logs import logged, without_log_file
@@ -22,6 +23,7 @@ VERBS = {
     "render": "render a run along a path, to a video or pictures",
     "export": "a run's mesh, points, cameras or density, in its scene's own coordinates",
     "info": "what this machine computes with",
+    "tune": "measure which variants of operations are quickest here, and keep them",
     "selftest": "compare every kernel with its reference on this machine",
     "bench": "time operations and a picture on this machine",
     "profile": "where the time of a training step goes, by stage and kernel",
@@ -62,6 +64,7 @@ def main(arguments: list[str] | None = None, *, method: Method = CONFIGURED) -> 
         _refuse(f"{verb!r} is no verb; {meant(verb, VERBS, expected)}")
     try:
         refuse_windows()
+        from_environment()  # what it names wrongly is found out before anything is written
         rest, log_file = without_log_file(rest)
         with logged(log_file):
             module = import_module(f"nerfmac.cli.{verb}")

@@ -13,6 +13,7 @@ from nerfmac.backend.cache import cache_folder
 from nerfmac.backend.device import processors
 from nerfmac.backend.fallback import why_reference
 from nerfmac.backend.sources import kernels_folder, operations
+from nerfmac.backend.variants import VARIANTS, from_environment, is_tuned, variants_here
 from nerfmac.cli.choices import Device
 from nerfmac.presets import preset
 from nerfmac.version import __version__
@@ -46,7 +47,18 @@ def main(argv: list[str]) -> int:
     print("operations")
     for name in operations():
         print(f"  {name:22}{_operation(name)}")
+    print(f"variants ({_whence()})")
+    for name, chosen in variants_here().items():
+        others = ", ".join(way for way in VARIANTS[name].here if way != chosen)
+        print(f"  {name:22}{chosen}{others and f' (of {chosen}, {others})'}")
     return 0
+
+
+def _whence() -> str:
+    """Who has chosen the variants."""
+    kept = "`nerfmac tune`'s choice" if is_tuned() else "the first ones; `nerfmac tune` chooses"
+    forced = from_environment()
+    return f"{kept}; NERFMAC_VARIANTS goes before it" if forced else kept
 
 
 def _compiler() -> str:

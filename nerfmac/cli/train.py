@@ -42,6 +42,7 @@ from nerfmac.run import (
 from nerfmac.scenes import builtin_scene_path, load_scene
 from nerfmac.training.method import Method
 from nerfmac.training.trainer import DivergedError
+from nerfmac.tuning import tune_first
 
 log = logging.getLogger("nerfmac")
 
@@ -155,6 +156,8 @@ def _train(arguments: Arguments, config: Config, method: Method) -> int:
         run = Run.begin(scene, config, method=method, out=out)
     before = run.state.train_seconds
     log.info("%s, %s back end, preset %s", device_name(), backend(), run.config.preset)
+    if run.config.model == "hash":
+        tune_first(run.config, run.scene.extent)
     scalars = Scalars(out, step=run.state.step, tensorboard=arguments.tensorboard)
     with closing(scalars), nullcontext() if arguments.compile else uncompiled():
         _fit(run, out, arguments, scalars)

@@ -22,3 +22,6 @@ from nerfmac.profile.host import take_steps as take_steps
 from nerfmac.profile.profiling import STEPS as STEPS
 from nerfmac.profile.profiling import Profile as Profile
 from nerfmac.profile.profiling import profile as profile
+from nerfmac.profile.steps import NEVER_EVALUATED as NEVER_EVALUATED
+from nerfmac.profile.steps import recorded_launches as recorded_launches
+from nerfmac.profile.steps import sizes_of as sizes_of

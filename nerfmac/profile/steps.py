@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 
 import mlx.core as mx
 
-from nerfmac.backend import current_device, uncompiled
+from nerfmac.backend import current_device, uncompiled, variant
 from nerfmac.bench import (
     Bar,
     Launched,
@@ -38,6 +38,7 @@ from nerfmac.bench import (
     quartiles,
     replayed,
 )
+from nerfmac.ops.networks import gradient_groups
 from nerfmac.ops.occupancy_update import pack_bits
 from nerfmac.run import Run
 from nerfmac.training.goal import Goal, Report
@@ -112,8 +113,10 @@ def _fresh(run: Run) -> Trainer:
 
 def sizes_of(trainer: Trainer, state: TrainState) -> Sizes:
     """The sizes of the step that follows `state`, as the current device computes it."""
-    extent = trainer.extent
-    return Sizes.of(trainer.config, extent, state.rays, on_gpu=current_device() != "cpu")
+    on_gpu = current_device() != "cpu"
+    sizes = Sizes.of(trainer.config, trainer.extent, state.rays, on_gpu=on_gpu)
+    gradient = variant("hash_encode_gradient")
+    return replace(sizes, groups=gradient_groups(), gradient=gradient)
 
 
 def time_launch(seconds: float) -> Timing:
