@@ -12,6 +12,7 @@ from nerfmac.backend.build import BuildError
 from nerfmac.backend.device import refuse_windows
 from nerfmac.checks import InputError
 from nerfmac.cli.arguments import check, meant
+from nerfmac.ranks import rank_given
 from nerfmac.run import CONFIGURED
 from nerfmac.training.method import Method
 from nerfmac.version import __version__
@@ -83,5 +84,6 @@ def _usage() -> str:
 
 
 def _refuse(message: str) -> None:
-    print(f"nerfmac: {message}", file=sys.stderr)
+    where = f"rank {rank_given()}: " if rank_given() else ""
+    print(f"nerfmac: {where}{message}", file=sys.stderr)
     sys.exit(2)

@@ -121,6 +121,7 @@ def summary(
         **machine(),
         "preset": run.config.preset,
         "seed": run.config.seed,
+        "ranks": run.trainer.ranks.size,
         "steps": run.state.step,
         "train_seconds": run.state.train_seconds,
         "kernel_build_seconds": run.build_seconds,

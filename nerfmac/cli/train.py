@@ -27,6 +27,7 @@ from nerfmac.cli.outputs import save_preview, save_turntable, summary
 from nerfmac.config import Config, override
 from nerfmac.files import write_json
 from nerfmac.presets import preset as presets
+from nerfmac.ranks import LostRankError, join
 from nerfmac.rendering.evaluation import ViewQuality
 from nerfmac.run import CONFIGURED, Run, check_limits, read_record
 from nerfmac.scenes import builtin_scene_path, load_scene
@@ -125,6 +126,9 @@ def _only(argv: list[str], *flags: str) -> list[str]:
 def _train(arguments: Arguments, config: Config, method: Method) -> int:
     start = time.perf_counter()
     check_limits(arguments.steps, arguments.seconds)
+    ranks = join()
+    if not ranks.is_first:
+        log.setLevel(logging.WARNING)  # the first one speaks for all
     scene_path, how = _scene_of(arguments)
     out = arguments.out or Path("runs") / time.strftime(f"{scene_path.name}-%Y%m%d-%H%M%S")
     scene = load_scene(scene_path, **how)
@@ -136,11 +140,13 @@ def _train(arguments: Arguments, config: Config, method: Method) -> int:
     if arguments.resume:
         run = Run.resume(out, scene, method=method)
     else:
-        run = Run.begin(scene, config, method=method, out=out)
+        run = Run.begin(scene, config, method=method, out=out if ranks.is_first else None)
+    if not ranks.is_first:
+        run.folder = None  # one of them writes
     before = run.state.train_seconds
     log.info("%s, %s back end, preset %s", device_name(), backend(), run.config.preset)
     try:
-        run.train(steps=arguments.steps, seconds=arguments.seconds)
+        run.train(steps=arguments.steps, seconds=arguments.seconds, progress=ranks.is_first)
     except KeyboardInterrupt:
         limits = {"--steps": arguments.steps, "--seconds": arguments.seconds}
         given = "".join(f" {flag} {value}" for flag, value in limits.items() if value)
@@ -148,8 +154,10 @@ def _train(arguments: Arguments, config: Config, method: Method) -> int:
         raise
     except DivergedError as error:
         raise InputError(f"{error}; the last good state is in {out}") from error
-    trained = run.state.train_seconds - before
-    _finish(run, out, start, trained, arguments)
+    except LostRankError as error:
+        raise InputError(f"{error}; `nerfmac train --out {out} --resume` goes on") from error
+    if ranks.is_first:
+        _finish(run, out, start, run.state.train_seconds - before, arguments)
     return 0
 
 

@@ -12,15 +12,18 @@ from typing import Any
 import mlx.core as mx
 
 from nerfmac.backend import Arrays
-from nerfmac.config import TrainConfig
+from nerfmac.config import RanksConfig, TrainConfig
 from nerfmac.fields.field import Parameters
 from nerfmac.geometry.colour import over
 from nerfmac.ops.composite import Composited
 from nerfmac.ops.draw_pixels import draw_pixels
+from nerfmac.ranks import Ranks
 from nerfmac.rendering.renderer import shade
 from nerfmac.scenes import Views
+from nerfmac.training.exchange import exchanged
 from nerfmac.training.method import Parts
 from nerfmac.training.optimiser import StepNumbers, Updated, adam
+from nerfmac.training.state import Learned
 
 
 @dataclass(frozen=True)
@@ -30,6 +33,8 @@ class Step:
     config: TrainConfig
     parts: Parts
     views: Views
+    ranks: Ranks
+    exchange: RanksConfig
 
     def __call__(
         self,
@@ -38,15 +43,20 @@ class Step:
         sampling: Arrays,
         key: mx.array,
         numbers: StepNumbers,
-    ) -> tuple[Any, mx.array]:
+        late: Any = (),
+    ) -> tuple[Any, mx.array, Any]:
         """One update, and [loss, mean squared error, samples, slots that a ray takes].
 
         `now` is an `Updated`, `sampling` the sampler's state; both come back in the same order. The
-        measurements are (4,) float32.
+        measurements are (4,) float32, of this rank's `rays`. The update is by all ranks' gradients,
+        or by what they learned in the step before, which is `late`, a `Learned` or nothing;
+        what is to be late in the next step comes back.
         """
         config, (field, sampler, loss_between) = self.config, self.parts
-        # All random numbers come from one call: each call would be a launch of its own.
-        drawn = mx.random.uniform(shape=(3 + sampler.draws + 3, rays), key=key)
+        # All random numbers come from one call: each call would be a launch of its own. The ranks
+        # make the same ones and take a share each, so that they draw what one rank would.
+        shape = (3 + sampler.draws + 3, self.ranks.size * rays)
+        drawn = self.ranks.own(mx.random.uniform(shape=shape, key=key))
         place, along, background = mx.split(drawn, (3, 3 + sampler.draws))
         drawn_rays, rgba = draw_pixels(self.views.pixels, self.views.cameras, place)
         # Every ray has a random background, so that matter cannot imitate it.
@@ -63,11 +73,12 @@ class Step:
             loss = _mean(loss_between(predicted, target), fits)
             loss = sum((_mean(loss_between(each, target), fits) for each in coarser), start=loss)
             used = samples.used.reshape(()).astype(mx.float32)
-            return config.loss_scale * loss, error, used, sampled.slots_per_ray
+            return config.loss_scale * loss, error, used, sampled.slots_per_ray, fits.mean()
 
-        (loss, *measured), gradients = mx.value_and_grad(loss_of)(now.parameters)
-        updated = adam(Updated(*now), gradients, StepNumbers(*numbers), field.decayed)
-        return updated, mx.stack([loss / config.loss_scale, *measured])
+        (loss, *measured, share), gradients = mx.value_and_grad(loss_of)(now.parameters)
+        learned, late = exchanged(self.ranks, self.exchange, Learned(gradients, share), late)
+        updated = adam(Updated(*now), learned, StepNumbers(*numbers), field.decayed)
+        return updated, mx.stack([loss / config.loss_scale, *measured]), late
 
 
 def _in_front_of(background: mx.array, seen: Composited) -> Composited:

@@ -26,9 +26,11 @@ from nerfmac.config import FILL, Config
 from nerfmac.fields.field import Parameters
 from nerfmac.ops.draw_pixels import random_rays, ray_batches
 from nerfmac.ops.march import Occupied
+from nerfmac.ranks import current_ranks
 from nerfmac.rendering.renderer import Renderer, tracer_of
 from nerfmac.scenes import Views
-from nerfmac.training.clock import Clock
+from nerfmac.training.clock import Clock, RanksTime
+from nerfmac.training.exchange import Meeting, nothing_learned, of_first
 from nerfmac.training.goal import Goal, Report
 from nerfmac.training.method import Method, Parts
 from nerfmac.training.optimiser import (
@@ -60,7 +62,8 @@ class Queue:
 
     def add(self, state: TrainState) -> None:
         """Start computing `state`, the result of a step; wait until at most two are unfinished."""
-        mx.async_eval(state.arrays())
+        # What is late comes first: its computation need not wait for the ranks' exchange.
+        mx.async_eval(state.late, state.arrays())
         self._steps.append(next(iter(state.parameters.values())))
         if len(self._steps) > 2:
             mx.eval(self._steps.popleft())
@@ -84,6 +87,8 @@ class Trainer:
             method: a field, a sampler or a loss in place of the configuration's.
         """
         self.config, self.extent, self.method = config, extent, method
+        self.ranks = current_ranks()
+        self._meeting = Meeting(self.ranks, config.ranks)
         self.field, self.sampler, self.loss = method.parts(config, extent)
         self._given_views = views
         self._step_for = cache(lambda rays: mx.compile(partial(self._step, rays)))
@@ -105,7 +110,8 @@ class Trainer:
 
     @property
     def _step(self) -> Step:
-        return Step(self.config.train, Parts(self.field, self.sampler, self.loss), self._views)
+        parts = Parts(self.field, self.sampler, self.loss)
+        return Step(self.config.train, parts, self._views, self.ranks, self.config.ranks)
 
     @property
     def _views(self) -> Views:
@@ -161,22 +167,28 @@ class Trainer:
         """Train on from `state` to the goal, with a report at every update of the sampler's state.
 
         The time that the caller takes between two reports is not training time. The reports that
-        `goal.report_interval` adds do not change the results. Raises `DivergedError`.
+        `goal.report_interval` adds do not change the results. Several ranks begin with the first
+        one's state. Raises `DivergedError`.
         """
+        state = of_first(self.ranks, state)
+        self._meeting.begin(state)
         clock, queue, rays_done = Clock(state.train_seconds), Queue(), 0
+        common = RanksTime(self.ranks, state.step, state.train_seconds)
         while (progress := goal.progress(state)) < 1.0:
             is_update = state.step % self.sampler.interval_at(state.step) == 0
             if is_update:
                 state = self._keep_sampling(state, goal.most_rays)
-            rays_done += state.rays
+            rays_done += state.rays * self.ranks.size
             rate = goal.rate * self.config.optimiser.rate_at(progress)
             state, measured = self.advance(state, rate)
             queue.add(state)  # measurements are computed only where they are read
-            state = replace(state, train_seconds=clock.read())
+            state = replace(state, train_seconds=common.at(state.step, clock.read()))
             is_measured = is_update or goal.progress(state) >= 1.0
             if is_measured or clock.is_over(goal.report_interval):
+                measured = self.ranks.mean(measured) if is_measured else measured
                 loss, error, samples, wanted = _read(measured, state)
-                state = replace(state, train_seconds=clock.read())
+                seconds = common.at(state.step, clock.read(), must_agree=is_measured)
+                state = replace(state, train_seconds=seconds)
                 if is_measured:
                     state = replace(state, samples_per_ray=mx.array(wanted))
                 rays_per_second = rays_done / clock.lap()
@@ -207,13 +219,17 @@ class Trainer:
         Nothing is evaluated.
         """
         unscale = 1.0 / self.config.train.loss_scale
-        updated, measured = self._step_for(state.rays)(
+        late = state.late or nothing_learned(self.ranks, self.config.ranks, state.parameters)
+        updated, measured, late = self._step_for(state.rays)(
             Updated(state.parameters, state.moments),
             state.sampling,
             _key(self.config.seed, state.step, stream=0),
             step_numbers(state.step + 1, rate, self.config.optimiser, unscale),
+            late,
         )
-        state = replace(state, step=state.step + 1, **Updated(*updated)._asdict())
+        state = replace(state, step=state.step + 1, late=late, **Updated(*updated)._asdict())
+        will_update = state.step % self.sampler.interval_at(state.step) == 0
+        state = self._meeting.end(state, must_meet=will_update)
         if is_averaged(state.step):
             state = replace(state, average=self._average(state))
         return state, measured
