@@ -3,6 +3,8 @@
     profile           every operation, a training step part by part, and a picture
     compare_models    the vanilla model beside the hash model: quality over seconds of training
     Roofline          what a step would take on Apple's chips, estimated from its shapes
+    measure_scaling   one model on ever more ranks: samples per second, quality over seconds
+    ring_of_macs      what ranks on Macs would gain, estimated from the bytes that they send
     plot_quality      any curves of quality over seconds of training, as a PNG
 
 `nerfmac bench` shows these. They are built from:
@@ -14,6 +16,7 @@
     steps, parts, frame          a training step, whole and by kernel; a picture
     quality, plot                held-out views while a field trains; curves of their quality
     profiling, models, roofline  the measurements above; `tables` has their lines for people
+    scaling, scaling_rank, network  those of ranks, and what each of them runs
 """
 
 from nerfmac.bench.launches import Build as Build
@@ -24,6 +27,7 @@ from nerfmac.bench.models import ModelComparison as ModelComparison
 from nerfmac.bench.models import compare_models as compare_models
 from nerfmac.bench.models import model_configs as model_configs
 from nerfmac.bench.models import plot_models as plot_models
+from nerfmac.bench.network import ring_of_macs as ring_of_macs
 from nerfmac.bench.operations import computations as computations
 from nerfmac.bench.plot import Curve as Curve
 from nerfmac.bench.plot import Mark as Mark
@@ -37,6 +41,8 @@ from nerfmac.bench.quality import evaluation_times as evaluation_times
 from nerfmac.bench.roofline import CHIPS as CHIPS
 from nerfmac.bench.roofline import Chip as Chip
 from nerfmac.bench.roofline import Roofline as Roofline
+from nerfmac.bench.scaling import RankedTraining as RankedTraining
+from nerfmac.bench.scaling import measure_scaling as measure_scaling
 from nerfmac.bench.timing import Timing as Timing
 from nerfmac.bench.timing import measure as measure
 from nerfmac.bench.timing import quartiles as quartiles

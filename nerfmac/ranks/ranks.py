@@ -109,6 +109,16 @@ class Ranks:
         both = mx.array([whole, value - whole]) * float(self.is_first)
         return float(np.array(self.sum(both), np.float64).sum())
 
+    def texts(self, text: str) -> list[str]:
+        """Each rank's `text`, of which the first 256 bytes are told, in the order of ranks."""
+        if self.size == 1:
+            return [text]
+        row = np.zeros((self.size, 256), np.uint8)
+        told = text.encode()[:256]
+        row[self.rank, : len(told)] = np.frombuffer(told, np.uint8)
+        rows = np.array(self.sum(mx.array(row)))
+        return [bytes(each).rstrip(b"\0").decode(errors="replace") for each in rows]
+
     def alike(self, arrays: Mapping[str, mx.array]) -> bool:
         """Whether all ranks have the same bits in `arrays`, whose types have 32 of them."""
         return self.size == 1 or self._is_alike([_checksum(values) for values in arrays.values()])

@@ -60,7 +60,7 @@ class Step:
         place, along, background = mx.split(drawn, (3, 3 + sampler.draws))
         drawn_rays, rgba = draw_pixels(self.views.pixels, self.views.cameras, place)
         # Every ray has a random background, so that matter cannot imitate it.
-        background = background.reshape(rays, 3)
+        background = background.T
         target = over(rgba, background, config.blend)
 
         def loss_of(parameters: Parameters) -> tuple[mx.array, ...]:
