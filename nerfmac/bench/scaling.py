@@ -106,9 +106,10 @@ def measure_scaling(
 
 def follow(scene: Scene, config: Config, seconds: float) -> RankedTraining:
     """Train on all ranks of this job, each of which calls this, and follow the quality."""
-    ranks, pixels = current_ranks(), VIEW_PIXELS.get(current_device())
+    pixels = VIEW_PIXELS.get(current_device())
     views = HeldOutViews(scene, VIEWS, config.train.blend, most_pixels=pixels)
     run, due = Run.begin(scene, config), evaluation_times(seconds, POINTS)
+    ranks = run.trainer.ranks
     points: list[tuple[float, float]] = []
     samples = since = before = 0.0
     for report in run.fit(Goal(seconds=seconds)):

@@ -13,6 +13,7 @@ from PIL import Image
 
 from nerfmac.backend import current_device
 from nerfmac.backend.machine import machine, peak_memory_bytes
+from nerfmac.backend.memory import active_memory_bytes
 from nerfmac.files import appearing
 from nerfmac.film import film
 from nerfmac.geometry.cameras import Camera
@@ -131,4 +132,5 @@ def summary(
         "rays_per_second": run.rates[0],
         "samples_per_second": run.rates[1],
         "peak_memory_bytes": peak_memory_bytes(),
+        "active_memory_bytes": active_memory_bytes(),
     }

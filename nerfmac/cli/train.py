@@ -20,19 +20,20 @@ from nerfmac.backend import (
     device_name,
     memory_bytes,
 )
+from nerfmac.backend.memory import limit_memory
 from nerfmac.checks import InputError
 from nerfmac.cli.arguments import optional, unboxed
 from nerfmac.cli.choices import Device, Model, Preset
+from nerfmac.cli.failures import explained
 from nerfmac.cli.outputs import save_preview, save_turntable, summary
 from nerfmac.config import Config, override
 from nerfmac.files import write_json
 from nerfmac.presets import preset as presets
-from nerfmac.ranks import LostRankError, join
+from nerfmac.ranks import join
 from nerfmac.rendering.evaluation import ViewQuality
-from nerfmac.run import CONFIGURED, Run, check_limits, read_record
+from nerfmac.run import CONFIGURED, Run, check_limits, check_memory, read_record
 from nerfmac.scenes import builtin_scene_path, load_scene
 from nerfmac.training.method import Method
-from nerfmac.training.trainer import DivergedError
 
 log = logging.getLogger("nerfmac")
 
@@ -71,6 +72,10 @@ class Arguments(Config):
     """Make pictures N times smaller along both sides; by default they stay as they are."""
     max_images: Annotated[int | None, optional("N")] = None
     """Take at most N views of each split, spread evenly over it; by default all."""
+    memory_limit: Annotated[float | None, optional("GIB")] = None
+    """Most memory of the device to take, in GiB; by default all."""
+    memory_fraction: Annotated[float | None, optional("FRACTION")] = None
+    """The same as a fraction of the device's memory."""
     video: bool = True
     """Render a turntable video at the end."""
     all_views: bool = False
@@ -137,25 +142,20 @@ def _train(arguments: Arguments, config: Config, method: Method) -> int:
         scene.views("test")  # a broken picture is found now and not after training
     if arguments.steps is not None:
         config = override(config, train={"steps": arguments.steps})
+    limit = limit_memory(arguments.memory_limit, arguments.memory_fraction)
     if arguments.resume:
         run = Run.resume(out, scene, method=method)
+        needed = check_memory(run.config, scene, limit)
     else:
+        needed = check_memory(config, scene, limit)
         run = Run.begin(scene, config, method=method, out=out if ranks.is_first else None)
     if not ranks.is_first:
         run.folder = None  # one of them writes
     before = run.state.train_seconds
     log.info("%s, %s back end, preset %s", device_name(), backend(), run.config.preset)
-    try:
+    limits = {"--steps": arguments.steps, "--seconds": arguments.seconds}
+    with explained(run, out, limits, needed):
         run.train(steps=arguments.steps, seconds=arguments.seconds, progress=ranks.is_first)
-    except KeyboardInterrupt:
-        limits = {"--steps": arguments.steps, "--seconds": arguments.seconds}
-        given = "".join(f" {flag} {value}" for flag, value in limits.items() if value)
-        log.info("interrupted; `nerfmac train --out %s --resume%s` goes on", out, given)
-        raise
-    except DivergedError as error:
-        raise InputError(f"{error}; the last good state is in {out}") from error
-    except LostRankError as error:
-        raise InputError(f"{error}; `nerfmac train --out {out} --resume` goes on") from error
     if ranks.is_first:
         _finish(run, out, start, run.state.train_seconds - before, arguments)
     return 0

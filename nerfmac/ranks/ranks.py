@@ -40,6 +40,8 @@ class Ranks:
     size: int = 1
     backend: str = "none"  # `ring`, `jaccl` or `nccl`
     group: Any = None  # MLX's
+    is_beside: bool = False
+    """Whether exchanges go on beside computations that do not wait for them."""
 
     @property
     def is_first(self) -> bool:
@@ -139,8 +141,9 @@ class Ranks:
 
     @cached_property
     def _stream(self) -> Any:
-        # A stream of its own: on a GPU an exchange then runs beside what does not wait for it.
-        return mx.new_stream(mx.gpu) if self.backend == "nccl" else mx.cpu
+        # All exchanges are on one stream, or they would not be in the same order on all ranks.
+        device = mx.gpu if self.backend == "nccl" else mx.cpu
+        return mx.new_stream(device) if self.is_beside else mx.default_stream(device)
 
 
 ALONE = Ranks()

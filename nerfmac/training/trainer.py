@@ -30,7 +30,7 @@ from nerfmac.ranks import current_ranks
 from nerfmac.rendering.renderer import Renderer, tracer_of
 from nerfmac.scenes import Views
 from nerfmac.training.clock import Clock, RanksTime
-from nerfmac.training.exchange import Meeting, nothing_learned, of_first
+from nerfmac.training.exchange import Meeting, kept_alike, nothing_learned, of_first
 from nerfmac.training.goal import Goal, Report
 from nerfmac.training.method import Method, Parts
 from nerfmac.training.optimiser import (
@@ -87,7 +87,7 @@ class Trainer:
             method: a field, a sampler or a loss in place of the configuration's.
         """
         self.config, self.extent, self.method = config, extent, method
-        self.ranks = current_ranks()
+        self.ranks = replace(current_ranks(), is_beside=config.ranks.gradient == "late")
         self._meeting = Meeting(self.ranks, config.ranks)
         self.field, self.sampler, self.loss = method.parts(config, extent)
         self._given_views = views
@@ -151,7 +151,7 @@ class Trainer:
         for update in self._update_sampling:
             yield update(state.parameters, state.sampling, key)
         after, measured = self.advance(state, rate=0.0)
-        yield after.arrays(), measured
+        yield (after.arrays(), after.late), measured
         yield self._average(state)
 
     def renderer(self, state: TrainState, occupied: Occupied | None = None) -> Renderer:
@@ -211,7 +211,8 @@ class Trainer:
             return state
         update = self._update_sampling[self.sampler.phase_at(state.step)]
         key = _key(self.config.seed, state.step, stream=1)
-        return replace(state, sampling=update(state.parameters, state.sampling, key))
+        state = replace(state, sampling=update(state.parameters, state.sampling, key))
+        return kept_alike(self.ranks, state)
 
     def advance(self, state: TrainState, rate: float) -> tuple[TrainState, mx.array]:
         """The state after one step at the learning rate `rate`, and what the `Step` measured.
