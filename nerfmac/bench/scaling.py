@@ -6,8 +6,10 @@ several ranks that something else has started, those of the job.
 
 from __future__ import annotations
 
+import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -131,6 +133,15 @@ def _rendered(run: Run, camera: Camera) -> Picture:
     return run.renderer().render(camera, BACKGROUND).colour
 
 
+def _ended(started: Sequence[subprocess.Popen[bytes]]) -> list[int | None]:
+    """The exit codes of all, once all have ended, or one has failed; others are None."""
+    codes = [each.poll() for each in started]
+    while None in codes and not any(codes):
+        time.sleep(0.1)
+        codes = [each.poll() for each in started]
+    return codes
+
+
 def _started(scene: Path, config: Config, count: int, seconds: float) -> RankedTraining:
     """What `count` ranks on this machine come to, in processes of their own."""
     checks.number("ranks", count, low=1, whole=True)
@@ -144,7 +155,7 @@ def _started(scene: Path, config: Config, count: int, seconds: float) -> RankedT
         command = [sys.executable, "-m", "nerfmac.bench.scaling_rank", str(request), str(found)]
         started = start_local(command, count, folder, backend=backend)
         try:
-            codes = [each.wait() for each in started]
+            codes = _ended(started)
         finally:
             for each in started:
                 each.kill()

@@ -35,7 +35,8 @@ def explained(
     except DivergedError as error:
         raise InputError(f"{error}; the last good state is in {out}") from error
     except LostRankError as error:
-        raise InputError(f"{error}; {again} from step {run.state.step}") from error
+        left = f"the state after step {run.state.step} is in {out}"
+        raise InputError(f"{error}; {left}; {again}") from error
     except RuntimeError as error:
         if not is_out_of_memory(error):
             raise

@@ -181,14 +181,14 @@ class Run:
         Closing the generator ends the training. If the run has a folder, it is saved at the end.
         Raises `InputError` if there are no pictures, `DivergedError`, and `LostRankError`.
         """
-        ranks, left = self.trainer.ranks, f"the last checkpoint is in {self.folder}"
+        ranks = self.trainer.ranks
         ranks.check_alike("their configurations", repr(self.config))
         ranks.check_alike("their scenes", repr(replace(self.scene, path=None)))
-        for _ in watched(ranks, self.prepare(), left):
+        for _ in watched(ranks, self.prepare(), self._save_lost):
             pass
         saved = time.perf_counter()
         try:
-            for report in watched(ranks, self.trainer.train(self.state, goal), left):
+            for report in watched(ranks, self.trainer.train(self.state, goal), self._save_lost):
                 self._take(report)
                 yield report
                 if self.folder is not None and time.perf_counter() - saved > SAVE_SECONDS:
@@ -278,6 +278,12 @@ class Run:
         write_json(folder / "config.json", self.config.to_json())
         write_json(folder / "scene.json", self.scene.to_json())
         self.save_checkpoint(folder)
+
+    def _save_lost(self) -> str:
+        if self.folder is None:
+            return "the first one saves the run"
+        self.save_checkpoint(self.folder)
+        return f"the state after step {self.state.step} is in {self.folder}"
 
     def save_checkpoint(self, folder: Path) -> None:
         """Write the state only, into a folder that already holds the other files."""

@@ -79,6 +79,7 @@ def main(scene_path: Path, folder: Path) -> None:
         "rank": np.array([ranks.rank, ranks.size]),
         "number": np.array(ranks.number_of_first(86400.125 + ranks.rank)),
         "differences": np.array(differences(ranks)),
+        **saved("one", trained(scene, CONFIG, Goal(steps=1))),
         **saved("now", trained(scene, CONFIG, Goal(steps=STEPS))),
         **saved("late", trained(scene, LATE, Goal(steps=LATE_STEPS))),
         **saved("every", trained(scene, EVERY, Goal(steps=MEETING))),

@@ -106,14 +106,23 @@ def trained_alone(scene, config, steps):
     return {name: np.array(values) for name, values in last.state.arrays().items()}
 
 
+# After one step, two sums of 64 rays in place of one of 128 are rounded otherwise. After 50 it is
+# what the moments' packing has made of that, which rounds to 1 in 2047, up or down by gradients'
+# last bits, and most so in the table, whose entries each see a few rays only.
 @pytest.mark.usefixtures("on_the_cpu")
-def test_two_ranks_are_one_with_twice_the_rays(both, scene):
-    got, want = of("now", both[0]), trained_alone(scene, CONFIG, STEPS)
+@pytest.mark.parametrize(
+    ("label", "steps", "rel"),
+    [
+        ("one", 1, {"table": 64 * 2.0**-24, "density": 64 * 2.0**-24, "colour": 64 * 2.0**-24}),
+        ("now", STEPS, {"table": 0.1, "density": 2e-6, "colour": 3e-4}),
+    ],
+)
+def test_two_ranks_are_one_with_twice_the_rays(both, scene, label, steps, rel):
+    got, want = of(label, both[0]), trained_alone(scene, CONFIG, steps)
     assert got["samples_per_ray"] == pytest.approx(want["samples_per_ray"], rel=1e-5)
-    for name in ("table", "density", "colour"):
-        # Two sums of gradients in place of one: rounded otherwise, by 2^-24 of their terms. Adam
-        # divides by the gradient's size, so that where terms cancel the difference is a step's.
-        assert_matches(got[f"parameters.{name}"], want[f"parameters.{name}"], rel=2e-2, name=name)
+    for name, allowed in rel.items():
+        values = got[f"parameters.{name}"], want[f"parameters.{name}"]
+        assert_matches(*values, rel=allowed, name=name)
 
 
 def test_all_ranks_stop_when_the_first_has_had_its_seconds(both):
