@@ -12,6 +12,7 @@ from math import prod
 from typing import NamedTuple
 
 from nerfmac.config import Config
+from nerfmac.config.ranks import EVERY
 from nerfmac.ranks.ranks import LARGE
 from nerfmac.training.trainer import Trainer
 
@@ -47,13 +48,9 @@ def exchange_seconds(sent: int, ranks: int, link: Link) -> float:
     return 2 * others / ranks * sent / (1e9 * link.rate) + 2 * others * link.latency
 
 
-def speed_up(step: float, exchange: float, ranks: int, *, every: int = 1, late: bool) -> float:
-    """Samples a second, over those of one rank; times are in seconds.
-
-    A late exchange goes on beside the next step, others before it.
-    """
-    passed = max(step, exchange) if late else step + exchange / every
-    return ranks * step / passed
+def speed_up(step: float, exchange: float, ranks: int, every: int) -> float:
+    """Samples a second, over those of one rank; times are in seconds."""
+    return ranks * step / (step + exchange / every)
 
 
 def ring_of_macs(config: Config, step: float, where: str) -> Iterator[str]:
@@ -61,16 +58,11 @@ def ring_of_macs(config: Config, step: float, where: str) -> Iterator[str]:
     sent = bytes_sent(config)
     yield f"ESTIMATE that nobody has measured: ranks that take {1e3 * step:.3g} ms a step"
     yield f"({where}) and exchange {sent / 1e6:.3g} MB at a link's nominal rate, in a ring;"
-    yield "times the samples a second of one, by --ranks.gradient late and by --ranks.every"
-    yield f"{'':16}{'ranks':>6}{'exchange':>12}{'now':>8}{'late':>8}{'4':>8}{'8':>8}"
+    yield "times the samples a second of one, by --ranks.every"
+    shown = "".join(f"{every:8}" for every in EVERY)
+    yield f"{'':16}{'ranks':>6}{'exchange':>12}{shown}"
     for link in LINKS:
         for ranks in COUNTS:
             exchange = exchange_seconds(sent, ranks, link)
-            gains = (
-                speed_up(step, exchange, ranks, late=False),
-                speed_up(step, exchange, ranks, late=True),
-                speed_up(step, exchange, ranks, every=4, late=False),
-                speed_up(step, exchange, ranks, every=8, late=False),
-            )
-            shown = "".join(f"{gain:8.2f}" for gain in gains)
-            yield f"{link.name:16}{ranks:6}{1e3 * exchange:9.1f} ms{shown}"
+            gains = "".join(f"{speed_up(step, exchange, ranks, every):8.2f}" for every in EVERY)
+            yield f"{link.name:16}{ranks:6}{1e3 * exchange:9.1f} ms{gains}"

@@ -19,8 +19,6 @@ class RanksConfig:
     """Steps between exchanges: 1, 2, 4 or 8. With 1 the ranks' gradients are averaged, so that N
     ranks take the steps of one with N times the rays. With more, for slow networks, each takes
     steps of its own, and then their parameters are averaged."""
-    gradient: Literal["now", "late"] = "now"
-    """late: a step's gradient is exchanged during the next step, and applied after it."""
     words: Literal["bfloat16", "float32"] = "bfloat16"
     """The type in which large arrays are sent."""
 
@@ -28,9 +26,4 @@ class RanksConfig:
         checks.number("ranks.every", self.every, whole=True)
         if self.every not in EVERY:
             raise checks.InputError(f"ranks.every is {self.every}; expected 1, 2, 4 or 8")
-        checks.choice("ranks.gradient", self.gradient, ("now", "late"))
         checks.choice("ranks.words", self.words, ("bfloat16", "float32"))
-        if self.every > 1 and self.gradient == "late":
-            raise checks.InputError(
-                "ranks.gradient is 'late' and ranks.every is more than 1; expected one of them"
-            )

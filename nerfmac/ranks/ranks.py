@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from hashlib import sha256
 from typing import Any, Literal
 
@@ -40,8 +39,6 @@ class Ranks:
     size: int = 1
     backend: str = "none"  # `ring`, `jaccl` or `nccl`
     group: Any = None  # MLX's
-    is_beside: bool = False
-    """Whether exchanges go on beside computations that do not wait for them."""
 
     @property
     def is_first(self) -> bool:
@@ -59,7 +56,7 @@ class Ranks:
         """The sum of all ranks' `values`, which have one shape and type. Not evaluated."""
         if self.size == 1:
             return values
-        return mx.distributed.all_sum(values, group=self.group, stream=self._stream)
+        return mx.distributed.all_sum(values, group=self.group)
 
     def mean(self, values: mx.array) -> mx.array:
         """The mean of all ranks' `values`; of a type of floats. Not evaluated."""
@@ -138,12 +135,6 @@ class Ranks:
 
     def __str__(self) -> str:
         return f"rank {self.rank} of {self.size}, by {self.backend}"
-
-    @cached_property
-    def _stream(self) -> Any:
-        # All exchanges are on one stream, or they would not be in the same order on all ranks.
-        device = mx.gpu if self.backend == "nccl" else mx.cpu
-        return mx.new_stream(device) if self.is_beside else mx.default_stream(device)
 
 
 ALONE = Ranks()

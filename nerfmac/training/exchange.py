@@ -11,40 +11,18 @@ from __future__ import annotations
 import logging
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import mlx.core as mx
 
 from nerfmac.config import RanksConfig
 from nerfmac.fields.field import Parameters
 from nerfmac.ranks import Ranks
-from nerfmac.training.state import Learned, TrainState
+from nerfmac.training.state import TrainState
 
 log = logging.getLogger("nerfmac")
 
 COMPARED_EVERY = 256
 """Steps from one comparison of all ranks' parameters to the next."""
-
-
-def exchanged(
-    ranks: Ranks, config: RanksConfig, new: Learned, late: Any
-) -> tuple[Parameters, Learned | tuple[()]]:
-    """The gradients to apply, and what is to be late in the next step.
-
-    `new` is what this rank learned in this step, and `late`, if gradients are late, in the last.
-    """
-    if ranks.size == 1 or config.every > 1:
-        return new.gradients, ()
-    due = Learned(*late) if config.gradient == "late" else new
-    means = ranks.weighted_mean(due.gradients, due.share, config.words)
-    return means, new if config.gradient == "late" else ()
-
-
-def nothing_learned(ranks: Ranks, config: RanksConfig, parameters: Parameters) -> Any:
-    """What is `late` in the first step: nothing, or gradients of zero, which Adam passes over."""
-    if ranks.size == 1 or config.gradient == "now":
-        return ()
-    return Learned({name: mx.zeros_like(each) for name, each in parameters.items()}, mx.array(1.0))
 
 
 def of_first(ranks: Ranks, state: TrainState) -> TrainState:
@@ -53,8 +31,7 @@ def of_first(ranks: Ranks, state: TrainState) -> TrainState:
         return state
     numbers = {name: ranks.number_of_first(value) for name, value in state.numbers().items()}
     whole = {name: int(numbers[name]) for name in ("step", "rays")}
-    same = TrainState.of(ranks.of_first(state.arrays()), numbers | whole)
-    return replace(same, late=state.late)
+    return TrainState.of(ranks.of_first(state.arrays()), numbers | whole)
 
 
 def kept_alike(ranks: Ranks, state: TrainState) -> TrainState:

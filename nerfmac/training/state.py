@@ -3,20 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import mlx.core as mx
 
 from nerfmac.backend import Arrays, Shapes
 from nerfmac.checks import InputError
 from nerfmac.fields.field import Parameters
-
-
-class Learned(NamedTuple):
-    """What one rank learned in a step."""
-
-    gradients: Parameters
-    share: mx.array  # () float32, the fraction of its rays that fit
 
 
 @dataclass(frozen=True)
@@ -31,8 +24,6 @@ class TrainState:
     step: int = 0
     rays: int = 0  # rays of the next step
     train_seconds: float = 0.0  # spent in steps so far
-    late: Any = ()
-    """A `Learned` that the next step applies, if ranks' gradients are late. It is not saved."""
 
     _TREES = ("parameters", "average", "moments", "sampling")
     _NUMBERS = ("step", "rays", "train_seconds")

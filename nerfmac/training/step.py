@@ -20,10 +20,8 @@ from nerfmac.ops.draw_pixels import draw_pixels
 from nerfmac.ranks import Ranks
 from nerfmac.rendering.renderer import shade
 from nerfmac.scenes import Views
-from nerfmac.training.exchange import exchanged
 from nerfmac.training.method import Parts
 from nerfmac.training.optimiser import StepNumbers, Updated, adam
-from nerfmac.training.state import Learned
 
 
 @dataclass(frozen=True)
@@ -43,14 +41,12 @@ class Step:
         sampling: Arrays,
         key: mx.array,
         numbers: StepNumbers,
-        late: Any = (),
-    ) -> tuple[Any, mx.array, Any]:
+    ) -> tuple[Any, mx.array]:
         """One update, and [loss, mean squared error, samples, slots that a ray takes].
 
         `now` is an `Updated`, `sampling` the sampler's state; both come back in the same order. The
         measurements are (4,) float32, of this rank's `rays`. The update is by all ranks' gradients,
-        or by what they learned in the step before, which is `late`, a `Learned` or nothing;
-        what is to be late in the next step comes back.
+        each by how many of its rays fit, unless ranks take steps of their own.
         """
         config, (field, sampler, loss_between) = self.config, self.parts
         # All random numbers come from one call: each call would be a launch of its own. The ranks
@@ -76,9 +72,10 @@ class Step:
             return config.loss_scale * loss, error, used, sampled.slots_per_ray, fits.mean()
 
         (loss, *measured, share), gradients = mx.value_and_grad(loss_of)(now.parameters)
-        learned, late = exchanged(self.ranks, self.exchange, Learned(gradients, share), late)
-        updated = adam(Updated(*now), learned, StepNumbers(*numbers), field.decayed)
-        return updated, mx.stack([loss / config.loss_scale, *measured]), late
+        if self.exchange.every == 1:
+            gradients = self.ranks.weighted_mean(gradients, share, self.exchange.words)
+        updated = adam(Updated(*now), gradients, StepNumbers(*numbers), field.decayed)
+        return updated, mx.stack([loss / config.loss_scale, *measured])
 
 
 def _in_front_of(background: mx.array, seen: Composited) -> Composited:

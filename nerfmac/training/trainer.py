@@ -30,7 +30,7 @@ from nerfmac.ranks import current_ranks
 from nerfmac.rendering.renderer import Renderer, tracer_of
 from nerfmac.scenes import Views
 from nerfmac.training.clock import Clock, RanksTime
-from nerfmac.training.exchange import Meeting, kept_alike, nothing_learned, of_first
+from nerfmac.training.exchange import Meeting, kept_alike, of_first
 from nerfmac.training.goal import Goal, Report
 from nerfmac.training.method import Method, Parts
 from nerfmac.training.optimiser import (
@@ -62,8 +62,7 @@ class Queue:
 
     def add(self, state: TrainState) -> None:
         """Start computing `state`, the result of a step; wait until at most two are unfinished."""
-        # What is late comes first: its computation need not wait for the ranks' exchange.
-        mx.async_eval(state.late, state.arrays())
+        mx.async_eval(state.arrays())
         self._steps.append(next(iter(state.parameters.values())))
         if len(self._steps) > 2:
             mx.eval(self._steps.popleft())
@@ -87,7 +86,7 @@ class Trainer:
             method: a field, a sampler or a loss in place of the configuration's.
         """
         self.config, self.extent, self.method = config, extent, method
-        self.ranks = replace(current_ranks(), is_beside=config.ranks.gradient == "late")
+        self.ranks = current_ranks()
         self._meeting = Meeting(self.ranks, config.ranks)
         self.field, self.sampler, self.loss = method.parts(config, extent)
         self._given_views = views
@@ -151,7 +150,7 @@ class Trainer:
         for update in self._update_sampling:
             yield update(state.parameters, state.sampling, key)
         after, measured = self.advance(state, rate=0.0)
-        yield (after.arrays(), after.late), measured
+        yield after.arrays(), measured
         yield self._average(state)
 
     def renderer(self, state: TrainState, occupied: Occupied | None = None) -> Renderer:
@@ -220,15 +219,13 @@ class Trainer:
         Nothing is evaluated.
         """
         unscale = 1.0 / self.config.train.loss_scale
-        late = state.late or nothing_learned(self.ranks, self.config.ranks, state.parameters)
-        updated, measured, late = self._step_for(state.rays)(
+        updated, measured = self._step_for(state.rays)(
             Updated(state.parameters, state.moments),
             state.sampling,
             _key(self.config.seed, state.step, stream=0),
             step_numbers(state.step + 1, rate, self.config.optimiser, unscale),
-            late,
         )
-        state = replace(state, step=state.step + 1, late=late, **Updated(*updated)._asdict())
+        state = replace(state, step=state.step + 1, **Updated(*updated)._asdict())
         will_update = state.step % self.sampler.interval_at(state.step) == 0
         state = self._meeting.end(state, must_meet=will_update)
         if is_averaged(state.step):

@@ -18,7 +18,7 @@ from nerfmac.training import clock
 from nerfmac.training.goal import Goal
 from nerfmac.training.state import TrainState
 from nerfmac.training.trainer import Trainer
-from tests.ranks.shared import CONFIG, EVERY, LATE, LATE_STEPS, MEETING, STEPS, told
+from tests.ranks.shared import CONFIG, EVERY, MEETING, STEPS, told
 
 SECONDS = 0.4
 
@@ -81,7 +81,6 @@ def main(scene_path: Path, folder: Path) -> None:
         "differences": np.array(differences(ranks)),
         **saved("one", trained(scene, CONFIG, Goal(steps=1))),
         **saved("now", trained(scene, CONFIG, Goal(steps=STEPS))),
-        **saved("late", trained(scene, LATE, Goal(steps=LATE_STEPS))),
         **saved("every", trained(scene, EVERY, Goal(steps=MEETING))),
         "steps_of_seconds": np.array(by_a_fast_clock(scene, ranks).step),
     }

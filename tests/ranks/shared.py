@@ -7,7 +7,6 @@ from nerfmac.ranks.ranks import LARGE
 from tests.scene_factory import CONFIG as SMALL
 
 STEPS = 50
-LATE_STEPS = 20
 MEETING = 48
 """Steps after which ranks that meet at every fourth step do."""
 
@@ -21,7 +20,6 @@ CONFIG: Config = override(
 With Adam's own epsilon a step has its full length even where a gradient's terms cancel, so that
 what was rounding grows; with a large one steps are smooth in the gradient.
 """
-LATE: Config = override(CONFIG, ranks={"gradient": "late"})
 EVERY: Config = override(CONFIG, ranks={"every": 4})
 
 

@@ -87,9 +87,8 @@ def test_ranks_that_differ_are_told_so(both):
     assert [found["differences"].tolist() for found in both] == [[True, False, True]] * 2
 
 
-@pytest.mark.parametrize("label", ["now", "late"])
-def test_all_ranks_have_the_same_state_after_training(both, label):
-    assert_same_bits(*(of(label, found) for found in both))
+def test_all_ranks_have_the_same_state_after_training(both):
+    assert_same_bits(*(of("now", found) for found in both))
 
 
 def test_ranks_that_meet_now_and_then_have_the_same_parameters_there(both):
