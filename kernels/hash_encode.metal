@@ -130,10 +130,9 @@ struct HashRun {
   int reach;      // a power of two above every lane's `ahead`
 };
 
-// How long runs must be on average for their sums to cost less than the additions that they save.
-constant constexpr int hash_run_length = 3;
-
-// Every lane of the simdgroup calls it; those that do not take part are in no run.
+// Every lane of the simdgroup calls it; those that do not take part are in no run. Runs shorter than
+// SHORTEST on average are left apart: their sums would cost more than the additions that they save.
+template <int SHORTEST>
 METAL_FUNC HashRun hash_run(int lane, HashCell cell, bool takes_part) {
   bool is_tied = bool(simd_shuffle_up(int(takes_part), 1)) && takes_part && lane > 0;
   for (int axis = 0; axis < 3; ++axis) {
@@ -142,7 +141,7 @@ METAL_FUNC HashRun hash_run(int lane, HashCell cell, bool takes_part) {
   }
   HashRun run{takes_part, 0, 1};
   const int first = simd_sum(int(takes_part && !is_tied));
-  if (first * hash_run_length > simd_sum(int(takes_part))) return run;
+  if (first * SHORTEST > simd_sum(int(takes_part))) return run;
   run.is_first = takes_part && !is_tied;
   const int next_is_tied = simd_shuffle_down(int(is_tied), 1);
   if (lane < SIMD_WIDTH - 1) run.ahead = next_is_tied;
@@ -162,12 +161,37 @@ METAL_FUNC float hash_run_sum(HashRun run, float value) {
   return value;
 }
 
-// Accumulates into table_gradient, which starts from zero. Whole simdgroups run.
-template <int FEATURES, typename Positions, typename Gradient, typename Scales,
-          typename Shapes, typename Used, typename TableGradient>
-METAL_FUNC void hash_encode_table_gradient(
-    uint3 thread_index, int points, Positions positions, Gradient gradient, Scales scales,
-    Shapes shapes, Used used, TableGradient table_gradient) {
+// The table's gradient as floats, which several threads add to in any order.
+template <int FEATURES, typename Rows>
+struct HashFloats {
+  Rows rows;
+  METAL_FUNC void add(uint, uint entry, thread const float* sum) const {
+    atomic_add_row<FEATURES>(rows, entry, sum);
+  }
+};
+
+// The same in fixed point, as whole numbers of a unit that each level has: their sums do not depend
+// on the order. per_unit holds one over the units.
+template <int FEATURES, typename Rows, typename PerUnit>
+struct HashUnits {
+  Rows rows;
+  PerUnit per_unit;
+  METAL_FUNC void add(uint level, uint entry, thread const float* sum) const {
+    int units[FEATURES];
+    for (int i = 0; i < FEATURES; ++i) {
+      const float number = floor(sum[i] * per_unit[level] + 0.5f);
+      units[i] = abs(number) < 2147483648.0f ? int(number) : 0;  // NaN too; its level has no unit
+    }
+    atomic_add_row<FEATURES>(rows, entry, units);
+  }
+};
+
+// Adds to `sums`, of whole simdgroups.
+template <int FEATURES, int SHORTEST, typename Sums, typename Positions, typename Gradient,
+          typename Scales, typename Shapes, typename Used>
+METAL_FUNC void hash_add_gradient(
+    Sums sums, uint3 thread_index, int points, Positions positions, Gradient gradient,
+    Scales scales, Shapes shapes, Used used) {
   const uint level = thread_index.y, levels = shapes[0];
   const int last = min(points, used[0]) - 1;
   const bool is_point = int(thread_index.x) <= last;
@@ -180,7 +204,7 @@ METAL_FUNC void hash_encode_table_gradient(
   if (!simd_any(takes_part)) return;
   const HashLevel geometry = hash_level(level, scales, shapes);
   const HashCell cell = hash_cell(positions, point, geometry);
-  const HashRun run = hash_run(int(thread_index.x % SIMD_WIDTH), cell, takes_part);
+  const HashRun run = hash_run<SHORTEST>(int(thread_index.x % SIMD_WIDTH), cell, takes_part);
   uint entries[8];
   hash_entries(cell, geometry, entries);
   UNROLL
@@ -190,8 +214,52 @@ METAL_FUNC void hash_encode_table_gradient(
     for (int i = 0; i < FEATURES; ++i) {
       sum[i] = hash_run_sum(run, weight * float(row.at[i]));
     }
-    if (run.is_first) atomic_add_row<FEATURES>(table_gradient, entries[which], sum);
+    if (run.is_first) sums.add(level, entries[which], sum);
   }
+}
+
+// Accumulates into table_gradient, which starts from zero. Whole simdgroups run.
+template <int FEATURES, int SHORTEST, typename Positions, typename Gradient, typename Scales,
+          typename Shapes, typename Used, typename TableGradient>
+METAL_FUNC void hash_encode_table_gradient(
+    uint3 thread_index, int points, Positions positions, Gradient gradient, Scales scales,
+    Shapes shapes, Used used, TableGradient table_gradient) {
+  hash_add_gradient<FEATURES, SHORTEST>(HashFloats<FEATURES, TableGradient>{table_gradient},
+                                        thread_index, points, positions, gradient, scales, shapes,
+                                        used);
+}
+
+// The same in fixed point.
+template <int FEATURES, int SHORTEST, typename Positions, typename Gradient, typename Scales,
+          typename Shapes, typename Used, typename PerUnit, typename Units>
+METAL_FUNC void hash_encode_table_units(
+    uint3 thread_index, int points, Positions positions, Gradient gradient, Scales scales,
+    Shapes shapes, Used used, PerUnit per_unit, Units units) {
+  hash_add_gradient<FEATURES, SHORTEST>(HashUnits<FEATURES, Units, PerUnit>{units, per_unit},
+                                        thread_index, points, positions, gradient, scales, shapes,
+                                        used);
+}
+
+// From fixed point to floats, one thread an entry: thread_index = (entry, 0, 0).
+template <int FEATURES, typename Units, typename Unit, typename Shapes, typename TableGradient>
+METAL_FUNC void hash_encode_table_floats(
+    uint3 thread_index, int entries, Units units, Unit unit, Shapes shapes,
+    TableGradient table_gradient) {
+  const uint entry = thread_index.x;
+  if (entry >= uint(entries)) return;
+  uint level = 0;
+  for (uint next = shapes[0]; next - level > 1;) {  // the last level that begins before the entry
+    const uint middle = (level + next) / 2;
+    if (shapes[3 * middle + 2] <= entry) {
+      level = middle;
+    } else {
+      next = middle;
+    }
+  }
+  const auto row = hash_row<FEATURES>(units, entry);
+  float values[FEATURES];
+  for (int i = 0; i < FEATURES; ++i) values[i] = float(row.at[i]) * unit[level];
+  hash_store<FEATURES>(table_gradient, entry, values);
 }
 
 // One thread a point: thread_index = (point, 0, 0); sums over the levels.

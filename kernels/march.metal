@@ -148,13 +148,16 @@ METAL_FUNC void march_count(
   const MarchSettings to = march_settings(settings);
   MarchRay r[INTERLEAVED];
   int k[INTERLEAVED], count[INTERLEAVED];
-  for (int i = 0; i < together; ++i) {
-    r[i] = march_ray(first + i, origins, directions, jitter, to);
+  UNROLL
+  for (int i = 0; i < INTERLEAVED; ++i) {
+    r[i].intervals = 0;
+    if (i < together) r[i] = march_ray(first + i, origins, directions, jitter, to);
     k[i] = count[i] = 0;
   }
   for (bool is_on = true; is_on;) {
     is_on = false;
-    for (int i = 0; i < together; ++i) {
+    UNROLL
+    for (int i = 0; i < INTERLEAVED; ++i) {
       if (k[i] >= r[i].intervals) continue;
       const MarchProbe probe = march_probe(r[i], k[i] + lane, bits, to);
       count[i] += simd_sum(int(probe.is_sample));
@@ -162,7 +165,10 @@ METAL_FUNC void march_count(
       is_on = true;
     }
   }
-  for (int i = lane; i < together; i += SIMD_WIDTH) counts[first + i] = count[i];
+  UNROLL
+  for (int i = 0; i < INTERLEAVED; ++i) {
+    if (i < together && lane == i % SIMD_WIDTH) counts[first + i] = count[i];
+  }
 }
 
 // Makes a slot one without a sample.

@@ -221,20 +221,20 @@ METAL_FUNC void networks_forward(
 }
 
 // Sums the weights' gradient of a threadgroup's tiles in the threadgroup's own row of d_weights,
-// GROUPS rows in all, and writes every row of d_features; rows past used[0] have no gradient.
-template <int IN, int WIDTH, int DENSITY_LAYERS, int THINNESS, int COLOUR_LAYERS, int GROUPS,
-          typename Features, typename Basis, typename Ray, typename Used, typename Stored,
-          typename DensityGradient, typename ColourGradient, typename FeaturesGradient,
+// groups[0] rows in all, and writes every row of d_features; rows past used[0] have no gradient.
+template <int IN, int WIDTH, int DENSITY_LAYERS, int THINNESS, int COLOUR_LAYERS, typename Features,
+          typename Basis, typename Ray, typename Used, typename Stored, typename DensityGradient,
+          typename ColourGradient, typename Groups, typename FeaturesGradient,
           typename WeightsGradient, typename Space>
 METAL_FUNC void networks_gradient(
     uint3 thread_index, int rows, Features features, Basis basis, Ray ray, Used used, Stored stored,
-    DensityGradient d_density, ColourGradient d_colour, FeaturesGradient d_features,
+    DensityGradient d_density, ColourGradient d_colour, Groups groups, FeaturesGradient d_features,
     WeightsGradient d_weights, Space space) {
   constexpr int FIRST = networks_weights(IN, WIDTH, DENSITY_LAYERS, 16);
   constexpr int ALL = FIRST + networks_weights(32, WIDTH, COLOUR_LAYERS, 16);
   const uint local = thread_index.x % (SIMD_WIDTH * TILE_SIMDGROUPS);
   const int group = int(thread_index.x / (SIMD_WIDTH * TILE_SIMDGROUPS));
-  if (group >= GROUPS) return;
+  if (group >= groups[0]) return;
   NetworkGradient<IN, WIDTH, DENSITY_LAYERS> density_gradient;
   NetworkGradient<32, WIDTH, COLOUR_LAYERS> colour_gradient;
   network_gradient_start(density_gradient, d_weights + group * ALL);
@@ -243,14 +243,15 @@ METAL_FUNC void networks_gradient(
   const int end = min(rows, used[0]);
   const NetworkClear<FeaturesGradient> clear{d_features, IN};
   for (int row = end + int(thread_index.x); row < rows;
-       row += GROUPS * SIMD_WIDTH * TILE_SIMDGROUPS) {
+       row += groups[0] * SIMD_WIDTH * TILE_SIMDGROUPS) {
     clear(row);
   }
-  constexpr int STRIDE = 16 * TILE_SIMDGROUPS;
+  constexpr int ROWS = 16 * TILE_SIMDGROUPS;
+  const int stride = groups[0] * ROWS;
   const NetworkHasGradient<DensityGradient, ColourGradient> has_gradient{d_density, d_colour};
-  int next = group * STRIDE;
+  int next = group * ROWS;
   TileRows chosen;
-  while (tile_choose(local, next, end, GROUPS * STRIDE, has_gradient, clear, chosen, space)) {
+  while (tile_choose(local, next, end, stride, has_gradient, clear, chosen, space)) {
     Tile<IN> x;
     Tile<WIDTH> density_hidden[DENSITY_LAYERS], colour_hidden[COLOUR_LAYERS];
     Tile<16> embedding, directions, d;

@@ -19,7 +19,7 @@ FLOORS = (
     ("rendering",),
     ("training",),
     ("run",),
-    ("film", "export", "viewer", "bench", "selftest", "cli"),
+    ("film", "export", "viewer", "bench", "selftest", "tuning", "cli"),
     ("__init__", "__main__"),  # above all: the public names, and `python -m nerfmac`
 )
 LOOSE = {

@@ -19,8 +19,11 @@
     scaling, scaling_rank, network  those of ranks, and what each of them runs
 """
 
+from nerfmac.bench.ceilings import Ceilings as Ceilings
+from nerfmac.bench.ceilings import measure_ceilings as measure_ceilings
 from nerfmac.bench.launches import Build as Build
 from nerfmac.bench.launches import Call as Call
+from nerfmac.bench.launches import Launched as Launched
 from nerfmac.bench.launches import launches as launches
 from nerfmac.bench.models import MODELS as MODELS
 from nerfmac.bench.models import ModelComparison as ModelComparison
@@ -41,8 +44,19 @@ from nerfmac.bench.quality import evaluation_times as evaluation_times
 from nerfmac.bench.roofline import CHIPS as CHIPS
 from nerfmac.bench.roofline import Chip as Chip
 from nerfmac.bench.roofline import Roofline as Roofline
+from nerfmac.bench.roofline import chip_named as chip_named
+from nerfmac.bench.roofline import counted_work as counted_work
+from nerfmac.bench.roofline import estimate as estimate
 from nerfmac.bench.scaling import RankedTraining as RankedTraining
 from nerfmac.bench.scaling import measure_scaling as measure_scaling
+from nerfmac.bench.step_work import step_work as step_work
+from nerfmac.bench.steps import NEVER_EVALUATED as NEVER_EVALUATED
+from nerfmac.bench.steps import recorded_launches as recorded_launches
+from nerfmac.bench.steps import sizes_of as sizes_of
 from nerfmac.bench.timing import Timing as Timing
 from nerfmac.bench.timing import measure as measure
+from nerfmac.bench.timing import measure_interleaved as measure_interleaved
 from nerfmac.bench.timing import quartiles as quartiles
+from nerfmac.bench.timing import queue_of as queue_of
+from nerfmac.bench.timing import seconds_a_call as seconds_a_call
+from nerfmac.bench.work import Sizes as Sizes

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tqdm.auto import tqdm
 
 
 class Bar(tqdm):
     """`with Bar(what, total, unit) as bar: bar.reach(done)`."""
 
-    def __init__(self, what: str, total: float, unit: str) -> None:
+    def __init__(self, what: str, total: float, unit: str, *, disable: bool = False) -> None:
         """`total`: seconds, steps or whatever `unit` says; none of them done yet."""
         form = "{desc} |{bar}| {n:.0f}/{total:.0f} {unit}, {remaining} left"
-        super().__init__(
-            desc=what, total=total, unit=unit, miniters=1, leave=False, bar_format=form
-        )
+        how: dict[str, Any] = {"miniters": 1, "leave": False, "disable": disable}
+        super().__init__(desc=what, total=total, unit=unit, bar_format=form, **how)
 
     def reach(self, done: float) -> None:
         """Show `done` of the total; more than the total counts as the total."""

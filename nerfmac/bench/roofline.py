@@ -15,7 +15,7 @@ networks' products are of half precision, which Apple's GPUs compute about as fa
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -59,6 +59,30 @@ class Estimate(NamedTuple):
     uncached: float  # without caches
 
 
+def chip_named(device_name: str) -> Chip | None:
+    """The figures of the device that MLX calls, say, `Apple M1 Pro`; None for another maker's."""
+    name = device_name.removeprefix("Apple ")
+    return next((chip for chip in CHIPS if chip.name.partition(" (")[0] == name), None)
+
+
+def counted_work(sizes: Sizes) -> dict[str, Work]:
+    """A step's work by kernel, with the part of an occupancy update that falls to a step."""
+    update = {
+        f"{name} (occupancy)": work // sizes.interval for name, work in update_work(sizes).items()
+    }
+    return {**step_work(sizes), "between kernels": between_work(sizes), **update}
+
+
+def estimate(counted: Mapping[str, Work], chip: Chip) -> Estimate:
+    """How long `counted` would take on a chip; see the module's docstring."""
+    bandwidth, rate = 1e9 * chip.bandwidth, 1e12 * chip.rate
+    cached, uncached = (
+        1e3 * sum(work.seconds(bandwidth, rate, cached=is_cached) for work in counted.values())
+        for is_cached in (True, False)
+    )
+    return Estimate(chip, cached, uncached)
+
+
 @dataclass(frozen=True)
 class Roofline:
     """Estimates of a step on `chips`, for a scene in the unit cube; `print` shows them."""
@@ -74,25 +98,11 @@ class Roofline:
     @property
     def work(self) -> dict[str, Work]:
         """A step's work by kernel, with the part of an occupancy update that falls to a step."""
-        sizes = self.sizes
-        update = {
-            f"{name} (occupancy)": work // sizes.interval
-            for name, work in update_work(sizes).items()
-        }
-        return {**step_work(sizes), "between kernels": between_work(sizes), **update}
+        return counted_work(self.sizes)
 
     def estimates(self) -> list[Estimate]:
         """An estimate for each chip; see the module's docstring."""
-        counted = self.work.values()
-        found = []
-        for chip in self.chips:
-            bandwidth, rate = 1e9 * chip.bandwidth, 1e12 * chip.rate
-            cached, uncached = (
-                1e3 * sum(work.seconds(bandwidth, rate, cached=is_cached) for work in counted)
-                for is_cached in (True, False)
-            )
-            found.append(Estimate(chip, cached, uncached))
-        return found
+        return [estimate(self.work, chip) for chip in self.chips]
 
     def lines(self) -> Iterator[str]:
         """The counts and the estimates, for people."""

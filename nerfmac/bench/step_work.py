@@ -64,17 +64,33 @@ def step_work(sizes: Sizes) -> dict[str, Work]:
         "composite_forward": composite_forward(sizes),
         "composite_gradient": composite_gradient(sizes),
         "networks_gradient": networks_gradient(sizes),
-        "hash_encode_table_gradient": hash_encode_table_gradient(sizes, sizes.slots),
+        **_table_gradient(sizes),
         "adam": adam(sizes),
     }
 
 
+def _table_gradient(sizes: Sizes) -> dict[str, Work]:
+    """The gradient of the encoding's table; from fixed point it becomes floats in another pass."""
+    summed, table = hash_encode_table_gradient(sizes, sizes.slots), sizes.entries * sizes.features
+    if sizes.gradient != "fixed":
+        return {"hash_encode_table_gradient": summed}
+    floats = streamed(2 * FLOAT * table, table)
+    return {"hash_encode_table_units": summed, "hash_encode_table_floats": floats}
+
+
 def between_work(sizes: Sizes) -> Work:
-    """A step's work outside kernels, the largest of it: rounding the table, adding partial sums."""
+    """A step's work outside kernels, the largest of it: rounding the table, adding partial sums.
+
+    And for fixed point the sizes of the features' gradients, written and added up.
+    """
     table = sizes.entries * sizes.features
     rounded = table * (FLOAT + sizes.half) if sizes.half < FLOAT else 0
     partial = sizes.groups * sizes.weights
-    return streamed(rounded + FLOAT * (partial + sizes.weights), partial)
+    moved, sums = rounded + FLOAT * (partial + sizes.weights), partial
+    if sizes.gradient == "fixed":
+        features = sizes.slots * sizes.networks.features
+        moved, sums = moved + features * (sizes.half + 2 * FLOAT), sums + 2 * features
+    return streamed(moved, sums)
 
 
 def update_work(sizes: Sizes) -> dict[str, Work]:

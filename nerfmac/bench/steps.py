@@ -26,12 +26,13 @@ from typing import Any, NamedTuple
 
 import mlx.core as mx
 
-from nerfmac.backend import current_device, uncompiled
+from nerfmac.backend import current_device, uncompiled, variant
 from nerfmac.bench.launches import Launched, launches, replayed
 from nerfmac.bench.progress import Bar
 from nerfmac.bench.timing import Timing, measure, measure_interleaved, quartiles
 from nerfmac.bench.work import Sizes
 from nerfmac.config import Config
+from nerfmac.ops.networks import gradient_groups
 from nerfmac.ops.occupancy_update import pack_bits
 from nerfmac.run import Run
 from nerfmac.scenes import Scene
@@ -116,8 +117,10 @@ def time_interleaved(run: Run, scene: Scene, seconds: float) -> InterleavedSteps
 
 def sizes_of(trainer: Trainer, state: TrainState) -> Sizes:
     """The sizes of the step that follows `state`, as the current device computes it."""
-    extent = trainer.extent
-    return Sizes.of(trainer.config, extent, state.rays, on_gpu=current_device() != "cpu")
+    on_gpu = current_device() != "cpu"
+    sizes = Sizes.of(trainer.config, trainer.extent, state.rays, on_gpu=on_gpu)
+    gradient = variant("hash_encode_gradient")
+    return replace(sizes, groups=gradient_groups(), gradient=gradient)
 
 
 def time_launch(seconds: float) -> Timing:

@@ -50,30 +50,40 @@ def measure(
     times. With `queued`, several calls are evaluated at a time, and a call's time is their mean.
     That includes little of the cost of starting and waiting for the device.
     """
-    _seconds_a_call(compute, 1)
-    once = _seconds_a_call(compute, 1)
-    repeats = max(1, min(QUEUE, ceil(QUEUE_SECONDS / max(once, 1e-6)))) if queued else 1
+    repeats = queue_of(compute)
+    repeats = repeats if queued else 1
     spent: list[float] = []
     while len(spent) < LEAST_CALLS or (repeats * sum(spent) < seconds and len(spent) < most):
-        spent.append(_seconds_a_call(compute, repeats))
+        spent.append(seconds_a_call(compute, repeats))
     return quartiles(spent)
 
 
+def queue_of(compute: Callable[[], Any]) -> int:
+    """How many calls to evaluate at a time; calls it twice, which warms it up."""
+    seconds_a_call(compute, 1)
+    once = seconds_a_call(compute, 1)
+    return max(1, min(QUEUE, ceil(QUEUE_SECONDS / max(once, 1e-6))))
+
+
 def measure_interleaved(
-    timers: Sequence[Callable[[], float]], *, seconds: float
+    timers: Sequence[Callable[[], float]],
+    *,
+    seconds: float,
+    what: str | None = "interleaved timing",
 ) -> list[list[float]]:
     """Interleaved (A/B) timing: call all `timers` in order, again and again.
 
-    A timer runs what it times once and returns the seconds that this took. After one round to warm
-    up there are at least five rounds, and as many as fit into about `seconds`. The result has, for
-    each timer, its seconds in every round. A machine that is slow for a while is so for a whole
-    round: differences within a round are more exact than differences of medians.
+    A bar says `what` is measured; None: no bar. A timer runs what it times once and returns the
+    seconds that this took. After one round to warm up there are at least five rounds, and as many
+    as fit into about `seconds`. The result has, for each timer, its seconds in every round. A
+    machine that is slow for a while is so for a whole round: differences within a round are more
+    exact than differences of medians.
     """
     for timer in timers:
         timer()
     rounds: list[list[float]] = []
     begin, passed = time.perf_counter(), 0.0
-    with Bar("interleaved timing", seconds, "s") as bar:
+    with Bar(what or "", seconds, "s", disable=what is None) as bar:
         while len(rounds) < LEAST_CALLS or passed < seconds:
             rounds.append([timer() for timer in timers])
             passed = time.perf_counter() - begin
@@ -81,7 +91,7 @@ def measure_interleaved(
     return [list(spent) for spent in zip(*rounds, strict=True)]
 
 
-def _seconds_a_call(compute: Callable[[], Any], repeats: int) -> float:
+def seconds_a_call(compute: Callable[[], Any], repeats: int) -> float:
     """Seconds of each of `repeats` calls, evaluated together."""
     start = time.perf_counter()
     mx.eval([compute() for _ in range(repeats)])

@@ -72,6 +72,7 @@ class Sizes:
     networks: NetworksShape
     half: int  # bytes of a feature or an activation
     groups: int  # partial sums of the networks' gradient
+    gradient: str = "float"  # the variant of the table's
 
     @classmethod
     def of(cls, config: Config, extent: float, rays: int, *, on_gpu: bool) -> Sizes:

@@ -10,6 +10,7 @@ from importlib import import_module
 
 from nerfmac.backend.build import BuildError
 from nerfmac.backend.device import refuse_windows
+from nerfmac.backend.variants import from_environment
 from nerfmac.checks import InputError
 from nerfmac.cli.arguments import check, meant
 from nerfmac.ranks import rank_given
@@ -23,6 +24,7 @@ VERBS = {
     "render": "render a run along a path, to a video or pictures",
     "export": "a run's mesh, points, cameras or density, in its scene's own coordinates",
     "info": "what this machine computes with",
+    "tune": "measure which variants of operations are quickest here, and keep them",
     "selftest": "compare every kernel with its reference on this machine",
     "bench": "time operations, a training step and a picture on this machine",
     "view": "open a run or a scene in a viewer that trains on, in JupyterLab",
@@ -60,6 +62,7 @@ def main(arguments: list[str] | None = None, *, method: Method = CONFIGURED) -> 
     logging.getLogger("nerfmac").setLevel(logging.INFO)
     try:
         refuse_windows()
+        from_environment()  # what it names wrongly is found out before anything is written
         module = import_module(f"nerfmac.cli.{verb}")
         check(verb, module.Arguments, rest)
         sys.exit(module.main(rest, method) if verb in _WITH_METHOD else module.main(rest))

@@ -14,6 +14,7 @@ from nerfmac.backend.cache import cache_folder
 from nerfmac.backend.device import processors
 from nerfmac.backend.fallback import why_reference
 from nerfmac.backend.sources import kernels_folder, operations
+from nerfmac.backend.variants import VARIANTS, from_environment, is_tuned, variants_here
 from nerfmac.cli.choices import Device
 from nerfmac.presets import preset
 from nerfmac.ranks import Ranks, join
@@ -55,6 +56,10 @@ def main(argv: list[str]) -> int:
     print("operations")
     for name in operations():
         print(f"  {name:22}{_operation(name)}")
+    print(f"variants ({_whence()})")
+    for name, chosen in variants_here().items():
+        others = ", ".join(way for way in VARIANTS[name].here if way != chosen)
+        print(f"  {name:22}{chosen}{others and f' (of {chosen}, {others})'}")
     return 0
 
 
@@ -62,6 +67,13 @@ def _ranks(ranks: Ranks) -> list[str]:
     """What each rank is, as all of them see it; each line is made by one of them."""
     own = f"{device_name()}, {memory_bytes() / 2**30:.1f} GiB, on {platform.node()}"
     return [f"  {rank:<22}{told}" for rank, told in enumerate(ranks.texts(own))]
+
+
+def _whence() -> str:
+    """Who has chosen the variants."""
+    kept = "`nerfmac tune`'s choice" if is_tuned() else "the first ones; `nerfmac tune` chooses"
+    forced = from_environment()
+    return f"{kept}; NERFMAC_VARIANTS goes before it" if forced else kept
 
 
 def _compiler() -> str:

@@ -14,6 +14,7 @@ from PIL import Image
 from nerfmac.backend import current_device
 from nerfmac.backend.machine import machine, peak_memory_bytes
 from nerfmac.backend.memory import active_memory_bytes
+from nerfmac.backend.variants import variants_here
 from nerfmac.files import appearing
 from nerfmac.film import film
 from nerfmac.geometry.cameras import Camera
@@ -126,6 +127,7 @@ def summary(
         "steps": run.state.step,
         "train_seconds": run.state.train_seconds,
         "kernel_build_seconds": run.build_seconds,
+        "variants": variants_here(),
         "wall_seconds": wall_seconds,
         **quality(views, of, "white", "test"),
         "psnr_curve": [list(point) for point in run.curve],

@@ -17,8 +17,10 @@ from nerfmac.backend.machine import software
 from nerfmac.backend.sources import kernels_folder
 from nerfmac.checks import InputError
 from nerfmac.cli.arguments import optional
+from nerfmac.cli.machine_report import SECONDS, MachineReport, in_words
 from nerfmac.presets import PRESETS
 from nerfmac.selftest import (
+    FINDINGS,
     Compared,
     Report,
     Timed,
@@ -43,7 +45,9 @@ class Arguments:
     operation: Annotated[str | None, optional("NAME")] = None
     """Only the kernels of this operation (`nerfmac info` lists them)."""
     report: Annotated[Path | None, optional("FILE")] = None
-    """Write everything to this JSON file too: attach it to a bug report."""
+    """Write everything to this JSON file too, and train for a while: attach it to a bug report."""
+    seconds: float | None = None
+    """With --report, seconds of training on the built-in scene, on each device: 30; 0 for none."""
     dump_metal: Annotated[Path | None, optional("FOLDER")] = None
     """Instead, write the Metal text of every kernel to this folder; needs no Mac."""
 
@@ -53,6 +57,10 @@ def main(argv: list[str]) -> int:
     arguments = tyro.cli(Arguments, prog="nerfmac selftest", args=argv)
     if arguments.dump_metal:
         return _dump(arguments, arguments.dump_metal)
+    if arguments.seconds is not None:
+        checks.number("seconds", arguments.seconds, low=0)
+        if arguments.report is None or arguments.operation:
+            raise InputError("--seconds is of a whole report; expected --report, no --operation")
     operations = sorted(path.stem for path in kernels_folder().glob("*.metal"))
     if arguments.operation:
         checks.choice("operation", arguments.operation, operations)
@@ -64,7 +72,8 @@ def main(argv: list[str]) -> int:
     try:
         for device in devices:
             choose_device(device)
-            _test(report, arguments.operation)
+            seconds = SECONDS if arguments.seconds is None else arguments.seconds
+            _test(report, arguments.operation, seconds)
         report.end()
     except KeyboardInterrupt:
         if report.path:
@@ -104,8 +113,11 @@ def _testable(wanted: str, operations: list[str]) -> list[str]:
     return testable
 
 
-def _test(report: Report, operation: str | None) -> None:
-    """Compare and time on the current device; print and report what comes of it."""
+def _test(report: Report, operation: str | None, seconds: float) -> None:
+    """Compare and time on the current device; print and report what comes of it.
+
+    A whole report has `seconds` of training too.
+    """
     print(f"{current_device()}: {device_name()}")
     report.begin_device()
     chosen = [case for case in cases() if operation in (None, case.operation)]
@@ -122,6 +134,8 @@ def _test(report: Report, operation: str | None) -> None:
         _print_reach(report, done)
     if not any(outcome.fault for outcome in done):
         _time(report, operation)
+        if report.path and operation is None and seconds > 0:
+            _train(report, seconds)
     report.end_device()
     print_sum(done)
 
@@ -148,6 +162,24 @@ def _time(report: Report, operation: str | None) -> None:
     except Exception as error:
         report.add_kernels_fault(as_text(error))
         print(f"  timing FAILS: {as_text(error)}")
+
+
+def _train(report: Report, seconds: float) -> None:
+    """Find out how fast the machine is, which variants are quickest, and how well it learns."""
+    print(f"  the machine, with {seconds:g} s of training on the built-in scene")
+    machine = MachineReport(seconds)
+    for finding in FINDINGS:
+        if finding == "watchdog" and current_device() == "cpu":
+            continue
+        report.begin(finding)
+        try:
+            values = machine.find(finding)
+        except Exception as error:
+            report.add(finding, {"fault": as_text(error)})
+            print(f"    {finding} FAILS: {as_text(error)}")
+            return
+        report.add(finding, values)
+        print(f"    {finding:12}{in_words(finding, values)}", flush=True)
 
 
 def _print_timed(each: Timed) -> None:

@@ -34,6 +34,7 @@ from nerfmac.rendering.evaluation import ViewQuality
 from nerfmac.run import CONFIGURED, Run, check_limits, check_memory, read_record
 from nerfmac.scenes import builtin_scene_path, load_scene
 from nerfmac.training.method import Method
+from nerfmac.tuning import tune_first
 
 log = logging.getLogger("nerfmac")
 
@@ -153,6 +154,8 @@ def _train(arguments: Arguments, config: Config, method: Method) -> int:
         run.folder = None  # one of them writes
     before = run.state.train_seconds
     log.info("%s, %s back end, preset %s", device_name(), backend(), run.config.preset)
+    if run.config.model == "hash":
+        tune_first(run.config, run.scene.extent, shows_bar=ranks.is_first)
     limits = {"--steps": arguments.steps, "--seconds": arguments.seconds}
     with explained(run, out, limits, needed):
         run.train(steps=arguments.steps, seconds=arguments.seconds, progress=ranks.is_first)

@@ -11,11 +11,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from math import ceil
-from typing import cast
+from typing import Any, cast
 
 import mlx.core as mx
 
-from nerfmac.backend import Kernel, runs_kernel, simd_width, working_dtype
+from nerfmac.backend import Kernel, runs_kernel, simd_width, variant, working_dtype
 from nerfmac.ops.signature import Signature
 
 _TAKES = Signature(
@@ -39,6 +39,21 @@ _TABLE_GRADIENT = Kernel(
     outputs=("table_gradient",),
     rows="positions_shape[0]",
     accumulates=True,
+)
+_TABLE_UNITS = Kernel(
+    "hash_encode",
+    "hash_encode_table_units",
+    inputs=("positions", "gradient", *_LEVELS, "used", "per_unit"),
+    outputs=("units",),
+    rows="positions_shape[0]",
+    accumulates=True,
+)
+_TABLE_FLOATS = Kernel(
+    "hash_encode",
+    "hash_encode_table_floats",
+    inputs=("units", "unit", "shapes"),
+    outputs=("table_gradient",),
+    rows="units_shape[0]",
 )
 _POSITION_GRADIENT = Kernel(
     "hash_encode",
@@ -168,20 +183,9 @@ def _hash_encode(
 @_hash_encode.vjp
 def _hash_encode_vjp(primals, cotangent, _output):  # type: ignore[no-untyped-def]
     positions, table, scales, shapes, used = primals
-    points, levels, features = positions.shape[0], scales.shape[0], table.shape[1]
-    template = [("FEATURES", features)]
+    template = [("FEATURES", table.shape[1])]
     # MLX evaluates only outputs that are used: a gradient that nobody needs costs nothing.
-    (d_table,) = _TABLE_GRADIENT(
-        positions,
-        cotangent,
-        scales,
-        shapes,
-        used,
-        grid=(-(-points // simd_width()) * simd_width(), levels, 1),
-        template=template,
-        output_shapes=[table.shape],
-        output_dtypes=[mx.float32],
-    )
+    d_table = _table_gradient(positions, cotangent, scales, shapes, used, table.shape)
     (d_positions,) = _POSITION_GRADIENT(
         positions,
         table.astype(working_dtype()),
@@ -189,9 +193,63 @@ def _hash_encode_vjp(primals, cotangent, _output):  # type: ignore[no-untyped-de
         scales,
         shapes,
         used,
-        grid=(points, 1, 1),
+        grid=(positions.shape[0], 1, 1),
         template=template,
         output_shapes=[positions.shape],
         output_dtypes=[mx.float32],
     )
     return d_positions, d_table, *map(mx.zeros_like, (scales, shapes, used))
+
+
+_SHORTEST = {"float": 3, "summed": 1, "fixed": 3}
+"""How long runs of neighbouring samples in one cell must be on average to be summed first."""
+
+
+def _table_gradient(
+    positions: mx.array,
+    cotangent: mx.array,
+    scales: mx.array,
+    shapes: mx.array,
+    used: mx.array,
+    shape: tuple[int, ...],
+) -> mx.array:
+    chosen, (points, levels) = variant("hash_encode_gradient"), (positions.shape[0], scales.size)
+    given = positions, cotangent, scales, shapes, used
+    launch: dict[str, Any] = {
+        "grid": (-(-points // simd_width()) * simd_width(), levels, 1),
+        "template": [("FEATURES", shape[1]), ("SHORTEST", _SHORTEST[chosen])],
+        "output_shapes": [shape],
+    }
+    if chosen != "fixed":
+        (summed,) = _TABLE_GRADIENT(*given, **launch, output_dtypes=[mx.float32])
+        return summed
+    per_unit, unit = _units(cotangent, used, levels)
+    (units,) = _TABLE_UNITS(*given, per_unit, **launch, output_dtypes=[mx.int32])
+    (floats,) = _TABLE_FLOATS(
+        units,
+        unit,
+        shapes,
+        grid=(shape[0], 1, 1),
+        template=launch["template"][:1],
+        output_shapes=[shape],
+        output_dtypes=[mx.float32],
+    )
+    return floats
+
+
+def _units(cotangent: mx.array, used: mx.array, levels: int) -> tuple[mx.array, mx.array]:
+    """For each level, how many units of its fixed point make 1, and the unit; (levels,) float32.
+
+    No sum in an entry is larger than that of all points' gradients, since weights are at most 1.
+    The unit is the power of two by which that sum is less than 2^30 units. Where it is not finite,
+    the unit is NaN, and so becomes the whole level's gradient.
+    """
+    is_used = (mx.arange(cotangent.shape[0]) < used)[:, None]
+    size = mx.abs(mx.where(is_used, cotangent, 0.0).astype(mx.float32)).sum(axis=0)
+    size = size.reshape(levels, -1).max(axis=1)
+    exponent = (mx.view(size, mx.uint32) >> 23).astype(mx.int32)  # biased by 127, as a float's is
+    one_over = mx.clip(283 - exponent, 1, 252)
+    per_unit, unit = (
+        mx.view(each.astype(mx.uint32) << 23, mx.float32) for each in (one_over, 254 - one_over)
+    )
+    return per_unit, mx.where(mx.isfinite(size), unit, float("nan"))

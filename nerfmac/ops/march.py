@@ -18,14 +18,15 @@ from typing import Any, NamedTuple
 import mlx.core as mx
 import numpy as np
 
-from nerfmac.backend import Kernel, runs_kernel, simd_width
+from nerfmac.backend import Kernel, runs_kernel, simd_width, variant
 from nerfmac.geometry.cells import Cells, number_of
 from nerfmac.geometry.cube import crossing
 from nerfmac.geometry.samples import Samples
 from nerfmac.ops.packing import ray_starts
 from nerfmac.ops.signature import Signature
 
-_CPU_INTERLEAVED = 4  # rays that a thread counts together on a CPU; see kernels/march.metal
+# Rays that a simdgroup counts in turns; see kernels/march.metal. A CPU's simdgroup is a thread.
+_INTERLEAVED = {"one": 1, "two": 2, "four": 4, "eight": 8}
 
 _TAKES = Signature(
     origins=(mx.float32, "rays", 3),
@@ -144,7 +145,7 @@ def count_samples(
     known = _TAKES.check(origins, directions, jitter, bits, words=geometry.cells // 32)
     if not runs_kernel("march"):
         return march_reference(origins, directions, jitter, bits, geometry)[0].sum(axis=1)
-    rays, interleaved = known["rays"], _CPU_INTERLEAVED if simd_width() == 1 else 1
+    rays, interleaved = known["rays"], _INTERLEAVED[variant("march_count")]
     (counts,) = _COUNT(
         *map(mx.stop_gradient, (origins, directions, jitter)),
         bits,

@@ -15,14 +15,15 @@ from typing import Any, cast
 
 import mlx.core as mx
 
-from nerfmac.backend import Kernel, runs_kernel, simd_width, working_dtype
+from nerfmac.backend import Kernel, runs_kernel, simd_width, variant, working_dtype
 from nerfmac.ops.networks_shape import BASIS, MlpShape, NetworksShape
 from nerfmac.ops.signature import Signature
 
 _ROWS = 16  # of a tile; kernels/dialects/*/tile.h say the same
 _SIMDGROUPS = 4  # of a threadgroup on a GPU; as there
-_GROUPS = 256  # partial sums of the weights' gradient on a GPU
-_CPU_GROUPS = 32  # the same on a CPU: fixed, so that results do not depend on the cores
+# Partial sums of the weights' gradient, one for each threadgroup. A CPU's are always as many, so
+# that results do not depend on the cores.
+_GROUPS = {"groups_32": 32, "groups_64": 64, "groups_256": 256, "groups_512": 512}
 
 _TAKES = Signature(
     features=((mx.float32, working_dtype), "slots", "features"),
@@ -54,7 +55,7 @@ _FORWARD = Kernel(
 _GRADIENT = Kernel(
     "networks",
     "networks_gradient",
-    inputs=(*_FORWARD_INPUTS, "d_density", "d_colour"),
+    inputs=(*_FORWARD_INPUTS, "d_density", "d_colour", "groups"),
     outputs=("d_features", "d_weights"),
     rows="features_shape[0]",
     space="tile_value space[tile_space(IN > WIDTH ? IN : WIDTH, WIDTH)]",
@@ -195,6 +196,11 @@ def _groups(groups: int) -> dict[str, Any]:
     return {"grid": (groups * threads, 1, 1), "group": threads}
 
 
+def gradient_groups() -> int:
+    """How many threadgroups share the gradient, each with partial sums of its own."""
+    return _GROUPS[variant("networks_gradient")]
+
+
 def _simdgroups() -> int:
     return 1 if simd_width() == 1 else _SIMDGROUPS
 
@@ -216,13 +222,14 @@ def _networks(shape: NetworksShape) -> Any:
     @run.vjp
     def run_vjp(primals, cotangents, _outputs):  # type: ignore[no-untyped-def]
         features, basis, ray, used, density_weights, colour_weights = primals
-        groups = _CPU_GROUPS if simd_width() == 1 else _GROUPS
+        groups = gradient_groups()
         d_features, partial = _GRADIENT(
             *(features, basis, ray, used),
             stored_weights(density_weights, colour_weights, shape),
             *cotangents,
+            mx.array([groups], mx.int32),
             **_groups(groups),
-            template=[*shape.template, ("GROUPS", groups)],
+            template=shape.template,
             output_shapes=[features.shape, (groups, density_weights.size + colour_weights.size)],
             output_dtypes=[features.dtype, mx.float32],
         )

@@ -13,8 +13,10 @@ from collections.abc import Iterator
 from nerfmac.selftest.comparison import Arrays as Arrays
 from nerfmac.selftest.comparison import Case as Case
 from nerfmac.selftest.comparison import Outcome as Outcome
+from nerfmac.selftest.comparison import agreement as agreement
 from nerfmac.selftest.comparison import case_of as case_of
 from nerfmac.selftest.comparison import compare as compare
+from nerfmac.selftest.comparison import in_variant as in_variant
 from nerfmac.selftest.diagnosis import Compared as Compared
 from nerfmac.selftest.diagnosis import Timed as Timed
 from nerfmac.selftest.diagnosis import as_text as as_text
@@ -24,6 +26,10 @@ from nerfmac.selftest.diagnosis import reach as reach
 from nerfmac.selftest.diagnosis import timed as timed
 from nerfmac.selftest.encodings import hash_encode_cases, spherical_harmonics_cases
 from nerfmac.selftest.fields import networks_cases, trace_cases
+from nerfmac.selftest.learning import prediction as prediction
+from nerfmac.selftest.learning import quality as quality
+from nerfmac.selftest.learning import trained as trained
+from nerfmac.selftest.learning import watchdog as watchdog
 from nerfmac.selftest.metal_files import write_metal as write_metal
 from nerfmac.selftest.optimiser import adam_cases
 from nerfmac.selftest.rays import (
@@ -33,6 +39,7 @@ from nerfmac.selftest.rays import (
     occupancy_update_cases,
     packing_cases,
 )
+from nerfmac.selftest.report import FINDINGS as FINDINGS
 from nerfmac.selftest.report import Report as Report
 from nerfmac.selftest.table import compare_all as compare_all
 from nerfmac.selftest.table import print_case as print_case

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import mlx.core as mx
 import numpy as np
 
 from nerfmac.backend import Arrays as Arrays
-from nerfmac.backend import kernels_disabled, runs_kernel, working_dtype
+from nerfmac.backend import kernels_disabled, runs_kernel, using, working_dtype
 
 Function = Callable[..., mx.array | Sequence[mx.array]]
 """A function to compare: it takes arrays and returns one or several."""
@@ -46,6 +46,16 @@ class Case:
         return f"{self.operation}-{self.name}"
 
 
+def in_variant(case: Case, name: str, chosen: str) -> Case:
+    """The `case` with `name` computed by the variant `chosen`; see `nerfmac.backend.variants`."""
+
+    def run() -> Arrays:
+        with using(**{name: chosen}):
+            return case.run()
+
+    return replace(case, name=f"{chosen}-{case.name}", run=run)
+
+
 class Outcome(NamedTuple):
     """The comparison of one array of a case."""
 
@@ -61,6 +71,11 @@ def compare(case: Case) -> list[Outcome]:
     with kernels_disabled():
         want = case.run()
         mx.eval(want)
+    return agreement(case, got, want)
+
+
+def agreement(case: Case, got: Arrays, want: Arrays) -> list[Outcome]:
+    """The comparison of each array that `case` has given with the one that it should have given."""
     outcomes = []
     for name, expected in want.items():
         error = _error(np.array(got[name]), np.array(expected), case.outliers)

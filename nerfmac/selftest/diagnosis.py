@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import mlx.core as mx
@@ -19,10 +19,25 @@ import mlx.core as mx
 from nerfmac.backend import compile_ahead, current_device, kernel, kernels_disabled
 from nerfmac.backend.build import BuildError
 from nerfmac.backend.metal_text import exported
-from nerfmac.bench import Build, Call, Timing, computations, launches, measure
+from nerfmac.bench import (
+    Build,
+    Call,
+    Sizes,
+    Timing,
+    computations,
+    launches,
+    measure,
+    step_work,
+)
 from nerfmac.config import Config
 from nerfmac.selftest.comparison import Case, Outcome, compare
 from nerfmac.selftest.specialisations import specialisations
+from nerfmac.selftest.threads import most_threads
+
+_COUNTED = (
+    *("hash_encode_forward", "hash_encode_table_gradient"),
+    *("networks_forward", "networks_gradient", "composite_forward", "composite_gradient"),
+)
 
 
 @dataclass(frozen=True)
@@ -52,13 +67,21 @@ class Timed:
     computation: str
     number: int  # which of the computation's launches, from 1
     specialisation: str | None  # on Metal
+    function: str
     traffic: int  # bytes
+    operations: int | None  # floating-point ones, where the shapes say how many
+    most_threads: int | None  # of a group, where MLX tells it
     timing: Timing  # an accumulating kernel's includes setting its outputs to zero
 
     @property
     def bandwidth(self) -> float:
         """Traffic over the median time, 10^9 bytes a second."""
         return self.traffic / self.timing.median / 1e6
+
+    @property
+    def rate(self) -> float | None:
+        """Operations over the median time, 10^9 a second."""
+        return self.operations / self.timing.median / 1e6 if self.operations else None
 
     def __str__(self) -> str:
         return f"{self.computation}, launch {self.number}"
@@ -105,6 +128,7 @@ def timed(config: Config, operation: str | None = None, seconds: float = 0.2) ->
     The launches are those of a training step with `config`, with its inputs' sizes.
     """
     seen: set[tuple[Build, str]] = set()
+    counted = _operations(config)
     for computation, compute in _computations(config):
         if operation and computation.split()[0] != operation:
             continue
@@ -116,7 +140,23 @@ def timed(config: Config, operation: str | None = None, seconds: float = 0.2) ->
             mx.eval(call["inputs"])
             timing = measure(launched.again, seconds=seconds)
             name = exported(build, call).specialisation if current_device() == "metal" else None
-            yield Timed(computation, number, name, launched.traffic, timing)
+            yield Timed(
+                computation,
+                number,
+                name,
+                launched.name,
+                launched.traffic,
+                counted.get(launched.name),
+                most_threads(launched),
+                timing,
+            )
+
+
+def _operations(config: Config) -> dict[str, int]:
+    """Operations of the kernels whose inputs have a step's sizes, by function."""
+    sizes = Sizes.of(config, 1.0, config.train.rays, on_gpu=current_device() != "cpu")
+    work = step_work(replace(sizes, candidates=0))
+    return {name: work[name].operations for name in _COUNTED}
 
 
 def as_text(error: Exception) -> str:

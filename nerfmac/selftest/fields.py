@@ -10,13 +10,14 @@ from typing import Any, NamedTuple
 import mlx.core as mx
 
 from nerfmac.backend import kernels_disabled, runs_kernel, working_dtype
+from nerfmac.backend.variants import VARIANTS
 from nerfmac.ops.hash_encode import HashLevels
 from nerfmac.ops.march import MarchGeometry
 from nerfmac.ops.networks import networks, networks_density
 from nerfmac.ops.networks_shape import NetworksShape
 from nerfmac.ops.occupancy_update import pack_bits
 from nerfmac.ops.trace import TraceGeometry, trace
-from nerfmac.selftest.comparison import Arrays, Case, with_gradients
+from nerfmac.selftest.comparison import Arrays, Case, in_variant, with_gradients
 from nerfmac.selftest.rays import drawn_rays
 
 
@@ -42,7 +43,11 @@ def networks_cases() -> Iterator[Case]:
             def run(shape: NetworksShape = shape, slots: int = slots) -> Arrays:
                 return _networks(shape, slots)
 
-            yield Case("networks", f"{name}-{slots}", run, 256, half_terms=8)
+            case = Case("networks", f"{name}-{slots}", run, 256, half_terms=8)
+            yield case
+            if (name, slots) == ("tiny", 700):
+                for chosen in VARIANTS["networks_gradient"].all:
+                    yield in_variant(case, "networks_gradient", chosen)
 
 
 def _networks(shape: NetworksShape, slots: int) -> Arrays:

@@ -9,6 +9,7 @@ import mlx.core as mx
 import numpy as np
 
 from nerfmac.backend import kernels_disabled
+from nerfmac.backend.variants import VARIANTS
 from nerfmac.geometry.cameras import Camera, Cameras
 from nerfmac.geometry.lenses import Lens
 from nerfmac.geometry.rays import Rays
@@ -20,7 +21,7 @@ from nerfmac.ops.occupancy_update import choose, pack_bits, splat
 from nerfmac.ops.packing import demand, ray_starts
 from nerfmac.ops.reach import FAR, lit_cells
 from nerfmac.sampling.occupancy import random_bits
-from nerfmac.selftest.comparison import Arrays, Case, with_gradients
+from nerfmac.selftest.comparison import Arrays, Case, in_variant, with_gradients
 
 
 def drawn_rays(count: int, extent: float) -> tuple[mx.array, mx.array, mx.array]:
@@ -86,7 +87,12 @@ def march_cases() -> Iterator[Case]:
             (9, 0.0, 64),
         ):
             run = partial(_marched, geometry, count, filled, slots)
-            yield Case("march", f"{name}-{count}-{filled}", run, 512, 0.03 if count > 100 else 0.0)
+            outliers = 0.03 if count > 100 else 0.0
+            case = Case("march", f"{name}-{count}-{filled}", run, 512, outliers)
+            yield case
+            if name == "scene":
+                for chosen in VARIANTS["march_count"].all:
+                    yield in_variant(case, "march_count", chosen)
         for count in (1, 40, 500):
             # Rounding moves a place over a face here and there.
             yield Case("march", f"{name}-lit-{count}", partial(_lit, geometry, count), 1, 0.01)

@@ -19,6 +19,9 @@ from nerfmac.backend.machine import software
 from nerfmac.files import write_json
 from nerfmac.selftest.diagnosis import Compared, Timed
 
+FINDINGS = ("ceilings", "variants", "training", "watchdog", "prediction")
+"""What a whole report has of a device besides cases and kernels; null where it was not measured."""
+
 
 def _details() -> dict[str, Any]:
     """More facts about the current device."""
@@ -60,6 +63,7 @@ class Report:
                 "not_run": [],
                 "kernels": [],
                 "kernels_fault": None,
+                **dict.fromkeys(FINDINGS),
             }
         )
 
@@ -91,6 +95,16 @@ class Report:
         self._device["passed"] = False
         self.save()
 
+    def add(self, finding: str, values: dict[str, Any]) -> None:
+        """Keep one of the `FINDINGS`; the device fails where there is a "fault" among `values`.
+
+        A value that is not finite is null.
+        """
+        assert finding in FINDINGS
+        self._device[finding] = finite(values)
+        self._device["passed"] &= "fault" not in values
+        self.save()
+
     def end_device(self) -> None:
         """Note that the device has run everything."""
         self._device["running"] = None
@@ -109,6 +123,15 @@ class Report:
     @property
     def _device(self) -> dict[str, Any]:
         return self.values["devices"][-1]
+
+
+def finite(values: Any) -> Any:
+    """`values` with null for the numbers that JSON does not have."""
+    if isinstance(values, dict):
+        return {name: finite(value) for name, value in values.items()}
+    if isinstance(values, float) and not math.isfinite(values):
+        return None
+    return values
 
 
 def _case(compared: Compared) -> dict[str, Any]:
@@ -136,6 +159,10 @@ def _kernel(timed: Timed) -> dict[str, Any]:
         "launch": timed.number,
         "specialisation": timed.specialisation,
         "milliseconds": timed.timing._asdict(),
+        "function": timed.function,
         "bytes": timed.traffic,
         "gigabytes_per_second": timed.bandwidth,
+        "operations": timed.operations,
+        "gigaflops": timed.rate,
+        "most_threads": timed.most_threads,
     }

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from itertools import product
+from itertools import product, zip_longest
 
 import mlx.core as mx
 
+from nerfmac.backend import using
 from nerfmac.backend.metal_text import Launch, recorded
+from nerfmac.backend.variants import VARIANTS
 from nerfmac.config import Config, override
 from nerfmac.geometry.cameras import Camera, Cameras
 from nerfmac.geometry.lenses import Lens
@@ -42,12 +44,17 @@ def configurations() -> Iterator[Config]:
         yield override(Config(), networks={"density_layers": layers, "colour_layers": layers})
 
 
+_FIRST_VARIANTS, *_OTHER_VARIANTS = (
+    {name: chosen for name, chosen in zip(VARIANTS, ways, strict=True) if chosen is not None}
+    for ways in zip_longest(*(variants.on_gpu for variants in VARIANTS.values()))
+)
+"""Choices that together have every variant of a GPU."""
 _WORDS = ("sampling.bits", "moments.")  # arrays of a state that are uint32
 
 
 def specialisations() -> dict[str, Launch]:
     """A launch of each specialisation, by `Launch.specialisation`, in the order of first use."""
-    with recorded() as launches:
+    with recorded() as launches, using(**_FIRST_VARIANTS):
         for config in configurations():
             _use(config)
     return {launch.specialisation: launch for launch in launches.values()}
@@ -64,6 +71,9 @@ def _use(config: Config) -> None:
     deque(trainer.trial(state), maxlen=0)
     for pixels in _PICTURES:
         trainer.renderer(state).render(_camera(pixels))
+    for chosen in _OTHER_VARIANTS:
+        with using(**chosen):
+            trainer.advance(state, 0.0)
     # The slope of the field, for normals.
     mx.grad(lambda position: _brightness(trainer, state, position))(mx.zeros((64, 3)))
 

@@ -3,7 +3,7 @@
 import mlx.core as mx
 import pytest
 
-from nerfmac.backend import choose_device
+from nerfmac.backend import choose_device, using
 from nerfmac.backend.metal_text import recorded
 from nerfmac.bench.step_work import step_work, update_work
 from nerfmac.bench.steps import NEVER_EVALUATED, recorded_launches, sizes_of
@@ -35,10 +35,12 @@ def trainer(tmp_path_factory):
     return Trainer(config, scene.extent, scene.views("train"))
 
 
-def test_the_sizes_are_those_of_the_launches_on_this_device(trainer):
+@pytest.mark.parametrize("gradient", ["float", "fixed"])
+def test_the_sizes_are_those_of_the_launches_on_this_device(trainer, gradient):
     state = trainer.init()
-    sizes = sizes_of(trainer, state)
-    _, update, step, average = recorded_launches(trainer, state)
+    with using(hash_encode_gradient=gradient):
+        sizes = sizes_of(trainer, state)
+        _, update, step, average = recorded_launches(trainer, state)
     assert not average, "plain MLX"
     for counted, launched in ((step_work(sizes), step), (update_work(sizes), update)):
         moved = dict.fromkeys(counted, 0)

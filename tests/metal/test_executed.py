@@ -21,7 +21,7 @@ from nerfmac.ops.composite import composite
 from nerfmac.ops.draw_pixels import draw_pixels
 from nerfmac.ops.hash_encode import HashLevels, hash_encode
 from nerfmac.ops.march import MarchGeometry, write_samples
-from nerfmac.ops.networks import networks, networks_density
+from nerfmac.ops.networks import _GROUPS, networks, networks_density
 from nerfmac.ops.networks_shape import NetworksShape
 from nerfmac.ops.occupancy_update import pack_bits, splat
 from nerfmac.ops.spherical_harmonics import spherical_harmonics
@@ -75,10 +75,10 @@ def test_each_value_of_each_template_argument_is_executed_and_all_of_tiny_and_ba
 
 
 def test_threadgroups_that_take_several_tiles_each_give_the_same_gradient(executor, monkeypatch):
-    monkeypatch.setattr("nerfmac.ops.networks._GROUPS", 2)
+    monkeypatch.setitem(_GROUPS, "groups_256", 2)
     found = run("networks-tiny-700", executor.folder)
     assert not found.error, found.error
-    assert "networks_gradient__16_32_1_2_1_2_" in " ".join(found.launched)
+    assert "networks_gradient__16_32_1_2_1_" in " ".join(found.launched)
     assert all(outcome.passed for outcome in found.outcomes), found.outcomes
 
 
@@ -212,7 +212,7 @@ def test_networks_of_more_than_2_31_bytes(touched):
             *weights,
         )
 
-    found = touched(call, "used")
+    found = touched(call, "used", "groups")
     assert found["networks_density"]["features"] == _last(7, 32)
     assert found["networks_density"]["density"] == _last(7, 1)
     assert found["networks_forward"]["features"] == _last(7, 32)

@@ -69,9 +69,9 @@ METAL_FUNC float3 operator*(float3 a, float b) { return float3{a.x * b, a.y * b,
 
 // Adds N values to row `row` of rows of N. Nothing is stored before all is loaded, so that one
 // vector holds them.
-template <int N>
-METAL_FUNC void atomic_add_row(float* rows, uint row, const float* values) {
-  float sum[N];
+template <int N, typename Number>
+METAL_FUNC void atomic_add_row(Number* rows, uint row, const Number* values) {
+  Number sum[N];
   for (int i = 0; i < N; ++i) sum[i] = rows[row * N + i] + values[i];
   for (int i = 0; i < N; ++i) rows[row * N + i] = sum[i];
 }

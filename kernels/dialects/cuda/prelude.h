@@ -48,7 +48,11 @@ METAL_FUNC float3 operator+(float3 a, float3 b) { return float3{a.x + b.x, a.y +
 METAL_FUNC float3 operator-(float3 a, float3 b) { return float3{a.x - b.x, a.y - b.y, a.z - b.z}; }
 METAL_FUNC float3 operator*(float3 a, float b) { return float3{a.x * b, a.y * b, a.z * b}; }
 
-// Adds N values to row `row` of rows of N; from Hopper on, four at once.
+// Adds N values to row `row` of rows of N; from Hopper on, four floats at once.
+template <int N>
+METAL_FUNC void atomic_add_row(int* rows, uint row, const int* values) {
+  for (int i = 0; i < N; ++i) atomicAdd(rows + row * N + i, values[i]);
+}
 template <int N>
 METAL_FUNC void atomic_add_row(float* rows, uint row, const float* values) {
   float* to = rows + row * N;

@@ -2,8 +2,8 @@
 // what the kernels add to it.
 
 // Adds N values to row `row` of rows of N.
-template <int N>
-METAL_FUNC void atomic_add_row(device atomic<float>* rows, uint row, thread const float* values) {
+template <int N, typename Number>
+METAL_FUNC void atomic_add_row(device atomic<Number>* rows, uint row, thread const Number* values) {
   for (int i = 0; i < N; ++i) {
     atomic_fetch_add_explicit(&rows[row * N + i], values[i], memory_order_relaxed);
   }

@@ -10,6 +10,7 @@ from typing import Any
 from nerfmac.checks import InputError
 from nerfmac.run import Run
 from nerfmac.training.goal import Goal, Report
+from nerfmac.tuning import is_untuned_gpu, tune_first
 
 
 class Training:
@@ -87,6 +88,10 @@ class Training:
 
     def _train(self) -> Generator[Report | None]:
         """Yield None after each step of compiling, so that pictures come between; then reports."""
+        if is_untuned_gpu() and self.run.config.model == "hash":
+            self.message = "trying variants of kernels, once for this GPU"
+            yield None
+            tune_first(self.run.config, self.run.scene.extent, shows_bar=False)
         for _ in self.run.prepare():
             self.message = "building the kernels"
             yield None

@@ -1,0 +1,80 @@
+"""`nerfmac tune`: which variant of each operation is quickest here, kept for this machine."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from nerfmac import checks
+from nerfmac.backend import choose_device, current_device, memory_bytes
+from nerfmac.backend.machine import machine
+from nerfmac.backend.variants import VARIANTS, from_environment, path
+from nerfmac.cli.arguments import optional
+from nerfmac.cli.choices import Device, Preset
+from nerfmac.files import appearing, write_json
+from nerfmac.presets import preset
+from nerfmac.scenes import load_scene
+from nerfmac.tuning import SECONDS, Tried, Tuned, tune
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """Measure the variants of operations on this machine, and keep the quickest of each."""
+
+    scene: Annotated[Path | None, tyro.conf.Positional, optional("[SCENE]")] = None
+    """A scene whose size and pictures decide the operations' sizes; without it, the unit cube."""
+    device: Device = "auto"
+    """What computes."""
+    preset: Preset = "auto"
+    """Whose sizes."""
+    seconds: float = SECONDS
+    """Time for each operation, about."""
+    json: Path | None = None
+    """Write the figures to this file too."""
+
+
+def main(argv: list[str]) -> int:
+    """Tune as `argv` says; return the exit code."""
+    arguments = tyro.cli(Arguments, prog="nerfmac tune", args=argv)
+    checks.number("seconds", arguments.seconds, low=0.01)
+    choose_device(arguments.device)
+    forced = from_environment()
+    config, extent = preset(arguments.preset, current_device(), memory_bytes()), 1.0
+    if arguments.scene is not None:
+        scene = load_scene(arguments.scene)
+        sharpness = scene.views("train").cameras.pixels_per_unit()
+        config = config.for_scene(sharpness, has_alpha=scene.has_alpha)
+        extent = scene.extent
+    with ExitStack() as files:
+        json = files.enter_context(appearing(arguments.json)) if arguments.json else None
+        about = machine()
+        print(f"{about['device_name']}, mlx {about['mlx_version']}, preset {config.preset}")
+        found = tune(config, extent, seconds=arguments.seconds, on_tuned=_print)
+        if json:
+            values = {each.operation: each.to_json() for each in found}
+            write_json(json, {**about, "preset": config.preset, "variants": values})
+    for name in sorted({*VARIANTS} - {each.operation for each in found}):
+        print(f"{name}: {VARIANTS[name].here[0]}, as there is no other to choose here")
+    print(f"kept in {path()}")
+    for name, chosen in forced.items():
+        print(f"NERFMAC_VARIANTS goes before it: {name}={chosen}")
+    return 0
+
+
+def _print(tuned: Tuned) -> None:
+    print(tuned.operation)
+    for each in tuned.tried:
+        mark = "*" if each.name == tuned.chosen else " "
+        print(f"  {mark} {each.name:14}{_outcome(each)}", flush=True)
+
+
+def _outcome(tried: Tried) -> str:
+    if tried.timing is None or tried.ratio is None:
+        return f"FAILS: {tried.fault}"
+    median, low, high, _ = tried.timing
+    spread = f"({low:.3f} to {high:.3f})"
+    return f"{median:9.3f} ms {spread:>20}{tried.ratio:7.2f} of the first's time"

@@ -1,0 +1,156 @@
+"""Trying the variants: built, checked against the first, timed in turns, the quickest kept."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import mlx.core as mx
+import numpy as np
+
+from nerfmac.backend import Arrays, current_device, device_name, runs_kernel
+from nerfmac.backend.build import BuildError
+from nerfmac.backend.fallback import why_reference
+from nerfmac.backend.variants import VARIANTS, is_tuned, keep
+from nerfmac.bench import Timing, measure_interleaved, quartiles, queue_of, seconds_a_call
+from nerfmac.checks import InputError
+from nerfmac.config import Config
+from nerfmac.selftest import Case, agreement, as_text, compile_for, in_variant
+from nerfmac.tuning.trials import trials
+
+log = logging.getLogger("nerfmac")
+
+NOTICED = 0.98
+"""Of the first variant's time: another one that takes more is not worth a change."""
+SECONDS, FIRST_SECONDS = 1.0, 0.5
+"""Of timing an operation's variants; before a first training less."""
+
+
+@dataclass(frozen=True)
+class Tried:
+    """A variant that was tried."""
+
+    name: str
+    timing: Timing | None = None  # of a call; None where it has a fault
+    ratio: float | None = None  # of its time to the first variant's, the median over rounds
+    error: float | None = None  # from the first variant's results, the largest of the arrays
+    fault: str | None = None  # why it is not to be had
+
+    def to_json(self) -> dict[str, Any]:
+        """The record as JSON values, times in milliseconds."""
+        timing = self.timing._asdict() if self.timing else None
+        return {"ms": timing, "ratio": self.ratio, "error": self.error, "fault": self.fault}
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """An operation with what came of its variants."""
+
+    operation: str
+    chosen: str
+    tried: list[Tried]
+
+    def to_json(self) -> dict[str, Any]:
+        """The record as JSON values."""
+        return {"chosen": self.chosen, "tried": {each.name: each.to_json() for each in self.tried}}
+
+
+def tune(
+    config: Config,
+    extent: float = 1.0,
+    *,
+    seconds: float = SECONDS,
+    shows_bar: bool = True,
+    on_tuned: Callable[[Tuned], None] = lambda _tuned: None,
+) -> list[Tuned]:
+    """Try every variant with `config` in a scene of side `extent`, and keep what is quickest.
+
+    Args:
+        config: whose sizes the operations have.
+        extent: as of a `Scene`.
+        seconds: of timing, for each operation, about.
+        shows_bar: whether to show how far it is.
+        on_tuned: is given each operation's outcome as soon as it is known.
+
+    Raises:
+        InputError: no kernels run here, or the cache folder cannot be written.
+    """
+    if why := why_reference():
+        raise InputError(f"there are no kernels to choose from: {why}")
+    found = []
+    for each in try_variants(config, extent, seconds=seconds, shows_bar=shows_bar):
+        found.append(each)
+        on_tuned(each)
+    chosen = {each.operation: each.chosen for each in found}
+    keep(chosen, {each.operation: each.to_json() for each in found})
+    return found
+
+
+def try_variants(
+    config: Config, extent: float = 1.0, *, seconds: float = SECONDS, shows_bar: bool = True
+) -> Iterator[Tuned]:
+    """As `tune`, operation by operation, but nothing is kept."""
+    for name, case in trials(config, extent):
+        if runs_kernel(case.operation) and len(VARIANTS[name].here) > 1:
+            yield _tuned(name, case, seconds, shows_bar)
+
+
+def is_untuned_gpu() -> bool:
+    """Whether `tune_first` has something to do."""
+    return current_device() != "cpu" and not why_reference() and not is_tuned()
+
+
+def tune_first(config: Config, extent: float, *, shows_bar: bool = True) -> None:
+    """Before the first training on a GPU, for which nothing is kept yet, `tune` in short."""
+    if not is_untuned_gpu():
+        return
+    log.info("the first training on %s: trying variants of its kernels, once", device_name())
+    try:
+        found = tune(config, extent, seconds=FIRST_SECONDS, shows_bar=shows_bar)
+    except (InputError, BuildError) as error:  # training does without
+        log.warning("the variants stay as they are: %s", error)
+        return
+    log.info("chosen: %s", ", ".join(f"{each.operation}={each.chosen}" for each in found))
+
+
+def _tuned(name: str, case: Case, seconds: float, shows_bar: bool) -> Tuned:
+    ways = {way: in_variant(case, name, way) for way in VARIANTS[name].here}
+    compile_for(list(ways.values()))
+    first, tried, want = next(iter(ways)), {}, None
+    for way, own in ways.items():
+        try:
+            got = own.run()
+            mx.eval(got)
+            tried[way] = Tried(way, **_agreement(case, got, want if way != first else got))
+        except Exception as error:  # such as a compiler's that refuses the kernel
+            tried[way] = Tried(way, fault=as_text(error))
+            continue
+        want = got if way == first else want
+    right = [way for way, each in tried.items() if each.fault is None]
+    timers = [_timer(ways[way].run) for way in right]
+    what = name if shows_bar else None
+    spent = measure_interleaved(timers, seconds=seconds, what=what) if right else []
+    for way, seconds_of_it in zip(right, spent, strict=True):
+        ratio = float(np.median(np.divide(seconds_of_it, spent[0])))
+        tried[way] = replace(tried[way], timing=quartiles(seconds_of_it), ratio=ratio)
+    best = min(right, key=lambda way: tried[way].ratio or 1.0, default=first)
+    is_better = (tried[best].ratio or 1.0) < NOTICED
+    return Tuned(name, best if is_better else first, list(tried.values()))
+
+
+def _agreement(case: Case, got: Arrays, want: Arrays | None) -> dict[str, Any]:
+    """How far `got` is from the first variant's `want`; a fault if too far, or if there is none."""
+    if want is None:
+        return {"fault": "there is nothing to compare it with"}
+    outcomes = agreement(case, got, want)
+    error = max(outcome.error for outcome in outcomes)
+    differing = ", ".join(outcome.array for outcome in outcomes if not outcome.passed)
+    return {"error": error, "fault": f"differs: {differing}" if differing else None}
+
+
+def _timer(run: Callable[[], Arrays]) -> Callable[[], float]:
+    """Times a call, several together if they are short: starting and waiting cost as much."""
+    repeats = queue_of(run)
+    return lambda: seconds_a_call(run, repeats)

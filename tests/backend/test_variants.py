@@ -1,0 +1,89 @@
+"""Which variant an operation has: by the code, the variable, the cache, or the first."""
+
+import json
+
+import pytest
+
+from nerfmac import InputError
+from nerfmac.backend import choose_device, device, using, variant, variants
+from nerfmac.backend.variants import VARIANTS, is_tuned, keep, path, variants_here
+
+GRADIENT = "hash_encode_gradient"
+
+
+@pytest.fixture(autouse=True)
+def nothing_kept(monkeypatch, tmp_path):
+    choose_device("cpu")
+    monkeypatch.setenv("NERFMAC_CACHE", str(tmp_path / "new" / "cache"))
+    monkeypatch.delenv("NERFMAC_VARIANTS", raising=False)
+    variants._stored.cache_clear()
+    yield
+    variants._stored.cache_clear()
+
+
+def test_without_a_choice_each_operation_has_its_first_variant():
+    assert not is_tuned()
+    assert variants_here() == {name: each.on_cpu[0] for name, each in VARIANTS.items()}
+    with device.pretended("cuda"):
+        assert VARIANTS["march_count"].here[0] == variant("march_count") == "one"
+
+
+def test_the_code_goes_before_the_variable_and_that_before_the_cache(monkeypatch):
+    keep({"march_count": "two", GRADIENT: "summed"}, {})
+    assert is_tuned()
+    assert (variant("march_count"), variant(GRADIENT)) == ("two", "summed")
+    monkeypatch.setenv("NERFMAC_VARIANTS", " march_count = eight ,")
+    assert (variant("march_count"), variant(GRADIENT)) == ("eight", "summed")
+    with using(march_count="one"):
+        with using(hash_encode_gradient="fixed"):
+            assert (variant("march_count"), variant(GRADIENT)) == ("one", "fixed")
+        assert (variant("march_count"), variant(GRADIENT)) == ("one", "summed")
+    assert variant("march_count") == "eight"
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        ("march_cout=two", "march_cout.*hash_encode_gradient, march_count"),
+        ("march_count=three", "'three'; expected one of: eight, four, one, two"),
+        ("march_count", "'march_count'; expected OPERATION=VARIANT"),
+        ("march_count=two;networks_gradient=groups_64", "expected one of: eight"),
+    ],
+)
+def test_what_the_variable_names_wrongly_is_refused(value, told, monkeypatch):
+    monkeypatch.setenv("NERFMAC_VARIANTS", value)
+    with pytest.raises(InputError, match=f"NERFMAC_VARIANTS.*{told}"):
+        variant(GRADIENT)
+
+
+@pytest.mark.parametrize("chosen", [{"march_cout": "two"}, {"march_count": "groups_64"}])
+def test_what_the_code_names_wrongly_is_refused(chosen):
+    with pytest.raises(InputError, match="expected one of"), using(**chosen):
+        pass
+
+
+@pytest.mark.parametrize("content", ["{", "[]", '{"variants": {"march_count": "nine"}}', "{}"])
+def test_a_broken_file_is_as_none(content, caplog):
+    keep({"march_count": "two"}, {})
+    path().write_text(content)
+    variants._stored.cache_clear()
+    assert variant("march_count") == "four"
+    assert "`nerfmac tune` writes it anew" in caplog.text
+
+
+@pytest.mark.parametrize("what", ["device_name", "version", "kernel_source"])
+def test_another_chip_another_mlx_and_other_kernels_have_choices_of_their_own(what, monkeypatch):
+    keep({"march_count": "two"}, {"march_count": {"chosen": "two"}})
+    kept = json.loads(path().read_text())
+    assert kept["variants"] == {"march_count": "two"}
+    assert kept["measured"] == {"march_count": {"chosen": "two"}}
+    monkeypatch.setattr(variants, what, lambda *_: "another")
+    variants._digest.cache_clear()
+    variants._stored.cache_clear()
+    try:
+        assert not path().exists()
+        assert not is_tuned()
+        assert variant("march_count") == "four"
+    finally:
+        monkeypatch.undo()
+        variants._digest.cache_clear()

@@ -1,0 +1,111 @@
+"""`nerfmac tune` and what shows its choice."""
+
+import json
+
+import pytest
+
+from nerfmac.backend import choose_device, variants
+from nerfmac.cli import tune as verb
+from nerfmac.tuning import Tried, Tuned, choosing
+from tests.scene_factory import nerfmac
+
+
+@pytest.fixture(autouse=True)
+def nothing_kept(monkeypatch, tmp_path):
+    choose_device("cpu")
+    monkeypatch.delenv("NERFMAC_VARIANTS", raising=False)
+    file = tmp_path / "kept.json"
+    for module in (variants, verb):
+        monkeypatch.setattr(module, "path", lambda: file)
+    variants._stored.cache_clear()
+    yield
+    variants._stored.cache_clear()
+
+
+@pytest.fixture
+def sizes(monkeypatch):
+    """What is asked to be tried: the configuration and the extent; nothing is measured."""
+    asked = []
+
+    def try_variants(config, extent=1.0, *, seconds, shows_bar):
+        asked.append((config, extent, seconds))
+        timing = choosing.quartiles([0.002, 0.004, 0.003])
+        tried = [Tried("four", timing, 1.0, 0.0), Tried("two", timing, 0.5, 0.0)]
+        yield Tuned("march_count", "two", [*tried, Tried("eight", fault="differs: counts")])
+
+    monkeypatch.setattr(choosing, "try_variants", try_variants)
+    return asked
+
+
+def test_the_table_names_the_quickest_and_it_is_kept_and_shown(sizes, tmp_path, capsys):
+    file = tmp_path / "tune.json"
+    assert nerfmac("tune", "--device", "cpu", "--preset", "tiny", "--json", file) == 0
+    said = capsys.readouterr().out.splitlines()
+    (two,) = (line for line in said if " two " in line)
+    assert two.startswith("  * two")
+    assert "3.000 ms" in two
+    assert two.endswith("0.50 of the first's time")
+    assert "    four " in "".join(said)
+    assert "    eight         FAILS: differs: counts" in said
+    assert f"kept in {tmp_path / 'kept.json'}" in said
+    values = json.loads(file.read_text())
+    assert values["preset"] == "tiny"
+    assert values["variants"]["march_count"]["chosen"] == "two"
+    assert values["variants"]["march_count"]["tried"]["four"]["ms"]["median"] == 3.0
+    assert nerfmac("info", "--device", "cpu") == 0
+    shown = capsys.readouterr().out
+    assert "variants (`nerfmac tune`'s choice)" in shown
+    assert "  march_count           two (of two, four, eight)" in shown
+
+
+def test_a_scene_decides_the_sizes(sizes, balls, capsys):
+    assert nerfmac("tune", balls, "--device", "cpu", "--preset", "tiny", "--seconds", "0.1") == 0
+    assert nerfmac("tune", "--device", "cpu", "--preset", "tiny") == 0
+    (own, extent, seconds), (plain, one, _) = sizes
+    assert own.grid.finest != plain.grid.finest
+    assert (extent, one, seconds) == (1.0, 1.0, 0.1)
+
+
+def test_the_variable_is_said_to_go_before_it(sizes, monkeypatch, capsys):
+    monkeypatch.setenv("NERFMAC_VARIANTS", "march_count=eight")
+    assert nerfmac("tune", "--device", "cpu", "--preset", "tiny") == 0
+    assert "NERFMAC_VARIANTS goes before it: march_count=eight" in capsys.readouterr().out
+    assert nerfmac("info", "--device", "cpu") == 0
+    shown = capsys.readouterr().out
+    assert "NERFMAC_VARIANTS goes before it" in shown
+    assert "  march_count           eight (of" in shown
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("tune", "nowhere"), "nowhere"),
+        (("tune", "--seconds", "0"), "seconds is 0"),
+        (("tune", "--json", "absent/tune.json"), "absent/tune.json cannot be written"),
+        (("selftest", "--seconds", "3"), "--seconds is of a whole report"),
+        (
+            ("selftest", "--seconds", "3", "--report", "new.json", "--operation", "adam"),
+            "--seconds is of a whole report",
+        ),
+        (("selftest", "--seconds", "-1", "--report", "new.json"), "seconds is -1"),
+    ],
+)
+def test_what_cannot_be_done_is_refused_before_anything_is_written(
+    words, told, sizes, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    assert nerfmac(*words) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert told in line
+    assert not sizes
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("verb", ["train", "tune", "info"])
+def test_a_wrong_variable_is_refused_by_every_verb(verb, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("NERFMAC_VARIANTS", "march=two")
+    assert nerfmac(verb) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "NERFMAC_VARIANTS: the operation is 'march'; expected one of: hash_encode" in line
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,58 @@
+"""The probes of a hosted Mac's GPU are right themselves, and say what they find."""
+
+import mlx.core as mx
+import probe_metal
+import pytest
+from probe_metal import PROBES, KernelProbe, Probe, outcome
+
+from nerfmac.backend import choose_device
+from nerfmac.backend.metal_text import exported
+from tests.metal.judge import judge
+
+NUMBERS = mx.arange(64, dtype=mx.float32)
+KERNELS = [probe for probe in PROBES if isinstance(probe, KernelProbe)]
+
+
+def launch(probe):
+    kernel = mx.fast.metal_kernel(**probe.made)
+    call = {**probe_metal.LAUNCH, "output_dtypes": [mx.float32], "template": []}
+    return exported(kernel, {**call, "inputs": [NUMBERS]})
+
+
+@pytest.mark.parametrize("probe", KERNELS, ids=lambda probe: probe.name)
+def test_a_probes_kernel_is_judged_and_executed(probe, executor):
+    choose_device("cpu")
+    launched = launch(probe)
+    assert [str(complaint) for complaint in judge(launched.text)] == []
+    (out,) = executor(launched, [NUMBERS])
+    assert out.sum().item() == probe.want
+
+
+def test_the_program_of_a_probe_runs_that_kernel(monkeypatch):
+    made = {}
+
+    def metal_kernel(**arguments):
+        made.update(arguments)
+        return lambda **call: [mx.full((64,), 31.5)] if call["grid"] == (64, 1, 1) else []
+
+    monkeypatch.setattr(mx.fast, "metal_kernel", metal_kernel)
+    monkeypatch.setattr(mx, "set_default_device", lambda _: None)
+    names = {}
+    exec(KERNELS[-1].program, names)
+    assert made == KERNELS[-1].made
+    assert names["got"] == 2016.0
+
+
+@pytest.mark.parametrize(
+    ("program", "said"),
+    [
+        ("got = 5.0", "right"),
+        ("got = 0.0", "WRONG: 0 instead of 5"),
+        ("raise ValueError('no such instruction')", "exit code 1: ValueError: no such instruction"),
+        ("import os; os.abort()", "exit code -6: without a word"),
+        ("while True: pass", "runs on for 1 s"),
+    ],
+)
+def test_what_came_of_a_probe_is_said(program, said, monkeypatch):
+    monkeypatch.setattr(probe_metal, "SECONDS", 1 if "while" in program else 60)
+    assert said in outcome(Probe("one", program + "\n", 5.0))

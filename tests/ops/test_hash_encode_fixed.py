@@ -1,0 +1,93 @@
+"""The hash table's gradient in fixed point: the same in any order, exact enough, at any size."""
+
+import mlx.core as mx
+import numpy as np
+import pytest
+from numerics import assert_matches
+
+from nerfmac.backend import choose_device, using
+from nerfmac.ops.hash_encode import HashLevels, hash_encode
+from nerfmac.presets import PRESETS
+from nerfmac.tuning import trials
+
+MIXED = HashLevels(levels=5, log2_entries=10, coarsest=3, growth=1.7)  # 2 levels dense, 3 hashed
+
+pytestmark = pytest.mark.usefixtures("on_the_cpu")
+
+
+def drawn(points: int) -> tuple[np.ndarray, np.ndarray]:
+    """Positions, and gradients of MIXED's features, two a level."""
+    random = np.random.default_rng(points)
+    positions = random.uniform(size=(points, 3)).astype(np.float32)
+    return positions, random.normal(size=(points, 10)).astype(np.float32)
+
+
+def gradient_of(
+    variant: str, positions: np.ndarray, cotangent: np.ndarray, used: int | None = None
+) -> np.ndarray:
+    """The gradient of MIXED's table of two features."""
+    table, count = mx.zeros((MIXED.entries, 2)), mx.array([used or len(positions)], mx.int32)
+
+    def encode(table: mx.array) -> mx.array:
+        return hash_encode(mx.array(positions), table, MIXED, count)
+
+    with using(hash_encode_gradient=variant):
+        return np.array(mx.vjp(encode, [table], [mx.array(cotangent)])[1][0])
+
+
+def test_sums_do_not_depend_on_the_order():
+    random = np.random.default_rng(3)
+    positions = random.uniform(size=(900, 3)).astype(np.float32)
+    cotangent = random.normal(size=(900, 10)) * np.exp(2 * random.normal(size=(900, 1)))
+    cotangent, order = cotangent.astype(np.float32), random.permutation(900)
+    for variant, is_same in (("fixed", True), ("float", False)):
+        one = gradient_of(variant, positions, cotangent)
+        other = gradient_of(variant, positions[order], cotangent[order])
+        assert np.array_equal(one, other) == is_same, variant
+        assert_matches(one, other, rel=1e-5, name=variant)
+
+
+@pytest.mark.parametrize("size", [1e-25, 1e-3, 1.0, 3e4, 1e30])
+def test_as_many_as_meet_in_one_entry_fit_at_any_size(size):
+    positions = np.full((3000, 3), 0.37, np.float32)  # all in one cell of each level
+    cotangent = np.full((3000, 10), -size, np.float32)
+    cotangent[:, 4:6] *= 1e-5  # each level has a unit of its own
+    got = gradient_of("fixed", positions, cotangent)
+    for first, last in ((0, 2), (2, 3)):  # the others are as the first
+        begin, end = MIXED.shapes[first][1], MIXED.shapes[last][1]
+        want = gradient_of("float", positions, cotangent)[begin:end]
+        assert_matches(got[begin:end], want, rel=1e-4, name=f"level {first}")
+
+
+@pytest.mark.parametrize("rubbish", [np.nan, np.inf, 1e38])
+def test_rows_that_do_not_count_have_no_part_in_the_unit(rubbish):
+    positions, cotangent = drawn(70)
+    want = gradient_of("fixed", positions[:50], cotangent[:50])
+    cotangent[50:] = rubbish
+    assert np.array_equal(gradient_of("fixed", positions, cotangent, used=50), want)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_what_is_not_finite_makes_its_whole_level_nan(bad):
+    positions, cotangent = drawn(70)
+    cotangent[13, 3] = bad  # of level 1
+    got = gradient_of("fixed", positions, cotangent)
+    (_, begin, _), (_, end, _) = MIXED.shapes[1:3]
+    assert np.isnan(got[begin:end]).all()
+    assert np.isfinite(got[:begin]).all()
+    assert np.isfinite(got[end:]).all()
+
+
+@pytest.mark.cuda
+def test_a_gpu_repeats_bit_for_bit():
+    """Of 2^17 samples along rays, many of which meet in the coarse levels' entries."""
+    choose_device("cuda")
+    try:
+        found = {trial.variants: trial.case for trial in trials(PRESETS["base"], 1.0)}
+        with using(hash_encode_gradient="fixed"):
+            run = found["hash_encode_gradient"].run
+            first, *others = (np.array(run()["d table"]) for _ in range(8))
+        assert first.any()
+        assert all(np.array_equal(first, other) for other in others)
+    finally:
+        choose_device("cpu")

@@ -1,0 +1,144 @@
+"""`nerfmac tune`'s choice: the quickest variant of those that are right."""
+
+import mlx.core as mx
+import pytest
+
+from nerfmac.backend import choose_device, device, variant, variants
+from nerfmac.backend.variants import VARIANTS, is_tuned
+from nerfmac.checks import InputError
+from nerfmac.presets import PRESETS
+from nerfmac.selftest import Case
+from nerfmac.tuning import choosing, trials, tune, tune_first
+
+TINY = PRESETS["tiny"]
+FOUR, TWO, EIGHT = VARIANTS["march_count"].on_cpu
+
+
+@pytest.fixture(autouse=True)
+def nothing_kept(monkeypatch, tmp_path):
+    choose_device("cpu")
+    monkeypatch.delenv("NERFMAC_VARIANTS", raising=False)
+    file = tmp_path / "variants.json"
+    monkeypatch.setattr(variants, "path", lambda: file)
+    variants._stored.cache_clear()
+    yield
+    variants._stored.cache_clear()
+
+
+@pytest.fixture
+def took(monkeypatch):
+    """Lets the variants that are timed take the seconds given, by name, in three rounds."""
+
+    def set_times(**seconds):
+        def measure(timers, **_how):
+            assert len(timers) == len(seconds)
+            return [[each * slow for slow in (1.0, 3.0, 1.1)] for each in seconds.values()]
+
+        monkeypatch.setattr(choosing, "measure_interleaved", measure)
+
+    return set_times
+
+
+@pytest.fixture
+def trial(monkeypatch):
+    """Has one trial, of marching, whose results `compute` gives for the variant's name."""
+
+    def set_trial(compute):
+        case = Case("march", "trial", lambda: compute(variant("march_count")), 4)
+        monkeypatch.setattr(choosing, "trials", lambda *_: iter([("march_count", case)]))
+
+    return set_trial
+
+
+def right(_way):
+    return {"counts": mx.array([3.0, 4.0])}
+
+
+def test_the_quickest_is_kept_for_what_follows(trial, took):
+    trial(right)
+    took(four=0.5, two=0.4, eight=0.2)
+    (tuned,) = tune(TINY)
+    assert tuned.chosen == variant("march_count") == EIGHT
+    assert [each.ratio for each in tuned.tried] == [1.0, pytest.approx(0.8), pytest.approx(0.4)]
+    assert tuned.tried[1].timing.median == pytest.approx(440.0)
+    assert is_tuned()
+
+
+def test_what_is_hardly_quicker_is_not_worth_a_change(trial, took):
+    trial(right)
+    took(four=0.5, two=0.495, eight=0.499)
+    assert tune(TINY)[0].chosen == variant("march_count") == FOUR
+
+
+def test_what_differs_from_the_first_is_not_kept_however_quick(trial, took):
+    trial(lambda way: {"counts": mx.array([3.0, 4.0 + 1e-3 * (way == EIGHT)])})
+    took(four=0.5, two=0.4)
+    (tuned,) = tune(TINY)
+    assert tuned.chosen == TWO
+    assert tuned.tried[2].fault == "differs: counts"
+    assert tuned.tried[2].error == pytest.approx(2e-4, rel=1e-2)
+    assert tuned.tried[2].timing is None
+
+
+def test_what_does_not_run_is_not_kept(trial, took):
+    def compute(way):
+        if way == TWO:
+            raise RuntimeError("the compiler refuses it")
+        return right(way)
+
+    trial(compute)
+    took(four=0.5, eight=0.4)
+    (tuned,) = tune(TINY)
+    assert tuned.chosen == EIGHT
+    assert tuned.tried[1].fault == "RuntimeError: the compiler refuses it"
+
+
+def test_where_the_first_does_not_run_there_is_nothing_to_compare_with(trial, took):
+    def compute(way):
+        if way == FOUR:
+            raise RuntimeError("no")
+        return right(way)
+
+    trial(compute)
+    took()
+    (tuned,) = tune(TINY)
+    assert tuned.chosen == FOUR
+    assert {each.fault for each in tuned.tried[1:]} == {"there is nothing to compare it with"}
+
+
+def test_the_trials_are_like_training_and_their_variants_agree_on_this_cpu():
+    found = {trial.variants: trial.case for trial in trials(TINY, 1.0)}
+    assert set(found) == set(VARIANTS)
+    counts = found["march_count"].run()["counts"]
+    assert counts.shape == (TINY.train.slots // 8,)
+    assert 3 < counts.mean().item() < 40
+    some = (found["hash_encode_gradient"].run()["d table"] != 0).mean().item()
+    assert 0.05 < some < 0.9
+    for name, case in found.items():
+        want = case.run()
+        for way in VARIANTS[name].all:
+            got = choosing.in_variant(case, name, way).run()
+            assert all(each.passed for each in choosing.agreement(case, got, want)), (name, way)
+
+
+def test_before_a_first_training_only_a_gpu_is_tuned_and_only_once(trial, took, monkeypatch):
+    trial(right)
+    took(one=0.5, two=0.3, four=0.4)
+    tune_first(TINY, 1.0)
+    assert not is_tuned()
+    monkeypatch.setattr(choosing, "why_reference", lambda: None)
+    monkeypatch.setattr(choosing, "runs_kernel", lambda _: True)
+    with device.pretended("cuda"), monkeypatch.context() as pretended:
+        for module in (choosing, variants):
+            pretended.setattr(module, "device_name", lambda: "a GPU")
+        pretended.setattr(choosing, "compile_for", lambda _: None)
+        tune_first(TINY, 1.0)
+        assert variant("march_count") == "two"
+        pretended.setattr(choosing, "tune", None)
+        tune_first(TINY, 1.0)
+
+
+def test_nothing_is_tuned_where_no_kernels_run(monkeypatch):
+    monkeypatch.setenv("NERFMAC_DISABLE_KERNELS", "1")
+    with pytest.raises(InputError, match="NERFMAC_DISABLE_KERNELS=1"):
+        tune(TINY)
