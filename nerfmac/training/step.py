@@ -6,12 +6,13 @@ colours and moves the parameters. Shapes are fixed, except for the number of ray
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
 import mlx.core as mx
 
-from nerfmac.backend import Arrays
+from nerfmac.backend import Arrays, repeatable
 from nerfmac.config import RanksConfig, TrainConfig
 from nerfmac.fields.field import Parameters
 from nerfmac.geometry.colour import over
@@ -33,6 +34,7 @@ class Step:
     views: Views
     ranks: Ranks
     exchange: RanksConfig
+    is_deterministic: bool = False
 
     def __call__(
         self,
@@ -71,7 +73,8 @@ class Step:
             used = samples.used.reshape(()).astype(mx.float32)
             return config.loss_scale * loss, error, used, sampled.slots_per_ray, fits.mean()
 
-        (loss, *measured, share), gradients = mx.value_and_grad(loss_of)(now.parameters)
+        with repeatable() if self.is_deterministic else nullcontext():
+            (loss, *measured, share), gradients = mx.value_and_grad(loss_of)(now.parameters)
         if self.exchange.every == 1:
             gradients = self.ranks.weighted_mean(gradients, share, self.exchange.words)
         updated = adam(Updated(*now), gradients, StepNumbers(*numbers), field.decayed)

@@ -4,7 +4,8 @@ The step (`Step`) is traced again for each new number of rays; they are few
 (`TrainConfig.rays_for`). Nothing here prints or writes.
 
 For a given seed and number of steps, results repeat bit for bit on the back ends `cpu` and
-`reference`. GPUs add floats atomically, in any order, so there the last bits vary.
+`reference`. GPUs add floats atomically, in any order, so there the last bits vary, unless
+`Config.deterministic` has them add whole numbers.
 """
 
 from __future__ import annotations
@@ -110,7 +111,8 @@ class Trainer:
     @property
     def _step(self) -> Step:
         parts = Parts(self.field, self.sampler, self.loss)
-        return Step(self.config.train, parts, self._views, self.ranks, self.config.ranks)
+        exchange, is_deterministic = self.config.ranks, self.config.deterministic
+        return Step(self.config.train, parts, self._views, self.ranks, exchange, is_deterministic)
 
     @property
     def _views(self) -> Views:
