@@ -20,6 +20,7 @@ from nerfmac.config import (
     NetworkConfig,
     OccupancyConfig,
     OptimiserConfig,
+    RanksConfig,
     TrainConfig,
     override,
 )
@@ -34,6 +35,7 @@ RECORDS = (
     OccupancyConfig,
     OptimiserConfig,
     TrainConfig,
+    RanksConfig,
 )
 PARTS = [each.name for each in fields(Config) if is_dataclass(getattr(Config(), each.name))]
 NUMBERS = [
@@ -55,6 +57,7 @@ def changed() -> Config:
         occupancy=OccupancyConfig(resolution=48, decay=0.9),
         optimiser=OptimiserConfig(rate=3e-3, l2=0.0, average=0.5),
         train=TrainConfig(slots=5000, blend="linear"),
+        ranks=RanksConfig(every=4, words="float32"),
     )
 
 

@@ -13,7 +13,7 @@ LONGEST = 300  # lines of a file
 LONGEST_FUNCTION = 40  # lines of a function, without its docstring
 FLOORS = (
     ("config", "presets", "checks", "files", "json_reader", "limits", "timeline", "version"),
-    ("backend", "geometry"),
+    ("backend", "geometry", "ranks"),
     ("ops", "scenes", "paths"),
     ("fields", "sampling"),
     ("rendering",),

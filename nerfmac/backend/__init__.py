@@ -19,5 +19,6 @@ from nerfmac.backend.fallback import runs_kernel as runs_kernel
 from nerfmac.backend.fallback import working_dtype as working_dtype
 from nerfmac.backend.kernel import Kernel as Kernel
 from nerfmac.backend.kernel import simd_width as simd_width
+from nerfmac.backend.variants import repeatable as repeatable
 from nerfmac.backend.variants import using as using
 from nerfmac.backend.variants import variant as variant

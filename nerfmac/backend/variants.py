@@ -13,7 +13,7 @@ import hashlib
 import logging
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from functools import cache
 from importlib.metadata import version
@@ -91,6 +91,14 @@ def using(**chosen: str) -> Iterator[None]:
         yield
     finally:
         _using.reset(before)
+
+
+def repeatable() -> AbstractContextManager[None]:
+    """Within it, on this thread, sums are the same in any order; a graph built there keeps that.
+
+    Floats are added atomically, and so in any order, by one kernel only.
+    """
+    return using(hash_encode_gradient="fixed")
 
 
 def from_environment() -> dict[str, str]:

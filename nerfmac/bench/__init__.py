@@ -4,6 +4,8 @@
     compare_models    the vanilla model beside the hash model: quality over seconds of training
     time_film         how fast a film is rendered, encoded, and both at once
     Roofline          what a step would take on Apple's chips, estimated from its shapes
+    measure_scaling   one model on ever more ranks: samples per second, quality over seconds
+    ring_of_macs      what ranks on Macs would gain, estimated from the bytes that they send
     plot_quality      any curves of quality over seconds of training, as a PNG
 
 `nerfmac bench` shows these; `nerfmac.profile` says where a training step's time goes. They are
@@ -16,6 +18,7 @@ built from:
     operations, frame, film      every operation with a training step's inputs; a picture; a film
     quality, plot                held-out views while a field trains; curves of their quality
     benchmarks, models, roofline the measurements above; `tables` has their lines for people
+    scaling, scaling_rank, network  those of ranks, and what each of them runs
 """
 
 from nerfmac.bench.benchmarks import STEPS as STEPS
@@ -35,6 +38,7 @@ from nerfmac.bench.models import ModelComparison as ModelComparison
 from nerfmac.bench.models import compare_models as compare_models
 from nerfmac.bench.models import model_configs as model_configs
 from nerfmac.bench.models import plot_models as plot_models
+from nerfmac.bench.network import ring_of_macs as ring_of_macs
 from nerfmac.bench.operations import computations as computations
 from nerfmac.bench.plot import Curve as Curve
 from nerfmac.bench.plot import Mark as Mark
@@ -52,6 +56,8 @@ from nerfmac.bench.roofline import Roofline as Roofline
 from nerfmac.bench.roofline import chip_named as chip_named
 from nerfmac.bench.roofline import counted_work as counted_work
 from nerfmac.bench.roofline import estimate as estimate
+from nerfmac.bench.scaling import RankedTraining as RankedTraining
+from nerfmac.bench.scaling import measure_scaling as measure_scaling
 from nerfmac.bench.step_work import between_work as between_work
 from nerfmac.bench.step_work import step_work as step_work
 from nerfmac.bench.step_work import update_work as update_work

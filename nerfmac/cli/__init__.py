@@ -13,6 +13,7 @@ from nerfmac.backend.variants import from_environment
 from nerfmac.checks import InputError
 from nerfmac.cli.arguments import check, meant
 from nerfmac.cli.logs import logged, without_log_file
+from nerfmac.ranks import rank_given
 from nerfmac.run import CONFIGURED
 from nerfmac.training.method import Method
 from nerfmac.version import __version__
@@ -91,5 +92,6 @@ def _usage() -> str:
 
 
 def _refuse(message: str) -> None:
-    print(f"nerfmac: {message}", file=sys.stderr)
+    where = f"rank {rank_given()}: " if rank_given() else ""
+    print(f"nerfmac: {where}{message}", file=sys.stderr)
     sys.exit(2)

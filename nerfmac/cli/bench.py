@@ -20,6 +20,7 @@ from nerfmac.config import Config
 from nerfmac.files import appearing, write_json
 from nerfmac.film import check_video
 from nerfmac.presets import preset
+from nerfmac.ranks import LostRankError, join
 from nerfmac.run import Run
 from nerfmac.scenes import Scene, builtin_scene_path, load_scene
 from nerfmac.training.trainer import DivergedError
@@ -29,6 +30,7 @@ ROOFLINE_PRESET = "base"
 
 FIGURE_SECONDS = 1.0
 MODELS_SECONDS = 60.0
+SCALING_SECONDS = 15.0
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,10 @@ class Arguments:
     """With --models, seconds of training for the vanilla model, in place of --seconds."""
     plot: Path | None = None
     """With --models, a PNG of both models' quality over time."""
+    scaling: int | None = None
+    """Instead, train on 1 to so many ranks of this machine and follow rate and quality; within a
+    job of several ranks, on those. With --seconds, of each training: 15. With --roofline, estimate
+    what Macs in a ring would gain."""
     roofline: bool = False
     """Instead, estimate a step's time on Apple's chips from its bytes and operations alone."""
     bandwidth: float | None = None
@@ -86,6 +92,10 @@ def _check(arguments: Arguments) -> None:
     for flag, value in (("plot", arguments.plot), ("vanilla-seconds", arguments.vanilla_seconds)):
         if value is not None and not arguments.models:
             raise InputError(f"--{flag} belongs to --models; expected both")
+    if arguments.scaling is not None:
+        checks.number("scaling", arguments.scaling, low=1, high=64, whole=True)
+        if arguments.models:
+            raise InputError("--scaling and --models are both given; expected one of them")
     own = {"bandwidth": arguments.bandwidth, "rate": arguments.rate}
     if any(value is not None for value in own.values()):
         if not arguments.roofline:
@@ -107,6 +117,8 @@ def _figures(arguments: Arguments, picture: Path | None) -> dict[str, Any]:
     if arguments.roofline:
         return _roofline(arguments)
     choose_device(arguments.device)
+    if arguments.scaling:
+        return _scaling(arguments, arguments.scaling)
     scene = load_scene(arguments.scene or builtin_scene_path())
     if arguments.models:
         return _models(arguments, scene, picture)
@@ -126,6 +138,8 @@ def _roofline(arguments: Arguments) -> dict[str, Any]:
     if arguments.bandwidth and arguments.rate:
         chips = (bench.Chip("as given", arguments.bandwidth, arguments.rate),)
     roofline = bench.Roofline(preset(name, "metal", 0), chips)
+    if arguments.scaling:
+        return _macs(roofline)
     print(roofline)
     return roofline.to_json()
 
@@ -138,6 +152,29 @@ def _film(scene: Scene, config: Config) -> dict[str, Any]:
     for line in speed.lines():
         _show(line)
     return {**about, "preset": config.preset, "scene": scene.name, **speed.to_json()}
+
+
+def _macs(roofline: bench.Roofline) -> dict[str, Any]:
+    tables = {}
+    for estimate in roofline.estimates():
+        name, step = estimate.chip.name, 1e-3 * estimate.uncached
+        tables[name] = list(bench.ring_of_macs(roofline.config, step, f"estimated for an {name}"))
+        _show("\n".join([*tables[name], ""]))
+    return {"preset": roofline.config.preset, "estimated_not_measured": tables}
+
+
+def _scaling(arguments: Arguments, most: int) -> dict[str, Any]:
+    ranks, config = join(), preset(arguments.preset, current_device(), memory_bytes())
+    try:
+        return bench.measure_scaling(
+            arguments.scene or builtin_scene_path(),
+            config,
+            counts=range(1, most + 1),
+            seconds=arguments.seconds or SCALING_SECONDS,
+            on_line=_show if ranks.is_first else lambda _line: None,
+        )
+    except (DivergedError, LostRankError) as error:
+        raise InputError(f"the measurement ends early: {error}") from error
 
 
 def _models(arguments: Arguments, scene: Scene, picture: Path | None) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 from dataclasses import dataclass
 from importlib.metadata import version
 
@@ -16,6 +17,7 @@ from nerfmac.backend.sources import kernels_folder, operations
 from nerfmac.backend.variants import VARIANTS, from_environment, is_tuned, variants_here
 from nerfmac.cli.choices import Device
 from nerfmac.presets import preset
+from nerfmac.ranks import Ranks, join
 from nerfmac.version import __version__
 
 
@@ -31,6 +33,10 @@ def main(argv: list[str]) -> int:
     """Print what `argv` asks for; return the exit code."""
     arguments = tyro.cli(Arguments, prog="nerfmac info", args=argv)
     choose_device(arguments.device)
+    ranks = join()
+    lines = _ranks(ranks)
+    if not ranks.is_first:
+        return 0
     rows = {
         "nerfmac": __version__,
         "mlx": version("mlx"),
@@ -44,6 +50,9 @@ def main(argv: list[str]) -> int:
     }
     for name, value in rows.items():
         print(f"{name:14}{value}")
+    if ranks.size > 1:
+        print(f"ranks, by {ranks.backend}")
+        print("\n".join(lines))
     print("operations")
     for name in operations():
         print(f"  {name:22}{_operation(name)}")
@@ -52,6 +61,12 @@ def main(argv: list[str]) -> int:
         others = ", ".join(way for way in VARIANTS[name].here if way != chosen)
         print(f"  {name:22}{chosen}{others and f' (of {chosen}, {others})'}")
     return 0
+
+
+def _ranks(ranks: Ranks) -> list[str]:
+    """What each rank is, as all of them see it; each line is made by one of them."""
+    own = f"{device_name()}, {memory_bytes() / 2**30:.1f} GiB, on {platform.node()}"
+    return [f"  {rank:<22}{told}" for rank, told in enumerate(ranks.texts(own))]
 
 
 def _whence() -> str:

@@ -13,6 +13,7 @@ from PIL import Image
 
 from nerfmac.backend import current_device
 from nerfmac.backend.machine import machine, peak_memory_bytes
+from nerfmac.backend.memory import active_memory_bytes
 from nerfmac.backend.variants import variants_here
 from nerfmac.files import appearing
 from nerfmac.film import film
@@ -122,6 +123,7 @@ def summary(
         **machine(),
         "preset": run.config.preset,
         "seed": run.config.seed,
+        "ranks": run.trainer.ranks.size,
         "steps": run.state.step,
         "train_seconds": run.state.train_seconds,
         "kernel_build_seconds": run.build_seconds,
@@ -134,4 +136,5 @@ def summary(
         "traces": run.trainer.traces.counts.total(),
         "needless_traces": run.trainer.traces.needless,
         "peak_memory_bytes": peak_memory_bytes(),
+        "active_memory_bytes": active_memory_bytes(),
     }

@@ -7,7 +7,7 @@ import signal
 import sys
 import time
 from collections.abc import Sequence
-from contextlib import closing, nullcontext
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any
@@ -22,26 +22,29 @@ from nerfmac.backend import (
     memory_bytes,
     uncompiled,
 )
+from nerfmac.backend.memory import limit_memory
 from nerfmac.checks import InputError
 from nerfmac.cli.arguments import optional, unboxed
 from nerfmac.cli.choices import Device, Model, Preset
+from nerfmac.cli.failures import explained
 from nerfmac.cli.outputs import save_preview, save_turntable, summary
 from nerfmac.config import Config, override
 from nerfmac.files import write_json
 from nerfmac.presets import preset as presets
+from nerfmac.ranks import join
 from nerfmac.rendering.evaluation import ViewQuality
 from nerfmac.run import (
     CONFIGURED,
     Run,
     Scalars,
     check_limits,
+    check_memory,
     check_tensorboard,
     log_memory,
     read_record,
 )
 from nerfmac.scenes import builtin_scene_path, load_scene
 from nerfmac.training.method import Method
-from nerfmac.training.trainer import DivergedError
 from nerfmac.tuning import tune_first
 
 log = logging.getLogger("nerfmac")
@@ -85,6 +88,10 @@ class Arguments(Config):
     """Write scalars and pictures for TensorBoard to FOLDER/tensorboard too."""
     compile: bool = True
     """--no-compile: run MLX's operations one after the other as they are written, for debugging."""
+    memory_limit: Annotated[float | None, optional("GIB")] = None
+    """Most memory of the device to take, in GiB; by default all."""
+    memory_fraction: Annotated[float | None, optional("FRACTION")] = None
+    """The same as a fraction of the device's memory."""
     video: bool = True
     """Render a turntable video at the end."""
     all_views: bool = False
@@ -142,6 +149,9 @@ def _train(arguments: Arguments, config: Config, method: Method) -> int:
     check_limits(arguments.steps, arguments.seconds)
     if arguments.tensorboard:
         check_tensorboard()
+    ranks = join()
+    if not ranks.is_first:
+        log.setLevel(logging.WARNING)  # the first one speaks for all
     scene_path, how = _scene_of(arguments)
     out = arguments.out or Path("runs") / time.strftime(f"{scene_path.name}-%Y%m%d-%H%M%S")
     scene = load_scene(scene_path, **how)
@@ -150,34 +160,39 @@ def _train(arguments: Arguments, config: Config, method: Method) -> int:
         scene.views("test")  # a broken picture is found now and not after training
     if arguments.steps is not None:
         config = override(config, train={"steps": arguments.steps})
+    limit = limit_memory(arguments.memory_limit, arguments.memory_fraction)
     if arguments.resume:
         run = Run.resume(out, scene, method=method)
+        needed = check_memory(run.config, scene, limit)
     else:
-        run = Run.begin(scene, config, method=method, out=out)
+        needed = check_memory(config, scene, limit)
+        run = Run.begin(scene, config, method=method, out=out if ranks.is_first else None)
+    if not ranks.is_first:
+        run.folder = None  # one of them writes
     before = run.state.train_seconds
     log.info("%s, %s back end, preset %s", device_name(), backend(), run.config.preset)
     if run.config.model == "hash":
-        tune_first(run.config, run.scene.extent)
-    scalars = Scalars(out, step=run.state.step, tensorboard=arguments.tensorboard)
-    with closing(scalars), nullcontext() if arguments.compile else uncompiled():
-        _fit(run, out, arguments, scalars)
-        trained = run.state.train_seconds - before
-        _finish(run, out, start, trained, arguments, scalars)
+        tune_first(run.config, run.scene.extent, shows_bar=ranks.is_first)
+    limits = {"--steps": arguments.steps, "--seconds": arguments.seconds}
+    with ExitStack() as stack:
+        scalars = None  # the first rank's: one of them writes
+        if ranks.is_first:
+            scalars = Scalars(out, step=run.state.step, tensorboard=arguments.tensorboard)
+            stack.enter_context(closing(scalars))
+        if not arguments.compile:
+            stack.enter_context(uncompiled())
+        with explained(run, out, limits, needed):
+            on_report = scalars.add if scalars else None
+            run.train(
+                steps=arguments.steps,
+                seconds=arguments.seconds,
+                progress=ranks.is_first,
+                on_report=on_report,
+            )
+        log_memory("after training")
+        if scalars:
+            _finish(run, out, start, run.state.train_seconds - before, arguments, scalars)
     return 0
-
-
-def _fit(run: Run, out: Path, arguments: Arguments, scalars: Scalars) -> None:
-    """Train the run; say how to go on if that is interrupted."""
-    try:
-        run.train(steps=arguments.steps, seconds=arguments.seconds, on_report=scalars.add)
-    except KeyboardInterrupt:
-        limits = {"--steps": arguments.steps, "--seconds": arguments.seconds}
-        given = "".join(f" {flag} {value}" for flag, value in limits.items() if value)
-        log.info("interrupted; `nerfmac train --out %s --resume%s` goes on", out, given)
-        raise
-    except DivergedError as error:
-        raise InputError(f"{error}; the last good state is in {out}") from error
-    log_memory("after training")
 
 
 def _scene_of(arguments: Arguments) -> tuple[Path, dict[str, Any]]:

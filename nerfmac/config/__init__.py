@@ -7,6 +7,7 @@ comment is also the help text of its flag, as `nerfmac train --help` prints it.
 
 from nerfmac.config.fields import HashGridConfig, NetworkConfig, VanillaConfig
 from nerfmac.config.optimiser import OptimiserConfig
+from nerfmac.config.ranks import RanksConfig
 from nerfmac.config.record import PRESET_NAMES, Config, override
 from nerfmac.config.sampling import MarchConfig, OccupancyConfig
 from nerfmac.config.training import FILL, TrainConfig
@@ -20,6 +21,7 @@ __all__ = [
     "NetworkConfig",
     "OccupancyConfig",
     "OptimiserConfig",
+    "RanksConfig",
     "TrainConfig",
     "VanillaConfig",
     "override",

@@ -8,6 +8,7 @@ from typing import Any, Literal
 from nerfmac import checks
 from nerfmac.config.fields import HashGridConfig, NetworkConfig, VanillaConfig
 from nerfmac.config.optimiser import OptimiserConfig
+from nerfmac.config.ranks import RanksConfig
 from nerfmac.config.sampling import MarchConfig, OccupancyConfig
 from nerfmac.config.training import TrainConfig
 from nerfmac.json_reader import Fields
@@ -21,6 +22,9 @@ class Config:
 
     preset: str = "base"  # The preset that the numbers below were taken from.
     seed: int = 0  # Seed of all random numbers, from 0 to 2^32 - 1.
+    deterministic: bool = False
+    """The same numbers for the same seed and steps on a GPU too: gradients are summed as whole
+    numbers there, in any order the same. Elsewhere they are the same anyway."""
     model: Literal["hash", "vanilla"] = "hash"
     """hash: an encoding and small networks. vanilla: two large MLPs (Mildenhall et al. 2020)."""
     encoding: Literal["hash", "dense", "frequency"] = "hash"
@@ -32,10 +36,13 @@ class Config:
     occupancy: OccupancyConfig = field(default_factory=OccupancyConfig)
     optimiser: OptimiserConfig = field(default_factory=OptimiserConfig)
     train: TrainConfig = field(default_factory=TrainConfig)
+    ranks: RanksConfig = field(default_factory=RanksConfig)
 
     def __post_init__(self) -> None:
         checks.choice("preset", self.preset, PRESET_NAMES)
         checks.number("seed", self.seed, low=0, high=2**32 - 1, whole=True)
+        if not isinstance(self.deterministic, bool):
+            raise checks.InputError(f"deterministic is {self.deterministic!r}; expected a boolean")
         checks.choice("model", self.model, ("hash", "vanilla"))
         checks.choice("encoding", self.encoding, ("hash", "dense", "frequency"))
 

@@ -4,6 +4,9 @@ from nerfmac.run.folder import is_run as is_run
 from nerfmac.run.folder import read_record as read_record
 from nerfmac.run.limits import check_limits as check_limits
 from nerfmac.run.log import log_memory as log_memory
+from nerfmac.run.memory import check_memory as check_memory
+from nerfmac.run.memory import needed_memory as needed_memory
+from nerfmac.run.memory import what_to_lower as what_to_lower
 from nerfmac.run.path_files import load_path as load_path
 from nerfmac.run.placed import placement_of as placement_of
 from nerfmac.run.run import CONFIGURED as CONFIGURED

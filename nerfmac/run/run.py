@@ -25,6 +25,7 @@ from nerfmac.files import check_free, make_folder, read_json, write_json
 from nerfmac.geometry.cameras import Camera
 from nerfmac.paths import orbit
 from nerfmac.presets import preset as preset_of
+from nerfmac.ranks import watched
 from nerfmac.rendering.evaluation import ViewQuality, evaluate
 from nerfmac.rendering.gaze import centre_seen
 from nerfmac.rendering.perceptual import Lpips
@@ -171,7 +172,7 @@ class Run:
             ) as bar,
         ):
             for report in reports:
-                bar.set_postfix_str(_status(report), refresh=False)
+                bar.set_postfix_str(str(report), refresh=False)
                 now = report.state.step if steps else report.state.train_seconds
                 bar.update(min(now, bar.total or 0) - bar.n)
                 if on_report:
@@ -181,13 +182,16 @@ class Run:
         """Train to the goal. At each report the run is up to date, and training waits.
 
         Closing the generator ends the training. If the run has a folder, it is saved at the end.
-        Raises `InputError` if there are no pictures, and `DivergedError`.
+        Raises `InputError` if there are no pictures, `DivergedError`, and `LostRankError`.
         """
-        for _ in self.prepare():
+        ranks = self.trainer.ranks
+        ranks.check_alike("their configurations", repr(self.config))
+        ranks.check_alike("their scenes", repr(replace(self.scene, path=None)))
+        for _ in watched(ranks, self.prepare(), self._save_lost):
             pass
         saved = time.perf_counter()
         try:
-            for report in self.trainer.train(self.state, goal):
+            for report in watched(ranks, self.trainer.train(self.state, goal), self._save_lost):
                 self._take(report)
                 yield report
                 if self.folder is not None and time.perf_counter() - saved > SAVE_SECONDS:
@@ -281,6 +285,12 @@ class Run:
         write_json(folder / "scene.json", self.scene.to_json())
         self.save_checkpoint(folder)
 
+    def _save_lost(self) -> str:
+        if self.folder is None:
+            return "the first one saves the run"
+        self.save_checkpoint(self.folder)
+        return f"the state after step {self.state.step} is in {self.folder}"
+
     def save_checkpoint(self, folder: Path) -> None:
         """Write the state only, into a folder that already holds the other files."""
         notes = {"curve": self.curve, "build_seconds": self.build_seconds, "rates": self.rates}
@@ -292,11 +302,3 @@ class Run:
 def configured(preset: str, seed: int, model: str = "hash") -> Config:
     """The preset's configuration for the current device. Raises `InputError`."""
     return override(preset_of(preset, current_device(), memory_bytes(), model), seed=seed)
-
-
-def _status(report: Report) -> str:
-    return (
-        f"step {report.state.step}, loss {report.loss:.4f}, {report.psnr:.1f} dB, "
-        f"{report.rays_per_second / 1e3:.0f}k rays/s, "
-        f"{report.samples_per_second / 1e3:.0f}k samples/s"
-    )

@@ -1,8 +1,13 @@
-"""The time that training takes; time between a report and the next step does not count."""
+"""The time that training takes; time between a report and the next step does not count.
+
+Several ranks have the time of the first: they would decide differently, each by its own clock.
+"""
 
 from __future__ import annotations
 
 import time
+
+from nerfmac.ranks import Ranks
 
 
 class Clock:
@@ -33,3 +38,26 @@ class Clock:
         passed = self._seconds - self._last_lap
         self._last_lap = self._seconds
         return max(passed, 1e-9)
+
+
+class RanksTime:
+    """The seconds of training by which all ranks decide alike, without asking at every step.
+
+    Between two reports that is what the last report's steps took on the first rank, for each step.
+    """
+
+    def __init__(self, ranks: Ranks, step: int, seconds: float) -> None:
+        self._ranks, self._step, self._seconds, self._pace = ranks, step, seconds, 0.0
+
+    def at(self, step: int, seconds: float, *, must_agree: bool = False) -> float:
+        """The time at `step`; `seconds` is what this rank's clock says.
+
+        With `must_agree` it is what the first one's says: all ranks call this at the same `step`.
+        """
+        if self._ranks.size == 1:
+            return seconds
+        if must_agree:
+            seconds = self._ranks.number_of_first(seconds)
+            self._pace = (seconds - self._seconds) / max(step - self._step, 1)
+            self._step, self._seconds = step, seconds
+        return self._seconds + self._pace * (step - self._step)

@@ -6,17 +6,19 @@ colours and moves the parameters. Shapes are fixed, except for the number of ray
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
 import mlx.core as mx
 
-from nerfmac.backend import Arrays
-from nerfmac.config import TrainConfig
+from nerfmac.backend import Arrays, repeatable
+from nerfmac.config import RanksConfig, TrainConfig
 from nerfmac.fields.field import Parameters
 from nerfmac.geometry.colour import over
 from nerfmac.ops.composite import Composited
 from nerfmac.ops.draw_pixels import draw_pixels
+from nerfmac.ranks import Ranks
 from nerfmac.rendering.renderer import shade
 from nerfmac.scenes import Views
 from nerfmac.training.method import Parts
@@ -30,6 +32,9 @@ class Step:
     config: TrainConfig
     parts: Parts
     views: Views
+    ranks: Ranks
+    exchange: RanksConfig
+    is_deterministic: bool = False
 
     def __call__(
         self,
@@ -42,15 +47,18 @@ class Step:
         """One update, and [loss, mean squared error, samples, slots that a ray takes].
 
         `now` is an `Updated`, `sampling` the sampler's state; both come back in the same order. The
-        measurements are (4,) float32.
+        measurements are (4,) float32, of this rank's `rays`. The update is by all ranks' gradients,
+        each by how many of its rays fit, unless ranks take steps of their own.
         """
         config, (field, sampler, loss_between) = self.config, self.parts
-        # All random numbers come from one call: each call would be a launch of its own.
-        drawn = mx.random.uniform(shape=(3 + sampler.draws + 3, rays), key=key)
+        # All random numbers come from one call: each call would be a launch of its own. The ranks
+        # make the same ones and take a share each, so that they draw what one rank would.
+        shape = (3 + sampler.draws + 3, self.ranks.size * rays)
+        drawn = self.ranks.own(mx.random.uniform(shape=shape, key=key))
         place, along, background = mx.split(drawn, (3, 3 + sampler.draws))
         drawn_rays, rgba = draw_pixels(self.views.pixels, self.views.cameras, place)
         # Every ray has a random background, so that matter cannot imitate it.
-        background = background.reshape(rays, 3)
+        background = background.T
         target = over(rgba, background, config.blend)
 
         def loss_of(parameters: Parameters) -> tuple[mx.array, ...]:
@@ -63,9 +71,12 @@ class Step:
             loss = _mean(loss_between(predicted, target), fits)
             loss = sum((_mean(loss_between(each, target), fits) for each in coarser), start=loss)
             used = samples.used.reshape(()).astype(mx.float32)
-            return config.loss_scale * loss, error, used, sampled.slots_per_ray
+            return config.loss_scale * loss, error, used, sampled.slots_per_ray, fits.mean()
 
-        (loss, *measured), gradients = mx.value_and_grad(loss_of)(now.parameters)
+        with repeatable() if self.is_deterministic else nullcontext():
+            (loss, *measured, share), gradients = mx.value_and_grad(loss_of)(now.parameters)
+        if self.exchange.every == 1:
+            gradients = self.ranks.weighted_mean(gradients, share, self.exchange.words)
         updated = adam(Updated(*now), gradients, StepNumbers(*numbers), field.decayed)
         return updated, mx.stack([loss / config.loss_scale, *measured])
 

@@ -4,7 +4,8 @@ The step (`Step`) is traced again for each new number of rays; they are few
 (`TrainConfig.rays_for`). Nothing here prints or writes.
 
 For a given seed and number of steps, results repeat bit for bit on the back ends `cpu` and
-`reference`. GPUs add floats atomically, in any order, so there the last bits vary.
+`reference`. GPUs add floats atomically, in any order, so there the last bits vary, unless
+`Config.deterministic` has them add whole numbers.
 """
 
 from __future__ import annotations
@@ -26,10 +27,12 @@ from nerfmac.config import FILL, Config
 from nerfmac.fields.field import Parameters
 from nerfmac.ops.draw_pixels import random_rays, ray_batches
 from nerfmac.ops.march import Occupied
+from nerfmac.ranks import current_ranks
 from nerfmac.rendering.renderer import Renderer, tracer_of
 from nerfmac.scenes import Views
 from nerfmac.timeline import interval
-from nerfmac.training.clock import Clock
+from nerfmac.training.clock import Clock, RanksTime
+from nerfmac.training.exchange import Meeting, kept_alike, of_first
 from nerfmac.training.goal import Goal, Report
 from nerfmac.training.method import Method, Parts
 from nerfmac.training.optimiser import (
@@ -87,6 +90,8 @@ class Trainer:
             method: a field, a sampler or a loss in place of the configuration's.
         """
         self.config, self.extent, self.method = config, extent, method
+        self.ranks = current_ranks()
+        self._meeting = Meeting(self.ranks, config.ranks)
         self.field, self.sampler, self.loss = method.parts(config, extent)
         self._given_views = views
         self.traces = Traces()
@@ -111,7 +116,9 @@ class Trainer:
 
     @property
     def _step(self) -> Step:
-        return Step(self.config.train, Parts(self.field, self.sampler, self.loss), self._views)
+        parts = Parts(self.field, self.sampler, self.loss)
+        exchange, is_deterministic = self.config.ranks, self.config.deterministic
+        return Step(self.config.train, parts, self._views, self.ranks, exchange, is_deterministic)
 
     @property
     def _views(self) -> Views:
@@ -168,25 +175,31 @@ class Trainer:
         """Train on from `state` to the goal, with a report at every update of the sampler's state.
 
         The time that the caller takes between two reports is not training time. The reports that
-        `goal.report_interval` adds do not change the results. Raises `DivergedError`.
+        `goal.report_interval` adds do not change the results. Several ranks begin with the first
+        one's state. Raises `DivergedError`.
         """
+        state = of_first(self.ranks, state)
+        self._meeting.begin(state)
         clock, queue, rays_done = Clock(state.train_seconds), Queue(), 0
+        common = RanksTime(self.ranks, state.step, state.train_seconds)
         while (progress := goal.progress(state)) < 1.0:
             is_update = state.step % self.sampler.interval_at(state.step) == 0
             if is_update:
                 with interval("occupancy update", step=state.step):
                     state = self._keep_sampling(state, goal.most_rays)
-            rays_done += state.rays
+            rays_done += state.rays * self.ranks.size
             rate = goal.rate * self.config.optimiser.rate_at(progress)
             with interval("step", step=state.step, rays=state.rays):
                 state, measured = self.advance(state, rate)
                 queue.add(state)  # measurements are computed only where they are read
-            state = replace(state, train_seconds=clock.read())
+            state = replace(state, train_seconds=common.at(state.step, clock.read()))
             is_measured = is_update or goal.progress(state) >= 1.0
             if is_measured or clock.is_over(goal.report_interval):
+                measured = self.ranks.mean(measured) if is_measured else measured
                 with interval("report", step=state.step):
                     loss, error, samples, wanted = _read(measured, state)
-                state = replace(state, train_seconds=clock.read())
+                seconds = common.at(state.step, clock.read(), must_agree=is_measured)
+                state = replace(state, train_seconds=seconds)
                 if is_measured:
                     state = replace(state, samples_per_ray=mx.array(wanted))
                 rays_per_second = rays_done / clock.lap()
@@ -209,7 +222,8 @@ class Trainer:
             return state
         update = self._update_sampling[self.sampler.phase_at(state.step)]
         key = _key(self.config.seed, state.step, stream=1)
-        return replace(state, sampling=update(state.parameters, state.sampling, key))
+        state = replace(state, sampling=update(state.parameters, state.sampling, key))
+        return kept_alike(self.ranks, state)
 
     def advance(self, state: TrainState, rate: float) -> tuple[TrainState, mx.array]:
         """The state after one step at the learning rate `rate`, and what the `Step` measured.
@@ -224,6 +238,8 @@ class Trainer:
             step_numbers(state.step + 1, rate, self.config.optimiser, unscale),
         )
         state = replace(state, step=state.step + 1, **Updated(*updated)._asdict())
+        will_update = state.step % self.sampler.interval_at(state.step) == 0
+        state = self._meeting.end(state, must_meet=will_update)
         if is_averaged(state.step):
             with interval("average"):
                 state = replace(state, average=self._average(state))

@@ -40,6 +40,8 @@ def refused(capsys, tmp_path, *arguments, names):
         (("--roofline", "--models"), ["--models"]),
         (("--roofline", "--film"), ["--film"]),
         (("--film", "--seconds", 3), ["--film takes its own time"]),
+        (("--scaling", 0), ["scaling is 0"]),
+        (("--scaling", 2, "--models"), ["--scaling and --models"]),
         (("--device", "cpu", "--scene", "nowhere"), ["nowhere does not exist"]),
         (("--models", "--device", "cpu", "--scene", "nowhere"), ["nowhere does not exist"]),
     ],
@@ -66,6 +68,13 @@ def test_a_chip_of_ones_own(capsys, tmp_path):
     assert "M4 Max" not in said
     assert nerfmac("bench", "--roofline") == 0
     assert "M4 Max" in capsys.readouterr().out
+
+
+def test_a_ring_of_macs_is_estimated(capsys):
+    assert nerfmac("bench", "--roofline", "--scaling", 2, "--preset", "small") == 0
+    said = capsys.readouterr().out
+    assert "estimated for an M4 Max" in said
+    assert "10 Gb Ethernet" in said
 
 
 @pytest.fixture

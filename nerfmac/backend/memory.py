@@ -1,0 +1,48 @@
+"""How much of the current device's memory MLX may take, and what is said when it is not enough."""
+
+from __future__ import annotations
+
+import mlx.core as mx
+
+from nerfmac import checks
+from nerfmac.backend.device import memory_bytes
+from nerfmac.checks import InputError
+
+GIB = 2**30
+
+CACHED = 1 / 4
+"""The part of the memory in which MLX may keep what is free for its next arrays. By default it may
+keep it all, and on a Mac other programs want some."""
+
+_SIGNS = ("[malloc", "[metal::malloc]", "out of memory", "OutOfMemory", "unable to allocate")
+
+
+def limit_memory(gib: float | None = None, fraction: float | None = None) -> int:
+    """Let MLX take `gib` 2^30 bytes, or a `fraction` of the device's memory; return it in bytes.
+
+    Without either it may take all of it. Raises `InputError` for both, or one out of range.
+    """
+    if gib is not None and fraction is not None:
+        raise InputError("both a memory limit and a fraction are given; expected one of them")
+    most = memory_bytes()
+    limit = most
+    if fraction is not None:
+        checks.number("memory fraction", fraction, low=0.01, high=1.0)
+        limit = int(fraction * most)
+    if gib is not None:
+        checks.number("memory limit", gib, low=0.01)
+        limit = min(int(gib * GIB), most)
+    mx.set_memory_limit(limit)
+    mx.set_cache_limit(int(CACHED * limit))
+    return limit
+
+
+def is_out_of_memory(error: RuntimeError) -> bool:
+    """Whether MLX's `error` says that there was no memory left."""
+    text = str(error).lower()
+    return any(sign.lower() in text for sign in _SIGNS)
+
+
+def active_memory_bytes() -> int:
+    """What MLX's arrays take now, in bytes."""
+    return int(mx.get_active_memory())

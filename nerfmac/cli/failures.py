@@ -1,0 +1,44 @@
+"""What may end a training early, as one line that says where its last state is and what to do."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from nerfmac.backend.memory import is_out_of_memory
+from nerfmac.checks import InputError
+from nerfmac.ranks import LostRankError
+from nerfmac.run import Run, what_to_lower
+from nerfmac.training.trainer import DivergedError
+
+log = logging.getLogger("nerfmac")
+
+
+@contextmanager
+def explained(
+    run: Run, out: Path, limits: Mapping[str, float | None], needed: Mapping[str, int]
+) -> Iterator[None]:
+    """Within it, `run` is trained to the `limits`, by their flags, and saved in `out`.
+
+    `needed`: `needed_memory` of the run. Raises `InputError` where something ends it, and
+    `KeyboardInterrupt` as it is.
+    """
+    given = "".join(f" {flag} {value}" for flag, value in limits.items() if value)
+    again = f"`nerfmac train --out {out} --resume{given}` goes on"
+    try:
+        yield
+    except KeyboardInterrupt:
+        log.info("interrupted; %s", again)
+        raise
+    except DivergedError as error:
+        raise InputError(f"{error}; the last good state is in {out}") from error
+    except LostRankError as error:
+        left = f"the state after step {run.state.step} is in {out}"
+        raise InputError(f"{error}; {left}; {again}") from error
+    except RuntimeError as error:
+        if not is_out_of_memory(error):
+            raise
+        left = f"no memory is left after step {run.state.step}, which is saved in {out}"
+        raise InputError(f"{left}; lower {what_to_lower(needed)}") from error

@@ -1,0 +1,58 @@
+"""Starting ranks on this machine, as `mlx.launch -n N` does, each with a GPU of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+_HOST = "127.0.0.1"
+
+
+def start_local(
+    command: Sequence[str], count: int, folder: Path, *, backend: str = "ring", **popen: Any
+) -> list[subprocess.Popen[Any]]:
+    """Start `command` as `count` ranks that find each other; one rank is started as it is.
+
+    Args:
+        command: program and arguments.
+        count: how many.
+        folder: an existing one, for the list of hosts.
+        backend: `ring`, or `nccl`, for which each rank sees one GPU only.
+        popen: further arguments of `subprocess.Popen`.
+    """
+    if count == 1:
+        own = {name: value for name, value in os.environ.items() if name != "MLX_RANK"}
+        return [subprocess.Popen(command, env=own, **popen)]
+    ports = _free_ports(count)
+    hosts = folder / "hosts.json"
+    hosts.write_text(json.dumps([[f"{_HOST}:{port}"] for port in ports]), encoding="utf-8")
+    shared = {"MLX_HOSTFILE": str(hosts)}
+    if backend == "nccl":
+        shared = {"NCCL_HOST_IP": _HOST, "NCCL_PORT": str(ports[0]), "MLX_WORLD_SIZE": str(count)}
+    started = []
+    for rank in range(count):
+        own = {"MLX_RANK": str(rank)}
+        if backend == "nccl":
+            own["CUDA_VISIBLE_DEVICES"] = _gpus()[rank] if _gpus() else str(rank)
+        started.append(subprocess.Popen(command, env={**os.environ, **shared, **own}, **popen))
+    return started
+
+
+def _gpus() -> list[str]:
+    return [each for each in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if each]
+
+
+def _free_ports(count: int) -> list[int]:
+    sockets = [socket.socket() for _ in range(count)]
+    try:
+        for each in sockets:
+            each.bind((_HOST, 0))
+        return [int(each.getsockname()[1]) for each in sockets]
+    finally:
+        for each in sockets:
+            each.close()

@@ -1,0 +1,193 @@
+"""`Ranks`: which of how many processes this one is, and what they tell each other.
+
+All ranks must call the same functions in the same order. Sums are made once and handed on, so their
+results are the same on all ranks, bit for bit.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any, Literal
+
+import mlx.core as mx
+import numpy as np
+
+from nerfmac.checks import InputError
+
+Words = Literal["bfloat16", "float32"]
+"""The type in which large arrays are sent."""
+
+LARGE = 2**16
+"""Elements from which on an array is sent in `Words`, and by itself. Smaller ones go together."""
+
+_VARIABLES = {
+    "nccl": ("NCCL_HOST_IP", "NCCL_PORT", "MLX_WORLD_SIZE"),
+    "jaccl": ("MLX_IBV_DEVICES",),
+    "ring": ("MLX_HOSTFILE",),
+}
+"""By which of MLX's environment variables a back end is known to be meant."""
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """This process among those that train together."""
+
+    rank: int = 0
+    size: int = 1
+    backend: str = "none"  # `ring`, `jaccl` or `nccl`
+    group: Any = None  # MLX's
+
+    @property
+    def is_first(self) -> bool:
+        """Whether this rank writes, shows the bar and prints."""
+        return self.rank == 0
+
+    def own(self, drawn: mx.array) -> mx.array:
+        """This rank's columns of `drawn` (rows, size * n): (rows, n)."""
+        if self.size == 1:
+            return drawn
+        each = drawn.shape[1] // self.size
+        return mx.contiguous(drawn[:, self.rank * each : (self.rank + 1) * each])
+
+    def sum(self, values: mx.array) -> mx.array:
+        """The sum of all ranks' `values`, which have one shape and type. Not evaluated."""
+        if self.size == 1:
+            return values
+        return mx.distributed.all_sum(values, group=self.group)
+
+    def mean(self, values: mx.array) -> mx.array:
+        """The mean of all ranks' `values`; of a type of floats. Not evaluated."""
+        return values if self.size == 1 else self.sum(values) / self.size
+
+    def weighted_mean(
+        self, arrays: Mapping[str, mx.array], weight: mx.array, words: Words
+    ) -> dict[str, mx.array]:
+        """The mean of all ranks' float32 `arrays`, where each rank's count `weight` () times.
+
+        Large arrays are sent in `words`; small ones, and the weight, together in float32. Where all
+        weights are 0, so is the mean. Not evaluated.
+        """
+        if self.size == 1:
+            return dict(arrays)
+        small = {name: values for name, values in arrays.items() if values.size < LARGE}
+        flat = [values.reshape(-1) * weight for values in small.values()]
+        *parts, total = _split(self.sum(mx.concatenate([*flat, weight.reshape(1)])), small)
+        factor = 1.0 / mx.maximum(total, 1e-12)
+        sent = mx.bfloat16 if words == "bfloat16" else mx.float32
+        means = {}
+        for name, values in arrays.items():
+            if name in small:
+                summed = parts[list(small).index(name)].reshape(values.shape)
+            else:
+                summed = self.sum((values * weight).astype(sent)).astype(mx.float32)
+            means[name] = summed * factor
+        return means
+
+    def of_first(self, arrays: Mapping[str, mx.array]) -> dict[str, mx.array]:
+        """The first rank's `arrays`, on all ranks, bit for bit; all have its shapes and types."""
+        if self.size == 1:
+            return dict(arrays)
+        found = {}
+        for name, values in arrays.items():
+            words = mx.view(values.reshape(-1), mx.uint32 if values.dtype.size == 4 else mx.uint8)
+            # One at a time: the others' zeros need not all be in memory together.
+            words = self.sum(words if self.is_first else mx.zeros_like(words))
+            found[name] = mx.view(words, values.dtype).reshape(values.shape)
+            mx.eval(found[name])
+        return found
+
+    def number_of_first(self, value: float) -> float:
+        """The first rank's `value`, on all ranks."""
+        if self.size == 1:
+            return value
+        # In two parts, as a float32 alone would lose the milliseconds of a day.
+        whole = float(int(value))
+        both = mx.array([whole, value - whole]) * float(self.is_first)
+        return float(np.array(self.sum(both), np.float64).sum())
+
+    def texts(self, text: str) -> list[str]:
+        """Each rank's `text`, of which the first 256 bytes are told, in the order of ranks."""
+        if self.size == 1:
+            return [text]
+        row = np.zeros((self.size, 256), np.uint8)
+        told = text.encode()[:256]
+        row[self.rank, : len(told)] = np.frombuffer(told, np.uint8)
+        rows = np.array(self.sum(mx.array(row)))
+        return [bytes(each).rstrip(b"\0").decode(errors="replace") for each in rows]
+
+    def alike(self, arrays: Mapping[str, mx.array]) -> bool:
+        """Whether all ranks have the same bits in `arrays`, whose types have 32 of them."""
+        return self.size == 1 or self._is_alike([_checksum(values) for values in arrays.values()])
+
+    def check_alike(self, what: str, text: str) -> None:
+        """Raise `InputError`, on all ranks, unless all have the same `text`, which says `what`."""
+        words = np.frombuffer(sha256(text.encode()).digest(), np.uint32)
+        if self.size > 1 and not self._is_alike([mx.array(words)]):
+            raise InputError(f"the ranks differ in {what}; expected the same on all of them")
+
+    def _is_alike(self, words: list[mx.array]) -> bool:
+        mine = mx.concatenate([each.reshape(-1) for each in words])
+        differ = mx.array(mine != self.of_first({"": mine})[""])
+        return not np.array(self.sum(differ.sum())).any()
+
+    def __str__(self) -> str:
+        return f"rank {self.rank} of {self.size}, by {self.backend}"
+
+
+ALONE = Ranks()
+
+_current = ALONE
+
+
+def current_ranks() -> Ranks:
+    """The ranks that `join` found; `ALONE` before it."""
+    return _current
+
+
+def rank_given() -> int:
+    """The rank that the environment gives this process; 0 where it gives none."""
+    rank = os.environ.get("MLX_RANK", "0")
+    return int(rank) if rank.isdecimal() else 0
+
+
+def join() -> Ranks:
+    """Meet the other ranks that the environment names; without them, `ALONE`.
+
+    It names them as MLX has it: MLX_RANK with MLX_HOSTFILE (ring), with NCCL_HOST_IP, NCCL_PORT and
+    MLX_WORLD_SIZE (NCCL), or with MLX_IBV_DEVICES (JACCL). Later calls give the same ranks. Raises
+    `InputError` if they do not find each other.
+    """
+    global _current
+    backend = _backend_meant()
+    if _current is not ALONE or backend is None:
+        return _current
+    try:
+        group = mx.distributed.init(strict=True, backend=backend)
+    except (RuntimeError, ValueError) as error:
+        raise InputError(f"the ranks do not find each other by {backend}: {error}") from error
+    _current = Ranks(group.rank(), group.size(), backend, group) if group.size() > 1 else ALONE
+    return _current
+
+
+def _backend_meant() -> str | None:
+    if not os.environ.get("MLX_RANK", "").isdecimal():
+        return None
+    for backend, names in _VARIABLES.items():
+        if all(os.environ.get(name) for name in names):
+            return backend
+    return None
+
+
+def _split(flat: mx.array, arrays: Mapping[str, mx.array]) -> list[mx.array]:
+    ends = np.cumsum([values.size for values in arrays.values()]).tolist()
+    return list(mx.split(flat, ends))
+
+
+def _checksum(values: mx.array) -> mx.array:
+    """(1,) uint32 that any changed bit changes, and exchanged elements nearly always do."""
+    words = mx.view(values.reshape(-1), mx.uint32)
+    places = mx.arange(words.size, dtype=mx.uint32) * 2654435761 + 1
+    return (words * (places | 1)).sum().reshape(1)

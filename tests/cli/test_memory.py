@@ -1,0 +1,126 @@
+"""Training says what memory it takes: refused before it begins, told when there is none left."""
+
+import json
+
+import mlx.core as mx
+import pytest
+
+from nerfmac.backend.device import memory_bytes
+from nerfmac.backend.memory import limit_memory
+from nerfmac.checks import InputError
+from nerfmac.config import override
+from nerfmac.run import Run, needed_memory
+from nerfmac.scenes import load_scene
+from nerfmac.training.trainer import Trainer
+from tests.scene_factory import CONFIG, FLAGS, nerfmac, write_scene
+
+
+@pytest.fixture(autouse=True)
+def unlimited_afterwards():
+    before = mx.set_memory_limit(2**34)
+    mx.set_memory_limit(before)
+    cache = mx.set_cache_limit(2**34)
+    mx.set_cache_limit(cache)
+    yield
+    mx.set_memory_limit(before)
+    mx.set_cache_limit(cache)
+
+
+@pytest.fixture
+def scene(tmp_path):
+    return write_scene(tmp_path / "balls", train=3)
+
+
+@pytest.mark.usefixtures("on_the_cpu")
+@pytest.mark.parametrize(
+    ("changes", "part"),
+    [
+        ({"grid": {"log2_entries": 16}}, "the model"),
+        ({"train": {"slots": 2**16}}, "a step"),
+    ],
+)
+def test_more_of_a_part_needs_more_memory_for_it_alone(scene, changes, part):
+    loaded = load_scene(scene)
+    small, large = (needed_memory(each, loaded) for each in (CONFIG, override(CONFIG, **changes)))
+    assert large[part] > 4 * small[part]
+    assert {name: size for name, size in small.items() if name != part} == {
+        name: size for name, size in large.items() if name != part
+    }
+    assert small["the pictures"] == loaded.views("train").pixels.nbytes
+
+
+@pytest.mark.usefixtures("on_the_cpu")
+def test_a_model_takes_at_least_what_it_is_said_to(scene):
+    loaded = load_scene(scene)
+    config = override(CONFIG, grid={"log2_entries": 17})
+    state = Trainer(config, loaded.extent, loaded.views("train")).init()
+    held = {id(each): each.nbytes for each in state.arrays().values()}
+    moved = sum(each.nbytes for each in state.parameters.values())
+    said = needed_memory(config, loaded)["the model"]
+    # Its arrays twice, before and after a step, less the average, and a gradient.
+    assert said == pytest.approx(sum(held.values()) + 4 * moved, rel=0.1)
+
+
+@pytest.mark.parametrize(
+    ("flags", "named"),
+    [
+        (("--grid.log2-entries", 20), "--grid.log2-entries"),
+        (("--train.slots", 2**19), "--train.slots"),
+    ],
+)
+def test_a_limit_below_need_is_refused_and_names_what_to_lower(
+    scene, tmp_path, capsys, flags, named
+):
+    out = tmp_path / "run"
+    given = ("train", scene, *FLAGS, *flags, "--steps", 2, "--out", out, "--memory-limit", 0.02)
+    assert nerfmac(*given) == 2
+    (told,) = capsys.readouterr().err.splitlines()
+    assert "training takes at least" in told
+    assert "and may take 20.5 MiB" in told
+    assert f"lower {named}" in told
+    assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    ("limits", "message"),
+    [
+        ((1.0, 0.5), "both a memory limit and a fraction"),
+        ((0.0, None), "memory limit is 0"),
+        ((None, 1.5), "memory fraction is 1.5"),
+    ],
+)
+def test_limits_that_say_nothing_are_refused(limits, message):
+    with pytest.raises(InputError, match=message):
+        limit_memory(*limits)
+
+
+@pytest.mark.usefixtures("on_the_cpu")
+def test_a_fraction_limits_mlx_and_what_it_keeps():
+    limit = limit_memory(fraction=0.5)
+    assert limit == memory_bytes() // 2
+    assert mx.set_memory_limit(limit) == limit
+    assert mx.set_cache_limit(0) == limit // 4
+
+
+def test_without_memory_left_the_last_state_is_told_and_saved(scene, tmp_path, capsys, monkeypatch):
+    train, out = Trainer.train, tmp_path / "run"
+
+    def exhausted(self, state, goal):
+        for report in train(self, state, goal):
+            yield report
+            if report.state.step == 3:
+                raise RuntimeError("[malloc_or_wait] Unable to allocate 34359738368 bytes.")
+
+    monkeypatch.setattr(Trainer, "train", exhausted)
+    assert nerfmac("train", scene, *FLAGS, "--steps", 9, "--out", out, "--no-video") == 2
+    told = capsys.readouterr().err.splitlines()[-1]
+    assert f"no memory is left after step 3, which is saved in {out}; lower --" in told
+    assert Run.load(out).state.step == 3
+
+
+def test_what_memory_a_run_took_is_in_its_metrics(scene, tmp_path):
+    out = tmp_path / "run"
+    assert nerfmac("train", scene, *FLAGS, "--steps", 2, "--out", out, "--no-video") == 0
+    metrics = json.loads((out / "metrics.json").read_text())
+    assert metrics["peak_memory_bytes"] > metrics["active_memory_bytes"] > 0
+    assert metrics["ranks"] == 1

@@ -1,0 +1,92 @@
+"""What each of two ranks does for the tests of ranks: `python at_work.py SCENE FOLDER`.
+
+It writes what it found to FOLDER/RANK.npz.
+"""
+
+import sys
+from itertools import count
+from pathlib import Path
+
+import mlx.core as mx
+import numpy as np
+
+from nerfmac.backend import choose_device
+from nerfmac.checks import InputError
+from nerfmac.config import Config
+from nerfmac.ranks import Ranks, current_ranks, join
+from nerfmac.scenes import Scene, load_scene
+from nerfmac.training import clock
+from nerfmac.training.goal import Goal
+from nerfmac.training.state import TrainState
+from nerfmac.training.trainer import Trainer
+from tests.ranks.shared import CONFIG, EVERY, MEETING, STEPS, told
+
+SECONDS, TICK = 1.0, 0.02
+
+
+def trained(scene: Scene, config: Config, goal: Goal) -> TrainState:
+    """Train from a first state that only the first rank has right."""
+    trainer = Trainer(config, scene.extent, scene.views("train"))
+    state = trainer.init()
+    if not current_ranks().is_first:
+        spoilt = {name: values + 1 for name, values in state.arrays().items()}
+        state = TrainState.of(spoilt, state.numbers())
+    *_, last = trainer.train(state, goal)
+    assert last.state.step == goal.steps or goal.seconds
+    return last.state
+
+
+def saved(label: str, state: TrainState) -> dict[str, np.ndarray]:
+    """The arrays of `state`, named for a file."""
+    return {f"{label}.{name}": np.array(values) for name, values in state.arrays().items()}
+
+
+def by_clocks_that_differ(scene: Scene, ranks: Ranks) -> TrainState:
+    """Train for some seconds; each look at the clock finds it later, on the second rank thrice."""
+    real, ticks = clock.time.perf_counter, count()
+    clock.time.perf_counter = lambda: next(ticks) * TICK * (1 + 2 * ranks.rank)
+    try:
+        return trained(scene, CONFIG, Goal(seconds=SECONDS))
+    finally:
+        clock.time.perf_counter = real
+
+
+def differences(ranks: Ranks) -> list[bool]:
+    """Whether ranks that are alike, or differ, are told so."""
+    own = mx.array([1.0, 2.0, 3.0])
+    other = own if ranks.is_first else mx.array([1.0, 3.0, 2.0])
+    ranks.check_alike("their names", "same")
+    try:
+        ranks.check_alike("their names", f"rank {ranks.rank}")
+    except InputError as error:
+        refused = str(error) == "the ranks differ in their names; expected the same on all of them"
+    return [ranks.alike({"own": own}), ranks.alike({"own": own, "other": other}), refused]
+
+
+def main(scene_path: Path, folder: Path) -> None:
+    choose_device("cpu")
+    ranks, scene = join(), load_scene(scene_path)
+    values, weight = told(ranks.rank)
+    arrays = {name: mx.array(array) for name, array in values.items()}
+    means = {
+        f"{words}.{name}": np.array(mean)
+        for words in ("bfloat16", "float32")
+        for name, mean in ranks.weighted_mean(arrays, mx.array(weight), words).items()
+    }
+    first = {f"first.{name}": np.array(each) for name, each in ranks.of_first(arrays).items()}
+    found = {
+        **means,
+        **first,
+        "rank": np.array([ranks.rank, ranks.size]),
+        "number": np.array(ranks.number_of_first(86400.125 + ranks.rank)),
+        "differences": np.array(differences(ranks)),
+        **saved("one", trained(scene, CONFIG, Goal(steps=1))),
+        **saved("now", trained(scene, CONFIG, Goal(steps=STEPS))),
+        **saved("every", trained(scene, EVERY, Goal(steps=MEETING))),
+        "steps_of_seconds": np.array(by_clocks_that_differ(scene, ranks).step),
+    }
+    np.savez(folder / f"{ranks.rank}.npz", **found)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), Path(sys.argv[2]))
