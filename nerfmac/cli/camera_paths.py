@@ -73,7 +73,7 @@ class NamedPath:
 
     def _split(self, run: Run) -> Sequence[Camera]:
         if self.name == "train":
-            return run.scene.cameras
+            return run.cameras
         if run.scene.path is None:
             raise InputError("the run's scene was never in files: its test views are not known")
         scene = read_again(run.scene)

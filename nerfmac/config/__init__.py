@@ -8,6 +8,7 @@ comment is also the help text of its flag, as `nerfmac train --help` prints it.
 from nerfmac.config.fields import HashGridConfig, NetworkConfig, VanillaConfig
 from nerfmac.config.optimiser import OptimiserConfig
 from nerfmac.config.record import PRESET_NAMES, Config, override
+from nerfmac.config.refine import RefineConfig
 from nerfmac.config.sampling import MarchConfig, OccupancyConfig
 from nerfmac.config.training import FILL, TrainConfig
 
@@ -20,6 +21,7 @@ __all__ = [
     "NetworkConfig",
     "OccupancyConfig",
     "OptimiserConfig",
+    "RefineConfig",
     "TrainConfig",
     "VanillaConfig",
     "override",

@@ -8,6 +8,7 @@ from typing import Any, Literal
 from nerfmac import checks
 from nerfmac.config.fields import HashGridConfig, NetworkConfig, VanillaConfig
 from nerfmac.config.optimiser import OptimiserConfig
+from nerfmac.config.refine import RefineConfig
 from nerfmac.config.sampling import MarchConfig, OccupancyConfig
 from nerfmac.config.training import TrainConfig
 from nerfmac.json_reader import Fields
@@ -32,6 +33,7 @@ class Config:
     occupancy: OccupancyConfig = field(default_factory=OccupancyConfig)
     optimiser: OptimiserConfig = field(default_factory=OptimiserConfig)
     train: TrainConfig = field(default_factory=TrainConfig)
+    refine: RefineConfig = field(default_factory=RefineConfig)
 
     def __post_init__(self) -> None:
         checks.choice("preset", self.preset, PRESET_NAMES)

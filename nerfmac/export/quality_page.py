@@ -71,7 +71,7 @@ def evaluate_to_page(
     if path.suffix.lower() not in (".html", ".htm"):
         raise InputError(f"{path} is no page's name; expected an ending of .html")
     with appearing(path) as partial, tempfile.TemporaryFile("w+", encoding="utf-8") as body:
-        views = run.pictures().views(split)
+        views = run.views(split)
 
         def add(view: ViewQuality, pictures: Compared) -> None:
             body.write(_section(view, pictures, views.names.index(view.name)))

@@ -18,20 +18,21 @@ from pathlib import Path
 import mlx.core as mx
 from tqdm.auto import tqdm
 
-from nerfmac.backend import current_device, memory_bytes
 from nerfmac.checks import InputError
-from nerfmac.config import Config, override
+from nerfmac.config import Config
 from nerfmac.files import check_free, make_folder, read_json, write_json
 from nerfmac.geometry.cameras import Camera
 from nerfmac.paths import orbit
-from nerfmac.presets import preset as preset_of
 from nerfmac.rendering.evaluation import ViewQuality, evaluate
 from nerfmac.rendering.gaze import centre_seen
 from nerfmac.rendering.renderer import Rendered, Renderer
+from nerfmac.run.bar import training_bar
+from nerfmac.run.configured import configured
 from nerfmac.run.folder import read_record, same_views
 from nerfmac.run.limits import check_limits
-from nerfmac.scenes import Scene, read_again
+from nerfmac.scenes import Scene, Views, read_again
 from nerfmac.scenes.record import SceneRecord
+from nerfmac.training.alignment import aligned
 from nerfmac.training.checkpoint import load_checkpoint, save_checkpoint
 from nerfmac.training.goal import Goal, Report
 from nerfmac.training.history import History
@@ -68,6 +69,7 @@ class Run:
     rates: tuple[float, float] = (0.0, 0.0)
     """Rays and samples per second of training, smoothed over some twenty reports."""
     _prepared: Trainer | None = None  # the trainer whose functions are compiled
+    _aligned: dict[tuple[str, int], Views] = field(default_factory=dict)  # by split and step
 
     @classmethod
     def begin(
@@ -106,7 +108,7 @@ class Run:
         folder = Path(folder)
         scene = read_record(folder)
         config = Config.from_json(read_json(folder / "config.json"))
-        trainer = Trainer(config, scene.extent, method=method)
+        trainer = Trainer(config, scene.extent, method=method, cameras=scene.cameras)
         path = folder / "checkpoint.safetensors"
         state, notes = load_checkpoint(path, trainer.shapes, method.own)
         history, rates = History(notes["curve"]), tuple(notes["rates"])
@@ -159,16 +161,10 @@ class Run:
         reports = self.fit(Goal(steps, seconds))
         with (
             closing(reports),
-            tqdm(
-                total=steps or seconds,
-                initial=min(done, steps or seconds or 0),
-                unit="steps" if steps else "s",
-                disable=not progress,
-                bar_format="{l_bar}{bar}| {n:.0f}/{total:.0f} {unit}, {remaining} left{postfix}",
-            ) as bar,
+            training_bar(done, steps or seconds or 0, "steps" if steps else "s", progress) as bar,
         ):
             for report in reports:
-                bar.set_postfix_str(_status(report), refresh=False)
+                bar.set_postfix_str(str(report), refresh=False)
                 now = report.state.step if steps else report.state.train_seconds
                 bar.update(min(now, bar.total or 0) - bar.n)
                 if on_report:
@@ -224,7 +220,8 @@ class Run:
         """A copy of the run, for any thread. Training one does not change the other."""
         mx.eval(self.state.arrays())
         # Compiled functions belong to a thread, so the copy has a trainer of its own.
-        trainer = Trainer(self.config, self.scene.extent, method=self.trainer.method)
+        given = self.config, self.scene.extent, None, self.trainer.method, self.scene.cameras
+        trainer = Trainer(*given)
         return replace(self, trainer=trainer, history=History(self.curve), folder=None)
 
     def renderer(self) -> Renderer:
@@ -254,12 +251,36 @@ class Run:
         """PSNR and SSIM of a split's views, in its order, from the scene's pictures.
 
         Of all views, or with `seconds` of as many as fit into that time, spread evenly: at least of
-        one, and of that one the middle rows alone if the whole does not fit.
+        one, and of that one the middle rows alone if the whole does not fit. Test cameras are
+        aligned with refined ones before, as `views` says.
         """
-        views, blend = self.pictures().views(split), self.config.train.blend
+        start, blend = time.perf_counter(), self.config.train.blend
+        views = self.views(split)
+        if seconds is not None:
+            seconds -= time.perf_counter() - start
         outcomes = evaluate(self.renderer(), views, background, blend, seconds=seconds)
         bar = tqdm(outcomes, f"{split} views", len(views.names), disable=not progress, unit="view")
         return sorted(bar, key=lambda view: views.names.index(view.name))
+
+    @property
+    def cameras(self) -> tuple[Camera, ...]:
+        """The training cameras, with their poses as they are refined by now."""
+        if not self.config.refine.poses:
+            return self.scene.cameras
+        refined = self.trainer.corrections.cameras(self.state.average)
+        return tuple(refined[index] for index in range(len(refined)))
+
+    def views(self, split: str) -> Views:
+        """A split's views, to be compared with what the field shows; raises `InputError`.
+
+        Where poses are refined their cameras are too: training cameras as training refined them,
+        others aligned with these (`nerfmac.training.alignment`).
+        """
+        views, key = self.pictures().views(split), (split, self.state.step)
+        if self.config.refine.poses and key not in self._aligned:
+            found = aligned(self.trainer, self.state, views, is_trained=split == "train")
+            self._aligned = {key: found}
+        return self._aligned.get(key, views)
 
     def pictures(self) -> Scene:
         """The scene with its pictures; reads it if it is not loaded. Raises `InputError`."""
@@ -280,16 +301,3 @@ class Run:
         notes = {"curve": self.curve, "build_seconds": self.build_seconds, "rates": self.rates}
         path = folder / "checkpoint.safetensors"
         save_checkpoint(path, self.state, notes, self.trainer.method.own)
-
-
-def configured(preset: str, seed: int, model: str = "hash") -> Config:
-    """The preset's configuration for the current device. Raises `InputError`."""
-    return override(preset_of(preset, current_device(), memory_bytes(), model), seed=seed)
-
-
-def _status(report: Report) -> str:
-    return (
-        f"step {report.state.step}, loss {report.loss:.4f}, {report.psnr:.1f} dB, "
-        f"{report.rays_per_second / 1e3:.0f}k rays/s, "
-        f"{report.samples_per_second / 1e3:.0f}k samples/s"
-    )

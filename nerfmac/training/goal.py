@@ -41,3 +41,10 @@ class Report:
     progress: float  # in [0, 1], of the steps or seconds asked for
     rays_per_second: float  # since the last report
     samples_per_second: float
+
+    def __str__(self) -> str:
+        return (
+            f"step {self.state.step}, loss {self.loss:.4f}, {self.psnr:.1f} dB, "
+            f"{self.rays_per_second / 1e3:.0f}k rays/s, "
+            f"{self.samples_per_second / 1e3:.0f}k samples/s"
+        )

@@ -6,6 +6,7 @@ colours and moves the parameters. Shapes are fixed, except for the number of ray
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +20,7 @@ from nerfmac.ops.composite import Composited
 from nerfmac.ops.draw_pixels import draw_pixels
 from nerfmac.rendering.renderer import shade
 from nerfmac.scenes import Views
+from nerfmac.training.corrections import Corrections
 from nerfmac.training.method import Parts
 from nerfmac.training.optimiser import StepNumbers, Updated, adam
 
@@ -30,6 +32,7 @@ class Step:
     config: TrainConfig
     parts: Parts
     views: Views
+    corrections: Corrections
 
     def __call__(
         self,
@@ -38,36 +41,52 @@ class Step:
         sampling: Arrays,
         key: mx.array,
         numbers: StepNumbers,
+        detail: mx.array,
     ) -> tuple[Any, mx.array]:
         """One update, and [loss, mean squared error, samples, slots that a ray takes].
 
-        `now` is an `Updated`, `sampling` the sampler's state; both come back in the same order. The
-        measurements are (4,) float32.
+        `now` is an `Updated`, `sampling` the sampler's state; both come back in the same order.
+        `detail` () is as in `Field.coarsened`. The measurements are (4,) float32.
+        """
+        config, field = self.config, self.parts.field
+        loss_of = self.losses(rays, Updated(*now).parameters, sampling, key, detail)
+        (loss, *measured), gradients = mx.value_and_grad(loss_of)(now.parameters)
+        updated = adam(Updated(*now), gradients, StepNumbers(*numbers), field.decayed)
+        return updated, mx.stack([loss / config.loss_scale, *measured])
+
+    def losses(
+        self, rays: int, now: Parameters, sampling: Arrays, key: mx.array, detail: mx.array
+    ) -> Callable[[Parameters], tuple[mx.array, ...]]:
+        """Of `rays` of the cameras as they are `now`, the scaled loss, and what a step measures.
+
+        It is a function of all that is learned, whose values are those of `now` when it is called.
         """
         config, (field, sampler, loss_between) = self.config, self.parts
+        corrections = self.corrections
         # All random numbers come from one call: each call would be a launch of its own.
         drawn = mx.random.uniform(shape=(3 + sampler.draws + 3, rays), key=key)
         place, along, background = mx.split(drawn, (3, 3 + sampler.draws))
-        drawn_rays, rgba = draw_pixels(self.views.pixels, self.views.cameras, place)
+        cameras = corrections.cameras(now)
+        rays_of, rgba, view = draw_pixels(self.views.pixels, cameras, place)
         # Every ray has a random background, so that matter cannot imitate it.
         background = background.reshape(rays, 3)
         target = over(rgba, background, config.blend)
 
-        def loss_of(parameters: Parameters) -> tuple[mx.array, ...]:
-            sampled = sampler.sample(parameters, sampling, drawn_rays, along.T)
-            samples, proposals = sampled.samples, sampled.proposals
-            seen = shade(field, parameters, samples, drawn_rays.direction)
+        def loss_of(learned: Parameters) -> tuple[mx.array, ...]:
+            parameters = corrections.coarsened(field, learned, detail)
+            sampled = sampler.sample(parameters, sampling, rays_of, along.T)
+            samples, directions = corrections.follow(learned, sampled.samples, rays_of, view)
+            seen = shade(field, parameters, samples, directions)
+            exposed = (corrections.exposed(s, learned, view) for s in (*sampled.proposals, seen))
             fits = samples.fits[:, None].astype(mx.float32)
-            *coarser, predicted = (_in_front_of(background, each) for each in (*proposals, seen))
+            *coarser, predicted = (_in_front_of(background, each) for each in exposed)
             error = _mean(mx.square(predicted.colour - target), fits)
             loss = _mean(loss_between(predicted, target), fits)
             loss = sum((_mean(loss_between(each, target), fits) for each in coarser), start=loss)
             used = samples.used.reshape(()).astype(mx.float32)
             return config.loss_scale * loss, error, used, sampled.slots_per_ray
 
-        (loss, *measured), gradients = mx.value_and_grad(loss_of)(now.parameters)
-        updated = adam(Updated(*now), gradients, StepNumbers(*numbers), field.decayed)
-        return updated, mx.stack([loss / config.loss_scale, *measured])
+        return loss_of
 
 
 def _in_front_of(background: mx.array, seen: Composited) -> Composited:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from math import isfinite, log10
@@ -24,11 +24,13 @@ from nerfmac.backend import Arrays, Shapes, compile_ahead, compile_seldom
 from nerfmac.checks import InputError
 from nerfmac.config import FILL, Config
 from nerfmac.fields.field import Parameters
+from nerfmac.geometry.cameras import Camera, Cameras
 from nerfmac.ops.draw_pixels import random_rays, ray_batches
 from nerfmac.ops.march import Occupied
 from nerfmac.rendering.renderer import Renderer, tracer_of
 from nerfmac.scenes import Views
 from nerfmac.training.clock import Clock
+from nerfmac.training.corrections import Corrections
 from nerfmac.training.goal import Goal, Report
 from nerfmac.training.method import Method, Parts
 from nerfmac.training.optimiser import (
@@ -75,6 +77,7 @@ class Trainer:
         extent: float,
         views: Views | None = None,
         method: Method = Method(),  # noqa: B008 - a frozen value
+        cameras: Sequence[Camera] = (),
     ) -> None:
         """
         Args:
@@ -82,10 +85,13 @@ class Trainer:
             extent: side of the scene's cube, in scene units.
             views: the training split; None for rendering only.
             method: a field, a sampler or a loss in place of the configuration's.
+            cameras: those of the training views, if `views` is None.
         """
         self.config, self.extent, self.method = config, extent, method
         self.field, self.sampler, self.loss = method.parts(config, extent)
         self._given_views = views
+        stacked = Cameras.stack(cameras) if cameras else None
+        self.corrections = Corrections(config.refine, views.cameras if views else stacked)
         self._step_for = cache(lambda rays: mx.compile(partial(self._step, rays)))
         self._averaged = mx.compile(averaged)
         self._update_sampling = [
@@ -96,7 +102,8 @@ class Trainer:
     @property
     def shapes(self) -> Shapes:
         """The shapes of a state's arrays, by the names of `TrainState.arrays`."""
-        return TrainState.shapes(self.field.shapes, self.sampler.shapes)
+        parameters = {**self.field.shapes, **self.corrections.shapes}
+        return TrainState.shapes(parameters, self.sampler.shapes)
 
     @property
     def has_views(self) -> bool:
@@ -105,7 +112,8 @@ class Trainer:
 
     @property
     def _step(self) -> Step:
-        return Step(self.config.train, Parts(self.field, self.sampler, self.loss), self._views)
+        parts = Parts(self.field, self.sampler, self.loss)
+        return Step(self.config.train, parts, self._views, self.corrections)
 
     @property
     def _views(self) -> Views:
@@ -117,6 +125,7 @@ class Trainer:
         """The state before the first step."""
         views, key = self._views, _key(self.config.seed, 0, stream=3)
         parameters = self.field.init(_key(self.config.seed, 0, stream=2))
+        parameters |= self.corrections.init()
         return TrainState(
             parameters=parameters,
             average=parameters,
@@ -170,7 +179,7 @@ class Trainer:
                 state = self._keep_sampling(state, goal.most_rays)
             rays_done += state.rays
             rate = goal.rate * self.config.optimiser.rate_at(progress)
-            state, measured = self.advance(state, rate)
+            state, measured = self.advance(state, rate, progress)
             queue.add(state)  # measurements are computed only where they are read
             state = replace(state, train_seconds=clock.read())
             is_measured = is_update or goal.progress(state) >= 1.0
@@ -201,17 +210,21 @@ class Trainer:
         key = _key(self.config.seed, state.step, stream=1)
         return replace(state, sampling=update(state.parameters, state.sampling, key))
 
-    def advance(self, state: TrainState, rate: float) -> tuple[TrainState, mx.array]:
+    def advance(
+        self, state: TrainState, rate: float, progress: float = 0.0
+    ) -> tuple[TrainState, mx.array]:
         """The state after one step at the learning rate `rate`, and what the `Step` measured.
 
-        Nothing is evaluated.
+        `progress` of the run is done before. Nothing is evaluated.
         """
-        unscale = 1.0 / self.config.train.loss_scale
+        unscale, optimiser = 1.0 / self.config.train.loss_scale, self.config.optimiser
+        own = self.corrections.rates(rate / optimiser.rate, progress)
         updated, measured = self._step_for(state.rays)(
             Updated(state.parameters, state.moments),
             state.sampling,
             _key(self.config.seed, state.step, stream=0),
-            step_numbers(state.step + 1, rate, self.config.optimiser, unscale),
+            step_numbers(state.step + 1, rate, optimiser, unscale, own),
+            mx.array(self.config.refine.detail_at(state.step)),
         )
         state = replace(state, step=state.step + 1, **Updated(*updated)._asdict())
         if is_averaged(state.step):
@@ -227,7 +240,8 @@ class Trainer:
     ) -> Arrays:
         place, own = mx.random.split(key)
         views = self._views
-        rays = random_rays(views.pixels, views.cameras, self.sampler.followed, place)
+        cameras = self.corrections.cameras(parameters)
+        rays = random_rays(views.pixels, cameras, self.sampler.followed, place)
         return self.sampler.update(parameters, sampling, rays, own, phase)
 
 
