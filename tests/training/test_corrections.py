@@ -82,7 +82,7 @@ def test_numbers_of_a_pose_move_what_is_seen_by_about_as_much():
         conditioned = shown(views, conditioning(views), view)
         assert as_they_are[0] > 6 * as_they_are[-1]
         assert conditioned[0] < 3.5 * conditioned[-1], conditioned
-        assert 0.9 < conditioned[0] < 1.4
+        assert 0.7 < conditioned[0] < 1.4
 
 
 def sampled(views: Cameras) -> tuple[Samples, Rays, mx.array]:
