@@ -16,7 +16,7 @@ class RefineConfig:
 
     poses: bool = False  # Correct each camera's rotation and place.
     exposures: bool = False  # Correct each picture's brightness, one number for each colour.
-    pose_rate: float = 2e-3  # Learning rate of poses at the start, in radians and scene units.
+    pose_rate: float = 5e-4  # Learning rate of poses at the start, in radians of what cameras see.
     exposure_rate: float = 2e-3  # Learning rate of exposures at the start, in powers of e.
     final_rate: float = 0.01  # These rates' factor at the end, beside the field's own.
     l2: float = 0.0  # Factor of the L2 penalty on corrections.

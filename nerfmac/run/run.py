@@ -220,8 +220,7 @@ class Run:
         """A copy of the run, for any thread. Training one does not change the other."""
         mx.eval(self.state.arrays())
         # Compiled functions belong to a thread, so the copy has a trainer of its own.
-        given = self.config, self.scene.extent, None, self.trainer.method, self.scene.cameras
-        trainer = Trainer(*given)
+        trainer = self.trainer.without_views(self.scene.cameras)
         return replace(self, trainer=trainer, history=History(self.curve), folder=None)
 
     def renderer(self) -> Renderer:
@@ -256,8 +255,7 @@ class Run:
         """
         start, blend = time.perf_counter(), self.config.train.blend
         views = self.views(split)
-        if seconds is not None:
-            seconds -= time.perf_counter() - start
+        seconds = seconds and seconds - (time.perf_counter() - start)
         outcomes = evaluate(self.renderer(), views, background, blend, seconds=seconds)
         bar = tqdm(outcomes, f"{split} views", len(views.names), disable=not progress, unit="view")
         return sorted(bar, key=lambda view: views.names.index(view.name))
@@ -278,8 +276,7 @@ class Run:
         """
         views, key = self.pictures().views(split), (split, self.state.step)
         if self.config.refine.poses and key not in self._aligned:
-            found = aligned(self.trainer, self.state, views, is_trained=split == "train")
-            self._aligned = {key: found}
+            self._aligned = {key: aligned(self.trainer, self.state, views, split == "train")}
         return self._aligned.get(key, views)
 
     def pictures(self) -> Scene:

@@ -51,7 +51,7 @@ def moved_along(poses: Poses, given: Poses, refined: Poses) -> Poses:
     return np.concatenate([turn @ poses[:, :, :3], place[:, :, None]], axis=2)
 
 
-def aligned(trainer: Trainer, state: TrainState, views: Views, *, is_trained: bool) -> Views:
+def aligned(trainer: Trainer, state: TrainState, views: Views, is_trained: bool) -> Views:
     """The `views`, their cameras where the field in `state` has them.
 
     `is_trained`: they are the training views.

@@ -99,6 +99,10 @@ class Trainer:
             for phase in range(self.sampler.phases)
         ]
 
+    def without_views(self, cameras: Sequence[Camera]) -> Trainer:
+        """Another trainer of the same, for any thread, that can only render; `cameras` as above."""
+        return Trainer(self.config, self.extent, None, self.method, cameras)
+
     @property
     def shapes(self) -> Shapes:
         """The shapes of a state's arrays, by the names of `TrainState.arrays`."""

@@ -183,7 +183,7 @@ def test_there_are_parameters_for_what_is_refined_alone(config):
     corrections = Corrections(config, cameras())
     shapes = {POSES: (3, 6), EXPOSURES: (3, 3)} if config == BOTH else {}
     assert corrections.shapes == shapes == {n: v.shape for n, v in corrections.init().items()}
-    assert {name for name in corrections.rates(1.0, 0.0)} == set(shapes)
+    assert set(corrections.rates(1.0, 0.0)) == set(shapes)
 
 
 def test_rates_fall_with_the_fields_and_by_their_own_factor():
