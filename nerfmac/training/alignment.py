@@ -28,10 +28,10 @@ from nerfmac.training.trainer import Trainer
 
 Poses = npt.NDArray[np.float64]
 
-STEPS = 120
-RATE = 2e-3
+STEPS = 200
+RATE = 3e-3
 """Learning rate of the first step; that of the last one is a hundredth of it."""
-RAYS = 1024
+RAYS = 4096
 """Of a step, at most."""
 
 
@@ -70,7 +70,7 @@ def refine_alone(trainer: Trainer, state: TrainState, views: Views) -> Views:
     step = Step(config, Parts(trainer.field, trainer.sampler, trainer.loss), views, corrections)
     parameters = trainer.corrections.of_field(state.average)
     optimiser, unscale = OptimiserConfig(), 1.0 / config.loss_scale
-    rays, seed = min(RAYS, config.rays), trainer.config.seed
+    rays, seed = min(RAYS, config.most_rays), trainer.config.seed
 
     @mx.compile
     def update(now: Any, key: mx.array, numbers: Any) -> Updated:
