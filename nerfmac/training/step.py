@@ -16,13 +16,13 @@ from nerfmac.backend import Arrays
 from nerfmac.config import TrainConfig
 from nerfmac.fields.field import Parameters
 from nerfmac.geometry.colour import over
-from nerfmac.ops.composite import Composited
+from nerfmac.ops.composite import Composited, composite
 from nerfmac.ops.draw_pixels import draw_pixels
-from nerfmac.rendering.renderer import shade
 from nerfmac.scenes import Views
 from nerfmac.training.corrections import Corrections
 from nerfmac.training.method import Parts
 from nerfmac.training.optimiser import StepNumbers, Updated, adam
+from nerfmac.training.regularisers import entropy, spread
 
 
 @dataclass(frozen=True)
@@ -76,13 +76,18 @@ class Step:
             parameters = corrections.coarsened(field, learned, detail)
             sampled = sampler.sample(parameters, sampling, rays_of, along.T)
             samples, directions = corrections.follow(learned, sampled.samples, rays_of, view)
-            seen = shade(field, parameters, samples, directions)
+            density, colour = field(parameters, samples, directions)
+            seen = composite(density, colour, samples.distance, samples.width, samples.ray_start)
             exposed = (corrections.exposed(s, learned, view) for s in (*sampled.proposals, seen))
             fits = samples.fits[:, None].astype(mx.float32)
             *coarser, predicted = (_in_front_of(background, each) for each in exposed)
             error = _mean(mx.square(predicted.colour - target), fits)
             loss = _mean(loss_between(predicted, target), fits)
             loss = sum((_mean(loss_between(each, target), fits) for each in coarser), start=loss)
+            if config.distortion:
+                loss = loss + config.distortion * _mean(spread(density, samples), fits)
+            if config.entropy:
+                loss = loss + config.entropy * _mean(entropy(seen.opacity), fits)
             used = samples.used.reshape(()).astype(mx.float32)
             return config.loss_scale * loss, error, used, sampled.slots_per_ray
 
