@@ -128,7 +128,7 @@ class FrequencyEncoding(Encoding):
     def weights(self, detail: mx.array) -> mx.array:
         """See `Encoding`."""
         given = self.frequencies.weights(detail)
-        return mx.concatenate([given, mx.zeros(self.outputs - self.frequencies.outputs)])
+        return mx.concatenate([given, mx.ones(self.outputs - self.frequencies.outputs)])
 
     def __call__(
         self, parameters: Parameters, position: mx.array, used: mx.array | None = None

@@ -9,6 +9,7 @@ as it is. Figures then say how well the field is known, not how well the test ca
 
 from __future__ import annotations
 
+import logging
 from dataclasses import replace
 from typing import Any
 
@@ -25,6 +26,8 @@ from nerfmac.training.optimiser import OwnRate, StepNumbers, Updated, adam, no_m
 from nerfmac.training.state import TrainState
 from nerfmac.training.step import Step
 from nerfmac.training.trainer import Trainer
+
+log = logging.getLogger("nerfmac")
 
 Poses = npt.NDArray[np.float64]
 
@@ -60,6 +63,10 @@ def aligned(trainer: Trainer, state: TrainState, views: Views, is_trained: bool)
     refined = corrections.cameras(state.average)
     if is_trained or corrections.given is None:
         return replace(views, cameras=refined)
+    log.info(
+        "%d cameras are moved as training moved its own, then refined each on its picture",
+        len(views.names),
+    )
     return refine_alone(trainer, state, moved_views(views, corrections.given, refined))
 
 
