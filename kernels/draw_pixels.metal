@@ -65,16 +65,17 @@ METAL_FUNC DrawnDirection draw_undistorted(
 
 template <int CHANNELS, int NEWTON_STEPS, typename Fractions, typename Views, typename Places,
           typename Pixels, typename Intrinsics, typename Distortion, typename Poses,
-          typename Origins, typename Directions, typename Colours>
+          typename Origins, typename Directions, typename Colours, typename ViewOf>
 METAL_FUNC void draw_pixels(
     uint3 thread_index, int count, Fractions fractions, Views views, Places places, Pixels pixels,
     Intrinsics intrinsics, Distortion distortion, Poses poses, Origins origins,
-    Directions directions, Colours colours) {
+    Directions directions, Colours colours, ViewOf view_of) {
   const int ray = int(thread_index.x);
   if (ray >= count) return;
   const float share = fractions[ray] * float(views[0]);
   int view = min(int(share), views[0] - 1);
   if (int((share - float(view)) * 16777216.0f) >= places[5 * view + 3]) view = places[5 * view + 4];
+  view_of[ray] = view;
   const int height = places[5 * view + 1], width = places[5 * view + 2];
   const int row = min(int(fractions[count + ray] * float(height)), height - 1);
   const int column = min(int(fractions[2 * count + ray] * float(width)), width - 1);

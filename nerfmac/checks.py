@@ -62,6 +62,12 @@ def finite(name: str, values: npt.ArrayLike, expected: tuple[int, ...]) -> npt.N
     return array
 
 
+def flag(name: str, value: bool) -> None:
+    """Raise unless `value` is True or False."""
+    if not isinstance(value, bool):
+        raise InputError(f"{name} is {value!r}; expected true or false")
+
+
 def choice(name: str, value: str, allowed: Collection[str]) -> None:
     """Raise unless `value` is one of the `allowed` words."""
     if value not in allowed:

@@ -21,6 +21,7 @@ from nerfmac.config import (
     OccupancyConfig,
     OptimiserConfig,
     RanksConfig,
+    RefineConfig,
     TrainConfig,
     override,
 )
@@ -36,6 +37,7 @@ RECORDS = (
     OptimiserConfig,
     TrainConfig,
     RanksConfig,
+    RefineConfig,
 )
 PARTS = [each.name for each in fields(Config) if is_dataclass(getattr(Config(), each.name))]
 NUMBERS = [
@@ -58,6 +60,7 @@ def changed() -> Config:
         optimiser=OptimiserConfig(rate=3e-3, l2=0.0, average=0.5),
         train=TrainConfig(slots=5000, blend="linear"),
         ranks=RanksConfig(every=4, words="float32"),
+        refine=RefineConfig(poses=True, l2=1e-3),
     )
 
 
@@ -103,6 +106,7 @@ def test_an_unknown_key_is_refused_with_its_path_and_what_there_is(values, path)
         ({"train": {"steps": True}}, "config.train: steps"),
         ({"train": {"steps": None}}, "config.train: steps"),
         ({"train": {"blend": 1}}, "config.train: blend"),
+        ({"refine": {"poses": 1}}, "config.refine: poses"),
         ({"march": {"near": "0.1"}}, "config.march: near"),
         ({"march": {"near": False}}, "config.march: near"),
         ({"march": {"near": [0.1]}}, "config.march: near"),
@@ -163,6 +167,8 @@ def test_no_number_may_be_nan_or_impossible(part, name):
         ("train", {"most_rays": 1}, "train.most_rays"),
         ("train", {"most_rays": 20000.5}, "train.most_rays"),
         ("train", {"blend": "gamma"}, "train.blend"),
+        ("refine", {"pose_rate": 0.0}, "refine.pose_rate"),
+        ("refine", {"coarse_steps": 0.5}, "refine.coarse_steps"),
     ],
 )
 def test_an_impossible_number_is_refused_with_its_path(part, change, path):
@@ -249,6 +255,12 @@ def test_the_rate_holds_and_then_falls_exponentially_to_its_final_fraction():
     later = [schedule.rate_at(0.25 + 0.05 * i) for i in range(16)]
     ratios = [b / a for a, b in pairwise(later)]
     assert ratios == pytest.approx([0.01 ** (1 / 15)] * 15)
+
+
+def test_finer_details_come_in_over_the_coarse_steps():
+    config = RefineConfig(coarse_steps=400)
+    assert [config.detail_at(step) for step in (0, 100, 400, 9000)] == [0.0, 0.25, 1.0, 1.0]
+    assert RefineConfig(coarse_steps=0).detail_at(0) == 1.0
 
 
 def test_a_step_is_its_fraction_of_the_unit_cubes_diagonal():

@@ -201,7 +201,7 @@ def draw_pixels(sizes: Sizes) -> Work:
     Gathered: the pixel, and its camera's lens and pose, which `cached` leaves out. Distortion is
     not counted.
     """
-    moved = sizes.rays * ((3 + 10) * FLOAT + 4)  # random numbers, results, the pixel
+    moved = sizes.rays * ((3 + 11) * FLOAT + 4)  # random numbers, results, the pixel
     return Work(moved, moved + sizes.rays * 16 * FLOAT, 40 * sizes.rays)
 
 

@@ -71,7 +71,7 @@ def save_preview(path: Path, run: Run, *, has_test: bool, seconds: float) -> Non
 
     It is smaller than the photographs if it would take more than `seconds`; that is logged.
     """
-    views = run.pictures().views("test") if has_test else None
+    views = run.views("test") if has_test else None
     camera = views.cameras[0] if views else run.orbit(1)[0]
     lens = camera.lens
     needed = seconds_per_pixel(run.renderer(), [camera]) * lens.width * lens.height

@@ -9,6 +9,7 @@ from nerfmac.config.fields import HashGridConfig, NetworkConfig, VanillaConfig
 from nerfmac.config.optimiser import OptimiserConfig
 from nerfmac.config.ranks import RanksConfig
 from nerfmac.config.record import PRESET_NAMES, Config, override
+from nerfmac.config.refine import RefineConfig
 from nerfmac.config.sampling import MarchConfig, OccupancyConfig
 from nerfmac.config.training import FILL, TrainConfig
 
@@ -22,6 +23,7 @@ __all__ = [
     "OccupancyConfig",
     "OptimiserConfig",
     "RanksConfig",
+    "RefineConfig",
     "TrainConfig",
     "VanillaConfig",
     "override",

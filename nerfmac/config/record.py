@@ -9,6 +9,7 @@ from nerfmac import checks
 from nerfmac.config.fields import HashGridConfig, NetworkConfig, VanillaConfig
 from nerfmac.config.optimiser import OptimiserConfig
 from nerfmac.config.ranks import RanksConfig
+from nerfmac.config.refine import RefineConfig
 from nerfmac.config.sampling import MarchConfig, OccupancyConfig
 from nerfmac.config.training import TrainConfig
 from nerfmac.json_reader import Fields
@@ -37,6 +38,7 @@ class Config:
     optimiser: OptimiserConfig = field(default_factory=OptimiserConfig)
     train: TrainConfig = field(default_factory=TrainConfig)
     ranks: RanksConfig = field(default_factory=RanksConfig)
+    refine: RefineConfig = field(default_factory=RefineConfig)
 
     def __post_init__(self) -> None:
         checks.choice("preset", self.preset, PRESET_NAMES)

@@ -21,6 +21,8 @@ class TrainConfig:
     rays: int = 4096  # Rays of the first step; later steps have as many as fill the slots.
     most_rays: int = 2**16  # Most rays of a step.
     huber: float = 0.1  # Error, of colours in [0, 1], at which the loss goes from square to linear.
+    distortion: float = 0.0  # Weight, in the loss, of how far apart the matter on a ray is.
+    entropy: float = 0.0  # Weight, in the loss, of rays that half see through.
     loss_scale: float = 1024.0  # Factor that lifts gradients above half precision's least numbers.
     blend: Literal["srgb", "linear"] = "srgb"  # Light in which pictures' alpha is blended.
 
@@ -31,6 +33,8 @@ class TrainConfig:
         checks.number("train.most_rays", self.most_rays, low=16, high=2**24, whole=True)
         checks.number("train.rays", self.rays, low=16, high=self.most_rays, whole=True)
         checks.number("train.huber", self.huber, low=1e-6)
+        checks.number("train.distortion", self.distortion, low=0.0)
+        checks.number("train.entropy", self.entropy, low=0.0)
         checks.number("train.loss_scale", self.loss_scale, low=1.0, high=2.0**16)
         checks.choice("train.blend", self.blend, ("srgb", "linear"))
 

@@ -23,11 +23,12 @@ def extract_cameras(run: Run) -> dict[str, Any]:
     """The JSON values: lenses in pixels with OpenCV's distortion, camera-to-file matrices (4, 4).
 
     `file_path` is each picture's name as the scene has it; where the scene cannot be read the
-    views are numbered. Raises `InputError` if nothing says where the scene's coordinates lie.
+    views are numbered. Poses are as training refined them. Raises `InputError` if nothing says
+    where the scene's coordinates lie.
     """
     placement = placement_of(run)
     frames = []
-    for camera, name in zip(run.scene.cameras, _names(run), strict=True):
+    for camera, name in zip(run.cameras, _names(run), strict=True):
         lens = asdict(camera.lens)
         lens = {"w": lens.pop("width"), "h": lens.pop("height"), **lens}
         matrix = np.eye(4)

@@ -103,7 +103,7 @@ def extract_mesh(
     # "ascent" turns faces outwards where, as here, the array's axes are x, y and z in this order.
     index, faces, _, _ = measure.marching_cubes(values, log(threshold), gradient_direction="ascent")
     del values  # a large array
-    cameras = placement.to_file([camera.pose[:, 3] for camera in run.scene.cameras])
+    cameras = placement.to_file([camera.pose[:, 3] for camera in run.cameras])
     position, faces = seen_pieces(lattice.position(index), faces, cameras, smallest)
     reach = placement.scale * lattice.spacing
     look = subject.look(placement.to_scene(position), reach)

@@ -71,7 +71,7 @@ def extract_points(
     region = Region(np.full(3, -np.inf), np.full(3, np.inf))
     if crop is not None:
         region = subject.region(crop)
-    cameras, renderer = run.scene.cameras, run.renderer()
+    cameras, renderer = run.cameras, run.renderer()
     random = np.random.default_rng(run.config.seed)
     found: list[tuple[npt.NDArray[np.floating], ...]] = []
     total = fruitless = 0

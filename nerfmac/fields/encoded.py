@@ -81,6 +81,13 @@ class EncodedField(Field):
         features = self.encoding(parameters, position, used)
         return self._networks.density(parameters, features, used)
 
+    def coarsened(self, parameters: Parameters, detail: mx.array) -> Parameters:
+        """See `Field`: a weight on a feature is one on its row of the first matrix."""
+        rows, columns = self._networks.shape.density.matrices[0]
+        weights = mx.repeat(self.encoding.weights(detail), columns)
+        first, others = mx.split(parameters["density"], [rows * columns])
+        return parameters | {"density": mx.concatenate([weights * first, others])}
+
     def tracer(self, parameters: Parameters, occupied: Occupied) -> Tracer | None:
         """The kernel of `ops.trace`; None without that kernel or if the encoding is no grid."""
         if not isinstance(self.encoding, HashGrid) or not runs_kernel("trace"):

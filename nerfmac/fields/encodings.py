@@ -14,6 +14,7 @@ import mlx.core as mx
 
 from nerfmac.backend import Shapes, working_dtype
 from nerfmac.config import Config, HashGridConfig
+from nerfmac.fields.coarseness import level_weights
 from nerfmac.fields.field import Parameters
 from nerfmac.fields.frequencies import Frequencies
 from nerfmac.ops.hash_encode import HashLevels, hash_encode
@@ -37,6 +38,10 @@ class Encoding(ABC):
     def init(self, key: mx.array) -> Parameters:
         """Fresh parameters, drawn by the random `key`."""
         return {}
+
+    @abstractmethod
+    def weights(self, detail: mx.array) -> mx.array:
+        """(outputs,) weights of the features that fade finer ones in, by `detail` () in [0, 1]."""
 
     @abstractmethod
     def __call__(
@@ -80,6 +85,10 @@ class HashGrid(Encoding):
         """The table, drawn uniformly from [-1e-4, 1e-4] (Müller et al. 2022, section 4)."""
         return {"table": mx.random.uniform(-1e-4, 1e-4, self.shapes["table"], key=key)}
 
+    def weights(self, detail: mx.array) -> mx.array:
+        """See `Encoding`."""
+        return mx.repeat(level_weights(self.config.levels, detail), self.config.features)
+
     def __call__(
         self, parameters: Parameters, position: mx.array, used: mx.array | None = None
     ) -> mx.array:
@@ -115,6 +124,11 @@ class FrequencyEncoding(Encoding):
     def outputs(self) -> int:
         """The encoding's number of features, rounded up to a multiple of 16."""
         return -(-self.frequencies.outputs // 16) * 16
+
+    def weights(self, detail: mx.array) -> mx.array:
+        """See `Encoding`."""
+        given = self.frequencies.weights(detail)
+        return mx.concatenate([given, mx.ones(self.outputs - self.frequencies.outputs)])
 
     def __call__(
         self, parameters: Parameters, position: mx.array, used: mx.array | None = None

@@ -67,6 +67,14 @@ class Field(ABC):
         """
         return frozenset()
 
+    def coarsened(self, parameters: Parameters, detail: mx.array) -> Parameters:
+        """The parameters of the field without its finest details; by default all of it.
+
+        `detail` () float32, in [0, 1], says how much takes part. Cameras that are off find their
+        places by coarse shapes first (BARF, Lin et al. 2021, section 3.3).
+        """
+        return parameters
+
     def tracer(self, parameters: Parameters, occupied: Occupied) -> Tracer | None:
         """A kernel that traces whole rays through `occupied` space; None where there is none.
 

@@ -13,6 +13,8 @@ from math import pi
 
 import mlx.core as mx
 
+from nerfmac.fields.coarseness import level_weights
+
 
 @dataclass(frozen=True)
 class Frequencies:
@@ -24,6 +26,10 @@ class Frequencies:
     def outputs(self) -> int:
         """Features of a point."""
         return 3 * (1 + 2 * self.count)
+
+    def weights(self, detail: mx.array) -> mx.array:
+        """(outputs,) weights of the features that fade finer ones in, by `detail` () in [0, 1]."""
+        return mx.concatenate([mx.ones(3), mx.repeat(level_weights(self.count, detail), 6)])
 
     def __call__(self, points: mx.array) -> mx.array:
         """(points, outputs) features of `points` (points, 3), whose coordinates lie in [-1, 1].

@@ -111,6 +111,12 @@ class VanillaNetwork:
         view = mx.maximum(self._affine(parameters, "view", bottleneck, addend=along[ray]), 0.0)
         return density, mx.sigmoid(self._affine(parameters, "colour", view))
 
+    def coarsened(self, parameters: Parameters, detail: mx.array) -> Parameters:
+        """See `Field`: a weight on a feature is one on its rows of the matrices that read it."""
+        weights = self.position.weights(detail)[:, None]
+        names = f"{self.name}.0.weight", f"{self.name}.{self.config.skip + 1}.position"
+        return parameters | {name: weights * parameters[name] for name in names}
+
     def _affine(
         self,
         parameters: Parameters,
@@ -161,6 +167,10 @@ class VanillaField(Field):
     ) -> tuple[mx.array, mx.array]:
         """The same by the coarse network; the proposal of a `HierarchicalSampler`."""
         return self._evaluate(self._coarse, parameters, samples, directions)
+
+    def coarsened(self, parameters: Parameters, detail: mx.array) -> Parameters:
+        """See `Field`; of both networks."""
+        return self._fine.coarsened(self._coarse.coarsened(parameters, detail), detail)
 
     def density(self, parameters: Parameters, position: mx.array) -> mx.array:
         """Density (points,) per scene unit at `position` (points, 3), without a gradient."""

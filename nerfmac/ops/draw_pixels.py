@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import mlx.core as mx
 
@@ -25,6 +26,7 @@ _GIVES = Signature(
     origins=(mx.float32, "rays", 3),
     directions=(mx.float32, "rays", 3),
     colours=(mx.float32, "rays", 4),
+    view_of=(mx.int32, "rays"),
 )
 _DRAW = Kernel(
     "draw_pixels",
@@ -35,17 +37,22 @@ _DRAW = Kernel(
 )
 
 
-def draw_pixels(pixels: mx.array, cameras: Cameras, fractions: mx.array) -> tuple[Rays, mx.array]:
-    """The pixels that `fractions` choose: rays through their centres, and their colours.
+class Drawn(NamedTuple):
+    """Pixels drawn from the views."""
+
+    rays: Rays  # through the pixels' centres
+    colour: mx.array  # (rays, 4) float32 in [0, 1], with straight alpha; 1 without alpha
+    view: mx.array  # (rays,) int32, the view that each pixel is of
+
+
+def draw_pixels(pixels: mx.array, cameras: Cameras, fractions: mx.array) -> Drawn:
+    """The pixels that `fractions` choose: rays through their centres, their colours and views.
 
     Args:
         pixels: (pixels of all views, 3 or 4) uint8, view after view, row by row from the top.
         cameras: the views'.
         fractions: (3, rays) float32 in [0, 1): where each pixel is along the list of views, down
             its picture and along the row. Uniform fractions choose all pixels equally often.
-
-    Returns:
-        The rays, and colours (rays, 4) float32 in [0, 1], with straight alpha; 1 without alpha.
 
     Raises:
         InputError: a wrong shape or type, pixels that do not match the cameras, or 2^31 pixels or
@@ -57,7 +64,7 @@ def draw_pixels(pixels: mx.array, cameras: Cameras, fractions: mx.array) -> tupl
     checks.number("channels of pixels", pixels.shape[1], low=3, high=4)
     if not runs_kernel("draw_pixels"):
         return draw_pixels_reference(pixels, cameras, fractions)
-    origin, direction, colour = _DRAW(
+    origin, direction, colour, view = _DRAW(
         fractions,
         mx.array([len(cameras)], mx.int32),
         cameras.places,
@@ -72,12 +79,12 @@ def draw_pixels(pixels: mx.array, cameras: Cameras, fractions: mx.array) -> tupl
         ],
         **_GIVES.outputs(rays=count),
     )
-    return Rays(origin, direction), colour
+    return Drawn(Rays(origin, direction), colour, view)
 
 
 def random_rays(pixels: mx.array, cameras: Cameras, count: int, key: mx.array) -> Rays:
     """Rays through `count` pixels, drawn by a random `key`; the rest is as in `draw_pixels`."""
-    return draw_pixels(pixels, cameras, mx.random.uniform(shape=(3, count), key=key))[0]
+    return draw_pixels(pixels, cameras, mx.random.uniform(shape=(3, count), key=key)).rays
 
 
 def ray_batches(pixels: mx.array, cameras: Cameras, most: int, key: mx.array) -> Iterator[Rays]:
@@ -86,9 +93,7 @@ def ray_batches(pixels: mx.array, cameras: Cameras, most: int, key: mx.array) ->
     return (random_rays(pixels, cameras, BATCH, each) for each in mx.random.split(key, count))
 
 
-def draw_pixels_reference(
-    pixels: mx.array, cameras: Cameras, fractions: mx.array
-) -> tuple[Rays, mx.array]:
+def draw_pixels_reference(pixels: mx.array, cameras: Cameras, fractions: mx.array) -> Drawn:
     """The same in plain MLX."""
     share = fractions[0] * len(cameras)
     view = mx.minimum(share.astype(mx.int32), len(cameras) - 1)
@@ -101,4 +106,4 @@ def draw_pixels_reference(
     colour = pixels[first + row * width + column].astype(mx.float32) / 255.0
     if pixels.shape[1] == 3:
         colour = mx.concatenate([colour, mx.ones((fractions.shape[1], 1))], axis=-1)
-    return rays_through(cameras, view, place), colour
+    return Drawn(rays_through(cameras, view, place), colour, view)

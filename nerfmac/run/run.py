@@ -16,24 +16,18 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import mlx.core as mx
-from tqdm.auto import tqdm
 
-from nerfmac.backend import current_device, memory_bytes
 from nerfmac.checks import InputError
-from nerfmac.config import Config, override
+from nerfmac.config import Config
 from nerfmac.files import check_free, make_folder, read_json, write_json
-from nerfmac.geometry.cameras import Camera
-from nerfmac.paths import orbit
-from nerfmac.presets import preset as preset_of
 from nerfmac.ranks import watched
-from nerfmac.rendering.evaluation import ViewQuality, evaluate
-from nerfmac.rendering.gaze import centre_seen
-from nerfmac.rendering.perceptual import Lpips
-from nerfmac.rendering.renderer import Rendered, Renderer
+from nerfmac.run.bar import training_bar
+from nerfmac.run.configured import configured
 from nerfmac.run.folder import read_record, same_views
 from nerfmac.run.limits import check_limits
 from nerfmac.run.log import log_how
-from nerfmac.scenes import Scene, read_again
+from nerfmac.run.pictured import Pictured
+from nerfmac.scenes import Scene, Views
 from nerfmac.scenes.record import SceneRecord
 from nerfmac.timeline import interval
 from nerfmac.training.checkpoint import load_checkpoint, save_checkpoint
@@ -54,7 +48,7 @@ CONFIGURED = Method()
 
 
 @dataclass(eq=False)
-class Run:
+class Run(Pictured):
     """A field, trained or in training. Rendering uses the averaged parameters."""
 
     config: Config
@@ -72,6 +66,7 @@ class Run:
     rates: tuple[float, float] = (0.0, 0.0)
     """Rays and samples per second of training, smoothed over some twenty reports."""
     _prepared: Trainer | None = None  # the trainer whose functions are compiled
+    _aligned: dict[tuple[str, int], Views] = field(default_factory=dict)  # by split and step
 
     @classmethod
     def begin(
@@ -110,7 +105,7 @@ class Run:
         folder = Path(folder)
         scene = read_record(folder)
         config = Config.from_json(read_json(folder / "config.json"))
-        trainer = Trainer(config, scene.extent, method=method)
+        trainer = Trainer(config, scene.extent, method=method, cameras=scene.cameras)
         path = folder / "checkpoint.safetensors"
         state, notes = load_checkpoint(path, trainer.shapes, method.own)
         history, rates = History(notes["curve"]), tuple(notes["rates"])
@@ -163,13 +158,7 @@ class Run:
         reports = self.fit(Goal(steps, seconds))
         with (
             closing(reports),
-            tqdm(
-                total=steps or seconds,
-                initial=min(done, steps or seconds or 0),
-                unit="steps" if steps else "s",
-                disable=not progress,
-                bar_format="{l_bar}{bar}| {n:.0f}/{total:.0f} {unit}, {remaining} left{postfix}",
-            ) as bar,
+            training_bar(done, steps or seconds or 0, "steps" if steps else "s", progress) as bar,
         ):
             for report in reports:
                 bar.set_postfix_str(str(report), refresh=False)
@@ -232,50 +221,8 @@ class Run:
         """A copy of the run, for any thread. Training one does not change the other."""
         mx.eval(self.state.arrays())
         # Compiled functions belong to a thread, so the copy has a trainer of its own.
-        trainer = Trainer(self.config, self.scene.extent, method=self.trainer.method)
+        trainer = self.trainer.without_views(self.scene.cameras)
         return replace(self, trainer=trainer, history=History(self.curve), folder=None)
-
-    def renderer(self) -> Renderer:
-        """A renderer of the field as it is now."""
-        return self.trainer.renderer(self.state)
-
-    def render(
-        self, camera: Camera, background: tuple[float, float, float] = (1.0, 1.0, 1.0)
-    ) -> Rendered:
-        """One picture. To render many, call `renderer()` once and use that."""
-        return self.renderer().render(camera, background)
-
-    def orbit(self, frames: int, size: tuple[int, int] | None = None) -> list[Camera]:
-        """`frames` cameras on a closed path around what the training cameras look at."""
-        cameras, up = self.scene.cameras, self.scene.up
-        centre = centre_seen(self.renderer(), cameras, up)
-        return orbit(cameras, up=up, frames=frames, size=size, centre=centre)
-
-    def evaluate(
-        self,
-        split: str = "test",
-        background: str = "white",
-        *,
-        seconds: float | None = None,
-        progress: bool = True,
-        lpips: Lpips | None = None,
-    ) -> list[ViewQuality]:
-        """PSNR, SSIM and `lpips` if given, of a split's views, in its order, from their pictures.
-
-        Of all views, or with `seconds` of as many as fit into that time, spread evenly: at least of
-        one, and of that one the middle rows alone if the whole does not fit.
-        """
-        views, blend = self.pictures().views(split), self.config.train.blend
-        given = views, background, blend
-        outcomes = evaluate(self.renderer(), *given, seconds=seconds, lpips=lpips)
-        bar = tqdm(outcomes, f"{split} views", len(views.names), disable=not progress, unit="view")
-        return sorted(bar, key=lambda view: views.names.index(view.name))
-
-    def pictures(self) -> Scene:
-        """The scene with its pictures; reads it if it is not loaded. Raises `InputError`."""
-        if self.source is None:
-            self.source = read_again(self.scene)
-        return self.source
 
     def save(self, folder: str | Path) -> None:
         """Write the run to `folder`, which is created if absent. Raises `InputError`."""
@@ -297,8 +244,3 @@ class Run:
         path = folder / "checkpoint.safetensors"
         with interval("checkpoint", step=self.state.step):
             save_checkpoint(path, self.state, notes, self.trainer.method.own)
-
-
-def configured(preset: str, seed: int, model: str = "hash") -> Config:
-    """The preset's configuration for the current device. Raises `InputError`."""
-    return override(preset_of(preset, current_device(), memory_bytes(), model), seed=seed)

@@ -11,12 +11,12 @@ from nerfmac.scenes import read_again
 
 
 def split_cameras(run: Run, split: str) -> Sequence[Camera]:
-    """The cameras of the views of `split`, "train" or "test", of the run's scene.
+    """The cameras of `split`, "train" or "test"; the former as they are refined by now.
 
     Raises `InputError` if the run's files do not tell them.
     """
     if split == "train":
-        return run.scene.cameras
+        return run.cameras
     if run.source is None and run.scene.path is None:
         raise InputError(f"the run's scene was never in files: its {split} views are not known")
     scene = run.source or read_again(run.scene)

@@ -9,8 +9,9 @@ from pathlib import Path
 from nerfmac.backend import backend, choose_device, device_name
 from nerfmac.checks import InputError
 from nerfmac.config import Config, override
+from nerfmac.run.configured import configured
 from nerfmac.run.limits import check_limits
-from nerfmac.run.run import CONFIGURED, Run, configured
+from nerfmac.run.run import CONFIGURED, Run
 from nerfmac.scenes import Scene, load_scene
 from nerfmac.training.goal import Report
 from nerfmac.training.method import Method

@@ -59,8 +59,8 @@ def draw_pixels_cases() -> Iterator[Case]:
                 cameras: Cameras = cameras,
                 fractions: mx.array = fractions,
             ) -> Arrays:
-                rays, colour = draw_pixels(pixels, cameras, fractions)
-                return {**rays._asdict(), "colour": colour}
+                rays, colour, view = draw_pixels(pixels, cameras, fractions)
+                return {**rays._asdict(), "colour": colour, "view": view}
 
             yield Case("draw_pixels", f"{name}-{views}-{channels}-{count}", run, 64)
 

@@ -7,7 +7,7 @@ little.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from math import sqrt
 from typing import NamedTuple
 
@@ -38,27 +38,44 @@ class StepNumbers(NamedTuple):
 
     plain: mx.array
     decayed: mx.array  # with L2, and a learning rate of its own
+    own: dict[str, mx.array]  # those of parameters with numbers of their own, by name
+
+
+class OwnRate(NamedTuple):
+    """What Adam does otherwise with a parameter."""
+
+    rate: float
+    l2: float
 
 
 def step_numbers(
-    step: int, rate: float, config: OptimiserConfig, unscale: float = 1.0
+    step: int,
+    rate: float,
+    config: OptimiserConfig,
+    unscale: float = 1.0,
+    own: Mapping[str, OwnRate] | None = None,
 ) -> StepNumbers:
     """The numbers of step number `step`, counted from 1, at the learning rate `rate`.
 
-    Gradients are multiplied by `unscale`. Bias correction as in Kingma and Ba 2015, section 2.
+    Gradients are multiplied by `unscale`. `own`: other rates of some parameters. Bias correction as
+    in Kingma and Ba 2015, section 2.
     """
     correction = sqrt(1.0 - config.beta2**step)
     numbers = Step(
         beta1=config.beta1,
         beta2=config.beta2,
-        size=rate * correction / (1.0 - config.beta1**step),
+        size=rate * (factor := correction / (1.0 - config.beta1**step)),
         epsilon=config.epsilon * correction,
         l2=0.0,
         unscale=unscale,
         most=most_first(config.beta1, config.beta2),
     )
     decayed = numbers._replace(size=config.networks * numbers.size, l2=config.l2)
-    return StepNumbers(mx.array(numbers), mx.array(decayed))
+    others = {
+        name: mx.array(numbers._replace(size=factor * each.rate, l2=each.l2))
+        for name, each in (own or {}).items()
+    }
+    return StepNumbers(mx.array(numbers), mx.array(decayed), others)
 
 
 def adam(
@@ -67,7 +84,8 @@ def adam(
     """One step of Adam (Kingma and Ba 2015, algorithm 1), with L2 on the `decayed` parameters."""
     after = Updated({}, {})
     for name, gradient in gradients.items():
-        own = numbers.decayed if name in decayed else numbers.plain
+        plain = numbers.decayed if name in decayed else numbers.plain
+        own = numbers.own.get(name, plain)
         moved = adam_step(now.parameters[name], now.moments[name], gradient, own)
         for tree, values in zip(after, moved, strict=True):
             tree[name] = values

@@ -6,6 +6,7 @@ colours and moves the parameters. Shapes are fixed, except for the number of ray
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
@@ -16,13 +17,14 @@ from nerfmac.backend import Arrays, repeatable
 from nerfmac.config import RanksConfig, TrainConfig
 from nerfmac.fields.field import Parameters
 from nerfmac.geometry.colour import over
-from nerfmac.ops.composite import Composited
+from nerfmac.ops.composite import Composited, composite
 from nerfmac.ops.draw_pixels import draw_pixels
 from nerfmac.ranks import Ranks
-from nerfmac.rendering.renderer import shade
 from nerfmac.scenes import Views
+from nerfmac.training.corrections import Corrections
 from nerfmac.training.method import Parts
 from nerfmac.training.optimiser import StepNumbers, Updated, adam
+from nerfmac.training.regularisers import entropy, spread
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,7 @@ class Step:
     config: TrainConfig
     parts: Parts
     views: Views
+    corrections: Corrections
     ranks: Ranks
     exchange: RanksConfig
     is_deterministic: bool = False
@@ -43,42 +46,65 @@ class Step:
         sampling: Arrays,
         key: mx.array,
         numbers: StepNumbers,
+        detail: mx.array,
     ) -> tuple[Any, mx.array]:
         """One update, and [loss, mean squared error, samples, slots that a ray takes].
 
-        `now` is an `Updated`, `sampling` the sampler's state; both come back in the same order. The
-        measurements are (4,) float32, of this rank's `rays`. The update is by all ranks' gradients,
-        each by how many of its rays fit, unless ranks take steps of their own.
+        `now` is an `Updated`, `sampling` the sampler's state; both come back in the same order.
+        `detail` () is as in `Field.coarsened`. The measurements are (4,) float32, of this rank's
+        `rays`. The update is by all ranks' gradients, each by how many of its rays fit, unless
+        ranks take steps of their own.
         """
-        config, (field, sampler, loss_between) = self.config, self.parts
-        # All random numbers come from one call: each call would be a launch of its own. The ranks
-        # make the same ones and take a share each, so that they draw what one rank would.
-        shape = (3 + sampler.draws + 3, self.ranks.size * rays)
-        drawn = self.ranks.own(mx.random.uniform(shape=shape, key=key))
-        place, along, background = mx.split(drawn, (3, 3 + sampler.draws))
-        drawn_rays, rgba = draw_pixels(self.views.pixels, self.views.cameras, place)
-        # Every ray has a random background, so that matter cannot imitate it.
-        background = background.T
-        target = over(rgba, background, config.blend)
-
-        def loss_of(parameters: Parameters) -> tuple[mx.array, ...]:
-            sampled = sampler.sample(parameters, sampling, drawn_rays, along.T)
-            samples, proposals = sampled.samples, sampled.proposals
-            seen = shade(field, parameters, samples, drawn_rays.direction)
-            fits = samples.fits[:, None].astype(mx.float32)
-            *coarser, predicted = (_in_front_of(background, each) for each in (*proposals, seen))
-            error = _mean(mx.square(predicted.colour - target), fits)
-            loss = _mean(loss_between(predicted, target), fits)
-            loss = sum((_mean(loss_between(each, target), fits) for each in coarser), start=loss)
-            used = samples.used.reshape(()).astype(mx.float32)
-            return config.loss_scale * loss, error, used, sampled.slots_per_ray, fits.mean()
-
+        config, field = self.config, self.parts.field
+        loss_of = self.losses(rays, Updated(*now).parameters, sampling, key, detail)
         with repeatable() if self.is_deterministic else nullcontext():
             (loss, *measured, share), gradients = mx.value_and_grad(loss_of)(now.parameters)
         if self.exchange.every == 1:
             gradients = self.ranks.weighted_mean(gradients, share, self.exchange.words)
         updated = adam(Updated(*now), gradients, StepNumbers(*numbers), field.decayed)
         return updated, mx.stack([loss / config.loss_scale, *measured])
+
+    def losses(
+        self, rays: int, now: Parameters, sampling: Arrays, key: mx.array, detail: mx.array
+    ) -> Callable[[Parameters], tuple[mx.array, ...]]:
+        """Of `rays` of the cameras as they are `now`, the scaled loss, and what a step measures.
+
+        It is a function of all that is learned, whose values are those of `now` when it is called.
+        Last it gives the fraction of the rays that fit.
+        """
+        config, (field, sampler, loss_between) = self.config, self.parts
+        corrections = self.corrections
+        # All random numbers come from one call: each call would be a launch of its own. The ranks
+        # make the same ones and take a share each, so that they draw what one rank would.
+        shape = (3 + sampler.draws + 3, self.ranks.size * rays)
+        drawn = self.ranks.own(mx.random.uniform(shape=shape, key=key))
+        place, along, background = mx.split(drawn, (3, 3 + sampler.draws))
+        cameras = corrections.cameras(now)
+        rays_of, rgba, view = draw_pixels(self.views.pixels, cameras, place)
+        # Every ray has a random background, so that matter cannot imitate it.
+        background = background.T
+        target = over(rgba, background, config.blend)
+
+        def loss_of(learned: Parameters) -> tuple[mx.array, ...]:
+            parameters = corrections.coarsened(field, learned, detail)
+            sampled = sampler.sample(parameters, sampling, rays_of, along.T)
+            samples, directions = corrections.follow(learned, sampled.samples, rays_of, view)
+            density, colour = field(parameters, samples, directions)
+            seen = composite(density, colour, samples.distance, samples.width, samples.ray_start)
+            exposed = (corrections.exposed(s, learned, view) for s in (*sampled.proposals, seen))
+            fits = samples.fits[:, None].astype(mx.float32)
+            *coarser, predicted = (_in_front_of(background, each) for each in exposed)
+            error = _mean(mx.square(predicted.colour - target), fits)
+            loss = _mean(loss_between(predicted, target), fits)
+            loss = sum((_mean(loss_between(each, target), fits) for each in coarser), start=loss)
+            if config.distortion:
+                loss = loss + config.distortion * _mean(spread(density, samples), fits)
+            if config.entropy:
+                loss = loss + config.entropy * _mean(entropy(seen.opacity), fits)
+            used = samples.used.reshape(()).astype(mx.float32)
+            return config.loss_scale * loss, error, used, sampled.slots_per_ray, fits.mean()
+
+        return loss_of
 
 
 def _in_front_of(background: mx.array, seen: Composited) -> Composited:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from math import isfinite, log10
@@ -25,6 +25,7 @@ from nerfmac.backend import Arrays, Shapes, Traces, compile_ahead, compile_seldo
 from nerfmac.checks import InputError
 from nerfmac.config import FILL, Config
 from nerfmac.fields.field import Parameters
+from nerfmac.geometry.cameras import Camera, Cameras
 from nerfmac.ops.draw_pixels import random_rays, ray_batches
 from nerfmac.ops.march import Occupied
 from nerfmac.ranks import current_ranks
@@ -32,6 +33,7 @@ from nerfmac.rendering.renderer import Renderer, tracer_of
 from nerfmac.scenes import Views
 from nerfmac.timeline import interval
 from nerfmac.training.clock import Clock, RanksTime
+from nerfmac.training.corrections import Corrections
 from nerfmac.training.exchange import Meeting, kept_alike, of_first
 from nerfmac.training.goal import Goal, Report
 from nerfmac.training.method import Method, Parts
@@ -81,6 +83,7 @@ class Trainer:
         extent: float,
         views: Views | None = None,
         method: Method = Method(),  # noqa: B008 - a frozen value
+        cameras: Sequence[Camera] = (),
     ) -> None:
         """
         Args:
@@ -88,12 +91,15 @@ class Trainer:
             extent: side of the scene's cube, in scene units.
             views: the training split; None for rendering only.
             method: a field, a sampler or a loss in place of the configuration's.
+            cameras: those of the training views, if `views` is None.
         """
         self.config, self.extent, self.method = config, extent, method
         self.ranks = current_ranks()
         self._meeting = Meeting(self.ranks, config.ranks)
         self.field, self.sampler, self.loss = method.parts(config, extent)
         self._given_views = views
+        stacked = Cameras.stack(cameras) if cameras else None
+        self.corrections = Corrections(config.refine, views.cameras if views else stacked)
         self.traces = Traces()
         self._step_for = cache(
             lambda rays: self.traces.compiled(partial(self._step, rays), f"step of {rays} rays")
@@ -104,10 +110,15 @@ class Trainer:
             for phase in range(self.sampler.phases)
         ]
 
+    def without_views(self, cameras: Sequence[Camera]) -> Trainer:
+        """Another trainer of the same, for any thread, that can only render; `cameras` as above."""
+        return Trainer(self.config, self.extent, None, self.method, cameras)
+
     @property
     def shapes(self) -> Shapes:
         """The shapes of a state's arrays, by the names of `TrainState.arrays`."""
-        return TrainState.shapes(self.field.shapes, self.sampler.shapes)
+        parameters = {**self.field.shapes, **self.corrections.shapes}
+        return TrainState.shapes(parameters, self.sampler.shapes)
 
     @property
     def has_views(self) -> bool:
@@ -117,8 +128,10 @@ class Trainer:
     @property
     def _step(self) -> Step:
         parts = Parts(self.field, self.sampler, self.loss)
-        exchange, is_deterministic = self.config.ranks, self.config.deterministic
-        return Step(self.config.train, parts, self._views, self.ranks, exchange, is_deterministic)
+        return Step(
+            *(self.config.train, parts, self._views, self.corrections),
+            *(self.ranks, self.config.ranks, self.config.deterministic),
+        )
 
     @property
     def _views(self) -> Views:
@@ -130,6 +143,7 @@ class Trainer:
         """The state before the first step."""
         views, key = self._views, _key(self.config.seed, 0, stream=3)
         parameters = self.field.init(_key(self.config.seed, 0, stream=2))
+        parameters |= self.corrections.init()
         return TrainState(
             parameters=parameters,
             average=parameters,
@@ -190,7 +204,7 @@ class Trainer:
             rays_done += state.rays * self.ranks.size
             rate = goal.rate * self.config.optimiser.rate_at(progress)
             with interval("step", step=state.step, rays=state.rays):
-                state, measured = self.advance(state, rate)
+                state, measured = self.advance(state, rate, progress)
                 queue.add(state)  # measurements are computed only where they are read
             state = replace(state, train_seconds=common.at(state.step, clock.read()))
             is_measured = is_update or goal.progress(state) >= 1.0
@@ -225,17 +239,21 @@ class Trainer:
         state = replace(state, sampling=update(state.parameters, state.sampling, key))
         return kept_alike(self.ranks, state)
 
-    def advance(self, state: TrainState, rate: float) -> tuple[TrainState, mx.array]:
+    def advance(
+        self, state: TrainState, rate: float, progress: float = 0.0
+    ) -> tuple[TrainState, mx.array]:
         """The state after one step at the learning rate `rate`, and what the `Step` measured.
 
-        Nothing is evaluated.
+        `progress` of the run is done before. Nothing is evaluated.
         """
-        unscale = 1.0 / self.config.train.loss_scale
+        unscale, optimiser = 1.0 / self.config.train.loss_scale, self.config.optimiser
+        own = self.corrections.rates(rate / optimiser.rate, progress)
         updated, measured = self._step_for(state.rays)(
             Updated(state.parameters, state.moments),
             state.sampling,
             _key(self.config.seed, state.step, stream=0),
-            step_numbers(state.step + 1, rate, self.config.optimiser, unscale),
+            step_numbers(state.step + 1, rate, optimiser, unscale, own),
+            mx.array(self.config.refine.detail_at(state.step)),
         )
         state = replace(state, step=state.step + 1, **Updated(*updated)._asdict())
         will_update = state.step % self.sampler.interval_at(state.step) == 0
@@ -254,7 +272,8 @@ class Trainer:
     ) -> Arrays:
         place, own = mx.random.split(key)
         views = self._views
-        rays = random_rays(views.pixels, views.cameras, self.sampler.followed, place)
+        cameras = self.corrections.cameras(parameters)
+        rays = random_rays(views.pixels, cameras, self.sampler.followed, place)
         return self.sampler.update(parameters, sampling, rays, own, phase)
 
 

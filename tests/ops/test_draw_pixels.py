@@ -41,8 +41,8 @@ def drawn(channels: int, key: int = 0, compiled: bool = True) -> list[np.ndarray
     def draw(drawn):
         return draw_pixels(stack, views, drawn)
 
-    rays, colour = (mx.compile(draw) if compiled else draw)(fractions(key))
-    return [np.array(each) for each in (*rays, colour)]
+    rays, *others = (mx.compile(draw) if compiled else draw)(fractions(key))
+    return [np.array(each) for each in (*rays, *others)]
 
 
 def told_from(colour: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -54,10 +54,11 @@ def told_from(colour: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 @pytest.mark.parametrize("channels", [3, 4])
 @pytest.mark.parametrize("compiled", [False, True], ids=["eager", "compiled"])
 def test_a_colour_is_that_of_the_pixel_its_ray_goes_through(channels, compiled):
-    origin, direction, colour = drawn(channels, compiled=compiled)
+    origin, direction, colour, view_of = drawn(channels, compiled=compiled)
     assert colour.shape == (COUNT, 4)
     assert colour.dtype == np.float32
     view, row, column = told_from(colour)
+    np.testing.assert_array_equal(view_of, view)
     poses = np.array(cameras().poses).astype(np.float64)[view]
     np.testing.assert_array_equal(origin, np.array(cameras().poses)[view, :, 3])
     seen = np.einsum("rji,rj->ri", poses[:, :, :3], direction)
@@ -71,8 +72,8 @@ def test_a_colour_is_that_of_the_pixel_its_ray_goes_through(channels, compiled):
 def test_straight_alpha_leaves_colours_alone():
     opaque, clear = images(4), np.array(images(4))
     clear[..., 3] = 0
-    _, first = draw_pixels(opaque, cameras(), fractions())
-    _, second = draw_pixels(mx.array(clear), cameras(), fractions())
+    first = draw_pixels(opaque, cameras(), fractions()).colour
+    second = draw_pixels(mx.array(clear), cameras(), fractions()).colour
     assert float(first[:, :3].max()) > 0.4
     assert mx.array_equal(first[:, :3], second[:, :3])
     assert not second[:, 3].any()
@@ -117,8 +118,9 @@ def test_views_of_several_sizes_have_their_own_rays_and_all_pixels_are_as_likely
     cameras, count = mixed(), 80_000
     given = mx.array(np.concatenate([listed(i, 3, size) for i, size in enumerate(SIZES)]))
     chosen = mx.random.uniform(shape=(3, count), key=mx.random.key(5))
-    rays, colour = draw_pixels(given, cameras, chosen)
+    rays, colour, view_of = draw_pixels(given, cameras, chosen)
     view, row, column = told_from(np.array(colour))
+    np.testing.assert_array_equal(np.array(view_of), view)
     place = mx.array(np.stack([column, row], axis=-1).astype(np.float32) + 0.5)
     want = rays_through(cameras, mx.array(view.astype(np.int32)), place)
     np.testing.assert_allclose(np.array(rays.origin), np.array(want.origin), atol=1e-6)

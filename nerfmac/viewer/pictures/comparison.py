@@ -38,7 +38,7 @@ class Comparison:
             blend = run.config.train.blend
             mixed = over(mx.array(pixels / np.float32(255)), mx.array(background), blend)
             pixels = (np.array(mixed) * 255.0 + 0.5).astype(np.uint8)
-        return cls(index, frame.name, frame.camera, pixels)
+        return cls(index, frame.name, run.cameras[index], pixels)
 
     def psnr(self, rgb: npt.NDArray[np.uint8]) -> float:
         """How close `rgb` (h, w, 3) comes, in dB, to the photograph at its size."""

@@ -85,6 +85,6 @@ class Status:
                 "lens": relative(camera.lens),
                 "aspect": camera.lens.width / camera.lens.height,
             }
-            for camera in session.run.scene.cameras
+            for camera in session.run.cameras
         ]
         return {"kind": "cameras", "cameras": cameras, "names": session.view_names()}

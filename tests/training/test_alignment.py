@@ -1,0 +1,118 @@
+"""Test cameras follow refined training cameras, and find their own places in a field."""
+
+from dataclasses import replace
+
+import mlx.core as mx
+import numpy as np
+import pytest
+
+from nerfmac.config import override
+from nerfmac.geometry.cameras import Camera, Cameras
+from nerfmac.geometry.lenses import Lens
+from nerfmac.run import Run
+from nerfmac.training.alignment import moved_along, moved_views, refine_alone
+from nerfmac.training.corrections import POSES, corrected_poses
+from nerfmac.training.goal import Goal
+from tests.scene_factory import CONFIG
+
+pytestmark = pytest.mark.usefixtures("on_the_cpu")
+
+LENS = Lens.from_fov(0.7, 20, 16)
+
+
+def poses(count: int) -> np.ndarray:
+    random = np.random.default_rng(count)
+    eyes = random.normal(size=(count, 3)) + (2.0, 0.5, 0.1)
+    return np.stack(
+        [Camera.look_at(eye, (0.5, 0.4, 0.6), (0, 0.1, 1), LENS).pose for eye in eyes]
+    ).astype(float)
+
+
+def similar(given: np.ndarray) -> np.ndarray:
+    """The poses turned by about 40 degrees, made 1.3 times as large, and shifted."""
+    zero = np.zeros((1, 3, 4), np.float32)
+    zero[0, :, :3] = np.eye(3)
+    move = mx.array([[0.5, -0.3, 0.4, 0, 0, 0]])
+    turn = np.array(corrected_poses(mx.array(zero), move))[0, :, :3].astype(float)
+    place = 1.3 * given[:, :, 3] @ turn.T + (0.2, -0.7, 0.1)
+    return np.concatenate([turn @ given[:, :, :3], place[:, :, None]], axis=2)
+
+
+@pytest.mark.parametrize("count", [2, 7])
+def test_poses_move_by_the_similarity_that_moved_others(count):
+    others = poses(5)
+    got = moved_along(others, poses(count), similar(poses(count)))
+    np.testing.assert_allclose(got, similar(others), atol=1e-6)
+
+
+def test_one_camera_alone_says_how_to_turn_and_to_shift():
+    given = poses(1)
+    got = moved_along(given, given, similar(given))
+    np.testing.assert_allclose(got, similar(given), atol=1e-6)
+
+
+def test_what_all_cameras_moved_by_on_their_own_moves_no_other():
+    given, random = poses(400), np.random.default_rng(1)
+    moves = mx.array(random.normal(scale=0.02, size=(400, 6)).astype(np.float32))
+    refined = np.array(corrected_poses(mx.array(given.astype(np.float32)), moves)).astype(float)
+    others = poses(5)
+    assert np.abs(moved_along(others, given, refined) - others).max() < 0.01
+
+
+@pytest.fixture(scope="module")
+def run(scene):
+    made = Run.begin(scene, override(CONFIG, refine={"poses": True, "exposures": True}))
+    made.train(steps=60, progress=False)
+    return made
+
+
+def test_cameras_and_exposures_come_back_from_a_runs_folder(run, tmp_path):
+    run.save(tmp_path)
+    loaded = Run.load(tmp_path)
+    for refined, given in zip(run.cameras, run.scene.cameras, strict=True):
+        assert np.abs(refined.pose - given.pose).max() > 1e-5, "every camera is refined"
+    for got, want in zip(loaded.cameras, run.cameras, strict=True):
+        np.testing.assert_array_equal(got.pose, want.pose)
+    assert loaded.state.average.keys() == run.state.average.keys()
+    assert loaded.render(run.cameras[0]).colour.shape == (16, 20, 3)
+
+
+def test_a_copy_and_a_run_that_goes_on_keep_their_corrections(run):
+    copied = run.copy()
+    copied.train(steps=run.state.step + 2, progress=False)
+    assert np.abs(np.array(copied.state.parameters[POSES])).max() > 0
+
+
+def test_training_views_are_compared_from_their_refined_cameras(run):
+    cameras = run.views("train").cameras
+    for index, camera in enumerate(run.cameras):
+        np.testing.assert_array_equal(cameras[index].pose, camera.pose)
+
+
+def test_a_camera_that_is_off_finds_its_place_in_a_field(scene):
+    run = Run.begin(scene, CONFIG)
+    for _ in run.fit(Goal(steps=400)):
+        pass
+    views = scene.views("train")
+    true = np.array(views.cameras.poses, np.float64)
+    off = np.random.default_rng(2).normal(scale=0.01, size=(len(true), 6)).astype(np.float32)
+    moved = replace(views.cameras, poses=corrected_poses(views.cameras.poses, mx.array(off)))
+    found = refine_alone(run.trainer, run.state, replace(views, cameras=moved)).cameras
+
+    def seen(cameras: Cameras) -> np.ndarray:
+        """How far what each camera sees of the middle is off, in radians."""
+        poses = np.array(cameras.poses, np.float64)
+        middle = 0.5 - poses[:, :, 3]
+        own = np.einsum("ni,nij->nj", middle, poses[:, :, :3])
+        return own[:, :2] / -own[:, 2:]
+
+    before = np.linalg.norm(seen(moved) - seen(views.cameras), axis=1)
+    after = np.linalg.norm(seen(found) - seen(views.cameras), axis=1)
+    assert np.median(after) < 0.5 * np.median(before), f"{before} before, {after} after"
+
+
+def test_views_that_move_keep_their_pictures(scene):
+    views, train = scene.views("test"), scene.views("train").cameras
+    moved = moved_views(views, train, train)
+    np.testing.assert_allclose(moved.cameras.poses, views.cameras.poses, atol=1e-5)
+    assert moved.pixels is views.pixels

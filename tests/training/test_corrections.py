@@ -1,0 +1,195 @@
+"""Corrections of cameras and exposures: what they do to rays and colours, and their gradients."""
+
+from dataclasses import replace
+
+import mlx.core as mx
+import numpy as np
+import pytest
+
+from nerfmac.backend import choose_device
+from nerfmac.config import RefineConfig
+from nerfmac.geometry.cameras import Camera, Cameras
+from nerfmac.geometry.colour import exposed as brightened
+from nerfmac.geometry.lenses import Lens
+from nerfmac.geometry.rays import Rays
+from nerfmac.geometry.samples import Samples
+from nerfmac.ops.composite import Composited
+from nerfmac.training.conditioning import conditioning
+from nerfmac.training.corrections import EXPOSURES, POSES, Corrections, corrected_poses
+
+BOTH = RefineConfig(poses=True, exposures=True)
+
+
+@pytest.fixture(autouse=True)
+def on_the_cpu():
+    choose_device("cpu")
+
+
+def cameras() -> Cameras:
+    lens, wide = Lens.from_fov(0.7, 20, 16), Lens.from_fov(1.2, 16, 20)
+    eyes = ((1.9, 0.6, 0.9), (0.3, 2.4, 0.2), (-0.8, -0.5, 1.6))
+    views = [
+        Camera.look_at(eye, (0.5, 0.45, 0.55), (0.1, 0, 1), each)
+        for eye, each in zip(eyes, (lens, wide, lens), strict=True)
+    ]
+    return Cameras.stack(views)
+
+
+def turned_by(turn: np.ndarray) -> np.ndarray:
+    """The rotation matrix by the power series of the exponential."""
+    x, y, z = turn
+    generator = np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]], float)
+    matrix, term = np.eye(3), np.eye(3)
+    for order in range(1, 30):
+        term = term @ generator / order
+        matrix = matrix + term
+    return matrix
+
+
+def test_a_pose_is_turned_about_its_place_and_then_shifted():
+    moves = np.array([[0.3, -0.7, 0.2, 1, 2, 3], [0, 0, 0, 0, 0, 0], [2e-4, 0, -1e-4, 0, 0.5, 0]])
+    poses = np.array(cameras().poses)
+    got = np.array(corrected_poses(cameras().poses, mx.array(moves.astype(np.float32))))
+    for one, pose, move in zip(got, poses, moves, strict=True):
+        np.testing.assert_allclose(one[:, :3], turned_by(move[:3]) @ pose[:, :3], atol=1e-6)
+        np.testing.assert_allclose(one[:, 3], pose[:, 3] + move[3:], atol=1e-6)
+
+
+def seen_by(poses: np.ndarray, which: int, points: np.ndarray) -> np.ndarray:
+    own = (points - poses[which, :, 3]) @ poses[which, :, :3]
+    return own[:, :2] / -own[:, 2:]
+
+
+def shown(views: Cameras, matrices: np.ndarray, view: int) -> np.ndarray:
+    """By how much the six numbers of a view move what it sees: singular values, in radians."""
+    random, poses = np.random.default_rng(view), np.array(views.poses, np.float64)
+    own = np.column_stack([random.uniform(-0.3, 0.3, (400, 2)), -np.ones(400)])
+    own *= np.linalg.norm(poses[view, :, 3] - 0.5) * random.uniform(0.6, 2.0, (400, 1))
+    points, columns = own @ poses[view, :, :3].T + poses[view, :, 3], []
+    for axis in np.eye(6, dtype=np.float32):
+        move = np.zeros((len(views), 6), np.float32)
+        move[view] = 1e-2 * matrices[view] @ axis
+        moved = np.array(corrected_poses(views.poses, mx.array(move)), np.float64)
+        difference = seen_by(moved, view, points) - seen_by(poses, view, points)
+        columns.append(1e2 * difference.ravel() / 20)  # the root of the number of points
+    return np.linalg.svd(np.stack(columns, axis=1), compute_uv=False)
+
+
+def test_numbers_of_a_pose_move_what_is_seen_by_about_as_much():
+    views = cameras()
+    for view in range(len(views)):
+        as_they_are = shown(views, np.stack([np.eye(6)] * 3), view)
+        conditioned = shown(views, conditioning(views), view)
+        assert as_they_are[0] > 6 * as_they_are[-1]
+        assert conditioned[0] < 3.5 * conditioned[-1], conditioned
+        assert 0.7 < conditioned[0] < 1.4
+
+
+def sampled(views: Cameras) -> tuple[Samples, Rays, mx.array]:
+    """Two samples on each of three rays, and a slot of no ray."""
+    view = mx.array([2, 0, 2], mx.int32)
+    towards = mx.array([[0.5, 0.4, 0.6], [0.3, 0.5, 0.5], [0.6, 0.7, 0.2]])
+    origin = views.poses[view][:, :, 3]
+    direction = towards - origin
+    direction = direction / mx.linalg.norm(direction, axis=1, keepdims=True)
+    ray = mx.array([0, 0, 1, 1, 2, 2, 0], mx.int32)
+    distance = mx.array([1.0, 1.5, 1.2, 1.3, 0.7, 2.1, 0.0])
+    position = origin[ray] + distance[:, None] * direction[ray]
+    start = mx.array([0, 2, 4, 6], mx.int32)
+    samples = Samples(position, distance, distance, ray, start, mx.full(3, 2, mx.int32))
+    return samples, Rays(origin, direction), view
+
+
+def test_the_gradient_of_poses_is_that_of_samples_that_move_with_their_cameras():
+    views = cameras()
+    corrections = Corrections(RefineConfig(poses=True), views)
+    samples, rays, view = sampled(views)
+    weights = mx.random.normal((6, 3), key=mx.random.key(1))
+    along = mx.random.normal((3, 3), key=mx.random.key(2))
+
+    def loss(poses: mx.array) -> mx.array:
+        followed = corrections.follow({POSES: poses}, samples, rays, view)
+        position = followed.samples.position[:6]
+        return (weights * mx.square(position)).sum() + (along * followed.directions).sum()
+
+    def moved(poses: np.ndarray) -> float:
+        after = np.array(corrections.cameras({POSES: mx.array(poses)}).poses, np.float64)
+        before = np.array(views.poses, np.float64)
+        turn = after[:, :, :3] @ before[:, :, :3].swapaxes(1, 2)
+        which = np.array(view)
+        direction = np.einsum("rij,rj->ri", turn[which], np.array(rays.direction, np.float64))
+        ray = np.array(samples.ray)[:6]
+        position = after[which[ray], :, 3]
+        position = position + np.array(samples.distance)[:6, None] * direction[ray]
+        return float((np.array(weights) * position**2).sum() + (np.array(along) * direction).sum())
+
+    got = np.array(mx.grad(loss)(mx.zeros((3, 6))))
+    want = np.zeros((3, 6))
+    for place in np.ndindex(3, 6):
+        step = np.zeros((3, 6), np.float32)
+        step[place] = 1e-2
+        want[place] = (moved(step) - moved(-step)) / 2e-2
+    assert not got[1].any(), "no ray is of this view"
+    assert np.abs(want[[0, 2]]).min() > 0.01
+    np.testing.assert_allclose(got, want, atol=2e-3 * np.abs(want).max())
+
+
+def test_following_changes_no_sample():
+    corrections = Corrections(RefineConfig(poses=True), cameras())
+    samples, rays, view = sampled(cameras())
+    learned = {POSES: mx.random.normal((3, 6), key=mx.random.key(3))}
+    followed = corrections.follow(learned, samples, rays, view)
+    assert mx.array_equal(followed.samples.position, samples.position)
+    assert mx.array_equal(followed.directions, rays.direction)
+
+
+def seen(colour: mx.array, opacity: mx.array) -> Composited:
+    return Composited(colour * opacity[:, None], opacity, mx.ones(opacity.shape))
+
+
+def test_exposures_multiply_light_in_each_colour_relative_to_their_mean():
+    corrections = Corrections(RefineConfig(exposures=True), cameras())
+    stops = np.array([[1.0, 0.5, 0.0], [-1.0, 0.0, 0.0], [0.0, -0.5, 0.0]])
+    learned = {EXPOSURES: mx.array(np.log(2.0) * (stops + 3.0))}  # their mean is taken away
+    colour = mx.array([[0.3, 0.6, 0.02], [0.5, 0.2, 0.7], [0.9, 0.1, 0.4], [0.6, 0.6, 0.6]])
+    opacity = mx.array([1.0, 0.4, 0.9, 0.0])
+    view = mx.array([1, 0, 0, 2], mx.int32)
+    got = corrections.exposed(seen(colour, opacity), learned, view)
+    for ray, (which, channel) in enumerate(zip(view.tolist(), [0, 0, 1, 2], strict=True)):
+        want = brightened(colour[ray, channel], stops[which, channel])
+        value = got.colour[ray, channel] / mx.maximum(opacity[ray], 1e-9)
+        if float(opacity[ray]):
+            assert float(value) == pytest.approx(float(want), abs=1e-5)
+    assert mx.array_equal(got.opacity, opacity)
+    assert not got.colour[3].any(), "a ray that sees nothing stays black"
+
+
+def test_exposures_have_gradients_that_are_finite_in_the_dark_and_where_nothing_is():
+    corrections = Corrections(RefineConfig(exposures=True), cameras())
+    colour, opacity = mx.array([[0.0, 0.3, 1.0]] * 3), mx.array([0.0, 0.5, 1.0])
+    view = mx.array([0, 1, 1], mx.int32)
+
+    def loss(exposures: mx.array, opacity: mx.array) -> mx.array:
+        given = seen(colour, opacity)
+        return corrections.exposed(given, {EXPOSURES: exposures}, view).colour.sum()
+
+    for gradient in mx.grad(loss, argnums=(0, 1))(mx.zeros((3, 3)), opacity):
+        assert mx.all(mx.isfinite(gradient))
+        assert np.abs(np.array(gradient)).max() > 0.1
+
+
+@pytest.mark.parametrize("config", [RefineConfig(), BOTH])
+def test_there_are_parameters_for_what_is_refined_alone(config):
+    corrections = Corrections(config, cameras())
+    shapes = {POSES: (3, 6), EXPOSURES: (3, 3)} if config == BOTH else {}
+    assert corrections.shapes == shapes == {n: v.shape for n, v in corrections.init().items()}
+    assert set(corrections.rates(1.0, 0.0)) == set(shapes)
+
+
+def test_rates_fall_with_the_fields_and_by_their_own_factor():
+    config = replace(BOTH, pose_rate=2e-3, exposure_rate=5e-3, final_rate=0.04, l2=1e-3)
+    corrections = Corrections(config, cameras())
+    rates = corrections.rates(0.5, 0.5)
+    assert rates[POSES].rate == pytest.approx(0.5 * 0.2 * 2e-3)
+    assert rates[EXPOSURES].rate == pytest.approx(0.5 * 0.2 * 5e-3)
+    assert rates[POSES].l2 == 1e-3
