@@ -26,6 +26,7 @@ except ImportError as error:
     raise
 
 from nerfmac.backend import Kernel
+from nerfmac.capture import capture_scene
 from nerfmac.checks import InputError
 from nerfmac.config import Config
 from nerfmac.fields.field import Field
@@ -78,6 +79,7 @@ __all__ = [
     "Views",
     "__version__",
     "builtin_scene_path",
+    "capture_scene",
     "load_scene",
     "load_snapshot",
     "save_snapshot",

@@ -15,7 +15,7 @@ FLOORS = (
     ("config", "presets", "checks", "files", "json_reader", "limits", "timeline", "version"),
     ("backend", "geometry"),
     ("ops", "scenes", "paths"),
-    ("fields", "sampling"),
+    ("fields", "sampling", "capture"),
     ("rendering",),
     ("training",),
     ("run",),

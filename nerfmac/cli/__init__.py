@@ -17,6 +17,7 @@ from nerfmac.training.method import Method
 from nerfmac.version import __version__
 
 VERBS = {
+    "capture": "find where the cameras of a video or of photographs stood; write a scene",
     "train": "train a field on a scene; evaluate it and render a video of it",
     "eval": "PSNR and SSIM of a run on a split of its scene",
     "render": "render a run along a path, to a video or pictures",

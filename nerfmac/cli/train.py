@@ -22,6 +22,7 @@ from nerfmac.backend import (
     memory_bytes,
     uncompiled,
 )
+from nerfmac.capture import captured
 from nerfmac.checks import InputError
 from nerfmac.cli.arguments import optional, unboxed
 from nerfmac.cli.choices import Device, Model, Preset
@@ -59,8 +60,8 @@ class Arguments(Config):
     """Train a radiance field on a scene, evaluate it and render a turntable video of it."""
 
     scene: Annotated[Path | None, tyro.conf.Positional, optional("[SCENE]")] = None
-    """Folder of a scene: of Blender, instant-ngp, nerfstudio, COLMAP, LLFF, Record3D or Polycam.
-    Without it, the built-in scene."""
+    """Folder of a scene: of Blender, instant-ngp, nerfstudio, COLMAP, LLFF, Record3D or Polycam; or a
+    video or a folder of photographs, captured first. Without it, the built-in scene."""
     out: Annotated[Path | None, optional("FOLDER")] = None
     """Folder of the run; by default runs/SCENE-TIME."""
     steps: Annotated[int | None, optional("INT")] = None
@@ -183,7 +184,7 @@ def _scene_of(arguments: Arguments) -> tuple[Path, dict[str, Any]]:
     given = {name: getattr(arguments, name) for name in names}
     how = {name: value for name, value in given.items() if value is not None}
     if not arguments.resume:
-        return arguments.scene or builtin_scene_path(), how
+        return captured(arguments.scene) if arguments.scene else builtin_scene_path(), how
     if arguments.out is None:
         raise InputError("--resume needs --out, the folder of the run to go on with")
     record = read_record(arguments.out)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from nerfmac import checks
@@ -17,15 +19,15 @@ from nerfmac.scenes.record import SceneRecord
 from nerfmac.scenes.scene import Frame, Scene, Views
 from nerfmac.scenes.splits import NAMES
 
-__all__ = ["Frame", "Scene", "Views", "builtin_scene_path", "load_scene"]
+__all__ = ["Frame", "Scene", "Views", "builtin_scene_path", "holds_scene", "load_scene"]
 
 log = logging.getLogger("nerfmac")
 
 BLENDER_FILES = tuple(blender.file_name(split) for split in NAMES)
 
 NEEDS_POSES = (
-    "Photographs or a video alone do not say where the cameras stood: nerfstudio's ns-process-data "
-    "or instant-ngp's colmap2nerf.py finds that out with COLMAP and writes a transforms.json"
+    "Photographs or a video alone do not say where the cameras stood: `nerfmac capture` finds that "
+    "out and writes a transforms.json"
 )
 
 
@@ -68,6 +70,16 @@ def load_scene(
     scene = replace(scene, downscale=int(downscale), max_images=max_images)
     _tell_what_is_odd(scene)
     return scene
+
+
+def holds_scene(path: Path) -> bool:
+    """Whether `path` is a folder in a format that `load_scene` reads, or a file of cameras.
+
+    Raises InputError for a folder with several files of cameras.
+    """
+    if path.is_dir():
+        return _reader(path) is not None
+    return path.is_file() and path.suffix.lower() in (".json", ".npy")
 
 
 def read_again(record: SceneRecord) -> Scene:
@@ -129,22 +141,30 @@ def _read(path: Path, test_every: int | None) -> Scene:
         return transforms.read_transforms(path, test_every)
     if not path.is_dir():
         raise InputError(f"{path} does not exist; expected the folder of a scene")
-    if (path / BLENDER_FILES[0]).exists():
-        return blender.read_blender(path, test_every)
-    if (path / transforms.FILE_NAME).exists():
-        return transforms.read_transforms(path / transforms.FILE_NAME, test_every)
-    if (model := colmap.model_folder(path)) is not None:
-        return colmap.read_colmap(colmap.scene_folder(path), model, test_every)
-    if (path / llff.FILE_NAME).exists():
-        return llff.read_llff(path / llff.FILE_NAME, test_every)
-    if (metadata := record3d.metadata_of(path)) is not None:
-        return record3d.read_record3d(metadata, test_every)
-    if (keyframes := polycam.keyframes_of(path)) is not None:
-        return polycam.read_polycam(path, *keyframes, test_every)
-    if (other := _other_json(path)) is not None:
-        return transforms.read_transforms(other, test_every)
+    if (read := _reader(path)) is not None:
+        return read(test_every)
     state = "is empty" if not any(path.iterdir()) else "holds no scene"
     raise InputError(f"{path} {state}: looked for {_sought()}. {NEEDS_POSES}")
+
+
+def _reader(folder: Path) -> Callable[[int | None], Scene] | None:
+    """What reads the format that `folder` has, given `test_every`; None if it has none."""
+    read: Callable[[int | None], Scene] | None = None
+    if (folder / BLENDER_FILES[0]).exists():
+        read = partial(blender.read_blender, folder)
+    elif (folder / transforms.FILE_NAME).exists():
+        read = partial(transforms.read_transforms, folder / transforms.FILE_NAME)
+    elif (model := colmap.model_folder(folder)) is not None:
+        read = partial(colmap.read_colmap, colmap.scene_folder(folder), model)
+    elif (folder / llff.FILE_NAME).exists():
+        read = partial(llff.read_llff, folder / llff.FILE_NAME)
+    elif (metadata := record3d.metadata_of(folder)) is not None:
+        read = partial(record3d.read_record3d, metadata)
+    elif (keyframes := polycam.keyframes_of(folder)) is not None:
+        read = partial(polycam.read_polycam, folder, *keyframes)
+    elif (other := _other_json(folder)) is not None:
+        read = partial(transforms.read_transforms, other)
+    return read
 
 
 def _other_json(folder: Path) -> Path | None:

@@ -1,0 +1,120 @@
+"""A picture of a scene's cameras and points, from above and from the side.
+
+The cameras are drawn as the frames that their pictures would fill a little in front of them, the
+first blue and the last orange, in the order of their names; those held out are grey. The square is
+the scene's cube, where it fits.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+from PIL import Image, ImageDraw
+
+from nerfmac.files import appearing
+from nerfmac.geometry.cameras import Camera
+from nerfmac.scenes.scene import Scene
+
+PANEL = 640
+"""Pixels of a panel's side."""
+OVERSAMPLING = 2
+"""Everything is drawn so many times as large, then reduced: Pillow's lines have jagged edges."""
+FIRST, LAST, HELD_OUT = (20, 90, 200), (225, 95, 20), (110, 110, 110)
+POINT, CUBE, INK = (150, 165, 175), (200, 200, 200), (40, 40, 40)
+MARGIN = 0.06
+WITHIN = 0.9
+"""Of the points, this part has to be in the picture; far ones would make the cameras tiny."""
+LONG = 0.05
+"""How far in front of a camera its frame is, in sides of the panel."""
+
+Array = npt.NDArray[np.float64]
+
+
+def draw_scene(path: Path, scene: Scene, points: Array) -> None:
+    """Write a PNG of the scene's cameras and of `points` (n, 3), both in scene space, to `path`.
+
+    Raises InputError where it cannot be written.
+    """
+    with appearing(path) as partial:
+        scene_picture(scene, points).save(partial, "PNG")
+
+
+def scene_picture(scene: Scene, points: Array) -> Image.Image:
+    """The picture of the scene's cameras and of `points` (n, 3), which may be none."""
+    frames = [(frame, split) for split, some in scene.splits.items() for frame in some]
+    frames.sort(key=lambda pair: pair[0].name)
+    cameras = [frame.camera for frame, _ in frames]
+    colours = [
+        _between(index / max(len(frames) - 1, 1)) if split == "train" else HELD_OUT
+        for index, (_, split) in enumerate(frames)
+    ]
+    side = OVERSAMPLING * PANEL
+    sheet = Image.new("RGB", (2 * side, side), "white")
+    for panel, (across, upwards, name) in enumerate(
+        ((0, 1, "from above"), (0, 2, "from the side"))
+    ):
+        image = _panel(cameras, colours, points, scene.extent, (across, upwards))
+        draw = ImageDraw.Draw(image)
+        draw.text((30, 24), f"{scene.name}, {name}", INK, font_size=13 * OVERSAMPLING)
+        sheet.paste(image, (panel * side, 0))
+    return sheet.resize((2 * PANEL, PANEL), Image.Resampling.BOX)
+
+
+def _panel(
+    cameras: list[Camera],
+    colours: list[tuple[int, int, int]],
+    points: Array,
+    extent: float,
+    axes: tuple[int, int],
+) -> Image.Image:
+    side = OVERSAMPLING * PANEL
+    eyes = np.stack([camera.pose[:, 3] for camera in cameras]).astype(np.float64)
+    middle, half = _shown(eyes, points)
+
+    def place(positions: Array) -> Array:
+        flat = (positions[..., axes] - middle[list(axes)]) / half
+        return (flat * (1 - MARGIN) * [1, -1] + 1) * side / 2
+
+    image = Image.new("RGB", (side, side), "white")
+    draw = ImageDraw.Draw(image)
+    corners = 0.5 + extent / 2 * np.array([[-1, -1], [1, 1]])
+    low, high = place(np.repeat(corners[:, :1], 3, axis=1))
+    draw.rectangle([low[0], high[1], high[0], low[1]], outline=CUBE, width=OVERSAMPLING)
+    for x, y in place(points):
+        draw.rectangle([x - 1, y - 1, x + 1, y + 1], fill=POINT)
+    for camera, colour in zip(cameras, colours, strict=True):
+        eye, *corner = map(tuple, place(_frustum(camera, 2 * half * LONG)))
+        for index in range(4):
+            draw.line([eye, corner[index]], colour, OVERSAMPLING)
+            draw.line([corner[index], corner[(index + 1) % 4]], colour, OVERSAMPLING)
+    return image
+
+
+def _shown(eyes: Array, points: Array) -> tuple[Array, float]:
+    """The middle and half the side of the cube that is drawn: all cameras, and most points."""
+    low, high = eyes.min(axis=0), eyes.max(axis=0)
+    if len(points):
+        # By their distance from the cameras' middle, since a few wrong points may be anywhere.
+        away = np.linalg.norm(points - eyes.mean(axis=0), axis=1)
+        near = points[away <= np.quantile(away, WITHIN)]
+        low, high = np.minimum(low, near.min(axis=0)), np.maximum(high, near.max(axis=0))
+    return (low + high) / 2, max(float((high - low).max()) / 2, 1e-3)
+
+
+def _frustum(camera: Camera, length: float) -> Array:
+    """The camera's place, then the corners of its picture `length` in front of it: (5, 3)."""
+    lens = camera.lens
+    x = (np.array([0, lens.width, lens.width, 0]) - lens.cx) / lens.fl_x
+    y = (lens.cy - np.array([0, 0, lens.height, lens.height])) / lens.fl_y
+    corners = length * np.stack([x, y, -np.ones(4)], axis=1)
+    local = np.concatenate([np.zeros((1, 3)), corners])
+    pose = camera.pose.astype(np.float64)
+    return np.asarray(local @ pose[:, :3].T + pose[:, 3])
+
+
+def _between(fraction: float) -> tuple[int, int, int]:
+    mixed = np.array(FIRST) + fraction * (np.array(LAST) - np.array(FIRST))
+    red, green, blue = mixed.astype(int).tolist()
+    return red, green, blue
