@@ -34,6 +34,7 @@ from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
 from nerfmac.geometry.rays import Rays
 from nerfmac.geometry.samples import Samples
+from nerfmac.inspection import Inspection, inspect_scene
 from nerfmac.ops.composite import Composited
 from nerfmac.paths import CameraPath, Keyframe
 from nerfmac.rendering.evaluation import ViewQuality
@@ -60,6 +61,7 @@ __all__ = [
     "Frame",
     "Goal",
     "InputError",
+    "Inspection",
     "Kernel",
     "Keyframe",
     "Lens",
@@ -80,6 +82,7 @@ __all__ = [
     "__version__",
     "builtin_scene_path",
     "capture_scene",
+    "inspect_scene",
     "load_scene",
     "load_snapshot",
     "save_snapshot",

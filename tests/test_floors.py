@@ -20,7 +20,7 @@ FLOORS = (
     ("training",),
     ("run",),
     ("snapshots",),
-    ("film", "export", "viewer", "bench", "profile", "selftest", "cli"),
+    ("film", "export", "inspection", "viewer", "bench", "profile", "selftest", "cli"),
     ("__init__", "__main__"),  # above all: the public names, and `python -m nerfmac`
 )
 LOOSE = {

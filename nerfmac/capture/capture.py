@@ -16,6 +16,7 @@ from nerfmac import checks
 from nerfmac.capture.libraries import need_pycolmap
 from nerfmac.capture.material import (
     Picture,
+    choose_frames,
     is_material,
     is_video,
     pictures_in,
@@ -29,7 +30,6 @@ from nerfmac.files import check_free, make_folder, read_json, write_json
 from nerfmac.scenes import holds_scene, load_scene
 from nerfmac.scenes.diagram import draw_scene
 from nerfmac.scenes.pictures import is_cut_out
-from nerfmac.scenes.ply_points import read_ply_points
 from nerfmac.scenes.transforms import FILE_NAME
 
 HOME = Path("captures")
@@ -148,15 +148,19 @@ def _material(source: Path, folder: Path, asked: dict[str, Any], bar: Any) -> li
             f"{source} has {len(paths)} picture{'s'[: len(paths) > 1]}; where cameras stood can be "
             "told from three that overlap, and a scene wants 30 or more from all sides"
         )
+    numbers = []
+    if not paths:
+        with bar("frames", None) as counting:
+            numbers = choose_frames(source, asked["frames"], counting)
     make_folder(folder / WORK)
     make_folder(folder / "images")
     write_json(folder / RECORD, asked)
-    with bar("pictures" if paths else "frames", None) as counting:
+    to = folder / "images", asked["longest_side"]
+    with bar("pictures", None) as counting:
         if paths:
-            pictures = take_pictures(paths, folder / "images", asked["longest_side"], counting)
+            pictures = take_pictures(paths, *to, counting)
         else:
-            size, count = asked["longest_side"], asked["frames"]
-            pictures = take_frames(source, folder / "images", size, count, counting)
+            pictures = take_frames(source, numbers, *to, counting)
     if len(pictures) < FEWEST:
         raise InputError(f"{source} gives {len(pictures)} pictures; expected {FEWEST} or more")
     write_json(taken, [picture._asdict() for picture in pictures])
@@ -186,8 +190,7 @@ def _finish(
     is_object = any(is_cut_out(folder / "images" / name) for name in some)
     write_scene(folder, structure, is_object=is_object)
     scene = load_scene(folder, test_every=0)
-    points = scene.placement.to_scene(read_ply_points(folder / "points.ply"))
-    draw_scene(folder / "cameras.png", scene, points)
+    draw_scene(folder / "cameras.png", scene)
     make_folder(folder / "sparse" / "0")
     for file in (folder / WORK / "sparse").glob("*.bin"):
         shutil.copyfile(file, folder / "sparse" / "0" / file.name)
@@ -196,7 +199,7 @@ def _finish(
         "registered": found,
         "without_camera": missing,
         "mean_reprojection_error": structure.error,
-        "points": len(points),
+        "points": 0 if scene.points is None else len(scene.points),
         "fewest_points_of_a_picture": int(np.min(list(structure.seen.values()))),
         "pictures_of_each_model": structure.models,
         "aabb_scale": scene.extent,

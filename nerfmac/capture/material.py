@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -62,30 +62,34 @@ def pictures_in(folder: Path) -> list[Path]:
     return []
 
 
-def take_frames(
-    path: Path, images: Path, longest: int, count: int | None, bar: Any
-) -> list[Picture]:
-    """Choose frames of the video `path` and write them to `images`.
+def choose_frames(path: Path, count: int | None, bar: Any) -> list[int]:
+    """The numbers of the frames to take from the video `path`; about `count` if that is given.
 
-    Raises InputError if it cannot be read, or shows nothing. `bar` counts frames, twice over.
+    Raises InputError if it cannot be read, or shows nothing. `bar` counts frames.
     """
     video = open_video(path)
-    bar.reset(round(video.fps * video.seconds / video.step) or None)
+    bar.reset(video.frames // video.step)
     frames = measure(_counted(grey_frames(video), bar))
     if not len(frames.sharpness):
         raise InputError(f"{path} has no frame that can be decoded")
     if frames.contrast.max() < LEAST_CONTRAST:
         raise InputError(f"{path} shows nothing: every frame of it is of one colour, as if black")
-    expected = video.fps * video.seconds / video.step
+    expected = video.frames / video.step
     if len(frames.sharpness) < 0.9 * expected:
         log.warning(
             "%s breaks off: %d of %.0f frames can be decoded, and these are used",
             *(path, len(frames.sharpness), expected),
         )
-    numbers = [number * video.step for number in choose(frames, count)]
+    return [number * video.step for number in choose(frames, count)]
+
+
+def take_frames(
+    path: Path, numbers: Sequence[int], images: Path, longest: int, bar: Any
+) -> list[Picture]:
+    """Write the frames `numbers` of the video `path` to `images`; `bar` counts them."""
     taken = []
     bar.reset(len(numbers))
-    for number, frame in zip(numbers, full_frames(video, numbers, longest), strict=False):
+    for number, frame in zip(numbers, full_frames(path, numbers, longest), strict=False):
         name = f"frame_{number:06}.jpg"
         _save(Image.fromarray(frame), images / name)
         taken.append(Picture(name, frame.shape[1], frame.shape[0], 0.0))

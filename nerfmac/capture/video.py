@@ -1,4 +1,4 @@
-"""Reading videos: what ffmpeg says of one, its frames small and grey, and some of them in full.
+"""Reading videos: how many frames one has, these small and grey, and some of them in full.
 
 The ffmpeg of `imageio-ffmpeg` decodes them. It turns frames upright, as the video's rotation says,
 and reads whatever phones write: H.264 and HEVC, fragmented or not.
@@ -6,16 +6,20 @@ and reads whatever phones write: H.264 and HEVC, fragmented or not.
 
 from __future__ import annotations
 
-import logging
+import math
+import re
+import subprocess
+import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from nerfmac.checks import InputError
+
+Pixels = npt.NDArray[np.uint8]
 
 ENDINGS = (".mp4", ".mov", ".m4v", ".avi", ".mkv", ".webm", ".3gp", ".mpg", ".mpeg", ".mts")
 """Of files that are taken for videos, in small letters."""
@@ -28,16 +32,15 @@ MOST_COMPARED = 4000
 
 
 class Video(NamedTuple):
-    """A video's frames a second and its seconds, as its header says; 0 where it does not."""
+    """A video and how many frames its file says that it has."""
 
     path: Path
-    fps: float
-    seconds: float
+    frames: int
 
     @property
     def step(self) -> int:
         """Every how manieth frame is compared."""
-        return max(1, -(-round(self.fps * self.seconds) // MOST_COMPARED))
+        return max(1, -(-self.frames // MOST_COMPARED))
 
 
 def is_video(path: Path) -> bool:
@@ -46,65 +49,92 @@ def is_video(path: Path) -> bool:
 
 
 def open_video(path: Path) -> Video:
-    """What the header of `path` says; raises InputError if ffmpeg finds no video in it."""
-    with _reading(path, []) as frames:
-        header = next(frames)
-    return Video(path, _finite(header.get("fps")), _finite(header.get("duration")))
+    """The video in the file `path`; raises InputError if ffmpeg finds none in it."""
+    with tempfile.TemporaryFile() as words:
+        command = [_ffmpeg(), "-v", "info", "-i", str(path), "-map", "0:v:0", "-c", "copy"]
+        command += ["-f", "null", "-"]
+        nothing = subprocess.DEVNULL
+        code = subprocess.run(command, stdin=nothing, stdout=nothing, stderr=words).returncode
+        words.seek(0)
+        told = words.read().decode(errors="replace")
+    counted = re.findall(r"frame=\s*(\d+)", told)
+    if code != 0 or not counted or int(counted[-1]) == 0:
+        raise _unreadable(path, told)
+    return Video(path, int(counted[-1]))
 
 
-def grey_frames(video: Video) -> Iterator[npt.NDArray[np.uint8]]:
+def grey_frames(video: Video) -> Iterator[Pixels]:
     """Every `video.step`th frame, uint8 (h, w), its longer side `GREY_SIZE` pixels at most."""
-    fitting = f"scale='min({GREY_SIZE},iw)':'min({GREY_SIZE},ih)'"
-    fitting += ":force_original_aspect_ratio=decrease:force_divisible_by=2:flags=area"
     chosen = f"select='not(mod(n,{video.step}))'," if video.step > 1 else ""
-    with _reading(video.path, ["-vf", chosen + fitting], "gray", 8) as frames:
-        width, height = next(frames)["size"]
-        for frame in frames:
-            yield np.frombuffer(frame, np.uint8).reshape(height, width)
+    return _frames(video.path, chosen + _within(GREY_SIZE) + ":flags=area", "gray", "pgm")
 
 
-def full_frames(
-    video: Video, numbers: Sequence[int], longest: int
-) -> Iterator[npt.NDArray[np.uint8]]:
+def full_frames(path: Path, numbers: Sequence[int], longest: int) -> Iterator[Pixels]:
     """The frames with these `numbers`, ascending, uint8 (h, w, 3).
 
     A frame whose longer side has more than `longest` pixels is reduced to so many.
     """
     chosen = "+".join(f"eq(n,{number})" for number in numbers)
+    return _frames(path, f"select='{chosen}',{_within(longest)}:flags=area", "rgb24", "ppm")
+
+
+def _within(longest: int) -> str:
     fitting = f"scale='min({longest},iw)':'min({longest},ih)'"
-    fitting += ":force_original_aspect_ratio=decrease:flags=area"
-    with _reading(video.path, ["-vf", f"select='{chosen}',{fitting}"], "rgb24", 24) as frames:
-        width, height = next(frames)["size"]
-        for frame in frames:
-            yield np.frombuffer(frame, np.uint8).reshape(height, width, 3)
+    return fitting + ":force_original_aspect_ratio=decrease:force_divisible_by=2"
 
 
-@contextmanager
-def _reading(
-    path: Path, options: list[str], layout: str = "rgb24", bits: int = 24
-) -> Iterator[Iterator[Any]]:
-    """What `imageio_ffmpeg.read_frames` gives: the header, then each frame's bytes."""
+def _frames(path: Path, selection: str, layout: str, form: str) -> Iterator[Pixels]:
+    """Frames as ffmpeg writes them in a row, each a picture of Netpbm with a header of its own.
+
+    Raises InputError if there is none.
+    """
+    command = [_ffmpeg(), "-v", "error", "-i", str(path), "-an", "-vf", selection]
+    # Without passthrough, frames are repeated where a phone left some out.
+    command += ["-fps_mode", "passthrough", "-pix_fmt", layout, "-c:v", form]
+    command += ["-f", "image2pipe", "-"]
+    count = 0
+    with tempfile.TemporaryFile() as words:
+        # In its own process group, so that Ctrl-C reaches only us; we then end it.
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=words,
+            process_group=0,
+        )
+        pipe = process.stdout
+        assert pipe is not None
+        try:
+            while pipe.readline():
+                width, height = map(int, pipe.readline().split())
+                pipe.readline()
+                shape = (height, width) if layout == "gray" else (height, width, 3)
+                content = pipe.read(math.prod(shape))
+                if len(content) < math.prod(shape):
+                    break
+                count += 1
+                yield np.frombuffer(content, np.uint8).reshape(shape)
+            process.wait()
+        finally:
+            process.kill()
+            process.communicate()
+        words.seek(0)
+        if not count:
+            raise _unreadable(path, words.read().decode(errors="replace"))
+
+
+def _ffmpeg() -> str:
     import imageio_ffmpeg  # here, so that only videos wait for the import
 
-    # Without it, frames are repeated where a phone left some out.
-    options = [*options, "-fps_mode", "passthrough"]
-    about_sizes = logging.getLogger("imageio_ffmpeg")
-    level = about_sizes.level
-    about_sizes.setLevel(logging.ERROR)  # it warns of each size that is asked for
     try:
-        frames = imageio_ffmpeg.read_frames(
-            str(path), pix_fmt=layout, bits_per_pixel=bits, output_params=options
-        )
-        with closing(frames):
-            yield frames
-    except (OSError, RuntimeError, IndexError) as error:
-        last = str(error).strip().splitlines()
+        return str(imageio_ffmpeg.get_ffmpeg_exe())
+    except RuntimeError as error:
         raise InputError(
-            f"{path} cannot be read as a video: {last[-1].strip() if last else 'nothing is in it'}"
+            "there is no ffmpeg to decode with; pip install imageio-ffmpeg brings one, or "
+            "IMAGEIO_FFMPEG_EXE may name yours"
         ) from error
-    finally:
-        about_sizes.setLevel(level)
 
 
-def _finite(value: Any) -> float:
-    return float(value) if isinstance(value, int | float) and 0 < value < 1e6 else 0.0
+def _unreadable(path: Path, told: str) -> InputError:
+    lines = [line.strip() for line in told.splitlines() if line.strip()]
+    return InputError(f"{path} cannot be read as a video: {lines[-1] if lines else 'it is empty'}")

@@ -27,6 +27,7 @@ VERBS = {
     "bench": "time operations and a picture on this machine",
     "profile": "where the time of a training step goes, by stage and kernel",
     "report": "one page of a run: configuration, curves, pictures, figures",
+    "inspect": "what is in a scene and what looks wrong; draw its cameras and points",
     "view": "open a run or a scene in a viewer that trains on, in JupyterLab",
 }
 

@@ -60,8 +60,8 @@ class Arguments(Config):
     """Train a radiance field on a scene, evaluate it and render a turntable video of it."""
 
     scene: Annotated[Path | None, tyro.conf.Positional, optional("[SCENE]")] = None
-    """Folder of a scene: of Blender, instant-ngp, nerfstudio, COLMAP, LLFF, Record3D or Polycam; or a
-    video or a folder of photographs, captured first. Without it, the built-in scene."""
+    """Folder of a scene: of Blender, instant-ngp, nerfstudio, COLMAP, LLFF, Record3D or Polycam; or
+    a video or a folder of photographs, captured first. Without it, the built-in scene."""
     out: Annotated[Path | None, optional("FOLDER")] = None
     """Folder of the run; by default runs/SCENE-TIME."""
     steps: Annotated[int | None, optional("INT")] = None
@@ -188,7 +188,9 @@ def _scene_of(arguments: Arguments) -> tuple[Path, dict[str, Any]]:
     if arguments.out is None:
         raise InputError("--resume needs --out, the folder of the run to go on with")
     record = read_record(arguments.out)
-    path = arguments.scene or (Path(record.path) if record.path else None)
+    path = Path(record.path) if record.path else None
+    if arguments.scene:
+        path = captured(arguments.scene)
     if path is None:
         raise InputError(f"the scene of {arguments.out} was never in files: it cannot be resumed")
     return path, {name: getattr(record, name) for name in names} | how

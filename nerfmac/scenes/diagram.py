@@ -30,48 +30,52 @@ LONG = 0.05
 """How far in front of a camera its frame is, in sides of the panel."""
 
 Array = npt.NDArray[np.float64]
+Colour = tuple[int, int, int]
 
 
-def draw_scene(path: Path, scene: Scene, points: Array) -> None:
-    """Write a PNG of the scene's cameras and of `points` (n, 3), both in scene space, to `path`.
-
-    Raises InputError where it cannot be written.
-    """
+def draw_scene(path: Path, scene: Scene) -> None:
+    """Write the scene's picture to `path`, as PNG. Raises InputError where that is refused."""
     with appearing(path) as partial:
-        scene_picture(scene, points).save(partial, "PNG")
+        scene_picture(scene).save(partial, "PNG")
 
 
-def scene_picture(scene: Scene, points: Array) -> Image.Image:
-    """The picture of the scene's cameras and of `points` (n, 3), which may be none."""
-    frames = [(frame, split) for split, some in scene.splits.items() for frame in some]
-    frames.sort(key=lambda pair: pair[0].name)
-    cameras = [frame.camera for frame, _ in frames]
-    colours = [
-        _between(index / max(len(frames) - 1, 1)) if split == "train" else HELD_OUT
-        for index, (_, split) in enumerate(frames)
-    ]
+def scene_picture(scene: Scene) -> Image.Image:
+    """The picture of the scene's cameras and of its points, if it has any."""
     side = OVERSAMPLING * PANEL
     sheet = Image.new("RGB", (2 * side, side), "white")
-    for panel, (across, upwards, name) in enumerate(
-        ((0, 1, "from above"), (0, 2, "from the side"))
-    ):
-        image = _panel(cameras, colours, points, scene.extent, (across, upwards))
+    for panel, (axes, name) in enumerate((((0, 1), "from above"), ((0, 2), "from the side"))):
+        image = _panel(scene, axes)
         draw = ImageDraw.Draw(image)
         draw.text((30, 24), f"{scene.name}, {name}", INK, font_size=13 * OVERSAMPLING)
         sheet.paste(image, (panel * side, 0))
     return sheet.resize((2 * PANEL, PANEL), Image.Resampling.BOX)
 
 
-def _panel(
-    cameras: list[Camera],
-    colours: list[tuple[int, int, int]],
-    points: Array,
-    extent: float,
-    axes: tuple[int, int],
-) -> Image.Image:
-    side = OVERSAMPLING * PANEL
-    eyes = np.stack([camera.pose[:, 3] for camera in cameras]).astype(np.float64)
-    middle, half = _shown(eyes, points)
+def camera_lines(scene: Scene) -> list[tuple[Colour, Array]]:
+    """For each camera its colour, and the corners (11, 3) of the line that draws its frame.
+
+    The line begins at the camera. All are in scene space, in the order of the pictures' names.
+    """
+    frames = [(frame, split) for split, some in scene.splits.items() for frame in some]
+    frames.sort(key=lambda pair: pair[0].name)
+    eyes = np.stack([frame.camera.pose[:, 3] for frame, _ in frames]).astype(np.float64)
+    length = LONG * 2 * _shown(eyes, _points(scene))[1]
+    return [
+        (
+            _between(index / max(len(frames) - 1, 1)) if split == "train" else HELD_OUT,
+            _frustum(frame.camera, length),
+        )
+        for index, (frame, split) in enumerate(frames)
+    ]
+
+
+def _points(scene: Scene) -> Array:
+    return np.zeros((0, 3)) if scene.points is None else scene.points
+
+
+def _panel(scene: Scene, axes: tuple[int, int]) -> Image.Image:
+    side, points, lines = OVERSAMPLING * PANEL, _points(scene), camera_lines(scene)
+    middle, half = _shown(np.stack([line[0] for _, line in lines]), points)
 
     def place(positions: Array) -> Array:
         flat = (positions[..., axes] - middle[list(axes)]) / half
@@ -79,16 +83,13 @@ def _panel(
 
     image = Image.new("RGB", (side, side), "white")
     draw = ImageDraw.Draw(image)
-    corners = 0.5 + extent / 2 * np.array([[-1, -1], [1, 1]])
-    low, high = place(np.repeat(corners[:, :1], 3, axis=1))
+    corners = 0.5 + scene.extent / 2 * np.array([[-1.0], [1.0]])
+    low, high = place(np.repeat(corners, 3, axis=1))
     draw.rectangle([low[0], high[1], high[0], low[1]], outline=CUBE, width=OVERSAMPLING)
     for x, y in place(points):
         draw.rectangle([x - 1, y - 1, x + 1, y + 1], fill=POINT)
-    for camera, colour in zip(cameras, colours, strict=True):
-        eye, *corner = map(tuple, place(_frustum(camera, 2 * half * LONG)))
-        for index in range(4):
-            draw.line([eye, corner[index]], colour, OVERSAMPLING)
-            draw.line([corner[index], corner[(index + 1) % 4]], colour, OVERSAMPLING)
+    for colour, line in lines:
+        draw.line([(x, y) for x, y in place(line)], colour, OVERSAMPLING)
     return image
 
 
@@ -104,17 +105,18 @@ def _shown(eyes: Array, points: Array) -> tuple[Array, float]:
 
 
 def _frustum(camera: Camera, length: float) -> Array:
-    """The camera's place, then the corners of its picture `length` in front of it: (5, 3)."""
+    """A line (11, 3) from the camera along all edges to its picture `length` in front of it."""
     lens = camera.lens
     x = (np.array([0, lens.width, lens.width, 0]) - lens.cx) / lens.fl_x
     y = (lens.cy - np.array([0, 0, lens.height, lens.height])) / lens.fl_y
     corners = length * np.stack([x, y, -np.ones(4)], axis=1)
-    local = np.concatenate([np.zeros((1, 3)), corners])
+    local = np.concatenate([np.zeros((1, 3)), corners])[[0, 1, 2, 0, 3, 2, 3, 4, 1, 4]]
+    local = np.concatenate([local, np.zeros((1, 3))])
     pose = camera.pose.astype(np.float64)
     return np.asarray(local @ pose[:, :3].T + pose[:, 3])
 
 
-def _between(fraction: float) -> tuple[int, int, int]:
+def _between(fraction: float) -> Colour:
     mixed = np.array(FIRST) + fraction * (np.array(LAST) - np.array(FIRST))
     red, green, blue = mixed.astype(int).tolist()
     return red, green, blue

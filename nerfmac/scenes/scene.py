@@ -93,8 +93,9 @@ class Scene:
     `extent` is the side of the axis-aligned cube around (0.5, 0.5, 0.5) that holds the scene, in
     scene units. `up` points to the sky. With `has_alpha` all images of all splits are RGBA. `path`
     and the three after it are the arguments of `load_scene`, if that read the scene; `placement`
-    says where its files' coordinates lie, and without one they are scene space's own. Raises
-    InputError for an extent outside (0, 128].
+    says where its files' coordinates lie, and without one they are scene space's own. `points`
+    (n, 3) are sparse ones in scene space, where its files have any. Raises InputError for an extent
+    outside (0, 128].
     """
 
     name: str
@@ -107,6 +108,7 @@ class Scene:
     downscale: int = 1
     max_images: int | None = None
     placement: Placement | None = None
+    points: npt.NDArray[np.float64] | None = None
     _views: dict[str, Views] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:

@@ -103,7 +103,8 @@ def levelled(
     frames = tuple(shot.placed(placement) for shot in shots)
     splits = hold_out_some(frames, test_every, str(folder))
     scene = Scene(folder.resolve().name, placement.extent, splits, UP, has_alpha=has_alpha)
-    return replace(scene, placement=placement)
+    sparse = None if points is None or not len(points) else placement.to_scene(points)
+    return replace(scene, placement=placement, points=sparse)
 
 
 def are_cut_out(pictures: Sequence[Path], headers: Sequence[Header]) -> bool:
