@@ -53,7 +53,7 @@ def captured(path: Path) -> Path:
         return path
     out = HOME / path.resolve().stem
     kind = "a video" if is_video(path) else "a folder of photographs alone"
-    log.info("%s is %s: its cameras are looked for, and the scene goes to %s", path, kind, out)
+    log.warning("%s is %s: its cameras are looked for, and the scene goes to %s", path, kind, out)
     return capture_scene(path, out)
 
 

@@ -32,7 +32,8 @@ def choose(frames: Frames, count: int | None = None) -> list[int]:
     total = len(frames.sharpness)
     way = frames.travelled[-1]
     stretches = count or int(np.clip(round(way / SPACING), FEWEST, MOST))
-    stretches = min(stretches, total)
+    if stretches >= total:
+        return _sharp(frames, list(range(total)))
     # Where nothing moves, time divides the frames instead.
     place = (
         frames.travelled / way if way > 0 else np.arange(total) / max(total - 1, 1)
