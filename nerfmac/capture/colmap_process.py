@@ -1,6 +1,6 @@
 """One stage of structure from motion by pycolmap, in a process of its own.
 
-`python -m nerfmac.capture.colmap_process STAGE FOLDER` reads `FOLDER/plan.json` and goes on with
+`python colmap_process.py STAGE FOLDER` reads `FOLDER/plan.json` and goes on with
 what `FOLDER/database.db` already has. In a process of its own COLMAP can be interrupted at any
 time, its log goes to a file, and a crash is told from a result. The stages:
 

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from nerfmac.capture import colmap_process
 from nerfmac.capture.material import Picture
 from nerfmac.capture.pairs import ALL_BELOW, LONG_WINDOW, Pairs, every_pair, in_sequence, in_space
 from nerfmac.checks import InputError
@@ -104,7 +105,8 @@ class Solver:
         An interruption ends it; what it has done is kept, and a later run goes on from there.
         """
         write_json(self.folder / "plan.json", self._plan)
-        command = [sys.executable, "-m", "nerfmac.capture.colmap_process", stage, str(self.folder)]
+        # By its path, since the package would take a second to import, and is not needed.
+        command = [sys.executable, "-P", colmap_process.__file__, stage, str(self.folder)]
         words = self.folder / f"{stage}.log"
         with words.open("w", encoding="utf-8") as told, self._bar(stage, total) as bar:
             # In its own process group, so that Ctrl-C reaches only us; we then end it.

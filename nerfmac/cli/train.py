@@ -85,6 +85,8 @@ class Arguments(Config):
     """Write scalars and pictures for TensorBoard to FOLDER/tensorboard too."""
     compile: bool = True
     """--no-compile: run MLX's operations one after the other as they are written, for debugging."""
+    masks: bool = True
+    """Leave out what pictures' masks cover, in training and evaluation."""
     video: bool = True
     """Render a turntable video at the end."""
     all_views: bool = False
@@ -183,6 +185,8 @@ def _scene_of(arguments: Arguments) -> tuple[Path, dict[str, Any]]:
     names = ("test_every", "downscale", "max_images")
     given = {name: getattr(arguments, name) for name in names}
     how = {name: value for name, value in given.items() if value is not None}
+    if not arguments.masks:
+        how["masks"] = False
     if not arguments.resume:
         return captured(arguments.scene) if arguments.scene else builtin_scene_path(), how
     if arguments.out is None:
@@ -193,7 +197,7 @@ def _scene_of(arguments: Arguments) -> tuple[Path, dict[str, Any]]:
         path = captured(arguments.scene)
     if path is None:
         raise InputError(f"the scene of {arguments.out} was never in files: it cannot be resumed")
-    return path, {name: getattr(record, name) for name in names} | how
+    return path, {name: getattr(record, name) for name in (*names, "masks")} | how
 
 
 def _finish(

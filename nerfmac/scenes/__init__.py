@@ -15,9 +15,10 @@ from nerfmac.checks import InputError
 from nerfmac.json_reader import read_fields
 from nerfmac.scenes import blender, colmap, llff, polycam, record3d, transforms
 from nerfmac.scenes.builtin import builtin_scene_path
+from nerfmac.scenes.masks import masked
 from nerfmac.scenes.record import SceneRecord
 from nerfmac.scenes.scene import Frame, Scene, Views
-from nerfmac.scenes.splits import NAMES
+from nerfmac.scenes.splits import NAMES, Splits
 
 __all__ = ["Frame", "Scene", "Views", "builtin_scene_path", "holds_scene", "load_scene"]
 
@@ -37,6 +38,7 @@ def load_scene(
     test_every: int | None = None,
     downscale: int = 1,
     max_images: int | None = None,
+    masks: bool = True,
 ) -> Scene:
     """Read a scene: a folder, or its transforms.json (or transforms_train.json) itself.
 
@@ -49,7 +51,9 @@ def load_scene(
     A number N holds out every Nth training view as "test" instead, and 0 none.
 
     `downscale` makes pictures as many times smaller along both sides, by averaging. Of each split
-    at most `max_images` views are taken, spread evenly over it.
+    at most `max_images` views are taken, spread evenly over it. With `masks`, what is black in a
+    picture's mask is neither trained on nor evaluated: nerfstudio's `mask_path`, or a file of the
+    picture's name in a folder `masks` beside the pictures or their folder.
 
     The JSON and the pictures' headers are checked here, before anything is decoded. Raises
     InputError that says what is wrong, in which file, and what is right.
@@ -66,8 +70,9 @@ def load_scene(
     splits = {
         name: tuple(_reduced(f, int(downscale)) for f in each) for name, each in splits.items()
     }
+    splits = masked(splits) if masks else _unmasked(splits)
     scene = replace(read, path=path, splits=splits, test_every=test_every)
-    scene = replace(scene, downscale=int(downscale), max_images=max_images)
+    scene = replace(scene, downscale=int(downscale), max_images=max_images, masks=masks)
     _tell_what_is_odd(scene)
     return scene
 
@@ -91,6 +96,7 @@ def read_again(record: SceneRecord) -> Scene:
         test_every=record.test_every,
         downscale=record.downscale,
         max_images=record.max_images,
+        masks=record.masks,
     )
 
 
@@ -98,6 +104,10 @@ def _fewer(frames: tuple[Frame, ...], most: int | None) -> tuple[Frame, ...]:
     if most is None or len(frames) <= most:
         return frames
     return tuple(frames[index * len(frames) // most] for index in range(most))
+
+
+def _unmasked(splits: Splits) -> Splits:
+    return {name: tuple(replace(f, mask=None) for f in each) for name, each in splits.items()}
 
 
 def _reduced(frame: Frame, factor: int) -> Frame:
@@ -122,10 +132,6 @@ def _tell_what_is_odd(scene: Scene) -> None:
             "%d of %d test pictures of %s are trained on too: their quality says little",
             *(shared, len(test), scene.name),
         )
-    folders = {path.parent for path in train if isinstance(path, Path)}
-    for folder in sorted({beside for path in folders for beside in (path, path.parent)}):
-        if (folder / "masks").is_dir():
-            log.warning("%s is not read: pictures are used whole", folder / "masks")
 
 
 def _read(path: Path, test_every: int | None) -> Scene:

@@ -41,7 +41,7 @@ def read_transforms(path: Path, test_every: int | None = None) -> Scene:
     entries.sort(key=lambda entry: entry.name)
     headers = headers_of([entry.picture for entry in entries])
     has_alpha = any(header.has_alpha for header in headers)
-    shots = shots_of(entries, headers)
+    shots = shots_of(entries, headers, path.parent)
     poses = [shot.pose for shot in shots]
     points = _points_of(file, path.parent)
     if is_placed(file):

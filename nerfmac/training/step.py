@@ -16,7 +16,7 @@ from nerfmac.config import TrainConfig
 from nerfmac.fields.field import Parameters
 from nerfmac.geometry.colour import over
 from nerfmac.ops.composite import Composited
-from nerfmac.ops.draw_pixels import draw_pixels
+from nerfmac.ops.draw_pixels import chosen_pixels, draw_pixels
 from nerfmac.rendering.renderer import shade
 from nerfmac.scenes import Views
 from nerfmac.training.method import Parts
@@ -58,6 +58,8 @@ class Step:
             samples, proposals = sampled.samples, sampled.proposals
             seen = shade(field, parameters, samples, drawn_rays.direction)
             fits = samples.fits[:, None].astype(mx.float32)
+            if self.views.kept is not None:  # a masked pixel's ray counts for nothing
+                fits = fits * self.views.kept[chosen_pixels(self.views.cameras, place)][:, None]
             *coarser, predicted = (_in_front_of(background, each) for each in (*proposals, seen))
             error = _mean(mx.square(predicted.colour - target), fits)
             loss = _mean(loss_between(predicted, target), fits)
