@@ -35,7 +35,9 @@ from nerfmac.scenes.transforms import FILE_NAME
 HOME = Path("captures")
 """Where captured scenes go, in the working folder, if nothing else is said."""
 RECORD, WORK = "capture.json", "capture"
-MATCHING = ("auto", "sequential", "exhaustive")
+MATCHING = ("auto", "sequential", "exhaustive", "window")
+ALL_BELOW = 100
+"""Fewer photographs than this are compared each with each."""
 FEWEST = 3
 """Pictures that a capture takes at least."""
 TOO_FEW = 1 / 3
@@ -76,8 +78,9 @@ def capture_scene(
         longest_side: pixels of the pictures' longer side, at most; larger ones are reduced.
         frames: of a video, about how many to take; by default as many as its motion asks for.
         matching: `sequential` compares each picture with those that follow it and, once the cameras
-            are known, with those that stand nearby; `exhaustive` each with each; `auto` the first
-            for a video, the second for photographs.
+            are known, with those that stand nearby; `exhaustive` each with each; `window` with the
+            40 that follow it; `auto` is the first for a video, the second for fewer than 100
+            photographs, and the third for more.
         progress: show a bar for each stage.
 
     A capture that was interrupted goes on where it was, and one that is done is not done again.
@@ -86,16 +89,7 @@ def capture_scene(
     of the pictures get a camera; the message says what to do.
     """
     source = Path(source).expanduser()
-    checks.number("longest_side", longest_side, low=64, whole=True)
-    checks.choice("matching", matching, MATCHING)
-    if frames is not None:
-        checks.number("frames", frames, low=FEWEST, whole=True)
-    if not is_material(source):
-        expected = "a video, or a folder of photographs"
-        state = (
-            "holds none" if source.is_dir() else "is neither" if source.exists() else "is absent"
-        )
-        raise InputError(f"{source} {state}; expected {expected}")
+    _check(source, longest_side, frames, matching)
     need_pycolmap()
     folder = Path(out) if out is not None else HOME / source.resolve().stem
     asked = {
@@ -113,13 +107,29 @@ def capture_scene(
 
     try:
         pictures = _material(source, folder, asked, bar)
-        ordered = is_video(source) if matching == "auto" else matching == "sequential"
-        structure = Solver(folder / WORK, folder / "images", pictures, bar).solve(ordered=ordered)
+        if matching == "auto":
+            for_pictures = "exhaustive" if len(pictures) < ALL_BELOW else "window"
+            matching = "sequential" if is_video(source) else for_pictures
+        structure = Solver(folder / WORK, folder / "images", pictures, bar).solve(matching)
     except KeyboardInterrupt:
         log.info("interrupted; what is done is in %s, and the same command goes on", folder)
         raise
     _finish(folder, asked, pictures, structure)
     return folder
+
+
+def _check(source: Path, longest_side: int, frames: int | None, matching: str) -> None:
+    """Raise InputError for arguments of `capture_scene` that cannot be."""
+    checks.number("longest_side", longest_side, low=64, whole=True)
+    checks.choice("matching", matching, MATCHING)
+    if frames is not None:
+        checks.number("frames", frames, low=FEWEST, whole=True)
+    if not is_material(source):
+        expected = "a video, or a folder of photographs"
+        state = (
+            "holds none" if source.is_dir() else "is neither" if source.exists() else "is absent"
+        )
+        raise InputError(f"{source} {state}; expected {expected}")
 
 
 def _is_done(folder: Path, asked: dict[str, Any]) -> bool:
@@ -178,16 +188,9 @@ def _finish(
             "keep most of each in the next, walk around rather than turn on the spot, and avoid "
             "bare walls, glass and blur"
         )
-    names = {picture.name for picture in pictures}
-    missing = sorted(names - {image.name for image in structure.model.images})
-    if found < MISSING * given:
-        log.warning(
-            "%d of %d pictures have no camera, such as %s: what they show overlaps too little with "
-            "the others",
-            *(len(missing), given, missing[0]),
-        )
-    some = sorted(names)[:: max(given // 3, 1)]
-    is_object = any(is_cut_out(folder / "images" / name) for name in some)
+    missing = _missing(pictures, structure)
+    some = pictures[:: max(given // 3, 1)]
+    is_object = any(is_cut_out(folder / "images" / picture.name) for picture in some)
     write_scene(folder, structure, is_object=is_object)
     scene = load_scene(folder, test_every=0)
     draw_scene(folder / "cameras.png", scene)
@@ -211,3 +214,16 @@ def _finish(
         "in %s shows them",
         *(found, given, structure.error, folder),
     )
+
+
+def _missing(pictures: Sequence[Picture], structure: Structure) -> list[str]:
+    """The names of pictures without a camera; says in a line if they are many."""
+    found = {image.name for image in structure.model.images}
+    missing = sorted(picture.name for picture in pictures if picture.name not in found)
+    if len(found) < MISSING * len(pictures):
+        log.warning(
+            "%d of %d pictures have no camera, such as %s: what they show overlaps too little with "
+            "the others",
+            *(len(missing), len(pictures), missing[0]),
+        )
+    return missing

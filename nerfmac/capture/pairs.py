@@ -17,10 +17,8 @@ NEAREST = 12
 their neighbours in time."""
 ALIKE = np.cos(np.radians(35.0))
 """Cosine of the angle between two lines of sight, up to which SIFT finds the same things."""
-ALL_BELOW = 100
-"""Fewer photographs than this are compared each with each."""
 LONG_WINDOW = 40
-"""The window of so many photographs that not all can be compared, in the order of their names."""
+"""The same for so many photographs that comparing each with each would take hours."""
 
 
 def every_pair(names: Sequence[str]) -> Pairs:

@@ -15,7 +15,7 @@ import numpy as np
 
 from nerfmac.capture import colmap_process
 from nerfmac.capture.material import Picture
-from nerfmac.capture.pairs import ALL_BELOW, LONG_WINDOW, Pairs, every_pair, in_sequence, in_space
+from nerfmac.capture.pairs import LONG_WINDOW, Pairs, every_pair, in_sequence, in_space
 from nerfmac.checks import InputError
 from nerfmac.files import read_json, write_json
 from nerfmac.scenes.colmap import camera_to_file
@@ -60,17 +60,16 @@ class Solver:
             "pairs": [],
         }
 
-    def solve(self, *, ordered: bool) -> Structure:
-        """The cameras of the pictures; `ordered` if each was taken a moment after the last.
+    def solve(self, matching: str) -> Structure:
+        """The cameras of the pictures; `matching` is as in `capture_scene`, but not `auto`.
 
         Raises InputError if no two pictures fit each other, or a stage fails.
         """
         names = [picture.name for picture in self.pictures]
         self.run("features", len(names))
-        if not ordered:
-            self._match(
-                every_pair(names) if len(names) < ALL_BELOW else in_sequence(names, LONG_WINDOW)
-            )
+        if matching != "sequential":
+            every = matching == "exhaustive"
+            self._match(every_pair(names) if every else in_sequence(names, LONG_WINDOW))
             return self._map()
         pairs = in_sequence(names)
         self._match(pairs)

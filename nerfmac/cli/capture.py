@@ -25,8 +25,9 @@ class Arguments:
     """Reduce pictures whose longer side has more pixels."""
     frames: Annotated[int | None, optional("N")] = None
     """Take about N frames of a video; by default as many as its motion asks for."""
-    matching: Literal["auto", "sequential", "exhaustive"] = "auto"
-    """Compare each picture with those that follow it (auto: for a video), or each with each."""
+    matching: Literal["auto", "sequential", "exhaustive", "window"] = "auto"
+    """Compare each picture with those that follow it, and then those nearby (auto: for a video);
+    each with each (auto: for fewer than 100 photographs); or each with the 40 that follow it."""
 
 
 def main(argv: list[str]) -> int:

@@ -17,8 +17,10 @@ TOGETHER = 0.8
 """Cameras look at one thing if for this part of them its direction is within `ASTRAY`."""
 ASTRAY = 60.0
 """Degrees between a camera's axis and what the others look at, from which on it looks astray."""
-ROLLED = 75.0
-"""Degrees between a camera's up axis and the sky's, beyond what its own tilt explains."""
+ROLLED = 60.0
+"""Degrees by which the sky is turned away from a picture's top, where that is unusual."""
+STEEP = 0.2
+"""Sine of the angle between an axis and the sky, below which a camera has no roll to speak of."""
 
 
 def camera_findings(
@@ -33,19 +35,21 @@ def camera_findings(
     away = np.linalg.norm(eyes - np.median(eyes, axis=0), axis=1)
     usual = max(float(np.median(away)), 1e-9)
     found = [
-        f"{names[index]} was taken {away[index] / usual:.0f} times as far away as the others"
+        f"{names[int(index)]} was taken {away[index] / usual:.0f} times as far away as the others"
         for index in np.flatnonzero(away > FAR * usual)
     ]
     angles = _angles_to_target(eyes, sights)
     if (angles < ASTRAY).mean() >= TOGETHER:
         found += [
-            f"{names[index]} looks {angles[index]:.0f} degrees past what the others look at"
+            f"{names[int(index)]} looks {angles[index]:.0f} degrees past what the others look at"
             for index in np.flatnonzero(angles > ASTRAY)
         ]
-    roll = np.degrees(np.arcsin(np.clip(np.abs(rights @ np.array(up)), 0, 1)))
+    across, upwards = rights @ np.array(up), poses[:, :, 1] @ np.array(up)
+    roll = np.degrees(np.abs(np.arctan2(across, upwards)))
+    roll[np.hypot(across, upwards) < STEEP] = 0.0
     level = (roll < ROLLED / 2).mean() >= TOGETHER
     found += [
-        f"{names[index]} is rolled by {roll[index]:.0f} degrees, unlike the others"
+        f"{names[int(index)]} is rolled by {roll[index]:.0f} degrees, unlike the others"
         for index in np.flatnonzero(level & (roll > ROLLED))
     ]
     return found + _twice(names, eyes, sights, usual)
@@ -69,5 +73,5 @@ def _twice(names: Sequence[str], eyes: np.ndarray, sights: np.ndarray, usual: fl
         near &= np.linalg.norm(sights[:index] - sights[index], axis=1) < SAME
         if near.any():
             first = names[int(near.argmax())]
-            found.append(f"{names[index]} has the same camera as {first}")
+            found.append(f"{names[int(index)]} has the same camera as {first}")
     return found

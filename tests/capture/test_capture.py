@@ -3,7 +3,6 @@
 import json
 import subprocess
 import sys
-from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -39,8 +38,8 @@ def solved(monkeypatch):
     """Give every capture as many cameras of a ring as the value says; it knows how it was asked."""
     asked = {"cameras": 12, "calls": []}
 
-    def solve(self, *, ordered):
-        asked["calls"].append((len(self.pictures), ordered))
+    def solve(self, matching):
+        asked["calls"].append((len(self.pictures), matching))
         found = ring_of(asked["cameras"], scale=2.0, rotation=np.eye(3), offset=np.ones(3))
         renamed = [
             image._replace(name=picture.name)
@@ -67,7 +66,7 @@ def test_photographs_become_a_scene_with_a_report(photographs, tmp_path, solved,
         *("images", "sparse", "transforms.json", "points.ply", "cameras.png", "capture.json")
     }
     assert (tmp_path / "scene" / "sparse" / "0" / "cameras.bin").read_bytes() == b"model"
-    assert solved["calls"] == [(12, False)]
+    assert solved["calls"] == [(12, "exhaustive")]
 
 
 def test_a_scene_without_any_is_captured_once_where_one_is_wanted(photographs, solved, caplog):
@@ -89,7 +88,7 @@ def test_a_videos_frames_are_taken_in_their_order(tmp_path, solved):
     write_video(path, (ground[:, 3 * k : 3 * k + 64] for k in range(40)), fps=20)
     folder = capture_scene(path, frames=12, progress=False)
     assert str(folder) == "captures/walk"
-    assert solved["calls"] == [(12, True)]
+    assert solved["calls"] == [(12, "sequential")]
     assert len(list((folder / "images").glob("frame_*.jpg"))) == 12
 
 
@@ -220,6 +219,9 @@ def test_a_stage_is_ended_by_an_interruption(solver, monkeypatch):
     assert processes[0].poll() is not None
 
 
-needs_pycolmap = pytest.mark.skipif(
-    find_spec("pycolmap") is None, reason="needs pycolmap, of the extra capture"
-)
+def test_many_photographs_are_not_compared_each_with_each(tmp_path, solved, monkeypatch):
+    monkeypatch.setattr(capture, "ALL_BELOW", 11)
+    write_pictures(tmp_path / "many", NAMES)
+    capture_scene(tmp_path / "many", "one", progress=False)
+    capture_scene(tmp_path / "many", "other", matching="exhaustive", progress=False)
+    assert solved["calls"] == [(12, "window"), (12, "exhaustive")]
