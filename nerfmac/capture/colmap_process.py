@@ -97,13 +97,14 @@ def map_cameras(pycolmap: Any, folder: Path, plan: Any) -> None:
     work, sparse = folder / "sparse.partial", folder / "sparse"
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir()
+    told = _Told()
     models = pycolmap.incremental_mapping(
         folder / "database.db",
         plan["images"],
         work,
         options,
-        initial_image_pair_callback=lambda: print(2, flush=True),
-        next_image_callback=lambda: print(1, flush=True),
+        initial_image_pair_callback=told.begin,
+        next_image_callback=told.add,
     )
     shutil.rmtree(work)
     work.mkdir()
@@ -121,6 +122,25 @@ def map_cameras(pycolmap: Any, folder: Path, plan: Any) -> None:
     (work / "summary.json").write_text(json.dumps(summary), encoding="utf-8")
     shutil.rmtree(sparse, ignore_errors=True)
     work.rename(sparse)
+
+
+class _Told:
+    """Tells how many pictures the largest model has so far: COLMAP may begin several."""
+
+    def __init__(self) -> None:
+        self._now, self._most = 0, 0
+
+    def begin(self) -> None:
+        """A model begins, with two pictures."""
+        self._now = 1
+        self.add()
+
+    def add(self) -> None:
+        """The model has one picture more."""
+        self._now += 1
+        if self._now > self._most:
+            print(self._now - self._most, flush=True)
+            self._most = self._now
 
 
 if __name__ == "__main__":
