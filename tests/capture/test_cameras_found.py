@@ -43,6 +43,7 @@ def test_the_comparison_sees_what_is_wrong():
     assert differences(moved, truth)[0].max() > 0.02
 
 
+@pytest.mark.slow
 def test_a_filmed_corner(tmp_path):
     truth, sheets = cameras(12), papers()
     path = tmp_path / "corner.mp4"

@@ -35,7 +35,7 @@ def test_what_is_no_scene_folder_is_refused(tmp_path):
     sought = "looked for transforms.json", "transforms_train.json"
     refused(tmp_path, f"{tmp_path} is empty", *sought)
     save(tmp_path / "images/000.png", pixels(0))
-    poses = "do not say where the cameras stood", "nerfmac capture", "colmap2nerf.py"
+    poses = "do not say where the cameras stood", "nerfmac capture"
     refused(tmp_path, f"{tmp_path} holds no scene", *sought, *poses)
     refused(tmp_path / "images/000.png", "000.png is not a scene", "transforms.json", *poses)
 
