@@ -46,8 +46,8 @@ class Arguments:
     """Open JupyterLab with a notebook that shows a run or a scene and trains on."""
 
     path: Annotated[Path | None, tyro.conf.Positional, optional("[RUN|SCENE]")] = None
-    """Folder of a run or of a scene, or a snapshot of instant-ngp; or a video or photographs, captured
-    first. Without it, the built-in scene."""
+    """Folder of a run or of a scene, or a snapshot of instant-ngp; or a video or photographs,
+    captured first. Without it, the built-in scene."""
     browser: bool = True
     """Open a browser; without one, JupyterLab prints the address to open."""
     port: Annotated[int | None, optional("INT")] = None

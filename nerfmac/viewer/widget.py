@@ -70,7 +70,7 @@ class Viewer(anywidget.AnyWidget):
         choose_device(device)
         if isinstance(source, Run):
             mx.eval(source.state.arrays())  # a lazy array can't be evaluated on another thread
-        if isinstance(source, str | Path):
+        if isinstance(source, str | Path) and not is_run(Path(source).expanduser()):
             source = captured(Path(source))
         self._worker = the_worker()
 
