@@ -26,6 +26,7 @@ except ImportError as error:
     raise
 
 from nerfmac.backend import Kernel
+from nerfmac.capture import capture_scene
 from nerfmac.checks import InputError
 from nerfmac.config import Config
 from nerfmac.fields.field import Field
@@ -33,6 +34,7 @@ from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
 from nerfmac.geometry.rays import Rays
 from nerfmac.geometry.samples import Samples
+from nerfmac.inspection import Inspection, inspect_scene
 from nerfmac.ops.composite import Composited
 from nerfmac.paths import CameraPath, Keyframe
 from nerfmac.rendering.evaluation import ViewQuality
@@ -59,6 +61,7 @@ __all__ = [
     "Frame",
     "Goal",
     "InputError",
+    "Inspection",
     "Kernel",
     "Keyframe",
     "Lens",
@@ -78,6 +81,8 @@ __all__ = [
     "Views",
     "__version__",
     "builtin_scene_path",
+    "capture_scene",
+    "inspect_scene",
     "load_scene",
     "load_snapshot",
     "save_snapshot",

@@ -15,12 +15,12 @@ FLOORS = (
     ("config", "presets", "checks", "files", "json_reader", "limits", "timeline", "version"),
     ("backend", "geometry", "ranks"),
     ("ops", "scenes", "paths"),
-    ("fields", "sampling"),
+    ("fields", "sampling", "capture"),
     ("rendering",),
     ("training",),
     ("run",),
     ("snapshots",),
-    ("film", "export", "viewer", "bench", "profile", "selftest", "tuning", "cli"),
+    ("film", "export", "inspection", "viewer", "bench", "profile", "selftest", "tuning", "cli"),
     ("__init__", "__main__"),  # above all: the public names, and `python -m nerfmac`
 )
 LOOSE = {

@@ -19,6 +19,7 @@ from nerfmac.training.method import Method
 from nerfmac.version import __version__
 
 VERBS = {
+    "capture": "find where the cameras of a video or of photographs stood; write a scene",
     "train": "train a field on a scene; evaluate it and render a video of it",
     "eval": "PSNR and SSIM of a run on a split of its scene",
     "render": "render a run along a path, to a video or pictures",
@@ -29,6 +30,7 @@ VERBS = {
     "bench": "time operations and a picture on this machine",
     "profile": "where the time of a training step goes, by stage and kernel",
     "report": "one page of a run: configuration, curves, pictures, figures",
+    "inspect": "what is in a scene and what looks wrong; draw its cameras and points",
     "view": "open a run or a scene in a viewer that trains on, in JupyterLab",
 }
 

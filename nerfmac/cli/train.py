@@ -23,6 +23,7 @@ from nerfmac.backend import (
     uncompiled,
 )
 from nerfmac.backend.memory import limit_memory
+from nerfmac.capture import captured
 from nerfmac.checks import InputError
 from nerfmac.cli.arguments import optional, unboxed
 from nerfmac.cli.choices import Device, Model, Preset
@@ -63,8 +64,8 @@ class Arguments(Config):
     """Train a radiance field on a scene, evaluate it and render a turntable video of it."""
 
     scene: Annotated[Path | None, tyro.conf.Positional, optional("[SCENE]")] = None
-    """Folder of a scene: of Blender, instant-ngp, nerfstudio, COLMAP, LLFF, Record3D or Polycam.
-    Without it, the built-in scene."""
+    """Folder of a scene: of Blender, instant-ngp, nerfstudio, COLMAP, LLFF, Record3D or Polycam; or
+    a video or a folder of photographs, captured first. Without it, the built-in scene."""
     out: Annotated[Path | None, optional("FOLDER")] = None
     """Folder of the run; by default runs/SCENE-TIME."""
     steps: Annotated[int | None, optional("INT")] = None
@@ -92,6 +93,8 @@ class Arguments(Config):
     """Most memory of the device to take, in GiB; by default all."""
     memory_fraction: Annotated[float | None, optional("FRACTION")] = None
     """The same as a fraction of the device's memory."""
+    masks: bool = True
+    """Leave out what pictures' masks cover, in training and evaluation."""
     video: bool = True
     """Render a turntable video at the end."""
     all_views: bool = False
@@ -200,15 +203,19 @@ def _scene_of(arguments: Arguments) -> tuple[Path, dict[str, Any]]:
     names = ("test_every", "downscale", "max_images")
     given = {name: getattr(arguments, name) for name in names}
     how = {name: value for name, value in given.items() if value is not None}
+    if not arguments.masks:
+        how["masks"] = False
     if not arguments.resume:
-        return arguments.scene or builtin_scene_path(), how
+        return captured(arguments.scene) if arguments.scene else builtin_scene_path(), how
     if arguments.out is None:
         raise InputError("--resume needs --out, the folder of the run to go on with")
     record = read_record(arguments.out)
-    path = arguments.scene or (Path(record.path) if record.path else None)
+    path = Path(record.path) if record.path else None
+    if arguments.scene:
+        path = captured(arguments.scene)
     if path is None:
         raise InputError(f"the scene of {arguments.out} was never in files: it cannot be resumed")
-    return path, {name: getattr(record, name) for name in names} | how
+    return path, {name: getattr(record, name) for name in (*names, "masks")} | how
 
 
 def _finish(

@@ -19,6 +19,7 @@ from urllib.parse import quote
 import tyro
 
 from nerfmac import checks
+from nerfmac.capture import captured
 from nerfmac.checks import InputError
 from nerfmac.cli.arguments import optional
 from nerfmac.files import read_json, write_json
@@ -45,8 +46,8 @@ class Arguments:
     """Open JupyterLab with a notebook that shows a run or a scene and trains on."""
 
     path: Annotated[Path | None, tyro.conf.Positional, optional("[RUN|SCENE]")] = None
-    """Folder of a run or of a scene, or a snapshot of instant-ngp. Without it, the built-in
-    scene."""
+    """Folder of a run or of a scene, or a snapshot of instant-ngp; or a video or photographs,
+    captured first. Without it, the built-in scene."""
     browser: bool = True
     """Open a browser; without one, JupyterLab prints the address to open."""
     port: Annotated[int | None, optional("INT")] = None
@@ -98,6 +99,7 @@ def _scene(path: Path | None) -> tuple[str, str]:
     """The name of a scene, and the Python expression for its path."""
     if path is None:
         return load_scene(builtin_scene_path()).name, "nerfmac.builtin_scene_path()"
+    path = captured(path)
     try:
         return load_scene(path).name, json.dumps(str(path.resolve()), ensure_ascii=False)
     except InputError as error:

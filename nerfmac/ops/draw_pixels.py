@@ -95,6 +95,22 @@ def ray_batches(pixels: mx.array, cameras: Cameras, most: int, key: mx.array) ->
 
 def draw_pixels_reference(pixels: mx.array, cameras: Cameras, fractions: mx.array) -> Drawn:
     """The same in plain MLX."""
+    view, first, row, column, width = _chosen(cameras, fractions)
+    place = mx.stack([column, row], axis=-1).astype(mx.float32) + 0.5
+    colour = pixels[first + row * width + column].astype(mx.float32) / 255.0
+    if pixels.shape[1] == 3:
+        colour = mx.concatenate([colour, mx.ones((fractions.shape[1], 1))], axis=-1)
+    return Drawn(rays_through(cameras, view, place), colour, view)
+
+
+def chosen_pixels(cameras: Cameras, fractions: mx.array) -> mx.array:
+    """The numbers of the pixels that `draw_pixels` takes for these fractions: int32 (rays,)."""
+    _, first, row, column, width = _chosen(cameras, fractions)
+    return first + row * width + column
+
+
+def _chosen(cameras: Cameras, fractions: mx.array) -> tuple[mx.array, ...]:
+    """Each ray's view, that view's first pixel, row, column, and the view's width, int32."""
     share = fractions[0] * len(cameras)
     view = mx.minimum(share.astype(mx.int32), len(cameras) - 1)
     _, _, _, kept, other = cameras.places[view].T
@@ -102,8 +118,4 @@ def draw_pixels_reference(pixels: mx.array, cameras: Cameras, fractions: mx.arra
     first, height, width, _, _ = cameras.places[view].T
     row = mx.minimum((fractions[1] * height).astype(mx.int32), height - 1)
     column = mx.minimum((fractions[2] * width).astype(mx.int32), width - 1)
-    place = mx.stack([column, row], axis=-1).astype(mx.float32) + 0.5
-    colour = pixels[first + row * width + column].astype(mx.float32) / 255.0
-    if pixels.shape[1] == 3:
-        colour = mx.concatenate([colour, mx.ones((fractions.shape[1], 1))], axis=-1)
-    return Drawn(rays_through(cameras, view, place), colour, view)
+    return view, first, row, column, width

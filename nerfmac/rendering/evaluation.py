@@ -50,11 +50,15 @@ class _Comparison(NamedTuple):
     similarity: Sums
     row_fraction: float
     lpips: mx.array | None
+    kept: mx.array  # the part of the pixels that no mask leaves out
     pictures: tuple[mx.array, ...] = ()  # as in `Compared`, if they are wanted
 
     def outcome(self, on_view: OnView | None) -> ViewQuality:
+        # Masked pixels are equal in both pictures: they add nothing to either sum of differences.
         with interval("wait for a view", view=self.name):
-            psnr, ssim = decibels(self.error.mean()), self.similarity.mean()
+            kept = max(float(self.kept), 1e-9)
+            psnr = decibels(self.error.mean() / kept)
+            ssim = 1.0 - (1.0 - self.similarity.mean()) / kept
             lpips = None if self.lpips is None else float(self.lpips)
         view = ViewQuality(self.name, psnr, ssim, self.row_fraction, lpips)
         if on_view:
@@ -75,8 +79,10 @@ def evaluate(
     """Render and compare view after view; no picture is kept, but `on_view` is given each.
 
     `background` is `white` or `black`; where pictures have alpha they are blended over it in the
-    light that `blend` names. The measure of a split is the mean over its views of PSNR and SSIM,
-    and of `lpips` if it is given.
+    light that `blend` names. What a mask leaves out is shown as the photograph has it: it counts
+    neither for PSNR nor for SSIM, whose windows count by the pixels that are left, but for `lpips`
+    as equal. The measure of a split is the mean over its views of PSNR and SSIM, and of `lpips` if
+    it is given.
 
     With `seconds`, as many views as fit into that time, spread evenly over the split, in an order
     of their own: at least one, and of that one the middle rows alone if the whole does not fit.
@@ -127,11 +133,15 @@ def _compare(
     first = (height - rows) // 2
     target = views.blended(index, colour, blend)[first : first + rows]
     pixels, opacity, depth = renderer.pixels(middle_rows(views.cameras[index], rows), colour)
-    rendered = pixels.reshape(target.shape)
+    rendered, part_kept = pixels.reshape(target.shape), mx.array(1.0)
+    if (kept_pixels := views.kept_of(index)) is not None:
+        looked_at = kept_pixels[first : first + rows]
+        rendered = mx.where(looked_at[..., None], rendered, target)
+        part_kept = looked_at.astype(mx.float32).mean()
     error, alike = squared_error(rendered, target), similarity(rendered, target)
     looks = lpips(rendered, target) if lpips else None
     if looks is not None:
         mx.async_eval(looks)
     pictures = (target, rendered, *(each.reshape(target.shape[:2]) for each in (opacity, depth)))
     kept = pictures if keep else ()
-    return _Comparison(views.names[index], error, alike, rows / height, looks, kept)
+    return _Comparison(views.names[index], error, alike, rows / height, looks, part_kept, kept)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from nerfmac.backend import backend, choose_device, device_name
+from nerfmac.capture import captured
 from nerfmac.checks import InputError
 from nerfmac.config import Config, override
 from nerfmac.run.configured import configured
@@ -38,7 +39,7 @@ def train(
     """Train a field on a scene.
 
     Args:
-        scene: a `Scene`, or the path of one.
+        scene: a `Scene`, or the path of one; a video or a folder of photographs is captured first.
         steps, seconds: how long to train in all, in either unit; by default the preset's steps.
         preset: `tiny`, `small`, `base`, `big`, or `auto`, which chooses by device and memory.
         device: `metal`, `cuda` or `cpu`; `auto` takes the GPU where there is one, unless you have
@@ -63,7 +64,10 @@ def train(
     check_limits(steps, seconds)
     if resume and out is None:
         raise InputError("resume needs the folder of the run to go on with")
-    source = scene if isinstance(scene, Scene) else load_scene(scene, test_every=test_every)
+    if isinstance(scene, Scene):
+        source = scene
+    else:
+        source = load_scene(captured(Path(scene)), test_every=test_every)
     if resume and out is not None:
         run = Run.resume(out, source, method=method)
     else:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from nerfmac import checks
@@ -13,19 +15,20 @@ from nerfmac.checks import InputError
 from nerfmac.json_reader import read_fields
 from nerfmac.scenes import blender, colmap, llff, polycam, record3d, transforms
 from nerfmac.scenes.builtin import builtin_scene_path
+from nerfmac.scenes.masks import masked
 from nerfmac.scenes.record import SceneRecord
 from nerfmac.scenes.scene import Frame, Scene, Views
-from nerfmac.scenes.splits import NAMES
+from nerfmac.scenes.splits import NAMES, Splits
 
-__all__ = ["Frame", "Scene", "Views", "builtin_scene_path", "load_scene"]
+__all__ = ["Frame", "Scene", "Views", "builtin_scene_path", "holds_scene", "load_scene"]
 
 log = logging.getLogger("nerfmac")
 
 BLENDER_FILES = tuple(blender.file_name(split) for split in NAMES)
 
 NEEDS_POSES = (
-    "Photographs or a video alone do not say where the cameras stood: nerfstudio's ns-process-data "
-    "or instant-ngp's colmap2nerf.py finds that out with COLMAP and writes a transforms.json"
+    "Photographs or a video alone do not say where the cameras stood: `nerfmac capture` finds that "
+    "out and writes a transforms.json"
 )
 
 
@@ -35,6 +38,7 @@ def load_scene(
     test_every: int | None = None,
     downscale: int = 1,
     max_images: int | None = None,
+    masks: bool = True,
 ) -> Scene:
     """Read a scene: a folder, or its transforms.json (or transforms_train.json) itself.
 
@@ -47,7 +51,9 @@ def load_scene(
     A number N holds out every Nth training view as "test" instead, and 0 none.
 
     `downscale` makes pictures as many times smaller along both sides, by averaging. Of each split
-    at most `max_images` views are taken, spread evenly over it.
+    at most `max_images` views are taken, spread evenly over it. With `masks`, what is black in a
+    picture's mask is neither trained on nor evaluated: nerfstudio's `mask_path`, or a file of the
+    picture's name in a folder `masks` beside the pictures or their folder.
 
     The JSON and the pictures' headers are checked here, before anything is decoded. Raises
     InputError that says what is wrong, in which file, and what is right.
@@ -64,10 +70,21 @@ def load_scene(
     splits = {
         name: tuple(_reduced(f, int(downscale)) for f in each) for name, each in splits.items()
     }
+    splits = masked(splits) if masks else _unmasked(splits)
     scene = replace(read, path=path, splits=splits, test_every=test_every)
-    scene = replace(scene, downscale=int(downscale), max_images=max_images)
+    scene = replace(scene, downscale=int(downscale), max_images=max_images, masks=masks)
     _tell_what_is_odd(scene)
     return scene
+
+
+def holds_scene(path: Path) -> bool:
+    """Whether `path` is a folder in a format that `load_scene` reads, or a file of cameras.
+
+    Raises InputError for a folder with several files of cameras.
+    """
+    if path.is_dir():
+        return _reader(path) is not None
+    return path.is_file() and path.suffix.lower() in (".json", ".npy")
 
 
 def read_again(record: SceneRecord) -> Scene:
@@ -79,6 +96,7 @@ def read_again(record: SceneRecord) -> Scene:
         test_every=record.test_every,
         downscale=record.downscale,
         max_images=record.max_images,
+        masks=record.masks,
     )
 
 
@@ -86,6 +104,10 @@ def _fewer(frames: tuple[Frame, ...], most: int | None) -> tuple[Frame, ...]:
     if most is None or len(frames) <= most:
         return frames
     return tuple(frames[index * len(frames) // most] for index in range(most))
+
+
+def _unmasked(splits: Splits) -> Splits:
+    return {name: tuple(replace(f, mask=None) for f in each) for name, each in splits.items()}
 
 
 def _reduced(frame: Frame, factor: int) -> Frame:
@@ -110,10 +132,6 @@ def _tell_what_is_odd(scene: Scene) -> None:
             "%d of %d test pictures of %s are trained on too: their quality says little",
             *(shared, len(test), scene.name),
         )
-    folders = {path.parent for path in train if isinstance(path, Path)}
-    for folder in sorted({beside for path in folders for beside in (path, path.parent)}):
-        if (folder / "masks").is_dir():
-            log.warning("%s is not read: pictures are used whole", folder / "masks")
 
 
 def _read(path: Path, test_every: int | None) -> Scene:
@@ -129,22 +147,30 @@ def _read(path: Path, test_every: int | None) -> Scene:
         return transforms.read_transforms(path, test_every)
     if not path.is_dir():
         raise InputError(f"{path} does not exist; expected the folder of a scene")
-    if (path / BLENDER_FILES[0]).exists():
-        return blender.read_blender(path, test_every)
-    if (path / transforms.FILE_NAME).exists():
-        return transforms.read_transforms(path / transforms.FILE_NAME, test_every)
-    if (model := colmap.model_folder(path)) is not None:
-        return colmap.read_colmap(colmap.scene_folder(path), model, test_every)
-    if (path / llff.FILE_NAME).exists():
-        return llff.read_llff(path / llff.FILE_NAME, test_every)
-    if (metadata := record3d.metadata_of(path)) is not None:
-        return record3d.read_record3d(metadata, test_every)
-    if (keyframes := polycam.keyframes_of(path)) is not None:
-        return polycam.read_polycam(path, *keyframes, test_every)
-    if (other := _other_json(path)) is not None:
-        return transforms.read_transforms(other, test_every)
+    if (read := _reader(path)) is not None:
+        return read(test_every)
     state = "is empty" if not any(path.iterdir()) else "holds no scene"
     raise InputError(f"{path} {state}: looked for {_sought()}. {NEEDS_POSES}")
+
+
+def _reader(folder: Path) -> Callable[[int | None], Scene] | None:
+    """What reads the format that `folder` has, given `test_every`; None if it has none."""
+    read: Callable[[int | None], Scene] | None = None
+    if (folder / BLENDER_FILES[0]).exists():
+        read = partial(blender.read_blender, folder)
+    elif (folder / transforms.FILE_NAME).exists():
+        read = partial(transforms.read_transforms, folder / transforms.FILE_NAME)
+    elif (model := colmap.model_folder(folder)) is not None:
+        read = partial(colmap.read_colmap, colmap.scene_folder(folder), model)
+    elif (folder / llff.FILE_NAME).exists():
+        read = partial(llff.read_llff, folder / llff.FILE_NAME)
+    elif (metadata := record3d.metadata_of(folder)) is not None:
+        read = partial(record3d.read_record3d, metadata)
+    elif (keyframes := polycam.keyframes_of(folder)) is not None:
+        read = partial(polycam.read_polycam, folder, *keyframes)
+    elif (other := _other_json(folder)) is not None:
+        read = partial(transforms.read_transforms, other)
+    return read
 
 
 def _other_json(folder: Path) -> Path | None:

@@ -88,7 +88,7 @@ def read_colmap(folder: Path, model_in: Path, test_every: int | None = None) -> 
     for (image, path), header in zip(there, headers, strict=True):
         where = f"camera {image.camera} of {model_in}"
         lens = _lens(model.cameras[image.camera], where)
-        shot = Shot.of(path, header, lens, _camera_to_file(image), where)
+        shot = Shot.of(path, header, lens, camera_to_file(image), where)
         shots.append(shot._replace(name=image.name))
     points = model.points
     return levelled(folder, shots, headers=headers, points=points, test_every=test_every)
@@ -129,6 +129,7 @@ def _lens(camera: ColmapCamera, where: str) -> Lens:
         raise InputError(f"{where}: {error}") from error
 
 
-def _camera_to_file(image: ColmapImage) -> np.ndarray:
+def camera_to_file(image: ColmapImage) -> np.ndarray:
+    """The pose of a registered picture, camera to file (3, 4), with OpenGL's axes."""
     rotation = image.pose[:, :3].T
     return np.column_stack([rotation * TO_OPENGL, -rotation @ image.pose[:, 3]])

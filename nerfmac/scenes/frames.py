@@ -18,17 +18,18 @@ import numpy.typing as npt
 from nerfmac.checks import InputError
 from nerfmac.json_reader import Fields
 from nerfmac.scenes.frame_lens import lens_of
+from nerfmac.scenes.masks import mask_of
 from nerfmac.scenes.picture_search import PictureSearch
 from nerfmac.scenes.pictures import Header
 from nerfmac.scenes.shots import RIGID_WITHIN, Shot, rigid, say_what_is_turned
 
 POSE = "transform_matrix"
 _UNDISTORTED = "a lens of one of OpenCV's two models: undistort the pictures first"
-_ALPHA = "pictures that carry what is to be left out as alpha: masks are not read"
+_ALPHA = "pictures that carry what is to be left out as alpha, or masks"
 NOT_READ = {
     **dict.fromkeys(("latlong", "equirectangular", "ftheta_p0"), _UNDISTORTED),
     "fisheye_crop_radius": _UNDISTORTED,
-    **dict.fromkeys(("mask_path", "mask_color"), _ALPHA),
+    "mask_color": _ALPHA,
     **dict.fromkeys(("white_transparent", "black_transparent"), _ALPHA),
     "rolling_shutter": "a shutter that opens for all rows at once",
     "from_na": "poses with OpenGL's axes",
@@ -79,8 +80,8 @@ def entries_of(file: Fields, search: PictureSearch) -> tuple[list[Entry], list[F
     return entries, absent
 
 
-def shots_of(entries: Sequence[Entry], headers: Sequence[Header]) -> list[Shot]:
-    """The frames' pictures with their cameras.
+def shots_of(entries: Sequence[Entry], headers: Sequence[Header], folder: Path) -> list[Shot]:
+    """The frames' pictures with their cameras, and the masks that they name, inside `folder`.
 
     Raises InputError for a key that means what is not read; see `lens_of` and `poses_of` too.
     """
@@ -92,7 +93,7 @@ def shots_of(entries: Sequence[Entry], headers: Sequence[Header]) -> list[Shot]:
             _refuse_what_is_not_read(fields)
         lens = lens_of(entry.fields, entry.file, header, said)
         shot = Shot.of(entry.picture, header, lens, pose, entry.fields.where)
-        shots.append(shot._replace(name=entry.name))
+        shots.append(shot._replace(name=entry.name, mask=mask_of(entry.fields, folder)))
     say_what_is_turned(shots, entries[0].file.where)
     return shots
 

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nerfmac.checks import LARGEST, InputError
+from nerfmac.files import appearing
 
 TYPES = {
     **dict.fromkeys(("char", "int8"), "i1"),
@@ -19,6 +20,7 @@ TYPES = {
     **dict.fromkeys(("float", "float32"), "f4"),
     **dict.fromkeys(("double", "float64"), "f8"),
 }
+COLOURS = ("red", "green", "blue")
 FORMATS = {"ascii": "", "binary_little_endian": "<", "binary_big_endian": ">"}
 
 
@@ -36,6 +38,24 @@ def read_ply_points(path: Path) -> npt.NDArray[np.float64]:
     except (OSError, ValueError, KeyError, IndexError) as error:
         raise InputError(f"{path} is no whole PLY file of points: {error}") from error
     return points[(np.abs(points) <= LARGEST).all(axis=1)]
+
+
+def write_ply_points(
+    path: Path, points: npt.NDArray[np.float64], colours: npt.NDArray[np.uint8]
+) -> None:
+    """Write positions (n, 3) with sRGB colours (n, 3) to `path`, as a binary file.
+
+    Raises InputError where it cannot be written.
+    """
+    kinds = [*((name, "<f4") for name in "xyz"), *((name, "u1") for name in COLOURS)]
+    rows = np.empty(len(points), np.dtype(kinds))
+    for index in range(3):
+        rows["xyz"[index]], rows[COLOURS[index]] = points[:, index], colours[:, index]
+    header = ["ply", "format binary_little_endian 1.0", f"element vertex {len(points)}"]
+    header += [f"property float {name}" for name in "xyz"]
+    header += [f"property uchar {name}" for name in COLOURS]
+    with appearing(path) as partial:
+        partial.write_bytes("\n".join([*header, "end_header", ""]).encode() + rows.tobytes())
 
 
 def _described(header: str) -> tuple[str, int, list[tuple[str, str]]]:

@@ -27,6 +27,7 @@ class SceneRecord:
     cameras: tuple[Camera, ...]
     downscale: int = 1
     max_images: int | None = None
+    masks: bool = True
     placement: Placement | None = None  # of the scene's files; None where that is unknown
 
     @classmethod
@@ -37,7 +38,7 @@ class SceneRecord:
         placement = scene.placement
         if placement is None and scene.path is None:
             placement = Placement(1.0, np.zeros(3), scene.extent)
-        how = scene.downscale, scene.max_images, placement
+        how = scene.downscale, scene.max_images, scene.masks, placement
         return cls(path, scene.test_every, scene.extent, scene.up, cameras, *how)
 
     def __repr__(self) -> str:
@@ -67,6 +68,7 @@ class SceneRecord:
             tuple(_camera(each) for each in record.objects("cameras")),
             record.count("downscale", 1),
             None if record.values.get("max_images") is None else record.count("max_images"),
+            record.flag("masks", default=True),
             _placement(record),
         )
 

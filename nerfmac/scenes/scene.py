@@ -34,7 +34,8 @@ class Frame:
     """One photograph: a file or uint8 (h, w, 3 or 4).
 
     Its size is that of its camera's lens, once blocks of `reduce` x `reduce` pixels are averaged. A
-    file's picture is turned upright as EXIF says, if it `is_upright` for its camera.
+    file's picture is turned upright as EXIF says, if it `is_upright` for its camera. A `mask` is a
+    picture of the same size, black where the photograph is not to be looked at.
     """
 
     camera: Camera
@@ -42,6 +43,7 @@ class Frame:
     name: str
     reduce: int = 1
     is_upright: bool = True
+    mask: Path | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,12 +51,14 @@ class Views:
     """A split on the device: the pixels of all its pictures, its cameras, and its names.
 
     `pixels` is uint8 (pixels, 3 or 4) with straight alpha, view after view, row by row from the
-    top. The pictures may differ in size.
+    top. The pictures may differ in size. `kept` is bool (pixels,), False where a mask says that a
+    pixel is not to be looked at, or None without masks.
     """
 
     pixels: mx.array
     cameras: Cameras
     names: tuple[str, ...]
+    kept: mx.array | None = None
 
     def __repr__(self) -> str:
         sizes, channels = shown_sizes(self.cameras.sizes), self.pixels.shape[1]
@@ -62,10 +66,17 @@ class Views:
 
     def image(self, index: int) -> mx.array:
         """The picture of view `index`, uint8 (h, w, 3 or 4)."""
+        return self._of_view(self.pixels, index)
+
+    def kept_of(self, index: int) -> mx.array | None:
+        """Which pixels of view `index` are to be looked at, bool (h, w); None if all are."""
+        return None if self.kept is None else self._of_view(self.kept, index)[..., 0]
+
+    def _of_view(self, values: mx.array, index: int) -> mx.array:
         index = range(len(self.names))[index]
         start = sum(w * h for w, h in self.cameras.sizes[:index])
         width, height = self.cameras.sizes[index]
-        return self.pixels[start : start + width * height].reshape(height, width, -1)
+        return values[start : start + width * height].reshape(height, width, -1)
 
     def blended(
         self, index: int, background: Colour = (1.0, 1.0, 1.0), blend: str = "srgb"
@@ -92,9 +103,10 @@ class Scene:
 
     `extent` is the side of the axis-aligned cube around (0.5, 0.5, 0.5) that holds the scene, in
     scene units. `up` points to the sky. With `has_alpha` all images of all splits are RGBA. `path`
-    and the three after it are the arguments of `load_scene`, if that read the scene; `placement`
-    says where its files' coordinates lie, and without one they are scene space's own. Raises
-    InputError for an extent outside (0, 128].
+    and the four after it are the arguments of `load_scene`, if that read the scene; `placement`
+    says where its files' coordinates lie, and without one they are scene space's own. `points`
+    (n, 3) are sparse ones in scene space, where its files have any. Raises InputError for an extent
+    outside (0, 128].
     """
 
     name: str
@@ -106,7 +118,9 @@ class Scene:
     test_every: int | None = None
     downscale: int = 1
     max_images: int | None = None
+    masks: bool = True
     placement: Placement | None = None
+    points: npt.NDArray[np.float64] | None = None
     _views: dict[str, Views] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -151,6 +165,8 @@ def _decoded(frames: tuple[Frame, ...], channels: int) -> Views:
         )
     ends = np.cumsum([width * height for width, height in cameras.sizes])
     pixels = np.empty((int(ends[-1]), channels), np.uint8)
+    has_mask = any(frame.mask for frame in frames)
+    kept = np.ones(int(ends[-1]) if has_mask else 0, bool)
 
     def fill(index: int) -> None:
         frame, (width, height) = frames[index], cameras.sizes[index]
@@ -161,9 +177,30 @@ def _decoded(frames: tuple[Frame, ...], channels: int) -> Views:
                 f"{frame.name} is {picture.shape[1]}x{picture.shape[0]} pixels; its lens is for "
                 f"{width}x{height}"
             )
-        pixels[ends[index] - width * height : ends[index]] = picture.reshape(-1, channels)
+        own = slice(ends[index] - width * height, ends[index])
+        pixels[own] = picture.reshape(-1, channels)
+        if frame.mask:
+            kept[own] = _mask_of(frame, width, height).ravel()
 
     # Pillow releases the interpreter's lock while it decodes. Only this thread uses MLX.
     with ThreadPoolExecutor(min(len(frames), os.cpu_count() or 1)) as pool:
         list(pool.map(fill, range(len(frames))))
-    return Views(mx.array(pixels), cameras, tuple(frame.name for frame in frames))
+    names = tuple(frame.name for frame in frames)
+    return Views(mx.array(pixels), cameras, names, mx.array(kept) if has_mask else None)
+
+
+def _mask_of(frame: Frame, width: int, height: int) -> npt.NDArray[np.bool_]:
+    """Where the frame's mask is not black; of a block that is averaged, every pixel must be so."""
+    assert frame.mask is not None
+    mask = decode(frame.mask, 4, str(frame.mask), upright=frame.is_upright)
+    across, down = width * frame.reduce, height * frame.reduce
+    if not (
+        0 <= mask.shape[1] - across < frame.reduce and 0 <= mask.shape[0] - down < frame.reduce
+    ):
+        raise InputError(
+            f"{frame.mask} is {mask.shape[1]}x{mask.shape[0]} pixels, unlike {frame.name}; "
+            "expected a mask of its picture's size"
+        )
+    bright = mask[:down, :across, :3].max(axis=2) > 127
+    blocks = bright.reshape(height, frame.reduce, width, frame.reduce)
+    return np.asarray(blocks.all(axis=(1, 3)))

@@ -38,6 +38,7 @@ class Shot(NamedTuple):
     lens: Lens
     pose: npt.NDArray[np.float64]
     is_upright: bool = True
+    mask: Path | None = None
 
     @classmethod
     def of(
@@ -61,7 +62,7 @@ class Shot(NamedTuple):
     def placed(self, placement: Placement) -> Frame:
         """The frame, its pose moved into the scene."""
         camera = Camera(self.lens, placement.apply(self.pose))
-        return Frame(camera, self.picture, self.name, is_upright=self.is_upright)
+        return Frame(camera, self.picture, self.name, is_upright=self.is_upright, mask=self.mask)
 
 
 def _has_aspect(lens: Lens, width: int, height: int) -> bool:
@@ -103,7 +104,8 @@ def levelled(
     frames = tuple(shot.placed(placement) for shot in shots)
     splits = hold_out_some(frames, test_every, str(folder))
     scene = Scene(folder.resolve().name, placement.extent, splits, UP, has_alpha=has_alpha)
-    return replace(scene, placement=placement)
+    sparse = None if points is None or not len(points) else placement.to_scene(points)
+    return replace(scene, placement=placement, points=sparse)
 
 
 def are_cut_out(pictures: Sequence[Path], headers: Sequence[Header]) -> bool:

@@ -41,14 +41,14 @@ def read_transforms(path: Path, test_every: int | None = None) -> Scene:
     entries.sort(key=lambda entry: entry.name)
     headers = headers_of([entry.picture for entry in entries])
     has_alpha = any(header.has_alpha for header in headers)
-    shots = shots_of(entries, headers)
+    shots = shots_of(entries, headers, path.parent)
     poses = [shot.pose for shot in shots]
-    placed = is_placed(file)
-    if placed:
+    points = _points_of(file, path.parent)
+    if is_placed(file):
         placement = placement_of(file)
     else:
         is_object = are_cut_out([shot.picture for shot in shots], headers)
-        placement = fit(poses, is_object, str(path), points=_points_of(file, path.parent))
+        placement = fit(poses, is_object, str(path), points=points)
     frames = tuple(shot.placed(placement) for shot in shots)
     splits = _splits_of(file, frames, absent, test_every)
     name, up = path.resolve().parent.name, up_of(file, poses)
@@ -59,6 +59,7 @@ def read_transforms(path: Path, test_every: int | None = None) -> Scene:
         up,
         has_alpha=has_alpha,
         placement=placement,
+        points=None if points is None else placement.to_scene(points),
     )
 
 

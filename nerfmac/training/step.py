@@ -18,7 +18,7 @@ from nerfmac.config import RanksConfig, TrainConfig
 from nerfmac.fields.field import Parameters
 from nerfmac.geometry.colour import over
 from nerfmac.ops.composite import Composited, composite
-from nerfmac.ops.draw_pixels import draw_pixels
+from nerfmac.ops.draw_pixels import chosen_pixels, draw_pixels
 from nerfmac.ranks import Ranks
 from nerfmac.scenes import Views
 from nerfmac.training.corrections import Corrections
@@ -93,6 +93,8 @@ class Step:
             seen = composite(density, colour, samples.distance, samples.width, samples.ray_start)
             exposed = (corrections.exposed(s, learned, view) for s in (*sampled.proposals, seen))
             fits = samples.fits[:, None].astype(mx.float32)
+            if self.views.kept is not None:  # a masked pixel's ray counts for nothing
+                fits = fits * self.views.kept[chosen_pixels(self.views.cameras, place)][:, None]
             *coarser, predicted = (_in_front_of(background, each) for each in exposed)
             error = _mean(mx.square(predicted.colour - target), fits)
             loss = _mean(loss_between(predicted, target), fits)

@@ -17,6 +17,7 @@ from IPython.display import DisplayHandle, Image, display
 from tqdm.auto import tqdm
 
 from nerfmac.backend import choose_device
+from nerfmac.capture import captured
 from nerfmac.config import Config
 from nerfmac.paths import CameraPath
 from nerfmac.run import CONFIGURED, Run, configured, is_run
@@ -58,8 +59,8 @@ class Viewer(anywidget.AnyWidget):
     ) -> None:
         """
         Args:
-            source: a scene to train, a run to view or to train further, or the folder of either; or
-                a snapshot of instant-ngp to view.
+            source: a scene to train, a run to view or to train further, or the folder of either; a
+                snapshot of instant-ngp to view; or a video or photographs, captured first.
             preset, device, seed, config: for a new run, as in `nerfmac.train`.
             method: a field, a sampler or a loss of your own, as in `nerfmac.train`.
             out: a folder for a new run, which is saved there now, every half minute of training
@@ -69,6 +70,8 @@ class Viewer(anywidget.AnyWidget):
         choose_device(device)
         if isinstance(source, Run):
             mx.eval(source.state.arrays())  # a lazy array can't be evaluated on another thread
+        if isinstance(source, str | Path) and not is_run(Path(source).expanduser()):
+            source = captured(Path(source))
         self._worker = the_worker()
 
         def begin() -> Session:

@@ -35,7 +35,7 @@ def test_what_is_no_scene_folder_is_refused(tmp_path):
     sought = "looked for transforms.json", "transforms_train.json"
     refused(tmp_path, f"{tmp_path} is empty", *sought)
     save(tmp_path / "images/000.png", pixels(0))
-    poses = "do not say where the cameras stood", "ns-process-data", "colmap2nerf.py"
+    poses = "do not say where the cameras stood", "nerfmac capture"
     refused(tmp_path, f"{tmp_path} holds no scene", *sought, *poses)
     refused(tmp_path / "images/000.png", "000.png is not a scene", "transforms.json", *poses)
 
@@ -111,8 +111,8 @@ TOP_LEVEL = [
     ("K", [[30, 0, 11], [0, 29, 8]], "K is [[30, 0, 11], [0, 29, 8]]; expected 3 rows"),
     ("K", [[30, 2, 11], [0, 29, 8], [0, 0, 1]], "positive focal lengths and no skew"),
     ("intrinsics", [[30, 0, 11], [0, -29, 8], [0, 0, 1]], "positive focal lengths and no skew"),
-    ("mask_path", "masks/000.png", "expected pictures that carry what is to be left out as alpha"),
-    ("white_transparent", True, "masks are not read"),
+    ("mask_color", [0, 0, 0, 1], "expected pictures that carry what is to be left out as alpha"),
+    ("white_transparent", True, "as alpha, or masks"),
     ("rolling_shutter", [0.0, 0.0, 0.5, 0.0], "a shutter that opens for all rows at once"),
     ("from_na", True, "expected poses with OpenGL's axes"),
     ("up", [0, 0, 0], "three numbers that are not all zero"),
@@ -185,9 +185,9 @@ def test_a_picture_without_a_name_is_refused(tmp_path, name):
     refused(path, "frame 1: file_path is", "expected a text")
 
 
-def test_a_mask_of_one_frame_is_refused(tmp_path):
+def test_a_mask_that_does_not_exist_is_refused(tmp_path):
     path = write_transforms(tmp_path, 3, frame={1: {"mask_path": "masks/001.png"}})
-    refused(path, "frame 1 (images/001.png): mask_path is", "masks/001.png", "masks are not read")
+    refused(path, "frame 1 (images/001.png): mask_path is", "masks/001.png", "expected a file in")
 
 
 def test_keys_that_say_nothing_or_add_what_is_not_used_are_passed_over(tmp_path):

@@ -176,13 +176,6 @@ def test_test_pictures_that_are_trained_on_are_told(tmp_path, caplog):
     ]
 
 
-def test_masks_beside_the_pictures_are_not_used_and_a_line_says_so(tmp_path, caplog):
-    path = write_transforms(tmp_path, 2)
-    (tmp_path / "masks").mkdir()
-    load_scene(path)
-    assert caplog.messages == [f"{tmp_path / 'masks'} is not read: pictures are used whole"]
-
-
 def test_a_lens_for_the_picture_as_it_is_stored_is_used_for_that(tmp_path, caplog):
     path = write_transforms(tmp_path, 3)
     exif = Image.Exif()

@@ -5,7 +5,7 @@ import pytest
 
 from nerfmac.checks import InputError
 from nerfmac.scenes import load_scene
-from nerfmac.scenes.ply_points import read_ply_points
+from nerfmac.scenes.ply_points import read_ply_points, write_ply_points
 from tests.scenes.scene_files import matrix, write_json, write_transforms
 
 POINTS = np.array([[0.5, -1.25, 3.0], [0.25, 2.0, -4.5], [8.0, 0.125, 1.0]])
@@ -97,3 +97,13 @@ def test_points_outside_the_scenes_folder_are_not_read(tmp_path, caplog):
     write_ply(tmp_path / "sparse_pc.ply", points=30 * POINTS)
     assert load_scene(path).extent == 4.0
     assert len(caplog.messages) == 1
+
+
+def test_points_that_are_written_are_read(tmp_path):
+    points = np.random.default_rng(2).normal(size=(7, 3))
+    colours = np.arange(21, dtype=np.uint8).reshape(7, 3)
+    write_ply_points(tmp_path / "p.ply", points, colours)
+    np.testing.assert_allclose(read_ply_points(tmp_path / "p.ply"), points, atol=1e-6)
+    content = (tmp_path / "p.ply").read_bytes()
+    assert content.endswith(bytes([18, 19, 20]))
+    assert b"property uchar red" in content

@@ -1,0 +1,229 @@
+"""`capture_scene`: a video or a folder of photographs in, a scene with its cameras out."""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from tqdm.auto import tqdm
+
+from nerfmac import checks
+from nerfmac.capture.libraries import need_pycolmap
+from nerfmac.capture.material import (
+    Picture,
+    choose_frames,
+    is_material,
+    is_video,
+    pictures_in,
+    take_frames,
+    take_pictures,
+)
+from nerfmac.capture.placed import write_scene
+from nerfmac.capture.structure import Solver, Structure
+from nerfmac.checks import InputError
+from nerfmac.files import check_free, make_folder, read_json, write_json
+from nerfmac.scenes import holds_scene, load_scene
+from nerfmac.scenes.diagram import draw_scene
+from nerfmac.scenes.pictures import is_cut_out
+from nerfmac.scenes.transforms import FILE_NAME
+
+HOME = Path("captures")
+"""Where captured scenes go, in the working folder, if nothing else is said."""
+RECORD, WORK = "capture.json", "capture"
+MATCHING = ("auto", "sequential", "exhaustive", "window")
+ALL_BELOW = 100
+"""Fewer photographs than this are compared each with each."""
+FEWEST = 3
+"""Pictures that a capture takes at least."""
+TOO_FEW = 1 / 3
+"""A capture fails if fewer of its pictures than this part get a camera."""
+MISSING = 0.95
+"""If fewer do than this, it is said what to do better."""
+
+log = logging.getLogger("nerfmac")
+
+
+def captured(path: Path) -> Path:
+    """The scene at `path`: itself, or what `capture_scene` makes of a video or of photographs."""
+    path = path.expanduser()
+    if holds_scene(path) or not is_material(path):
+        return path
+    out = HOME / path.resolve().stem
+    kind = "a video" if is_video(path) else "a folder of photographs alone"
+    log.warning("%s is %s: its cameras are looked for, and the scene goes to %s", path, kind, out)
+    return capture_scene(path, out)
+
+
+def capture_scene(
+    source: str | os.PathLike[str],
+    out: str | os.PathLike[str] | None = None,
+    *,
+    longest_side: int = 1920,
+    frames: int | None = None,
+    matching: str = "auto",
+    progress: bool = True,
+) -> Path:
+    """Find where the cameras of a video or of photographs stood; returns the scene's folder.
+
+    Args:
+        source: a video, or a folder of photographs.
+        out: the scene's folder; by default captures/NAME in the working folder. It gets `images`,
+            `transforms.json`, `points.ply`, `cameras.png`, `capture.json` with what came of it, and
+            COLMAP's model in `sparse/0`.
+        longest_side: pixels of the pictures' longer side, at most; larger ones are reduced.
+        frames: of a video, about how many to take; by default as many as its motion asks for.
+        matching: `sequential` compares each picture with those that follow it and, once the cameras
+            are known, with those that stand nearby; `exhaustive` each with each; `window` with the
+            40 that follow it; `auto` is the first for a video, the second for fewer than 100
+            photographs, and the third for more.
+        progress: show a bar for each stage.
+
+    A capture that was interrupted goes on where it was, and one that is done is not done again.
+
+    Raises InputError without pycolmap, for a source or an `out` that cannot serve, and if too few
+    of the pictures get a camera; the message says what to do.
+    """
+    source = Path(source).expanduser()
+    _check(source, longest_side, frames, matching)
+    need_pycolmap()
+    folder = Path(out) if out is not None else HOME / source.resolve().stem
+    asked = {
+        "source": str(source.resolve()),
+        "longest_side": int(longest_side),
+        "frames": frames,
+        "matching": matching,
+    }
+    if _is_done(folder, asked):
+        log.info("%s holds this capture already", folder)
+        return folder
+
+    def bar(name: str, total: int | None) -> Any:
+        return tqdm(total=total, desc=name, disable=not progress)
+
+    try:
+        pictures = _material(source, folder, asked, bar)
+        if matching == "auto":
+            for_pictures = "exhaustive" if len(pictures) < ALL_BELOW else "window"
+            matching = "sequential" if is_video(source) else for_pictures
+        structure = Solver(folder / WORK, folder / "images", pictures, bar).solve(matching)
+    except KeyboardInterrupt:
+        log.info("interrupted; what is done is in %s, and the same command goes on", folder)
+        raise
+    _finish(folder, asked, pictures, structure)
+    return folder
+
+
+def _check(source: Path, longest_side: int, frames: int | None, matching: str) -> None:
+    """Raise InputError for arguments of `capture_scene` that cannot be."""
+    checks.number("longest_side", longest_side, low=64, whole=True)
+    checks.choice("matching", matching, MATCHING)
+    if frames is not None:
+        checks.number("frames", frames, low=FEWEST, whole=True)
+    if not is_material(source):
+        expected = "a video, or a folder of photographs"
+        state = (
+            "holds none" if source.is_dir() else "is neither" if source.exists() else "is absent"
+        )
+        raise InputError(f"{source} {state}; expected {expected}")
+
+
+def _is_done(folder: Path, asked: dict[str, Any]) -> bool:
+    """Whether `folder` has the scene that is `asked` for; raises InputError if it has another."""
+    record = folder / RECORD
+    if not record.is_file():
+        check_free(folder)
+        return False
+    known = read_json(record)
+    if any(known.get(key) != value for key, value in asked.items()):
+        raise InputError(
+            f"{folder} holds a capture of {known.get('source')} with other options; name another "
+            "folder with --out, or remove this one"
+        )
+    return (folder / FILE_NAME).is_file() and "registered" in known
+
+
+def _material(source: Path, folder: Path, asked: dict[str, Any], bar: Any) -> list[Picture]:
+    """The capture's pictures in `images`, as they are or made now. Raises InputError if too few."""
+    taken = folder / WORK / "pictures.json"
+    if taken.is_file():
+        return [Picture(**each) for each in read_json(taken)]
+    paths = [] if is_video(source) else pictures_in(source)
+    if paths and len(paths) < FEWEST:
+        raise InputError(
+            f"{source} has {len(paths)} picture{'s'[: len(paths) > 1]}; where cameras stood can be "
+            "told from three that overlap, and a scene wants 30 or more from all sides"
+        )
+    numbers = []
+    if not paths:
+        with bar("frames", None) as counting:
+            numbers = choose_frames(source, asked["frames"], counting)
+    make_folder(folder / WORK)
+    make_folder(folder / "images")
+    write_json(folder / RECORD, asked)
+    to = folder / "images", asked["longest_side"]
+    with bar("pictures", None) as counting:
+        if paths:
+            pictures = take_pictures(paths, *to, counting)
+        else:
+            pictures = take_frames(source, numbers, *to, counting)
+    if len(pictures) < FEWEST:
+        raise InputError(f"{source} gives {len(pictures)} pictures; expected {FEWEST} or more")
+    write_json(taken, [picture._asdict() for picture in pictures])
+    return pictures
+
+
+def _finish(
+    folder: Path, asked: dict[str, Any], pictures: Sequence[Picture], structure: Structure
+) -> None:
+    """Write the scene and its report, and remove what only a resumed capture would need."""
+    given, found = len(pictures), len(structure.model.images)
+    if found < max(FEWEST, TOO_FEW * given):
+        raise InputError(
+            f"only {found} of {given} pictures overlap: film more slowly or take more pictures, "
+            "keep most of each in the next, walk around rather than turn on the spot, and avoid "
+            "bare walls, glass and blur"
+        )
+    missing = _missing(pictures, structure)
+    some = pictures[:: max(given // 3, 1)]
+    is_object = any(is_cut_out(folder / "images" / picture.name) for picture in some)
+    write_scene(folder, structure, is_object=is_object)
+    scene = load_scene(folder, test_every=0)
+    draw_scene(folder / "cameras.png", scene)
+    make_folder(folder / "sparse" / "0")
+    for file in (folder / WORK / "sparse").glob("*.bin"):
+        shutil.copyfile(file, folder / "sparse" / "0" / file.name)
+    result = {
+        "given": given,
+        "registered": found,
+        "without_camera": missing,
+        "mean_reprojection_error": structure.error,
+        "points": 0 if scene.points is None else len(scene.points),
+        "fewest_points_of_a_picture": int(np.min(list(structure.seen.values()))),
+        "pictures_of_each_model": structure.models,
+        "aabb_scale": scene.extent,
+    }
+    write_json(folder / RECORD, asked | result)
+    shutil.rmtree(folder / WORK)
+    log.info(
+        "%d of %d pictures have a camera; points are off by %.2f pixels in the mean; cameras.png "
+        "in %s shows them",
+        *(found, given, structure.error, folder),
+    )
+
+
+def _missing(pictures: Sequence[Picture], structure: Structure) -> list[str]:
+    """The names of pictures without a camera; says in a line if they are many."""
+    found = {image.name for image in structure.model.images}
+    missing = sorted(picture.name for picture in pictures if picture.name not in found)
+    if len(found) < MISSING * len(pictures):
+        log.warning(
+            "%d of %d pictures have no camera, such as %s: what they show overlaps too little with "
+            "the others",
+            *(len(missing), len(pictures), missing[0]),
+        )
+    return missing

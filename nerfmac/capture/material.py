@@ -1,0 +1,161 @@
+"""What a capture starts from, a video or a folder of photographs, made into upright pictures.
+
+They go to the scene's `images`, reduced to a longest side, so that every program that reads the
+scene sees the same pixels. A picture that is upright, small enough and no HEIC is copied as it is.
+"""
+
+from __future__ import annotations
+
+import logging
+import shutil
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from PIL import Image, ImageOps
+
+from nerfmac.capture.choice import choose
+from nerfmac.capture.libraries import INSTALL, read_heif
+from nerfmac.capture.motion import measure
+from nerfmac.capture.video import full_frames, grey_frames, is_video, open_video
+from nerfmac.checks import InputError
+from nerfmac.files import appearing
+from nerfmac.scenes.pictures import ALPHA_MODES, ENDINGS, ORIENTATION_TAG, UNREADABLE
+
+HEIF = (".heic", ".heif", ".HEIC", ".HEIF")
+PICTURES = (*ENDINGS, *HEIF, ".tif", ".tiff", ".TIF", ".TIFF")
+EXIF_TAGS, FOCAL_35MM = 0x8769, 0xA405
+DIAGONAL_35MM = 43.27
+"""Millimetres: CIPA's rule for the focal length that EXIF calls the equivalent of 35 mm film."""
+QUALITY = 95
+"""JPEG's, of pictures that are not copied as they are."""
+LEAST_CONTRAST = 2.0
+"""Standard deviation, of 255, below which a picture shows nothing."""
+
+log = logging.getLogger("nerfmac")
+
+
+class Picture(NamedTuple):
+    """A picture in `images`: its name, its size, and its focal length in pixels, 0 if unknown."""
+
+    name: str
+    width: int
+    height: int
+    focal: float
+
+
+def is_material(path: Path) -> bool:
+    """Whether `path` is a video, or a folder with pictures of its own."""
+    return is_video(path) or (path.is_dir() and bool(pictures_in(path)))
+
+
+def pictures_in(folder: Path) -> list[Path]:
+    """The picture files in `folder`, or in its `images` if it has none, by name."""
+    for place in (folder, folder / "images"):
+        if place.is_dir():
+            found = sorted(each for each in place.iterdir() if each.name.endswith(PICTURES))
+            if found := [each for each in found if not each.name.startswith(".")]:
+                return found
+    return []
+
+
+def choose_frames(path: Path, count: int | None, bar: Any) -> list[int]:
+    """The numbers of the frames to take from the video `path`; about `count` if that is given.
+
+    Raises InputError if it cannot be read, or shows nothing. `bar` counts frames.
+    """
+    video = open_video(path)
+    bar.reset(video.frames // video.step)
+    frames = measure(_counted(grey_frames(video), bar))
+    if not len(frames.sharpness):
+        raise InputError(f"{path} has no frame that can be decoded")
+    if frames.contrast.max() < LEAST_CONTRAST:
+        raise InputError(f"{path} shows nothing: every frame of it is of one colour, as if black")
+    expected = video.frames / video.step
+    if len(frames.sharpness) < 0.9 * expected:
+        log.warning(
+            "%s breaks off: %d of %.0f frames can be decoded, and these are used",
+            *(path, len(frames.sharpness), expected),
+        )
+    return [number * video.step for number in choose(frames, count)]
+
+
+def take_frames(
+    path: Path, numbers: Sequence[int], images: Path, longest: int, bar: Any
+) -> list[Picture]:
+    """Write the frames `numbers` of the video `path` to `images`; `bar` counts them."""
+    taken = []
+    bar.reset(len(numbers))
+    for number, frame in zip(numbers, full_frames(path, numbers, longest), strict=False):
+        name = f"frame_{number:06}.jpg"
+        _save(Image.fromarray(frame), images / name)
+        taken.append(Picture(name, frame.shape[1], frame.shape[0], 0.0))
+        bar.update()
+    return taken
+
+
+def take_pictures(paths: list[Path], images: Path, longest: int, bar: Any) -> list[Picture]:
+    """Bring the photographs `paths` to `images`. One that cannot be read is left out, with a line.
+
+    Raises InputError for HEIC without pillow-heif.
+    """
+    if any(path.name.endswith(HEIF) for path in paths) and not read_heif():
+        raise InputError(f"pillow-heif is not installed; HEIC pictures need: {INSTALL}")
+    bar.reset(len(paths))
+
+    def take(path: Path) -> Picture | None:
+        try:
+            return _take_picture(path, images, longest)
+        except UNREADABLE as error:
+            if isinstance(error, InputError):
+                raise
+            log.warning("%s is left out, as it cannot be read: %s", path, error)
+            return None
+
+    with ThreadPoolExecutor() as pool:
+        taken = [each for each in _counted(pool.map(take, paths), bar) if each]
+    if not taken:
+        raise InputError(f"none of the {len(paths)} pictures in {paths[0].parent} can be read")
+    return taken
+
+
+def _take_picture(path: Path, images: Path, longest: int) -> Picture:
+    with Image.open(path) as image:
+        focal = _focal_35mm(image)
+        is_plain = image.getexif().get(ORIENTATION_TAG, 1) == 1 and path.name.endswith(ENDINGS)
+        is_plain = is_plain and max(image.size) <= longest
+        upright = ImageOps.exif_transpose(image)
+        upright.load()  # a picture that is cut short is found here
+        if is_plain:
+            name, size = path.name, image.size
+            with appearing(images / name) as partial:
+                shutil.copyfile(path, partial)
+        else:
+            has_alpha = upright.mode in ALPHA_MODES or "transparency" in upright.info
+            name = f"{path.stem}{'.png' if has_alpha else '.jpg'}"
+            upright.thumbnail((longest, longest), Image.Resampling.LANCZOS, reducing_gap=3.0)
+            _save(upright.convert("RGBA" if has_alpha else "RGB"), images / name)
+            size = upright.size
+    # CIPA defines it by the diagonal, which is the same for a picture lying or standing.
+    return Picture(name, *size, focal * float(np.hypot(*size)) / DIAGONAL_35MM)
+
+
+def _focal_35mm(image: Image.Image) -> float:
+    with suppress(*UNREADABLE, TypeError):
+        value = float(image.getexif().get_ifd(EXIF_TAGS).get(FOCAL_35MM, 0))
+        return value if 3 < value < 2000 else 0.0
+    return 0.0
+
+
+def _save(image: Image.Image, path: Path) -> None:
+    with appearing(path) as partial:
+        image.save(partial, quality=QUALITY)
+
+
+def _counted(items: Any, bar: Any) -> Iterator[Any]:
+    for item in items:
+        yield item
+        bar.update()

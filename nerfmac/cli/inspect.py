@@ -1,0 +1,33 @@
+"""`nerfmac inspect`: what is in a scene, what will be used of it, and what looks wrong."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from nerfmac.cli.arguments import optional
+from nerfmac.inspection import inspect_scene
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """Look at a scene before it is trained on, and draw its cameras and points."""
+
+    scene: Annotated[Path, tyro.conf.Positional]
+    """Folder of a scene; or a video or a folder of photographs, captured first."""
+    out: Annotated[Path | None, optional("FILE")] = None
+    """The PNG of the cameras and points; by default NAME-cameras.png in the working folder."""
+
+
+def main(argv: list[str]) -> int:
+    """Inspect as `argv` says, and return the exit code: 0, whatever was found."""
+    arguments = tyro.cli(Arguments, prog="nerfmac inspect", args=argv)
+    inspection = inspect_scene(arguments.scene)
+    out = arguments.out or Path(f"{inspection.scene.name}-cameras.png")
+    inspection.draw(out)
+    print(inspection)
+    print(f"\ncameras and points are drawn in {out}")
+    return 0

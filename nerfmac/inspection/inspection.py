@@ -1,0 +1,93 @@
+"""`inspect_scene`: what is in a scene, what will be used of it, and what looks wrong."""
+
+from __future__ import annotations
+
+import io
+import math
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tqdm.auto import tqdm
+
+from nerfmac.capture import captured
+from nerfmac.geometry.lenses import Lens
+from nerfmac.inspection.cameras import camera_findings
+from nerfmac.inspection.pictures import look_at, picture_findings
+from nerfmac.inspection.turntable import turntable
+from nerfmac.scenes import Frame, Scene, load_scene
+from nerfmac.scenes.diagram import draw_scene, scene_picture
+
+
+@dataclass(frozen=True, eq=False)
+class Inspection:
+    """A scene looked at: `facts` are lines of what it has, `findings` of what looks wrong.
+
+    In a notebook it shows the cameras and points, to be turned with the mouse, and the lines.
+    """
+
+    scene: Scene
+    facts: tuple[str, ...]
+    findings: tuple[str, ...]
+
+    def __str__(self) -> str:
+        findings = self.findings or ("nothing looks wrong",)
+        return "\n".join([*self.facts, "", *findings])
+
+    def draw(self, path: str | os.PathLike[str]) -> None:
+        """Write a PNG of the cameras and points. Raises InputError if it cannot be written."""
+        draw_scene(Path(path), self.scene)
+
+    def _repr_png_(self) -> bytes:
+        content = io.BytesIO()
+        scene_picture(self.scene).save(content, "PNG")
+        return content.getvalue()
+
+    def _repr_html_(self) -> str:
+        return turntable(self.scene, str(self))
+
+
+def inspect_scene(scene: Scene | str | os.PathLike[str], *, progress: bool = True) -> Inspection:
+    """Look at a scene, or at the one of a path; a video or photographs are captured first.
+
+    Every picture of every split is decoded, once. Raises InputError as `load_scene` does, and for a
+    picture that cannot be decoded.
+    """
+    if not isinstance(scene, Scene):
+        scene = load_scene(captured(Path(scene)))
+    frames = [frame for some in scene.splits.values() for frame in some]
+    unique = list({id(frame): frame for frame in frames}.values())
+    names = [frame.name for frame in unique]
+    with tqdm(total=len(unique), desc="pictures", disable=not progress) as bar:
+        looks = look_at(unique, bar)
+    cameras = [frame.camera for frame in unique]
+    findings = picture_findings(names, looks) + camera_findings(names, cameras, scene.up)
+    return Inspection(scene, tuple(_facts(scene, frames)), tuple(findings))
+
+
+def _facts(scene: Scene, frames: Sequence[Frame]) -> list[str]:
+    splits = ", ".join(f"{len(some)} {name}" for name, some in scene.splits.items() if some)
+    lenses = list(dict.fromkeys(frame.camera.lens for frame in frames))
+    x, y, z = scene.up
+    return [
+        f"scene      {scene.name}",
+        f"views      {splits}",
+        f"alpha      {'yes' if scene.has_alpha else 'no'}",
+        f"lens       {_lens(lenses[0])}{f', and {len(lenses) - 1} more' if lenses[1:] else ''}",
+        f"points     {0 if scene.points is None else len(scene.points)}",
+        f"extent     {scene.extent:g}: the cube that is trained, in units of the scene",
+        f"up         {x:.2f}, {y:.2f}, {z:.2f}",
+    ]
+
+
+def _lens(lens: Lens) -> str:
+    kind = "fisheye" if lens.is_fisheye else "distorted" if lens.is_distorted else "no distortion"
+    if lens.is_fisheye:
+        angle = lens.width / lens.fl_x
+    else:
+        angle = 2 * math.atan(lens.width / (2 * lens.fl_x))
+    return (
+        f"{lens.width}x{lens.height} pixels, focal length {lens.fl_x:.1f}, "
+        f"{math.degrees(angle):.0f} degrees wide, {kind}"
+    )

@@ -1,0 +1,122 @@
+"""A picture of a scene's cameras and points, from above and from the side.
+
+The cameras are drawn as the frames that their pictures would fill a little in front of them, the
+first blue and the last orange, in the order of their names; those held out are grey. The square is
+the scene's cube, where it fits.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+from PIL import Image, ImageDraw
+
+from nerfmac.files import appearing
+from nerfmac.geometry.cameras import Camera
+from nerfmac.scenes.scene import Scene
+
+PANEL = 640
+"""Pixels of a panel's side."""
+OVERSAMPLING = 2
+"""Everything is drawn so many times as large, then reduced: Pillow's lines have jagged edges."""
+FIRST, LAST, HELD_OUT = (20, 90, 200), (225, 95, 20), (110, 110, 110)
+POINT, CUBE, INK = (150, 165, 175), (200, 200, 200), (40, 40, 40)
+MARGIN = 0.06
+WITHIN = 0.9
+"""Of the points, this part has to be in the picture; far ones would make the cameras tiny."""
+LONG = 0.05
+"""How far in front of a camera its frame is, in sides of the panel."""
+
+Array = npt.NDArray[np.float64]
+Colour = tuple[int, int, int]
+
+
+def draw_scene(path: Path, scene: Scene) -> None:
+    """Write the scene's picture to `path`, as PNG. Raises InputError where that is refused."""
+    with appearing(path) as partial:
+        scene_picture(scene).save(partial, "PNG")
+
+
+def scene_picture(scene: Scene) -> Image.Image:
+    """The picture of the scene's cameras and of its points, if it has any."""
+    side = OVERSAMPLING * PANEL
+    sheet = Image.new("RGB", (2 * side, side), "white")
+    for panel, (axes, name) in enumerate((((0, 1), "from above"), ((0, 2), "from the side"))):
+        image = _panel(scene, axes)
+        draw = ImageDraw.Draw(image)
+        draw.text((30, 24), f"{scene.name}, {name}", INK, font_size=13 * OVERSAMPLING)
+        sheet.paste(image, (panel * side, 0))
+    return sheet.resize((2 * PANEL, PANEL), Image.Resampling.BOX)
+
+
+def camera_lines(scene: Scene) -> list[tuple[Colour, Array]]:
+    """For each camera its colour, and the corners (11, 3) of the line that draws its frame.
+
+    The line begins at the camera. All are in scene space, in the order of the pictures' names.
+    """
+    frames = [(frame, split) for split, some in scene.splits.items() for frame in some]
+    frames.sort(key=lambda pair: pair[0].name)
+    eyes = np.stack([frame.camera.pose[:, 3] for frame, _ in frames]).astype(np.float64)
+    length = LONG * 2 * _shown(eyes, _points(scene))[1]
+    return [
+        (
+            _between(index / max(len(frames) - 1, 1)) if split == "train" else HELD_OUT,
+            _frustum(frame.camera, length),
+        )
+        for index, (frame, split) in enumerate(frames)
+    ]
+
+
+def _points(scene: Scene) -> Array:
+    return np.zeros((0, 3)) if scene.points is None else scene.points
+
+
+def _panel(scene: Scene, axes: tuple[int, int]) -> Image.Image:
+    side, points, lines = OVERSAMPLING * PANEL, _points(scene), camera_lines(scene)
+    middle, half = _shown(np.stack([line[0] for _, line in lines]), points)
+
+    def place(positions: Array) -> Array:
+        flat = (positions[..., axes] - middle[list(axes)]) / half
+        return (flat * (1 - MARGIN) * [1, -1] + 1) * side / 2
+
+    image = Image.new("RGB", (side, side), "white")
+    draw = ImageDraw.Draw(image)
+    corners = 0.5 + scene.extent / 2 * np.array([[-1.0], [1.0]])
+    low, high = place(np.repeat(corners, 3, axis=1))
+    draw.rectangle([low[0], high[1], high[0], low[1]], outline=CUBE, width=OVERSAMPLING)
+    for x, y in place(points):
+        draw.rectangle([x - 1, y - 1, x + 1, y + 1], fill=POINT)
+    for colour, line in lines:
+        draw.line([(x, y) for x, y in place(line)], colour, OVERSAMPLING)
+    return image
+
+
+def _shown(eyes: Array, points: Array) -> tuple[Array, float]:
+    """The middle and half the side of the cube that is drawn: all cameras, and most points."""
+    low, high = eyes.min(axis=0), eyes.max(axis=0)
+    if len(points):
+        # By their distance from the cameras' middle, since a few wrong points may be anywhere.
+        away = np.linalg.norm(points - eyes.mean(axis=0), axis=1)
+        near = points[away <= np.quantile(away, WITHIN)]
+        low, high = np.minimum(low, near.min(axis=0)), np.maximum(high, near.max(axis=0))
+    return (low + high) / 2, max(float((high - low).max()) / 2, 1e-3)
+
+
+def _frustum(camera: Camera, length: float) -> Array:
+    """A line (11, 3) from the camera along all edges to its picture `length` in front of it."""
+    lens = camera.lens
+    x = (np.array([0, lens.width, lens.width, 0]) - lens.cx) / lens.fl_x
+    y = (lens.cy - np.array([0, 0, lens.height, lens.height])) / lens.fl_y
+    corners = length * np.stack([x, y, -np.ones(4)], axis=1)
+    local = np.concatenate([np.zeros((1, 3)), corners])[[0, 1, 2, 0, 3, 2, 3, 4, 1, 4]]
+    local = np.concatenate([local, np.zeros((1, 3))])
+    pose = camera.pose.astype(np.float64)
+    return np.asarray(local @ pose[:, :3].T + pose[:, 3])
+
+
+def _between(fraction: float) -> Colour:
+    mixed = np.array(FIRST) + fraction * (np.array(LAST) - np.array(FIRST))
+    red, green, blue = mixed.astype(int).tolist()
+    return red, green, blue

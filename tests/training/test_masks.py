@@ -1,0 +1,85 @@
+"""What a mask covers is neither learned from nor judged."""
+
+from dataclasses import replace
+
+import mlx.core as mx
+import numpy as np
+import pytest
+
+from nerfmac.ops.composite import Composited
+from nerfmac.ops.draw_pixels import chosen_pixels, draw_pixels
+from nerfmac.rendering.evaluation import evaluate
+from nerfmac.rendering.renderer import Renderer
+from nerfmac.training.goal import Goal
+from nerfmac.training.trainer import Trainer
+from tests.scene_factory import CONFIG
+
+pytestmark = pytest.mark.usefixtures("on_the_cpu")
+
+
+@pytest.fixture
+def kept(scene):
+    """Return which pixels to look at, two thirds of them, as bool on the host."""
+    count = scene.views("train").pixels.shape[0]
+    return np.random.default_rng(8).random(count) < 2 / 3
+
+
+def painted(views, kept):
+    """Return the views, with noise where they are not kept."""
+    noise = np.random.default_rng(3).integers(0, 255, views.pixels.shape, np.uint8)
+    pixels = np.where(kept[:, None], np.array(views.pixels), noise)
+    return replace(views, pixels=mx.array(pixels))
+
+
+def trained(scene, views):
+    trainer = Trainer(CONFIG, scene.extent, views)
+    *_, last = trainer.train(trainer.init(), Goal(steps=6))
+    return last
+
+
+def test_what_is_covered_changes_nothing_that_is_learned(scene, kept):
+    views = scene.views("train")
+    clean = trained(scene, replace(views, kept=mx.array(kept)))
+    noisy = trained(scene, replace(painted(views, kept), kept=mx.array(kept)))
+    assert noisy.loss == clean.loss
+    for name, values in clean.state.arrays().items():
+        assert np.array_equal(np.array(values), np.array(noisy.state.arrays()[name])), name
+    assert trained(scene, painted(views, kept)).loss != clean.loss, "noise is seen without a mask"
+
+
+def test_the_pixels_that_were_drawn_are_known(scene):
+    views = scene.views("train")
+    fractions = mx.random.uniform(shape=(3, 500), key=mx.random.key(4))
+    _, colours = draw_pixels(views.pixels, views.cameras, fractions)
+    numbers = chosen_pixels(views.cameras, fractions)
+    taken = np.array(views.pixels)[np.array(numbers)] / 255
+    np.testing.assert_allclose(np.array(colours), taken, atol=1e-6)
+
+
+def grey(rays, _width):
+    """Everything is an opaque grey."""
+    count = rays.origin.shape[0]
+    return Composited(mx.full((count, 3), 0.5), mx.ones(count), mx.ones(count))
+
+
+def test_what_is_covered_counts_for_no_figure(scene, kept):
+    views = replace(scene.views("train"), kept=mx.array(kept))
+    clean = list(evaluate(Renderer(grey), views))
+    noisy = list(evaluate(Renderer(grey), replace(painted(views, kept), kept=mx.array(kept))))
+    truth = views.photograph(0)
+    first = kept[: truth.shape[0] * truth.shape[1]]
+    error = np.square(truth.reshape(-1, 3)[first] - 0.5).mean()
+    assert clean[0].psnr == pytest.approx(-10 * np.log10(error), abs=1e-3)
+    assert [view.psnr for view in noisy] == pytest.approx([view.psnr for view in clean], abs=1e-3)
+    without = list(evaluate(Renderer(grey), painted(replace(views, kept=None), kept)))
+    assert without[0].psnr != pytest.approx(clean[0].psnr, abs=0.1)
+
+
+def test_a_mask_that_covers_nothing_changes_no_figure(scene):
+    views = scene.views("train")
+    whole = replace(views, kept=mx.ones(views.pixels.shape[0], dtype=mx.bool_))
+    for one, other in zip(
+        evaluate(Renderer(grey), views), evaluate(Renderer(grey), whole), strict=True
+    ):
+        assert one.psnr == pytest.approx(other.psnr, abs=1e-4)
+        assert one.ssim == pytest.approx(other.ssim, abs=1e-5)
