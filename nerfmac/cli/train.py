@@ -32,7 +32,7 @@ from nerfmac.cli.outputs import save_preview, save_turntable, summary
 from nerfmac.config import Config, override
 from nerfmac.files import write_json
 from nerfmac.presets import preset as presets
-from nerfmac.ranks import join
+from nerfmac.ranks import Ranks, join
 from nerfmac.rendering.evaluation import ViewQuality
 from nerfmac.run import (
     CONFIGURED,
@@ -155,23 +155,7 @@ def _train(arguments: Arguments, config: Config, method: Method) -> int:
     ranks = join()
     if not ranks.is_first:
         log.setLevel(logging.WARNING)  # the first one speaks for all
-    scene_path, how = _scene_of(arguments)
-    out = arguments.out or Path("runs") / time.strftime(f"{scene_path.name}-%Y%m%d-%H%M%S")
-    scene = load_scene(scene_path, **how)
-    has_test = bool(scene.splits.get("test"))
-    if has_test:
-        scene.views("test")  # a broken picture is found now and not after training
-    if arguments.steps is not None:
-        config = override(config, train={"steps": arguments.steps})
-    limit = limit_memory(arguments.memory_limit, arguments.memory_fraction)
-    if arguments.resume:
-        run = Run.resume(out, scene, method=method)
-        needed = check_memory(run.config, scene, limit)
-    else:
-        needed = check_memory(config, scene, limit)
-        run = Run.begin(scene, config, method=method, out=out if ranks.is_first else None)
-    if not ranks.is_first:
-        run.folder = None  # one of them writes
+    run, out, needed = _begin(arguments, config, method, ranks)
     before = run.state.train_seconds
     log.info("%s, %s back end, preset %s", device_name(), backend(), run.config.preset)
     if run.config.model == "hash":
@@ -196,6 +180,30 @@ def _train(arguments: Arguments, config: Config, method: Method) -> int:
         if scalars:
             _finish(run, out, start, run.state.train_seconds - before, arguments, scalars)
     return 0
+
+
+def _begin(
+    arguments: Arguments, config: Config, method: Method, ranks: Ranks
+) -> tuple[Run, Path, dict[str, int]]:
+    """The run to train, its folder, and what memory it needs."""
+    scene_path, how = _scene_of(arguments)
+    out = arguments.out or Path("runs") / time.strftime(f"{scene_path.name}-%Y%m%d-%H%M%S")
+    scene = load_scene(scene_path, **how)
+    has_test = bool(scene.splits.get("test"))
+    if has_test:
+        scene.views("test")  # a broken picture is found now and not after training
+    if arguments.steps is not None:
+        config = override(config, train={"steps": arguments.steps})
+    limit = limit_memory(arguments.memory_limit, arguments.memory_fraction)
+    if arguments.resume:
+        run = Run.resume(out, scene, method=method)
+        needed = check_memory(run.config, scene, limit)
+    else:
+        needed = check_memory(config, scene, limit)
+        run = Run.begin(scene, config, method=method, out=out if ranks.is_first else None)
+    if not ranks.is_first:
+        run.folder = None  # one of them writes
+    return run, out, needed
 
 
 def _scene_of(arguments: Arguments) -> tuple[Path, dict[str, Any]]:
