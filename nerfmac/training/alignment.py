@@ -33,7 +33,7 @@ log = logging.getLogger("nerfmac")
 Poses = npt.NDArray[np.float64]
 
 STEPS = 200
-RATE = 3e-3
+RATE = 3e-4
 """Learning rate of the first step; that of the last one is a hundredth of it."""
 RAYS = 4096
 """Of a step, at most."""

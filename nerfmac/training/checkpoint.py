@@ -74,6 +74,8 @@ def load_checkpoint(
         got = arrays[name].shape if name in arrays else None
         if got != shape:
             raise InputError(f"{path}: {name} has shape {got}; its configuration says {shape}")
+    # In the file they are sorted. Compiled functions take another order for another call.
+    arrays = {name: arrays[name] for name in shapes}
     try:
         state = TrainState.of(arrays, json.loads(metadata["numbers"]))
         return state, json.loads(metadata["notes"])

@@ -14,6 +14,7 @@ from functools import partial
 
 import mlx.core as mx
 
+from nerfmac.backend import compile_seldom
 from nerfmac.config import RanksConfig
 from nerfmac.fields.field import Parameters
 from nerfmac.ranks import Ranks
@@ -53,11 +54,15 @@ class Meeting:
     def __init__(self, ranks: Ranks, config: RanksConfig) -> None:
         self._every = config.every if ranks.size > 1 else 1
         self._last: Parameters | None = None
-        self._mean = mx.compile(partial(_met, ranks, config))
+        self._mean = compile_seldom(partial(_met, ranks, config))
 
     def begin(self, state: TrainState) -> None:
         """Take note of the parameters that all ranks have in common."""
         self._last = state.parameters
+
+    def trial(self, state: TrainState) -> Parameters:
+        """A meeting of which nothing comes, so that the first one has nothing to compile."""
+        return {} if self._every == 1 else self._mean(state.parameters, state.parameters)
 
     def end(self, state: TrainState, *, must_meet: bool) -> TrainState:
         """`state`, after a step, with the ranks' mean parameters if they meet after it.

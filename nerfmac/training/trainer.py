@@ -174,7 +174,7 @@ class Trainer:
             yield update(state.parameters, state.sampling, key)
         after, measured = self.advance(state, rate=0.0)
         yield after.arrays(), measured
-        yield self._average(state)
+        yield self._average(state), self._meeting.trial(state)
 
     def renderer(self, state: TrainState, occupied: Occupied | None = None) -> Renderer:
         """A renderer of the field in `state`.

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from itertools import dropwhile, islice, takewhile
 from pathlib import Path
 
 import mlx.core as mx
@@ -40,7 +41,9 @@ def assert_all_reference(ran, why):
     """Fail unless `nerfmac info` names the reference and `why` for every operation."""
     assert ran.returncode == 0, ran.stderr
     lines = ran.stdout.splitlines()
-    shown = {line.split()[0]: line for line in lines[lines.index("operations") + 1 :]}
+    listed = dropwhile(lambda line: line != "operations", lines)
+    listed = takewhile(lambda line: line.startswith("  "), islice(listed, 1, None))
+    shown = {line.split()[0]: line for line in listed}
     assert sorted(shown) == OPERATIONS
     for line in shown.values():
         assert "reference (" in line

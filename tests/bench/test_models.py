@@ -85,9 +85,9 @@ def test_an_epoch_is_as_many_rays_as_there_are_training_pixels(scene, monkeypatc
     ticking(monkeypatch, 0.01)
     rays, advance = [], Trainer.advance
 
-    def counted(trainer, state, rate):
+    def counted(trainer, state, rate, *progress):
         rays.append(state.rays if rate else 0)  # compiling takes a step at the rate 0
-        return advance(trainer, state, rate)
+        return advance(trainer, state, rate, *progress)
 
     monkeypatch.setattr(Trainer, "advance", counted)
     assert training_pixels(scene) == 8 * WIDTH * HEIGHT
