@@ -12,7 +12,17 @@ PACKAGE = ROOT / "nerfmac"
 LONGEST = 300  # lines of a file
 LONGEST_FUNCTION = 40  # lines of a function, without its docstring
 FLOORS = (
-    ("config", "presets", "checks", "files", "json_reader", "limits", "timeline", "version"),
+    (
+        "config",
+        "presets",
+        "checks",
+        "files",
+        "extras",
+        "json_reader",
+        "limits",
+        "timeline",
+        "version",
+    ),
     ("backend", "geometry", "ranks"),
     ("ops", "scenes", "paths"),
     ("fields", "sampling", "capture"),
@@ -23,10 +33,7 @@ FLOORS = (
     ("film", "export", "inspection", "viewer", "bench", "profile", "selftest", "tuning", "cli"),
     ("__init__", "__main__"),  # above all: the public names, and `python -m nerfmac`
 )
-LOOSE = {
-    *("config", "presets", "checks", "files", "json_reader", "limits", "timeline", "version"),
-    *("__init__", "__main__"),
-}
+LOOSE = {*FLOORS[0], *FLOORS[-1]}
 """Modules that stand in no room; they may know each other, and those of their floor them."""
 APPLICATIONS = len(FLOORS) - 2
 """The floor whose rooms know what stands in each other's `__init__`."""

@@ -46,6 +46,7 @@ from nerfmac.bench.plot import linear_axis as linear_axis
 from nerfmac.bench.plot import log_axis as log_axis
 from nerfmac.bench.plot import plot_quality as plot_quality
 from nerfmac.bench.progress import Bar as Bar
+from nerfmac.bench.progress import no_line as no_line
 from nerfmac.bench.progress import trained as trained
 from nerfmac.bench.quality import BACKGROUND as BACKGROUND
 from nerfmac.bench.quality import HeldOutViews as HeldOutViews

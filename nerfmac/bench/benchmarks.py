@@ -12,7 +12,7 @@ from nerfmac.bench import tables
 from nerfmac.bench.ceilings import Ceilings, measure_ceilings
 from nerfmac.bench.frame import Frame, time_frame
 from nerfmac.bench.operations import Measured, measure_operations
-from nerfmac.bench.progress import trained
+from nerfmac.bench.progress import no_line, trained
 from nerfmac.checks import InputError
 from nerfmac.config import Config
 from nerfmac.run import Run
@@ -45,16 +45,12 @@ class Benchmark:
         }
 
 
-def _no_line(_line: str) -> None:
-    """Ignore the line."""
-
-
 def benchmark(
     scene: Scene,
     config: Config,
     *,
     seconds: float = 1.0,
-    on_line: Callable[[str], None] = _no_line,
+    on_line: Callable[[str], None] = no_line,
 ) -> Benchmark:
     """Time every operation and a picture, on the current device.
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
 from math import floor, log10
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,11 +23,9 @@ from nerfmac.backend import current_device, memory_bytes
 from nerfmac.backend.machine import machine
 from nerfmac.bench.plot import Curve, Mark, plot_quality
 from nerfmac.bench.progress import Bar
-from nerfmac.bench.quality import BACKGROUND, HeldOutViews, evaluation_times
+from nerfmac.bench.quality import HeldOutViews, evaluation_times
 from nerfmac.config import Config
-from nerfmac.geometry.cameras import Camera
 from nerfmac.presets import preset
-from nerfmac.rendering.renderer import Picture
 from nerfmac.run import Run
 from nerfmac.scenes import Scene
 from nerfmac.training.goal import Goal
@@ -201,15 +198,11 @@ def _followed(
             before = now
             bar.reach(now)
             if due and now >= due[0]:
-                psnr = views.psnr(partial(_rendered, run))
+                psnr = views.psnr_of(run)
                 found.append(ModelPoint(now, run.state.step, rays / pixels, psnr))
                 # A late report is evaluated once for all moments that are due by then.
                 due = [moment for moment in due if moment > now]
     return ModelCurve(name, tuple(found), run.build_seconds)
-
-
-def _rendered(run: Run, camera: Camera) -> Picture:
-    return run.renderer().render(camera, BACKGROUND).colour
 
 
 def _round_up(value: float) -> int:

@@ -30,3 +30,7 @@ def trained(run: Run, steps: int) -> Run:
         for report in run.fit(Goal(steps=steps)):
             bar.reach(report.state.step)
     return run
+
+
+def no_line(_line: str) -> None:
+    """Show no line of a table."""

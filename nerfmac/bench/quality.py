@@ -15,6 +15,7 @@ from nerfmac.geometry.colour import over
 from nerfmac.rendering.evaluation import BACKGROUNDS
 from nerfmac.rendering.metrics import psnr
 from nerfmac.rendering.renderer import Picture
+from nerfmac.run import Run
 from nerfmac.scenes import Scene
 
 BACKGROUND = BACKGROUNDS["white"]
@@ -52,6 +53,10 @@ class HeldOutViews:
         """The mean PSNR in dB of what `render` makes of each view, over `BACKGROUND`."""
         both = zip(self.cameras, self._photographs, strict=True)
         return float(np.mean([psnr(render(camera), photograph) for camera, photograph in both]))
+
+    def psnr_of(self, run: Run) -> float:
+        """`psnr` of the run as it is now."""
+        return self.psnr(lambda camera: run.renderer().render(camera, BACKGROUND).colour)
 
 
 def evaluation_times(seconds: float, points: int) -> list[float]:

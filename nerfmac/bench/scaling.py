@@ -12,7 +12,6 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import pairwise
 from math import floor
 from pathlib import Path
@@ -22,13 +21,11 @@ from nerfmac import checks
 from nerfmac.backend import current_device
 from nerfmac.backend.machine import machine
 from nerfmac.bench.models import VIEW_PIXELS
-from nerfmac.bench.quality import BACKGROUND, HeldOutViews, evaluation_times
+from nerfmac.bench.quality import HeldOutViews, evaluation_times
 from nerfmac.checks import InputError
 from nerfmac.config import Config
 from nerfmac.files import read_json, write_json
-from nerfmac.geometry.cameras import Camera
 from nerfmac.ranks import current_ranks, start_local
-from nerfmac.rendering.renderer import Picture
 from nerfmac.run import Run
 from nerfmac.scenes import Scene, load_scene
 from nerfmac.training.goal import Goal
@@ -121,16 +118,12 @@ def follow(scene: Scene, config: Config, seconds: float) -> RankedTraining:
             since += now - before
         before = now
         if ranks.is_first and due and now >= due[0]:
-            points.append((now, views.psnr(partial(_rendered, run))))
+            points.append((now, views.psnr_of(run)))
             due = [moment for moment in due if moment > now]
     same = ranks.alike(run.state.parameters | run.state.sampling)
     rays, rate = run.state.rays * ranks.size, samples / max(since, 1e-9)
     size, backend = ranks.size, ranks.backend
     return RankedTraining(size, backend, rays, run.state.step, rate, tuple(points), same)
-
-
-def _rendered(run: Run, camera: Camera) -> Picture:
-    return run.renderer().render(camera, BACKGROUND).colour
 
 
 def _ended(started: Sequence[subprocess.Popen[bytes]]) -> list[int | None]:

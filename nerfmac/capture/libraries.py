@@ -7,8 +7,9 @@ from importlib.util import find_spec
 from typing import Any
 
 from nerfmac.checks import InputError
+from nerfmac.extras import install
 
-INSTALL = 'pip install "nerfmac[capture]", or in a checkout: pip install -e ".[capture]"'
+INSTALL = install("capture")
 
 
 def need_pycolmap() -> None:

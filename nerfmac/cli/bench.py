@@ -171,7 +171,7 @@ def _scaling(arguments: Arguments, most: int) -> dict[str, Any]:
             config,
             counts=range(1, most + 1),
             seconds=arguments.seconds or SCALING_SECONDS,
-            on_line=_show if ranks.is_first else lambda _line: None,
+            on_line=_show if ranks.is_first else bench.no_line,
         )
     except (DivergedError, LostRankError) as error:
         raise InputError(f"the measurement ends early: {error}") from error

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Any
 
-from nerfmac.checks import InputError
-
-INSTALL = 'pip install "nerfmac[export]", or in a checkout: pip install -e ".[export]"'
+from nerfmac import extras
 
 
 def need_libraries() -> None:
@@ -18,9 +15,4 @@ def need_libraries() -> None:
 
 def needed(module: str) -> Any:
     """The `module` of a library of the extra. Raises `InputError` that says how to install it."""
-    try:
-        return import_module(module)
-    except ModuleNotFoundError as error:
-        raise InputError(
-            f"{error.name} is not installed; meshes and points need: {INSTALL}"
-        ) from error
+    return extras.needed(module, "export", "meshes and points need")

@@ -11,7 +11,7 @@ from typing import Any
 
 from nerfmac.backend import references
 from nerfmac.backend.machine import machine
-from nerfmac.bench import Ceilings, Timing, ceilings_line, measure_ceilings
+from nerfmac.bench import Ceilings, Timing, ceilings_line, measure_ceilings, no_line
 from nerfmac.film import film
 from nerfmac.profile import tables
 from nerfmac.profile.host import Host, host_of, take_steps
@@ -60,17 +60,13 @@ class Profile:
         }
 
 
-def _no_line(_line: str) -> None:
-    """Ignore the line."""
-
-
 def profile(
     run: Run,
     *,
     steps: int | None = None,
     seconds: float = 1.0,
     trace: Path | None = None,
-    on_line: Callable[[str], None] = _no_line,
+    on_line: Callable[[str], None] = no_line,
 ) -> Profile:
     """Say where the time of `run`'s next training steps goes, on the current device.
 

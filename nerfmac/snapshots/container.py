@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import gzip
 import zlib
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from nerfmac.checks import InputError
+from nerfmac.extras import needed
 from nerfmac.files import appearing
 from nerfmac.json_reader import Fields
 
 ENDINGS = (".ingp", ".msgpack")
-INSTALL = 'pip install "nerfmac[ingp]", or in a checkout: pip install -e ".[ingp]"'
 GZIP = b"\x1f\x8b"
 
 FASTEST = 1
@@ -58,7 +57,4 @@ def need_msgpack() -> None:
 
 
 def _msgpack() -> Any:
-    try:
-        return import_module("msgpack")
-    except ModuleNotFoundError as error:
-        raise InputError(f"msgpack is not installed; snapshots need: {INSTALL}") from error
+    return needed("msgpack", "ingp", "snapshots need")

@@ -2,11 +2,13 @@
 
 from typing import TYPE_CHECKING, Any
 
+from nerfmac.extras import install
+
 if TYPE_CHECKING:
     from nerfmac.viewer.widget import Viewer as Viewer
 
 
-INSTALL = 'pip install "nerfmac[notebook]", or in a checkout: pip install -e ".[notebook]"'
+INSTALL = install("notebook")
 """What brings the packages that the widget needs."""
 
 
