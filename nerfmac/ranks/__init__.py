@@ -7,6 +7,7 @@ rays; what they learn is exchanged by `mlx.core.distributed`. Alone, nothing her
 
 from nerfmac.ranks.local import start_local as start_local
 from nerfmac.ranks.lost import LostRankError as LostRankError
+from nerfmac.ranks.lost import noticed as noticed
 from nerfmac.ranks.lost import watched as watched
 from nerfmac.ranks.ranks import ALONE as ALONE
 from nerfmac.ranks.ranks import Ranks as Ranks

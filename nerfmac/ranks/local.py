@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import socket
 import subprocess
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 _HOST = "127.0.0.1"
+
+_PORTS = range(20000, 32768)
+"""Below those that Linux and macOS give to whoever asks for any. A rank takes seconds to start, in
+which another program would be given its port; the ring then closes through that program."""
 
 
 def start_local(
@@ -48,11 +54,11 @@ def _gpus() -> list[str]:
 
 
 def _free_ports(count: int) -> list[int]:
-    sockets = [socket.socket() for _ in range(count)]
-    try:
-        for each in sockets:
-            each.bind((_HOST, 0))
-        return [int(each.getsockname()[1]) for each in sockets]
-    finally:
-        for each in sockets:
-            each.close()
+    found: list[int] = []
+    for port in random.sample(_PORTS, len(_PORTS)):
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind((_HOST, port))
+            found.append(port)
+        if len(found) == count:
+            break
+    return found

@@ -15,8 +15,8 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Callable, Generator, Iterable
-from contextlib import suppress
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from types import TracebackType
 from typing import TypeVar
 
@@ -46,17 +46,23 @@ def watched(ranks: Ranks, items: Iterable[Item], save: Callable[[], str]) -> Gen
 
     `save` is the `Watch`'s. Raises `LostRankError`.
     """
-    with Watch(ranks, save) as watch:
-        try:
+    with Watch(ranks, save) as watch, noticed(ranks):
+        watch.beat()
+        for item in items:
+            watch.pause()
+            yield item
             watch.beat()
-            for item in items:
-                watch.pause()
-                yield item
-                watch.beat()
-        except RuntimeError as error:
-            if str(error).startswith(("[ring]", "[jaccl]", "[nccl]")):
-                raise LostRankError(f"a rank is lost, as {ranks} sees: {error}") from error
-            raise
+
+
+@contextmanager
+def noticed(ranks: Ranks) -> Iterator[None]:
+    """Within it, what MLX raises at an exchange with a lost rank is raised as `LostRankError`."""
+    try:
+        yield
+    except RuntimeError as error:
+        if str(error).startswith(("[ring]", "[jaccl]", "[nccl]")):
+            raise LostRankError(f"a rank is lost, as {ranks} sees: {error}") from error
+        raise
 
 
 class Watch:

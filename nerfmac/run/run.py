@@ -20,7 +20,7 @@ import mlx.core as mx
 from nerfmac.checks import InputError
 from nerfmac.config import Config
 from nerfmac.files import check_free, make_folder, read_json, write_json
-from nerfmac.ranks import watched
+from nerfmac.ranks import noticed, watched
 from nerfmac.run.bar import training_bar
 from nerfmac.run.configured import configured
 from nerfmac.run.folder import read_record, same_views
@@ -174,8 +174,9 @@ class Run(Pictured):
         Raises `InputError` if there are no pictures, `DivergedError`, and `LostRankError`.
         """
         ranks = self.trainer.ranks
-        ranks.check_alike("their configurations", repr(self.config))
-        ranks.check_alike("their scenes", repr(replace(self.scene, path=None)))
+        with noticed(ranks):  # not watched: another may read its pictures for minutes yet
+            ranks.check_alike("their configurations", repr(self.config))
+            ranks.check_alike("their scenes", repr(replace(self.scene, path=None)))
         for _ in watched(ranks, self.prepare(), self._save_lost):
             pass
         saved = time.perf_counter()

@@ -41,7 +41,9 @@ def test_a_lost_rank_ends_the_others_with_one_message_and_a_checkpoint(
         said, begin = "", time.monotonic()
         while "step 1" not in said:
             assert time.monotonic() - begin < PATIENCE, said
-            said += first.stderr.read(1)
+            more = first.stderr.read(1)
+            assert more, f"the first ended: {said}\nand the second: {second.communicate()}"
+            said += more
         second.send_signal(signal.SIGKILL)
         _, rest = first.communicate(timeout=PATIENCE)
     finally:

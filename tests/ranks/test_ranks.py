@@ -1,5 +1,6 @@
 """Two ranks on one machine, by the ring, do what one would with twice the rays."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -7,7 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nerfmac.ranks import ALONE, join, start_local
+from nerfmac.ranks import ALONE, LostRankError, Ranks, join, start_local
+from nerfmac.run import Run
+from nerfmac.scenes import load_scene
 from nerfmac.training.goal import Goal
 from nerfmac.training.trainer import Trainer
 from tests.numerics import assert_matches
@@ -127,3 +130,24 @@ def test_two_ranks_are_one_with_twice_the_rays(both, scene, label, steps, rel):
 def test_all_ranks_stop_when_the_first_has_had_its_seconds(both):
     steps = [int(found["steps_of_seconds"]) for found in both]
     assert steps[0] == steps[1] > 10
+
+
+def test_a_rank_lost_before_the_first_step_is_named_as_one(balls, monkeypatch):
+    def lost(*told):
+        raise RuntimeError("[ring] connection to a peer was lost")
+
+    run = Run.begin(load_scene(balls), CONFIG)
+    monkeypatch.setattr(Ranks, "check_alike", lost)
+    with pytest.raises(LostRankError, match=r"a rank is lost, as .* sees: \[ring\] connection"):
+        run.train(steps=1, progress=False)
+
+
+def test_no_other_program_is_given_the_port_of_a_rank_that_starts(tmp_path):
+    for each in start_local(["true"], 2, tmp_path):
+        each.wait()
+    ports = [
+        int(host.split(":")[1]) for (host,) in json.loads((tmp_path / "hosts.json").read_text())
+    ]
+    assert len(set(ports)) == 2
+    # Linux gives those from 32768 on to whoever asks for any, and macOS those from 49152 on.
+    assert all(1024 < port < 32768 for port in ports)
