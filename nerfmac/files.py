@@ -69,6 +69,9 @@ def make_folder(folder: Path) -> None:
 
 
 def check_free(folder: Path) -> None:
-    """Raise `InputError` if `folder` exists and is more than an empty folder."""
+    """Raise `InputError` unless `folder` is an empty folder, or one that can be made."""
+    above = next(each for each in (folder, *folder.absolute().parents) if each.exists())
+    if not above.is_dir() and above != folder:
+        raise InputError(f"folder {folder} cannot be made: {above} is no folder")
     if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
         raise InputError(f"{folder} exists already; resume it or name another folder")

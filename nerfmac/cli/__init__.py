@@ -11,7 +11,7 @@ from nerfmac.backend.build import BuildError
 from nerfmac.backend.device import refuse_windows
 from nerfmac.backend.variants import from_environment
 from nerfmac.checks import InputError
-from nerfmac.cli.arguments import check, meant
+from nerfmac.cli.arguments import checked, meant
 from nerfmac.cli.logs import logged, without_log_file
 from nerfmac.ranks import rank_given
 from nerfmac.run import CONFIGURED
@@ -71,7 +71,7 @@ def main(arguments: list[str] | None = None, *, method: Method = CONFIGURED) -> 
         rest, log_file = without_log_file(rest)
         with logged(log_file):
             module = import_module(f"nerfmac.cli.{verb}")
-            check(verb, module.Arguments, rest)
+            rest = checked(verb, module.Arguments, rest)
             sys.exit(module.main(rest, method) if verb in _WITH_METHOD else module.main(rest))
     except (InputError, BuildError) as error:
         _refuse(str(error))

@@ -60,16 +60,21 @@ class Takes:
         return cls(flags, tuple(positionals), required)
 
 
-def check(verb: str, arguments: type, argv: Sequence[str]) -> None:
-    """Raise `InputError` where `argv` is not what a verb with these `arguments` takes."""
+def checked(verb: str, arguments: type, argv: Sequence[str]) -> list[str]:
+    """`argv`, with each flag's value joined to it, for a verb that takes these `arguments`.
+
+    A value may begin with a minus, and tyro then wants it joined. Raises `InputError` where `argv`
+    is not what the verb takes.
+    """
     if any(word in HELP for word in argv):
-        return
-    takes, others = Takes.of(arguments), []
+        return list(argv)
+    takes, others, joined = Takes.of(arguments), [], []
     words = deque(argv)
     while words:
         word = words.popleft()
         if not word.startswith("-"):
             others.append(word)
+            joined.append(word)
             continue
         name, has_value, value = word.partition("=")
         name = name.replace("_", "-")
@@ -82,13 +87,16 @@ def check(verb: str, arguments: type, argv: Sequence[str]) -> None:
         if kind is bool:
             if has_value:
                 raise InputError(f"{name} is {value!r}; expected the flag alone, without a value")
+            joined.append(word)
             continue
         if not has_value:
             if not words or words[0].startswith("--"):
                 raise InputError(f"{name} has no value; expected {_expected(kind)}")
             value = words.popleft()
         _check_value(name, value, kind)
+        joined.append(f"{name}={value}")
     _check_positional(verb, takes, others)
+    return joined
 
 
 @contextmanager

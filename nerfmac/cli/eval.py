@@ -19,6 +19,7 @@ from nerfmac.export import evaluate_to_page, worst
 from nerfmac.files import appearing, write_json
 from nerfmac.rendering.perceptual import Lpips
 from nerfmac.run import CONFIGURED, Run
+from nerfmac.scenes.options import described
 from nerfmac.snapshots import is_snapshot, load_snapshot
 from nerfmac.training.method import Method
 
@@ -110,7 +111,7 @@ def _protocol(run: Run, arguments: Arguments) -> dict[str, Any]:
     return {
         "scene": run.scene.path,
         "split": arguments.split,
-        "test_every": run.scene.test_every,
+        "held_out": described(run.scene.options.split),
         "train_views": len(run.scene.cameras),
         "size": [lens.width, lens.height],
         "background": arguments.background,

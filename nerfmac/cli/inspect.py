@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
 import tyro
 
+from nerfmac.capture import captured
 from nerfmac.cli.arguments import optional
+from nerfmac.cli.scene_flags import SceneFlags
 from nerfmac.inspection import inspect_scene
+from nerfmac.scenes import load_scene
 
 
 @dataclass(frozen=True)
-class Arguments:
+class Arguments(SceneFlags):
     """Look at a scene before it is trained on, and draw its cameras and points."""
 
-    scene: Annotated[Path, tyro.conf.Positional]
+    scene: Annotated[Path, tyro.conf.Positional] = field(kw_only=True)
     """Folder of a scene; or a video or a folder of photographs, captured first."""
     out: Annotated[Path | None, optional("FILE")] = None
     """The PNG of the cameras and points; by default NAME-cameras.png in the working folder."""
@@ -25,7 +28,8 @@ class Arguments:
 def main(argv: list[str]) -> int:
     """Inspect as `argv` says, and return the exit code: 0, whatever was found."""
     arguments = tyro.cli(Arguments, prog="nerfmac inspect", args=argv)
-    inspection = inspect_scene(arguments.scene)
+    options = arguments.options()  # what is wrong in them is found before a capture
+    inspection = inspect_scene(load_scene(captured(arguments.scene), **vars(options)))
     out = arguments.out or Path(f"{inspection.scene.name}-cameras.png")
     inspection.draw(out)
     print(inspection)

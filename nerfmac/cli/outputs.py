@@ -23,6 +23,7 @@ from nerfmac.rendering.evaluation import ViewQuality
 from nerfmac.rendering.pace import seconds_per_pixel
 from nerfmac.rendering.renderer import Picture
 from nerfmac.run import Run
+from nerfmac.scenes.options import described
 
 log = logging.getLogger("nerfmac")
 
@@ -129,6 +130,10 @@ def summary(
         "kernel_build_seconds": run.build_seconds,
         "variants": variants_here(),
         "wall_seconds": wall_seconds,
+        "train_views": len(run.scene.cameras),
+        "split": run.scene.options.split,
+        "held_out": described(run.scene.options.split),
+        "extent": run.scene.extent,
         **quality(views, of, "white", "test"),
         "psnr_curve": [list(point) for point in run.curve],
         "rays_per_second": run.rates[0],

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import tyro
 
@@ -29,8 +29,9 @@ from nerfmac.cli.arguments import optional, unboxed
 from nerfmac.cli.choices import Device, Model, Preset
 from nerfmac.cli.failures import explained
 from nerfmac.cli.outputs import save_preview, save_turntable, summary
+from nerfmac.cli.scene_flags import SceneFlags
 from nerfmac.config import Config, override
-from nerfmac.files import write_json
+from nerfmac.files import check_free, write_json
 from nerfmac.presets import preset as presets
 from nerfmac.ranks import Ranks, join
 from nerfmac.rendering.evaluation import ViewQuality
@@ -45,6 +46,7 @@ from nerfmac.run import (
     read_record,
 )
 from nerfmac.scenes import builtin_scene_path, load_scene
+from nerfmac.scenes.options import SceneOptions, described
 from nerfmac.training.method import Method
 from nerfmac.tuning import tune_first
 
@@ -60,7 +62,7 @@ EVALUATION, PREVIEW, VIDEO = 1 / 2, 1 / 4, 2 / 3
 
 
 @dataclass(frozen=True)
-class Arguments(Config):
+class Arguments(Config, SceneFlags):
     """Train a radiance field on a scene, evaluate it and render a turntable video of it."""
 
     scene: Annotated[Path | None, tyro.conf.Positional, optional("[SCENE]")] = None
@@ -78,13 +80,6 @@ class Arguments(Config):
     """Size of the model; auto chooses by device and memory."""
     resume: bool = False
     """Go on with the run in --out, with its own scene and configuration."""
-    test_every: Annotated[int | None, optional("N")] = None
-    """Hold out every Nth training view as the test split, 0 for none; by default as the scene says.
-    """
-    downscale: Annotated[int | None, optional("N")] = None
-    """Make pictures N times smaller along both sides; by default they stay as they are."""
-    max_images: Annotated[int | None, optional("N")] = None
-    """Take at most N views of each split, spread evenly over it; by default all."""
     tensorboard: bool = False
     """Write scalars and pictures for TensorBoard to FOLDER/tensorboard too."""
     compile: bool = True
@@ -93,8 +88,6 @@ class Arguments(Config):
     """Most memory of the device to take, in GiB; by default all."""
     memory_fraction: Annotated[float | None, optional("FRACTION")] = None
     """The same as a fraction of the device's memory."""
-    masks: bool = True
-    """Leave out what pictures' masks cover, in training and evaluation."""
     video: bool = True
     """Render a turntable video at the end."""
     all_views: bool = False
@@ -186,9 +179,11 @@ def _begin(
     arguments: Arguments, config: Config, method: Method, ranks: Ranks
 ) -> tuple[Run, Path, dict[str, int]]:
     """The run to train, its folder, and what memory it needs."""
-    scene_path, how = _scene_of(arguments)
+    if arguments.out and not arguments.resume and ranks.is_first:
+        check_free(arguments.out)  # before a capture, and what else may take long
+    scene_path, options = _scene_of(arguments)
     out = arguments.out or Path("runs") / time.strftime(f"{scene_path.name}-%Y%m%d-%H%M%S")
-    scene = load_scene(scene_path, **how)
+    scene = load_scene(scene_path, **vars(options))
     has_test = bool(scene.splits.get("test"))
     if has_test:
         scene.views("test")  # a broken picture is found now and not after training
@@ -206,24 +201,21 @@ def _begin(
     return run, out, needed
 
 
-def _scene_of(arguments: Arguments) -> tuple[Path, dict[str, Any]]:
+def _scene_of(arguments: Arguments) -> tuple[Path, SceneOptions]:
     """The scene's path and how to read it: as given, else as the run to resume has it."""
-    names = ("test_every", "downscale", "max_images")
-    given = {name: getattr(arguments, name) for name in names}
-    how = {name: value for name, value in given.items() if value is not None}
-    if not arguments.masks:
-        how["masks"] = False
+    options = arguments.options()  # what is wrong in them is found before a capture
     if not arguments.resume:
-        return captured(arguments.scene) if arguments.scene else builtin_scene_path(), how
+        return captured(arguments.scene) if arguments.scene else builtin_scene_path(), options
     if arguments.out is None:
         raise InputError("--resume needs --out, the folder of the run to go on with")
     record = read_record(arguments.out)
+    arguments.check_as_in(record, arguments.out)
     path = Path(record.path) if record.path else None
     if arguments.scene:
         path = captured(arguments.scene)
     if path is None:
         raise InputError(f"the scene of {arguments.out} was never in files: it cannot be resumed")
-    return path, {name: getattr(record, name) for name in (*names, "masks")} | how
+    return path, record.options
 
 
 def _finish(
@@ -250,9 +242,11 @@ def _finish(
     scalars.result(run.state.step, out / "preview.png", views)
     if arguments.video:  # last: of all these it is what may fail
         save_turntable(out / "video.mp4", run, VIDEO * left())
-    quality = "no test views"
+    held_out = described(run.scene.options.split)
+    quality = f"no test views ({held_out})"
     if views:
         quality = f"PSNR {metrics['psnr_test']:.2f} dB, SSIM {metrics['ssim_test']:.3f}"
+        quality += f" on {of} test views ({held_out})"
     print(
         f"{out}: {run.state.step} steps in {run.state.train_seconds:.1f} s "
         f"on {metrics['device_name']}; {quality}{part and f' ({part})'}",

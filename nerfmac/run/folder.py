@@ -8,6 +8,7 @@ from typing import Any
 
 from nerfmac.checks import InputError
 from nerfmac.files import read_json
+from nerfmac.scenes.options import SceneOptions
 from nerfmac.scenes.record import SceneRecord
 
 
@@ -25,10 +26,14 @@ def read_record(folder: Path) -> SceneRecord:
 
 
 def same_views(one: SceneRecord, other: SceneRecord) -> bool:
-    """Whether both have the same training views; paths, up and placement may differ."""
+    """Whether both have the same training views.
+
+    Paths, up, placement and options may differ, but for masks.
+    """
 
     def views(record: SceneRecord) -> dict[str, Any]:
+        options = SceneOptions(masks=record.options.masks)
         alike = replace(record, path=None, up=(0.0, 0.0, 1.0), placement=None)
-        return replace(alike, test_every=None, downscale=1, max_images=None).to_json()
+        return replace(alike, options=options).to_json()
 
     return views(one) == views(other)

@@ -122,7 +122,7 @@ class Run(Pictured):
         if not same_views(run.scene, SceneRecord.of(scene)):
             raise InputError(
                 f"{folder} was trained on {run.scene.path}, from other views than those of the "
-                f"scene {scene.name!r}; resume it with its own scene and test_every"
+                f"scene {scene.name!r}; resume it with its own scene and options"
             )
         run.source, run.folder = scene, Path(folder)
         return run

@@ -10,10 +10,13 @@ from nerfmac.backend import backend, choose_device, device_name
 from nerfmac.capture import captured
 from nerfmac.checks import InputError
 from nerfmac.config import Config, override
+from nerfmac.files import check_free
 from nerfmac.run.configured import configured
+from nerfmac.run.folder import read_record
 from nerfmac.run.limits import check_limits
 from nerfmac.run.run import CONFIGURED, Run
 from nerfmac.scenes import Scene, load_scene
+from nerfmac.scenes.options import SceneOptions, split_of
 from nerfmac.training.goal import Report
 from nerfmac.training.method import Method
 
@@ -48,8 +51,8 @@ def train(
         config: all settings, in place of `preset` and `seed`.
         method: a field, a sampler or a loss of your own.
         out: a folder to save the run in, at the start, every half minute and at the end.
-        resume: train the run in `out` further, with its own configuration.
-        test_every: see `load_scene`; only if `scene` is a path.
+        resume: train the run in `out` further, with its own configuration and scene's options.
+        test_every: see `load_scene`, which has more options; only if `scene` is a path.
         progress: show a bar.
         on_report: called with each `Report`.
 
@@ -64,10 +67,12 @@ def train(
     check_limits(steps, seconds)
     if resume and out is None:
         raise InputError("resume needs the folder of the run to go on with")
-    if isinstance(scene, Scene):
-        source = scene
-    else:
-        source = load_scene(captured(Path(scene)), test_every=test_every)
+    if out is not None and not resume:
+        check_free(Path(out))  # before a capture
+    options = SceneOptions(split_of(None, test_every))
+    if resume and out is not None and test_every is None:
+        options = read_record(Path(out)).options
+    source = scene if isinstance(scene, Scene) else _read(scene, options)
     if resume and out is not None:
         run = Run.resume(out, source, method=method)
     else:
@@ -81,3 +86,8 @@ def train(
     except KeyboardInterrupt:
         log.warning("interrupted after step %d; run.train(...) goes on", run.state.step)
     return run
+
+
+def _read(path: str | Path, options: SceneOptions) -> Scene:
+    """The scene of a path; a video or photographs are captured first."""
+    return load_scene(captured(Path(path)), **vars(options))

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from nerfmac import checks
 from nerfmac.checks import InputError
 from nerfmac.json_reader import read_fields
 from nerfmac.scenes import blender, colmap, llff, polycam, record3d, transforms
 from nerfmac.scenes.builtin import builtin_scene_path
 from nerfmac.scenes.masks import masked
+from nerfmac.scenes.options import GivenSplit, SceneOptions, split_of, up_of
 from nerfmac.scenes.record import SceneRecord
 from nerfmac.scenes.scene import Frame, Scene, Views
 from nerfmac.scenes.splits import NAMES, Splits
@@ -35,10 +35,13 @@ NEEDS_POSES = (
 def load_scene(
     path: str | os.PathLike[str],
     *,
-    test_every: int | None = None,
+    split: GivenSplit = None,
+    extent: float | None = None,
+    up: str | Sequence[float] | None = None,
     downscale: int = 1,
     max_images: int | None = None,
     masks: bool = True,
+    test_every: int | None = None,
 ) -> Scene:
     """Read a scene: a folder, or its transforms.json (or transforms_train.json) itself.
 
@@ -46,33 +49,37 @@ def load_scene(
     LLFF's. The folder of a COLMAP model, such as `scene/sparse/0`, and LLFF's poses_bounds.npy may
     be named themselves.
 
-    With `test_every` None the scene keeps its own splits: Blender's files, or the lists such as
-    `train_filenames` in a transforms.json. Without lists every 8th view is held out as "test".
-    A number N holds out every Nth training view as "test" instead, and 0 none.
-
-    `downscale` makes pictures as many times smaller along both sides, by averaging. Of each split
-    at most `max_images` views are taken, spread evenly over it. With `masks`, what is black in a
-    picture's mask is neither trained on nor evaluated: nerfstudio's `mask_path`, or a file of the
-    picture's name in a folder `masks` beside the pictures or their folder.
+    Args:
+        split: which views are held out as "test", of those that are else trained on: a number N,
+            every Nth; a fraction such as 0.1, spread evenly; names of views, or of a file that
+            lists them, one a line; 0 or "none", none. By default the scene keeps its own splits,
+            Blender's files or the lists such as `train_filenames` in a transforms.json, and without
+            any every 8th view is held out.
+        extent: side of the cube that is trained, in scene units, in place of what the scene's files
+            say or what is estimated: above 0 and up to 128. Where the files do not place the scene,
+            cameras are one unit away from its middle in the mean.
+        up: the direction to the sky in the coordinates of the scene's files, in place of theirs or
+            the estimated one ("auto"): "x", "-y" and so on, or three numbers.
+        downscale: how many times smaller pictures become along both sides, by averaging.
+        max_images: of each split at most so many views are taken, spread evenly over it.
+        masks: whether what is black in a picture's mask is left out of training and evaluation:
+            nerfstudio's `mask_path`, or a file of the picture's name in a folder `masks` beside the
+            pictures or their folder.
+        test_every: the same as `split` with a number.
 
     The JSON and the pictures' headers are checked here, before anything is decoded. Raises
     InputError that says what is wrong, in which file, and what is right.
     """
-    if test_every is not None:
-        checks.number("test_every", test_every, low=0, whole=True)
-        test_every = int(test_every)
-    checks.number("downscale", downscale, low=1, whole=True)
-    if max_images is not None:
-        checks.number("max_images", max_images, low=1, whole=True)
+    how = downscale, max_images, masks
+    options = SceneOptions(split_of(split, test_every), extent, up_of(up), *how)
     path = Path(path).expanduser()
-    read = _read(path, test_every)
-    splits = {name: _fewer(frames, max_images) for name, frames in read.splits.items()}
+    scene = _read(path, options)
+    splits = {name: _fewer(frames, max_images) for name, frames in scene.splits.items()}
     splits = {
         name: tuple(_reduced(f, int(downscale)) for f in each) for name, each in splits.items()
     }
     splits = masked(splits) if masks else _unmasked(splits)
-    scene = replace(read, path=path, splits=splits, test_every=test_every)
-    scene = replace(scene, downscale=int(downscale), max_images=max_images, masks=masks)
+    scene = replace(_in_cube(scene, extent), path=path, splits=splits)
     _tell_what_is_odd(scene)
     return scene
 
@@ -91,13 +98,16 @@ def read_again(record: SceneRecord) -> Scene:
     """The scene of a `record`, read as it was; raises InputError if it was never in files."""
     if record.path is None:
         raise InputError("the run's scene was never in files: it cannot be read again")
-    return load_scene(
-        record.path,
-        test_every=record.test_every,
-        downscale=record.downscale,
-        max_images=record.max_images,
-        masks=record.masks,
-    )
+    return load_scene(record.path, **vars(record.options))
+
+
+def _in_cube(scene: Scene, extent: float | None) -> Scene:
+    """The scene with a cube of the side that was asked for, if one was; says so in a line."""
+    if extent is None or extent == scene.extent:
+        return scene
+    log.info("the cube of %s has the side %g, in place of %g", scene.name, extent, scene.extent)
+    placement = scene.placement and scene.placement._replace(extent=extent)
+    return replace(scene, extent=extent, placement=placement)
 
 
 def _fewer(frames: tuple[Frame, ...], most: int | None) -> tuple[Frame, ...]:
@@ -134,28 +144,28 @@ def _tell_what_is_odd(scene: Scene) -> None:
         )
 
 
-def _read(path: Path, test_every: int | None) -> Scene:
+def _read(path: Path, options: SceneOptions) -> Scene:
     if path.is_file():
         if path.suffix == ".npy":
-            return llff.read_llff(path, test_every)
+            return llff.read_llff(path, options)
         if path.suffix.lower() != ".json":
             raise InputError(
                 f"{path} is not a scene: expected a folder or a {_sought()}. {NEEDS_POSES}"
             )
         if path.name in BLENDER_FILES:
-            return blender.read_blender(path.parent, test_every)
-        return transforms.read_transforms(path, test_every)
+            return blender.read_blender(path.parent, options)
+        return transforms.read_transforms(path, options)
     if not path.is_dir():
         raise InputError(f"{path} does not exist; expected the folder of a scene")
     if (read := _reader(path)) is not None:
-        return read(test_every)
+        return read(options)
     state = "is empty" if not any(path.iterdir()) else "holds no scene"
     raise InputError(f"{path} {state}: looked for {_sought()}. {NEEDS_POSES}")
 
 
-def _reader(folder: Path) -> Callable[[int | None], Scene] | None:
-    """What reads the format that `folder` has, given `test_every`; None if it has none."""
-    read: Callable[[int | None], Scene] | None = None
+def _reader(folder: Path) -> Callable[[SceneOptions], Scene] | None:
+    """What reads the format that `folder` has, given its options; None if it has none."""
+    read: Callable[[SceneOptions], Scene] | None = None
     if (folder / BLENDER_FILES[0]).exists():
         read = partial(blender.read_blender, folder)
     elif (folder / transforms.FILE_NAME).exists():

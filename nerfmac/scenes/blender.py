@@ -17,6 +17,7 @@ import numpy.typing as npt
 from nerfmac.checks import InputError
 from nerfmac.json_reader import Fields, read_fields
 from nerfmac.scenes.frames import Entry, entries_of, shots_of
+from nerfmac.scenes.options import SceneOptions
 from nerfmac.scenes.picture_search import PictureSearch
 from nerfmac.scenes.placement import Placement, fit, is_placed, placement_of
 from nerfmac.scenes.scene import Scene
@@ -35,8 +36,8 @@ def file_name(split: str) -> str:
     return f"transforms_{split}.json"
 
 
-def read_blender(folder: Path, test_every: int | None = None) -> Scene:
-    """The scene in `folder`; see `load_scene` for `test_every` and InputError."""
+def read_blender(folder: Path, options: SceneOptions) -> Scene:
+    """The scene in `folder`, by the split and up of `options`; see `load_scene` for InputError."""
     files = {
         split: read_fields(folder / file_name(split))
         for split in NAMES
@@ -60,16 +61,17 @@ def read_blender(folder: Path, test_every: int | None = None) -> Scene:
     placement = _placement(files["train"], [shot.pose for shot in shots], is_object)
     frames = iter([shot.placed(placement) for shot in shots])
     splits = {split: tuple(islice(frames, len(listed))) for split, listed in entries.items()}
-    if test_every is not None:
+    if options.split is not None:
         splits.pop("test", None)
-        splits |= hold_out(splits["train"], test_every, str(folder))
-    name, up = folder.resolve().name, up_of(files["train"])
+        splits |= hold_out(splits["train"], options.split, str(folder))
+    name, up = folder.resolve().name, options.up or up_of(files["train"])
     return Scene(
         name,
         placement.extent,
         splits,
         up,
         has_alpha=has_alpha,
+        options=options,
         placement=placement,
     )
 

@@ -22,6 +22,7 @@ from nerfmac.scenes.colmap_model import (
     is_model,
     read_model,
 )
+from nerfmac.scenes.options import SceneOptions
 from nerfmac.scenes.picture_search import PictureSearch
 from nerfmac.scenes.pictures import ENDINGS
 from nerfmac.scenes.scene import Scene
@@ -65,10 +66,10 @@ def scene_folder(path: Path) -> Path:
     return folder.parent if folder.name == "sparse" else path
 
 
-def read_colmap(folder: Path, model_in: Path, test_every: int | None = None) -> Scene:
+def read_colmap(folder: Path, model_in: Path, options: SceneOptions) -> Scene:
     """The scene in `folder` whose model is in `model_in`; see `load_scene` for InputError.
 
-    Every 8th view by name is held out as "test", unless `test_every` says otherwise.
+    Every 8th view by name is held out as "test", unless `options` say otherwise.
     """
     model = read_model(model_in)
     if not model.images:
@@ -91,7 +92,7 @@ def read_colmap(folder: Path, model_in: Path, test_every: int | None = None) -> 
         shot = Shot.of(path, header, lens, camera_to_file(image), where)
         shots.append(shot._replace(name=image.name))
     points = model.points
-    return levelled(folder, shots, headers=headers, points=points, test_every=test_every)
+    return levelled(folder, shots, headers=headers, points=points, options=options)
 
 
 def _say_what_is_left_out(model_in: Path, model: ColmapModel, pictures: list[Path]) -> None:

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from nerfmac.checks import LARGEST, InputError
 from nerfmac.geometry.lenses import Lens
+from nerfmac.scenes.options import SceneOptions
 from nerfmac.scenes.pictures import ENDINGS
 from nerfmac.scenes.scene import Scene
 from nerfmac.scenes.shots import Shot, headers_of, levelled, rigid
@@ -22,10 +23,10 @@ from nerfmac.scenes.shots import Shot, headers_of, levelled, rigid
 FILE_NAME = "poses_bounds.npy"
 
 
-def read_llff(path: Path, test_every: int | None = None) -> Scene:
+def read_llff(path: Path, options: SceneOptions) -> Scene:
     """The scene of the file `path`; see `load_scene` for InputError.
 
-    Every 8th view by name is held out as "test", unless `test_every` says otherwise.
+    Every 8th view by name is held out as "test", unless `options` say otherwise.
     """
     table = _table(path)
     pictures = _pictures(path.parent, len(table), path)
@@ -39,7 +40,7 @@ def read_llff(path: Path, test_every: int | None = None) -> Scene:
         lens = _lens(width, height, focal, where)
         shots.append(Shot.of(picture, header, lens, rigid(pose, where), where))
     points = _seen(np.stack([shot.pose for shot in shots]), table[:, 15:])
-    return levelled(path.parent, shots, headers=headers, points=points, test_every=test_every)
+    return levelled(path.parent, shots, headers=headers, points=points, options=options)
 
 
 def _table(path: Path) -> npt.NDArray[np.float64]:

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nerfmac.json_reader import Fields
+from nerfmac.scenes.options import LARGEST_EXTENT
 
 KEYS = ("aabb_scale", "scale", "offset")
 DEFAULT_SCALE = 0.33  # instant-ngp's, made for the Blender scenes of 2020
@@ -34,9 +35,6 @@ OUTWARD = 0.6
 """More than this part of the cameras has to look away from their middle to look outwards."""
 PARALLEL = 1e-3
 """Axes d count as parallel, within 2 degrees, if mean(1 - d d^T) has an eigenvalue below this."""
-
-LARGEST_EXTENT = 128.0
-"""instant-ngp's largest aabb_scale."""
 
 log = logging.getLogger("nerfmac")
 

@@ -14,6 +14,7 @@ import numpy as np
 from nerfmac.checks import InputError
 from nerfmac.geometry.lenses import Lens
 from nerfmac.json_reader import Fields, read_fields
+from nerfmac.scenes.options import SceneOptions
 from nerfmac.scenes.picture_search import PictureSearch
 from nerfmac.scenes.pictures import Header
 from nerfmac.scenes.scene import Scene
@@ -33,10 +34,10 @@ def keyframes_of(folder: Path) -> tuple[Path, Path] | None:
     return None
 
 
-def read_polycam(folder: Path, cameras: Path, images: Path, test_every: int | None = None) -> Scene:
+def read_polycam(folder: Path, cameras: Path, images: Path, options: SceneOptions) -> Scene:
     """The scene in `folder`; see `load_scene` for InputError.
 
-    Every 8th view is held out as "test", unless `test_every` says otherwise.
+    Every 8th view is held out as "test", unless `options` say otherwise.
     """
     files = [read_fields(path) for path in sorted(cameras.glob("*.json"))]
     names = [Path(file.where).stem for file in files]
@@ -54,7 +55,7 @@ def read_polycam(folder: Path, cameras: Path, images: Path, test_every: int | No
         rows = [[file.number(f"t_{i}{j}") for j in range(4)] for i in range(3)]
         pose = rigid(np.array(rows), f"{file.where}: t_00 to t_23")
         shots.append(Shot.of(path, header, _lens(file, header), pose, file.where))
-    return levelled(folder, shots, headers=headers, points=None, test_every=test_every)
+    return levelled(folder, shots, headers=headers, points=None, options=options)
 
 
 def _lens(file: Fields, picture: Header) -> Lens:

@@ -12,8 +12,12 @@ from nerfmac.checks import InputError
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
 from nerfmac.json_reader import Fields
+from nerfmac.scenes.options import USUAL, Direction, SceneOptions, Split
 from nerfmac.scenes.placement import Placement
 from nerfmac.scenes.scene import Scene
+
+OLD_OPTIONS = ("test_every", "downscale", "max_images", "masks")
+"""Keys of a record from before options were an object of their own."""
 
 
 @dataclass(frozen=True)
@@ -21,13 +25,10 @@ class SceneRecord:
     """Where a scene was read from and how, its cube, and the cameras of its training views."""
 
     path: str | None  # None for a scene that was not read from files
-    test_every: int | None
     extent: float
-    up: tuple[float, float, float]
+    up: Direction
     cameras: tuple[Camera, ...]
-    downscale: int = 1
-    max_images: int | None = None
-    masks: bool = True
+    options: SceneOptions = USUAL
     placement: Placement | None = None  # of the scene's files; None where that is unknown
 
     @classmethod
@@ -38,8 +39,7 @@ class SceneRecord:
         placement = scene.placement
         if placement is None and scene.path is None:
             placement = Placement(1.0, np.zeros(3), scene.extent)
-        how = scene.downscale, scene.max_images, scene.masks, placement
-        return cls(path, scene.test_every, scene.extent, scene.up, cameras, *how)
+        return cls(path, scene.extent, scene.up, cameras, scene.options, placement)
 
     def __repr__(self) -> str:
         return f"SceneRecord({self.path}, {len(self.cameras)} cameras, extent {self.extent:g})"
@@ -52,25 +52,49 @@ class SceneRecord:
             "offset": self.placement.offset.tolist(),
             "rotation": self.placement.rotation.tolist(),
         }
-        return {**vars(self), "cameras": cameras, "placement": placement}
+        options = asdict(self.options)
+        return {**vars(self), "cameras": cameras, "options": options, "placement": placement}
 
     @classmethod
     def from_json(cls, values: Any, path: Path) -> SceneRecord:
         """The record from JSON values, read from `path`. Raises `InputError` that names the key."""
         record = Fields.of(values, str(path))
-        record.allow_only(*(each.name for each in fields(cls)))
+        record.allow_only(*(each.name for each in fields(cls)), *OLD_OPTIONS)
         x, y, z = record.numbers("up", 3)
         return cls(
             None if record.is_null("path") else record.text("path"),
-            None if record.is_null("test_every") else record.like("test_every", 8),
             record.number("extent", above=0),
             (x, y, z),
             tuple(_camera(each) for each in record.objects("cameras")),
-            record.count("downscale", 1),
-            None if record.values.get("max_images") is None else record.count("max_images"),
-            record.flag("masks", default=True),
+            _options(record),
             _placement(record),
         )
+
+
+def _options(record: Fields) -> SceneOptions:
+    if "options" in record:
+        given = record.object("options")
+        given.allow_only(*(each.name for each in fields(SceneOptions)))
+    else:  # a run from when there were fewer, beside the record's other values
+        old = {name: record.values[name] for name in OLD_OPTIONS if name in record}
+        given = Fields({"split": old.pop("test_every", None), **old}, record.where)
+    has = [name for name, value in given.values.items() if value is not None]
+    split = _split(given) if "split" in has else None
+    extent = given.number("extent") if "extent" in has else None
+    up = given.numbers("up", 3) if "up" in has else None
+    most = given.count("max_images") if "max_images" in has else None
+    how = given.count("downscale", 1), most, given.flag("masks", default=True)
+    try:
+        return SceneOptions(split, extent, None if up is None else (up[0], up[1], up[2]), *how)
+    except InputError as error:
+        raise InputError(f"{given.where}: {error}") from error
+
+
+def _split(given: Fields) -> Split:
+    if isinstance(given.values["split"], list):
+        return given.texts("split")
+    number = given.number("split")
+    return int(number) if number == int(number) else number
 
 
 def _placement(record: Fields) -> Placement | None:

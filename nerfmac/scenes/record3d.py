@@ -16,6 +16,7 @@ import numpy.typing as npt
 from nerfmac.checks import InputError
 from nerfmac.geometry.lenses import Lens
 from nerfmac.json_reader import Fields, read_fields
+from nerfmac.scenes.options import SceneOptions
 from nerfmac.scenes.pictures import ENDINGS, Header
 from nerfmac.scenes.scene import Scene
 from nerfmac.scenes.shots import Shot, headers_of, levelled, rotation_of
@@ -34,10 +35,10 @@ def metadata_of(folder: Path) -> Path | None:
     return None
 
 
-def read_record3d(path: Path, test_every: int | None = None) -> Scene:
+def read_record3d(path: Path, options: SceneOptions) -> Scene:
     """The scene of the file `path`; see `load_scene` for InputError.
 
-    Every 8th view is held out as "test", unless `test_every` says otherwise.
+    Every 8th view is held out as "test", unless `options` say otherwise.
     """
     file = read_fields(path)
     poses = file.rows("poses", 7)
@@ -56,7 +57,7 @@ def read_record3d(path: Path, test_every: int | None = None) -> Scene:
         shot = Shot.of(picture, header, lens, _pose(poses[number], where), where)
         # So that they are in order by name.
         shots.append(shot._replace(name=f"{number:06d}{picture.suffix}"))
-    return levelled(path.parent, shots, headers=headers, points=None, test_every=test_every)
+    return levelled(path.parent, shots, headers=headers, points=None, options=options)
 
 
 def _pictures(folder: Path) -> dict[int, Path]:

@@ -16,12 +16,12 @@ import mlx.core as mx
 import numpy as np
 import numpy.typing as npt
 
-from nerfmac import checks
 from nerfmac.checks import InputError
 from nerfmac.geometry.cameras import Camera, Cameras, shown_sizes
 from nerfmac.geometry.colour import over
+from nerfmac.scenes.options import USUAL, Direction, SceneOptions, check_extent
 from nerfmac.scenes.pictures import decode
-from nerfmac.scenes.placement import LARGEST_EXTENT, Placement
+from nerfmac.scenes.placement import Placement
 
 Colour = tuple[float, float, float]
 
@@ -103,30 +103,25 @@ class Scene:
 
     `extent` is the side of the axis-aligned cube around (0.5, 0.5, 0.5) that holds the scene, in
     scene units. `up` points to the sky. With `has_alpha` all images of all splits are RGBA. `path`
-    and the four after it are the arguments of `load_scene`, if that read the scene; `placement`
-    says where its files' coordinates lie, and without one they are scene space's own. `points`
-    (n, 3) are sparse ones in scene space, where its files have any. Raises InputError for an extent
-    outside (0, 128].
+    and `options` are the arguments of `load_scene`, if that read the scene; the options' split is
+    None only if the scene's files have splits of their own. `placement` says where the files'
+    coordinates lie, and without one they are scene space's own. `points` (n, 3) are sparse ones in
+    scene space, where the files have any. Raises InputError for an extent outside (0, 128].
     """
 
     name: str
     extent: float
     splits: Mapping[str, tuple[Frame, ...]]
-    up: tuple[float, float, float] = (0.0, 0.0, 1.0)
+    up: Direction = (0.0, 0.0, 1.0)
     has_alpha: bool = False
     path: Path | None = None
-    test_every: int | None = None
-    downscale: int = 1
-    max_images: int | None = None
-    masks: bool = True
+    options: SceneOptions = USUAL
     placement: Placement | None = None
     points: npt.NDArray[np.float64] | None = None
     _views: dict[str, Views] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        checks.number("extent", self.extent, high=LARGEST_EXTENT)
-        if self.extent <= 0:
-            raise InputError(f"extent is {self.extent:g}; expected more than 0")
+        check_extent(self.extent)
 
     def __repr__(self) -> str:
         splits = ", ".join(f"{name}: {len(frames)}" for name, frames in self.splits.items())
@@ -151,7 +146,7 @@ class Scene:
         present = ", ".join(name for name, frames in self.splits.items() if frames) or "none"
         message = f"scene {self.name!r} has no {split!r} views; its splits: {present}"
         if split == "test":
-            message += ". Hold out every 8th training view with test_every=8 (--test-every 8)"
+            message += ". Hold out every 8th training view with split=8 (--split 8)"
         return message
 
 

@@ -15,10 +15,11 @@ import numpy.typing as npt
 from nerfmac.checks import LARGEST, InputError
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
+from nerfmac.scenes.options import SceneOptions
 from nerfmac.scenes.pictures import Header, inspect, is_cut_out
 from nerfmac.scenes.placement import Placement, fit
 from nerfmac.scenes.scene import Frame, Scene
-from nerfmac.scenes.splits import hold_out_some
+from nerfmac.scenes.splits import hold_out, usual_split
 from nerfmac.scenes.upright import UP, levelling
 
 log = logging.getLogger("nerfmac")
@@ -87,25 +88,27 @@ def levelled(
     *,
     headers: Sequence[Header],
     points: npt.NDArray[np.float64] | None,
-    test_every: int | None,
+    options: SceneOptions,
 ) -> Scene:
     """The scene of `shots` in coordinates of no meaning: centred, scaled, and turned so z is up.
 
     `headers` are the pictures', in order, and `points` (n, 3) places of what the pictures show.
-    Views are held out as in a capture. Raises InputError if none is left to train on.
+    Views are held out as `options` say, or as in a capture; and they may say which way is up in
+    those coordinates. Raises InputError if none is left to train on.
     """
     has_alpha = any(header.has_alpha for header in headers)
     is_object = are_cut_out([shot.picture for shot in shots], headers)
     shots = sorted(shots, key=lambda shot: shot.name)
     say_what_is_turned(shots, str(folder))
     poses = [shot.pose for shot in shots]
-    rotation = levelling(poses)
+    rotation = levelling(poses, options.up)
     placement = fit(poses, is_object, str(folder), points=points, rotation=rotation)
     frames = tuple(shot.placed(placement) for shot in shots)
-    splits = hold_out_some(frames, test_every, str(folder))
+    split = usual_split(frames) if options.split is None else options.split
+    splits, options = hold_out(frames, split, str(folder)), replace(options, split=split)
     scene = Scene(folder.resolve().name, placement.extent, splits, UP, has_alpha=has_alpha)
     sparse = None if points is None or not len(points) else placement.to_scene(points)
-    return replace(scene, placement=placement, points=sparse)
+    return replace(scene, options=options, placement=placement, points=sparse)
 
 
 def are_cut_out(pictures: Sequence[Path], headers: Sequence[Header]) -> bool:

@@ -1,12 +1,13 @@
-"""Which views are for training: by lists of names in the file, or by holding out every Nth."""
+"""Which views are for training: by lists of names in the file, or by holding some out."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from nerfmac.checks import InputError
 from nerfmac.json_reader import Fields
+from nerfmac.scenes.options import Split
 from nerfmac.scenes.scene import Frame
 
 NAMES = ("train", "val", "test")
@@ -16,31 +17,57 @@ TEST_EVERY = 8
 Splits = dict[str, tuple[Frame, ...]]
 
 
-def hold_out(frames: tuple[Frame, ...], every: int, where: str) -> Splits:
-    """Frames 0, `every`, 2 `every`, ... as "test" and the rest as "train"; 0 holds none out.
+def hold_out(frames: tuple[Frame, ...], split: Split, where: str) -> Splits:
+    """The views that `split` says as "test" and the rest as "train"; with 0 no "test".
 
-    Raises InputError that names `where` if nothing is left to train on.
+    Every Nth are views 0, N, 2 N, ...; a fraction is spread as evenly over all. Raises InputError
+    that names `where` if nothing is left to train on, or for a name that no view has.
     """
-    if every == 0:
+    if split == 0:
         return {"train": frames}
-    test = frames[::every]
-    if len(test) == len(frames):
+    if isinstance(split, tuple):
+        held = {_index_of(name, frames, where) for name in split}
+    elif isinstance(split, float):
+        count = max(round(split * len(frames)), 1)
+        held = {index * len(frames) // count for index in range(count)}
+    else:
+        held = set(range(0, len(frames), split))
+    if len(held) == len(frames):
+        given = "split, by its names," if isinstance(split, tuple) else f"split={split}"
         raise InputError(
-            f"test_every={every} holds out every view of {where}, which has {len(frames)}; "
-            "use 0 to train on all of them"
+            f"{given} holds out every view of {where}, which has {len(frames)}; use none to train "
+            "on all of them"
         )
-    train = tuple(frame for index, frame in enumerate(frames) if index % every)
+    test = tuple(frame for index, frame in enumerate(frames) if index in held)
+    train = tuple(frame for index, frame in enumerate(frames) if index not in held)
     return {"train": train, "test": test}
 
 
-def hold_out_some(frames: tuple[Frame, ...], every: int | None, where: str) -> Splits:
-    """The splits of a capture without any of its own: as `hold_out`, by default with every 8th.
+def usual_split(frames: Sequence[Frame]) -> int:
+    """The split of a capture without any of its own: every 8th, or none of a single view."""
+    return TEST_EVERY if len(frames) > 1 else 0
 
-    A single view is trained on by default.
-    """
-    if every is None:
-        every = TEST_EVERY if len(frames) > 1 else 0
-    return hold_out(frames, every, where)
+
+def _index_of(name: str, frames: Sequence[Frame], where: str) -> int:
+    """Which view is called `name`: in full, or by its picture's name where only one is."""
+    wanted = PurePosixPath(name.replace("\\", "/"))
+    paths = [PurePosixPath(frame.name) for frame in frames]
+    for alike in (
+        [path == wanted for path in paths],
+        [path.name == wanted.name for path in paths],
+        [path.stem == wanted.name for path in paths],
+    ):
+        if sum(alike) == 1:
+            return alike.index(True)
+        if any(alike):
+            raise InputError(
+                f"split names {name!r}, and {sum(alike)} views of {where} are called so; expected "
+                f"a name such as {frames[0].name!r}"
+            )
+    raise InputError(
+        f"split names {name!r}, which is no view of {where} to train on; expected a name such as "
+        f"{frames[0].name!r}"
+    )
 
 
 def lists_splits(file: Fields) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,12 +18,13 @@ import numpy.typing as npt
 from nerfmac.checks import InputError
 from nerfmac.json_reader import Fields, read_fields
 from nerfmac.scenes.frames import entries_of, shots_of
+from nerfmac.scenes.options import SceneOptions, Split
 from nerfmac.scenes.picture_search import PictureSearch
 from nerfmac.scenes.placement import fit, is_placed, placement_of
 from nerfmac.scenes.ply_points import read_ply_points
 from nerfmac.scenes.scene import Frame, Scene
 from nerfmac.scenes.shots import are_cut_out, headers_of
-from nerfmac.scenes.splits import Splits, hold_out, hold_out_some, listed, lists_splits
+from nerfmac.scenes.splits import Splits, hold_out, listed, lists_splits, usual_split
 from nerfmac.scenes.upright import up_of
 
 FILE_NAME = "transforms.json"
@@ -30,11 +32,11 @@ FILE_NAME = "transforms.json"
 log = logging.getLogger("nerfmac")
 
 
-def read_transforms(path: Path, test_every: int | None = None) -> Scene:
+def read_transforms(path: Path, options: SceneOptions) -> Scene:
     """The scene in the file `path`, its frames sorted by name; see `load_scene` for InputError.
 
-    By default the splits are the file's lists. Without lists every 8th view is held out as "test",
-    or none if there is only one view.
+    Of `options` its split and up count. By default the splits are the file's lists. Without lists
+    every 8th view is held out as "test", or none if there is only one view.
     """
     file = read_fields(path)
     entries, absent = entries_of(file, PictureSearch(path.parent))
@@ -50,14 +52,17 @@ def read_transforms(path: Path, test_every: int | None = None) -> Scene:
         is_object = are_cut_out([shot.picture for shot in shots], headers)
         placement = fit(poses, is_object, str(path), points=points)
     frames = tuple(shot.placed(placement) for shot in shots)
-    splits = _splits_of(file, frames, absent, test_every)
-    name, up = path.resolve().parent.name, up_of(file, poses)
+    if options.split is None and not lists_splits(file):
+        options = replace(options, split=usual_split(frames))
+    splits = _splits_of(file, frames, absent, options.split)
+    name, up = path.resolve().parent.name, options.up or up_of(file, poses)
     return Scene(
         name,
         placement.extent,
         splits,
         up,
         has_alpha=has_alpha,
+        options=options,
         placement=placement,
         points=None if points is None else placement.to_scene(points),
     )
@@ -80,13 +85,13 @@ def _points_of(file: Fields, folder: Path) -> npt.NDArray[np.float64] | None:
 
 
 def _splits_of(
-    file: Fields, frames: tuple[Frame, ...], absent: list[Fields], test_every: int | None
+    file: Fields, frames: tuple[Frame, ...], absent: list[Fields], split: Split | None
 ) -> Splits:
-    if not lists_splits(file):
-        return hold_out_some(frames, test_every, file.where)
+    if split is not None and not lists_splits(file):
+        return hold_out(frames, split, file.where)
     names = [Path(fields.text("file_path")).as_posix() for fields in absent]
     splits = listed(file, frames, names)
-    if test_every is not None:
+    if split is not None:
         splits.pop("test", None)
-        splits |= hold_out(splits["train"], test_every, file.where)
+        splits |= hold_out(splits["train"], split, file.where)
     return splits

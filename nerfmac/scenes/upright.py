@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nerfmac.json_reader import Fields
+from nerfmac.scenes.options import Direction
 
 UP = (0.0, 0.0, 1.0)
 """The default, as in nerfstudio and Blender."""
@@ -19,9 +20,7 @@ TILT = 0.01
 """Weight of the mean up axis against the right axes, which photographers hold level."""
 
 
-def up_of(
-    file: Fields, poses: Sequence[npt.NDArray[np.float64]] = ()
-) -> tuple[float, float, float]:
+def up_of(file: Fields, poses: Sequence[npt.NDArray[np.float64]] = ()) -> Direction:
     """The unit vector to the sky, in the file's coordinates, whose axes are the scene's too.
 
     This is instant-ngp's `up`, if the file has it. nerfstudio's `orientation_override` "none" means
@@ -41,9 +40,11 @@ def up_of(
     return estimated_up(np.stack(poses))
 
 
-def levelling(poses: Sequence[npt.NDArray[np.float64]]) -> npt.NDArray[np.float64]:
-    """The rotation (3, 3) that turns the estimated direction to the sky into z, and no further."""
-    x, y, z = estimated_up(np.stack(poses))
+def levelling(
+    poses: Sequence[npt.NDArray[np.float64]], up: Direction | None = None
+) -> npt.NDArray[np.float64]:
+    """The rotation (3, 3) that turns `up` into z, and no further; by default the estimated one."""
+    x, y, z = up or estimated_up(np.stack(poses))
     if z < -1 + 1e-9:
         return np.diag([1.0, -1.0, -1.0])
     # Rodrigues' formula about the axis (x, y, z) x (0, 0, 1) = (y, -x, 0).
@@ -51,7 +52,7 @@ def levelling(poses: Sequence[npt.NDArray[np.float64]]) -> npt.NDArray[np.float6
     return np.eye(3) + turn + turn @ turn / (1.0 + z)
 
 
-def estimated_up(poses: npt.NDArray[np.float64]) -> tuple[float, float, float]:
+def estimated_up(poses: npt.NDArray[np.float64]) -> Direction:
     """The direction perpendicular to the cameras' right axes, on the side of their up axes.
 
     `poses` are (n, 3, 4), camera to file; it is z if they have no common up direction.
@@ -67,6 +68,6 @@ def estimated_up(poses: npt.NDArray[np.float64]) -> tuple[float, float, float]:
     return _unit(np.linalg.solve(spread + TILT * np.eye(3), TILT * up))
 
 
-def _unit(vector: npt.NDArray[np.float64]) -> tuple[float, float, float]:
+def _unit(vector: npt.NDArray[np.float64]) -> Direction:
     x, y, z = (vector / np.linalg.norm(vector)).tolist()
     return x, y, z

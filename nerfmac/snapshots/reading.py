@@ -117,7 +117,7 @@ def _record(snapshot: Fields, extent: float) -> SceneRecord:
         rotation = np.array(noted.table("rotation", (3,), 3))
         placement = Placement(scale, offset, extent, rotation)
     cameras = read_cameras(dataset)
-    return SceneRecord(None, None, extent, (x, y, z), cameras, placement=placement)
+    return SceneRecord(None, extent, (x, y, z), cameras, placement=placement)
 
 
 def _sampling(snapshot: Fields, config: Config, geometry: MarchGeometry) -> Arrays:

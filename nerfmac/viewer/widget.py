@@ -19,6 +19,7 @@ from tqdm.auto import tqdm
 from nerfmac.backend import choose_device
 from nerfmac.capture import captured
 from nerfmac.config import Config
+from nerfmac.files import check_free
 from nerfmac.paths import CameraPath
 from nerfmac.run import CONFIGURED, Run, configured, is_run
 from nerfmac.scenes import Scene, load_scene
@@ -71,6 +72,8 @@ class Viewer(anywidget.AnyWidget):
         if isinstance(source, Run):
             mx.eval(source.state.arrays())  # a lazy array can't be evaluated on another thread
         if isinstance(source, str | Path) and not is_run(Path(source).expanduser()):
+            if out is not None:
+                check_free(Path(out))  # before a capture
             source = captured(Path(source))
         self._worker = the_worker()
 

@@ -33,7 +33,7 @@ def test_a_device_that_is_not_there(capsys, tmp_path, scene, device):
         (("--seconds", "inf"), ["seconds is inf"]),
         (("--steps", 5, "--seconds", 5), ["steps and seconds"]),
         (("--test-every", -1), ["test_every is -1"]),
-        (("--test-every", 1), ["test_every=1 holds out every view"]),
+        (("--test-every", 1), ["split=1 holds out every view"]),
     ],
 )
 def test_an_impossible_number(capsys, tmp_path, scene, flags, names):

@@ -230,7 +230,7 @@ def test_an_impossible_hold_out_is_refused(tmp_path, every):
 @pytest.mark.parametrize(("count", "every"), [(3, 1), (1, 8)])
 def test_a_hold_out_of_every_view_is_refused(tmp_path, count, every):
     path = write_transforms(tmp_path, count)
-    refused(path, f"test_every={every} holds out every view", "use 0", test_every=every)
+    refused(path, f"split={every} holds out every view", "use none", test_every=every)
 
 
 def test_loading_decodes_nothing(tmp_path, monkeypatch):

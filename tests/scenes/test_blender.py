@@ -67,7 +67,7 @@ def test_zero_trains_on_every_training_view_and_tests_on_none(tmp_path):
 def test_without_a_test_file_there_is_no_test_split_and_the_error_says_how_to_get_one(tmp_path):
     scene = load_scene(write_blender(tmp_path, train=9))
     assert sizes(scene) == {"train": 9}
-    with pytest.raises(InputError, match=r"no 'test' views; its splits: train.*--test-every 8"):
+    with pytest.raises(InputError, match=r"no 'test' views; its splits: train.*--split 8"):
         scene.views("test")
     assert sizes(load_scene(tmp_path, test_every=8)) == {"train": 7, "test": 2}
 

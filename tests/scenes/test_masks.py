@@ -78,7 +78,7 @@ def test_a_run_remembers_whether_masks_were_used(tmp_path):
     path = write_transforms(tmp_path, 2)
     for masks in (True, False):
         record = SceneRecord.of(load_scene(path, test_every=0, masks=masks))
-        assert SceneRecord.from_json(as_read(record), path).masks is masks
+        assert SceneRecord.from_json(as_read(record), path).options.masks is masks
     older = as_read(record)
-    del older["masks"]
-    assert SceneRecord.from_json(older, path).masks
+    del older["options"]
+    assert SceneRecord.from_json(older, path).options.masks

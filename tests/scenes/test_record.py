@@ -9,6 +9,7 @@ import pytest
 
 from nerfmac.checks import InputError
 from nerfmac.scenes import load_scene, read_again
+from nerfmac.scenes.options import SceneOptions
 from nerfmac.scenes.record import SceneRecord
 from tests.scenes.scene_files import write_transforms
 
@@ -27,7 +28,7 @@ def record(tmp_path) -> SceneRecord:
 def test_a_record_comes_back_from_json_as_it_was(record):
     values = json.loads(json.dumps(record.to_json()))
     read = SceneRecord.from_json(values, PATH)
-    assert (read.path, read.test_every, read.extent) == (record.path, 0, record.extent)
+    assert (read.path, read.options.split, read.extent) == (record.path, 0, record.extent)
     assert read.up == record.up
     assert read.placement.scale == record.placement.scale
     np.testing.assert_array_equal(read.placement.offset, record.placement.offset)
@@ -38,10 +39,10 @@ def test_a_record_comes_back_from_json_as_it_was(record):
     fewer = load_scene(record.path, test_every=0, downscale=2, max_images=2)
     values = json.loads(json.dumps(SceneRecord.of(fewer).to_json()))
     read = SceneRecord.from_json(values, PATH)
-    assert (read.downscale, read.max_images, len(read.cameras)) == (2, 2, 2)
+    assert (read.options.downscale, read.options.max_images, len(read.cameras)) == (2, 2, 2)
     again = read_again(read)
     assert json.loads(json.dumps(SceneRecord.of(again).to_json())) == values
-    bare = {**values, "path": None, "test_every": None, "placement": None}
+    bare = {**values, "path": None, "placement": None}
     assert SceneRecord.from_json(bare, PATH).path is None
     assert SceneRecord.from_json(bare, PATH).placement is None
     del bare["placement"]
@@ -54,15 +55,25 @@ def test_a_record_comes_back_from_json_as_it_was(record):
         ({"extent": "big"}, ': extent is "big"; expected a finite number above 0'),
         ({"up": [0, 1]}, r": up is \[0, 1\]; expected a list of 3"),
         ({"path": 3}, ": path is 3; expected a text"),
-        ({"downscale": 0}, ": downscale is 0; expected a finite number above 0"),
-        ({"max_images": 2.5}, ": max_images is 2.5; expected a whole number"),
-        ({"test_every": 2.5}, ": test_every is 2.5; expected int"),
+        ({"downscale": 0}, ": options: downscale is 0; expected a finite number above 0"),
+        ({"max_images": 2.5}, ": options: max_images is 2.5; expected a whole number"),
+        ({"split": 2.5}, ": options: split is 2.5; expected a number N"),
+        ({"split": []}, ": options: split lists no view"),
+        ({"split": [3]}, r": options: split is \[3\]; expected a list of texts"),
+        ({"split": -1}, ": options: split is -1; expected at least 0"),
+        ({"split": True}, ": options: split is true; expected a finite number"),
+        ({"options": {"up": [0, 1]}}, r": options: up is \[0, 1\]; expected a list of 3"),
+        ({"options": {"extent": 0}}, ": options: extent is 0; expected more than 0"),
+        (
+            {"options": {"colour": 1}},
+            ": options: colour is unknown; expected one of: split,",
+        ),
         ({"cameras": []}, r": cameras is \[\]; expected a list with at least one"),
         ({"cameras": 3}, ": cameras is 3; expected a list"),
         ({"placement": 3}, ": placement is 3; expected an object"),
         ({"placement": {"scale": 0, "offset": [0, 0, 0]}}, ": placement: scale is 0; expected"),
         ({"placement": {"scale": 1, "offset": [0, 0]}}, ": placement: offset is .*; expected a li"),
-        ({"colour": 3}, ": colour is unknown; expected one of: path, test_every"),
+        ({"colour": 3}, ": colour is unknown; expected one of: path, extent"),
         ({"pose": [[1, 0, 0, 0]]}, ", camera 1: pose is .*; expected 3 rows"),
         ({"width": 2.5}, ", camera 1: width is 2.5; expected a whole number"),
         ({"fl_x": None}, ", camera 1: fl_x is null; expected a finite number"),
@@ -73,20 +84,48 @@ def test_a_record_comes_back_from_json_as_it_was(record):
 def test_a_broken_record_is_refused_with_its_file_the_key_and_its_place(record, change, complaint):
     values = json.loads(json.dumps(record.to_json()))
     (key,) = change
-    at_the_top = key in values or key == "colour"
-    (values if at_the_top else values["cameras"][1]).update(change)
+    if key in values["options"] and key not in values:
+        values["options"].update(change)
+    else:
+        at_the_top = key in values or key == "colour"
+        (values if at_the_top else values["cameras"][1]).update(change)
     with pytest.raises(InputError, match=f"^{PATH}{complaint}"):
         SceneRecord.from_json(values, PATH)
 
 
-def test_a_record_from_before_there_were_options_is_read(record):
+@pytest.mark.parametrize(
+    ("old", "options"),
+    [
+        ({}, SceneOptions()),
+        ({"test_every": None, "downscale": 2, "max_images": None}, SceneOptions(downscale=2)),
+        (
+            {"test_every": 0, "max_images": 3, "masks": False},
+            SceneOptions(0, None, None, 1, 3, False),
+        ),
+        ({"test_every": 5}, SceneOptions(5)),
+    ],
+)
+def test_a_record_from_before_options_were_an_object_is_read(record, old, options):
     values = json.loads(json.dumps(record.to_json()))
-    del values["downscale"], values["max_images"]
+    del values["options"]
     for camera in values["cameras"]:
         del camera["is_fisheye"]
-    read = SceneRecord.from_json(values, PATH)
-    assert (read.downscale, read.max_images) == (1, None)
+    read = SceneRecord.from_json(values | old, PATH)
+    assert read.options == options
     assert not read.cameras[0].lens.is_fisheye
+
+
+@pytest.mark.parametrize("split", [0, 2, 0.4, ["images/001.png"]])
+def test_a_record_reads_its_scene_again_with_all_it_was_told(tmp_path, split):
+    path = write_transforms(tmp_path, 5)
+    scene = load_scene(path, split=split, extent=1.5, up=(0, -3, 0.1), downscale=2)
+    values = json.loads(json.dumps(SceneRecord.of(scene).to_json()))
+    read = SceneRecord.from_json(values, PATH)
+    assert read.options == scene.options
+    again = read_again(read)
+    assert json.loads(json.dumps(SceneRecord.of(again).to_json())) == values
+    named = [[frame.name for frame in each.splits.get("test", ())] for each in (scene, again)]
+    assert named[0] == named[1]
 
 
 def test_a_scene_that_was_never_in_files_is_not_read_again(record):

@@ -1,0 +1,56 @@
+"""`SceneFlags`: the flags of verbs that read a scene, one for each of its options."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from nerfmac.checks import InputError
+from nerfmac.cli.arguments import optional
+from nerfmac.scenes.options import SceneOptions, split_of, up_of
+from nerfmac.scenes.record import SceneRecord
+
+
+@dataclass(frozen=True)
+class SceneFlags:
+    """How a scene is read; None for what is not said."""
+
+    split: Annotated[str | None, optional("N|FRACTION|none|FILE")] = None
+    """Which training views are held out as the test split: every Nth, a fraction such as 0.1, none,
+    or those that FILE names, one a line. By default as the scene says, else every 8th."""
+    test_every: Annotated[int | None, optional("N")] = None
+    """The same as --split N."""
+    extent: Annotated[float | None, optional("SIDE")] = None
+    """Side of the cube that is trained, in scene units, in place of the scene's or the estimate."""
+    up: Annotated[str | None, optional("AXIS|X,Y,Z")] = None
+    """The direction to the sky in the coordinates of the scene's files: x, -y and so on, three
+    numbers, or auto: as the scene says, else estimated."""
+    downscale: Annotated[int | None, optional("N")] = None
+    """Make pictures N times smaller along both sides; by default they stay as they are."""
+    max_images: Annotated[int | None, optional("N")] = None
+    """Take at most N views of each split, spread evenly over it; by default all."""
+    masks: bool = True
+    """Leave out what pictures' masks cover, in training and evaluation."""
+
+    def options(self) -> SceneOptions:
+        """The options that the flags make; raises InputError for values that cannot be."""
+        downscale = 1 if self.downscale is None else self.downscale
+        how = downscale, self.max_images, self.masks
+        return SceneOptions(
+            split_of(self.split, self.test_every), self.extent, up_of(self.up), *how
+        )
+
+    def check_as_in(self, record: SceneRecord, run: Path) -> None:
+        """Raise InputError if a flag that is given is not as the `run` has it."""
+        asked, known = vars(self.options()), vars(record.options) | {"extent": record.extent}
+        flags = {name: name for name in asked if name != "masks"} | {"test_every": "split"}
+        given = [flag for flag in flags if getattr(self, flag) is not None]
+        given += [] if self.masks else ["masks"]
+        for flag in given:
+            option = flags.get(flag, flag)
+            if asked[option] != known[option]:
+                raise InputError(
+                    f"{option} is {asked[option]}, and {known[option]} in the run {run}: leave out "
+                    "what it was begun with, or begin another run"
+                )

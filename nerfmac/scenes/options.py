@@ -1,0 +1,148 @@
+"""`SceneOptions`: how the files of a scene are read. A run keeps it, to read them so again."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from nerfmac import checks
+from nerfmac.checks import InputError
+
+Split = int | float | tuple[str, ...]
+"""Which views are held out: every Nth (0: none), a fraction of them, or those of these names."""
+
+GivenSplit = str | float | os.PathLike[str] | Sequence[str] | None
+"""A split as a user gives it."""
+
+Direction = tuple[float, float, float]
+
+LARGEST_EXTENT = 128.0
+"""instant-ngp's largest aabb_scale."""
+
+SPLITS = "a number N for every Nth view, a fraction such as 0.1, none, or a file that lists names"
+UPS = "x, y, z, one of these with a minus, three numbers such as 0,0.2,1, or auto"
+AXES: dict[str, Direction] = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
+
+
+@dataclass(frozen=True)
+class SceneOptions:
+    """The arguments of `load_scene` but for the path, which says what they mean.
+
+    `up` has length one. Raises InputError for a value that cannot be.
+    """
+
+    split: Split | None = None
+    extent: float | None = None
+    up: Direction | None = None
+    downscale: int = 1
+    max_images: int | None = None
+    masks: bool = True
+
+    def __post_init__(self) -> None:
+        if isinstance(self.split, float):
+            checks.number("split", self.split)
+            if not 0 < self.split < 1:
+                raise InputError(f"split is {self.split:g}; expected {SPLITS}")
+        elif isinstance(self.split, int):
+            checks.number("split", self.split, low=0, whole=True)
+        elif self.split is not None and not self.split:
+            raise InputError("split lists no view; expected the names of some")
+        if self.extent is not None:
+            check_extent(self.extent)
+        checks.number("downscale", self.downscale, low=1, whole=True)
+        if self.max_images is not None:
+            checks.number("max_images", self.max_images, low=1, whole=True)
+
+
+USUAL = SceneOptions()
+"""Nothing in particular is asked for."""
+
+
+def check_extent(extent: float) -> None:
+    """Raise InputError unless a cube may have this side, in scene units."""
+    checks.number("extent", extent)
+    if not 0 < extent <= LARGEST_EXTENT:
+        raise InputError(
+            f"extent is {extent:g}; expected more than 0, and up to {LARGEST_EXTENT:g}"
+        )
+
+
+def split_of(given: GivenSplit, test_every: int | None = None) -> Split | None:
+    """The split that is `given` as a number, as names, or as a text with a number or a file's name.
+
+    A file lists a view's name a line; empty lines, and those that begin with #, count for nothing.
+    `test_every` is another way to give a number. Raises InputError for what is no split, and if
+    both are given.
+    """
+    if test_every is not None:
+        checks.number("test_every", test_every, low=0, whole=True)
+        if given is not None:
+            raise InputError(
+                f"split is {given} and test_every is {test_every}, which both say what is held "
+                "out; expected one of them"
+            )
+        return int(test_every)
+    if given is None or isinstance(given, int | float):
+        return given
+    if not isinstance(given, str | os.PathLike):
+        return tuple(dict.fromkeys(given))
+    text = os.fspath(given)
+    if text == "none":
+        return 0
+    for kind in (int, float):
+        with suppress(ValueError):
+            return kind(text)
+    return _listed_in(Path(text).expanduser())
+
+
+def _listed_in(path: Path) -> tuple[str, ...]:
+    if not path.is_file():
+        raise InputError(f"split is {str(path)!r}, which is no file; expected {SPLITS}")
+    try:
+        lines = [line.strip() for line in path.read_text(encoding="utf-8-sig").splitlines()]
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path} cannot be read as a list of names: {error}") from error
+    names = tuple(dict.fromkeys(line for line in lines if line and not line.startswith("#")))
+    if not names:
+        raise InputError(f"{path} lists no view; expected a name a line")
+    return names
+
+
+def up_of(given: str | Sequence[float] | None) -> Direction | None:
+    """The direction, of length one, that is `given` as three numbers or as a text; None for auto.
+
+    Raises InputError for what is no direction.
+    """
+    if given is None or given == "auto":
+        return None
+    if isinstance(given, str):
+        sign, axis = (-1.0, given[1:]) if given.startswith("-") else (1.0, given)
+        if axis in AXES:
+            x, y, z = AXES[axis]
+            return sign * x, sign * y, sign * z
+    numbers = given.split(",") if isinstance(given, str) else given
+    try:
+        vector = np.array([float(number) for number in numbers])
+    except (TypeError, ValueError):
+        vector = np.zeros(0)
+    length = float(np.linalg.norm(vector))
+    if vector.shape != (3,) or not 0 < length < checks.LARGEST:
+        raise InputError(f"up is {given!r}; expected {UPS}")
+    x, y, z = (vector / length).tolist()
+    return x, y, z
+
+
+def described(split: Split | None) -> str:
+    """Which views are held out, in words."""
+    if split is None:
+        return "as the scene says"
+    if isinstance(split, tuple):
+        return f"{len(split)} by name"
+    if isinstance(split, float):
+        return f"{split:g} of the views"
+    return f"one view in {split}" if split else "none is held out"
