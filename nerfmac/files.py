@@ -8,6 +8,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from threading import get_ident
 from typing import Any
 
 from nerfmac.checks import InputError
@@ -22,7 +23,7 @@ def appearing(path: Path) -> Iterator[Path]:
     On failure `path` stays as it was, and no other file is left. Raises `InputError` for errors of
     the file system, such as no folder, no permission or no space.
     """
-    partial = path.with_name(f".{path.stem}.{os.getpid()}{path.suffix}")
+    partial = path.with_name(f".{path.stem}.{os.getpid()}-{get_ident()}{path.suffix}")
     if path.is_dir():
         raise InputError(f"{path} cannot be written: it is a folder")
     try:

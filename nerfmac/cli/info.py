@@ -18,6 +18,7 @@ from nerfmac.backend.variants import VARIANTS, from_environment, is_tuned, varia
 from nerfmac.cli.choices import Device
 from nerfmac.presets import preset
 from nerfmac.ranks import Ranks, join
+from nerfmac.scenes import picture_cache
 from nerfmac.version import __version__
 
 
@@ -46,6 +47,7 @@ def main(argv: list[str]) -> int:
         "C++ compiler": _compiler(),
         "kernels": str(kernels_folder()),
         "kernel cache": str(cache_folder()),
+        "picture cache": str(picture_cache.folder()),
         "preset auto": preset("auto", current_device(), memory_bytes()).preset,
     }
     for name, value in rows.items():

@@ -33,5 +33,5 @@ def main(argv: list[str]) -> int:
     out = arguments.out or Path(f"{inspection.scene.name}-cameras.png")
     inspection.draw(out)
     print(inspection)
-    print(f"\ncameras and points are drawn in {out}")
+    print(f"\ncameras, points and the cube are drawn in {out}")
     return 0

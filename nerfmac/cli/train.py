@@ -186,7 +186,8 @@ def _begin(
     scene = load_scene(scene_path, **vars(options))
     has_test = bool(scene.splits.get("test"))
     if has_test:
-        scene.views("test")  # a broken picture is found now and not after training
+        # A broken picture is found now and not after training.
+        scene.views("test", progress=ranks.is_first)
     if arguments.steps is not None:
         config = override(config, train={"steps": arguments.steps})
     limit = limit_memory(arguments.memory_limit, arguments.memory_fraction)

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+import numpy.typing as npt
 from tqdm.auto import tqdm
 
 from nerfmac.capture import captured
@@ -18,13 +20,14 @@ from nerfmac.inspection.pictures import look_at, picture_findings
 from nerfmac.inspection.turntable import turntable
 from nerfmac.scenes import Frame, Scene, load_scene
 from nerfmac.scenes.diagram import draw_scene, scene_picture
+from nerfmac.scenes.options import described
 
 
 @dataclass(frozen=True, eq=False)
 class Inspection:
     """A scene looked at: `facts` are lines of what it has, `findings` of what looks wrong.
 
-    In a notebook it shows the cameras and points, to be turned with the mouse, and the lines.
+    In a notebook it shows the cameras, points and cube, to be turned with the mouse, and the lines.
     """
 
     scene: Scene
@@ -36,7 +39,7 @@ class Inspection:
         return "\n".join([*self.facts, "", *findings])
 
     def draw(self, path: str | os.PathLike[str]) -> None:
-        """Write a PNG of the cameras and points. Raises InputError if it cannot be written."""
+        """Write a PNG of cameras, points and cube. Raises InputError if it cannot be written."""
         draw_scene(Path(path), self.scene)
 
     def _repr_png_(self) -> bytes:
@@ -68,6 +71,7 @@ def inspect_scene(scene: Scene | str | os.PathLike[str], *, progress: bool = Tru
 
 def _facts(scene: Scene, frames: Sequence[Frame]) -> list[str]:
     splits = ", ".join(f"{len(some)} {name}" for name, some in scene.splits.items() if some)
+    splits += f" (held out: {described(scene.options.split)})"
     lenses = list(dict.fromkeys(frame.camera.lens for frame in frames))
     x, y, z = scene.up
     return [
@@ -76,9 +80,28 @@ def _facts(scene: Scene, frames: Sequence[Frame]) -> list[str]:
         f"alpha      {'yes' if scene.has_alpha else 'no'}",
         f"lens       {_lens(lenses[0])}{f', and {len(lenses) - 1} more' if lenses[1:] else ''}",
         f"points     {0 if scene.points is None else len(scene.points)}",
-        f"extent     {scene.extent:g}: the cube that is trained, in units of the scene",
+        f"cube       {_cube(scene, frames)}",
         f"up         {x:.2f}, {y:.2f}, {z:.2f}",
     ]
+
+
+def _cube(scene: Scene, frames: Sequence[Frame]) -> str:
+    """What is trained: how large it is, where in the files' coordinates, and what is in it."""
+    text = f"side {scene.extent:g}, in units of the scene: what is trained"
+    if scene.placement is not None:
+        side, middle = scene.extent / scene.placement.scale, scene.placement.to_file([0.5] * 3)
+        where = ", ".join(f"{each:.3g}" for each in middle)
+        text += f"; in its files' coordinates {side:.3g} around ({where})"
+    eyes = np.stack([frame.camera.pose[:, 3] for frame in frames])
+    text += f"; it holds {_inside(eyes, scene.extent):.0%} of the cameras"
+    if scene.points is not None and len(scene.points):
+        text += f" and {_inside(scene.points, scene.extent):.0%} of the points"
+    return text
+
+
+def _inside(places: npt.NDArray[np.floating], extent: float) -> float:
+    """The part of the places (n, 3) that is in the cube of side `extent`."""
+    return float((np.abs(places - 0.5) <= extent / 2).all(axis=1).mean())
 
 
 def _lens(lens: Lens) -> str:

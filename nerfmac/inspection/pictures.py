@@ -13,7 +13,7 @@ from PIL import Image
 
 from nerfmac.capture.motion import laplacian_variance
 from nerfmac.scenes import Frame
-from nerfmac.scenes.pictures import decode
+from nerfmac.scenes.picture_cache import decode_once
 
 SIZE = 640
 """The longer side at which pictures are compared, so that their resolution does not count."""
@@ -51,7 +51,7 @@ def look_at(frames: Sequence[Frame], bar: Any) -> list[Look]:
 
 
 def _look(frame: Frame) -> Look:
-    pixels = decode(frame.picture, 4, frame.name, frame.reduce, upright=frame.is_upright)
+    pixels = decode_once(frame.picture, 4, frame.name, frame.reduce, upright=frame.is_upright)
     over_white = Image.new("RGBA", pixels.shape[1::-1], "white")
     over_white.alpha_composite(Image.fromarray(pixels))
     image = over_white.convert("L")

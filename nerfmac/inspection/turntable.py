@@ -1,4 +1,4 @@
-"""A scene's cameras and points as HTML for a notebook, to be turned with the mouse."""
+"""A scene's cameras, points and cube as HTML for a notebook, to be turned with the mouse."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from html import escape
 import numpy as np
 
 from nerfmac.scenes import Scene
-from nerfmac.scenes.diagram import camera_lines
+from nerfmac.scenes.diagram import CUBE, camera_lines, cube_line, shown
 
 MOST_POINTS = 6000
 """More would make a notebook large, and show no more."""
@@ -21,7 +21,7 @@ const pen = canvas.getContext("2d");
 let turn = 0.6, tilt = 0.5, zoom = 1, held = null;
 function place([x, y, z]) {{
   const c = Math.cos(turn), s = Math.sin(turn), u = x * c - y * s, v = x * s + y * c;
-  const size = zoom * Math.min(canvas.width, canvas.height) / 2.2;
+  const size = zoom * Math.min(canvas.width, canvas.height) / 2.9;
   return [canvas.width / 2 + size * u,
           canvas.height / 2 - size * (z * Math.cos(tilt) + v * Math.sin(tilt))];
 }}
@@ -53,13 +53,11 @@ draw();
 
 
 def turntable(scene: Scene, text: str) -> str:
-    """HTML that shows the scene's cameras and points, with `text` below."""
+    """HTML that shows the scene's cameras, points and cube, with `text` below."""
     points = np.zeros((0, 3)) if scene.points is None else scene.points
     points = points[:: max(1, -(-len(points) // MOST_POINTS))]
-    lines = camera_lines(scene)
-    eyes = np.stack([line[0] for _, line in lines])
-    middle = eyes.mean(axis=0)
-    size = max(float(np.abs(eyes - middle).max()), 1e-9) * 1.3
+    lines = [*camera_lines(scene), (CUBE, cube_line(scene))]
+    middle, size = shown(scene)
     data = {
         "points": ((points - middle) / size).round(4).tolist(),
         "lines": [

@@ -1,8 +1,8 @@
-"""A picture of a scene's cameras and points, from above and from the side.
+"""A picture of a scene's cameras and points and of its cube, from above and from the side.
 
 The cameras are drawn as the frames that their pictures would fill a little in front of them, the
-first blue and the last orange, in the order of their names; those held out are grey. The square is
-the scene's cube, where it fits.
+first blue and the last orange, in the order of their names; those held out are grey. The green
+square is the cube that is trained.
 """
 
 from __future__ import annotations
@@ -22,12 +22,17 @@ PANEL = 640
 OVERSAMPLING = 2
 """Everything is drawn so many times as large, then reduced: Pillow's lines have jagged edges."""
 FIRST, LAST, HELD_OUT = (20, 90, 200), (225, 95, 20), (110, 110, 110)
-POINT, CUBE, INK = (150, 165, 175), (200, 200, 200), (40, 40, 40)
+POINT, CUBE, INK = (150, 165, 175), (30, 150, 80), (40, 40, 40)
 MARGIN = 0.06
 WITHIN = 0.9
 """Of the points, this part has to be in the picture; far ones would make the cameras tiny."""
 LONG = 0.05
-"""How far in front of a camera its frame is, in sides of the panel."""
+"""How far in front of a camera its frame is, in sides of what cameras and points take up."""
+WIDEST_CUBE = 6.0
+"""In the same sides; a larger cube is not shown whole, for cameras would be tiny in it."""
+EDGES = (0, 1, 3, 2, 0, 4, 5, 1, 5, 7, 3, 7, 6, 2, 6, 4)
+"""Corners of a cube in an order that draws each edge; corner n is high along the axes of n's bits.
+"""
 
 Array = npt.NDArray[np.float64]
 Colour = tuple[int, int, int]
@@ -59,7 +64,7 @@ def camera_lines(scene: Scene) -> list[tuple[Colour, Array]]:
     frames = [(frame, split) for split, some in scene.splits.items() for frame in some]
     frames.sort(key=lambda pair: pair[0].name)
     eyes = np.stack([frame.camera.pose[:, 3] for frame, _ in frames]).astype(np.float64)
-    length = LONG * 2 * _shown(eyes, _points(scene))[1]
+    length = LONG * 2 * _around(eyes, _points(scene))[1]
     return [
         (
             _between(index / max(len(frames) - 1, 1)) if split == "train" else HELD_OUT,
@@ -69,13 +74,34 @@ def camera_lines(scene: Scene) -> list[tuple[Colour, Array]]:
     ]
 
 
+def cube_line(scene: Scene) -> Array:
+    """The corners (16, 3) of a line along all edges of the scene's cube, in scene space."""
+    high = (np.array(EDGES)[:, None] >> np.arange(3)) & 1
+    return np.asarray(0.5 + scene.extent * (high - 0.5))
+
+
+def shown(scene: Scene) -> tuple[Array, float]:
+    """The middle (3,) and half the side of what is drawn: cameras, most points, and the cube."""
+    eyes = np.stack([frame.camera.pose[:, 3] for some in scene.splits.values() for frame in some])
+    middle, half = _around(eyes.astype(np.float64), _points(scene))
+    if not _has_room(scene, half):
+        return middle, half
+    low, high = 0.5 - scene.extent / 2, 0.5 + scene.extent / 2
+    low, high = np.minimum(middle - half, low), np.maximum(middle + half, high)
+    return (low + high) / 2, float((high - low).max()) / 2
+
+
+def _has_room(scene: Scene, half: float) -> bool:
+    return scene.extent <= WIDEST_CUBE * 2 * half
+
+
 def _points(scene: Scene) -> Array:
     return np.zeros((0, 3)) if scene.points is None else scene.points
 
 
 def _panel(scene: Scene, axes: tuple[int, int]) -> Image.Image:
     side, points, lines = OVERSAMPLING * PANEL, _points(scene), camera_lines(scene)
-    middle, half = _shown(np.stack([line[0] for _, line in lines]), points)
+    middle, half = shown(scene)
 
     def place(positions: Array) -> Array:
         flat = (positions[..., axes] - middle[list(axes)]) / half
@@ -83,18 +109,19 @@ def _panel(scene: Scene, axes: tuple[int, int]) -> Image.Image:
 
     image = Image.new("RGB", (side, side), "white")
     draw = ImageDraw.Draw(image)
-    corners = 0.5 + scene.extent / 2 * np.array([[-1.0], [1.0]])
-    low, high = place(np.repeat(corners, 3, axis=1))
-    draw.rectangle([low[0], high[1], high[0], low[1]], outline=CUBE, width=OVERSAMPLING)
     for x, y in place(points):
         draw.rectangle([x - 1, y - 1, x + 1, y + 1], fill=POINT)
+    draw.line([(x, y) for x, y in place(cube_line(scene))], CUBE, 2 * OVERSAMPLING)
+    beyond = "" if _has_room(scene, half) else ", larger than this picture"
+    text = f"the cube that is trained: side {scene.extent:g}{beyond}"
+    draw.text((30, side - 56), text, CUBE, font_size=13 * OVERSAMPLING)
     for colour, line in lines:
         draw.line([(x, y) for x, y in place(line)], colour, OVERSAMPLING)
     return image
 
 
-def _shown(eyes: Array, points: Array) -> tuple[Array, float]:
-    """The middle and half the side of the cube that is drawn: all cameras, and most points."""
+def _around(eyes: Array, points: Array) -> tuple[Array, float]:
+    """The middle and half the side of what holds all cameras, and most points."""
     low, high = eyes.min(axis=0), eyes.max(axis=0)
     if len(points):
         # By their distance from the cameras' middle, since a few wrong points may be anywhere.

@@ -92,17 +92,32 @@ def decode(
     Raises InputError that names the picture if it cannot be decoded, or has alpha and `channels` is
     3.
     """
+    return with_channels(decode_reduced(picture, name, reduce, upright=upright), channels, name)
+
+
+def decode_reduced(
+    picture: Path | Pixels, name: str, reduce: int = 1, *, upright: bool = True
+) -> Pixels:
+    """The pixels as `decode` has them, but with as many channels as the picture has."""
     pixels = _decode_file(picture, upright) if isinstance(picture, Path) else picture
     if pixels.dtype != np.uint8 or pixels.ndim != 3 or pixels.shape[2] not in (3, 4):
         raise InputError(
             f"picture {name} is {pixels.dtype} {pixels.shape}; expected uint8 (h, w, 3 or 4)"
         )
-    if pixels.shape[2] > channels:
-        raise InputError(f"picture {name} has alpha in a scene that has none")
     if reduce > 1:
         image = Image.fromarray(pixels)
         whole = image.width // reduce * reduce, image.height // reduce * reduce
         pixels = np.asarray(image.reduce(reduce, (0, 0, *whole)))
+    return pixels
+
+
+def with_channels(pixels: Pixels, channels: int, name: str) -> Pixels:
+    """The pixels, made opaque if `channels` is 4 and they have no alpha.
+
+    Raises InputError that names the picture if it has alpha and `channels` is 3.
+    """
+    if pixels.shape[2] > channels:
+        raise InputError(f"picture {name} has alpha in a scene that has none")
     if pixels.shape[2] < channels:
         opaque = np.full((*pixels.shape[:2], 1), 255, np.uint8)
         return np.concatenate([pixels, opaque], axis=2)

@@ -6,20 +6,22 @@ centre (0.5, 0.5, 0.5). For an object without surroundings `extent` is 1, the un
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import mlx.core as mx
 import numpy as np
 import numpy.typing as npt
+from tqdm.auto import tqdm
 
 from nerfmac.checks import InputError
 from nerfmac.geometry.cameras import Camera, Cameras, shown_sizes
 from nerfmac.geometry.colour import over
+from nerfmac.scenes.in_turn import in_turn, shown_late
 from nerfmac.scenes.options import USUAL, Direction, SceneOptions, check_extent
+from nerfmac.scenes.picture_cache import decode_once, trim
 from nerfmac.scenes.pictures import decode
 from nerfmac.scenes.placement import Placement
 
@@ -129,8 +131,10 @@ class Scene:
         size = f"{shown_sizes([(lens.width, lens.height) for lens in lenses])}, " if lenses else ""
         return f"Scene({self.name!r}, {splits or 'no views'}, {size}extent {self.extent:g})"
 
-    def views(self, split: str) -> Views:
+    def views(self, split: str, *, progress: bool = True) -> Views:
         """Decode a split's pictures, once, and put them on the device.
+
+        `progress`: show a bar if that takes more than a second or two.
 
         Raises InputError for a split that is absent or empty, and for a picture that cannot be
         decoded or has another size than its lens.
@@ -139,7 +143,7 @@ class Scene:
         if not frames:
             raise InputError(self._no_split(split))
         if split not in self._views:
-            self._views[split] = _decoded(frames, channels=4 if self.has_alpha else 3)
+            self._views[split] = _decoded(frames, 4 if self.has_alpha else 3, progress)
         return self._views[split]
 
     def _no_split(self, split: str) -> str:
@@ -150,7 +154,7 @@ class Scene:
         return message
 
 
-def _decoded(frames: tuple[Frame, ...], channels: int) -> Views:
+def _decoded(frames: tuple[Frame, ...], channels: int, progress: bool) -> Views:
     cameras = Cameras.stack([frame.camera for frame in frames])
     if cameras.pixels >= MOST_PIXELS:
         raise InputError(
@@ -158,30 +162,43 @@ def _decoded(frames: tuple[Frame, ...], channels: int) -> Views:
             f"pixels; expected fewer than {MOST_PIXELS:,}, as with downscale=2 (--downscale 2) or "
             "max_images (--max-images)"
         )
-    ends = np.cumsum([width * height for width, height in cameras.sizes])
-    pixels = np.empty((int(ends[-1]), channels), np.uint8)
     has_mask = any(frame.mask for frame in frames)
-    kept = np.ones(int(ends[-1]) if has_mask else 0, bool)
+    pixels = mx.zeros((cameras.pixels, channels), mx.uint8)
+    kept = mx.ones(cameras.pixels, mx.bool_) if has_mask else None
 
-    def fill(index: int) -> None:
+    def read(index: int) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.bool_] | None]:
         frame, (width, height) = frames[index], cameras.sizes[index]
         how = frame.name, frame.reduce
-        picture = decode(frame.picture, channels, *how, upright=frame.is_upright)
+        picture = decode_once(frame.picture, channels, *how, upright=frame.is_upright)
         if picture.shape[:2] != (height, width):
             raise InputError(
                 f"{frame.name} is {picture.shape[1]}x{picture.shape[0]} pixels; its lens is for "
                 f"{width}x{height}"
             )
-        own = slice(ends[index] - width * height, ends[index])
-        pixels[own] = picture.reshape(-1, channels)
-        if frame.mask:
-            kept[own] = _mask_of(frame, width, height).ravel()
+        mask = _mask_of(frame, width, height) if frame.mask else None
+        return picture.reshape(-1, channels), None if mask is None else mask.ravel()
 
-    # Pillow releases the interpreter's lock while it decodes. Only this thread uses MLX.
-    with ThreadPoolExecutor(min(len(frames), os.cpu_count() or 1)) as pool:
-        list(pool.map(fill, range(len(frames))))
-    names = tuple(frame.name for frame in frames)
-    return Views(mx.array(pixels), cameras, names, mx.array(kept) if has_mask else None)
+    # Only this thread uses MLX.
+    bar = tqdm(in_turn(read, len(frames)), "pictures", len(frames), **shown_late(progress))
+    end = 0
+    for picture, mask in bar:
+        start, end = end, end + len(picture)
+        _put(pixels, start, picture)
+        if kept is not None and mask is not None:
+            _put(kept, start, mask)
+    if any(frame.reduce > 1 for frame in frames):
+        trim()
+    return Views(pixels, cameras, tuple(frame.name for frame in frames), kept)
+
+
+def _put(array: mx.array, start: int, rows: npt.NDArray[Any]) -> None:
+    """Write `rows` into `array` from row `start` on.
+
+    It is evaluated at once: then nothing else holds the array's memory, and it is written to in
+    place. So all pictures are held once, and not on the host and on the device.
+    """
+    array[start : start + len(rows)] = mx.array(rows)
+    mx.eval(array)
 
 
 def _mask_of(frame: Frame, width: int, height: int) -> npt.NDArray[np.bool_]:

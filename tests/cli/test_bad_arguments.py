@@ -34,6 +34,12 @@ def test_a_device_that_is_not_there(capsys, tmp_path, scene, device):
         (("--steps", 5, "--seconds", 5), ["steps and seconds"]),
         (("--test-every", -1), ["test_every is -1"]),
         (("--test-every", 1), ["split=1 holds out every view"]),
+        (("--split", 1), ["split=1 holds out every view"]),
+        (("--split", "some"), ["split is 'some', which is no file"]),
+        (("--split", 3, "--test-every", 2), ["split is 3 and test_every is 2"]),
+        (("--extent", 0), ["extent is 0", "more than 0"]),
+        (("--extent", 129), ["extent is 129", "up to 128"]),
+        (("--up", "-w"), ["up is '-w'", "x, y, z"]),
     ],
 )
 def test_an_impossible_number(capsys, tmp_path, scene, flags, names):

@@ -11,7 +11,7 @@ from PIL import Image
 
 from nerfmac.checks import InputError
 from nerfmac.config import Config, override
-from nerfmac.run import Run
+from nerfmac.run import Run, train
 from tests.conftest import ROOT
 from tests.scene_factory import CONFIG, FLAGS, HEIGHT, WIDTH, nerfmac, write_scene
 
@@ -22,9 +22,9 @@ FILES = {
 }
 METRICS = {
     **dict.fromkeys(("device", "device_name", "backend", "mlx_version", "preset"), str),
-    **dict.fromkeys(("background",), str),
+    **dict.fromkeys(("background", "held_out"), str),
     **dict.fromkeys(("steps", "test_views", "test_views_of", "peak_memory_bytes", "seed"), int),
-    **dict.fromkeys(("traces", "needless_traces"), int),
+    **dict.fromkeys(("traces", "needless_traces", "train_views"), int),
     **dict.fromkeys(("train_seconds", "kernel_build_seconds", "wall_seconds"), float),
     **dict.fromkeys(("psnr_test", "ssim_test", "test_row_fraction"), float),
     **dict.fromkeys(("samples_per_second", "rays_per_second"), float),
@@ -86,6 +86,8 @@ def test_a_run_tells_all_its_figures(folder):
     assert told["seed"] == 3
     assert told["preset"] == "tiny"
     assert told["test_views"] == told["test_views_of"] == 2
+    assert (told["train_views"], told["extent"]) == (8, 1.0)
+    assert (told["split"], told["held_out"]) == (None, "as the scene says")
     assert told["background"] == "white"
     assert (told["device"], told["backend"]) == ("cpu", "cpu")
     assert 0 < told["train_seconds"] < told["wall_seconds"]
@@ -165,13 +167,47 @@ def test_resuming_what_is_done_changes_nothing(folder, tmp_path):
     assert_same_state(state_of(out), state_of(folder))
 
 
-def test_a_run_keeps_to_its_split_when_resumed(scene, tmp_path):
+def test_a_run_keeps_to_its_split_when_resumed(scene, tmp_path, capsys):
     out = tmp_path / "run"
     first = ("train", scene, *FLAGS, "--steps", 1, "--test-every", 3, "--out", out, "--no-video")
     assert nerfmac(*first) == 0
     assert metrics(out)["test_views"] == 3
     assert nerfmac("train", "--resume", "--out", out, "--steps", 2, "--no-video") == 0
     assert metrics(out)["test_views"] == 3
+    refused_to_resume = (
+        (("--split", 4), "split is 4, and 3 in the run"),
+        (("--no-masks",), "masks is"),
+    )
+    for flags, why in refused_to_resume:
+        assert nerfmac("train", "--resume", "--out", out, "--steps", 3, *flags) == 2
+        assert why in capsys.readouterr().err
+
+
+def test_a_run_keeps_its_cube_its_up_and_its_split_by_name(scene, tmp_path, capsys):
+    out, names = tmp_path / "run", tmp_path / "test.txt"
+    names.write_text("train/r_6\ntrain/r_2\n")
+    asked = ("--extent", 1.5, "--up", "-y", "--split", names)
+    first = ("train", scene, *FLAGS, "--steps", 1, *asked, "--out", out, "--no-video")
+    assert nerfmac(*first) == 0
+    assert "on 2 test views (2 by name)" in capsys.readouterr().out
+    names.unlink()
+    loaded = Run.load(out)
+    assert (loaded.scene.extent, loaded.scene.up) == (1.5, (0.0, -1.0, 0.0))
+    assert [camera.pose[1, 3] for camera in loaded.orbit(2)] == pytest.approx(
+        [loaded.orbit(2)[0].pose[1, 3]] * 2, abs=1e-5
+    ), "an orbit's cameras stay at a height, along -y here"
+    views = [frame.name for frame in loaded.pictures().splits["test"]]
+    assert views == ["train/r_2", "train/r_6"]
+    again = ("train", "--resume", "--out", out, "--steps", 2, "--no-video")
+    for flags in (("--extent", 2), ("--up", "z"), ("--up", "auto"), ("--split", "none")):
+        assert nerfmac(*again, *flags) == 2
+        assert f"{flags[0][2:]} is " in capsys.readouterr().err
+    assert nerfmac(*again, "--extent", 1.5, "--up=0,-2,0") == 0
+    told = metrics(out)
+    assert told["split"] == ["train/r_6", "train/r_2"]
+    assert (told["extent"], told["train_views"], told["test_views"]) == (1.5, 6, 2)
+    resumed = train(scene, resume=True, out=out, steps=3, device="cpu", progress=False)
+    assert resumed.scene.options == loaded.scene.options
 
 
 def test_the_turntable_has_even_frames_and_the_script_does_as_the_verb(scene, tmp_path):

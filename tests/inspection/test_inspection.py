@@ -1,12 +1,23 @@
 """What `nerfmac inspect` says and draws."""
 
 import json
+from dataclasses import replace
+from itertools import pairwise, product
 
 import numpy as np
+import pytest
 from PIL import Image
 
 from nerfmac.inspection import inspect_scene
-from nerfmac.scenes.diagram import camera_lines, scene_picture
+from nerfmac.scenes.diagram import (
+    CUBE,
+    MARGIN,
+    PANEL,
+    camera_lines,
+    cube_line,
+    scene_picture,
+    shown,
+)
 from tests.capture.structures import write_pictures
 from tests.cli.refusals import refused
 from tests.scene_factory import nerfmac
@@ -19,7 +30,10 @@ def test_the_command_says_what_will_be_used_and_draws_it(tmp_path, capsys, monke
     monkeypatch.chdir(tmp_path)
     assert nerfmac("inspect", path.parent) == 0
     told = capsys.readouterr().out
-    assert "views      7 train, 2 test" in told
+    assert "views      7 train, 2 test (held out: one view in 8)" in told
+    assert "cube       side 2, in units of the scene" in told
+    assert "in its files' coordinates 6.06 around (0, 0, 0)" in told
+    assert "% of the cameras" in told
     assert "24x16 pixels, focal length 30.0, 44 degrees wide, no distortion" in told
     assert "images/004.png is too dark: 5 of 255 in the mean" in told
     with Image.open(tmp_path / "yard-cameras.png") as drawn:
@@ -36,7 +50,7 @@ def test_in_a_notebook_cameras_and_points_can_be_turned(scene):
     page = inspection._repr_html_()
     data, _ = json.JSONDecoder().raw_decode(page[page.index("} = {") + 4 :])
     cameras = sum(len(frames) for frames in scene.splits.values())
-    assert len(data["lines"]) == cameras
+    assert len(data["lines"]) == cameras + 1, "the last is the cube"
     assert np.abs(np.array([line[1:] for line in data["lines"]])).max() < 2
     assert inspection._repr_png_().startswith(b"\x89PNG")
     assert "views" in page
@@ -60,6 +74,54 @@ def test_a_camera_is_drawn_where_it_stands_with_its_picture_before_it(scene):
 def test_the_drawing_shows_more_than_paper(scene):
     pixels = np.asarray(scene_picture(scene))
     assert (pixels < 200).any(axis=2).mean() > 0.005
+
+
+def framed(scene, extent):
+    """In which columns of each panel the cube is drawn, if it has this side."""
+    scene = replace(scene, extent=extent)
+    drawn = np.asarray(scene_picture(scene)).astype(int)
+    ink = np.abs(drawn - CUBE).max(axis=2) < 40
+    ink[-40:] = False  # the words
+    return [np.flatnonzero(panel.any(axis=0)) for panel in np.split(ink, 2, axis=1)]
+
+
+@pytest.mark.parametrize("extent", [1.0, 2.0, 9.0])
+def test_the_cube_is_drawn_whole_and_to_scale(scene, extent):
+    middle, half = shown(replace(scene, extent=extent))
+    scale = (1 - MARGIN) * PANEL / 2 / half
+    for across in framed(scene, extent):
+        assert across[-1] - across[0] == pytest.approx(extent * scale, abs=4)
+        centre = PANEL / 2 + scale * (0.5 - middle[0])
+        assert (across[0] + across[-1]) / 2 == pytest.approx(centre, abs=3)
+
+
+def test_a_cube_in_which_cameras_would_be_tiny_is_not_shown_whole(scene):
+    assert shown(replace(scene, extent=100.0))[1] == shown(replace(scene, extent=0.1))[1]
+    assert all(len(across) == 0 for across in framed(scene, 100.0))
+
+
+def test_the_cubes_line_runs_along_each_of_its_edges_once(scene):
+    line = cube_line(replace(scene, extent=3.0))
+    assert {tuple(corner) for corner in line} == set(product((-1.0, 2.0), repeat=3))
+    steps = np.abs(np.diff(line, axis=0))
+    assert (np.sort(steps, axis=1) == [0, 0, 3]).all()
+    edges = {frozenset((tuple(a), tuple(b))) for a, b in pairwise(line)}
+    assert len(edges) == 12
+
+
+def test_the_cube_is_asked_for_by_flags(tmp_path, capsys, monkeypatch):
+    path = write_transforms(tmp_path / "yard", 6)
+    monkeypatch.chdir(tmp_path)
+    flags = ("--extent", 33, "--up", "-y", "--split", 0.5, "--max-images", 2)
+    assert nerfmac("inspect", path, *flags) == 0
+    told = capsys.readouterr().out
+    assert "cube       side 33" in told
+    assert "it holds 100% of the cameras" in told
+    assert "views      2 train, 2 test (held out: 0.5 of the views)" in told
+    assert "up         0.00, -1.00, 0.00" in told.replace("-0.00", "0.00")
+    assert nerfmac("inspect", path, "--extent", 0.25) == 0
+    assert "it holds 0% of the cameras" in capsys.readouterr().out
+    refused(capsys, tmp_path, "inspect", path, "--extent", 0, names=["extent is 0"])
 
 
 def test_photographs_alone_are_captured_first(tmp_path, monkeypatch):
