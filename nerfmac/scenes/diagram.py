@@ -23,7 +23,7 @@ OVERSAMPLING = 2
 """Everything is drawn so many times as large, then reduced: Pillow's lines have jagged edges."""
 FIRST, LAST, HELD_OUT = (20, 90, 200), (225, 95, 20), (110, 110, 110)
 POINT, CUBE, INK = (150, 165, 175), (30, 150, 80), (40, 40, 40)
-MARGIN = 0.06
+MARGIN = 0.12
 WITHIN = 0.9
 """Of the points, this part has to be in the picture; far ones would make the cameras tiny."""
 LONG = 0.05

@@ -51,7 +51,7 @@ def test_in_a_notebook_cameras_and_points_can_be_turned(scene):
     data, _ = json.JSONDecoder().raw_decode(page[page.index("} = {") + 4 :])
     cameras = sum(len(frames) for frames in scene.splits.values())
     assert len(data["lines"]) == cameras + 1, "the last is the cube"
-    assert np.abs(np.array([line[1:] for line in data["lines"]])).max() < 2
+    assert np.abs(np.concatenate([line[1:] for line in data["lines"]])).max() < 1.01
     assert inspection._repr_png_().startswith(b"\x89PNG")
     assert "views" in page
 
