@@ -192,7 +192,7 @@ def _finish(
     some = pictures[:: max(given // 3, 1)]
     is_object = any(is_cut_out(folder / "images" / picture.name) for picture in some)
     write_scene(folder, structure, is_object=is_object)
-    scene = load_scene(folder, test_every=0)
+    scene = load_scene(folder, split=0)
     draw_scene(folder / "cameras.png", scene)
     make_folder(folder / "sparse" / "0")
     for file in (folder / WORK / "sparse").glob("*.bin"):

@@ -51,6 +51,6 @@ class SceneFlags:
             option = flags.get(flag, flag)
             if asked[option] != known[option]:
                 raise InputError(
-                    f"{option} is {asked[option]}, and {known[option]} in the run {run}: leave out "
-                    "what it was begun with, or begin another run"
+                    f"{option} is {asked[option]}, and {known[option]} in the run {run}: leave it "
+                    "out to go on with that, or begin another run"
                 )
