@@ -86,8 +86,8 @@ def shown(scene: Scene) -> tuple[Array, float]:
     middle, half = _around(eyes.astype(np.float64), _points(scene))
     if not _has_room(scene, half):
         return middle, half
-    low, high = 0.5 - scene.extent / 2, 0.5 + scene.extent / 2
-    low, high = np.minimum(middle - half, low), np.maximum(middle + half, high)
+    low = np.minimum(middle - half, 0.5 - scene.extent / 2)
+    high = np.maximum(middle + half, 0.5 + scene.extent / 2)
     return (low + high) / 2, float((high - low).max()) / 2
 
 
