@@ -20,31 +20,26 @@ from nerfmac.version import __version__
 
 VERBS = {
     "capture": "find where the cameras of a video or of photographs stood; write a scene",
+    "inspect": "what is in a scene and what looks wrong; draw its cameras and points",
     "train": "train a field on a scene; evaluate it and render a video of it",
-    "eval": "PSNR and SSIM of a run on a split of its scene",
+    "view": "open a run or a scene in a viewer that trains on, in JupyterLab",
     "render": "render a run along a path, to a video or pictures",
+    "eval": "PSNR and SSIM of a run on a split of its scene",
     "export": "a run's mesh, points, cameras or density, in its scene's own coordinates",
+    "report": "one page of a run: configuration, curves, pictures, figures",
     "info": "what this machine computes with",
     "tune": "measure which variants of operations are quickest here, and keep them",
-    "selftest": "compare every kernel with its reference on this machine",
     "bench": "time operations and a picture on this machine",
     "profile": "where the time of a training step goes, by stage and kernel",
-    "report": "one page of a run: configuration, curves, pictures, figures",
-    "inspect": "what is in a scene and what looks wrong; draw its cameras and points",
-    "view": "open a run or a scene in a viewer that trains on, in JupyterLab",
+    "selftest": "compare every kernel with its reference on this machine",
 }
+"""What each verb does, in the order in which a user comes to them."""
 
 END = """nerfmac VERB --help says more; nerfmac --version says which nerfmac this is.
 Every verb takes --log-file FILE; NERFMAC_LOG=debug shows all of that on standard error."""
 
-_WITH_METHOD = {
-    "train",
-    "eval",
-    "render",
-    "export",
-    "profile",
-    "report",
-}  # verbs that begin or load a run in this process
+_WITH_METHOD = {"train", "eval", "render", "export", "profile", "report"}
+"""Verbs that begin or load a run in this process."""
 
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES}
 

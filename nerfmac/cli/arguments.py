@@ -19,6 +19,7 @@ from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 import tyro
 
 from nerfmac.checks import InputError
+from nerfmac.rendering.crop import Box
 
 HELP = ("-h", "--help")
 
@@ -128,6 +129,24 @@ def meant(word: str, known: Sequence[str] | dict[str, Any], otherwise: str) -> s
 def optional(metavar: str) -> Any:
     """Describe, in the help, a flag that may be left out and then is None."""
     return tyro.conf.arg(metavar=metavar, help_behavior_hint="")
+
+
+def numbers(flag: str, text: str, count: int, expected: str) -> list[float]:
+    """The `count` numbers in `text`, which has commas between them. Raises `InputError`."""
+    try:
+        found = [float(word) for word in text.split(",")]
+    except ValueError:
+        found = []
+    if len(found) != count:
+        raise InputError(f"{flag} is {text!r}; expected {expected}")
+    return found
+
+
+def box(flag: str, text: str) -> Box:
+    """The lowest and the highest corner in `text`. Raises `InputError` if it is not six numbers."""
+    expected = "six numbers X,Y,Z,X,Y,Z, the lowest and highest corner"
+    a, b, c, d, e, f = numbers(flag, text, 6, expected)
+    return (a, b, c), (d, e, f)
 
 
 def _present(kind: Any) -> Any:

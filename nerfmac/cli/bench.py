@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import tyro
 
@@ -15,6 +15,7 @@ from nerfmac import bench, checks
 from nerfmac.backend import choose_device, current_device, memory_bytes
 from nerfmac.backend.machine import machine
 from nerfmac.checks import InputError
+from nerfmac.cli.arguments import optional
 from nerfmac.cli.choices import Device, Preset
 from nerfmac.config import Config
 from nerfmac.files import appearing, write_json
@@ -41,29 +42,29 @@ class Arguments:
     """Whose sizes."""
     device: Device = "auto"
     """What computes."""
-    seconds: float | None = None
+    seconds: Annotated[float | None, optional("FLOAT")] = None
     """Time for each figure, about: 1; with --models, seconds of training for each model: 60."""
-    scene: Path | None = None
+    scene: Annotated[Path | None, optional("SCENE")] = None
     """What is trained on; by default the built-in scene."""
-    json: Path | None = None
+    json: Annotated[Path | None, optional("FILE")] = None
     """Write the figures to this file too."""
     models: bool = False
     """Instead, train the vanilla and the hash model and follow the quality of both."""
     film: bool = False
     """Instead, make a film of the scene's orbit: rendered, encoded, and both at once."""
-    vanilla_seconds: float | None = None
+    vanilla_seconds: Annotated[float | None, optional("FLOAT")] = None
     """With --models, seconds of training for the vanilla model, in place of --seconds."""
-    plot: Path | None = None
+    plot: Annotated[Path | None, optional("FILE.png")] = None
     """With --models, a PNG of both models' quality over time."""
-    scaling: int | None = None
+    scaling: Annotated[int | None, optional("INT")] = None
     """Instead, train on 1 to so many ranks of this machine and follow rate and quality; within a
     job of several ranks, on those. With --seconds, of each training: 15. With --roofline, estimate
     what Macs in a ring would gain."""
     roofline: bool = False
     """Instead, estimate a step's time on Apple's chips from its bytes and operations alone."""
-    bandwidth: float | None = None
+    bandwidth: Annotated[float | None, optional("FLOAT")] = None
     """With --roofline, a chip's own bandwidth, GB/s; --rate goes with it."""
-    rate: float | None = None
+    rate: Annotated[float | None, optional("FLOAT")] = None
     """With --roofline, a chip's own rate, TFLOPS; --bandwidth goes with it."""
 
 

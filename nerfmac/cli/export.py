@@ -11,10 +11,9 @@ import tyro
 
 from nerfmac.backend import choose_device
 from nerfmac.checks import InputError
-from nerfmac.cli.arguments import optional
+from nerfmac.cli.arguments import box, optional
 from nerfmac.cli.choices import Device
 from nerfmac.export import (
-    Box,
     extract_cameras,
     extract_density,
     extract_mesh,
@@ -56,7 +55,9 @@ class Arguments:
     or a snapshot (.ingp, .msgpack)."""
     as_: Annotated[
         Literal["mesh", "points", "cameras", "density", "snapshot"] | None,
-        tyro.conf.arg(name="as", help_behavior_hint=""),
+        tyro.conf.arg(
+            name="as", metavar="mesh|points|cameras|density|snapshot", help_behavior_hint=""
+        ),
     ] = None
     """What to write; by default what the file's ending says."""
     resolution: Annotated[int | None, optional("INT")] = None
@@ -120,18 +121,8 @@ def _options(arguments: Arguments, kind: str) -> dict[str, Any]:
             known = ", ".join(f"--{each}" for each in sorted(OPTIONS[kind])) or "no such flags"
             raise InputError(f"--{name} is nothing that {kind} have; {kind} take {known}")
     if "crop" in options:
-        options["crop"] = _box(options["crop"])
+        options["crop"] = box("--crop", options["crop"])
     return options
-
-
-def _box(text: str) -> Box:
-    try:
-        a, b, c, d, e, f = (float(number) for number in text.split(","))
-    except ValueError:
-        raise InputError(
-            f"--crop is {text!r}; expected six numbers X,Y,Z,X,Y,Z, the lowest and highest corner"
-        ) from None
-    return (a, b, c), (d, e, f)
 
 
 def _mesh(run: Run, path: Path, options: dict[str, Any]) -> str:

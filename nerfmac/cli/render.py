@@ -15,12 +15,11 @@ import tyro
 from nerfmac import checks
 from nerfmac.backend import choose_device
 from nerfmac.checks import InputError
-from nerfmac.cli.arguments import optional
+from nerfmac.cli.arguments import box, numbers, optional
 from nerfmac.cli.camera_paths import NamedPath
 from nerfmac.cli.choices import Device
 from nerfmac.film import VIDEOS, Shot, Take, blurred, check_video, even, film, refuse_existing
 from nerfmac.geometry.cameras import Camera
-from nerfmac.rendering.crop import Box
 from nerfmac.rendering.evaluation import BACKGROUNDS
 from nerfmac.run import CONFIGURED, Run
 from nerfmac.snapshots import is_snapshot, open_run
@@ -80,9 +79,11 @@ class Arguments:
     """Other runs of the scene, to stand beside it from left to right, by the same cameras."""
     projection: Literal["perspective", "equirectangular"] = "perspective"
     """equirectangular: 360 degrees around, 180 from top to bottom, from the path's places."""
-    stereo: Literal["side-by-side", "over-under"] | None = None
+    stereo: Annotated[
+        Literal["side-by-side", "over-under"] | None, optional("side-by-side|over-under")
+    ] = None
     """For two eyes: the left eye's picture beside or above the right eye's, each of --size."""
-    eye_distance: float = 0.0
+    eye_distance: Annotated[float, optional("FLOAT")] = 0.0
     """Between the two eyes of --stereo, in scene units, such as 0.03."""
     format: Literal["png", "exr", "npz"] = "png"
     """Of the files in a folder: pictures, or values such as depth in scene units."""
@@ -187,7 +188,7 @@ def _shot(arguments: Arguments) -> Shot:
         output=arguments.output,
         background=_background(arguments.background),
         exposure=arguments.exposure,
-        crop=_crop(arguments.crop),
+        crop=None if arguments.crop is None else box("--crop", arguments.crop),
         near=arguments.near,
         samples=_samples(arguments),
         aperture=arguments.depth_of_field,
@@ -235,29 +236,12 @@ def _size(text: str) -> tuple[int, int]:
 def _background(text: str) -> tuple[float, float, float]:
     if text in BACKGROUNDS:
         return BACKGROUNDS[text]
-    red, green, blue = _numbers("--background", text, 3, "white, black or R,G,B such as 40,40,60")
+    red, green, blue = numbers("--background", text, 3, "white, black or R,G,B such as 40,40,60")
     return red / 255.0, green / 255.0, blue / 255.0
-
-
-def _crop(text: str | None) -> Box | None:
-    if text is None:
-        return None
-    a, b, c, d, e, f = _numbers("--crop", text, 6, "six numbers: lowest x,y,z, highest x,y,z")
-    return (a, b, c), (d, e, f)
 
 
 def _range(text: str | None) -> tuple[float, float] | None:
     if text is None:
         return None
-    near, far = _numbers("--depth-range", text, 2, "two distances, such as 0.5,3")
+    near, far = numbers("--depth-range", text, 2, "two distances, such as 0.5,3")
     return near, far
-
-
-def _numbers(flag: str, text: str, count: int, expected: str) -> list[float]:
-    try:
-        numbers = [float(word) for word in text.split(",")]
-    except ValueError:
-        numbers = []
-    if len(numbers) != count:
-        raise InputError(f"{flag} is {text!r}; expected {expected}")
-    return numbers

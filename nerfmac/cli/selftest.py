@@ -46,7 +46,7 @@ class Arguments:
     """Only the kernels of this operation (`nerfmac info` lists them)."""
     report: Annotated[Path | None, optional("FILE")] = None
     """Write everything to this JSON file too, and train for a while: attach it to a bug report."""
-    seconds: float | None = None
+    seconds: Annotated[float | None, optional("FLOAT")] = None
     """With --report, seconds of training on the built-in scene, on each device: 30; 0 for none."""
     dump_metal: Annotated[Path | None, optional("FOLDER")] = None
     """Instead, write the Metal text of every kernel to this folder; needs no Mac."""

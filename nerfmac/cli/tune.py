@@ -33,7 +33,7 @@ class Arguments:
     """Whose sizes."""
     seconds: float = SECONDS
     """Time for each operation, about."""
-    json: Path | None = None
+    json: Annotated[Path | None, optional("FILE")] = None
     """Write the figures to this file too."""
 
 

@@ -11,11 +11,9 @@ from nerfmac.export.libraries import need_libraries
 from nerfmac.export.mesh import Mesh, extract_mesh
 from nerfmac.export.points import Points, extract_points
 from nerfmac.export.quality_page import evaluate_to_page, worst
-from nerfmac.export.region import Box
 from nerfmac.export.report_page import write_report
 
 __all__ = [
-    "Box",
     "DensityGrid",
     "Mesh",
     "Points",

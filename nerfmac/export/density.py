@@ -10,9 +10,9 @@ import numpy.typing as npt
 
 from nerfmac.checks import InputError
 from nerfmac.export.lattice import Lattice, check_memory, sampled
-from nerfmac.export.region import Box
 from nerfmac.export.subject import Subject
 from nerfmac.files import appearing
+from nerfmac.rendering.crop import Box
 from nerfmac.run import Run
 
 

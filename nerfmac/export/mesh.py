@@ -19,10 +19,10 @@ from nerfmac.checks import InputError
 from nerfmac.export.lattice import Lattice, check_memory, sampled
 from nerfmac.export.libraries import needed
 from nerfmac.export.pieces import seen_pieces
-from nerfmac.export.region import Box
 from nerfmac.export.shape_files import ENDINGS, write_shape
 from nerfmac.export.subject import Subject
 from nerfmac.files import appearing
+from nerfmac.rendering.crop import Box
 from nerfmac.run import Run
 
 RESOLUTION = 256

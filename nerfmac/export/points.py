@@ -13,12 +13,13 @@ from tqdm.auto import tqdm
 
 from nerfmac import checks
 from nerfmac.checks import InputError
-from nerfmac.export.region import Box, Region
+from nerfmac.export.region import Region
 from nerfmac.export.shape_files import write_shape
 from nerfmac.export.subject import Subject
 from nerfmac.files import appearing
 from nerfmac.geometry.cameras import Camera, Cameras
 from nerfmac.geometry.rays import rays_through
+from nerfmac.rendering.crop import Box
 from nerfmac.rendering.renderer import Renderer
 from nerfmac.run import Run
 

@@ -15,12 +15,10 @@ import numpy.typing as npt
 
 from nerfmac.checks import InputError, finite
 from nerfmac.export.matter import Matter
+from nerfmac.rendering.crop import Box
 from nerfmac.scenes.placement import Placement
 
 log = logging.getLogger("nerfmac")
-
-Box = tuple[tuple[float, float, float], tuple[float, float, float]]
-"""Lowest and highest corner, in the coordinates of the scene's files."""
 
 
 class Region(NamedTuple):
@@ -37,6 +35,7 @@ class Region(NamedTuple):
 def region_of(crop: Box | None, placement: Placement, extent: float, matter: Matter) -> Region:
     """The box to export, within the box around the scene's cube of side `extent`.
 
+    `crop` is in the coordinates of the scene's files, its lowest corner first.
     Raises `InputError` for a crop that is no box or lies outside of the cube, and without a crop if
     nothing is occupied.
     """

@@ -9,9 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from nerfmac.export.matter import Matter
-from nerfmac.export.region import Box, Region, region_of
+from nerfmac.export.region import Region, region_of
 from nerfmac.fields.field import Field, Parameters
 from nerfmac.geometry.samples import Samples
+from nerfmac.rendering.crop import Box
 from nerfmac.rendering.normals import normals
 from nerfmac.run import Run, placement_of
 from nerfmac.scenes.placement import Placement

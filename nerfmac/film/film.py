@@ -11,7 +11,6 @@ from typing import Any, TypeVar
 
 from tqdm.auto import tqdm
 
-from nerfmac import checks
 from nerfmac.checks import InputError
 from nerfmac.film import series
 from nerfmac.film.background import in_background
@@ -55,7 +54,7 @@ def film(
     written, or if there are no cameras.
     """
     out = Path(out)
-    checks.choice("form", form, series.FORMATS)
+    series.check_format(form)
     takes = [[each] if isinstance(each, Camera) else each for each in cameras]
     if not takes:
         raise InputError(f"there are no frames to render to {out}")

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
+from nerfmac import checks
 from nerfmac.checks import InputError
 from nerfmac.files import appearing, read_json, write_json
 from nerfmac.film.background import in_background
@@ -82,6 +83,13 @@ def begin(folder: Path, made_by: dict[str, Any], *, resume: bool) -> None:
                 f"{folder} holds frames that were made with another {name}; resume them with the "
                 "same arguments or name another folder"
             )
+
+
+def check_format(form: str) -> None:
+    """Raise `InputError` if files of that format are none of `FORMATS` or cannot be made here."""
+    checks.choice("form", form, FORMATS)
+    if form == "exr":
+        encoder("exr")
 
 
 def missing(folder: Path, count: int, ending: str) -> list[int]:

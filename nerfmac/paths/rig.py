@@ -164,9 +164,7 @@ def _centre(places: Vectors, axes: Vectors) -> Vectors:
 
     For lines that are nearly parallel it is a point ahead, at a distance by the places' spread.
     """
-    across = (
-        np.eye(3) - axes[:, :, None] * axes[:, None, :]
-    )  # projections perpendicular to the axes
+    across = np.eye(3) - axes[:, :, None] * axes[:, None, :]  # projections across each axis
     total = across.mean(axis=0)
     if np.linalg.eigvalsh(total)[0] >= PARALLEL:
         wanted = np.einsum("nij,nj->i", across, places) / len(places)

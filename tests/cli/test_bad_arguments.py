@@ -107,7 +107,7 @@ def test_a_mistyped_flag_is_answered_with_the_one_that_was_meant(
 
 
 def test_an_unknown_verb(capsys, tmp_path):
-    refused(capsys, tmp_path, "fly", names=["'fly'", "train, eval, render, export"])
+    refused(capsys, tmp_path, "fly", names=["'fly'", "capture, inspect, train, view"])
     refused(capsys, tmp_path, "trian", names=["'trian'", "did you mean train?"])
     refused(capsys, tmp_path, "--steps", names=["'--steps' is no verb"])
 
@@ -127,6 +127,14 @@ def test_the_flags_that_are_let_through_are_those_of_the_help_page(capsys, verb)
     flags = [line.split("  ")[0] for line in lines if line.startswith("--")]
     told = set(re.findall(r"--[a-z][\w.-]*", " ".join(flags)))
     assert Takes.of(import_module(f"nerfmac.cli.{verb}").Arguments).flags.keys() == told
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_no_help_page_offers_a_value_that_cannot_be_given(capsys, verb):
+    assert nerfmac(verb, "--help") == 0
+    told = capsys.readouterr().out
+    assert "None" not in told
+    assert "MISSING" not in told
 
 
 def test_the_version_is_told(capsys):

@@ -170,13 +170,22 @@ def test_a_path_with_nan_is_refused(run, capsys, tmp_path):
     refused(capsys, tmp_path, "render", run, "--path", tmp_path / "tour.json", names=names)
 
 
-@pytest.mark.parametrize("flags", [(), ("--out", "film.webm"), ("--out", "film.gif")])
+@pytest.mark.parametrize(
+    "flags",
+    [
+        (),
+        ("--out", "film.webm"),
+        ("--out", "film.gif"),
+        ("--output", "depth", "--format", "exr", "--out", "frames"),
+    ],
+)
 def test_without_an_encoder_nothing_is_begun(run, capsys, tmp_path, monkeypatch, flags):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("IMAGEIO_FFMPEG_EXE", "/bin/true")
     refused(capsys, tmp_path, "render", run, *flags, names=["/bin/true has no encoder"])
     monkeypatch.setenv("IMAGEIO_FFMPEG_EXE", str(tmp_path / "absent"))
     refused(capsys, tmp_path, "render", run, *flags, names=["no ffmpeg"])
+    assert not (tmp_path / "frames").exists()
 
 
 def test_a_folder_that_may_not_be_written_is_refused(run, capsys, tmp_path):
