@@ -21,6 +21,7 @@ from nerfmac.checks import InputError
 from nerfmac.rendering.colour_map import INFERNO, TURBO, Anchors, coloured
 from nerfmac.rendering.evaluation import Compared, ViewQuality
 from nerfmac.rendering.renderer import Picture
+from nerfmac.run import Run
 
 QUALITY = 92
 """Of the JPEGs."""
@@ -38,16 +39,17 @@ HEAD = """<!DOCTYPE html>
 body {{ font: 15px/1.5 system-ui, sans-serif; margin: 2em auto; max-width: 100em; padding: 0 1em }}
 section {{ display: grid; grid-template-columns: repeat(4, 1fr); gap: .5em; margin: 2em 0 }}
 h2 {{ font-size: 1.3em; margin: 1.5em 0 .5em }}
+section.curves {{ grid-template-columns: repeat(3, 1fr) }}
 section > h2 {{ grid-column: 1 / -1; font-size: 1.1em; margin: 0 }}
 figure {{ margin: 0; max-width: 60em }}
-img {{ display: block; width: 100% }}
+img {{ display: block; width: 100%; outline: 1px solid #8884 }}
 figcaption, p {{ opacity: .8 }}
 table {{ border-collapse: collapse }}
 td, th {{ padding: .1em 1em .1em 0; text-align: left; vertical-align: top }}
 td {{ font-variant-numeric: tabular-nums; overflow-wrap: anywhere }}
 pre {{ overflow-x: auto; font-size: 12px }}
-svg {{ width: 100%; max-width: 40em }}
-@media (max-width: 50em) {{ section {{ grid-template-columns: repeat(2, 1fr) }} }}
+svg {{ width: 100%; max-width: 50em }}
+@media (max-width: 50em) {{ section, section.curves {{ grid-template-columns: repeat(2, 1fr) }} }}
 </style>
 <h1>{title}</h1>
 """
@@ -57,6 +59,11 @@ def check_page(path: Path) -> None:
     """Raise `InputError` if `path` is no page's name."""
     if path.suffix.lower() not in (".html", ".htm"):
         raise InputError(f"{path} is no page's name; expected an ending of .html")
+
+
+def scene_name(run: Run) -> str:
+    """The name of the scene of `run`: that of its folder, and not where it lies on this machine."""
+    return Path(run.scene.path).name if run.scene.path else "a scene in memory"
 
 
 def head(title: str) -> str:

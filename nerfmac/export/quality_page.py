@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 from tqdm.auto import tqdm
 
-from nerfmac.export.page import check_page, head, view_section
+from nerfmac.export.page import check_page, head, scene_name, view_section
 from nerfmac.files import appearing
 from nerfmac.rendering.evaluation import Compared, ViewQuality, evaluate
 from nerfmac.rendering.perceptual import Lpips
@@ -51,7 +51,7 @@ def evaluate_to_page(
         outcomes = evaluate(run.renderer(), *given, on_view=add, lpips=lpips)
         bar = tqdm(outcomes, f"{split} views", len(views.names), disable=not progress, unit="view")
         found = list(bar)
-        title = f"{split} views of {run.scene.path or 'a scene in memory'}"
+        title = f"{split} views of {scene_name(run)}"
         with partial.open("w", encoding="utf-8") as file:
             file.write(head(title))
             file.write(_summary(run, found, background))

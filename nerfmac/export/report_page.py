@@ -19,7 +19,7 @@ from tqdm.auto import tqdm
 from nerfmac.backend.machine import machine
 from nerfmac.checks import InputError
 from nerfmac.export.curve_svg import curve_svg
-from nerfmac.export.page import check_page, figure, head, table, view_section
+from nerfmac.export.page import check_page, figure, head, scene_name, table, view_section
 from nerfmac.files import appearing, read_json
 from nerfmac.presets import PRESETS
 from nerfmac.rendering.evaluation import Compared, ViewQuality, evaluate
@@ -46,10 +46,12 @@ def write_report(
         metrics, profile = (_read(folder / f"{name}.json") for name in ("metrics", "profile"))
         measured = _profile(profile)
         parts = [
-            head(f"{folder.resolve().name}: {run.scene.path or 'a scene in memory'}"),
+            head(f"{folder.resolve().name}: {scene_name(run)}"),
             f"<p>{run.state.step} steps, {run.state.train_seconds:.1f} s of training, preset "
             f"{run.config.preset}.</p>\n",
-            "<h2>Curves</h2>\n<section>\n" + "".join(_curves(run, folder)) + "</section>\n",
+            '<h2>Curves</h2>\n<section class="curves">\n'
+            + "".join(_curves(run, folder))
+            + "</section>\n",
             "<h2>Pictures</h2>\n" + _pictures(run, folder),
             "<h2>Worst test views</h2>\n" + _worst(run, seconds, progress),
             "<h2>Figures</h2>\n" + _figures(metrics),

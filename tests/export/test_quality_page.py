@@ -42,6 +42,11 @@ def test_the_figures_are_those_of_an_evaluation(page, run):
     assert "8 views, blended over black in sRGB light" in text
 
 
+def test_the_title_names_the_scene_and_not_where_it_lies_on_this_machine(page, scene):
+    assert f"<h1>train views of {scene.path.name}</h1>" in page[0]
+    assert str(scene.path.parent) not in page[0]
+
+
 def test_each_view_has_its_four_pictures(page, run, scene):
     shown = pictures(page[0])
     assert set(shown) == {"photograph", "rendering", "error", "depth"}

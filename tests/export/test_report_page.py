@@ -2,6 +2,7 @@
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 
@@ -48,6 +49,9 @@ def test_the_page_has_every_part(page, run):
     assert f"<td>seed</td><td>{run.config.seed}</td><td></td>" in page
     assert "<td>psnr_test</td><td>12.5</td>" in page
     assert "psnr_curve" not in page
+    name = Path(run.scene.path).name
+    assert f"<h1>mine: {name}</h1>" in page
+    assert str(Path(run.scene.path).parent) not in page
     assert "<td>mlx_version</td>" in page
     assert page.count('alt="place ') == 4
     assert "Some &lt;GPU&gt;" in page
