@@ -51,7 +51,8 @@ class Arguments:
     fps: float = 24.0
     """Frames per second of the video."""
     size: Annotated[str | None, optional("WxH")] = None
-    """Pixels, such as 1280x720; by default as many as the photographs have."""
+    """Pixels, such as 1280x720; by default as many as the photographs have. A wide frame shows less
+    above and below than upright photographs, and more to the sides."""
     output: Literal["rgb", "depth", "normal", "opacity"] = "rgb"
     """What is shown."""
     colormap: Literal["turbo", "inferno", "grey"] = "turbo"
