@@ -4,7 +4,6 @@ from nerfmac.film.film import film as film
 from nerfmac.film.film import refuse_existing as refuse_existing
 from nerfmac.film.frames import Frames as Frames
 from nerfmac.film.series import FORMATS as FORMATS
-from nerfmac.film.series import write_frames as write_frames
 from nerfmac.film.shot import OUTPUTS as OUTPUTS
 from nerfmac.film.shot import PROJECTIONS as PROJECTIONS
 from nerfmac.film.shot import STEREO as STEREO

@@ -13,7 +13,7 @@ A file appears under its name only when it is complete, so an interrupted series
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,32 +23,13 @@ from PIL import Image
 from nerfmac import checks
 from nerfmac.checks import InputError
 from nerfmac.files import appearing, read_json, write_json
-from nerfmac.film.background import in_background
 from nerfmac.film.frames import Frame
-from nerfmac.film.video import check_frame, encoder
+from nerfmac.film.video import encoder
 from nerfmac.geometry.cameras import Camera
 
 FORMATS = ("png", "exr", "npz")
 
 RECORD = "series.json"
-
-
-def write_frames(folder: Path | str, frames: Iterable[np.ndarray]) -> None:
-    """Write `frames`, uint8 `(h, w, 3)`, to `folder` as frame_00000.png and so on.
-
-    The folder is made if absent; its parent is not. Raises `InputError` if it already holds frames,
-    which a shorter series would leave half replaced, and whatever keeps a file from being written.
-    """
-    folder = Path(folder)
-    make_series(folder)
-
-    def save(item: tuple[Path, np.ndarray]) -> None:
-        save_png(*item)
-
-    with in_background(save) as give:
-        for index, frame in enumerate(frames):
-            check_frame(frame, index, np.shape(frame))
-            give((name_of(folder, index, "png"), frame))
 
 
 def name_of(folder: Path, index: int, ending: str) -> Path:
