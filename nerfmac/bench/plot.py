@@ -104,7 +104,7 @@ def plot_quality(
                 x, _ = place(mark.seconds, psnrs[0])
                 y = np.interp(x, [x for x, _ in places], [y for _, y in places])
                 pen.ring((x, float(y)), mark.label, colour)
-    _draw_legend(pen, [curve.name for curve in curves])
+    _draw_legend(pen, curves)
     with appearing(Path(path)) as partial:
         pen.picture().save(partial, "PNG")
 
@@ -163,16 +163,22 @@ def _draw_axes(
     pen.text((left, top - 8), "PSNR of held-out views, dB", 15, "lb")
 
 
-def _draw_legend(pen: _Pen, names: Sequence[str]) -> None:
-    """The names beside their colours, in the lower right corner."""
+def _draw_legend(pen: _Pen, curves: Sequence[Curve]) -> None:
+    """The curves' names beside what is drawn of them, in the lower right corner."""
     _, _, right, bottom = BOX
+    names = [curve.name for curve in curves]
     x = right - 70 - max(pen.width(name, 16) for name in names)
     y = bottom - 8 - 26 * len(names)
     pen.rectangle((x - 12, y - 6, right - 10, bottom - 10))
-    for index, name in enumerate(names):
-        middle = y + 8 + 26 * index
-        pen.curve([(x, middle), (x + 34, middle)], COLOURS[index % len(COLOURS)])
-        pen.text((x + 46, middle), name, 16, "lm")
+    for index, curve in enumerate(curves):
+        middle, colour = y + 8 + 26 * index, COLOURS[index % len(COLOURS)]
+        if len(curve.points) > 1:
+            pen.curve([(x, middle), (x + 34, middle)], colour)
+        elif curve.marks:
+            pen.ring((x + 17, middle), "", colour)
+        else:
+            pen.curve([(x + 17, middle)], colour)
+        pen.text((x + 46, middle), curve.name, 16, "lm")
 
 
 class _Pen:

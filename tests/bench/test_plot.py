@@ -51,6 +51,20 @@ def test_a_mark_lies_on_its_curve_as_drawn(tmp_path, log_time):
     assert len(ring) > 40
 
 
+@pytest.mark.parametrize("marks", [(), (Mark(20.0, "all"),)])
+def test_what_is_one_point_has_no_line_in_the_legend(tmp_path, marks):
+    curves = [RISING, Curve("published", [(20.0, 25.0)], marks)]
+    plot_quality(tmp_path / "plot.png", curves)
+    with Image.open(tmp_path / "plot.png") as picture:
+        legend = np.array(picture.convert("RGB"))[BOX[3] - 70 : BOX[3], BOX[2] - 200 :]
+    line, point = (
+        np.argwhere((legend == colour).all(axis=2)) for colour in (COLOURS[0], COLOURS[1])
+    )
+    assert np.ptp(line[:, 1]) > 30
+    assert 4 <= np.ptp(point[:, 1]) < 20
+    assert point[:, 1].mean() == pytest.approx(line[:, 1].mean(), abs=1.0)
+
+
 def test_marks_outside_the_curve_are_not_drawn(tmp_path):
     marks = [Mark(0.5, "early"), Mark(101.0, "late")]
     (plain,), (marked,) = (
