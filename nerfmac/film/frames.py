@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import mlx.core as mx
 import numpy as np
@@ -28,6 +28,7 @@ from nerfmac.timeline import interval
 
 Values = npt.NDArray[np.float32]
 Pixels = npt.NDArray[np.uint8]
+OnDevice = TypeVar("OnDevice", bound=tuple[mx.array, ...])
 
 CELLS = 128
 """Without a grid, normals are taken over cells of which so many fit along the unit cube."""
@@ -253,9 +254,10 @@ def _seen_cells(run: Run, occupied: Occupied | None, shot: Shot) -> Occupied:
     return Occupied(geometry, bits)
 
 
-def _ahead(items: Iterable[tuple[tuple[mx.array, ...], Camera]]) -> Iterator[tuple]:
+def _ahead(items: Iterable[tuple[OnDevice, Camera]]) -> Iterator[tuple[OnDevice, Camera]]:
     """`items` as they come, but each only when the device has begun to compute the next."""
-    waiting, coming = None, iter(items)
+    waiting: tuple[OnDevice, Camera] | None = None
+    coming = iter(items)
     while True:
         with interval("begin a frame"):
             item = next(coming, None)
