@@ -1,9 +1,9 @@
 """What MLX says when a GPU gives up: a `RuntimeError`, whose text alone tells why.
 
-The texts are MLX's (the allocators and mlx/backend/metal/device.cpp, as the libraries of 0.32.4 hold
-them), followed on Metal by those of macOS's IOGPU and on CUDA by the runtime's. An error may come
-with a later call than the one that failed. MLX's CPU back end says nothing: a process that gets no
-memory from it dies.
+The texts are MLX's (its allocators and mlx/backend/metal/device.cpp, as the libraries of 0.32.4
+hold them), followed on Metal by those of macOS's IOGPU and on CUDA by the runtime's. An error may
+come with a later call than the one that failed. MLX's CPU back end says nothing: a process that
+gets no memory from it dies.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Trying the variants: built, checked against the first, timed in turns, the quickest kept.
 
-Another than the first is kept only if it is quicker by 2 % at least, and not by chance: its time over
-the first's, round by round, has a median that is below that even where chance has favoured it.
+Another than the first is kept only if it is quicker by 2 % at least, and not by chance: its time
+over the first's, round by round, has a median below that even if chance has favoured it.
 """
 
 from __future__ import annotations
@@ -153,9 +153,9 @@ def _tuned(name: str, case: Case, seconds: float, shows_bar: bool) -> Tuned:
 
 
 def _compared(seconds: Sequence[float], firsts: Sequence[float]) -> tuple[float, float]:
-    """The median ratio of a variant's seconds to the first's, round by round, and what it is at most.
+    """The median ratio of a variant's seconds to the first's, and what it is at most.
 
-    A machine that other programs use is slow in whole rounds, in which a ratio stays right.
+    A ratio is of one round: a machine that other programs use is slow in whole rounds.
     """
     ratios = np.divide(seconds, firsts)
     low, median, high = np.quantile(ratios, [0.25, 0.5, 0.75])

@@ -47,8 +47,9 @@ def test_work_that_the_system_ended_is_told_as_such(text):
     error = RuntimeError(text)
     assert is_ended(error)
     assert not is_out_of_memory(error)
-    assert f"the system ended the GPU's work, as it does where a display waits too long: {text}" in (
-        in_words(error) or ""
+    assert (
+        f"the system ended the GPU's work, as it does where a display waits too long: {text}"
+        in (in_words(error) or "")
     )
 
 
