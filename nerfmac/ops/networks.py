@@ -217,7 +217,7 @@ def gradient_padding(shape: NetworksShape) -> int:
         return 0
     padding = _PADDING[variant("networks_gradient_rows")]
     columns = max(shape.features, shape.width) + shape.width + 2 * padding
-    size = _SIMDGROUPS * _ROWS * columns * working_dtype().size
+    size = _SIMDGROUPS * _ROWS * columns * mx.float16.size  # a tile_value on a GPU
     return padding if size <= _SPACE[current_device()] else 0
 
 
