@@ -56,25 +56,25 @@ METAL_FUNC void network_gradient_store(
 }
 
 // Back through one network: d belongs to its outputs, d_x to its inputs.
-template <int IN, int WIDTH, int LAYERS, typename Transposed, typename Space>
+template <int IN, int WIDTH, int LAYERS, int PADDING, typename Transposed, typename Space>
 METAL_FUNC void network_backward(
     uint local, thread Tile<IN>& x, thread Tile<WIDTH>* hidden, thread Tile<16>& d,
     Transposed transposed, thread NetworkGradient<IN, WIDTH, LAYERS>& gradient,
     thread Sums<IN>& d_x, Space space) {
   Sums<WIDTH> sums;
   Tile<WIDTH> d_hidden;
-  tile_gradient<WIDTH, 16>(local, hidden[LAYERS - 1], d, gradient.last, space);
+  tile_gradient<WIDTH, 16, PADDING>(local, hidden[LAYERS - 1], d, gradient.last, space);
   tile_multiply<16, WIDTH>(
       local, d, transposed + IN * WIDTH + (LAYERS - 1) * WIDTH * WIDTH, sums);
   tile_gate(sums, hidden[LAYERS - 1], d_hidden);
   UNROLL
   for (int layer = LAYERS - 1; layer > 0; --layer) {
-    tile_gradient<WIDTH, WIDTH>(
+    tile_gradient<WIDTH, WIDTH, PADDING>(
         local, hidden[layer - 1], d_hidden, gradient.square[layer - 1], space);
     tile_multiply<WIDTH, WIDTH>(
         local, d_hidden, transposed + IN * WIDTH + (layer - 1) * WIDTH * WIDTH, sums);
     tile_gate(sums, hidden[layer - 1], d_hidden);
   }
-  tile_gradient<IN, WIDTH>(local, x, d_hidden, gradient.first, space);
+  tile_gradient<IN, WIDTH, PADDING>(local, x, d_hidden, gradient.first, space);
   tile_multiply<WIDTH, IN>(local, d_hidden, transposed, d_x);
 }

@@ -222,10 +222,11 @@ METAL_FUNC void networks_forward(
 
 // Sums the weights' gradient of a threadgroup's tiles in the threadgroup's own row of d_weights,
 // groups[0] rows in all, and writes every row of d_features; rows past used[0] have no gradient.
-template <int IN, int WIDTH, int DENSITY_LAYERS, int THINNESS, int COLOUR_LAYERS, typename Features,
-          typename Basis, typename Ray, typename Used, typename Stored, typename DensityGradient,
-          typename ColourGradient, typename Groups, typename FeaturesGradient,
-          typename WeightsGradient, typename Space>
+// PADDING is tile_space's.
+template <int IN, int WIDTH, int DENSITY_LAYERS, int THINNESS, int COLOUR_LAYERS, int PADDING,
+          typename Features, typename Basis, typename Ray, typename Used, typename Stored,
+          typename DensityGradient, typename ColourGradient, typename Groups,
+          typename FeaturesGradient, typename WeightsGradient, typename Space>
 METAL_FUNC void networks_gradient(
     uint3 thread_index, int rows, Features features, Basis basis, Ray ray, Used used, Stored stored,
     DensityGradient d_density, ColourGradient d_colour, Groups groups, FeaturesGradient d_features,
@@ -270,13 +271,13 @@ METAL_FUNC void networks_gradient(
     tile_activate<3>(local, colour_sums, NetworkSigmoidSlope{});
     tile_each<3>(local, colour_sums, chosen, network_scale(d_colour, 3));
     tile_round(colour_sums, d);
-    network_backward<32, WIDTH, COLOUR_LAYERS>(
+    network_backward<32, WIDTH, COLOUR_LAYERS, PADDING>(
         local, joined, colour_hidden, d, stored + ALL + FIRST, colour_gradient, d_joined, space);
     tile_activate<1>(local, density_sums, NetworkExpSlope<THINNESS>{});
     tile_each<1>(local, density_sums, chosen, network_scale(d_density, 1));
     tile_add(density_sums, d_joined);
     tile_round(density_sums, d);
-    network_backward<IN, WIDTH, DENSITY_LAYERS>(
+    network_backward<IN, WIDTH, DENSITY_LAYERS, PADDING>(
         local, x, density_hidden, d, stored + ALL, density_gradient, d_x, space);
     tile_each<IN>(local, d_x, chosen, network_write(d_features, IN));
   }

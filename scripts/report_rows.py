@@ -2,9 +2,9 @@
 
     python scripts/report_rows.py REPORT.json ...
 
-For each device: the row of the table "Quality against time", what its variants and its longest
-launch took, and beside what was predicted. For a Mac also what it settles of CONTRIBUTING's table
-of what is proven, by the beginning of the row's first column.
+For each device: the row of the table "Quality against time", what its variants, its kernels and its
+longest launch took, and a step beside what was predicted. For a Mac also what it settles of
+CONTRIBUTING's table of what is proven, by the beginning of the row's first column.
 """
 
 import json
@@ -17,29 +17,50 @@ Values = dict[str, Any]
 
 
 def benchmark_rows(device: Values, report: Values) -> Iterator[str]:
-    """Rows for BENCHMARKS.md; none for what the report does not have."""
+    """A row and tables for BENCHMARKS.md; none for what the report does not have."""
     machine = f"{device['device_name']}, MLX {report['mlx_version']}"
+    commit = report.get("nerfmac_commit", report["nerfmac_version"])
     if training := found(device, "training"):
         after = f"{training['seconds']:.0f} s | {training['steps']:,}"
         quality = f"{training['psnr']:.2f} dB | {training['ssim']:.3f}"
         command = "`nerfmac selftest --report`"
-        version = report["nerfmac_version"]
-        yield f"| {training['scene']} | {machine} | {command} | {after} | {quality} | {version} |"
-    for operation, tuned in (found(device, "variants") or {}).items():
-        for name, tried in tuned["tried"].items():
-            took = f"fails: {tried['fault']}" if tried["ms"] is None else spread(tried["ms"])
-            which = f"**{name}**" if name == tuned["chosen"] else name
-            yield f"| {operation} | {which} | {machine} | {took} |"
-    if ceilings := found(device, "ceilings"):
-        gigabytes, teraflops = ceilings["bandwidth"] / 1e9, ceilings["rate"] / 1e12
-        yield f"| highest rates | {machine} | {gigabytes:.3g} GB/s | {teraflops:.3g} TFLOPS |"
+        yield f"| {training['scene']} | {machine} | {command} | {after} | {quality} | {commit} |"
+    yield from ("", f"{machine}, {report['system']}, commit {commit}:")
+    if variants := found(device, "variants"):
+        yield from table("operation", "variant", "a call", "round by round, of the first's time")
+        for operation, tuned in variants.items():
+            for name, tried in tuned["tried"].items():
+                which = f"**{name}**" if name == tuned["chosen"] else name
+                yield f"| {operation} | {which} | {outcome(tried)} |"
+    yield from speed_rows(device)
+
+
+def speed_rows(device: Values) -> Iterator[str]:
+    """What the machine can do, what its kernels reach of that, and what was predicted of a step."""
+    most = found(device, "ceilings") or {"bandwidth": None, "rate": None}
+    if device["kernels"]:
+        yield from table("kernel", "a launch", "each array moved once", "operations", "threads")
+    if most["bandwidth"] and most["rate"]:
+        highest = rate(most["bandwidth"] / 1e9, "GB/s"), rate(most["rate"] / 1e9, "GFLOPS")
+        yield f"| the highest rates | | {highest[0]} | {highest[1]} | |"
+    for each in device["kernels"]:
+        moved = rate(each["gigabytes_per_second"], "GB/s", most["bandwidth"])
+        computed = rate(each["gigaflops"], "GFLOPS", most["rate"])
+        threads = each["most_threads"] or ""
+        took = spread(each["milliseconds"])
+        yield f"| {each['function']} | {took} | {moved} | {computed} | {threads} |"
+    if watched := found(device, "watchdog"):
+        longest = f"{watched['longest_ms']:.1f} ms ({watched['launch']})"
+        yield from (
+            "",
+            f"The longest launch took {longest}; {watched['bound_ms']:.0f} are allowed.",
+        )
     if predicted := found(device, "prediction"):
         by, ratio = predicted["chip"]["name"], predicted["measured_over_cached"]
-        bounds = f"{predicted['cached_ms']:.2f} to {predicted['uncached_ms']:.2f} ms"
-        yield (
-            f"| a step | {machine} | {predicted['measured_ms']:.2f} ms | {bounds} predicted by "
-            f"{by} figures | {ratio:.1f} times the least |"
-        )
+        rates = "the highest rates" if by == "measured" else f"an {by}'s published rates"
+        bounds = f"{predicted['cached_ms']:.2f} to {predicted['uncached_ms']:.2f} ms by {rates}"
+        took = f"A step took {predicted['measured_ms']:.2f} ms"
+        yield from ("", f"{took}, {ratio:.1f} times the least that was predicted: {bounds}.")
 
 
 def settled_rows(device: Values, report: Values, name: str) -> Iterator[str]:
@@ -79,6 +100,27 @@ def found(device: Values, finding: str) -> Values | None:
 def row(beginning: str, told: str) -> str:
     """A line for the row whose first column begins so."""
     return f"| {beginning} ... | ... | {told} |"
+
+
+def table(*columns: str) -> tuple[str, ...]:
+    """The beginning of a table."""
+    return "", f"| {' | '.join(columns)} |", f"|{' --- |' * len(columns)}"
+
+
+def outcome(tried: Values) -> str:
+    """What a variant took, and beside the first one."""
+    if tried["ms"] is None:
+        return f"fails: {tried['fault']} |"
+    at_most = tried["ratio_at_most"]
+    return f"{spread(tried['ms'])} | {tried['ratio']:.2f}, at most {at_most:.2f}"
+
+
+def rate(billions: float | None, unit: str, highest: float | None = None) -> str:
+    """A rate, 10^9 a second, and its part of the highest; a cache may lift it above that."""
+    if not billions:
+        return ""
+    part = f", {1e9 * billions / highest:.0%}" if highest else ""
+    return f"{billions:.3g} {unit}{part}" if billions < 1000 else f"{billions:,.0f} {unit}{part}"
 
 
 def spread(ms: Values) -> str:

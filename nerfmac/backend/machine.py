@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import platform
+import subprocess
 import sys
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
@@ -30,6 +32,7 @@ def software() -> dict[str, str]:
     """Versions of the software, the operating system, and Metal's environment variables."""
     return {
         "nerfmac_version": __version__,
+        **({"nerfmac_commit": commit} if (commit := _commit()) else {}),
         "mlx_version": version("mlx"),
         "python_version": platform.python_version(),
         "system": _system(),
@@ -45,6 +48,19 @@ def peak_memory_bytes() -> int:
 
     unit = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+
+
+@cache
+def _commit() -> str | None:
+    """The commit of the checkout that is installed, with `-dirty` if files differ from it."""
+    root = Path(__file__).parents[2]
+    if not (root / ".git").exists():
+        return None
+    describe = ("git", "-C", str(root), "describe", "--always", "--dirty", "--exclude=*")
+    try:
+        return subprocess.run(describe, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return None
 
 
 def _system() -> str:

@@ -1,4 +1,4 @@
-"""How much of the current device's memory MLX may take, and what is said when it is not enough."""
+"""How much of the current device's memory MLX may take."""
 
 from __future__ import annotations
 
@@ -13,8 +13,6 @@ GIB = 2**30
 CACHED = 1 / 4
 """The part of the memory in which MLX may keep what is free for its next arrays. By default it may
 keep it all, and on a Mac other programs want some."""
-
-_SIGNS = ("[malloc", "[metal::malloc]", "out of memory", "OutOfMemory", "unable to allocate")
 
 
 def limit_memory(gib: float | None = None, fraction: float | None = None) -> int:
@@ -35,12 +33,6 @@ def limit_memory(gib: float | None = None, fraction: float | None = None) -> int
     mx.set_memory_limit(limit)
     mx.set_cache_limit(int(CACHED * limit))
     return limit
-
-
-def is_out_of_memory(error: RuntimeError) -> bool:
-    """Whether MLX's `error` says that there was no memory left."""
-    text = str(error).lower()
-    return any(sign.lower() in text for sign in _SIGNS)
 
 
 def active_memory_bytes() -> int:

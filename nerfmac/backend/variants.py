@@ -63,6 +63,11 @@ VARIANTS: Mapping[str, Variants] = {
     # as many as run at a time. An M1 has 8 cores, an H200 132; the fewer, the less to add up. A
     # CPU's sums are to be the same on any number of cores.
     "networks_gradient": Variants(("groups_256", "groups_64", "groups_512"), ("groups_32",)),
+    # A tile's rows lie in a threadgroup's memory, eight of which are read at a time. One after the
+    # other, all eight begin in the same of its banks, and are read in turns; `padded` leaves 16
+    # bytes between them, as MLX's own products do on Apple's GPUs (its kernels/steel/gemm/gemm.h,
+    # tgp_padding). It takes an eighth more of that memory, so fewer threadgroups may fit.
+    "networks_gradient_rows": Variants(("padded", "close"), ("close",)),
 }
 
 _using: ContextVar[Mapping[str, str]] = ContextVar("variants", default={})  # noqa: B039 - never changed

@@ -71,15 +71,16 @@ def measure_interleaved(
     *,
     seconds: float,
     rounds: int | None = None,
+    least: int = LEAST_CALLS,
     what: str | None = "interleaved timing",
 ) -> list[list[float]]:
     """Interleaved (A/B) timing: call all `timers` in order, again and again.
 
     A bar says `what` is measured; None: no bar. A timer runs what it times once and returns the
-    seconds that this took. After one round to warm up there are at least five rounds, and as many
-    as fit into about `seconds`, or as many `rounds` as given. The result has, for each timer, its
-    seconds in every round. A machine that is slow for a while is so for a whole round: differences
-    within a round are more exact than differences of medians.
+    seconds that this took. After one round to warm up there are at least `least` rounds, and as
+    many as fit into about `seconds`, or as many `rounds` as given. The result has, for each timer,
+    its seconds in every round. A machine that is slow for a while is so for a whole round:
+    differences within a round are more exact than differences of medians.
     """
     for timer in timers:
         timer()
@@ -87,7 +88,7 @@ def measure_interleaved(
     begin, passed = time.perf_counter(), 0.0
     total, unit = (seconds, "s") if rounds is None else (float(rounds), "rounds")
     with Bar(what or "", total, unit, disable=what is None) as bar:
-        while len(done) < (rounds or LEAST_CALLS) or (rounds is None and passed < seconds):
+        while len(done) < (rounds or least) or (rounds is None and passed < seconds):
             done.append([timer() for timer in timers])
             passed = time.perf_counter() - begin
             bar.reach(passed if rounds is None else len(done))

@@ -9,6 +9,7 @@ from importlib import import_module
 
 from nerfmac.backend.build import BuildError
 from nerfmac.backend.device import refuse_windows
+from nerfmac.backend.faults import in_words
 from nerfmac.backend.variants import from_environment
 from nerfmac.checks import InputError
 from nerfmac.cli.arguments import checked, meant
@@ -78,6 +79,10 @@ def main(arguments: list[str] | None = None, *, method: Method = CONFIGURED) -> 
         if error.errno not in _NO_ROOM:
             raise
         _refuse(f"{error.filename or 'a file'} cannot be written: {error.strerror}")
+    except RuntimeError as error:
+        if (told := in_words(error)) is None:
+            raise
+        _refuse(told)
     except KeyboardInterrupt:
         print("nerfmac: interrupted", file=sys.stderr)
         sys.exit(130)

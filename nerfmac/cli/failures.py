@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from nerfmac.backend.memory import is_out_of_memory
+from nerfmac.backend.faults import in_words, is_out_of_memory
 from nerfmac.checks import InputError
 from nerfmac.ranks import LostRankError
 from nerfmac.run import Run, what_to_lower
@@ -38,7 +38,8 @@ def explained(
         left = f"the state after step {run.state.step} is in {out}"
         raise InputError(f"{error}; {left}; {again}") from error
     except RuntimeError as error:
-        if not is_out_of_memory(error):
+        if (told := in_words(error)) is None:
             raise
-        left = f"no memory is left after step {run.state.step}, which is saved in {out}"
-        raise InputError(f"{left}; lower {what_to_lower(needed)}") from error
+        saved = f"{told}; step {run.state.step} is saved in {out}"
+        what_now = f"lower {what_to_lower(needed)}" if is_out_of_memory(error) else again
+        raise InputError(f"{saved}; {what_now}") from error

@@ -9,7 +9,7 @@ from nerfmac.backend import current_device, memory_bytes, using
 from nerfmac.bench import Ceilings, measure_ceilings
 from nerfmac.presets import preset
 from nerfmac.run import Run
-from nerfmac.selftest import prediction, quality, trained, watchdog
+from nerfmac.selftest import MEASURED, prediction, quality, trained, watchdog
 from nerfmac.tuning import try_variants
 
 SECONDS = 30.0
@@ -43,7 +43,7 @@ class MachineReport:
     def variants(self) -> dict[str, Any]:
         """Every variant's time. The quickest are used from here on, and not kept."""
         config = preset("auto", current_device(), memory_bytes())
-        found = list(try_variants(config, shows_bar=False))
+        found = list(try_variants(config))
         self._chosen = {each.operation: each.chosen for each in found}
         return {each.operation: each.to_json() for each in found}
 
@@ -72,6 +72,10 @@ def in_words(finding: str, values: Mapping[str, Any]) -> str:
         step = f"{v['steps']} steps of {v['step_ms']:.2f} ms"
         return f"{v['psnr']:.2f} dB after {v['seconds']:.1f} s, {step}, preset {v['preset']}"
     if finding == "watchdog":
-        return f"the longest launch takes {v['longest_ms']:.1f} ms ({v['launch']})"
-    by = f"{v['cached_ms']:.2f} to {v['uncached_ms']:.2f} ms by {v['chip']['name']} figures"
-    return f"a step of {v['measured_ms']:.2f} ms; predicted {by}"
+        longest = f"the longest launch takes {v['longest_ms']:.1f} ms ({v['launch']})"
+        return f"{longest}; at most {v['bound_ms']:.0f} are wanted"
+    least, most, by = v["cached_ms"], v["uncached_ms"], v["chip"]["name"]
+    rates = "its highest rates" if by == MEASURED else f"an {by}'s published rates"
+    predicted = f"{least:.2f} to {most:.2f} ms by its bytes and operations at {rates}"
+    times = f"{v['measured_over_cached']:.1f} times the least"
+    return f"a step took {v['measured_ms']:.2f} ms; predicted {predicted}: {times}"

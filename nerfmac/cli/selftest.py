@@ -121,6 +121,9 @@ def _test(report: Report, operation: str | None, seconds: float) -> None:
     print(f"{current_device()}: {device_name()}")
     report.begin_device()
     chosen = [case for case in cases() if operation in (None, case.operation)]
+    print(
+        f"  {len(chosen)} cases, each a computation by kernels and by their reference", flush=True
+    )
     report.begin("compiling")
     compile_for(chosen)
     done: list[Compared] = []

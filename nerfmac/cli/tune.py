@@ -73,8 +73,9 @@ def _print(tuned: Tuned) -> None:
 
 
 def _outcome(tried: Tried) -> str:
-    if tried.timing is None or tried.ratio is None:
+    if tried.timing is None or tried.ratio is None or tried.at_most is None:
         return f"FAILS: {tried.fault}"
     median, low, high, _ = tried.timing
     spread = f"({low:.3f} to {high:.3f})"
-    return f"{median:9.3f} ms {spread:>20}{tried.ratio:7.2f} of the first's time"
+    ratio = f"{tried.ratio:7.2f} of the first's time, at most {tried.at_most:.2f}"
+    return f"{median:9.3f} ms {spread:>20}{ratio}"

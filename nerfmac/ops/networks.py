@@ -16,7 +16,14 @@ from typing import Any, cast
 
 import mlx.core as mx
 
-from nerfmac.backend import Kernel, runs_kernel, simd_width, variant, working_dtype
+from nerfmac.backend import (
+    Kernel,
+    current_device,
+    runs_kernel,
+    simd_width,
+    variant,
+    working_dtype,
+)
 from nerfmac.ops.networks_shape import BASIS, MlpShape, NetworksShape
 from nerfmac.ops.signature import Signature
 
@@ -25,6 +32,8 @@ _SIMDGROUPS = 4  # of a threadgroup on a GPU; as there
 # Partial sums of the weights' gradient, one for each threadgroup. A CPU's are always as many, so
 # that results do not depend on the cores.
 _GROUPS = {"groups_32": 32, "groups_64": 64, "groups_256": 256, "groups_512": 512}
+_PADDING = {"close": 0, "padded": 8}  # values after each row of a tile in a threadgroup's memory
+_SPACE = {"metal": 32 * 2**10, "cuda": 48 * 2**10}  # bytes of that memory, of a kernel's own
 
 _TAKES = Signature(
     features=((mx.float32, working_dtype), "slots", "features"),
@@ -59,7 +68,7 @@ _GRADIENT = Kernel(
     inputs=(*_FORWARD_INPUTS, "d_density", "d_colour", "groups"),
     outputs=("d_features", "d_weights"),
     rows="features_shape[0]",
-    space="tile_value space[tile_space(IN > WIDTH ? IN : WIDTH, WIDTH)]",
+    space="tile_value space[tile_space(IN > WIDTH ? IN : WIDTH, WIDTH, PADDING)]",
 )
 
 
@@ -202,6 +211,16 @@ def gradient_groups() -> int:
     return _GROUPS[variant("networks_gradient")]
 
 
+def gradient_padding(shape: NetworksShape) -> int:
+    """Values after each row of the gradient's tiles; none where a threadgroup has no room left."""
+    if simd_width() == 1:
+        return 0
+    padding = _PADDING[variant("networks_gradient_rows")]
+    columns = max(shape.features, shape.width) + shape.width + 2 * padding
+    size = _SIMDGROUPS * _ROWS * columns * mx.float16.size  # a tile_value on a GPU
+    return padding if size <= _SPACE[current_device()] else 0
+
+
 def _simdgroups() -> int:
     return 1 if simd_width() == 1 else _SIMDGROUPS
 
@@ -230,7 +249,7 @@ def _networks(shape: NetworksShape) -> Any:
             *cotangents,
             mx.array([groups], mx.int32),
             **_groups(groups),
-            template=shape.template,
+            template=[*shape.template, ("PADDING", gradient_padding(shape))],
             output_shapes=[features.shape, (groups, density_weights.size + colour_weights.size)],
             output_dtypes=[features.dtype, mx.float32],
         )

@@ -26,6 +26,7 @@ from nerfmac.selftest.diagnosis import reach as reach
 from nerfmac.selftest.diagnosis import timed as timed
 from nerfmac.selftest.encodings import hash_encode_cases, spherical_harmonics_cases
 from nerfmac.selftest.fields import networks_cases, trace_cases
+from nerfmac.selftest.learning import MEASURED as MEASURED
 from nerfmac.selftest.learning import prediction as prediction
 from nerfmac.selftest.learning import quality as quality
 from nerfmac.selftest.learning import trained as trained

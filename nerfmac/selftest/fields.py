@@ -45,9 +45,12 @@ def networks_cases() -> Iterator[Case]:
 
             case = Case("networks", f"{name}-{slots}", run, 256, half_terms=8)
             yield case
+            if slots in (31, 129):  # a kernel of its own for each shape
+                yield in_variant(case, "networks_gradient_rows", "close")
             if (name, slots) == ("tiny", 700):
-                for chosen in VARIANTS["networks_gradient"].all:
-                    yield in_variant(case, "networks_gradient", chosen)
+                for operation in ("networks_gradient", "networks_gradient_rows"):
+                    for chosen in VARIANTS[operation].all:
+                        yield in_variant(case, operation, chosen)
 
 
 def _networks(shape: NetworksShape, slots: int) -> Arrays:

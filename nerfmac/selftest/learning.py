@@ -25,6 +25,8 @@ from nerfmac.profile import NEVER_EVALUATED, recorded_launches, sizes_of
 from nerfmac.run import Run
 from nerfmac.scenes import builtin_scene_path, load_scene
 
+MEASURED = "measured"
+"""The name of a chip whose rates are those that were measured."""
 BOUND = 100.0
 """Milliseconds: launches are to be shorter, so that none holds up a GPU's display for long."""
 _UPDATES = slice(0, 2)  # of what `recorded_launches` gives; the step follows
@@ -32,19 +34,16 @@ _STEP = 2
 
 
 def trained(seconds: float) -> Run:
-    """A run on the built-in scene, of the device's own preset, after so many seconds of training.
-
-    Without a bar; its pictures come with nerfmac.
-    """
+    """A run on the built-in scene, of the device's own preset, trained for so many seconds."""
     config = preset("auto", current_device(), memory_bytes())
     run = Run.begin(load_scene(builtin_scene_path()), config)
-    run.train(seconds=seconds, progress=False)
+    run.train(seconds=seconds)
     return run
 
 
 def quality(run: Run) -> dict[str, Any]:
     """What came of the run's training, as JSON values."""
-    views = run.evaluate("test", progress=False)
+    views = run.evaluate("test")
     state = run.state
     return {
         "scene": "still_life",
@@ -100,7 +99,7 @@ def prediction(run: Run, ceilings: Ceilings) -> dict[str, Any]:
     By the published figures of an Apple GPU, as in `nerfmac bench --roofline`; on another device by
     its measured `ceilings`.
     """
-    measured = Chip("measured", ceilings.bandwidth / 1e9, ceilings.rate / 1e12)
+    measured = Chip(MEASURED, ceilings.bandwidth / 1e9, ceilings.rate / 1e12)
     published = chip_named(device_name()) if current_device() == "metal" else None
     chip = published or measured
     _, cached, uncached = estimate(counted_work(sizes_of(run.trainer, run.state)), chip)

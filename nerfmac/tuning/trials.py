@@ -55,7 +55,9 @@ def trials(config: Config, extent: float) -> Iterator[Trial]:
     samples = march(*given, slots)
     mx.eval(samples)
     yield _encoding(config, extent, samples)
-    yield _networks(config, samples, rays)
+    case = _networks(config, samples, rays)
+    yield Trial("networks_gradient", case)
+    yield Trial("networks_gradient_rows", case)
 
 
 def _rays(count: int) -> tuple[mx.array, mx.array, mx.array]:
@@ -107,7 +109,7 @@ def _encoding(config: Config, extent: float, samples: Samples) -> Trial:
     return Trial("hash_encode_gradient", Case("hash_encode", "tuning", run, 512, half_terms=1))
 
 
-def _networks(config: Config, samples: Samples, rays: int) -> Trial:
+def _networks(config: Config, samples: Samples, rays: int) -> Case:
     inputs, widths = config.grid.levels * config.grid.features, config.networks
     layers = widths.density_layers, widths.colour_layers
     shape = NetworksShape(inputs, widths.width, *layers, widths.thinness)
@@ -130,4 +132,4 @@ def _networks(config: Config, samples: Samples, rays: int) -> Trial:
         found = mx.vjp(evaluate, [features, *weights], slopes)[1]
         return dict(zip(("d features", "d density", "d colour"), found, strict=True))
 
-    return Trial("networks_gradient", Case("networks", "tuning", run, 512, half_terms=8))
+    return Case("networks", "tuning", run, 512, half_terms=8)

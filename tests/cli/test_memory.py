@@ -102,20 +102,52 @@ def test_a_fraction_limits_mlx_and_what_it_keeps():
     assert mx.set_cache_limit(0) == limit // 4
 
 
-def test_without_memory_left_the_last_state_is_told_and_saved(scene, tmp_path, capsys, monkeypatch):
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (
+            "[malloc] Unable to allocate 34359738368 bytes.",
+            "no memory is left: [malloc] Unable to allocate 34359738368 bytes.; step 3 is saved in "
+            "{out}; lower --",
+        ),
+        (
+            "[METAL] Command buffer execution failed: Impacting Interactivity "
+            "(0000000e:kIOGPUCommandBufferCallbackErrorImpactingInteractivity).",
+            "leaves more time; step 3 is saved in {out}; `nerfmac train --out {out} --resume "
+            "--steps 9` goes on",
+        ),
+    ],
+)
+def test_where_the_gpu_gives_up_the_last_state_is_saved_and_told(
+    scene, tmp_path, capsys, monkeypatch, error, told
+):
     train, out = Trainer.train, tmp_path / "run"
 
     def exhausted(self, state, goal):
         for report in train(self, state, goal):
             yield report
             if report.state.step == 3:
-                raise RuntimeError("[malloc_or_wait] Unable to allocate 34359738368 bytes.")
+                raise RuntimeError(error)
 
     monkeypatch.setattr(Trainer, "train", exhausted)
     assert nerfmac("train", scene, *FLAGS, "--steps", 9, "--out", out, "--no-video") == 2
-    told = capsys.readouterr().err.splitlines()[-1]
-    assert f"no memory is left after step 3, which is saved in {out}; lower --" in told
+    assert told.format(out=out) in capsys.readouterr().err.splitlines()[-1]
     assert Run.load(out).state.step == 3
+
+
+def test_other_verbs_say_so_in_a_line_and_other_errors_are_none_of_it(monkeypatch, capsys):
+    def fails(error):
+        def main(_argv):
+            raise RuntimeError(error)
+
+        monkeypatch.setattr("nerfmac.cli.info.main", main)
+
+    fails("cudaMallocAsync(&data, size, stream) failed: out of memory.")
+    assert nerfmac("info") == 2
+    assert "nerfmac: no memory is left: cudaMallocAsync" in capsys.readouterr().err
+    fails("[broadcast_shapes] Shapes (2) and (3) cannot be broadcast.")
+    with pytest.raises(RuntimeError, match="broadcast"):
+        nerfmac("info")
 
 
 def test_what_memory_a_run_took_is_in_its_metrics(scene, tmp_path):

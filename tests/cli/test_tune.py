@@ -30,7 +30,7 @@ def sizes(monkeypatch):
     def try_variants(config, extent=1.0, *, seconds, shows_bar):
         asked.append((config, extent, seconds))
         timing = choosing.quartiles([0.002, 0.004, 0.003])
-        tried = [Tried("four", timing, 1.0, 0.0), Tried("two", timing, 0.5, 0.0)]
+        tried = [Tried("four", timing, 1.0, at_most=1.0), Tried("two", timing, 0.5, at_most=0.6)]
         yield Tuned("march_count", "two", [*tried, Tried("eight", fault="differs: counts")])
 
     monkeypatch.setattr(choosing, "try_variants", try_variants)
@@ -44,7 +44,7 @@ def test_the_table_names_the_quickest_and_it_is_kept_and_shown(sizes, tmp_path, 
     (two,) = (line for line in said if " two " in line)
     assert two.startswith("  * two")
     assert "3.000 ms" in two
-    assert two.endswith("0.50 of the first's time")
+    assert two.endswith("0.50 of the first's time, at most 0.60")
     assert "    four " in "".join(said)
     assert "    eight         FAILS: differs: counts" in said
     assert f"kept in {tmp_path / 'kept.json'}" in said

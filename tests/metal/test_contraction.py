@@ -10,7 +10,7 @@ import pytest
 
 from nerfmac.backend import choose_device, kernels_disabled
 from nerfmac.backend.metal_text import on_metal
-from nerfmac.ops.march import MarchGeometry, march
+from nerfmac.ops.march import MarchGeometry, _distance, march
 from nerfmac.ops.occupancy_update import pack_bits
 from tests.chosen_cases import function
 from tests.metal.execute import Executor
@@ -21,18 +21,24 @@ pytestmark = pytest.mark.slow
 PASSES = ("march_count", "march_write")
 RAYS, SLOTS = 300, 30000
 GEOMETRY = MarchGeometry(1.0, 32, 0.0, 3**0.5 / 256, 0.0)
+GROWS = MarchGeometry(4.0, 32, 0.0, 3**0.5 / 256, 1 / 64)  # from the 64th step on
 
 choose_device("cpu")
 
 
-def meeting_faces() -> tuple[mx.array, mx.array, mx.array]:
-    """Rays and jitter; a sample of each lies on a cell's face, and rounding decides on the side."""
+def meeting_faces(
+    geometry: MarchGeometry, low: int, high: int
+) -> tuple[mx.array, mx.array, mx.array]:
+    """Rays and jitter; a sample of each lies on a cell's face, and rounding decides on the side.
+
+    It is between the `low`-th and the `high`-th of its ray.
+    """
     draw = np.random.default_rng(5)
     directions = draw.normal(size=(RAYS, 3))
     directions /= np.linalg.norm(directions, axis=1, keepdims=True)
     directions, jitter = directions.astype(np.float32), draw.random(RAYS, np.float32)
-    number = draw.integers(3, 40, RAYS).astype(np.float32)
-    distance = (jitter + number) * np.float32(GEOMETRY.step)
+    number = draw.integers(low, high, RAYS).astype(np.float32)
+    distance = np.array(_distance(mx.array(jitter + number), geometry))
     places = draw.uniform(0.4, 0.6, (RAYS, 3))
     places[:, 0] = draw.integers(13, 20, RAYS) / 32
     origins = places - directions.astype(np.float64) * distance[:, None].astype(np.float64)
@@ -53,7 +59,7 @@ def test_no_slot_is_left_without_a_value(executor, rounded):
         return outputs
 
     with on_metal(execute):
-        samples = march(*meeting_faces(), bits, GEOMETRY, SLOTS)
+        samples = march(*meeting_faces(GEOMETRY, 3, 40), bits, GEOMETRY, SLOTS)
         mx.eval(samples)
     assert set(PASSES) <= set(unwritten)
     assert not any(unwritten["march_write"].values())
@@ -64,6 +70,20 @@ def test_no_slot_is_left_without_a_value(executor, rounded):
     assert 0 < len(empty) < 0.05 * ends[-1]
     assert not np.array(samples.position)[empty].any()
     assert not np.array(samples.ray)[empty].any()
+
+
+def test_steps_that_grow_have_the_same_samples_in_both_passes(executor):
+    """Their places are exponentials, of which the fast ones differ from kernel to kernel."""
+    drawn = mx.random.uniform(shape=(GROWS.cells,), key=mx.random.key(4))
+    with kernels_disabled():
+        bits = pack_bits((drawn < 0.5).astype(mx.float32), mx.array([0.5]))
+    own = Executor(executor.folder)
+    with on_metal(own):
+        samples = march(*meeting_faces(GROWS, 70, 120), bits, GROWS, 2 * SLOTS)
+        mx.eval(samples)
+    width = np.array(samples.width)[: np.array(samples.ray_start)[-1]]
+    assert len(width) > 1000
+    assert width.all()
 
 
 @pytest.mark.parametrize("case", ["march-object-301-0.2", "march-scene-301-0.2"])

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from numerics import assert_matches
 
-from nerfmac.backend import choose_device, kernels_disabled
+from nerfmac.backend import choose_device, device, kernels_disabled, using
 from nerfmac.checks import InputError
-from nerfmac.ops.networks import networks, networks_density, truncated_exp
+from nerfmac.ops.networks import gradient_padding, networks, networks_density, truncated_exp
 from nerfmac.ops.networks_shape import NetworksShape
 from tests.ops.networks_oracle import (
     RESULTS,
@@ -206,6 +206,21 @@ def test_a_compiled_gradient_equals_the_plain_one():
         given = scale * device["features"], device["density_weights"]
         for name, one, other in zip(TRAINED, compiled(*given), plain(*given), strict=False):
             assert_matches(one, other, rel=64 * ROUNDOFF, name=f"d {name}")
+
+
+@pytest.mark.parametrize(
+    ("where", "way", "width", "padding"),
+    [
+        ("metal", "padded", 64, 8),
+        ("metal", "padded", 128, 0),  # the tiles alone fill the 32 KB
+        ("cuda", "padded", 128, 8),
+        ("cuda", "close", 64, 0),
+        ("cpu", "padded", 64, 0),
+    ],
+)
+def test_a_tiles_rows_have_room_between_them_where_a_threadgroup_has(where, way, width, padding):
+    with device.pretended(where), using(networks_gradient_rows=way):
+        assert gradient_padding(NetworksShape(32, width, 1, 2)) == padding
 
 
 def test_no_slots_give_no_results_and_no_gradient():

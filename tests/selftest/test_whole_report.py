@@ -63,7 +63,31 @@ def test_each_finding_has_a_line(findings):
     assert lines["variants"] == "march_count=two"
     assert "dB after 0." in lines["training"]
     assert "(" in lines["watchdog"]
-    assert lines["prediction"].endswith("by measured figures")
+    assert "ms by its bytes and operations at its highest rates: " in lines["prediction"]
+    assert lines["prediction"].endswith(" times the least")
+
+
+@pytest.fixture(scope="module")
+def on_an_m1(findings, balls):
+    """What would be predicted of the same steps on a Mac."""
+    choose_device("cpu")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(learning, "preset", lambda *_: CONFIG)
+        patch.setattr(learning, "builtin_scene_path", lambda: balls)
+        run = learning.trained(0.2)
+        patch.setattr(learning, "current_device", lambda: "metal")
+        patch.setattr(learning, "device_name", lambda: "Apple M1")
+        return learning.prediction(run, Ceilings(2e9, 3e10, "not at all"))
+
+
+def test_a_macs_step_is_compared_with_its_chips_published_rates(on_an_m1, findings):
+    assert on_an_m1["chip"] == {"name": "M1", "bandwidth": 68, "rate": 2.6}
+    # The estimate of the same step at 2 GB/s and 0.03 TFLOPS, which both are slower.
+    least = findings["prediction"]["cached_ms"] * 2 / 68
+    assert 0.3 * least < on_an_m1["cached_ms"] < 1.2 * least
+    assert " ms by its bytes and operations at an M1's published rates: " in in_words(
+        "prediction", on_an_m1
+    )
 
 
 @pytest.mark.parametrize(
@@ -112,34 +136,42 @@ def test_threads_are_asked_for_on_metal_alone():
 
 
 @pytest.fixture
-def report(tmp_path, findings):
+def report(tmp_path, findings, on_an_m1):
     """A whole report, as that of a Mac."""
     choose_device("cpu")
     report = Report(tmp_path / "report.json")
     report.begin_device()
-    for name, values in findings.items():
+    for name, values in {**findings, "prediction": on_an_m1}.items():
         report.add(name, values)
     report.end()
     values = json.loads(report.path.read_text())
     (only,) = values["devices"]
     arrays = [{"array": "d table", "error": 1e-6, "passed": True}] * 3
     case = {"case": "one", "fault": None, "specialisations": ["a", "b"], "arrays": arrays}
-    limits = [{"function": "networks_gradient", "most_threads": 384}]
-    limits += [{"function": "adam", "most_threads": 1024}]
+    limits = [timed("networks_gradient", 384, 4.5), timed("adam", 1024, None)]
     only |= {"device": "metal", "device_name": "Apple M9", "cases": [case], "kernels": limits}
     only["variants"]["hash_encode_gradient"] = tried_variants()
     report.path.write_text(json.dumps(values | {"system": "macOS 99"}))
     return report.path
 
 
+def timed(function, most_threads, gigaflops):
+    ms = {"median": 3.0, "low": 2.0, "high": 4.0, "calls": 7}
+    rates = {"gigabytes_per_second": 0.5, "gigaflops": gigaflops}
+    return {"function": function, "most_threads": most_threads, "milliseconds": ms, **rates}
+
+
 def tried_variants():
     ms = {"low": 1.0, "high": 4.0, "calls": 7}
     names = {"float": {"median": 3.0, **ms}, "fixed": {"median": 2.0, **ms}}
-    tried = {name: {"ms": each, "ratio": 1.0, "fault": None} for name, each in names.items()}
+    tried = {
+        name: {"ms": each, "ratio": 0.5, "ratio_at_most": 0.6, "fault": None}
+        for name, each in names.items()
+    }
     return {"chosen": "fixed", "tried": tried}
 
 
-def test_a_report_becomes_rows_of_both_tables(report, findings, capsys):
+def test_a_report_becomes_rows_of_both_tables(report, findings, on_an_m1, capsys):
     assert report_rows.main([str(report)]) == 0
     said = capsys.readouterr().out
     training = findings["training"]
@@ -147,8 +179,19 @@ def test_a_report_becomes_rows_of_both_tables(report, findings, capsys):
     quality = f"{training['psnr']:.2f} dB | {training['ssim']:.3f}"
     steps = f"{training['seconds']:.0f} s | {training['steps']:,}"
     assert f"| still_life | {machine} | `nerfmac selftest --report` | {steps} | {quality} |" in said
-    assert f"| hash_encode_gradient | **fixed** | {machine} | 2.000 ms (1.000 to 4.000) |" in said
-    assert f"| march_count | **two** | {machine} | fails: no |" in said
+    assert f"{machine}, macOS 99, commit " in said
+    ratios = "0.50, at most 0.60 |"
+    assert f"| hash_encode_gradient | **fixed** | 2.000 ms (1.000 to 4.000) | {ratios}" in said
+    assert "| march_count | **two** | fails: no | |" in said
+    assert "| the highest rates | | 2 GB/s | 30 GFLOPS | |" in said
+    launch = "| 3.000 ms (2.000 to 4.000) | 0.5 GB/s, 25% | 4.5 GFLOPS, 15% | 384 |"
+    assert f"| networks_gradient {launch}" in said
+    assert "| adam | 3.000 ms (2.000 to 4.000) | 0.5 GB/s, 25% |  | 1024 |" in said
+    longest = findings["watchdog"]["longest_ms"]
+    assert f"The longest launch took {longest:.1f} ms (" in said
+    step, over = on_an_m1["measured_ms"], on_an_m1["measured_over_cached"]
+    assert f"A step took {step:.2f} ms, {over:.1f} times the least that was predicted: " in said
+    assert "ms by an M1's published rates." in said
     where = "settled on Apple M9, macOS 99, by report.json |"
     for row in (
         f"| It is in the language ... | ... | Apple's compiler took 2 texts; {where}",
@@ -193,4 +236,5 @@ def test_a_fault_is_kept_and_fails_the_device(tmp_path):
     (only,) = json.loads(report.path.read_text())["devices"]
     assert only["ceilings"] == {"bandwidth": None, "rate": 2.0}
     assert report_rows.found(only, "training") is None
-    assert not list(report_rows.benchmark_rows({**only, "ceilings": None}, report.values))
+    (_, heading) = report_rows.benchmark_rows({**only, "ceilings": None}, report.values)
+    assert heading.startswith(f"{only['device_name']}, MLX {mx.__version__}, ")

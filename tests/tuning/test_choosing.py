@@ -25,14 +25,22 @@ def nothing_kept(monkeypatch, tmp_path):
     variants._stored.cache_clear()
 
 
+SLOW = (1.0, 3.0, 1.1)
+
+
 @pytest.fixture
 def took(monkeypatch):
-    """Lets the variants that are timed take the seconds given, by name, in three rounds."""
+    """Lets the variants that are timed take the seconds given, by name, in three rounds.
+
+    Or, as a list, in as many rounds as there are.
+    """
 
     def set_times(**seconds):
         def measure(timers, **_how):
             assert len(timers) == len(seconds)
-            return [[each * slow for slow in (1.0, 3.0, 1.1)] for each in seconds.values()]
+            lists = [each if isinstance(each, list) else [each] * 3 for each in seconds.values()]
+            slow = SLOW * (len(lists[0]) // 3)
+            return [[a * b for a, b in zip(each, slow, strict=True)] for each in lists]
 
         monkeypatch.setattr(choosing, "measure_interleaved", measure)
 
@@ -68,6 +76,36 @@ def test_what_is_hardly_quicker_is_not_worth_a_change(trial, took):
     trial(right)
     took(four=0.5, two=0.495, eight=0.499)
     assert tune(TINY)[0].chosen == variant("march_count") == FOUR
+
+
+# Nine rounds of a machine that others use: quicker by a tenth in the median, and by chance.
+NOISY = [0.7, 1.2, 0.9, 1.3, 0.8, 1.1, 0.85, 0.9, 1.25]
+
+
+def test_what_is_quicker_by_chance_is_not_kept(trial, took):
+    trial(right)
+    took(four=[1.0] * 9, two=NOISY, eight=[1.01] * 9)
+    (tuned,) = tune(TINY)
+    two = tuned.tried[1]
+    assert two.ratio == 0.9
+    # A quarter of the rounds are below 0.85, and one above 1.2; 3.14 * 0.35 / 3 is 0.366.
+    assert two.at_most == pytest.approx(1.266, abs=1e-3)
+    assert tuned.chosen == variant("march_count") == FOUR
+    assert tuned.to_json()["tried"]["two"]["ratio_at_most"] == two.at_most
+
+
+def test_what_is_steadily_quicker_is_kept_before_what_may_be(trial, took):
+    trial(right)
+    took(four=[1.0] * 9, two=NOISY, eight=[0.95, 0.96, 0.94] * 3)
+    (tuned,) = tune(TINY)
+    assert tuned.chosen == EIGHT
+    assert tuned.tried[2].ratio > tuned.tried[1].ratio
+
+
+def test_more_rounds_of_the_same_noise_make_it_certain(trial, took):
+    trial(right)
+    took(four=[1.0] * 360, two=NOISY * 40, eight=[1.0] * 360)
+    assert tune(TINY)[0].chosen == TWO
 
 
 def test_what_differs_from_the_first_is_not_kept_however_quick(trial, took):

@@ -201,9 +201,9 @@ METAL_FUNC void tile_gradient_start(MatrixGradient<IN, OUT>& gradient, float* ou
   for (int i = 0; i < IN * OUT; ++i) out[i] = 0.0f;
 }
 
-constexpr int tile_space(int, int) { return 1; }
+constexpr int tile_space(int, int, int) { return 1; }
 
-template <int IN, int OUT>
+template <int IN, int OUT, int PADDING>
 METAL_FUNC void tile_gradient(uint, const Tile<IN>& x, const Tile<OUT>& d,
                               MatrixGradient<IN, OUT>& gradient, tile_value*) {
   constexpr int COLUMNS = OUT / LANES;

@@ -9,7 +9,6 @@
 #define TILE_SIMDGROUPS 4
 #define TRACE_RAYS 32
 #define TRACE_QUEUE 32  // more, and fewer simdgroups, cost a fifth
-#define TILE_PADDING 8  // halves between a shared tile's rows: eight rows start in different banks
 
 typedef half tile_value;
 
@@ -177,33 +176,33 @@ METAL_FUNC void tile_gradient_start(MatrixGradient<IN, OUT>& gradient, float*) {
   gradient = {};
 }
 
-// Values that tile_gradient needs of the threadgroup's memory.
-constexpr int tile_space(int in, int out) {
-  return TILE_SIMDGROUPS * 16 * (in + out + 2 * TILE_PADDING);
+// Values that tile_gradient needs of the threadgroup's memory; `padding` of them after each row.
+constexpr int tile_space(int in, int out, int padding) {
+  return TILE_SIMDGROUPS * 16 * (in + out + 2 * padding);
 }
 
-// Writes a simdgroup's tile to the threadgroup's memory.
+// Writes a simdgroup's tile to the threadgroup's memory, whose rows are so long.
 template <int COLUMNS>
-METAL_FUNC void tile_publish(uint lane, const Tile<COLUMNS>& tile, tile_value* space) {
-  uint* place = reinterpret_cast<uint*>(
-      space + lane / 4 * (COLUMNS + TILE_PADDING) + lane % 4 * 2);
+METAL_FUNC void tile_publish(
+    uint lane, const Tile<COLUMNS>& tile, tile_value* space, int row_length) {
+  uint* place = reinterpret_cast<uint*>(space + lane / 4 * row_length + lane % 4 * 2);
   UNROLL
   for (int n = 0; n < COLUMNS / 8; ++n) {
     place[4 * n] = tile.part[n][0];
-    place[4 * n + 4 * (COLUMNS + TILE_PADDING)] = tile.part[n][1];
+    place[4 * n + 4 * row_length] = tile.part[n][1];
   }
 }
 
 // Transposed x times d, summed over the threadgroup's tiles.
-template <int IN, int OUT>
+template <int IN, int OUT, int PADDING>
 METAL_FUNC void tile_gradient(uint local, const Tile<IN>& x, const Tile<OUT>& d,
                               MatrixGradient<IN, OUT>& gradient, tile_value* space) {
-  constexpr int LEFT = 16 * (IN + TILE_PADDING), RIGHT = 16 * (OUT + TILE_PADDING);
+  constexpr int LEFT = IN + PADDING, RIGHT = OUT + PADDING;
   const uint simdgroup = local / 32, lane = local % 32;
-  tile_value* right = space + TILE_SIMDGROUPS * LEFT;
+  tile_value* right = space + TILE_SIMDGROUPS * 16 * LEFT;
   __syncthreads();
-  tile_publish(lane, x, space + simdgroup * LEFT);
-  tile_publish(lane, d, right + simdgroup * RIGHT);
+  tile_publish(lane, x, space + simdgroup * 16 * LEFT, LEFT);
+  tile_publish(lane, d, right + simdgroup * 16 * RIGHT, RIGHT);
   __syncthreads();
   UNROLL
   for (int i = 0; i < sizeof(gradient.part) / sizeof(gradient.part[0]); ++i) {
@@ -213,10 +212,9 @@ METAL_FUNC void tile_gradient(uint local, const Tile<IN>& x, const Tile<OUT>& d,
     UNROLL
     for (int tile = 0; tile < TILE_SIMDGROUPS; ++tile) {
       // ldmatrix.trans: a lane names a row of a block of 8 x 8 and gets a piece of its transpose.
-      const tile_value* a_row = space + tile * LEFT +
-                                (lane % 8 + lane / 16 * 8) * (IN + TILE_PADDING) + m +
-                                lane / 8 % 2 * 8;
-      const tile_value* b_row = right + tile * RIGHT + lane % 16 * (OUT + TILE_PADDING) + n;
+      const tile_value* a_row =
+          space + (tile * 16 + lane % 8 + lane / 16 * 8) * LEFT + m + lane / 8 % 2 * 8;
+      const tile_value* b_row = right + (tile * 16 + lane % 16) * RIGHT + n;
       uint a[4], b[2];
       asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
                    : "=r"(a[0]), "=r"(a[1]), "=r"(a[2]), "=r"(a[3])

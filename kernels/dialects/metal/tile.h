@@ -196,29 +196,33 @@ METAL_FUNC void tile_gradient_start(thread MatrixGradient<IN, OUT>& gradient, de
   }
 }
 
-// Values that tile_gradient needs of the threadgroup's memory.
-constexpr int tile_space(int in, int out) { return TILE_SIMDGROUPS * 16 * (in + out); }
+// Values that tile_gradient needs of the threadgroup's memory; `padding` of them after each row.
+constexpr int tile_space(int in, int out, int padding) {
+  return TILE_SIMDGROUPS * 16 * (in + out + 2 * padding);
+}
 
-// Writes a simdgroup's tile to the threadgroup's memory.
+// Writes a simdgroup's tile to the threadgroup's memory, whose rows are so long.
 template <int COLUMNS>
-METAL_FUNC void tile_publish(thread Tile<COLUMNS>& tile, threadgroup tile_value* space) {
+METAL_FUNC void tile_publish(
+    thread Tile<COLUMNS>& tile, threadgroup tile_value* space, int row_length) {
   UNROLL
   for (int n = 0; n < COLUMNS / 8; ++n) {
-    simdgroup_store(tile.part[n][0], space + 8 * n, COLUMNS);
-    simdgroup_store(tile.part[n][1], space + 8 * COLUMNS + 8 * n, COLUMNS);
+    simdgroup_store(tile.part[n][0], space + 8 * n, row_length);
+    simdgroup_store(tile.part[n][1], space + 8 * row_length + 8 * n, row_length);
   }
 }
 
 // Transposed x times d, summed over the threadgroup's tiles.
-template <int IN, int OUT>
+template <int IN, int OUT, int PADDING>
 METAL_FUNC void tile_gradient(
     uint local, thread Tile<IN>& x, thread Tile<OUT>& d,
     thread MatrixGradient<IN, OUT>& gradient, threadgroup tile_value* space) {
   const int simdgroup = int(local) / 32;
-  threadgroup tile_value* right = space + TILE_SIMDGROUPS * 16 * IN;
+  constexpr int LEFT = IN + PADDING, RIGHT = OUT + PADDING;
+  threadgroup tile_value* right = space + TILE_SIMDGROUPS * 16 * LEFT;
   threadgroup_barrier(mem_flags::mem_threadgroup);
-  tile_publish(x, space + simdgroup * 16 * IN);
-  tile_publish(d, right + simdgroup * 16 * OUT);
+  tile_publish(x, space + simdgroup * 16 * LEFT, LEFT);
+  tile_publish(d, right + simdgroup * 16 * RIGHT, RIGHT);
   threadgroup_barrier(mem_flags::mem_threadgroup);
   UNROLL
   for (int i = 0; i < IN / 8 * (OUT / 8) / TILE_SIMDGROUPS; ++i) {
@@ -226,8 +230,8 @@ METAL_FUNC void tile_gradient(
     const int m = block % (IN / 8) * 8, n = block / (IN / 8) * 8;
     for (int row = 0; row < TILE_SIMDGROUPS * 16; row += 8) {
       simdgroup_half8x8 a, b;
-      simdgroup_load(a, space + row * IN + m, IN, ulong2{0, 0}, true);
-      simdgroup_load(b, right + row * OUT + n, OUT);
+      simdgroup_load(a, space + row * LEFT + m, LEFT, ulong2{0, 0}, true);
+      simdgroup_load(b, right + row * RIGHT + n, RIGHT);
       simdgroup_multiply_accumulate(gradient.part[i], a, b, gradient.part[i]);
     }
   }

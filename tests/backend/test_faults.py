@@ -1,0 +1,75 @@
+"""MLX's own texts of what ends a computation are known; others are not taken for them."""
+
+from pathlib import Path
+
+import mlx.core as mx
+import pytest
+
+from nerfmac.backend.faults import in_words, is_ended, is_out_of_memory
+
+FAILED = "[METAL] Command buffer execution failed: "
+NO_MEMORY = (
+    "[malloc] Unable to allocate 268435456 bytes.",
+    "[metal::malloc] Attempting to allocate 30601641984 bytes which is greater than the maximum "
+    "allowed buffer size of 30150672384 bytes.",
+    "[metal::malloc] Resource limit (499000) exceeded.",
+    FAILED + "Insufficient Memory (00000008:kIOGPUCommandBufferCallbackErrorOutOfMemory).",
+    "cudaMallocAsync(&data, size, stream) failed: out of memory.",
+    "cuLaunchKernel(kernel, ...) failed: out of memory.",
+)
+ENDED = (
+    FAILED
+    + "Impacting Interactivity (0000000e:kIOGPUCommandBufferCallbackErrorImpactingInteractivity).",
+    FAILED + "Caused GPU Timeout Error (00000002:kIOGPUCommandBufferCallbackErrorTimeout).",
+    FAILED + "Caused GPU Hang Error (00000003:kIOGPUCommandBufferCallbackErrorHang).",
+    FAILED + "Ignored (for causing prior/excessive GPU errors) "
+    "(00000004:kIOGPUCommandBufferCallbackErrorSubmissionsIgnored).",
+    "cudaStreamSynchronize(stream) failed: the launch timed out and was terminated.",
+)
+OTHERS = (
+    "[metal_kernel] Unable to build metal library from source",
+    FAILED + "Caused GPU Address Fault Error (0000000b:kIOGPUCommandBufferCallbackErrorPageFault).",
+    "cudaGraphLaunch(graph, stream) failed: an illegal memory access was encountered.",
+    "[metal::Device] Unable to load kernel nerfmac_adam",
+)
+
+
+@pytest.mark.parametrize("text", NO_MEMORY)
+def test_no_memory_is_told_as_such(text):
+    error = RuntimeError(text)
+    assert is_out_of_memory(error)
+    assert not is_ended(error)
+    assert in_words(error) == f"no memory is left: {text}"
+
+
+@pytest.mark.parametrize("text", ENDED)
+def test_work_that_the_system_ended_is_told_as_such(text):
+    error = RuntimeError(text)
+    assert is_ended(error)
+    assert not is_out_of_memory(error)
+    assert (
+        f"the system ended the GPU's work, as it does where a display waits too long: {text}"
+        in (in_words(error) or "")
+    )
+
+
+@pytest.mark.parametrize("text", OTHERS)
+def test_another_error_is_neither(text):
+    assert in_words(RuntimeError(text)) is None
+
+
+METALS = (b"[metal::malloc] Attempting to allocate ", b"[metal::malloc] Resource limit (")
+LAUNCHES = (b"[METAL] Command buffer execution failed: {}.",)
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        pytest.param((*METALS, *LAUNCHES), marks=pytest.mark.metal),
+        pytest.param((b"out of memory", b"{} failed: {}."), marks=pytest.mark.cuda),
+    ],
+)
+def test_the_installed_mlx_still_says_so(parts):
+    (library,) = Path(mx.__file__).with_name("lib").glob("libmlx.*")
+    content = library.read_bytes()
+    assert all(part in content for part in (b"[malloc] Unable to allocate ", *parts))
