@@ -11,7 +11,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import pairwise
 from math import floor
 from pathlib import Path
@@ -100,6 +100,7 @@ def measure_scaling(
         for line in table(found):
             on_line(line)
     about = {**machine(), "scene": str(scene), "preset": config.preset, "seconds": seconds}
+    about |= {"exchange": asdict(config.ranks)}
     return {**about, "trainings": [each.to_json() for each in found]}
 
 
