@@ -14,7 +14,7 @@ from typing import NamedTuple
 from nerfmac.config import Config
 from nerfmac.config.ranks import EVERY
 from nerfmac.ranks.ranks import LARGE
-from nerfmac.training.late import may_be_late
+from nerfmac.training.late import late_ones
 from nerfmac.training.trainer import Trainer
 
 COUNTS = (2, 4, 8)
@@ -52,11 +52,10 @@ def bytes_sent(config: Config) -> Sent:
     """What an exchange holds: large arrays as `ranks.words` says, small ones as float32."""
     field = Trainer(config, 1.0).field
     large = 2 if config.ranks.words == "bfloat16" else 4
-    sent = {True: 0, False: 0}
-    for name, size in ((name, prod(shape)) for name, shape in field.shapes.items()):
-        is_late = may_be_late(size, is_decayed=name in field.decayed)
-        sent[is_late] += size * (large if size >= LARGE else 4)
-    return Sent(at_once=sent[False], late=sent[True])
+    sizes = {name: prod(shape) for name, shape in field.shapes.items()}
+    sent = {name: size * (large if size >= LARGE else 4) for name, size in sizes.items()}
+    late = sum(sent[name] for name in late_ones(sizes, field.tables))
+    return Sent(at_once=sum(sent.values()) - late, late=late)
 
 
 def exchange_seconds(sent: int, ranks: int, link: Link) -> float:

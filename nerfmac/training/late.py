@@ -1,14 +1,14 @@
 """Gradients that arrive late: ranks exchange a table's while they compute the next step.
 
 At each step a table moves by the mean gradient of the step before, and the networks by that of the
-step itself, which is sent at once, being small. Networks that move late oscillate: their rate is
-near the largest that they bear. An entry of a table does not, as a step sees few of a table's
-entries twice. All ranks have the same parameters after every step, as they step by the same means.
+step itself, which is sent at once, being small: late networks cost more than 1 dB, a late table
+hardly anything (measured, BENCHMARKS.md). What was on its way when training ends is dropped. All
+ranks have the same parameters after every step, as they step by the same means.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from functools import partial
 from typing import NamedTuple
 
@@ -28,17 +28,17 @@ class Own(NamedTuple):
     weight: mx.array
 
 
-def may_be_late(size: int, *, is_decayed: bool) -> bool:
-    """Whether an array of `size` elements is a table: large, and without decay, unlike networks."""
-    return size >= LARGE and not is_decayed
+def late_ones(sizes: Mapping[str, int], tables: Collection[str]) -> list[str]:
+    """Which parameters, by their names and `sizes` in elements, are late: large `tables`."""
+    return [name for name, size in sizes.items() if size >= LARGE and name in tables]
 
 
 class Late:
     """What of the last step is on its way."""
 
-    def __init__(self, ranks: Ranks, config: RanksConfig, decayed: Collection[str]) -> None:
+    def __init__(self, ranks: Ranks, config: RanksConfig, tables: Collection[str]) -> None:
         self.is_on = config.late and ranks.size > 1
-        self._decayed = decayed
+        self._tables = tables
         self._sums_of = compile_seldom(partial(_sums, ranks, config))
         self.sums: Sums | tuple[()] = ()
         """Of the last step's gradients, which may not have arrived."""
@@ -46,11 +46,9 @@ class Late:
     def begin(self, parameters: Parameters) -> None:
         """Before a step that has none before it: nothing is on its way, so tables do not move."""
         if self.is_on:
-            zeros = {
-                name: mx.zeros(values.shape)
-                for name, values in parameters.items()
-                if may_be_late(values.size, is_decayed=name in self._decayed)
-            }
+            sizes = {name: values.size for name, values in parameters.items()}
+            names = late_ones(sizes, self._tables)
+            zeros = {name: mx.zeros(parameters[name].shape) for name in names}
             self.send(Own(zeros, mx.array(1.0)))
 
     def send(self, own: Own | tuple[()]) -> None:
@@ -89,7 +87,9 @@ def stepping(
     names, after = list(sums.large), [*means.values(), *own.values()]
     arrived = mx.depends([sums.small, *sums.large.values()], after)
     sums = Sums(dict(zip(names, arrived[1:], strict=True)), arrived[0])
-    return means | mean_of(sums, own), Own(own, weight)
+    means |= mean_of(sums, own)
+    # In the order of before, else the step would be traced again.
+    return {name: means[name] for name in gradients}, Own(own, weight)
 
 
 def _sums(ranks: Ranks, config: RanksConfig, own: Own) -> Sums:

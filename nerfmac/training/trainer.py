@@ -93,7 +93,7 @@ class Trainer:
         self.ranks = ranks.aside() if config.ranks.late else ranks
         self._meeting = Meeting(self.ranks, config.ranks)
         self.field, self.sampler, self.loss = method.parts(config, extent)
-        self._late = Late(self.ranks, config.ranks, self.field.decayed)
+        self._late = Late(self.ranks, config.ranks, self.field.tables)
         self._given_views = views
         stacked = Cameras.stack(cameras) if cameras else None
         self.corrections = Corrections(config.refine, views.cameras if views else stacked)
