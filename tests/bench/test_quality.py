@@ -75,7 +75,7 @@ def test_a_scene_without_test_views_is_refused(scene):
 
 def test_each_moment_is_looked_at_once_and_those_that_passed_together_too():
     looks = Looks(100.0, 10)  # at 1, 4, 9, 16 ... 81, 100
-    assert [looks.is_due(now) for now in (0.9, 1.0, 1.1)] == [False, True, False]
-    assert [looks.is_due(now) for now in (20.0, 24.9, 25.0)] == [True, False, True]
+    assert [looks.is_due(now) for now in (0.9, 1.1, 1.2)] == [False, True, False]
+    assert [looks.is_due(now) for now in (20.0, 24.9, 25.1)] == [True, False, True]
     assert looks.is_due(120.0)
     assert not looks.is_due(200.0)
