@@ -45,6 +45,7 @@ class Late:
 
     def begin(self, parameters: Parameters) -> None:
         """Before a step that has none before it: nothing is on its way, so tables do not move."""
+        self.end()
         if self.is_on:
             sizes = {name: values.size for name, values in parameters.items()}
             names = late_ones(sizes, self._tables)
@@ -59,6 +60,10 @@ class Late:
     def start(self) -> None:
         """Begin to send, while the host goes on."""
         mx.async_eval(self.sums)
+
+    def end(self) -> None:
+        """Wait for what is on its way: ranks must not talk of two things at a time."""
+        mx.eval(self.sums)
 
 
 def stepping(

@@ -227,6 +227,7 @@ class Trainer:
                 )
                 rays_done = 0
                 clock.go_on()
+        self._late.end()
 
     def _keep_sampling(self, state: TrainState, most_rays: int | None) -> TrainState:
         """`state` with the sampler's state updated and the number of rays chosen again."""

@@ -59,6 +59,16 @@ def test_what_was_on_its_way_is_dropped_where_training_begins_again():
     assert not np.array(by["table"]).any()
 
 
+@pytest.mark.parametrize("end", [Late.end, lambda way: way.begin(gradients(0))])
+def test_what_is_on_its_way_is_waited_for_before_ranks_talk_of_other_things(end, monkeypatch):
+    way, awaited = late(), []
+    way.send(Own({"table": gradients(1)["table"]}, mx.array(1.0)))
+    monkeypatch.setattr(mx, "eval", awaited.append)
+    sent = way.sums
+    end(way)
+    assert awaited[0] is sent
+
+
 def test_one_rank_has_no_late_gradients():
     alone = Late(ALONE, LATE, ["table"])
     alone.begin(gradients(0))
