@@ -84,8 +84,10 @@ def ring_of_macs(config: Config, step: float, where: str) -> Iterator[str]:
     yield f"{'':16}{'ranks':>6}{'exchange':>12}{shown}"
     for link in LINKS:
         for ranks in COUNTS:
-            exchange, *each = (exchange_seconds(part, ranks, link) for part in (sent.all, *sent))
+            exchange, at_once, late = (
+                exchange_seconds(part, ranks, link) for part in (sent.all, *sent)
+            )
             gains = [speed_up(step, exchange, ranks, every) for every in EVERY]
-            gains.append(speed_up_late(step, *each, ranks))
+            gains.append(speed_up_late(step, at_once, late, ranks))
             shown = "".join(f"{gain:8.2f}" for gain in gains)
             yield f"{link.name:16}{ranks:6}{1e3 * exchange:9.1f} ms{shown}"

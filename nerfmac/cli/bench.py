@@ -15,6 +15,7 @@ from nerfmac import bench, checks
 from nerfmac.backend import choose_device, current_device, memory_bytes
 from nerfmac.backend.machine import machine
 from nerfmac.checks import InputError
+from nerfmac.cli.arguments import unboxed
 from nerfmac.cli.choices import Device, Preset
 from nerfmac.config import Config, RanksConfig, override
 from nerfmac.files import appearing, write_json
@@ -70,7 +71,8 @@ class Arguments:
 
 def main(argv: list[str]) -> int:
     """Measure as `argv` says; return the exit code."""
-    arguments = tyro.cli(Arguments, prog="nerfmac bench", args=argv)
+    with unboxed():
+        arguments = tyro.cli(Arguments, prog="nerfmac bench", args=argv)
     _check(arguments)
     with ExitStack() as files:
         # Files that cannot be written fail now; they appear when they are complete.
