@@ -67,7 +67,7 @@ def test_large_arrays_are_counted_in_half_precision():
 
 def test_a_late_exchange_costs_only_what_outlasts_the_step():
     assert speed_up_late(0.01, 0.0, 0.01, 4) == 4
-    assert speed_up_late(0.01, 0.0025, 0.0125, 4) == pytest.approx(3.2)
+    assert speed_up_late(0.01, 0.0025, 0.011, 4) == pytest.approx(3.2)
     assert speed_up_late(0.01, 0.0025, 0.04, 4) == pytest.approx(1)
 
 
