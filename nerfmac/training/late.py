@@ -2,8 +2,8 @@
 
 At each step a table moves by the mean gradient of the step before, and the networks by that of the
 step itself, which is sent at once, being small: late networks cost more than 1 dB, a late table
-less than half of one (measured, BENCHMARKS.md). What was on its way when training ends is dropped. All
-ranks have the same parameters after every step, as they step by the same means.
+less than half of one (measured, BENCHMARKS.md). What was on its way when training ends is dropped.
+All ranks have the same parameters after every step, as they step by the same means.
 """
 
 from __future__ import annotations
