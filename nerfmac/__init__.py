@@ -44,8 +44,9 @@ from nerfmac.sampling.sampler import Sampled, Sampler
 from nerfmac.scenes import Frame, Scene, Views, builtin_scene_path, load_scene
 from nerfmac.snapshots import load_snapshot, save_snapshot
 from nerfmac.training.goal import Goal, Report
+from nerfmac.training.measured import DivergedError
 from nerfmac.training.method import Method
-from nerfmac.training.trainer import DivergedError, Trainer
+from nerfmac.training.trainer import Trainer
 from nerfmac.version import __version__
 
 if TYPE_CHECKING:

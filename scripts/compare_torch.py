@@ -26,7 +26,7 @@ from nerfmac.cli.choices import Device, Preset
 from nerfmac.files import appearing, write_json
 from nerfmac.presets import preset
 from nerfmac.scenes import builtin_scene_path, load_scene
-from nerfmac.training.trainer import DivergedError
+from nerfmac.training.measured import DivergedError
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from nerfmac.checks import InputError
 from nerfmac.config import override
 from nerfmac.run import Run, train
 from nerfmac.training import checkpoint
-from nerfmac.training.trainer import DivergedError
+from nerfmac.training.measured import DivergedError
 from tests.scene_factory import CONFIG, HEIGHT, WIDTH
 
 SETTINGS = {"device": "cpu", "config": CONFIG, "progress": False}

@@ -18,6 +18,7 @@ import mlx.core as mx
 
 from nerfmac import checks
 from nerfmac.backend.cache import cache_folder
+from nerfmac.backend.host_memory import host_memory_bytes
 
 log = logging.getLogger("nerfmac")
 
@@ -147,13 +148,13 @@ def _sysctl(*words: str) -> str:
 
 
 def memory_bytes() -> int:
-    """Memory that the current device can use, in bytes: the GPU's own, or the machine's."""
+    """Memory that the current device can use, in bytes: the GPU's own, or that of this process."""
     if current_device() != "cpu":
         info = mx.device_info()  # the keys differ between Metal and CUDA
         for key in ("max_recommended_working_set_size", "total_memory", "memory_size"):
             if key in info:
                 return int(info[key])
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return host_memory_bytes()
 
 
 def processors() -> int:

@@ -23,7 +23,7 @@ from nerfmac.backend import current_device, memory_bytes
 from nerfmac.backend.machine import machine
 from nerfmac.bench.plot import Curve, Mark, plot_quality
 from nerfmac.bench.progress import Bar
-from nerfmac.bench.quality import HeldOutViews, evaluation_times
+from nerfmac.bench.quality import HeldOutViews, Looks
 from nerfmac.config import Config
 from nerfmac.presets import preset
 from nerfmac.run import Run
@@ -188,7 +188,7 @@ def _followed(
 ) -> ModelCurve:
     """Train one model for `seconds`, and evaluate it now and then."""
     pixels, run = training_pixels(scene), Run.begin(scene, config)
-    due = evaluation_times(seconds, points)
+    looks = Looks(seconds, points)
     found: list[ModelPoint] = []
     rays = before = 0.0
     with Bar(f"training {name}", seconds, "s") as bar:
@@ -197,11 +197,9 @@ def _followed(
             rays += report.rays_per_second * (now - before)
             before = now
             bar.reach(now)
-            if due and now >= due[0]:
+            if looks.is_due(now):
                 psnr = views.psnr_of(run)
                 found.append(ModelPoint(now, run.state.step, rays / pixels, psnr))
-                # A late report is evaluated once for all moments that are due by then.
-                due = [moment for moment in due if moment > now]
     return ModelCurve(name, tuple(found), run.build_seconds)
 
 

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from nerfmac.config import Config
 from nerfmac.config.ranks import EVERY
 from nerfmac.ranks.ranks import LARGE
+from nerfmac.training.late import late_ones
 from nerfmac.training.trainer import Trainer
 
 COUNTS = (2, 4, 8)
@@ -35,11 +36,26 @@ LINKS = (
 )
 
 
-def bytes_sent(config: Config) -> int:
-    """What a rank's exchange holds: large arrays as `ranks.words` says, small ones as float32."""
-    sizes = map(prod, Trainer(config, 1.0).field.shapes.values())
+class Sent(NamedTuple):
+    """Bytes of a rank's exchange."""
+
+    at_once: int  # networks' gradients
+    late: int  # tables' gradients, where `ranks.late` says so
+
+    @property
+    def all(self) -> int:
+        """Both."""
+        return self.at_once + self.late
+
+
+def bytes_sent(config: Config) -> Sent:
+    """What an exchange holds: large arrays as `ranks.words` says, small ones as float32."""
+    field = Trainer(config, 1.0).field
     large = 2 if config.ranks.words == "bfloat16" else 4
-    return sum(size * (large if size >= LARGE else 4) for size in sizes)
+    sizes = {name: prod(shape) for name, shape in field.shapes.items()}
+    sent = {name: size * (large if size >= LARGE else 4) for name, size in sizes.items()}
+    late = sum(sent[name] for name in late_ones(sizes, field.tables))
+    return Sent(at_once=sum(sent.values()) - late, late=late)
 
 
 def exchange_seconds(sent: int, ranks: int, link: Link) -> float:
@@ -53,16 +69,25 @@ def speed_up(step: float, exchange: float, ranks: int, every: int) -> float:
     return ranks * step / (step + exchange / every)
 
 
+def speed_up_late(step: float, at_once: float, late: float, ranks: int) -> float:
+    """The same, where the exchange `late` goes on beside the next step."""
+    return ranks * step / max(step + at_once, late)
+
+
 def ring_of_macs(config: Config, step: float, where: str) -> Iterator[str]:
     """A table for people: what ranks gain whose `step` takes so many seconds, `where` it does."""
     sent = bytes_sent(config)
     yield f"ESTIMATE that nobody has measured: ranks that take {1e3 * step:.3g} ms a step"
-    yield f"({where}) and exchange {sent / 1e6:.3g} MB at a link's nominal rate, in a ring;"
-    yield "times the samples a second of one, by --ranks.every"
-    shown = "".join(f"{every:8}" for every in EVERY)
+    yield f"({where}) and exchange {sent.all / 1e6:.3g} MB at a link's nominal rate, in a ring;"
+    yield "times the samples a second of one, by --ranks.every, and with --ranks.late"
+    shown = "".join(f"{every:8}" for every in EVERY) + f"{'late':>8}"
     yield f"{'':16}{'ranks':>6}{'exchange':>12}{shown}"
     for link in LINKS:
         for ranks in COUNTS:
-            exchange = exchange_seconds(sent, ranks, link)
-            gains = "".join(f"{speed_up(step, exchange, ranks, every):8.2f}" for every in EVERY)
-            yield f"{link.name:16}{ranks:6}{1e3 * exchange:9.1f} ms{gains}"
+            exchange, at_once, late = (
+                exchange_seconds(part, ranks, link) for part in (sent.all, *sent)
+            )
+            gains = [speed_up(step, exchange, ranks, every) for every in EVERY]
+            gains.append(speed_up_late(step, at_once, late, ranks))
+            shown = "".join(f"{gain:8.2f}" for gain in gains)
+            yield f"{link.name:16}{ranks:6}{1e3 * exchange:9.1f} ms{shown}"

@@ -67,6 +67,22 @@ def evaluation_times(seconds: float, points: int) -> list[float]:
     return [seconds * (index / points) ** 2 for index in range(1, points + 1)]
 
 
+class Looks:
+    """When to look at a training's quality: at `evaluation_times`, each once it is over."""
+
+    def __init__(self, seconds: float, points: int) -> None:
+        self._due = evaluation_times(seconds, points)
+
+    def is_due(self, now: float) -> bool:
+        """Whether to look after `now` seconds; one look is for all moments that are over by then.
+
+        Ask at each report: the answer to the next question is no.
+        """
+        is_over = bool(self._due) and now >= self._due[0]
+        self._due = [moment for moment in self._due if moment > now]
+        return is_over
+
+
 def every_nth_pixel(camera: Camera, step: int) -> Camera:
     """The camera whose pixels are every `step`-th of `camera`'s, from pixel `step // 2` on.
 

@@ -11,7 +11,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import pairwise
 from math import floor
 from pathlib import Path
@@ -21,7 +21,7 @@ from nerfmac import checks
 from nerfmac.backend import current_device
 from nerfmac.backend.machine import machine
 from nerfmac.bench.models import VIEW_PIXELS
-from nerfmac.bench.quality import HeldOutViews, evaluation_times
+from nerfmac.bench.quality import HeldOutViews, Looks
 from nerfmac.checks import InputError
 from nerfmac.config import Config
 from nerfmac.files import read_json, write_json
@@ -100,6 +100,7 @@ def measure_scaling(
         for line in table(found):
             on_line(line)
     about = {**machine(), "scene": str(scene), "preset": config.preset, "seconds": seconds}
+    about |= {"exchange": asdict(config.ranks)}
     return {**about, "trainings": [each.to_json() for each in found]}
 
 
@@ -107,7 +108,7 @@ def follow(scene: Scene, config: Config, seconds: float) -> RankedTraining:
     """Train on all ranks of this job, each of which calls this, and follow the quality."""
     pixels = VIEW_PIXELS.get(current_device())
     views = HeldOutViews(scene, VIEWS, config.train.blend, most_pixels=pixels)
-    run, due = Run.begin(scene, config), evaluation_times(seconds, POINTS)
+    run, looks = Run.begin(scene, config), Looks(seconds, POINTS)
     ranks = run.trainer.ranks
     points: list[tuple[float, float]] = []
     samples = since = before = 0.0
@@ -117,9 +118,8 @@ def follow(scene: Scene, config: Config, seconds: float) -> RankedTraining:
             samples += report.samples_per_second * (now - before)
             since += now - before
         before = now
-        if ranks.is_first and due and now >= due[0]:
+        if ranks.is_first and looks.is_due(now):
             points.append((now, views.psnr_of(run)))
-            due = [moment for moment in due if moment > now]
     same = ranks.alike(run.state.parameters | run.state.sampling)
     rays, rate = run.state.rays * ranks.size, samples / max(since, 1e-9)
     size, backend = ranks.size, ranks.backend

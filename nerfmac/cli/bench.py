@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,16 +15,16 @@ from nerfmac import bench, checks
 from nerfmac.backend import choose_device, current_device, memory_bytes
 from nerfmac.backend.machine import machine
 from nerfmac.checks import InputError
-from nerfmac.cli.arguments import optional
+from nerfmac.cli.arguments import optional, unboxed
 from nerfmac.cli.choices import Device, Preset
-from nerfmac.config import Config
+from nerfmac.config import Config, RanksConfig, override
 from nerfmac.files import appearing, write_json
 from nerfmac.film import check_video
 from nerfmac.presets import preset
 from nerfmac.ranks import LostRankError, join
 from nerfmac.run import Run
 from nerfmac.scenes import Scene, builtin_scene_path, load_scene
-from nerfmac.training.trainer import DivergedError
+from nerfmac.training.measured import DivergedError
 
 ROOFLINE_PRESET = "base"
 """What `--roofline` takes for `auto`: the chips it estimates have GPUs."""
@@ -60,6 +60,7 @@ class Arguments:
     """Instead, train on 1 to so many ranks of this machine and follow rate and quality; within a
     job of several ranks, on those. With --seconds, of each training: 15. With --roofline, estimate
     what Macs in a ring would gain."""
+    ranks: RanksConfig = field(default_factory=RanksConfig)
     roofline: bool = False
     """Instead, estimate a step's time on Apple's chips from its bytes and operations alone."""
     bandwidth: Annotated[float | None, optional("FLOAT")] = None
@@ -70,7 +71,8 @@ class Arguments:
 
 def main(argv: list[str]) -> int:
     """Measure as `argv` says; return the exit code."""
-    arguments = tyro.cli(Arguments, prog="nerfmac bench", args=argv)
+    with unboxed():
+        arguments = tyro.cli(Arguments, prog="nerfmac bench", args=argv)
     _check(arguments)
     with ExitStack() as files:
         # Files that cannot be written fail now; they appear when they are complete.
@@ -97,6 +99,8 @@ def _check(arguments: Arguments) -> None:
         checks.number("scaling", arguments.scaling, low=1, high=64, whole=True)
         if arguments.models:
             raise InputError("--scaling and --models are both given; expected one of them")
+    elif arguments.ranks != RanksConfig():
+        raise InputError("--ranks is how the ranks of --scaling exchange; expected both")
     own = {"bandwidth": arguments.bandwidth, "rate": arguments.rate}
     if any(value is not None for value in own.values()):
         if not arguments.roofline:
@@ -138,7 +142,8 @@ def _roofline(arguments: Arguments) -> dict[str, Any]:
     chips: Sequence[bench.Chip] = bench.CHIPS
     if arguments.bandwidth and arguments.rate:
         chips = (bench.Chip("as given", arguments.bandwidth, arguments.rate),)
-    roofline = bench.Roofline(preset(name, "metal", 0), chips)
+    config = override(preset(name, "metal", 0), ranks=arguments.ranks)
+    roofline = bench.Roofline(config, chips)
     if arguments.scaling:
         return _macs(roofline)
     print(roofline)
@@ -169,7 +174,7 @@ def _scaling(arguments: Arguments, most: int) -> dict[str, Any]:
     try:
         return bench.measure_scaling(
             arguments.scene or builtin_scene_path(),
-            config,
+            override(config, ranks=arguments.ranks),
             counts=range(1, most + 1),
             seconds=arguments.seconds or SCALING_SECONDS,
             on_line=_show if ranks.is_first else bench.no_line,

@@ -11,7 +11,7 @@ from nerfmac.backend.faults import in_words, is_out_of_memory
 from nerfmac.checks import InputError
 from nerfmac.ranks import LostRankError
 from nerfmac.run import Run, what_to_lower
-from nerfmac.training.trainer import DivergedError
+from nerfmac.training.measured import DivergedError
 
 log = logging.getLogger("nerfmac")
 

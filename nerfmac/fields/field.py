@@ -60,10 +60,18 @@ class Field(ABC):
         return self.density(parameters, position)
 
     @property
+    def tables(self) -> frozenset[str]:
+        """Names of the parameters of which each step reads only a part: by default none.
+
+        Ranks may move them a step late (`--ranks.late`), which networks do not bear.
+        """
+        return frozenset()
+
+    @property
     def decayed(self) -> frozenset[str]:
         """Names of the parameters that L2 regularisation shrinks: by default none.
 
-        Leave out a table of which each step reads only a part: the other entries must not shrink.
+        Leave out `tables`: what a step does not read must not shrink.
         """
         return frozenset()
 

@@ -100,12 +100,12 @@ def _chosen(kind: str) -> tuple[str, str]:
 
 def encoder(name: str) -> str:
     """The ffmpeg that can encode `name`. Raises `InputError` if there is none."""
-    import imageio_ffmpeg  # here, so that only videos wait for the import
-
     try:
+        import imageio_ffmpeg  # here, so that only videos wait for the import
+
         program = str(imageio_ffmpeg.get_ffmpeg_exe())
         known = _encoders(program)
-    except (RuntimeError, OSError) as error:
+    except (ImportError, RuntimeError, OSError) as error:
         raise InputError(
             "there is no ffmpeg to encode with; pip install imageio-ffmpeg brings one, or "
             "IMAGEIO_FFMPEG_EXE may name yours"

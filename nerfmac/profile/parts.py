@@ -3,8 +3,9 @@
 Kernels are left out of the step one after the other (`nerfmac.profile.steps`). A kernel's part is
 the time by which leaving it out makes the step shorter. The step without any kernel is a part too,
 "everything else": MLX's own operations, those that run as reference, and waiting for the host. So
-kernels that overlap are not counted twice. The occupancy update and the average of the parameters
-are not in every step, and are timed separately.
+kernels that overlap are not counted twice. The occupancy update, the average of the parameters and
+the report, for which the host reads the loss and looks whether all is finite, are not in every
+step, and are timed separately.
 
 Each kernel is also timed alone, less the time of an empty launch, to be compared with the machine's
 limits. Alone, a kernel finds its inputs in a cache more often than in the step.
@@ -39,6 +40,7 @@ from nerfmac.profile.steps import (
     WholeStep,
     sizes_of,
     time_average,
+    time_report,
     time_update,
 )
 from nerfmac.training.optimiser import AVERAGED_EVERY
@@ -154,8 +156,9 @@ def _seldom(
 ) -> Iterator[Part]:
     """The parts that are not in every step; `sizes` are those that their work is counted by."""
     sampler = trainer.sampler
+    interval = sampler.interval_at(state.step)
     if sampler.phases:
-        interval, phase = sampler.interval_at(state.step), sampler.phase_at(state.step)
+        phase = sampler.phase_at(state.step)
         # The update during the warm-up has other shapes, which are not counted.
         counted = sizes if phase == sampler.phases - 1 else None
         yield Part(
@@ -165,6 +168,12 @@ def _seldom(
             "occupancy update",
             current_device(),
         )
+    yield Part(
+        f"report, 1/{interval}",
+        time_report(trainer, state, seconds).times(1 / interval),
+        Work(),
+        "report",
+    )
     yield Part(
         f"average, 1/{AVERAGED_EVERY}",
         time_average(trainer, state, seconds).times(1 / AVERAGED_EVERY),

@@ -12,7 +12,8 @@ from typing import Any
 from nerfmac.backend import references
 from nerfmac.backend.machine import machine
 from nerfmac.bench import Ceilings, Timing, ceilings_line, measure_ceilings, no_line
-from nerfmac.film import film
+from nerfmac.checks import InputError
+from nerfmac.film import check_video, film
 from nerfmac.profile import tables
 from nerfmac.profile.host import Host, host_of, take_steps
 from nerfmac.profile.parts import Part, parts, step_json
@@ -27,7 +28,7 @@ INTERLEAVED = 16.0
 STEPS = 64
 """Steps of which the host's time and the timeline are."""
 
-FRAMES, SIZE = 6, (128, 96)
+FRAMES, SIZE, FPS = 6, (128, 96), 24.0
 """Of the film in the timeline."""
 
 
@@ -89,7 +90,7 @@ def profile(
     timeline = take_steps(run, STEPS if steps is None else steps)
     host = host_of(timeline)
     if trace is not None:
-        _record_the_rest(run, timeline, 2.0 * seconds)
+        _record_the_rest(run, timeline, 2.0 * seconds, on_line)
         timeline.write(trace)
     interval = run.trainer.sampler.interval_at(run.state.step)
     rounds = None if steps is None else ceil(steps / interval)
@@ -106,11 +107,19 @@ def profile(
     return Profile(about, run, most, found.whole, done, launch, host, slow)
 
 
-def _record_the_rest(run: Run, timeline: Timeline, seconds: float) -> None:
+def _record_the_rest(
+    run: Run, timeline: Timeline, seconds: float, on_line: Callable[[str], None]
+) -> None:
     """Add to `timeline` a step kernel by kernel, an evaluation of about `seconds`, and a film."""
     with recording() as more, tempfile.TemporaryDirectory() as folder:
         replay(run.trainer, run.state)
         if run.pictures().splits.get("test"):
             run.evaluate("test", seconds=seconds, progress=False)
-        film(run, run.orbit(FRAMES, SIZE), Path(folder, "film.gif"), progress=False)
+        path = Path(folder, "film.gif")
+        try:
+            check_video(path, FPS)
+        except InputError as error:
+            on_line(f"the timeline has no film: {error}")
+        else:
+            film(run, run.orbit(FRAMES, SIZE), path, fps=FPS, progress=False)
     timeline.entries += more.entries

@@ -42,6 +42,8 @@ from nerfmac.ops.networks import gradient_groups
 from nerfmac.ops.occupancy_update import pack_bits
 from nerfmac.run import Run
 from nerfmac.training.goal import Goal, Report
+from nerfmac.training.measured import read
+from nerfmac.training.optimiser import AVERAGED_EVERY
 from nerfmac.training.state import TrainState
 from nerfmac.training.trainer import Queue, Trainer
 
@@ -137,6 +139,22 @@ def time_average(trainer: Trainer, state: TrainState, seconds: float) -> Timing:
     return measure(_compiled(trainer, state, which), seconds=seconds, queued=True)
 
 
+def time_report(trainer: Trainer, state: TrainState, seconds: float) -> Timing:
+    """Time a report, for which the host reads what a step measured; the device has nothing else."""
+    _, measured = trainer.advance(state, rate=0.0)
+    mx.eval(measured, state.arrays())
+
+    def once() -> float:
+        again = measured + 0  # an array that was read is on the host
+        mx.eval(again)
+        start = time.perf_counter()
+        read(again, state)
+        return time.perf_counter() - start
+
+    (spent,) = measure_interleaved([once], seconds=seconds, what=None)
+    return quartiles(spent)
+
+
 def recorded_launches(trainer: Trainer, state: TrainState) -> list[list[Launched]]:
     """The launches of each computation of `Trainer.trial`, evaluated.
 
@@ -183,8 +201,9 @@ def _step_without(
         start, now, queue = time.perf_counter(), state, Queue()
         for _ in range(steps):
             after, _measured = fresh.advance(now, rate=0.0)
-            # Always the same step number, one after which the average is not computed.
-            now = replace(after, step=state.step)
+            # A number after which the average is not computed; each has rays of its own, as in
+            # training: of the same ones a cache would have more.
+            now = replace(after, step=now.step + steps * AVERAGED_EVERY)
             queue.add(now)
         mx.eval(now.arrays())
         return (time.perf_counter() - start) / steps

@@ -33,9 +33,10 @@ from nerfmac.timeline import interval
 from nerfmac.training.checkpoint import load_checkpoint, save_checkpoint
 from nerfmac.training.goal import Goal, Report
 from nerfmac.training.history import History
+from nerfmac.training.measured import DivergedError
 from nerfmac.training.method import Method
 from nerfmac.training.state import TrainState
-from nerfmac.training.trainer import DivergedError, Trainer
+from nerfmac.training.trainer import Trainer
 
 SAVE_SECONDS = 30.0
 """Seconds between two checkpoints during training."""

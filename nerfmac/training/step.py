@@ -19,9 +19,10 @@ from nerfmac.fields.field import Parameters
 from nerfmac.geometry.colour import over
 from nerfmac.ops.composite import Composited, composite
 from nerfmac.ops.draw_pixels import chosen_pixels, draw_pixels
-from nerfmac.ranks import Ranks
+from nerfmac.ranks import Ranks, Sums
 from nerfmac.scenes import Views
 from nerfmac.training.corrections import Corrections
+from nerfmac.training.late import Own, stepping
 from nerfmac.training.method import Parts
 from nerfmac.training.optimiser import StepNumbers, Updated, adam
 from nerfmac.training.regularisers import entropy, spread
@@ -47,22 +48,24 @@ class Step:
         key: mx.array,
         numbers: StepNumbers,
         detail: mx.array,
-    ) -> tuple[Any, mx.array]:
-        """One update, and [loss, mean squared error, samples, slots that a ray takes].
+        sums: Sums | tuple[()] = (),
+    ) -> tuple[Any, mx.array, Own | tuple[()]]:
+        """One update, [loss, mean squared error, samples, slots that a ray takes], what is late.
 
         `now` is an `Updated`, `sampling` the sampler's state; both come back in the same order.
-        `detail` () is as in `Field.coarsened`. The measurements are (4,) float32, of this rank's
-        `rays`. The update is by all ranks' gradients, each by how many of its rays fit, unless
-        ranks take steps of their own.
+        `detail` () is as in `Field.coarsened`, `sums` those of `Late`. The measurements are (4,)
+        float32, of this rank's `rays`. The update is by all ranks' gradients, each by how many of
+        its rays fit, unless ranks take steps of their own.
         """
         config, field = self.config, self.parts.field
         loss_of = self.losses(rays, Updated(*now).parameters, sampling, key, detail)
         with repeatable() if self.is_deterministic else nullcontext():
             (loss, *measured, share), gradients = mx.value_and_grad(loss_of)(now.parameters)
+        own: Own | tuple[()] = ()
         if self.exchange.every == 1:
-            gradients = self.ranks.weighted_mean(gradients, share, self.exchange.words)
+            gradients, own = stepping(self.ranks, self.exchange, gradients, share, sums)
         updated = adam(Updated(*now), gradients, StepNumbers(*numbers), field.decayed)
-        return updated, mx.stack([loss / config.loss_scale, *measured])
+        return updated, mx.stack([loss / config.loss_scale, *measured]), own
 
     def losses(
         self, rays: int, now: Parameters, sampling: Arrays, key: mx.array, detail: mx.array

@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cache, partial
-from math import isfinite, log10
+from math import log10
 from typing import Any
 
 import mlx.core as mx
@@ -36,6 +36,8 @@ from nerfmac.training.clock import Clock, RanksTime
 from nerfmac.training.corrections import Corrections
 from nerfmac.training.exchange import Meeting, kept_alike, of_first
 from nerfmac.training.goal import Goal, Report
+from nerfmac.training.late import Late
+from nerfmac.training.measured import read
 from nerfmac.training.method import Method, Parts
 from nerfmac.training.optimiser import (
     Updated,
@@ -49,13 +51,6 @@ from nerfmac.training.state import TrainState
 from nerfmac.training.step import Step
 
 FIRST_RAYS = 2**18  # at most, by which a sampler learns before training what is in view
-
-
-class DivergedError(RuntimeError):
-    """The loss or a parameter is no longer finite; the message says at which step."""
-
-    run: Any = None
-    """The `Run` that diverged, as it was at the last report before."""
 
 
 class Queue:
@@ -94,9 +89,11 @@ class Trainer:
             cameras: those of the training views, if `views` is None.
         """
         self.config, self.extent, self.method = config, extent, method
-        self.ranks = current_ranks()
+        ranks = current_ranks()
+        self.ranks = ranks.aside() if config.ranks.late else ranks
         self._meeting = Meeting(self.ranks, config.ranks)
         self.field, self.sampler, self.loss = method.parts(config, extent)
+        self._late = Late(self.ranks, config.ranks, self.field.tables)
         self._given_views = views
         stacked = Cameras.stack(cameras) if cameras else None
         self.corrections = Corrections(config.refine, views.cameras if views else stacked)
@@ -170,6 +167,7 @@ class Trainer:
     def trial(self, state: TrainState) -> Iterator[Any]:
         """All that `train` computes, once each, not evaluated: updates, a step, the average."""
         key = _key(self.config.seed, 0, stream=1)
+        self._late.begin(state.parameters)
         for update in self._update_sampling:
             yield update(state.parameters, state.sampling, key)
         after, measured = self.advance(state, rate=0.0)
@@ -194,6 +192,7 @@ class Trainer:
         """
         state = of_first(self.ranks, state)
         self._meeting.begin(state)
+        self._late.begin(state.parameters)
         clock, queue, rays_done = Clock(state.train_seconds), Queue(), 0
         common = RanksTime(self.ranks, state.step, state.train_seconds)
         while (progress := goal.progress(state)) < 1.0:
@@ -206,27 +205,29 @@ class Trainer:
             with interval("step", step=state.step, rays=state.rays):
                 state, measured = self.advance(state, rate, progress)
                 queue.add(state)  # measurements are computed only where they are read
+                self._late.start()
             state = replace(state, train_seconds=common.at(state.step, clock.read()))
             is_measured = is_update or goal.progress(state) >= 1.0
             if is_measured or clock.is_over(goal.report_interval):
                 measured = self.ranks.mean(measured) if is_measured else measured
                 with interval("report", step=state.step):
-                    loss, error, samples, wanted = _read(measured, state)
+                    found = read(measured, state)
                 seconds = common.at(state.step, clock.read(), must_agree=is_measured)
                 state = replace(state, train_seconds=seconds)
                 if is_measured:
-                    state = replace(state, samples_per_ray=mx.array(wanted))
+                    state = replace(state, samples_per_ray=mx.array(found.slots_per_ray))
                 rays_per_second = rays_done / clock.lap()
                 yield Report(
                     state=state,
-                    loss=loss,
-                    psnr=-10.0 * log10(max(error, 1e-10)),
+                    loss=found.loss,
+                    psnr=-10.0 * log10(max(found.error, 1e-10)),
                     progress=min(goal.progress(state), 1.0),
                     rays_per_second=rays_per_second,
-                    samples_per_second=rays_per_second * samples / state.rays,
+                    samples_per_second=rays_per_second * found.samples / state.rays,
                 )
                 rays_done = 0
                 clock.go_on()
+        self._late.end()
 
     def _keep_sampling(self, state: TrainState, most_rays: int | None) -> TrainState:
         """`state` with the sampler's state updated and the number of rays chosen again."""
@@ -248,13 +249,15 @@ class Trainer:
         """
         unscale, optimiser = 1.0 / self.config.train.loss_scale, self.config.optimiser
         own = self.corrections.rates(rate / optimiser.rate, progress)
-        updated, measured = self._step_for(state.rays)(
+        updated, measured, unsent = self._step_for(state.rays)(
             Updated(state.parameters, state.moments),
             state.sampling,
             _key(self.config.seed, state.step, stream=0),
             step_numbers(state.step + 1, rate, optimiser, unscale, own),
             mx.array(self.config.refine.detail_at(state.step)),
+            self._late.sums,
         )
+        self._late.send(unsent)
         state = replace(state, step=state.step + 1, **Updated(*updated)._asdict())
         will_update = state.step % self.sampler.interval_at(state.step) == 0
         state = self._meeting.end(state, must_meet=will_update)
@@ -275,22 +278,6 @@ class Trainer:
         cameras = self.corrections.cameras(parameters)
         rays = random_rays(views.pixels, cameras, self.sampler.followed, place)
         return self.sampler.update(parameters, sampling, rays, own, phase)
-
-
-def _are_finite(parameters: Parameters) -> bool:
-    # A value that is not finite makes the sum not finite: one pass is enough.
-    return all(bool(mx.isfinite(values.sum())) for values in parameters.values())
-
-
-def _read(measured: mx.array, state: TrainState) -> tuple[float, float, float, float]:
-    """What a `Step` measured, read from the device. Raises `DivergedError`."""
-    loss, error, samples, wanted = map(float, np.array(measured))
-    if not isfinite(loss):
-        raise DivergedError(f"the loss is {loss} at step {state.step}")
-    # The loss is that of the parameters before the step; check those after it too.
-    if not _are_finite(state.parameters):
-        raise DivergedError(f"the parameters are not finite after step {state.step}")
-    return loss, error, samples, wanted
 
 
 def _key(seed: int, step: int, *, stream: int) -> mx.array:

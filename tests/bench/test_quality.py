@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from nerfmac.backend import choose_device
-from nerfmac.bench.quality import HeldOutViews, evaluation_times, every_nth_pixel
+from nerfmac.bench.quality import HeldOutViews, Looks, evaluation_times, every_nth_pixel
 from nerfmac.checks import InputError
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
@@ -71,3 +71,11 @@ def test_a_scene_without_test_views_is_refused(scene):
     empty = replace(scene, splits={"train": scene.splits["train"]})
     with pytest.raises(InputError, match="no 'test' views"):
         HeldOutViews(empty, 1, "srgb")
+
+
+def test_each_moment_is_looked_at_once_and_those_that_passed_together_too():
+    looks = Looks(100.0, 10)  # at 1, 4, 9, 16 ... 81, 100
+    assert [looks.is_due(now) for now in (0.9, 1.1, 1.2)] == [False, True, False]
+    assert [looks.is_due(now) for now in (20.0, 24.9, 25.1)] == [True, False, True]
+    assert looks.is_due(120.0)
+    assert not looks.is_due(200.0)

@@ -7,7 +7,7 @@ import pytest
 from nerfmac.bench import benchmarks, models
 from nerfmac.config import override
 from nerfmac.run import Run
-from nerfmac.training.trainer import DivergedError
+from nerfmac.training.measured import DivergedError
 from tests.scene_factory import CONFIG, nerfmac, write_scene
 
 
@@ -42,6 +42,8 @@ def refused(capsys, tmp_path, *arguments, names):
         (("--film", "--seconds", 3), ["--film takes its own time"]),
         (("--scaling", 0), ["scaling is 0"]),
         (("--scaling", 2, "--models"), ["--scaling and --models"]),
+        (("--ranks.late",), ["--ranks", "--scaling"]),
+        (("--scaling", 2, "--ranks.late", "--ranks.every", 2), ["late goes with ranks.every 1"]),
         (("--device", "cpu", "--scene", "nowhere"), ["nowhere does not exist"]),
         (("--models", "--device", "cpu", "--scene", "nowhere"), ["nowhere does not exist"]),
     ],
@@ -75,6 +77,13 @@ def test_a_ring_of_macs_is_estimated(capsys):
     said = capsys.readouterr().out
     assert "estimated for an M4 Max" in said
     assert "10 Gb Ethernet" in said
+    flags = ("--scaling", 2, "--preset", "small", "--ranks.words", "float32")
+    assert nerfmac("bench", "--roofline", *flags) == 0
+    # Half of what was sent were words of 16 bits, but for the small networks.
+    first, second = (
+        float(each.partition("exchange ")[2].split()[0]) for each in (said, capsys.readouterr().out)
+    )
+    assert second / first == pytest.approx(2, rel=0.01)
 
 
 @pytest.fixture

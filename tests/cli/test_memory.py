@@ -1,6 +1,8 @@
 """Training says what memory it takes: refused before it begins, told when there is none left."""
 
 import json
+import subprocess
+import sys
 
 import mlx.core as mx
 import pytest
@@ -78,6 +80,21 @@ def test_a_limit_below_need_is_refused_and_names_what_to_lower(
     assert "training takes at least" in told
     assert "and may take 20.5 MiB" in told
     assert f"lower {named}" in told
+    assert not out.exists()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux holds a process to ulimit -v")
+def test_what_ulimit_does_not_leave_is_refused_before_it_ends_the_process(scene, tmp_path):
+    # MLX's first array beyond it would be a segmentation fault.
+    out = tmp_path / "run"
+    flags = ("--train.slots", 2**22, "--train.most-rays", 2**20, "--steps", 2, "--out", out)
+    given = [sys.executable, "-m", "nerfmac", *map(str, ("train", scene, *FLAGS, *flags))]
+    command = ["bash", "-c", 'ulimit -v 2500000 && exec "$@"', "bash", *given]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    (told,) = done.stderr.splitlines()
+    assert "training takes at least" in told
+    assert "lower --train.slots" in told
     assert not out.exists()
 
 

@@ -2,7 +2,9 @@
 
 import json
 import pstats
+import sys
 
+import numpy as np
 import pytest
 
 from tests.scene_factory import nerfmac, write_scene
@@ -71,6 +73,44 @@ def test_the_timeline_nests_and_its_parts_fill_the_whole(done):
     }
     filled = sum(each["dur"] for each in inside)
     assert 0.3 * whole["dur"] < filled <= whole["dur"]
+
+
+def test_the_timeline_is_in_chromes_format(done):
+    timeline = json.loads((done[0] / "t.json").read_text(), parse_constant=pytest.fail)
+    assert timeline["displayTimeUnit"] in ("ms", "ns")
+    named = set()
+    for each in timeline["traceEvents"]:
+        assert isinstance(each["name"], str)
+        assert isinstance(each["pid"], int)
+        assert isinstance(each["tid"], int)
+        assert isinstance(each["args"], dict)
+        if each["ph"] == "M":  # a lane's name, before anything in it
+            assert each["name"] == "thread_name"
+            named.add(each["tid"])
+            continue
+        assert each["tid"] in named
+        # Complete events alone: those that begin and end apart would have to be balanced.
+        assert each["ph"] in ("X", "i")
+        assert each["ts"] >= 0
+        assert each["dur"] >= 0 if each["ph"] == "X" else each["s"] in ("t", "p", "g")
+    # Microseconds: that is what these steps took by the clock.
+    steps = [each["dur"] for each in timeline["traceEvents"] if each["name"] == "step"]
+    host = json.loads((done[0] / "p.json").read_text())["host"]["step_ms"]
+    assert 0 < np.median(steps) <= 1e3 * host["high"]
+
+
+def test_without_an_encoder_the_timeline_has_no_film_and_a_line_says_so(
+    run, tmp_path, capsys, monkeypatch
+):
+    monkeypatch.setitem(sys.modules, "imageio_ffmpeg", None)  # as if it were not installed
+    path = tmp_path / "t.json"
+    assert nerfmac("profile", run, *QUICK, "--steps", 1, "--trace", path) == 0
+    told = capsys.readouterr()
+    assert "the timeline has no film: there is no ffmpeg to encode with" in told.out
+    assert "Traceback" not in told.err
+    names = {each["name"] for each in json.loads(path.read_text())["traceEvents"]}
+    assert "encode" not in names
+    assert {"step", "step, kernel by kernel", "begin a view"} <= names
 
 
 def test_the_graph_and_pythons_profile_are_those_of_the_step(done):

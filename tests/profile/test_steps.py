@@ -51,8 +51,9 @@ def measured(trainer, interleaved):
 def test_the_parts_cover_every_kernel_that_a_step_launches(trainer, interleaved, measured):
     named = [part.name for part in measured]
     assert len(named) == len(set(named))
-    update = f"occupancy update, 1/{CONFIG.occupancy.interval_at(interleaved.whole.state.step)}"
-    kernels = set(named) - {"everything else", update, "average, 1/8"}
+    interval = CONFIG.occupancy.interval_at(interleaved.whole.state.step)
+    update, report = (f"{each}, 1/{interval}" for each in ("occupancy update", "report"))
+    kernels = set(named) - {"everything else", update, report, "average, 1/8"}
     assert len(kernels) == 15
     # The occupancy update's own, and those whose results nobody asks for.
     others = {f"occupancy_{each}" for each in ("choose", "splat", "pack")}
@@ -65,7 +66,8 @@ def test_the_parts_cover_every_kernel_that_a_step_launches(trainer, interleaved,
 
 def test_every_part_is_counted_and_survives_json(measured):
     for part in measured:
-        if part.stage == "occupancy update":  # during the warm-up its shapes are not counted
+        # The update's shapes are not counted during the warm-up, and a report's not at all.
+        if part.stage in ("occupancy update", "report"):
             assert part.work == Work()
             continue
         values = json.loads(json.dumps(part.to_json(MOST)))
@@ -75,7 +77,10 @@ def test_every_part_is_counted_and_survives_json(measured):
 def test_each_step_lacks_one_kernel_more(scene, monkeypatch, tmp_path):
     launched = []
 
+    numbers = []
+
     def launched_by(state):
+        numbers.append(state.step)
         mx.export_to_dot(str(tmp_path / "graph"), state.arrays())
         found = re.findall(r'"nerfmac_(\w+)"', (tmp_path / "graph").read_text())
         launched.append(set(found) - set(steps.NEVER_EVALUATED))
@@ -101,6 +106,9 @@ def test_each_step_lacks_one_kernel_more(scene, monkeypatch, tmp_path):
         for each in launched[gone * interval : (gone + 1) * interval]:
             assert each == set(names[gone:])
     assert launched[-1] == set()
+    each = numbers[:interval]  # of rays of its own
+    assert len(set(each)) == interval
+    assert numbers == each * len(interleaved.without)
 
 
 def test_every_kernel_has_a_stage_a_type_and_what_runs_it(measured):
@@ -114,7 +122,7 @@ def test_every_kernel_has_a_stage_a_type_and_what_runs_it(measured):
     assert sum(map(len, by_stage.values())) == len(measured)
     assert set(by_stage) == {
         *("rays", "samples", "encoding", "networks", "compositing", "optimiser"),
-        *("everything else", "occupancy update"),
+        *("everything else", "occupancy update", "report"),
     }
 
 
@@ -136,12 +144,27 @@ def test_a_kernels_part_is_what_the_step_gets_shorter_by(trainer, interleaved):
     count = len(interleaved.launched)
     without = [[100.0 - 3 * n, 100.0 - 2 * n, 100.0 - n] for n in range(count + 1)]
     made_up = interleaved._replace(without=without)
-    *done, everything_else = list(parts(trainer, made_up, LAUNCH, 0.0))[:-2]
+    *done, everything_else = list(parts(trainer, made_up, LAUNCH, 0.0))[:-3]
     assert [part.name for part in done] == list(interleaved.launched)
     assert [part.timing.median for part in done] == pytest.approx([2e3] * count)
     assert everything_else.name == "everything else"
     assert everything_else.timing.median == pytest.approx(1e3 * (100 - 2 * count))
     assert all(part.alone for part in done)
+
+
+def test_a_report_is_the_reading_of_what_a_step_measured(trainer, monkeypatch):
+    state = trainer.init()
+    clock, given = [0.0], []
+
+    def read_in_half_a_second(measured, of):
+        given.append((measured.shape, of is state))
+        clock[0] += 0.5
+
+    monkeypatch.setattr(steps, "read", read_in_half_a_second)
+    monkeypatch.setattr(steps.time, "perf_counter", lambda: clock[0])
+    timing = steps.time_report(trainer, state, 0.0)
+    assert (timing.median, timing.calls) == (500.0, 5)
+    assert set(given) == {((4,), True)}
 
 
 def test_interleaved_timing_goes_on_until_the_time_is_over(monkeypatch):

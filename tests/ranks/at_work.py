@@ -19,7 +19,7 @@ from nerfmac.training import clock
 from nerfmac.training.goal import Goal
 from nerfmac.training.state import TrainState
 from nerfmac.training.trainer import Trainer
-from tests.ranks.shared import CONFIG, EVERY, MEETING, STEPS, told
+from tests.ranks.shared import CONFIG, EVERY, LATE, LATE_STEPS, MEETING, STEPS, told
 
 SECONDS, TICK = 1.0, 0.02
 
@@ -83,6 +83,8 @@ def main(scene_path: Path, folder: Path) -> None:
         **saved("one", trained(scene, CONFIG, Goal(steps=1))),
         **saved("now", trained(scene, CONFIG, Goal(steps=STEPS))),
         **saved("every", trained(scene, EVERY, Goal(steps=MEETING))),
+        **saved("late one", trained(scene, LATE, Goal(steps=1))),
+        **saved("late", trained(scene, LATE, Goal(steps=LATE_STEPS))),
         "steps_of_seconds": np.array(by_clocks_that_differ(scene, ranks).step),
     }
     np.savez(folder / f"{ranks.rank}.npz", **found)

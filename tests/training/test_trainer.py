@@ -14,8 +14,9 @@ from nerfmac.config import override
 from nerfmac.rendering.evaluation import evaluate
 from nerfmac.training.checkpoint import load_checkpoint, save_checkpoint
 from nerfmac.training.goal import Goal, Report
+from nerfmac.training.measured import DivergedError
 from nerfmac.training.step import Step
-from nerfmac.training.trainer import DivergedError, Trainer
+from nerfmac.training.trainer import Trainer
 from tests.scene_factory import CONFIG
 
 pytestmark = pytest.mark.usefixtures("on_the_cpu")

@@ -15,7 +15,7 @@ import nerfmac
 from nerfmac.checks import InputError
 from nerfmac.paths import CameraPath, Keyframe
 from nerfmac.run import Run
-from nerfmac.training.trainer import DivergedError
+from nerfmac.training.measured import DivergedError
 from tests.conftest import ROOT
 from tests.decoding import decoded
 from tests.scene_factory import COARSE

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from functools import partial
 
 from nerfmac.checks import InputError
-from nerfmac.training.trainer import DivergedError
+from nerfmac.training.measured import DivergedError
 from nerfmac.viewer.screen.jpeg import encoded, padded
 from nerfmac.viewer.screen.screen import QUALITY, Frame, Target
 from nerfmac.viewer.session.device_time import DeviceTime

@@ -6,7 +6,8 @@ import pytest
 from nerfmac.checks import InputError
 from nerfmac.run import Run
 from nerfmac.training.goal import Goal
-from nerfmac.training.trainer import DivergedError, Trainer
+from nerfmac.training.measured import DivergedError
+from nerfmac.training.trainer import Trainer
 from nerfmac.viewer.session.device_time import DeviceTime
 from tests.viewer.conftest import Page
 
