@@ -4,6 +4,7 @@ import errno
 import os
 import resource
 import signal
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -104,3 +105,17 @@ def test_json_that_is_not_there_is_refused_with_its_name(tmp_path):
     for path in (tmp_path / "a.json", tmp_path):
         with pytest.raises(InputError, match=f"{path} cannot be read"):
             read_json(path)
+
+
+def test_two_threads_may_write_one_file_at_once(path):
+    def write(text):
+        with appearing(path) as partial:
+            partial.write_text(text)
+            return partial
+
+    with appearing(path) as partial, ThreadPoolExecutor(1) as pool:
+        partial.write_text("whole")
+        assert pool.submit(write, "other").result() != partial
+        assert path.read_text() == "other"
+    assert path.read_text() == "whole"
+    assert list(path.parent.iterdir()) == [path]
