@@ -247,3 +247,10 @@ def test_a_missing_built_in_scene_says_where_it_was_looked_for(tmp_path, monkeyp
     for place in (tmp_path / "data" / builtin.NAME, package / "data" / builtin.NAME):
         place.mkdir(parents=True)
         assert builtin.builtin_scene_path() == place, "a wheel's own data goes first"
+
+
+def test_a_model_of_lens_that_is_not_read_is_refused_with_its_file_once(tmp_path):
+    path = write_transforms(tmp_path, 2, camera_model="EQUIRECTANGULAR")
+    with pytest.raises(InputError, match="camera_model is") as caught:
+        load_scene(path)
+    assert str(caught.value).count(str(path)) == 1
