@@ -118,7 +118,7 @@ class Solver:
         matching = "exhaustive" if len(names) < ALL_BELOW else "window"
         other = more._in_any_order(names, matching)
         if ordered is None:
-            log.info("matching is %s: by their names the pictures are no walk", matching)
+            log.info("matching is %s: the order of the names is no help", matching)
             return other
         chosen, left = sorted((ordered, other), key=_agreeing, reverse=True)
         log.info(

@@ -28,7 +28,10 @@ from nerfmac.scenes.pictures import is_picture
 from nerfmac.scenes.scene import Scene
 from nerfmac.scenes.shots import Shot, headers_of, levelled
 
-PLACES = ("sparse", "colmap/sparse", "distorted/sparse", "dense/0/sparse", "dense/sparse", "")
+PLACES = (
+    *("sparse", "colmap/sparse", "colmap_sparse", "colmap_text", "distorted/sparse"),
+    *("dense/0/sparse", "dense/sparse", ""),
+)
 """Where a scene's folder holds its models: here, or in a numbered folder here."""
 
 TO_OPENGL = np.array([1.0, -1.0, -1.0])

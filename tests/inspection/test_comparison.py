@@ -50,7 +50,7 @@ def test_one_camera_that_is_elsewhere_is_seen():
     found[7, :, :3] = found[7, :, :3] @ turned(4.0)
     away, degrees = differences(found, POSES)
     assert (away.argmax(), degrees.argmax()) == (4, 7)
-    assert away[4] == pytest.approx(0.3 * np.sqrt(3) / 3 / 3.2, rel=0.25)
+    assert away[4] == pytest.approx(0.3 * np.sqrt(3) / 3 / 3.2, rel=0.3)
     assert degrees[7] == pytest.approx(4.0, abs=0.6)
 
 

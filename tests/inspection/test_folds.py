@@ -50,7 +50,7 @@ def test_a_leap_between_pictures_that_differ_is_none():
 @pytest.mark.parametrize("seed", [1, 2])
 def test_an_order_that_is_no_walk_says_nothing(seed):
     order = np.random.default_rng(seed).permutation(FOLDED)
-    assert fold_findings(NAMES, cameras(order), looks(order)) == []
+    assert fold_findings(NAMES, cameras(order), looks(np.zeros(36))) == []
 
 
 def test_a_few_pictures_say_nothing():

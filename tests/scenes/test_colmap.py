@@ -81,6 +81,8 @@ def test_the_scene_is_centred_scaled_and_level(tmp_path):
         ("sparse/0", "rgb", ""),
         ("sparse/0", "", ""),
         ("colmap/sparse/0", "images", ""),
+        ("colmap_sparse/0", "images", ""),
+        ("colmap_text", "images", ""),
         ("sparse/2", "images", ""),
         ("dense/0/sparse", "dense/0/images", ""),
         ("dense/sparse", "dense/images", ""),
