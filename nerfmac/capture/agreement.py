@@ -36,6 +36,14 @@ class Agreement(NamedTuple):
     groups: list[set[str]]
     torn: list[tuple[str, str, float]]
 
+    @property
+    def agreeing(self) -> int:
+        """How many pictures are left without the groups that are torn from the largest."""
+        wrong = {name for one, other, _ in self.torn for name in (one, other)}
+        return sum(len(each) for each in self.groups[:1]) + sum(
+            len(each) for each in self.groups[1:] if not each & wrong
+        )
+
 
 def is_walk(names: Sequence[str], matches: Matches) -> bool:
     """Whether each picture, in the order of `names`, mostly shows what the next one shows."""

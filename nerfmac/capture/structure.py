@@ -212,7 +212,7 @@ def _poses(model: ColmapModel) -> dict[str, Any]:
 
 
 def _agreeing(structure: Structure) -> int:
-    return len(structure.agreement.groups[0])
+    return structure.agreement.agreeing
 
 
 def _reach(structure: Structure, names: Sequence[str]) -> float:

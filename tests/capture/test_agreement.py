@@ -42,6 +42,7 @@ def test_a_fold_tears_neighbours_apart():
         ("15.jpg", "16.jpg"),
         ("15.jpg", "17.jpg"),
     }
+    assert found.agreeing == 16
     assert max(found.torn, key=lambda pair: pair[2])[2] == pytest.approx(165.0)
 
 
@@ -53,6 +54,7 @@ def test_pictures_that_show_other_things_may_stand_anywhere():
         matches[pair] = ALIKE - 1
     found = agreement(NAMES, ring(angles), matches)
     assert (len(found.groups), found.torn) == (2, [])
+    assert found.agreeing == 24, "two walks, each of which agrees"
 
 
 def test_what_others_hold_together_is_not_torn():
