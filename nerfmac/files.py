@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -76,3 +77,8 @@ def check_free(folder: Path) -> None:
         raise InputError(f"folder {folder} cannot be made: {above} is no folder")
     if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
         raise InputError(f"{folder} exists already; resume it or name another folder")
+
+
+def counted(name: str) -> list[str | int]:
+    """What to sort names by so that numbers in them count: 9.jpg goes before 10.jpg."""
+    return [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", name)]

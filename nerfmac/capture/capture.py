@@ -24,7 +24,7 @@ from nerfmac.capture.material import (
     take_pictures,
 )
 from nerfmac.capture.placed import write_scene
-from nerfmac.capture.structure import Solver, Structure
+from nerfmac.capture.structure import MISSING, Solver, Structure
 from nerfmac.checks import InputError
 from nerfmac.files import check_free, make_folder, read_json, write_json
 from nerfmac.scenes import holds_scene, load_scene
@@ -36,14 +36,10 @@ HOME = Path("captures")
 """Where captured scenes go, in the working folder, if nothing else is said."""
 RECORD, WORK = "capture.json", "capture"
 MATCHING = ("auto", "sequential", "exhaustive", "window")
-ALL_BELOW = 100
-"""Fewer photographs than this are compared each with each."""
 FEWEST = 3
 """Pictures that a capture takes at least."""
 TOO_FEW = 1 / 3
 """A capture fails if fewer of its pictures than this part get a camera."""
-MISSING = 0.95
-"""If fewer do than this, it is said what to do better."""
 
 log = logging.getLogger("nerfmac")
 
@@ -79,8 +75,9 @@ def capture_scene(
         frames: of a video, about how many to take; by default as many as its motion asks for.
         matching: `sequential` compares each picture with those that follow it and, once the cameras
             are known, with those that stand nearby; `exhaustive` each with each; `window` with the
-            40 that follow it; `auto` is the first for a video, the second for fewer than 100
-            photographs, and the third for more.
+            40 that follow it. `auto` is the first for a video; for photographs too, if it finds the
+            cameras of nearly all and they agree with the order of names, and else the second for
+            fewer than 100, the third for more: whichever has more cameras that agree.
         progress: show a bar for each stage.
 
     A capture that was interrupted goes on where it was, and one that is done is not done again.
@@ -107,9 +104,8 @@ def capture_scene(
 
     try:
         pictures = _material(source, folder, asked, bar)
-        if matching == "auto":
-            for_pictures = "exhaustive" if len(pictures) < ALL_BELOW else "window"
-            matching = "sequential" if is_video(source) else for_pictures
+        if matching == "auto" and is_video(source):
+            matching = "sequential"
         structure = Solver(folder / WORK, folder / "images", pictures, bar).solve(matching)
     except KeyboardInterrupt:
         log.info("interrupted; what is done is in %s, and the same command goes on", folder)
@@ -189,13 +185,14 @@ def _finish(
             "bare walls, glass and blur"
         )
     missing = _missing(pictures, structure)
+    _warn_of_folds(structure)
     some = pictures[:: max(given // 3, 1)]
     is_object = any(is_cut_out(folder / "images" / picture.name) for picture in some)
     write_scene(folder, structure, is_object=is_object)
     scene = load_scene(folder, split=0)
     draw_scene(folder / "cameras.png", scene)
     make_folder(folder / "sparse" / "0")
-    for file in (folder / WORK / "sparse").glob("*.bin"):
+    for file in structure.folder.glob("*.bin"):
         shutil.copyfile(file, folder / "sparse" / "0" / file.name)
     result = {
         "given": given,
@@ -205,6 +202,8 @@ def _finish(
         "points": 0 if scene.points is None else len(scene.points),
         "fewest_points_of_a_picture": int(np.min(list(structure.seen.values()))),
         "pictures_of_each_model": structure.models,
+        "matched": structure.matching,
+        "torn": structure.agreement.torn,
         "aabb_scale": scene.extent,
     }
     write_json(folder / RECORD, asked | result)
@@ -227,3 +226,18 @@ def _missing(pictures: Sequence[Picture], structure: Structure) -> list[str]:
             *(len(missing), len(pictures), missing[0]),
         )
     return missing
+
+
+def _warn_of_folds(structure: Structure) -> None:
+    """Say in a line if cameras are torn apart that are near in the pictures' order."""
+    torn = structure.agreement.torn
+    if torn:
+        one, other, degrees = max(torn, key=lambda pair: pair[2])
+        log.warning(
+            "%s and %s show the same, but their cameras look %.0f degrees apart, and %d such pairs "
+            "are torn: what looks the same from two sides may be folded; %s",
+            *(one, other, degrees, len(torn)),
+            "take it again with more of what surrounds it in the pictures"
+            if structure.matching == "sequential"
+            else "--matching sequential may do better where names are in the order of a walk",
+        )

@@ -5,8 +5,9 @@ what `FOLDER/database.db` already has. In a process of its own COLMAP can be int
 time, its log goes to a file, and a crash is told from a result. The stages:
 
     features  SIFT (Lowe 2004) of each picture
-    matches   of the plan's pairs, verified by their epipolar geometry
-    mapping   incremental (Schönberger and Frahm 2016), to `FOLDER/sparse`
+    matches   of the plan's pairs, verified by their epipolar geometry; their numbers go to
+              `FOLDER/matches.json`
+    mapping   incremental (Schönberger and Frahm 2016), to the plan's `model` in `FOLDER`
 
 On standard output a line with a number says that so many more pictures or pairs are done.
 """
@@ -83,18 +84,26 @@ def match(pycolmap: Any, folder: Path, plan: Any) -> None:
         options.match_list_path.write_text(lines, encoding="utf-8")
         pycolmap.match_image_pairs(folder / "database.db", pairing_options=options)
         print(len(some), flush=True)
+    with pycolmap.Database.open(folder / "database.db") as opened:
+        names = {each.image_id: each.name for each in opened.read_all_images()}
+        pairs, counts = opened.read_two_view_geometry_num_inliers()
+    found = []
+    for pair, count in zip(pairs, counts, strict=True):
+        one, other = sorted(names[number] for number in pycolmap.pair_id_to_image_pair(pair))
+        found.append([one, other, count])
+    (folder / "matches.json").write_text(json.dumps(sorted(found)), encoding="utf-8")
 
 
 def map_cameras(pycolmap: Any, folder: Path, plan: Any) -> None:
     """Find the cameras, and keep the model that has most of them, with its points.
 
-    `sparse/summary.json` has the pictures of every model, the mean reprojection error in pixels,
+    `summary.json` beside it has the pictures of every model, the mean reprojection error in pixels,
     and how many points each camera of the one that is kept sees.
     """
     options = pycolmap.IncrementalPipelineOptions()
     options.random_seed = SEED
     options.min_model_size = plan["fewest"]
-    work, sparse = folder / "sparse.partial", folder / "sparse"
+    work, sparse = folder / "partial", folder / plan["model"]
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir()
     told = _Told()

@@ -7,6 +7,7 @@ scene sees the same pixels. A picture that is upright, small enough and no HEIC 
 from __future__ import annotations
 
 import logging
+import os
 import shutil
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -18,15 +19,15 @@ import numpy as np
 from PIL import Image, ImageOps
 
 from nerfmac.capture.choice import choose
-from nerfmac.capture.libraries import INSTALL, read_heif
 from nerfmac.capture.motion import measure
 from nerfmac.capture.video import full_frames, grey_frames, is_video, open_video
 from nerfmac.checks import InputError
-from nerfmac.files import appearing
-from nerfmac.scenes.pictures import ALPHA_MODES, ENDINGS, ORIENTATION_TAG, UNREADABLE
+from nerfmac.extras import needed
+from nerfmac.files import appearing, counted
+from nerfmac.scenes.pictures import ALPHA_MODES, HEIF, ORIENTATION_TAG, UNREADABLE, is_picture
 
-HEIF = (".heic", ".heif", ".HEIC", ".HEIF")
-PICTURES = (*ENDINGS, *HEIF, ".tif", ".tiff", ".TIF", ".TIFF")
+PLAIN = (".png", ".jpg", ".jpeg", ".webp")
+"""Endings of pictures that every program reads, and that are copied as they are."""
 EXIF_TAGS, FOCAL_35MM = 0x8769, 0xA405
 DIAGONAL_35MM = 43.27
 """Millimetres: CIPA's rule for the focal length that EXIF calls the equivalent of 35 mm film."""
@@ -53,12 +54,11 @@ def is_material(path: Path) -> bool:
 
 
 def pictures_in(folder: Path) -> list[Path]:
-    """The picture files in `folder`, or in its `images` if it has none, by name."""
+    """The picture files in `folder`, or in its `images` if it has none, by name and number."""
     for place in (folder, folder / "images"):
-        if place.is_dir():
-            found = sorted(each for each in place.iterdir() if each.name.endswith(PICTURES))
-            if found := [each for each in found if not each.name.startswith(".")]:
-                return found
+        names = os.listdir(place) if place.is_dir() else []
+        if found := sorted(filter(is_picture, names), key=counted):
+            return [place / name for name in found]
     return []
 
 
@@ -102,8 +102,9 @@ def take_pictures(paths: list[Path], images: Path, longest: int, bar: Any) -> li
 
     Raises InputError for HEIC without pillow-heif.
     """
-    if any(path.name.endswith(HEIF) for path in paths) and not read_heif():
-        raise InputError(f"pillow-heif is not installed; HEIC pictures need: {INSTALL}")
+    if any(path.suffix.lower() in HEIF for path in paths):
+        needed("pillow_heif", "capture", "HEIC pictures need").register_heif_opener()
+    paths = _once(paths)
     bar.reset(len(paths))
 
     def take(path: Path) -> Picture | None:
@@ -122,10 +123,25 @@ def take_pictures(paths: list[Path], images: Path, longest: int, bar: Any) -> li
     return taken
 
 
+def _once(paths: list[Path]) -> list[Path]:
+    """The paths, those left out that have the name of another but for the ending, with a line.
+
+    Phones give one photograph in two forms, IMG_1.HEIC and IMG_1.JPG.
+    """
+    kept = {path.stem: path for path in reversed(paths)}
+    if len(kept) < len(paths):
+        gone = next(path for path in paths if kept[path.stem] != path)
+        log.warning(
+            "%d of %d pictures are left out, as another has the name but for its ending: %s is %s",
+            *(len(paths) - len(kept), len(paths), gone, kept[gone.stem].name),
+        )
+    return [path for path in paths if kept[path.stem] == path]
+
+
 def _take_picture(path: Path, images: Path, longest: int) -> Picture:
     with Image.open(path) as image:
         focal = _focal_35mm(image)
-        is_plain = image.getexif().get(ORIENTATION_TAG, 1) == 1 and path.name.endswith(ENDINGS)
+        is_plain = image.getexif().get(ORIENTATION_TAG, 1) == 1 and path.suffix.lower() in PLAIN
         is_plain = is_plain and max(image.size) <= longest
         upright = ImageOps.exif_transpose(image)
         upright.load()  # a picture that is cut short is found here

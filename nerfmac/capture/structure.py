@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
+import shutil
 import subprocess
 import sys
 from collections import deque
 from collections.abc import Sequence
+from contextlib import suppress
 from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,10 +16,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nerfmac.capture import colmap_process
+from nerfmac.capture.agreement import Agreement, agreement, is_walk
 from nerfmac.capture.material import Picture
 from nerfmac.capture.pairs import LONG_WINDOW, Pairs, every_pair, in_sequence, in_space
 from nerfmac.checks import InputError
-from nerfmac.files import read_json, write_json
+from nerfmac.files import appearing, make_folder, read_json, write_json
 from nerfmac.scenes.colmap import camera_to_file
 from nerfmac.scenes.colmap_model import ColmapModel, read_model
 
@@ -25,10 +28,21 @@ FOCAL_GUESS = 0.85
 """The focal length of an unknown lens, in longer sides of the picture: that of phones."""
 FEWEST = 3
 """Cameras of a model that is kept."""
+MISSING = 0.95
+"""Too many pictures are without a camera if fewer than this part have one."""
+ALL_BELOW = 100
+"""Fewer photographs than this are compared each with each, if their order is no help."""
+DATABASE = "database.db"
 FULL = ("No space left", "disk is full", "disk I/O error", "File too large", "Disk quota")
 """What COLMAP's log has where its files have no room."""
+ROOM = 2**20
+"""Bytes that have to be free: with fewer, not even the log says why a stage ended."""
 
 log = logging.getLogger("nerfmac")
+
+
+class NoCamerasError(InputError):
+    """No camera can be found."""
 
 
 class Structure(NamedTuple):
@@ -36,7 +50,9 @@ class Structure(NamedTuple):
 
     `error` is the mean reprojection error in pixels, `seen` how many points each picture has,
     `points` (n, 8) are x, y, z, red, green, blue, error and how many pictures see it, and `models`
-    how many pictures each model has, this one and those that fit nowhere.
+    how many pictures each model has, this one and those that fit nowhere. `matching` is how
+    pictures were compared, `agreement` how far the cameras keep the pictures' order, and the files
+    are in `folder`.
     """
 
     model: ColmapModel
@@ -44,6 +60,9 @@ class Structure(NamedTuple):
     seen: dict[str, int]
     points: np.ndarray
     models: list[int]
+    matching: str
+    agreement: Agreement
+    folder: Path
 
 
 class Solver:
@@ -51,7 +70,8 @@ class Solver:
 
     def __init__(self, folder: Path, images: Path, pictures: Sequence[Picture], bar: Any) -> None:
         """`bar(name, total)` gives a progress bar."""
-        self.folder, self.pictures, self._bar = folder, pictures, bar
+        self.folder, self.pictures = folder, pictures
+        self._images, self._bar = images, bar
         self._plan: dict[str, Any] = {
             "images": str(images.resolve()),
             "lenses": _lenses(pictures),
@@ -61,42 +81,91 @@ class Solver:
         }
 
     def solve(self, matching: str) -> Structure:
-        """The cameras of the pictures; `matching` is as in `capture_scene`, but not `auto`.
+        """The cameras of the pictures; `matching` is as in `capture_scene`.
 
         Raises InputError if no two pictures fit each other, or a stage fails.
         """
         names = [picture.name for picture in self.pictures]
         self.run("features", len(names))
-        if matching != "sequential":
-            every = matching == "exhaustive"
-            self._match(every_pair(names) if every else in_sequence(names, LONG_WINDOW))
-            return self._map()
-        pairs = in_sequence(names)
-        self._match(pairs)
-        first = self._map()
-        more = in_space(_poses(first), _reach(first, names), pairs)
+        if matching == "auto":
+            return self._ordered_or_not(names)
+        if matching == "sequential":
+            self._match(in_sequence(names))
+            return self._in_order(names)
+        return self._in_any_order(names, matching)
+
+    def _ordered_or_not(self, names: Sequence[str]) -> Structure:
+        """By the order of names if it is a walk and all agrees with it, else by more pairs too.
+
+        Of both it is then what has more pictures that agree. Says in a line what was chosen.
+        """
+        self._match(in_sequence(names))
+        ordered = None
+        if is_walk(names, self._matches()):
+            with suppress(NoCamerasError):
+                ordered = self._in_order(names)
+        if ordered is not None:
+            found = len(ordered.model.images)
+            if found >= MISSING * len(names) and not ordered.agreement.torn:
+                log.info("matching is sequential: by their names the pictures are one walk")
+                return ordered
+        # In a folder of its own: what is resumed must not see the other's matches.
+        more = Solver(self.folder / "more", self._images, self.pictures, self._bar)
+        make_folder(more.folder)
+        if not (more.folder / DATABASE).exists():
+            with appearing(more.folder / DATABASE) as partial:
+                shutil.copyfile(self.folder / DATABASE, partial)
+        matching = "exhaustive" if len(names) < ALL_BELOW else "window"
+        other = more._in_any_order(names, matching)
+        if ordered is None:
+            log.info("matching is %s: the order of the names is no help", matching)
+            return other
+        chosen, left = sorted((ordered, other), key=_agreeing, reverse=True)
+        log.info(
+            "matching is %s: the cameras of %d pictures agree with their order, of %d if it is %s",
+            *(chosen.matching, _agreeing(chosen), _agreeing(left), left.matching),
+        )
+        return chosen
+
+    def _in_any_order(self, names: Sequence[str], matching: str) -> Structure:
+        every = matching == "exhaustive"
+        self._match(every_pair(names) if every else in_sequence(names, LONG_WINDOW))
+        return self._map(matching)
+
+    def _in_order(self, names: Sequence[str]) -> Structure:
+        """By the order of `names`, whose pairs are matched, and then by where cameras stand."""
+        first = self._map("sequential", "first")
+        more = in_space(_poses(first.model), _reach(first, names), in_sequence(names))
         if not more:
             return first
         self._match(more)
-        second = self._map()
-        return second if len(second.seen) >= len(first.seen) else first
+        second = self._map("sequential")
+        return second if _agreeing(second) >= _agreeing(first) else first
 
     def _match(self, pairs: Pairs) -> None:
         self._plan["pairs"] = pairs
         self.run("matches", len(pairs))
 
-    def _map(self) -> Structure:
+    def _matches(self) -> dict[tuple[str, str], int]:
+        found = read_json(self.folder / "matches.json")
+        return {(one, other): count for one, other, count in found}
+
+    def _map(self, matching: str, to: str = "sparse") -> Structure:
+        self._plan["model"] = to
         self.run("mapping", len(self.pictures))
-        summary = read_json(self.folder / "sparse" / "summary.json")
+        folder, names = self.folder / to, [picture.name for picture in self.pictures]
+        summary = read_json(folder / "summary.json")
         if not summary["models"]:
-            raise InputError(
-                f"no two of the {len(self.pictures)} pictures show the same things from two "
+            raise NoCamerasError(
+                f"no two of the {len(names)} pictures show the same things from two "
                 "places: walk around what you film, slowly and in good light, and keep most of a "
                 "picture in the next one"
             )
-        model = read_model(self.folder / "sparse")
+        model = read_model(folder)
         points = np.array(summary["points"], np.float64).reshape(-1, 8)
-        return Structure(model, summary["error"], summary["seen"], points, summary["models"])
+        kept = agreement(names, _poses(model), self._matches())
+        found = summary["error"], summary["seen"], points, summary["models"]
+        return Structure(model, *found, matching, kept, folder)
 
     def run(self, stage: str, total: int) -> None:
         """Run a stage to its end. Raises InputError with COLMAP's last words if it fails.
@@ -138,13 +207,17 @@ def _lenses(pictures: Sequence[Picture]) -> list[dict[str, Any]]:
     return lenses
 
 
-def _poses(structure: Structure) -> dict[str, Any]:
-    return {image.name: camera_to_file(image) for image in structure.model.images}
+def _poses(model: ColmapModel) -> dict[str, Any]:
+    return {image.name: camera_to_file(image) for image in model.images}
+
+
+def _agreeing(structure: Structure) -> int:
+    return structure.agreement.agreeing
 
 
 def _reach(structure: Structure, names: Sequence[str]) -> float:
     """A length in the model's unit: how far a camera gets within a window of frames."""
-    poses = _poses(structure)
+    poses = _poses(structure.model)
     eyes = [poses[name][:, 3] for name in names if name in poses]
     steps = np.linalg.norm(np.diff(eyes, axis=0), axis=1) if len(eyes) > 1 else np.zeros(1)
     return float(10.0 * np.median(steps))
@@ -153,7 +226,8 @@ def _reach(structure: Structure, names: Sequence[str]) -> float:
 def _failure(stage: str, words: Path, code: int) -> InputError:
     with words.open(encoding="utf-8", errors="replace") as lines:
         last = [line.strip() for line in deque(lines, 40) if line.strip()]
-    if any(each in line for each in FULL for line in last):
+    has_room = shutil.disk_usage(words.parent).free > ROOM
+    if not has_room or any(each in line for each in FULL for line in last):
         return InputError(
             f"{words.parent} has no more room: make some, and the same command goes on"
         )

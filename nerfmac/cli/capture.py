@@ -26,8 +26,9 @@ class Arguments:
     frames: Annotated[int | None, optional("N")] = None
     """Take about N frames of a video; by default as many as its motion asks for."""
     matching: Literal["auto", "sequential", "exhaustive", "window"] = "auto"
-    """Compare each picture with those that follow it, and then those nearby (auto: for a video);
-    each with each (auto: for fewer than 100 photographs); or each with the 40 that follow it."""
+    """Compare each picture with those that follow it, and then those nearby; each with each; or
+    each with the 40 that follow it. auto: the first, and for photographs whose names are in no
+    order that agrees with the cameras the second, or from 100 on the third."""
 
 
 def main(argv: list[str]) -> int:

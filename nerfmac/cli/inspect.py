@@ -11,7 +11,7 @@ import tyro
 from nerfmac.capture import captured
 from nerfmac.cli.arguments import optional
 from nerfmac.cli.scene_flags import SceneFlags
-from nerfmac.inspection import inspect_scene
+from nerfmac.inspection import compare_cameras, inspect_scene
 from nerfmac.scenes import load_scene
 
 
@@ -23,15 +23,21 @@ class Arguments(SceneFlags):
     """Folder of a scene; or a video or a folder of photographs, captured first."""
     out: Annotated[Path | None, optional("FILE")] = None
     """The PNG of the cameras and points; by default NAME-cameras.png in the working folder."""
+    against: Annotated[Path | None, optional("SCENE")] = None
+    """Another scene of the same pictures: how far cameras are from each other, once aligned."""
 
 
 def main(argv: list[str]) -> int:
     """Inspect as `argv` says, and return the exit code: 0, whatever was found."""
     arguments = tyro.cli(Arguments, prog="nerfmac inspect", args=argv)
     options = arguments.options()  # what is wrong in them is found before a capture
+    against = load_scene(arguments.against) if arguments.against else None
     inspection = inspect_scene(load_scene(captured(arguments.scene), **vars(options)))
+    compared = compare_cameras(inspection.scene, against) if against else None
     out = arguments.out or Path(f"{inspection.scene.name}-cameras.png")
     inspection.draw(out)
     print(inspection)
+    if compared:
+        print(f"\nbeside {arguments.against}:\n{compared}")
     print(f"\ncameras, points and the cube are drawn in {out}")
     return 0

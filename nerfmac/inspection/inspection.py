@@ -16,6 +16,7 @@ from tqdm.auto import tqdm
 from nerfmac.capture import captured
 from nerfmac.geometry.lenses import Lens
 from nerfmac.inspection.cameras import camera_findings
+from nerfmac.inspection.folds import fold_findings
 from nerfmac.inspection.pictures import look_at, picture_findings
 from nerfmac.inspection.turntable import turntable
 from nerfmac.scenes import Frame, Scene, load_scene
@@ -66,6 +67,7 @@ def inspect_scene(scene: Scene | str | os.PathLike[str], *, progress: bool = Tru
         looks = look_at(unique, bar)
     cameras = [frame.camera for frame in unique]
     findings = picture_findings(names, looks) + camera_findings(names, cameras, scene.up)
+    findings += fold_findings(names, cameras, looks)
     return Inspection(scene, tuple(_facts(scene, frames)), tuple(findings))
 
 

@@ -26,6 +26,9 @@ log = logging.getLogger("nerfmac")
 
 BLENDER_FILES = tuple(blender.file_name(split) for split in NAMES)
 
+PACKED = (".zip", ".r3d", ".tar", ".gz", ".7z")
+"""Endings of archives, Record3D's among them."""
+
 NEEDS_POSES = (
     "Photographs or a video alone do not say where the cameras stood: `nerfmac capture` finds that "
     "out and writes a transforms.json"
@@ -148,6 +151,8 @@ def _read(path: Path, options: SceneOptions) -> Scene:
     if path.is_file():
         if path.suffix == ".npy":
             return llff.read_llff(path, options)
+        if path.suffix.lower() in PACKED:
+            raise InputError(f"{path} is packed: unpack it, and name the folder that comes of it")
         if path.suffix.lower() != ".json":
             raise InputError(
                 f"{path} is not a scene: expected a folder or a {_sought()}. {NEEDS_POSES}"
@@ -159,6 +164,9 @@ def _read(path: Path, options: SceneOptions) -> Scene:
         raise InputError(f"{path} does not exist; expected the folder of a scene")
     if (read := _reader(path)) is not None:
         return read(options)
+    below = [each for each in sorted(path.iterdir()) if each.is_dir() and holds_scene(each)]
+    if below:
+        raise InputError(f"{path} holds no scene itself, but {below[0]} does: name that")
     state = "is empty" if not any(path.iterdir()) else "holds no scene"
     raise InputError(f"{path} {state}: looked for {_sought()}. {NEEDS_POSES}")
 

@@ -24,11 +24,14 @@ from nerfmac.scenes.colmap_model import (
 )
 from nerfmac.scenes.options import SceneOptions
 from nerfmac.scenes.picture_search import PictureSearch
-from nerfmac.scenes.pictures import ENDINGS
+from nerfmac.scenes.pictures import is_picture
 from nerfmac.scenes.scene import Scene
 from nerfmac.scenes.shots import Shot, headers_of, levelled
 
-PLACES = ("sparse", "colmap/sparse", "distorted/sparse", "dense/0/sparse", "dense/sparse", "")
+PLACES = (
+    *("sparse", "colmap/sparse", "colmap_sparse", "colmap_text", "distorted/sparse"),
+    *("dense/0/sparse", "dense/sparse", ""),
+)
 """Where a scene's folder holds its models: here, or in a numbered folder here."""
 
 TO_OPENGL = np.array([1.0, -1.0, -1.0])
@@ -75,7 +78,7 @@ def read_colmap(folder: Path, model_in: Path, options: SceneOptions) -> Scene:
     if not model.images:
         raise InputError(f"{model_in} has no registered picture: COLMAP found no camera's place")
     roots = (folder / "images", model_in / "images", model_in.parent / "images", folder / "input")
-    search = PictureSearch(folder, roots=roots)
+    search = PictureSearch(folder, roots=(*roots, *_reduced_in(folder)))
     found = search.find_all([image.name for image in model.images], str(model_in))
     there = [(image, path) for image, path in zip(model.images, found, strict=True) if path]
     if not there:
@@ -95,6 +98,17 @@ def read_colmap(folder: Path, model_in: Path, options: SceneOptions) -> Scene:
     return levelled(folder, shots, headers=headers, points=points, options=options)
 
 
+def _reduced_in(folder: Path) -> list[Path]:
+    """Where there is no `images`, the folder `images_N` of the smallest N, with a line; or none."""
+    if (folder / "images").is_dir():
+        return []
+    numbered = {each.name.removeprefix("images_"): each for each in folder.glob("images_*")}
+    places = [numbered[n] for n in sorted(filter(str.isdecimal, numbered), key=int)][:1]
+    for place in places:
+        log.warning("there is no images in %s; %s is read", folder, place.name)
+    return places
+
+
 def _say_what_is_left_out(model_in: Path, model: ColmapModel, pictures: list[Path]) -> None:
     absent = len(model.images) - len(pictures)
     if absent:
@@ -103,7 +117,7 @@ def _say_what_is_left_out(model_in: Path, model: ColmapModel, pictures: list[Pat
             *(absent, len(model.images), model_in, len(pictures)),
         )
     folders = {path.parent for path in pictures}
-    files = [path for place in folders for path in place.iterdir() if path.name.endswith(ENDINGS)]
+    files = [path for place in folders for path in place.iterdir() if is_picture(path.name)]
     without = len(files) - len(pictures)
     if without > 0:
         log.warning(

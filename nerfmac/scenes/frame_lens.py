@@ -19,7 +19,7 @@ LENS_MODELS = ("OPENCV", "PINHOLE", "PERSPECTIVE", "SIMPLE_PINHOLE", "SIMPLE_RAD
 FISHEYE_MODELS = ("OPENCV_FISHEYE", "RADIAL_FISHEYE", "SIMPLE_RADIAL_FISHEYE")
 MATRICES = ("K", "intrinsics", "intrinsic_matrix")
 """Keys under which scripts write the matrix [[fl_x, 0, cx], [0, fl_y, cy], [0, 0, 1]]."""
-MISSPELT = {"f1_x": "fl_x", "f1_y": "fl_y"}
+MISSPELT = {"f1_x": "fl_x", "f1_y": "fl_y", "fx": "fl_x", "fy": "fl_y"}
 NEAR_CENTRE = 0.1
 """A principal point is as near to the middle of its picture, in widths and heights."""
 RESIZED = (2, 4, 8, 3, 1 / 2, 1 / 4, 1 / 8, 1 / 3)
@@ -42,8 +42,9 @@ def lens_of(frame: Fields, file: Fields, picture: Header, said: set[str]) -> Len
     defaults = {"cx": width / 2, "cy": height / 2}
     defaults |= dict.fromkeys(("k1", "k2", "k3", "k4", "p1", "p2"), 0.0)
     rest: dict[str, Any] = {key: given.number(key, value) for key, value in defaults.items()}
+    is_fisheye = given.is_fisheye()
     try:
-        return Lens(width, height, fl_x, fl_y, **rest, is_fisheye=given.is_fisheye())
+        return Lens(width, height, fl_x, fl_y, **rest, is_fisheye=is_fisheye)
     except InputError as error:
         raise InputError(f"{frame.where}: {error}") from error
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from nerfmac.checks import LARGEST, InputError
 from nerfmac.geometry.lenses import Lens
 from nerfmac.scenes.options import SceneOptions
-from nerfmac.scenes.pictures import ENDINGS
+from nerfmac.scenes.pictures import is_picture
 from nerfmac.scenes.scene import Scene
 from nerfmac.scenes.shots import Shot, headers_of, levelled, rigid
 
@@ -63,7 +63,7 @@ def _pictures(folder: Path, count: int, path: Path) -> list[Path]:
     found = {}
     for place in places:
         names = sorted(place.iterdir()) if place.is_dir() else []
-        found[place.name] = [each for each in names if each.name.endswith(ENDINGS)]
+        found[place.name] = [each for each in names if is_picture(each.name)]
         if len(found[place.name]) == count:
             return found[place.name]
     numbers = ", ".join(f"{len(names)} in {name}" for name, names in found.items())

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 
-from nerfmac.scenes.pictures import ENDINGS
+from nerfmac.scenes.pictures import ENDINGS, TRIED, is_picture
 
 OTHER_FOLDERS = re.compile(r"(mask|depth|normal|semantic|label|images_).*", re.IGNORECASE)
 """Folders that hold something else under the pictures' names, or the pictures at other sizes."""
@@ -57,7 +57,7 @@ class PictureSearch:
                 place = Path(os.path.normpath(root / given))
                 if not place.is_relative_to(os.path.normpath(self.folder)):
                     continue
-                for ending in ("", *ENDINGS):
+                for ending in ("", *TRIED):
                     path = place.with_name(place.name + ending)
                     if path.is_file():
                         return path
@@ -92,7 +92,7 @@ class PictureSearch:
         for place, folders, names in os.walk(self.folder):
             folders[:] = sorted(each for each in folders if not each.startswith("."))
             for name in sorted(names):
-                if name.endswith(ENDINGS):
+                if is_picture(name):
                     found[_stem(name)].append(Path(place, name))
         return found
 
@@ -103,4 +103,4 @@ def _parts(name: str) -> tuple[str, ...]:
 
 
 def _stem(name: str) -> str:
-    return name[: name.rindex(".")] if name.endswith(ENDINGS) else name
+    return name[: name.rindex(".")] if name.lower().endswith(ENDINGS) else name

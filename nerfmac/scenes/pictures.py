@@ -17,10 +17,15 @@ import numpy.typing as npt
 from PIL import Image
 
 from nerfmac.checks import InputError
+from nerfmac.extras import needed
 
 Pixels = npt.NDArray[np.uint8]
 
-ENDINGS = (".png", ".jpg", ".jpeg", ".webp", ".PNG", ".JPG", ".JPEG", ".WEBP")
+HEIF = (".heic", ".heif")
+"""Endings of what iPhones write; Pillow reads it by pillow-heif, of the extra `capture`."""
+ENDINGS = (".png", ".jpg", ".jpeg", ".webp", ".tif", ".tiff", ".bmp", *HEIF)
+"""Endings of pictures, in small letters; a file may have them in others."""
+TRIED = (*ENDINGS, *(ending.upper() for ending in ENDINGS))
 """Endings that are tried, in this order, for a picture whose name has none."""
 
 ORIENTATION_TAG = 0x0112
@@ -60,6 +65,11 @@ class Header(NamedTuple):
     height: int
     has_alpha: bool
     is_turned: bool = False
+
+
+def is_picture(name: str) -> bool:
+    """Whether a file's name is that of a picture; hidden ones, as macOS leaves them, are none."""
+    return name.lower().endswith(ENDINGS) and not name.startswith(".")
 
 
 def inspect(path: Path) -> Header:
@@ -126,6 +136,8 @@ def with_channels(pixels: Pixels, channels: int, name: str) -> Pixels:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[Image.Image]:
+    if path.suffix.lower() in HEIF:
+        needed("pillow_heif", "capture", f"{path.name} needs").register_heif_opener()
     try:
         with Image.open(path) as image:
             yield image

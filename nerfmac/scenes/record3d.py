@@ -17,7 +17,7 @@ from nerfmac.checks import InputError
 from nerfmac.geometry.lenses import Lens
 from nerfmac.json_reader import Fields, read_fields
 from nerfmac.scenes.options import SceneOptions
-from nerfmac.scenes.pictures import ENDINGS, Header
+from nerfmac.scenes.pictures import Header, is_picture
 from nerfmac.scenes.scene import Scene
 from nerfmac.scenes.shots import Shot, headers_of, levelled, rotation_of
 
@@ -67,7 +67,7 @@ def _pictures(folder: Path) -> dict[int, Path]:
         found = {
             int(path.stem): path
             for path in files
-            if path.name.endswith(ENDINGS) and path.stem.isdecimal()
+            if is_picture(path.name) and path.stem.isdecimal()
         }
         if found:
             return found

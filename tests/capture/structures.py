@@ -1,8 +1,11 @@
 """Structures as COLMAP would find them, made from cameras that are known."""
 
+from pathlib import Path
+
 import numpy as np
 from PIL import Image
 
+from nerfmac.capture.agreement import Agreement
 from nerfmac.capture.structure import Structure
 from nerfmac.scenes.colmap_model import ColmapCamera, ColmapImage, ColmapModel
 
@@ -37,7 +40,8 @@ def ring_of(count, *, scale, rotation, offset):
     camera = ColmapCamera("OPENCV", 64, 48, LENS | BENT)
     model = ColmapModel({1: camera}, images, rows[:, :3])
     seen = {image.name: 150 for image in images}
-    return Structure(model, 0.5, seen, rows, [count])
+    kept = Agreement([set(seen)], [])
+    return Structure(model, 0.5, seen, rows, [count], "sequential", kept, Path("sparse"))
 
 
 def write_pictures(folder, names):

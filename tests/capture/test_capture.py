@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from nerfmac.capture import capture, capture_scene, captured, structure
+from nerfmac.capture.agreement import Agreement
 from nerfmac.capture.structure import Solver
 from nerfmac.checks import InputError
 from nerfmac.film.video import write_video
@@ -48,7 +49,7 @@ def solved(monkeypatch):
         sparse = self.folder / "sparse"
         sparse.mkdir(exist_ok=True)
         (sparse / "cameras.bin").write_bytes(b"model")
-        return found._replace(model=found.model._replace(images=renamed))
+        return found._replace(model=found.model._replace(images=renamed), folder=sparse)
 
     monkeypatch.setattr(Solver, "solve", solve)
     return asked
@@ -66,7 +67,28 @@ def test_photographs_become_a_scene_with_a_report(photographs, tmp_path, solved,
         *("images", "sparse", "transforms.json", "points.ply", "cameras.png", "capture.json")
     }
     assert (tmp_path / "scene" / "sparse" / "0" / "cameras.bin").read_bytes() == b"model"
-    assert solved["calls"] == [(12, "exhaustive")]
+    assert solved["calls"] == [(12, "auto")]
+
+
+def test_cameras_that_are_torn_apart_are_told_and_kept_in_the_report(
+    photographs, tmp_path, solved, caplog, monkeypatch
+):
+    torn = [("03.png", "04.png", 171.2), ("03.png", "05.png", 168.0)]
+    solve = Solver.solve
+
+    def fold(self, matching):
+        found = solve(self, matching)
+        return found._replace(agreement=Agreement(found.agreement.groups, torn), matching=matching)
+
+    monkeypatch.setattr(Solver, "solve", fold)
+    capture_scene(photographs, tmp_path / "scene", matching="exhaustive", progress=False)
+    (line,) = caplog.messages
+    assert line.startswith("03.png and 04.png show the same, but their cameras look 171 degrees")
+    assert "2 such pairs are torn" in line
+    assert "--matching sequential" in line
+    report = json.loads((tmp_path / "scene" / "capture.json").read_text())
+    assert report["torn"] == [["03.png", "04.png", 171.2], ["03.png", "05.png", 168.0]]
+    assert (report["matching"], report["matched"]) == ("exhaustive", "exhaustive")
 
 
 def test_a_scene_without_any_is_captured_once_where_one_is_wanted(photographs, solved, caplog):
@@ -211,17 +233,18 @@ def test_a_stage_that_fails_is_told_in_one_line(solver, monkeypatch, words, expe
         solver.run("matches", 12)
 
 
+def test_a_disk_without_room_for_a_log_is_told(solver, monkeypatch):
+    stage_is(monkeypatch, "import sys; sys.exit(7)")
+    with pytest.raises(InputError, match="stage matches ended with code 7: nothing"):
+        solver.run("matches", 12)
+    monkeypatch.setattr(structure, "ROOM", 2**62)
+    with pytest.raises(InputError, match="has no more room"):
+        solver.run("matches", 12)
+
+
 def test_a_stage_is_ended_by_an_interruption(solver, monkeypatch):
     processes = stage_is(monkeypatch, "import time; print(1, flush=True); time.sleep(600)")
     solver.is_interrupted = True
     with pytest.raises(KeyboardInterrupt):
         solver.run("mapping", 12)
     assert processes[0].poll() is not None
-
-
-def test_many_photographs_are_not_compared_each_with_each(tmp_path, solved, monkeypatch):
-    monkeypatch.setattr(capture, "ALL_BELOW", 11)
-    write_pictures(tmp_path / "many", NAMES)
-    capture_scene(tmp_path / "many", "one", progress=False)
-    capture_scene(tmp_path / "many", "other", matching="exhaustive", progress=False)
-    assert solved["calls"] == [(12, "window"), (12, "exhaustive")]

@@ -94,6 +94,23 @@ def test_pictures_of_an_iphone_are_read(tmp_path, bar):
     assert taken[:3] == ("IMG_1.jpg", 64, 48)
 
 
+def test_a_photograph_that_is_there_in_two_forms_is_taken_once(tmp_path, bar, caplog):
+    paths = [photograph(tmp_path / name) for name in ("IMG_1.JPG", "IMG_1.tif", "IMG_2.JPG")]
+    _made(tmp_path)
+    taken = take_pictures(paths, tmp_path / "images", 64, bar)
+    assert [picture.name for picture in taken] == ["IMG_1.JPG", "IMG_2.JPG"]
+    (line,) = caplog.messages
+    assert line.startswith("1 of 3 pictures are left out")
+    assert line.endswith(f"{paths[1]} is IMG_1.JPG")
+
+
+def test_photographs_are_in_the_order_of_their_numbers(tmp_path):
+    for name in ("IMG_10.jpg", "IMG_9.jpg", "IMG_9b.jpg", "a.png", "._IMG_9.jpg"):
+        (tmp_path / name).touch()
+    names = [path.name for path in pictures_in(tmp_path)]
+    assert names == ["IMG_9.jpg", "IMG_9b.jpg", "IMG_10.jpg", "a.png"]
+
+
 def test_one_that_is_cut_short_is_left_out_with_a_line(tmp_path, bar, caplog):
     paths = [photograph(tmp_path / f"{name}.jpg") for name in "abc"]
     paths[1].write_bytes(paths[1].read_bytes()[:500])

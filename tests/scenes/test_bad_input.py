@@ -185,11 +185,6 @@ def test_a_picture_without_a_name_is_refused(tmp_path, name):
     refused(path, "frame 1: file_path is", "expected a text")
 
 
-def test_a_mask_that_does_not_exist_is_refused(tmp_path):
-    path = write_transforms(tmp_path, 3, frame={1: {"mask_path": "masks/001.png"}})
-    refused(path, "frame 1 (images/001.png): mask_path is", "masks/001.png", "expected a file in")
-
-
 def test_keys_that_say_nothing_or_add_what_is_not_used_are_passed_over(tmp_path):
     nothing = {"is_fisheye": False, "rolling_shutter": [0.0, 0.0, 0.0, 0.0], "mask_path": ""}
     more = {"applied_transform": [[1, 0, 0, 0], [0, 0, 1, 0], [0, -1, 0, 0]], "ply_file_path": "a"}
@@ -247,3 +242,10 @@ def test_a_missing_built_in_scene_says_where_it_was_looked_for(tmp_path, monkeyp
     for place in (tmp_path / "data" / builtin.NAME, package / "data" / builtin.NAME):
         place.mkdir(parents=True)
         assert builtin.builtin_scene_path() == place, "a wheel's own data goes first"
+
+
+def test_a_model_of_lens_that_is_not_read_is_refused_with_its_file_once(tmp_path):
+    path = write_transforms(tmp_path, 2, camera_model="EQUIRECTANGULAR")
+    with pytest.raises(InputError, match="camera_model is") as caught:
+        load_scene(path)
+    assert str(caught.value).count(str(path)) == 1

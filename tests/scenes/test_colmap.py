@@ -81,6 +81,8 @@ def test_the_scene_is_centred_scaled_and_level(tmp_path):
         ("sparse/0", "rgb", ""),
         ("sparse/0", "", ""),
         ("colmap/sparse/0", "images", ""),
+        ("colmap_sparse/0", "images", ""),
+        ("colmap_text", "images", ""),
         ("sparse/2", "images", ""),
         ("dense/0/sparse", "dense/0/images", ""),
         ("dense/sparse", "dense/images", ""),
@@ -128,6 +130,29 @@ def test_pictures_without_a_camera_or_absent_are_counted(tmp_path, caplog):
         f"1 of 6 pictures of {place} do not exist; the other 5 are used",
         f"1 of 6 pictures have no camera in {place} and are left out",
     ]
+
+
+@pytest.mark.parametrize("binary", [True, False], ids=["binary", "text"])
+def test_names_may_have_spaces(tmp_path, binary):
+    write_colmap(tmp_path, 3, binary=binary)
+    images = tmp_path / f"sparse/0/images.{'bin' if binary else 'txt'}"
+    images.write_bytes(images.read_bytes().replace(b"001.png", b"my walk/IMG 1 (2).png"))
+    (tmp_path / "images/my walk").mkdir()
+    (tmp_path / "images/001.png").rename(tmp_path / "images/my walk/IMG 1 (2).png")
+    names = [frame.name for frame in load_scene(tmp_path, test_every=0).splits["train"]]
+    assert names == ["000.png", "002.png", "my walk/IMG 1 (2).png"]
+
+
+def test_without_images_the_largest_reduced_ones_are_read(tmp_path, caplog):
+    write_colmap(tmp_path, 3)
+    for factor in (4, 2):
+        for index in range(3):
+            small = pixels(index, width=WIDTH // factor, height=HEIGHT // factor)
+            save(tmp_path / f"images_{factor}/{index:03d}.png", small)
+    shutil.rmtree(tmp_path / "images")
+    lens = load_scene(tmp_path, test_every=0).splits["train"][0].camera.lens
+    assert (lens.width, lens.height, lens.fl_x) == (12, 8, 15.0)
+    assert caplog.messages == [f"there is no images in {tmp_path}; images_2 is read"]
 
 
 def test_files_of_rigs_are_passed_over(tmp_path):

@@ -54,6 +54,12 @@ def test_of_several_folders_the_largest_complete_one_is_read(tmp_path):
     assert load_scene(tmp_path).splits["train"][0].camera.lens.width == 6
 
 
+def test_hidden_files_are_no_pictures(tmp_path):
+    write_llff(tmp_path)
+    (tmp_path / "images/._000.png").write_bytes(b"what macOS leaves in archives")
+    assert len(load_scene(tmp_path, test_every=0).splits["train"]) == 9
+
+
 def test_depths_say_how_large_the_scene_is(tmp_path):
     assert load_scene(write_llff(tmp_path)).extent == 4.0
     np.save(tmp_path / "poses_bounds.npy", rows(9, far=25.0))

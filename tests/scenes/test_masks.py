@@ -70,6 +70,13 @@ def test_a_mask_outside_the_scene_is_refused(tmp_path):
         load_scene(path)
 
 
+def test_a_mask_that_is_absent_is_refused_unless_masks_are_done_without(tmp_path):
+    path = write_transforms(tmp_path, 2, frame={0: {"mask_path": "masks/none.png"}})
+    with pytest.raises(InputError, match=r"none.png of images.* does not exist; .*--no-masks"):
+        load_scene(path)
+    assert kept(load_scene(path, test_every=0, masks=False), 0) is None
+
+
 def as_read(record):
     return json.loads(json.dumps(record.to_json()))
 

@@ -67,6 +67,12 @@ def test_a_misspelt_focal_length_is_read_with_one_line(tmp_path, caplog):
     ]
 
 
+def test_fx_and_fy_are_focal_lengths(tmp_path, caplog):
+    path = without(write_transforms(tmp_path, 2, fx=33.0, fy=31.0), "fl_x", "fl_y")
+    assert (lens_of(path).fl_x, lens_of(path).fl_y) == (33.0, 31.0)
+    assert "fx is taken for fl_x" in caplog.text
+
+
 @pytest.mark.parametrize("size", [(HEIGHT, WIDTH), (4 * WIDTH, 4 * HEIGHT), (WIDTH, 40)])
 def test_a_size_that_is_not_the_pictures_gives_way_to_the_principal_point(tmp_path, caplog, size):
     path = write_transforms(tmp_path, 3, w=size[0], h=size[1])
@@ -192,3 +198,57 @@ def test_the_lens_of_these_files_is_the_usual_one(tmp_path, caplog):
     lens = lens_of(write_transforms(tmp_path, 2))
     assert (lens.fl_x, lens.cx, lens.width) == (LENS["fl_x"], LENS["cx"], WIDTH)
     assert caplog.messages == []
+
+
+@pytest.mark.parametrize("ending", [".TIF", ".bmp", ".Png", ".WebP"])
+@pytest.mark.parametrize("named", [True, False])
+def test_pictures_of_any_kind_and_spelling_are_read(tmp_path, ending, named):
+    path = write_transforms(tmp_path, 2)
+    for index in range(2):
+        picture = tmp_path / f"images/{index:03d}.png"
+        with Image.open(picture) as image:
+            image.save(picture.with_suffix(ending))
+        picture.unlink()
+    name = "images/{:03d}" + (ending if named else "")
+    rewrite(path, lambda i, frame: frame.update(file_path=name.format(i)))
+    frames = load_scene(path, test_every=0).splits["train"]
+    assert [frame.picture.name for frame in frames] == [f"000{ending}", f"001{ending}"]
+
+
+def of_an_iphone(folder):
+    """A scene of one HEIC picture of 64x48 pixels."""
+    path = write_transforms(folder, 1, w=64, h=48, cx=32, cy=24)
+    (folder / "images/000.png").unlink()
+    return rewrite(path, lambda i, frame: frame.update(file_path="images/000.HEIC"))
+
+
+def test_pictures_of_an_iphone_are_read(tmp_path):
+    heif = pytest.importorskip("pillow_heif", reason="needs pillow-heif, of the extra capture")
+    path = of_an_iphone(tmp_path)
+    heif.from_pillow(Image.new("RGB", (64, 48), "red")).save(tmp_path / "images/000.HEIC")
+    scene = load_scene(path)
+    red, green, _ = np.array(scene.views("train").image(0))[24, 32].tolist()
+    assert red > 200 > 50 > green
+
+
+def test_without_pillow_heif_it_is_said_how_to_install_it(tmp_path, monkeypatch):
+    def absent(name):
+        raise ModuleNotFoundError(name=name)
+
+    monkeypatch.setattr("nerfmac.extras.import_module", absent)
+    path = of_an_iphone(tmp_path)
+    (tmp_path / "images/000.HEIC").write_bytes(b"picture")
+    with pytest.raises(InputError, match=r"pillow_heif is not installed; 000.HEIC needs: pip"):
+        load_scene(path)
+
+
+def test_a_folder_around_the_scenes_is_refused_with_the_scenes(tmp_path):
+    write_transforms(tmp_path / "unpacked/yard", 2)
+    with pytest.raises(InputError, match=r"unpacked holds no scene itself, but .*yard does"):
+        load_scene(tmp_path / "unpacked")
+
+
+def test_an_archive_is_to_be_unpacked(tmp_path):
+    (tmp_path / "walk.r3d").write_bytes(b"PK")
+    with pytest.raises(InputError, match=r"walk.r3d is packed: unpack it"):
+        load_scene(tmp_path / "walk.r3d")

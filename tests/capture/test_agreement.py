@@ -1,0 +1,76 @@
+"""Cameras agree with the order of their pictures, or are torn apart where a thing was folded."""
+
+import numpy as np
+import pytest
+
+from nerfmac.capture.agreement import ALIKE, agreement, is_walk
+from nerfmac.capture.pairs import in_sequence
+
+NAMES = [f"{number}.jpg" for number in range(24)]
+"""In their order, which is not that of their letters: 10.jpg follows 9.jpg."""
+
+
+def ring(degrees):
+    """Return a pose for each of NAMES, at these angles on a circle, looking to its middle."""
+    poses = {}
+    for name, angle in zip(NAMES, np.radians(degrees), strict=True):
+        back = np.array([np.cos(angle), np.sin(angle), 0.0])
+        right = np.array([-np.sin(angle), np.cos(angle), 0.0])
+        poses[name] = np.stack([right, [0.0, 0.0, 1.0], back, 3.0 * back], axis=1)
+    return poses
+
+
+def alike(reach, count=2 * ALIKE):
+    """Return matches of each picture with the `reach` that follow it."""
+    pairs = in_sequence(NAMES, reach)
+    return {(min(pair), max(pair)): count for pair in pairs}
+
+
+def test_a_walk_around_a_thing_agrees():
+    found = agreement(NAMES, ring(np.arange(24) * 15), alike(3))
+    assert found.torn == []
+    assert found.groups == [set(NAMES)]
+
+
+def test_a_fold_tears_neighbours_apart():
+    angles = np.arange(24) * 15.0
+    angles[16:] -= 180.0
+    found = agreement(NAMES, ring(angles), alike(2))
+    assert [len(group) for group in found.groups] == [16, 8]
+    assert {(one, other) for one, other, _ in found.torn} == {
+        ("14.jpg", "16.jpg"),
+        ("15.jpg", "16.jpg"),
+        ("15.jpg", "17.jpg"),
+    }
+    assert found.agreeing == 16
+    assert max(found.torn, key=lambda pair: pair[2])[2] == pytest.approx(165.0)
+
+
+def test_pictures_that_show_other_things_may_stand_anywhere():
+    angles = np.arange(24) * 15.0
+    angles[16:] -= 180.0
+    matches = alike(2)
+    for pair in (("15.jpg", "16.jpg"), ("14.jpg", "16.jpg"), ("15.jpg", "17.jpg")):
+        matches[pair] = ALIKE - 1
+    found = agreement(NAMES, ring(angles), matches)
+    assert (len(found.groups), found.torn) == (2, [])
+    assert found.agreeing == 24, "two walks, each of which agrees"
+
+
+def test_what_others_hold_together_is_not_torn():
+    matches = alike(1) | {("0.jpg", "9.jpg"): 99}
+    found = agreement(NAMES, ring(np.arange(24) * 10), matches)
+    assert (len(found.groups), found.torn) == (1, [])
+
+
+def test_pictures_without_a_camera_count_in_no_group():
+    poses = ring(np.arange(24) * 15)
+    del poses["3.jpg"]
+    assert agreement(NAMES, poses, alike(3)).groups == [set(NAMES) - {"3.jpg"}]
+
+
+def test_an_order_is_a_walk_if_most_neighbours_show_the_same():
+    assert is_walk(NAMES, alike(1))
+    assert not is_walk(NAMES[::2] + NAMES[1::2], alike(1))
+    assert not is_walk(NAMES, alike(1, ALIKE - 1))
+    assert not is_walk(NAMES[:1], {})

@@ -1,0 +1,98 @@
+"""Which pictures are compared: in their order if that is a walk and agrees, else with more."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from nerfmac.capture import structure
+from nerfmac.capture.agreement import Agreement
+from nerfmac.capture.material import Picture
+from nerfmac.capture.structure import NoCamerasError, Solver
+from tests.capture.structures import ring_of
+
+NAMES = [f"{number:02}.png" for number in range(20)]
+
+
+@pytest.fixture
+def photographs(tmp_path, monkeypatch):
+    """Return what is done for twenty photographs, and what is found in their order and in any."""
+    done = {"neighbours": 99, "sequential": (20, 0), "any": (20, 0), "pairs": [], "mapped": []}
+
+    def match(self, pairs):
+        done["pairs"].append((self.folder.name, len(pairs)))
+        (self.folder / "database.db").touch()
+
+    def matches(self):
+        return dict.fromkeys(pairwise(NAMES), done["neighbours"])
+
+    def mapped(self, matching, to="sparse"):
+        done["mapped"].append(matching)
+        found, torn = done["sequential" if matching == "sequential" else "any"]
+        if not found:
+            raise NoCamerasError("no two")
+        ring = ring_of(found, scale=1.0, rotation=np.eye(3), offset=np.zeros(3))
+        together = Agreement([set(NAMES[: found - torn])], [("00.png", "01.png", 170.0)] * torn)
+        return ring._replace(matching=matching, agreement=together)
+
+    def run(self, stage, total):
+        done["pairs"].append((self.folder.name, stage))
+
+    for name, stub in (("_match", match), ("_matches", matches), ("_map", mapped), ("run", run)):
+        monkeypatch.setattr(Solver, name, stub)
+    monkeypatch.setattr(structure, "in_space", lambda *_: [])
+    pictures = [Picture(name, 64, 48, 0.0) for name in NAMES]
+    (tmp_path / "work").mkdir()
+    done["solver"] = Solver(tmp_path / "work", tmp_path, pictures, None)
+    return done
+
+
+def test_a_walk_is_compared_in_its_order_alone(photographs, caplog):
+    caplog.set_level("INFO", "nerfmac")
+    assert photographs["solver"].solve("auto").matching == "sequential"
+    assert photographs["pairs"] == [("work", "features"), ("work", 145)]
+    assert photographs["mapped"] == ["sequential"]
+    assert caplog.messages == ["matching is sequential: by their names the pictures are one walk"]
+
+
+def test_what_is_no_walk_is_compared_each_with_each(photographs, caplog):
+    caplog.set_level("INFO", "nerfmac")
+    photographs["neighbours"] = 3
+    assert photographs["solver"].solve("auto").matching == "exhaustive"
+    assert photographs["pairs"][1:] == [("work", 145), ("more", 190)]
+    assert photographs["mapped"] == ["exhaustive"]
+    assert caplog.messages == ["matching is exhaustive: the order of the names is no help"]
+
+
+def test_many_that_are_no_walk_are_compared_in_a_window(photographs, monkeypatch):
+    photographs["neighbours"] = 3
+    monkeypatch.setattr(structure, "ALL_BELOW", 20)
+    assert photographs["solver"].solve("auto").matching == "window"
+
+
+@pytest.mark.parametrize(
+    ("in_order", "in_any", "chosen"),
+    [
+        ((12, 0), (20, 0), "exhaustive"),
+        ((20, 3), (20, 0), "exhaustive"),
+        ((18, 0), (20, 9), "sequential"),
+        ((18, 0), (18, 0), "sequential"),
+        ((0, 0), (7, 0), "exhaustive"),
+    ],
+)
+def test_where_the_order_leaves_something_out_what_agrees_more_is_chosen(
+    photographs, caplog, in_order, in_any, chosen
+):
+    caplog.set_level("INFO", "nerfmac")
+    photographs["sequential"], photographs["any"] = in_order, in_any
+    found = photographs["solver"].solve("auto")
+    assert found.matching == chosen
+    assert len(found.model.images) == (in_order if chosen == "sequential" else in_any)[0]
+    assert photographs["mapped"] == ["sequential", "exhaustive"]
+    assert caplog.messages[-1].startswith(f"matching is {chosen}: ")
+
+
+@pytest.mark.parametrize("matching", ["sequential", "exhaustive", "window"])
+def test_what_is_asked_for_is_done_and_no_more(photographs, matching):
+    assert photographs["solver"].solve(matching).matching == matching
+    assert photographs["mapped"] == [matching]
