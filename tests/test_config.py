@@ -168,6 +168,7 @@ def test_no_number_may_be_nan_or_impossible(part, name):
         ("train", {"most_rays": 20000.5}, "train.most_rays"),
         ("train", {"blend": "gamma"}, "train.blend"),
         ("refine", {"pose_rate": 0.0}, "refine.pose_rate"),
+        ("refine", {"every": 0}, "refine.every"),
         ("refine", {"coarse_steps": 0.5}, "refine.coarse_steps"),
     ],
 )

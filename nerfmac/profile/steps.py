@@ -43,7 +43,8 @@ from nerfmac.ops.occupancy_update import pack_bits
 from nerfmac.run import Run
 from nerfmac.training.goal import Goal, Report
 from nerfmac.training.state import TrainState
-from nerfmac.training.trainer import Queue, Trainer
+from nerfmac.training.steps_under_way import Queue
+from nerfmac.training.trainer import Trainer
 
 SETTLING = 5
 """Reports of training before it is timed: steps are compiled, and the number of rays is seen."""

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import mlx.core as mx
 
 from nerfmac.backend import Arrays, repeatable
-from nerfmac.config import RanksConfig, TrainConfig
+from nerfmac.config import RanksConfig, RefineConfig, TrainConfig
 from nerfmac.fields.field import Parameters
 from nerfmac.geometry.colour import over
 from nerfmac.ops.composite import Composited, composite
@@ -25,6 +25,32 @@ from nerfmac.training.corrections import Corrections
 from nerfmac.training.method import Parts
 from nerfmac.training.optimiser import StepNumbers, Updated, adam
 from nerfmac.training.regularisers import entropy, spread
+
+
+class Kind(NamedTuple):
+    """What a step does beside the rest: each kind is traced and compiled by itself."""
+
+    moves: bool = False
+    """Whether it learns where cameras stand and what their lenses are."""
+    is_coarse: bool = False
+    """Whether it leaves out some of the field's detail."""
+
+    def __str__(self) -> str:
+        return f"{', moving cameras' * self.moves}{', coarse' * self.is_coarse}"
+
+    @classmethod
+    def at(cls, step: int, config: RefineConfig) -> Kind:
+        """The kind of `step`, counted from 0."""
+        return cls(config.moves_at(step), config.is_coarse_at(step))
+
+    @classmethod
+    def others(cls, now: Kind, config: RefineConfig) -> list[Kind]:
+        """The kinds, other than `now`, that follow in training."""
+        if not config.cameras:
+            return []
+        moving = [True] if config.every == 1 else [True, False]
+        kinds = [cls(m, c) for m in moving for c in (True, False)]
+        return [kind for kind in kinds if kind != now and kind.is_coarse <= now.is_coarse]
 
 
 @dataclass(frozen=True)
@@ -42,6 +68,7 @@ class Step:
     def __call__(
         self,
         rays: int,
+        kind: Kind,
         now: Updated,
         sampling: Arrays,
         key: mx.array,
@@ -53,19 +80,30 @@ class Step:
         `now` is an `Updated`, `sampling` the sampler's state; both come back in the same order.
         `detail` () is as in `Field.coarsened`. The measurements are (4,) float32, of this rank's
         `rays`. The update is by all ranks' gradients, each by how many of its rays fit, unless
-        ranks take steps of their own.
+        ranks take steps of their own. What a step of this `kind` does not learn stays as it is.
         """
-        config, field = self.config, self.parts.field
-        loss_of = self.losses(rays, Updated(*now).parameters, sampling, key, detail)
+        config, decayed = self.config, self.parts.field.decayed
+        parameters, moments = now = Updated(*now)
+        loss_of = self.losses(rays, kind, parameters, sampling, key, detail)
+        kept = {} if kind.moves else self.corrections.of_cameras(parameters)
+        learned = {name: each for name, each in parameters.items() if name not in kept}
         with repeatable() if self.is_deterministic else nullcontext():
-            (loss, *measured, share), gradients = mx.value_and_grad(loss_of)(now.parameters)
+            gradient = mx.value_and_grad(lambda learned: loss_of(parameters | learned))
+            (loss, *measured, share), gradients = gradient(learned)
         if self.exchange.every == 1:
             gradients = self.ranks.weighted_mean(gradients, share, self.exchange.words)
-        updated = adam(Updated(*now), gradients, StepNumbers(*numbers), field.decayed)
+        moved = adam(now, gradients, StepNumbers(*numbers), decayed)
+        updated = Updated(parameters | moved.parameters, moments | moved.moments)
         return updated, mx.stack([loss / config.loss_scale, *measured])
 
     def losses(
-        self, rays: int, now: Parameters, sampling: Arrays, key: mx.array, detail: mx.array
+        self,
+        rays: int,
+        kind: Kind,
+        now: Parameters,
+        sampling: Arrays,
+        key: mx.array,
+        detail: mx.array,
     ) -> Callable[[Parameters], tuple[mx.array, ...]]:
         """Of `rays` of the cameras as they are `now`, the scaled loss, and what a step measures.
 
@@ -86,9 +124,13 @@ class Step:
         target = over(rgba, background, config.blend)
 
         def loss_of(learned: Parameters) -> tuple[mx.array, ...]:
-            parameters = corrections.coarsened(field, learned, detail)
+            parameters = corrections.of_field(learned)
+            if kind.is_coarse:
+                parameters = field.coarsened(parameters, detail)
             sampled = sampler.sample(parameters, sampling, rays_of, along.T)
-            samples, directions = corrections.follow(learned, sampled.samples, rays_of, view)
+            samples, directions = sampled.samples, rays_of.direction
+            if kind.moves:
+                samples, directions = corrections.follow(learned, samples, rays_of, view)
             density, colour = field(parameters, samples, directions)
             seen = composite(density, colour, samples.distance, samples.width, samples.ray_start)
             exposed = (corrections.exposed(s, learned, view) for s in (*sampled.proposals, seen))
