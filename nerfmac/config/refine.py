@@ -21,7 +21,7 @@ class RefineConfig:
     lenses: bool = False  # Correct each camera's focal length and k1, k2; views may share a camera.
     exposures: bool = False  # Correct each picture's brightness, one number for each colour.
     colours: bool = False  # Correct each picture's colours, by an affine map of its own.
-    every: int = 8  # Steps from one that learns poses and lenses to the next.
+    every: int = 8  # After the coarse steps: those from one that learns poses, lenses to the next.
     pose_rate: float = 5e-4  # Learning rate of poses at the start, in radians of what cameras see.
     lens_rate: float = 2e-4  # Learning rate of lenses at the start, likewise.
     exposure_rate: float = 2e-3  # Learning rate of exposures at the start, in powers of e.
@@ -46,7 +46,13 @@ class RefineConfig:
 
     def moves_at(self, step: int) -> bool:
         """Whether `step`, counted from 0, learns poses and lenses."""
-        return self.cameras and step % self.every == 0
+        return self.cameras and (step < self.coarse_steps or step % self.every == 0)
+
+    def moves_until(self, step: int) -> int:
+        """How many steps learn poses and lenses, up to `step`, counted from 0, and with it."""
+        if step < self.coarse_steps:
+            return step + 1
+        return self.coarse_steps + step // self.every - (self.coarse_steps - 1) // self.every
 
     def is_coarse_at(self, step: int) -> bool:
         """Whether `step`, counted from 0, leaves out some of the field's detail."""

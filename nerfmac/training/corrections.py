@@ -106,7 +106,7 @@ class Corrections:
         `factor` is that of the field's learning rate at that time to the one at the start.
         """
         falling, config = factor * self.config.final_rate**progress, self.config
-        moves = step // config.every + 1
+        moves = config.moves_until(step)
         rates = {
             POSES: (config.pose_rate, moves),
             LENSES: (config.lens_rate, moves),

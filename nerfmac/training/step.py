@@ -17,6 +17,7 @@ from nerfmac.backend import Arrays, repeatable
 from nerfmac.config import RanksConfig, RefineConfig, TrainConfig
 from nerfmac.fields.field import Parameters
 from nerfmac.geometry.colour import over
+from nerfmac.geometry.samples import Samples
 from nerfmac.ops.composite import Composited, composite
 from nerfmac.ops.draw_pixels import chosen_pixels, draw_pixels
 from nerfmac.ranks import Ranks
@@ -48,9 +49,10 @@ class Kind(NamedTuple):
         """The kinds, other than `now`, that follow in training."""
         if not config.cameras:
             return []
-        moving = [True] if config.every == 1 else [True, False]
-        kinds = [cls(m, c) for m in moving for c in (True, False)]
-        return [kind for kind in kinds if kind != now and kind.is_coarse <= now.is_coarse]
+        kinds = [cls(moves=True, is_coarse=now.is_coarse), cls(moves=True)]
+        if config.every > 1:
+            kinds.append(cls())
+        return [kind for kind in dict.fromkeys(kinds) if kind != now]
 
 
 @dataclass(frozen=True)
@@ -141,14 +143,22 @@ class Step:
             error = _mean(mx.square(predicted.colour - target), fits)
             loss = _mean(loss_between(predicted, target), fits)
             loss = sum((_mean(loss_between(each, target), fits) for each in coarser), start=loss)
-            if config.distortion:
-                loss = loss + config.distortion * _mean(spread(density, samples), fits)
-            if config.entropy:
-                loss = loss + config.entropy * _mean(entropy(seen.opacity), fits)
+            loss = loss + self._regularised(density, samples, seen.opacity, fits)
             used = samples.used.reshape(()).astype(mx.float32)
             return config.loss_scale * loss, error, used, sampled.slots_per_ray, fits.mean()
 
         return loss_of
+
+    def _regularised(
+        self, density: mx.array, samples: Samples, opacity: mx.array, fits: mx.array
+    ) -> mx.array:
+        """() what is added to the loss against floaters."""
+        config, added = self.config, mx.array(0.0)
+        if config.distortion:
+            added = added + config.distortion * _mean(spread(density, samples), fits)
+        if config.entropy:
+            added = added + config.entropy * _mean(entropy(opacity), fits)
+        return added
 
 
 def _in_front_of(background: mx.array, seen: Composited) -> Composited:

@@ -64,7 +64,10 @@ def test_what_all_cameras_moved_by_on_their_own_moves_no_other():
 
 @pytest.fixture(scope="module")
 def run(scene):
-    made = Run.begin(scene, override(CONFIG, refine={**dict.fromkeys(REFINED, True), "every": 4}))
+    made = Run.begin(
+        scene,
+        override(CONFIG, refine={**dict.fromkeys(REFINED, True), "every": 4, "coarse_steps": 30}),
+    )
     made.train(steps=60, progress=False)
     return made
 
@@ -92,6 +95,7 @@ def test_a_copy_and_a_run_that_goes_on_keep_their_corrections(run):
 def test_poses_and_lenses_are_learned_in_every_so_many_steps_and_the_rest_in_all(run):
     trainer, state = run.trainer, run.state
     assert state.step % 4 == 0
+    assert state.step > run.config.refine.coarse_steps
     for _ in range(6):
         after, _ = trainer.advance(state, rate=0.01)
         changed = {
@@ -111,7 +115,7 @@ def test_all_kinds_of_steps_are_tried_before_training(run):
     config = run.config.refine
     coarse = Kind.at(0, config)
     assert coarse == Kind(moves=True, is_coarse=True)
-    assert set(Kind.others(coarse, config)) == {Kind(False, True), Kind(True), Kind()}
+    assert set(Kind.others(coarse, config)) == {Kind(True), Kind()}
     assert Kind.others(Kind(), config) == [Kind(True)], "what is past does not come back"
     assert Kind.others(Kind(True), replace(config, every=1)) == []
     assert Kind.others(Kind.at(0, RefineConfig()), RefineConfig()) == []

@@ -212,7 +212,9 @@ def test_there_are_parameters_for_what_is_refined_alone(config):
 
 
 def test_rates_fall_with_the_fields_and_by_their_own_factor():
-    config = replace(ALL, pose_rate=2e-3, exposure_rate=5e-3, final_rate=0.04, l2=1e-3, every=4)
+    config = replace(
+        ALL, pose_rate=2e-3, exposure_rate=5e-3, final_rate=0.04, l2=1e-3, every=4, coarse_steps=0
+    )
     corrections = Corrections(config, cameras())
     rates = corrections.rates(9, 0.5, 0.5)
     assert rates[POSES].rate == pytest.approx(0.5 * 0.2 * 2e-3)

@@ -192,7 +192,7 @@ def test_the_page_chooses_what_is_refined_before_training_begins(scene):
     page.say("refine", name="exposures", on=True)
     page.say("refine", name="lenses", on=False)
     page.settle()
-    told = page.take("state")[-1]["training"]["refine"]
+    told = page.session.training.status()["refine"]
     assert told == {"poses": False, "lenses": False, "exposures": True, "colours": False}
     page.say("set", values={"steps": 3})
     page.say("train")
