@@ -114,11 +114,7 @@ class Step:
         """
         config, (field, sampler, loss_between) = self.config, self.parts
         corrections = self.corrections
-        # All random numbers come from one call: each call would be a launch of its own. The ranks
-        # make the same ones and take a share each, so that they draw what one rank would.
-        shape = (3 + sampler.draws + 3, self.ranks.size * rays)
-        drawn = self.ranks.own(mx.random.uniform(shape=shape, key=key))
-        place, along, background = mx.split(drawn, (3, 3 + sampler.draws))
+        place, along, background = self._drawn(rays, key)
         cameras = corrections.cameras(now)
         rays_of, rgba, view = draw_pixels(self.views.pixels, cameras, place)
         # Every ray has a random background, so that matter cannot imitate it.
@@ -136,9 +132,7 @@ class Step:
             density, colour = field(parameters, samples, directions)
             seen = composite(density, colour, samples.distance, samples.width, samples.ray_start)
             exposed = (corrections.exposed(s, learned, view) for s in (*sampled.proposals, seen))
-            fits = samples.fits[:, None].astype(mx.float32)
-            if self.views.kept is not None:  # a masked pixel's ray counts for nothing
-                fits = fits * self.views.kept[chosen_pixels(self.views.cameras, place)][:, None]
+            fits = self._counted(samples, place)
             *coarser, predicted = (_in_front_of(background, each) for each in exposed)
             error = _mean(mx.square(predicted.colour - target), fits)
             loss = _mean(loss_between(predicted, target), fits)
@@ -148,6 +142,24 @@ class Step:
             return config.loss_scale * loss, error, used, sampled.slots_per_ray, fits.mean()
 
         return loss_of
+
+    def _drawn(self, rays: int, key: mx.array) -> list[mx.array]:
+        """Random numbers of `rays`: (3, rays) where each is, (draws, rays) where it is sampled, and
+        (3, rays) its background.
+        """
+        # All come from one call: each call would be a launch of its own. The ranks make the same
+        # ones and take a share each, so that they draw what one rank would.
+        draws = self.parts.sampler.draws
+        shape = (3 + draws + 3, self.ranks.size * rays)
+        drawn = self.ranks.own(mx.random.uniform(shape=shape, key=key))
+        return list(mx.split(drawn, (3, 3 + draws)))
+
+    def _counted(self, samples: Samples, place: mx.array) -> mx.array:
+        """(rays, 1): 1 for each ray that the loss counts; `place` is that of its pixel."""
+        fits = samples.fits[:, None].astype(mx.float32)
+        if self.views.kept is not None:  # a masked pixel's ray counts for nothing
+            fits = fits * self.views.kept[chosen_pixels(self.views.cameras, place)][:, None]
+        return fits
 
     def _regularised(
         self, density: mx.array, samples: Samples, opacity: mx.array, fits: mx.array
