@@ -21,7 +21,7 @@ class RefineConfig:
     lenses: bool = False  # Correct each camera's focal length and k1, k2; views may share a camera.
     exposures: bool = False  # Correct each picture's brightness, one number for each colour.
     colours: bool = False  # Correct each picture's colours, by an affine map of its own.
-    every: int = 8  # After the coarse steps: those from one that learns poses, lenses to the next.
+    every: int = 8  # After the coarse steps, one step in so many learns poses and lenses.
     pose_rate: float = 5e-4  # Learning rate of poses at the start, in radians of what cameras see.
     lens_rate: float = 2e-4  # Learning rate of lenses at the start, likewise.
     exposure_rate: float = 2e-3  # Learning rate of exposures at the start, in powers of e.
