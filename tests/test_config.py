@@ -168,6 +168,7 @@ def test_no_number_may_be_nan_or_impossible(part, name):
         ("train", {"most_rays": 20000.5}, "train.most_rays"),
         ("train", {"blend": "gamma"}, "train.blend"),
         ("refine", {"pose_rate": 0.0}, "refine.pose_rate"),
+        ("refine", {"every": 0}, "refine.every"),
         ("refine", {"coarse_steps": 0.5}, "refine.coarse_steps"),
     ],
 )
@@ -280,3 +281,12 @@ def test_the_finest_level_has_five_cells_for_four_pixels_unless_it_is_given():
     assert HashGridConfig(finest=300).for_pixels(835.0).finest == 300
     assert HashGridConfig(coarsest=20).for_pixels(1.0).finest == 80
     assert HashGridConfig().for_pixels(1e5).finest == 4096
+
+
+@pytest.mark.parametrize(("coarse", "every"), [(0, 1), (0, 4), (5, 4), (8, 4), (9, 1)])
+def test_poses_move_in_every_coarse_step_and_then_in_every_so_many(coarse, every):
+    config = RefineConfig(poses=True, coarse_steps=coarse, every=every)
+    moves = [step for step in range(40) if config.moves_at(step)]
+    assert moves == [step for step in range(40) if step < coarse or step % every == 0]
+    assert [config.moves_until(step) for step in moves] == list(range(1, len(moves) + 1))
+    assert not any(RefineConfig(exposures=True).moves_at(step) for step in range(40))

@@ -135,6 +135,7 @@ def summary(
         "held_out": described(run.scene.options.split),
         "extent": run.scene.extent,
         **quality(views, of, "white", "test"),
+        "refined": run.refined,
         "psnr_curve": [list(point) for point in run.curve],
         "rays_per_second": run.rates[0],
         "samples_per_second": run.rates[1],

@@ -48,6 +48,7 @@ from nerfmac.run import (
 from nerfmac.scenes import builtin_scene_path, load_scene
 from nerfmac.scenes.options import SceneOptions, described
 from nerfmac.training.method import Method
+from nerfmac.training.refined import refined_in_words
 from nerfmac.tuning import tune_first
 
 log = logging.getLogger("nerfmac")
@@ -237,6 +238,8 @@ def _finish(
     part = _part(views, of)
     if part:
         log.info("as time is short, evaluated %s; --all-views evaluates all", part)
+    if said := refined_in_words(run.refined):
+        log.info("%s", said)
     save_preview(out / "preview.png", run, has_test=has_test, seconds=PREVIEW * left())
     metrics = summary(run, views, of, wall_seconds=time.perf_counter() - start)
     write_json(out / "metrics.json", metrics)

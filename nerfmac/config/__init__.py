@@ -9,13 +9,14 @@ from nerfmac.config.fields import HashGridConfig, NetworkConfig, VanillaConfig
 from nerfmac.config.optimiser import OptimiserConfig
 from nerfmac.config.ranks import RanksConfig
 from nerfmac.config.record import PRESET_NAMES, Config, override
-from nerfmac.config.refine import RefineConfig
+from nerfmac.config.refine import REFINED, RefineConfig
 from nerfmac.config.sampling import MarchConfig, OccupancyConfig
 from nerfmac.config.training import FILL, TrainConfig
 
 __all__ = [
     "FILL",
     "PRESET_NAMES",
+    "REFINED",
     "Config",
     "HashGridConfig",
     "MarchConfig",

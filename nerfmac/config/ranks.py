@@ -29,6 +29,7 @@ class RanksConfig:
         checks.number("ranks.every", self.every, whole=True)
         if self.every not in EVERY:
             raise checks.InputError(f"ranks.every is {self.every}; expected 1, 2, 4 or 8")
+        checks.flag("ranks.late", self.late)
         if self.late and self.every != 1:
             raise checks.InputError(
                 f"ranks.late goes with ranks.every 1, not {self.every}; expected one of them"

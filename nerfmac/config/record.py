@@ -43,8 +43,7 @@ class Config:
     def __post_init__(self) -> None:
         checks.choice("preset", self.preset, PRESET_NAMES)
         checks.number("seed", self.seed, low=0, high=2**32 - 1, whole=True)
-        if not isinstance(self.deterministic, bool):
-            raise checks.InputError(f"deterministic is {self.deterministic!r}; expected a boolean")
+        checks.flag("deterministic", self.deterministic)
         checks.choice("model", self.model, ("hash", "vanilla"))
         checks.choice("encoding", self.encoding, ("hash", "dense", "frequency"))
 

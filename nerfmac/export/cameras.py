@@ -23,8 +23,8 @@ def extract_cameras(run: Run) -> dict[str, Any]:
     """The JSON values: lenses in pixels with OpenCV's distortion, camera-to-file matrices (4, 4).
 
     `file_path` is each picture's name as the scene has it; where the scene cannot be read the
-    views are numbered. Poses are as training refined them. Raises `InputError` if nothing says
-    where the scene's coordinates lie.
+    views are numbered. Poses and lenses are as training refined them. Raises `InputError` if
+    nothing says where the scene's coordinates lie.
     """
     placement = placement_of(run)
     frames = []

@@ -12,6 +12,7 @@ y down, to a pixel as OpenCV's radial-tangential model does:
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Self
 
@@ -123,7 +124,7 @@ def distort(point: mx.array, distortion: mx.array) -> mx.array:
     `distortion` is float32 (r, 6) or (1, 6). The formulas are in the module's docstring.
     """
     x, y = _columns(point)
-    return mx.concatenate(_distort(x, y, _columns(distortion))[:2], axis=-1)
+    return mx.concatenate(distort_with_slopes(x, y, _columns(distortion))[:2], axis=-1)
 
 
 def undistort(point: mx.array, distortion: mx.array) -> mx.array:
@@ -135,7 +136,7 @@ def undistort(point: mx.array, distortion: mx.array) -> mx.array:
     wanted_x, wanted_y = x, y = _columns(point)
     coefficients = _columns(distortion)
     for _ in range(NEWTON_STEPS):
-        got_x, got_y, xx, xy, yy = _distort(x, y, coefficients)
+        got_x, got_y, xx, xy, yy = distort_with_slopes(x, y, coefficients)
         miss_x, miss_y = got_x - wanted_x, got_y - wanted_y
         determinant = xx * yy - xy * xy
         # At the fold the Jacobian is singular. The limit on the step keeps a pixel there from
@@ -148,8 +149,13 @@ def undistort(point: mx.array, distortion: mx.array) -> mx.array:
     return mx.concatenate([x, y], axis=-1)
 
 
-def _distort(x: mx.array, y: mx.array, coefficients: list[mx.array]) -> list[mx.array]:
-    """x', y' and the Jacobian's dx'/dx, dx'/dy = dy'/dx, dy'/dy, each (r, 1)."""
+def distort_with_slopes(
+    x: mx.array, y: mx.array, coefficients: Sequence[mx.array]
+) -> list[mx.array]:
+    """x', y' and the Jacobian's dx'/dx, dx'/dy = dy'/dx, dy'/dy, each (r, 1).
+
+    `coefficients` are k1, k2, k3, k4, p1, p2, each (r, 1) or (1, 1).
+    """
     k1, k2, k3, k4, p1, p2 = coefficients
     square = x * x + y * y
     radial = 1.0 + square * (k1 + square * (k2 + square * (k3 + square * k4)))

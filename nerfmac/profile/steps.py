@@ -45,7 +45,8 @@ from nerfmac.training.goal import Goal, Report
 from nerfmac.training.measured import read
 from nerfmac.training.optimiser import AVERAGED_EVERY
 from nerfmac.training.state import TrainState
-from nerfmac.training.trainer import Queue, Trainer
+from nerfmac.training.steps_under_way import Queue
+from nerfmac.training.trainer import Trainer
 
 SETTLING = 5
 """Reports of training before it is timed: steps are compiled, and the number of rays is seen."""

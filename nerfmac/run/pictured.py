@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 from tqdm.auto import tqdm
 
@@ -16,6 +17,7 @@ from nerfmac.rendering.renderer import Rendered, Renderer
 from nerfmac.scenes import Scene, Views, read_again
 from nerfmac.scenes.record import SceneRecord
 from nerfmac.training.alignment import aligned
+from nerfmac.training.refined import refined
 from nerfmac.training.state import TrainState
 from nerfmac.training.trainer import Trainer
 
@@ -71,20 +73,25 @@ class Pictured:
 
     @property
     def cameras(self) -> tuple[Camera, ...]:
-        """The training cameras, with their poses as they are refined by now."""
-        if not self.config.refine.poses:
+        """The training cameras, with their poses and lenses as they are refined by now."""
+        if not self.config.refine.cameras:
             return self.scene.cameras
         refined = self.trainer.corrections.cameras(self.state.average)
         return tuple(refined[index] for index in range(len(refined)))
 
+    @property
+    def refined(self) -> dict[str, Any]:
+        """By how much training has corrected its views, as `nerfmac.training.refined` says."""
+        return refined(self.trainer.corrections, self.state.average)
+
     def views(self, split: str) -> Views:
         """A split's views, to be compared with what the field shows; raises `InputError`.
 
-        Where poses are refined their cameras are too: training cameras as training refined them,
-        others aligned with these (`nerfmac.training.alignment`).
+        Where poses or lenses are refined their cameras are too: training cameras as training
+        refined them, others aligned with these (`nerfmac.training.alignment`).
         """
         views, key = self.pictures().views(split), (split, self.state.step)
-        if self.config.refine.poses and key not in self._aligned:
+        if self.config.refine.cameras and key not in self._aligned:
             self._aligned = {key: aligned(self.trainer, self.state, views, split == "train")}
         return self._aligned.get(key, views)
 

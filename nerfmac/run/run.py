@@ -17,8 +17,9 @@ from pathlib import Path
 
 import mlx.core as mx
 
+from nerfmac import checks
 from nerfmac.checks import InputError
-from nerfmac.config import Config
+from nerfmac.config import REFINED, Config, override
 from nerfmac.files import check_free, make_folder, read_json, write_json
 from nerfmac.ranks import noticed, watched
 from nerfmac.run.bar import training_bar
@@ -218,6 +219,26 @@ class Run(Pictured):
         if any(old):
             new = old[0] + 0.05 * (new[0] - old[0]), old[1] + 0.05 * (new[1] - old[1])
         self.rates = new
+
+    def refine(self, **switches: bool) -> None:
+        """Choose what of its views training corrects, by the names of `RefineConfig`'s switches:
+        poses, lenses, exposures, colours. Those that are not named stay as they are.
+
+        Raises `InputError` for other names, after the first step, and where there are no pictures.
+        """
+        if self.state.step:
+            raise InputError(
+                f"the run has had {self.state.step} steps; what training corrects of its views is "
+                "chosen before the first one"
+            )
+        for name in switches:
+            checks.choice("correction", name, REFINED)
+        config = override(self.config, refine=switches)
+        views, method = self.pictures().views("train"), self.trainer.method
+        trainer = Trainer(config, self.scene.extent, views, method)
+        self.config, self.trainer, self.state = config, trainer, trainer.init()
+        if self.folder is not None:
+            self.save(self.folder)
 
     def copy(self) -> Run:
         """A copy of the run, for any thread. Training one does not change the other."""

@@ -25,7 +25,7 @@ from nerfmac.training.corrections import POSES, Corrections
 from nerfmac.training.method import Parts
 from nerfmac.training.optimiser import OwnRate, StepNumbers, Updated, adam, no_moments, step_numbers
 from nerfmac.training.state import TrainState
-from nerfmac.training.step import Step
+from nerfmac.training.step import Kind, Step
 from nerfmac.training.trainer import Trainer
 
 log = logging.getLogger("nerfmac")
@@ -56,7 +56,7 @@ def moved_along(poses: Poses, given: Poses, refined: Poses) -> Poses:
 
 
 def aligned(trainer: Trainer, state: TrainState, views: Views, is_trained: bool) -> Views:
-    """The `views`, their cameras where the field in `state` has them.
+    """The `views`, their cameras where the field in `state` has them, their lenses as it has them.
 
     `is_trained`: they are the training views.
     """
@@ -64,6 +64,9 @@ def aligned(trainer: Trainer, state: TrainState, views: Views, is_trained: bool)
     refined = corrections.cameras(state.average)
     if is_trained or corrections.given is None:
         return replace(views, cameras=refined)
+    views = replace(views, cameras=corrections.with_lenses(views.cameras, state.average))
+    if not corrections.config.poses:
+        return views
     log.info(
         "%d cameras are moved as training moved its own, then refined each on its picture",
         len(views.names),
@@ -73,18 +76,18 @@ def aligned(trainer: Trainer, state: TrainState, views: Views, is_trained: bool)
 
 def refine_alone(trainer: Trainer, state: TrainState, views: Views) -> Views:
     """The `views`, each camera refined on its picture by what the field in `state` shows."""
-    corrections = Corrections(RefineConfig(poses=True, coarse_steps=0), views.cameras)
+    corrections = Corrections(RefineConfig(poses=True), views.cameras)
     config, sampling = trainer.config.train, state.sampling
     parts = Parts(trainer.field, trainer.sampler, trainer.loss)
     step = Step(config, parts, views, corrections, Ranks(), RanksConfig())
     parameters = trainer.corrections.of_field(state.average)
-    optimiser, unscale = OptimiserConfig(), 1.0 / config.loss_scale
+    optimiser, unscale, moving = OptimiserConfig(), 1.0 / config.loss_scale, Kind(moves=True)
     rays, seed = min(RAYS, config.most_rays), trainer.config.seed
 
     @mx.compile
     def update(now: Any, key: mx.array, numbers: Any) -> Updated:
-        poses = Updated(*now).parameters
-        loss_of = step.losses(rays, parameters | poses, sampling, key, mx.array(1.0))
+        poses, whole = Updated(*now).parameters, mx.array(1.0)
+        loss_of = step.losses(rays, moving, parameters | poses, sampling, key, whole)
         gradients = mx.grad(lambda moved: loss_of(parameters | moved)[0])(poses)
         return adam(Updated(*now), gradients, StepNumbers(*numbers), ())
 

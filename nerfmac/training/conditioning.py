@@ -1,4 +1,4 @@
-"""Conditioning of poses: numbers of which each moves what a camera sees by about as much.
+"""Conditioning of cameras: numbers of which each moves what they see by about as much.
 
 A camera that turns and one that moves sideways show almost the same, and rolling shows little. So
 the six numbers of a pose are P x, for x to be learned, with
@@ -6,7 +6,8 @@ the six numbers of a pose are P x, for x to be learned, with
     P = (S + 0.1 diag(S))^(-1/2),   S = mean of J^T J
 
 where J are the derivatives of the directions in which a camera sees points, by its pose (CamP, Park
-et al. 2023, section 4, without its intrinsics). Lengths of x are then angles, in radians.
+et al. 2023, section 4). Lengths of x are then angles, in radians. A lens, which many poses share,
+has a matrix of its own, where theirs conditions a pose and its lens together.
 """
 
 from __future__ import annotations
@@ -37,9 +38,7 @@ def conditioning(cameras: Cameras) -> npt.NDArray[np.float32]:
         x, y = np.array([[across], [-down]]) * sizes.T / lenses[:, :2].T
         moved = _moved(poses, x, y, depth * away)
         total += np.einsum("nki,nkj->nij", moved, moved) / len(places)
-    spread = np.einsum("nii->ni", total)
-    values, vectors = np.linalg.eigh(total + DAMPING * spread[:, :, None] * np.eye(6))
-    return np.einsum("nik,nk,njk->nij", vectors, values**-0.5, vectors).astype(np.float32)
+    return _inverse_roots(total)
 
 
 def _moved(
@@ -57,3 +56,28 @@ def _moved(
     own = np.concatenate([axes @ turned, -axes], axis=2)  # (n, 3, 6) along the camera's axes
     seen = np.stack([np.stack([one, nothing, x], 1), np.stack([nothing, one, y], 1)], axis=1)
     return seen @ own / depth[:, None, None]
+
+
+def lens_conditioning(cameras: Cameras) -> npt.NDArray[np.float32]:
+    """The matrices P of the cameras' lenses (n, 3, 3), of the logarithm of a factor on the focal
+    length, k1 and k2; as above, but for the same points of each picture's plane.
+
+    A longer focal length and a lens that bends show almost the same at the middle of a picture.
+    """
+    sizes, lenses = np.array(cameras.sizes, float), np.array(cameras.intrinsics, np.float64)
+    total = np.zeros((len(sizes), 3, 3))
+    places = [(across, down) for across in GRID for down in GRID if across or down]
+    for across, down in places:
+        x, y = np.array([[across], [down]]) * sizes.T / lenses[:, :2].T
+        square = x * x + y * y
+        # Of a lens as it would be without distortion: how far a point moves, outwards, in radians.
+        moved = np.sqrt(square) / (1.0 + square) * np.stack([np.ones_like(x), square, square**2])
+        total += np.einsum("in,jn->nij", moved, moved) / len(places)
+    return _inverse_roots(total)
+
+
+def _inverse_roots(total: npt.NDArray[np.float64]) -> npt.NDArray[np.float32]:
+    """(S + 0.1 diag(S))^(-1/2) of each S (n, k, k)."""
+    diagonal = np.einsum("nii->ni", total)[:, :, None] * np.eye(total.shape[1])
+    values, vectors = np.linalg.eigh(total + DAMPING * diagonal)
+    return np.einsum("nik,nk,njk->nij", vectors, values**-0.5, vectors).astype(np.float32)

@@ -46,6 +46,7 @@ class OwnRate(NamedTuple):
 
     rate: float
     l2: float
+    step: int | None = None  # the number of its own steps, for the bias; None: of all steps
 
 
 def step_numbers(
@@ -60,22 +61,26 @@ def step_numbers(
     Gradients are multiplied by `unscale`. `own`: other rates of some parameters. Bias correction as
     in Kingma and Ba 2015, section 2.
     """
-    correction = sqrt(1.0 - config.beta2**step)
-    numbers = Step(
-        beta1=config.beta1,
-        beta2=config.beta2,
-        size=rate * (factor := correction / (1.0 - config.beta1**step)),
-        epsilon=config.epsilon * correction,
-        l2=0.0,
-        unscale=unscale,
-        most=most_first(config.beta1, config.beta2),
-    )
+    numbers = _numbers(step, rate, 0.0, config, unscale)
     decayed = numbers._replace(size=config.networks * numbers.size, l2=config.l2)
     others = {
-        name: mx.array(numbers._replace(size=factor * each.rate, l2=each.l2))
+        name: mx.array(_numbers(each.step or step, each.rate, each.l2, config, unscale))
         for name, each in (own or {}).items()
     }
     return StepNumbers(mx.array(numbers), mx.array(decayed), others)
+
+
+def _numbers(step: int, rate: float, l2: float, config: OptimiserConfig, unscale: float) -> Step:
+    correction = sqrt(1.0 - config.beta2**step)
+    return Step(
+        beta1=config.beta1,
+        beta2=config.beta2,
+        size=rate * correction / (1.0 - config.beta1**step),
+        epsilon=config.epsilon * correction,
+        l2=l2,
+        unscale=unscale,
+        most=most_first(config.beta1, config.beta2),
+    )
 
 
 def adam(

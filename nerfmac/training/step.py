@@ -9,14 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import mlx.core as mx
 
 from nerfmac.backend import Arrays, repeatable
-from nerfmac.config import RanksConfig, TrainConfig
+from nerfmac.config import RanksConfig, RefineConfig, TrainConfig
 from nerfmac.fields.field import Parameters
 from nerfmac.geometry.colour import over
+from nerfmac.geometry.samples import Samples
 from nerfmac.ops.composite import Composited, composite
 from nerfmac.ops.draw_pixels import chosen_pixels, draw_pixels
 from nerfmac.ranks import Ranks, Sums
@@ -26,6 +27,33 @@ from nerfmac.training.late import Own, stepping
 from nerfmac.training.method import Parts
 from nerfmac.training.optimiser import StepNumbers, Updated, adam
 from nerfmac.training.regularisers import entropy, spread
+
+
+class Kind(NamedTuple):
+    """What a step does beside the rest: each kind is traced and compiled by itself."""
+
+    moves: bool = False
+    """Whether it learns where cameras stand and what their lenses are."""
+    is_coarse: bool = False
+    """Whether it leaves out some of the field's detail."""
+
+    def __str__(self) -> str:
+        return f"{', moving cameras' * self.moves}{', coarse' * self.is_coarse}"
+
+    @classmethod
+    def at(cls, step: int, config: RefineConfig) -> Kind:
+        """The kind of `step`, counted from 0."""
+        return cls(config.moves_at(step), config.is_coarse_at(step))
+
+    @classmethod
+    def others(cls, now: Kind, config: RefineConfig) -> list[Kind]:
+        """The kinds, other than `now`, that follow in training."""
+        if not config.cameras:
+            return []
+        kinds = [cls(moves=True, is_coarse=now.is_coarse), cls(moves=True)]
+        if config.every > 1:
+            kinds.append(cls())
+        return [kind for kind in dict.fromkeys(kinds) if kind != now]
 
 
 @dataclass(frozen=True)
@@ -43,6 +71,7 @@ class Step:
     def __call__(
         self,
         rays: int,
+        kind: Kind,
         now: Updated,
         sampling: Arrays,
         key: mx.array,
@@ -55,20 +84,32 @@ class Step:
         `now` is an `Updated`, `sampling` the sampler's state; both come back in the same order.
         `detail` () is as in `Field.coarsened`, `sums` those of `Late`. The measurements are (4,)
         float32, of this rank's `rays`. The update is by all ranks' gradients, each by how many of
-        its rays fit, unless ranks take steps of their own.
+        its rays fit, unless ranks take steps of their own. What a step of this `kind` does not
+        learn stays as it is.
         """
-        config, field = self.config, self.parts.field
-        loss_of = self.losses(rays, Updated(*now).parameters, sampling, key, detail)
+        config, decayed = self.config, self.parts.field.decayed
+        parameters, moments = now = Updated(*now)
+        loss_of = self.losses(rays, kind, parameters, sampling, key, detail)
+        kept = {} if kind.moves else self.corrections.of_cameras(parameters)
+        learned = {name: each for name, each in parameters.items() if name not in kept}
         with repeatable() if self.is_deterministic else nullcontext():
-            (loss, *measured, share), gradients = mx.value_and_grad(loss_of)(now.parameters)
+            gradient = mx.value_and_grad(lambda learned: loss_of(parameters | learned))
+            (loss, *measured, share), gradients = gradient(learned)
         own: Own | tuple[()] = ()
         if self.exchange.every == 1:
             gradients, own = stepping(self.ranks, self.exchange, gradients, share, sums)
-        updated = adam(Updated(*now), gradients, StepNumbers(*numbers), field.decayed)
+        moved = adam(now, gradients, StepNumbers(*numbers), decayed)
+        updated = Updated(parameters | moved.parameters, moments | moved.moments)
         return updated, mx.stack([loss / config.loss_scale, *measured]), own
 
     def losses(
-        self, rays: int, now: Parameters, sampling: Arrays, key: mx.array, detail: mx.array
+        self,
+        rays: int,
+        kind: Kind,
+        now: Parameters,
+        sampling: Arrays,
+        key: mx.array,
+        detail: mx.array,
     ) -> Callable[[Parameters], tuple[mx.array, ...]]:
         """Of `rays` of the cameras as they are `now`, the scaled loss, and what a step measures.
 
@@ -77,11 +118,7 @@ class Step:
         """
         config, (field, sampler, loss_between) = self.config, self.parts
         corrections = self.corrections
-        # All random numbers come from one call: each call would be a launch of its own. The ranks
-        # make the same ones and take a share each, so that they draw what one rank would.
-        shape = (3 + sampler.draws + 3, self.ranks.size * rays)
-        drawn = self.ranks.own(mx.random.uniform(shape=shape, key=key))
-        place, along, background = mx.split(drawn, (3, 3 + sampler.draws))
+        place, along, background = self._drawn(rays, key)
         cameras = corrections.cameras(now)
         rays_of, rgba, view = draw_pixels(self.views.pixels, cameras, place)
         # Every ray has a random background, so that matter cannot imitate it.
@@ -89,27 +126,55 @@ class Step:
         target = over(rgba, background, config.blend)
 
         def loss_of(learned: Parameters) -> tuple[mx.array, ...]:
-            parameters = corrections.coarsened(field, learned, detail)
+            parameters = corrections.of_field(learned)
+            if kind.is_coarse:
+                parameters = field.coarsened(parameters, detail)
             sampled = sampler.sample(parameters, sampling, rays_of, along.T)
-            samples, directions = corrections.follow(learned, sampled.samples, rays_of, view)
+            samples, directions = sampled.samples, rays_of.direction
+            if kind.moves:
+                samples, directions = corrections.follow(learned, samples, rays_of, view)
             density, colour = field(parameters, samples, directions)
             seen = composite(density, colour, samples.distance, samples.width, samples.ray_start)
             exposed = (corrections.exposed(s, learned, view) for s in (*sampled.proposals, seen))
-            fits = samples.fits[:, None].astype(mx.float32)
-            if self.views.kept is not None:  # a masked pixel's ray counts for nothing
-                fits = fits * self.views.kept[chosen_pixels(self.views.cameras, place)][:, None]
+            fits = self._counted(samples, place)
             *coarser, predicted = (_in_front_of(background, each) for each in exposed)
             error = _mean(mx.square(predicted.colour - target), fits)
             loss = _mean(loss_between(predicted, target), fits)
             loss = sum((_mean(loss_between(each, target), fits) for each in coarser), start=loss)
-            if config.distortion:
-                loss = loss + config.distortion * _mean(spread(density, samples), fits)
-            if config.entropy:
-                loss = loss + config.entropy * _mean(entropy(seen.opacity), fits)
+            loss = loss + self._regularised(density, samples, seen.opacity, fits)
             used = samples.used.reshape(()).astype(mx.float32)
             return config.loss_scale * loss, error, used, sampled.slots_per_ray, fits.mean()
 
         return loss_of
+
+    def _drawn(self, rays: int, key: mx.array) -> list[mx.array]:
+        """Random numbers of `rays`: (3, rays) where each is, (draws, rays) where it is sampled, and
+        (3, rays) its background.
+        """
+        # All come from one call: each call would be a launch of its own. The ranks make the same
+        # ones and take a share each, so that they draw what one rank would.
+        draws = self.parts.sampler.draws
+        shape = (3 + draws + 3, self.ranks.size * rays)
+        drawn = self.ranks.own(mx.random.uniform(shape=shape, key=key))
+        return list(mx.split(drawn, (3, 3 + draws)))
+
+    def _counted(self, samples: Samples, place: mx.array) -> mx.array:
+        """(rays, 1): 1 for each ray that the loss counts; `place` is that of its pixel."""
+        fits = samples.fits[:, None].astype(mx.float32)
+        if self.views.kept is not None:  # a masked pixel's ray counts for nothing
+            fits = fits * self.views.kept[chosen_pixels(self.views.cameras, place)][:, None]
+        return fits
+
+    def _regularised(
+        self, density: mx.array, samples: Samples, opacity: mx.array, fits: mx.array
+    ) -> mx.array:
+        """() what is added to the loss against floaters."""
+        config, added = self.config, mx.array(0.0)
+        if config.distortion:
+            added = added + config.distortion * _mean(spread(density, samples), fits)
+        if config.entropy:
+            added = added + config.entropy * _mean(entropy(opacity), fits)
+        return added
 
 
 def _in_front_of(background: mx.array, seen: Composited) -> Composited:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from math import log10
@@ -48,25 +48,10 @@ from nerfmac.training.optimiser import (
     step_numbers,
 )
 from nerfmac.training.state import TrainState
-from nerfmac.training.step import Step
+from nerfmac.training.step import Kind, Step
+from nerfmac.training.steps_under_way import Queue
 
 FIRST_RAYS = 2**18  # at most, by which a sampler learns before training what is in view
-
-
-class Queue:
-    """Steps that the device has not finished while the host builds the next: at most two."""
-
-    def __init__(self) -> None:
-        self._steps: deque[mx.array] = deque()
-
-    def add(self, state: TrainState) -> None:
-        """Start computing `state`, the result of a step; wait until at most two are unfinished."""
-        with interval("launch"):
-            mx.async_eval(state.arrays())
-        self._steps.append(next(iter(state.parameters.values())))
-        if len(self._steps) > 2:
-            with interval("wait for the device"):
-                mx.eval(self._steps.popleft())
 
 
 class Trainer:
@@ -98,9 +83,7 @@ class Trainer:
         stacked = Cameras.stack(cameras) if cameras else None
         self.corrections = Corrections(config.refine, views.cameras if views else stacked)
         self.traces = Traces()
-        self._step_for = cache(
-            lambda rays: self.traces.compiled(partial(self._step, rays), f"step of {rays} rays")
-        )
+        self._step_for = cache(self._compiled_step)
         self._averaged = self.traces.compiled(averaged, "average")
         self._update_sampling = [
             compile_seldom(partial(self._sampling_step, phase))
@@ -122,13 +105,13 @@ class Trainer:
         """Whether there are views to train on; without, it can only render."""
         return self._given_views is not None
 
-    @property
-    def _step(self) -> Step:
+    def _compiled_step(self, rays: int, kind: Kind) -> Callable[..., tuple[Any, mx.array, Any]]:
         parts = Parts(self.field, self.sampler, self.loss)
-        return Step(
+        step = Step(
             *(self.config.train, parts, self._views, self.corrections),
             *(self.ranks, self.config.ranks, self.config.deterministic),
         )
+        return self.traces.compiled(partial(step, rays, kind), f"step of {rays} rays{kind}")
 
     @property
     def _views(self) -> Views:
@@ -165,14 +148,19 @@ class Trainer:
             start = time.perf_counter()
 
     def trial(self, state: TrainState) -> Iterator[Any]:
-        """All that `train` computes, once each, not evaluated: updates, a step, the average."""
+        """All that `train` computes, once each, not evaluated: updates, a step, the average.
+
+        Last come steps of other kinds, where training has some.
+        """
         key = _key(self.config.seed, 0, stream=1)
         self._late.begin(state.parameters)
         for update in self._update_sampling:
             yield update(state.parameters, state.sampling, key)
-        after, measured = self.advance(state, rate=0.0)
-        yield after.arrays(), measured
+        now = Kind.at(state.step, self.config.refine)
+        yield self._one_step(state, now, 0.0, 0.0)
         yield self._average(state), self._meeting.trial(state)
+        for kind in Kind.others(now, self.config.refine):
+            yield self._one_step(state, kind, 0.0, 0.0)
 
     def renderer(self, state: TrainState, occupied: Occupied | None = None) -> Renderer:
         """A renderer of the field in `state`.
@@ -247,9 +235,23 @@ class Trainer:
 
         `progress` of the run is done before. Nothing is evaluated.
         """
+        kind = Kind.at(state.step, self.config.refine)
+        updated, measured = self._one_step(state, kind, rate, progress)
+        state = replace(state, step=state.step + 1, **updated._asdict())
+        will_update = state.step % self.sampler.interval_at(state.step) == 0
+        state = self._meeting.end(state, must_meet=will_update)
+        if is_averaged(state.step):
+            with interval("average"):
+                state = replace(state, average=self._average(state))
+        return state, measured
+
+    def _one_step(
+        self, state: TrainState, kind: Kind, rate: float, progress: float
+    ) -> tuple[Updated, mx.array]:
+        """What a step of this kind changes, and what it measured."""
         unscale, optimiser = 1.0 / self.config.train.loss_scale, self.config.optimiser
-        own = self.corrections.rates(rate / optimiser.rate, progress)
-        updated, measured, unsent = self._step_for(state.rays)(
+        own = self.corrections.rates(state.step, rate / optimiser.rate, progress)
+        updated, measured, unsent = self._step_for(state.rays, kind)(
             Updated(state.parameters, state.moments),
             state.sampling,
             _key(self.config.seed, state.step, stream=0),
@@ -258,13 +260,7 @@ class Trainer:
             self._late.sums,
         )
         self._late.send(unsent)
-        state = replace(state, step=state.step + 1, **Updated(*updated)._asdict())
-        will_update = state.step % self.sampler.interval_at(state.step) == 0
-        state = self._meeting.end(state, must_meet=will_update)
-        if is_averaged(state.step):
-            with interval("average"):
-                state = replace(state, average=self._average(state))
-        return state, measured
+        return Updated(*updated), measured
 
     def _average(self, state: TrainState) -> Parameters:
         weight = newest_weight(max(state.step, 1), self.config.optimiser)  # step 0 is a trial

@@ -121,6 +121,11 @@ class Viewer(anywidget.AnyWidget):
         (most of a step), steps and seconds (where training stops)."""
         self._change(lambda: self._session.set(**values))
 
+    def refine(self, **switches: bool) -> None:
+        """Choose what training corrects of its views, before it begins: poses, lenses, exposures,
+        colours, each True or False; those that are not named stay as they are."""
+        self._change(lambda: self._session.refine(**switches))
+
     def train(self, steps: int | None = None, seconds: float | None = None) -> None:
         """Train in the background until the run has had so many steps, or seconds of training."""
 

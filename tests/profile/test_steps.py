@@ -20,7 +20,7 @@ from nerfmac.profile.steps import WholeStep, time_interleaved
 from nerfmac.run import Run
 from nerfmac.sampling.occupancy import march_geometry
 from nerfmac.scenes import load_scene
-from nerfmac.training.trainer import Queue
+from nerfmac.training.steps_under_way import Queue
 from tests.scene_factory import CONFIG, write_scene
 
 MOST = Ceilings(1e9, 1e12, "made up")

@@ -6,13 +6,16 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
-from nerfmac.config import override
+from nerfmac.checks import InputError
+from nerfmac.config import REFINED, RefineConfig, override
 from nerfmac.geometry.cameras import Camera, Cameras
 from nerfmac.geometry.lenses import Lens
 from nerfmac.run import Run
 from nerfmac.training.alignment import moved_along, moved_views, refine_alone
-from nerfmac.training.corrections import POSES, corrected_poses
+from nerfmac.training.corrections import LENSES, POSES, corrected_poses
 from nerfmac.training.goal import Goal
+from nerfmac.training.refined import refined_in_words
+from nerfmac.training.step import Kind
 from tests.scene_factory import CONFIG
 
 pytestmark = pytest.mark.usefixtures("on_the_cpu")
@@ -61,7 +64,10 @@ def test_what_all_cameras_moved_by_on_their_own_moves_no_other():
 
 @pytest.fixture(scope="module")
 def run(scene):
-    made = Run.begin(scene, override(CONFIG, refine={"poses": True, "exposures": True}))
+    made = Run.begin(
+        scene,
+        override(CONFIG, refine={**dict.fromkeys(REFINED, True), "every": 4, "coarse_steps": 30}),
+    )
     made.train(steps=60, progress=False)
     return made
 
@@ -71,8 +77,11 @@ def test_cameras_and_exposures_come_back_from_a_runs_folder(run, tmp_path):
     loaded = Run.load(tmp_path)
     for refined, given in zip(run.cameras, run.scene.cameras, strict=True):
         assert np.abs(refined.pose - given.pose).max() > 1e-5, "every camera is refined"
+        assert abs(refined.lens.fl_x / given.lens.fl_x - 1.0) > 1e-5
+        assert refined.lens.k1 != given.lens.k1
     for got, want in zip(loaded.cameras, run.cameras, strict=True):
         np.testing.assert_array_equal(got.pose, want.pose)
+        assert got.lens == want.lens
     assert loaded.state.average.keys() == run.state.average.keys()
     assert loaded.render(run.cameras[0]).colour.shape == (16, 20, 3)
 
@@ -81,6 +90,72 @@ def test_a_copy_and_a_run_that_goes_on_keep_their_corrections(run):
     copied = run.copy()
     copied.train(steps=run.state.step + 2, progress=False)
     assert np.abs(np.array(copied.state.parameters[POSES])).max() > 0
+
+
+def test_poses_and_lenses_are_learned_in_every_so_many_steps_and_the_rest_in_all(run):
+    trainer, state = run.trainer, run.state
+    assert state.step % 4 == 0
+    assert state.step > run.config.refine.coarse_steps
+    for _ in range(6):
+        after, _ = trainer.advance(state, rate=0.01)
+        changed = {
+            name
+            for name, values in after.parameters.items()
+            if not mx.array_equal(values, state.parameters[name])
+        }
+        assert after.parameters.keys() == state.parameters.keys()
+        assert list(after.moments) == list(state.moments), "their order is that of what is compiled"
+        others = after.parameters.keys() - {POSES, LENSES}
+        assert changed == (others if state.step % 4 else after.parameters.keys())
+        state = after
+    assert trainer.traces.needless == 0
+
+
+def test_all_kinds_of_steps_are_tried_before_training(run):
+    config = run.config.refine
+    coarse = Kind.at(0, config)
+    assert coarse == Kind(moves=True, is_coarse=True)
+    assert set(Kind.others(coarse, config)) == {Kind(True), Kind()}
+    assert Kind.others(Kind(), config) == [Kind(True)], "what is past does not come back"
+    assert Kind.others(Kind(True), replace(config, every=1)) == []
+    assert Kind.others(Kind.at(0, RefineConfig()), RefineConfig()) == []
+    assert Kind.at(0, replace(config, poses=False, lenses=False)) == Kind()
+
+
+def test_a_run_says_by_how_much_it_corrected_its_views(run):
+    found = run.refined
+    turns = [
+        np.arccos(np.clip((np.trace(a.pose[:, :3].T @ b.pose[:, :3]) - 1) / 2, -1, 1))
+        for a, b in zip(run.cameras, run.scene.cameras, strict=True)
+    ]
+    assert found["poses"]["degrees"]["largest"] == pytest.approx(np.degrees(max(turns)), abs=0.05)
+    (lens,) = found["lenses"]
+    factor = run.cameras[0].lens.fl_x / run.scene.cameras[0].lens.fl_x
+    assert lens["focal_factor"] == pytest.approx(factor, rel=1e-5)
+    assert (lens["views"], lens["k1"]) == (8, pytest.approx(run.cameras[3].lens.k1, abs=1e-6))
+    assert 0 < found["exposures"]["stops"]["median"] <= found["exposures"]["stops"]["largest"]
+    assert 0 < found["colours"]["grey"]["median"] < 0.5
+    said = refined_in_words(found)
+    assert f"focal lengths by the factor {factor:.4f}" in said
+    assert refined_in_words({}) == ""
+
+
+def test_what_is_corrected_is_chosen_before_the_first_step(run, scene, tmp_path):
+    with pytest.raises(InputError, match="60 steps"):
+        run.refine(poses=False)
+    fresh = Run.begin(scene, CONFIG, out=tmp_path / "run")
+    with pytest.raises(InputError, match="correction is 'focus'"):
+        fresh.refine(focus=True)
+    assert not fresh.refined
+    fresh.refine(lenses=True)
+    assert set(Run.load(tmp_path / "run").refined) == {"lenses"}
+    assert LENSES in fresh.state.parameters
+
+
+def test_test_views_have_the_lens_that_training_views_share(run, scene):
+    lens = run.views("test").cameras[0].lens
+    assert lens == run.cameras[0].lens
+    assert lens.fl_x != scene.views("test").cameras[0].lens.fl_x
 
 
 def test_training_views_are_compared_from_their_refined_cameras(run):

@@ -15,9 +15,16 @@ from nerfmac.geometry.rays import Rays
 from nerfmac.geometry.samples import Samples
 from nerfmac.ops.composite import Composited
 from nerfmac.training.conditioning import conditioning
-from nerfmac.training.corrections import EXPOSURES, POSES, Corrections, corrected_poses
+from nerfmac.training.corrections import (
+    COLOURS,
+    EXPOSURES,
+    LENSES,
+    POSES,
+    Corrections,
+    corrected_poses,
+)
 
-BOTH = RefineConfig(poses=True, exposures=True)
+ALL = RefineConfig(poses=True, lenses=True, exposures=True, colours=True)
 
 
 @pytest.fixture(autouse=True)
@@ -178,18 +185,39 @@ def test_exposures_have_gradients_that_are_finite_in_the_dark_and_where_nothing_
         assert np.abs(np.array(gradient)).max() > 0.1
 
 
-@pytest.mark.parametrize("config", [RefineConfig(), BOTH])
+def test_colours_are_mapped_affinely_relative_to_the_mean_of_all_maps():
+    corrections = Corrections(RefineConfig(colours=True), cameras())
+    maps = np.random.default_rng(3).normal(scale=0.1, size=(3, 12)).astype(np.float32)
+    colour = mx.array([[0.3, 0.6, 0.02], [0.5, 0.2, 0.7], [0.9, 0.1, 0.4]])
+    opacity, view = mx.array([1.0, 0.4, 0.0]), mx.array([1, 0, 2], mx.int32)
+    got = corrections.exposed(seen(colour, opacity), {COLOURS: mx.array(maps)}, view)
+    own = (maps - maps.mean(axis=0))[[1, 0, 2]].astype(float)
+    mixed = np.einsum("rij,rj->ri", np.eye(3) + own[:, :9].reshape(3, 3, 3), np.array(colour))
+    want = (mixed + own[:, 9:]) * np.array(opacity)[:, None]
+    np.testing.assert_allclose(got.colour, want, atol=1e-6)
+    assert not got.colour[2].any(), "a ray that sees nothing stays black"
+    alike = {COLOURS: mx.array(maps[:1].repeat(3, axis=0))}
+    same = corrections.exposed(seen(colour, opacity), alike, view).colour
+    np.testing.assert_allclose(same, seen(colour, opacity).colour, atol=1e-7)
+
+
+@pytest.mark.parametrize("config", [RefineConfig(), ALL])
 def test_there_are_parameters_for_what_is_refined_alone(config):
     corrections = Corrections(config, cameras())
-    shapes = {POSES: (3, 6), EXPOSURES: (3, 3)} if config == BOTH else {}
+    shapes = {}
+    if config == ALL:
+        shapes = {POSES: (3, 6), LENSES: (2, 3), EXPOSURES: (3, 3), COLOURS: (3, 12)}
     assert corrections.shapes == shapes == {n: v.shape for n, v in corrections.init().items()}
-    assert set(corrections.rates(1.0, 0.0)) == set(shapes)
+    assert set(corrections.rates(0, 1.0, 0.0)) == set(shapes)
 
 
 def test_rates_fall_with_the_fields_and_by_their_own_factor():
-    config = replace(BOTH, pose_rate=2e-3, exposure_rate=5e-3, final_rate=0.04, l2=1e-3)
+    config = replace(
+        ALL, pose_rate=2e-3, exposure_rate=5e-3, final_rate=0.04, l2=1e-3, every=4, coarse_steps=0
+    )
     corrections = Corrections(config, cameras())
-    rates = corrections.rates(0.5, 0.5)
+    rates = corrections.rates(9, 0.5, 0.5)
     assert rates[POSES].rate == pytest.approx(0.5 * 0.2 * 2e-3)
     assert rates[EXPOSURES].rate == pytest.approx(0.5 * 0.2 * 5e-3)
     assert rates[POSES].l2 == 1e-3
+    assert (rates[POSES].step, rates[LENSES].step, rates[COLOURS].step) == (3, 3, None)

@@ -6,7 +6,8 @@ import mlx.core as mx
 
 from nerfmac.backend import choose_device
 from nerfmac.scenes import load_scene
-from nerfmac.training.trainer import Queue, Trainer
+from nerfmac.training.steps_under_way import Queue
+from nerfmac.training.trainer import Trainer
 from tests.scene_factory import CONFIG, write_scene
 
 

@@ -14,6 +14,7 @@ milliseconds; the frame that answers carries it back.
     look            x, y in [0, 1] of the picture: what is seen there becomes the centre
     reset           back to the first view
     set             values: settings by name
+    refine          name: what training is to correct of its views, before it begins; on: or not
     train, pause
     stand           index: look from that training camera, beside its photograph
     keyframe        action: add, remove, replace or go; index
@@ -97,6 +98,10 @@ def _reset(session: Session, _message: Fields) -> None:
 
 def _set(session: Session, message: Fields) -> None:
     session.set(**message.object("values").values)
+
+
+def _refine(session: Session, message: Fields) -> None:
+    session.refine(**{message.text("name"): message.flag("on", default=True)})
 
 
 def _train(session: Session, _message: Fields) -> None:
@@ -189,6 +194,7 @@ _HANDLERS: dict[str, Callable[[Session, Fields], None]] = {
     "look": _look,
     "reset": _reset,
     "set": _set,
+    "refine": _refine,
     "train": _train,
     "pause": _pause,
     "stand": _stand,

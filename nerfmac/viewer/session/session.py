@@ -108,6 +108,12 @@ class Session:
         self.failure, self.notice = None, None
         self.is_resting.clear()
 
+    def refine(self, **switches: bool) -> None:
+        """Choose what training corrects of its views, before it begins. Raises `InputError`."""
+        if self.training.is_running:
+            raise InputError("what training corrects of its views is chosen before it begins")
+        self.run.refine(**switches)
+
     def view_names(self) -> list[str]:
         """The training views' names; numbers where the pictures are gone but not the cameras."""
         try:

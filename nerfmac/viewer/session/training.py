@@ -8,6 +8,7 @@ from collections.abc import Generator
 from typing import Any
 
 from nerfmac.checks import InputError
+from nerfmac.config import REFINED
 from nerfmac.run import Run
 from nerfmac.training.goal import Goal, Report
 from nerfmac.tuning import is_untuned_gpu, tune_first
@@ -84,6 +85,7 @@ class Training:
             "psnr": last.psnr if last else None,
             "samples_per_second": self.run.rates[1] or None,
             "rays": state.rays,
+            "refine": {name: getattr(self.run.config.refine, name) for name in REFINED},
         }
 
     def _train(self) -> Generator[Report | None]:

@@ -24,6 +24,7 @@ STATE: dict[str, Any] = {
         "can_train": True, "is_running": False, "message": None, "step": 12345, "seconds": 65.2,
         "progress": 0.25, "left": 130.0, "loss": 0.00213, "psnr": 27.26,
         "samples_per_second": 1234567.0, "rays": 2048,
+        "refine": {"poses": False, "lenses": False, "exposures": True, "colours": False},
     },
     "keyframes": [], "path": [], "video": None, "notice": None,
     "scene": {

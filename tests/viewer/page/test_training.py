@@ -153,3 +153,14 @@ def test_the_axis_has_round_numbers(panel):
     panel.button("Curves over seconds").click()
     assert panel.run("written")[-4:] == ["0 min", "2 min", "4 min", "6 min"]
     panel.run("endWriting()")
+
+
+def test_what_is_refined_is_chosen_before_the_first_step_and_told_afterwards(panel):
+    poses, exposures = (panel.page.get_by_role("switch", name=name) for name in ("Poses", "Expos"))
+    assert poses.is_disabled()
+    assert exposures.is_checked()
+    panel.state(training={"step": 0})
+    poses.click()
+    assert panel.sent()[-1] == {"kind": "refine", "name": "poses", "on": True}
+    panel.state(training={"step": 0, "is_running": True})
+    assert poses.is_disabled()

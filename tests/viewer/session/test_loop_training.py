@@ -9,6 +9,7 @@ from nerfmac.training.goal import Goal
 from nerfmac.training.measured import DivergedError
 from nerfmac.training.trainer import Trainer
 from nerfmac.viewer.session.device_time import DeviceTime
+from tests.scene_factory import COARSE
 from tests.viewer.conftest import Page
 
 TURNED = {"orbit": [0.03, -0.01], "moving": True}
@@ -183,3 +184,21 @@ def test_a_snapshot_stays_what_it_was(page):
     assert run.state.step == 120
     assert np.array_equal(run.render(camera).colour, before)
     assert not np.array_equal(page.session.run.copy().render(camera).colour, before)
+
+
+def test_the_page_chooses_what_is_refined_before_training_begins(scene):
+    page = Page(Run.begin(scene, COARSE))
+    page.open().settle()
+    page.say("refine", name="lenses", on=True)
+    page.say("refine", name="exposures", on=True)
+    page.say("refine", name="lenses", on=False)
+    page.settle()
+    told = page.session.training.status()["refine"]
+    assert told == {"poses": False, "lenses": False, "exposures": True, "colours": False}
+    page.say("set", values={"steps": 3})
+    page.say("train")
+    page.say("refine", name="poses", on=True)
+    page.settle()
+    assert "before it begins" in page.notice
+    assert page.session.run.state.step == 3
+    assert set(page.session.run.refined) == {"exposures"}

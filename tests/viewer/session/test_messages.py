@@ -30,6 +30,8 @@ TURNED = {"orbit": [0.03, -0.01], "moving": True}
         ({"kind": "stand"}, "message stand: index is missing"),
         ({"kind": "stand", "index": -1}, "index is -1; expected 0 or more"),
         ({"kind": "stand", "index": 99}, "view 99 is not there; the scene has 8"),
+        ({"kind": "refine", "name": "poses", "on": True}, "has had [0-9]+ steps"),
+        ({"kind": "refine", "on": True}, "message refine: name is missing"),
         ({"kind": "keyframe", "action": "go", "index": 0}, "keyframe 0 is not there"),
         ({"kind": "keyframe", "action": "go"}, "message keyframe: index is missing"),
         ({"kind": "save"}, "message save: name is missing"),

@@ -2,13 +2,19 @@
 
 import { Chart } from "./chart.js";
 import {
-  make, makeButton, makeChoice, makeNumber, makeProgress, makeSlider,
+  make, makeButton, makeChoice, makeNumber, makeProgress, makeSlider, makeToggle,
 } from "../controls/controls.js";
 import { icon } from "../controls/icons.js";
 import { digits, duration, grouped, withPrefix } from "../controls/numbers.js";
 
 const LEAST_RAYS = 6; // powers of two of the cap on rays a step
 const MOST_RAYS = 16;
+const REFINED = [
+  ["poses", "Poses", "Correct where each camera stood"],
+  ["lenses", "Lenses", "Correct each camera's focal length and distortion"],
+  ["exposures", "Exposures", "Correct how bright each picture is"],
+  ["colours", "Colours", "Correct each picture's colours"],
+];
 const CANNOT = "This run was loaded without its pictures: it can be looked at, not trained on.";
 
 /** {panel, runButton, summary}: the panel, and what the toolbar shows of training. */
@@ -18,11 +24,12 @@ export function buildTraining(link, settings, signal) {
   const run = makeRunButton(toggle);
   const summary = make("span", { class: "nerfmac-summary" });
   const report = buildReport();
+  const refine = buildRefine(link);
   const chart = new Chart(signal);
   const why = make("p", { class: "nerfmac-message", text: CANNOT, hidden: "" });
   const fields = make(
     "fieldset", { class: "nerfmac-group", "aria-label": "Training" },
-    report.element, chart.element, buildLimits(settings), buildSliders(settings),
+    report.element, chart.element, buildLimits(settings), buildSliders(settings), refine.element,
   );
   const axis = makeChoice({
     label: "Axis of the curves",
@@ -40,6 +47,7 @@ export function buildTraining(link, settings, signal) {
     fields.disabled = !training.can_train;
     run.show(training);
     report.show(training);
+    refine.show(training);
     summary.textContent = summarise(training);
   });
   return { panel: make("div", {}, why, fields), runButton: run.element, summary };
@@ -94,6 +102,25 @@ function buildReport() {
     values.samples.textContent = withPrefix(training.samples_per_second ?? NaN);
   };
   return { element: make("div", { class: "nerfmac-group" }, bar.element, grid, message), show };
+}
+
+/** What training corrects of its views: chosen before it begins, and only told afterwards. */
+function buildRefine(link) {
+  const toggles = REFINED.map(([name, label, title]) => {
+    const onChange = (on) => link.send({ kind: "refine", name, on });
+    return [name, makeToggle({ label, title, onChange })];
+  });
+  const element = make(
+    "fieldset", { class: "nerfmac-group", "aria-label": "Refined with the scene" },
+    make("span", { text: "Refine with the scene", class: "nerfmac-label" }),
+    ...toggles.map(([, toggle]) => toggle.element),
+  );
+  const show = ({ refine, is_running: isRunning, step }) => {
+    element.disabled = isRunning || step > 0;
+    element.title = element.disabled ? "Chosen before training begins" : "";
+    for (const [name, toggle] of toggles) toggle.show(refine[name]);
+  };
+  return { element, show };
 }
 
 function buildLimits(settings) {

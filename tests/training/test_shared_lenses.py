@@ -1,0 +1,100 @@
+"""Lenses that views share: whose is whose, what they become, and their gradients."""
+
+from dataclasses import replace
+
+import mlx.core as mx
+import numpy as np
+import pytest
+
+from nerfmac.config import RefineConfig
+from nerfmac.geometry.cameras import Camera, Cameras
+from nerfmac.geometry.lenses import Lens
+from nerfmac.geometry.rays import Rays, rays_through
+from nerfmac.geometry.samples import Samples
+from nerfmac.training.conditioning import lens_conditioning
+from nerfmac.training.corrections import LENSES, Corrections
+from nerfmac.training.shared_lenses import SharedLenses
+
+pytestmark = pytest.mark.usefixtures("on_the_cpu")
+
+PHONE = Lens(40, 30, 38.0, 39.0, 21.0, 14.0, k1=-0.1, k2=0.03, p1=0.002)
+WIDE = Lens(30, 40, 22.0, 22.5, 14.0, 19.0)
+
+
+def cameras(*lenses: Lens) -> Cameras:
+    eyes = ((1.9, 0.6, 0.9), (0.3, 2.4, 0.2), (-0.8, -0.5, 1.6), (0.4, -1.7, 0.8))
+    return Cameras.stack(
+        [
+            Camera.look_at(eye, (0.5, 0.45, 0.55), (0.1, 0, 1), lens)
+            for eye, lens in zip(eyes, lenses, strict=False)
+        ]
+    )
+
+
+def test_views_of_one_size_and_lens_share_it_in_the_order_of_their_first():
+    shared = SharedLenses(cameras(PHONE, WIDE, PHONE, replace(PHONE, k1=-0.11)))
+    assert shared.of_views.tolist() == [0, 1, 0, 2]
+    assert len(shared) == 3
+
+
+def test_a_corrected_lens_is_that_of_all_its_views_and_of_no_other_camera():
+    shared = SharedLenses(cameras(PHONE, WIDE, PHONE))
+    changes = mx.array([[0.1, -0.02, 0.01], [-0.2, 0.03, 0.0]])
+    other = replace(PHONE, cx=20.0)
+    found = shared.corrected(cameras(WIDE, PHONE, other), changes)
+    assert found[0].lens.fl_x == pytest.approx(22.0 * np.exp(-0.2), rel=1e-6)
+    assert found[0].lens.k1 == pytest.approx(0.03)
+    assert found[1].lens.fl_y == pytest.approx(39.0 * np.exp(0.1), rel=1e-6)
+    assert (found[1].lens.k1, found[1].lens.k2) == pytest.approx((-0.12, 0.04))
+    assert found[1].lens.p1 == pytest.approx(0.002), "the others stay"
+    assert found[2].lens.fl_x == pytest.approx(38.0)
+    assert found[2].lens.k1 == pytest.approx(-0.1)
+
+
+def test_numbers_of_a_lens_move_what_is_seen_by_about_as_much():
+    views = cameras(PHONE, WIDE)
+    for matrix, lens in zip(lens_conditioning(views), (PHONE, WIDE), strict=True):
+        column, row = np.meshgrid(np.arange(lens.width) + 0.5, np.arange(lens.height) + 0.5)
+        x, y = (column - lens.cx) / lens.fl_x, (row - lens.cy) / lens.fl_y
+        square = (x * x + y * y).ravel()
+        moved = np.sqrt(square) / (1 + square) * np.stack([np.ones_like(square), square, square**2])
+        plain = np.linalg.svd(moved / np.sqrt(square.size), compute_uv=False)
+        own = np.linalg.svd(matrix.astype(float) @ moved / np.sqrt(square.size), compute_uv=False)
+        assert own[0] / own[-1] < 0.2 * plain[0] / plain[-1]
+        assert 0.5 < own[0] < 1.6
+
+
+def test_the_gradient_of_lenses_is_that_of_samples_whose_pixels_stay():
+    views = cameras(PHONE, WIDE, PHONE)
+    config = RefineConfig(lenses=True)
+    corrections = Corrections(config, views)
+    view = mx.array([2, 0, 1, 2], mx.int32)
+    pixel = mx.array([[33.5, 4.5], [6.5, 25.5], [24.5, 33.5], [11.5, 3.5]])
+    ray = mx.array([0, 0, 1, 2, 3], mx.int32)
+    distance = mx.array([1.0, 1.5, 1.2, 0.7, 2.1])
+    weights = mx.random.normal((5, 3), key=mx.random.key(1))
+    now = np.random.default_rng(4).normal(scale=0.02, size=(2, 3)).astype(np.float32)
+
+    def rays(learned: np.ndarray) -> Rays:
+        return rays_through(corrections.cameras({LENSES: mx.array(learned)}), view, pixel)
+
+    def loss(learned: mx.array) -> mx.array:
+        given = rays(now)
+        position = given.origin[ray] + distance[:, None] * given.direction[ray]
+        start = mx.array([0, 2, 3, 4, 5], mx.int32)
+        samples = Samples(position, distance, distance, ray, start, start[1:])
+        followed = corrections.follow({LENSES: learned}, samples, given, view)
+        return (weights * followed.samples.position).sum() + followed.directions.sum()
+
+    def moved(learned: np.ndarray) -> float:
+        given = [np.array(each, np.float64) for each in rays(learned.astype(np.float32))]
+        position = given[0][ray] + np.array(distance)[:, None] * given[1][ray]
+        return float((np.array(weights) * position).sum() + given[1].sum())
+
+    got, want = np.array(mx.grad(loss)(mx.array(now))), np.zeros((2, 3))
+    for place in np.ndindex(2, 3):
+        step = np.zeros((2, 3), np.float32)
+        step[place] = 4e-3
+        want[place] = (moved(now + step) - moved(now - step)) / 8e-3
+    assert np.abs(want).min() > 0.01
+    np.testing.assert_allclose(got, want, rtol=5e-3, atol=2e-3 * np.abs(want).max())
