@@ -19,8 +19,6 @@ class SceneFlags:
     split: Annotated[str | None, optional("N|FRACTION|none|FILE")] = None
     """Which training views are held out as the test split: every Nth, a fraction such as 0.1, none,
     or those that FILE names, one a line. By default as the scene says, else every 8th."""
-    test_every: Annotated[int | None, optional("N")] = None
-    """The same as --split N."""
     extent: Annotated[float | None, optional("SIDE")] = None
     """Side of the cube that is trained, in scene units, in place of the scene's or the estimate."""
     up: Annotated[str | None, optional("AXIS|X,Y,Z")] = None
@@ -37,18 +35,14 @@ class SceneFlags:
         """The options that the flags make; raises InputError for values that cannot be."""
         downscale = 1 if self.downscale is None else self.downscale
         how = downscale, self.max_images, self.masks
-        return SceneOptions(
-            split_of(self.split, self.test_every), self.extent, up_of(self.up), *how
-        )
+        return SceneOptions(split_of(self.split), self.extent, up_of(self.up), *how)
 
     def check_as_in(self, record: SceneRecord, run: Path) -> None:
         """Raise InputError if a flag that is given is not as the `run` has it."""
         asked, known = vars(self.options()), vars(record.options) | {"extent": record.extent}
-        flags = {name: name for name in asked if name != "masks"} | {"test_every": "split"}
-        given = [flag for flag in flags if getattr(self, flag) is not None]
+        given = [each for each in asked if each != "masks" and getattr(self, each) is not None]
         given += [] if self.masks else ["masks"]
-        for flag in given:
-            option = flags.get(flag, flag)
+        for option in given:
             if asked[option] != known[option]:
                 raise InputError(
                     f"{option} is {asked[option]}, and {known[option]} in the run {run}: leave it "

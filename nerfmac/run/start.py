@@ -16,7 +16,7 @@ from nerfmac.run.folder import read_record
 from nerfmac.run.limits import check_limits
 from nerfmac.run.run import CONFIGURED, Run
 from nerfmac.scenes import Scene, load_scene
-from nerfmac.scenes.options import SceneOptions, split_of
+from nerfmac.scenes.options import GivenSplit, SceneOptions, split_of
 from nerfmac.training.goal import Report
 from nerfmac.training.method import Method
 
@@ -35,7 +35,7 @@ def train(
     method: Method = CONFIGURED,
     out: str | Path | None = None,
     resume: bool = False,
-    test_every: int | None = None,
+    split: GivenSplit = None,
     progress: bool = True,
     on_report: Callable[[Report], None] | None = None,
 ) -> Run:
@@ -52,7 +52,7 @@ def train(
         method: a field, a sampler or a loss of your own.
         out: a folder to save the run in, at the start, every half minute and at the end.
         resume: train the run in `out` further, with its own configuration and scene's options.
-        test_every: see `load_scene`, which has more options; only if `scene` is a path.
+        split: see `load_scene`, which has more options; only if `scene` is a path.
         progress: show a bar.
         on_report: called with each `Report`.
 
@@ -69,8 +69,8 @@ def train(
         raise InputError("resume needs the folder of the run to go on with")
     if out is not None and not resume:
         check_free(Path(out))  # before a capture
-    options = SceneOptions(split_of(None, test_every))
-    if resume and out is not None and test_every is None:
+    options = SceneOptions(split_of(split))
+    if resume and out is not None and split is None:
         options = read_record(Path(out)).options
     source = scene if isinstance(scene, Scene) else _read(scene, options)
     if resume and out is not None:

@@ -44,7 +44,6 @@ def load_scene(
     downscale: int = 1,
     max_images: int | None = None,
     masks: bool = True,
-    test_every: int | None = None,
 ) -> Scene:
     """Read a scene: a folder, or its transforms.json (or transforms_train.json) itself.
 
@@ -68,13 +67,12 @@ def load_scene(
         masks: whether what is black in a picture's mask is left out of training and evaluation:
             nerfstudio's `mask_path`, or a file of the picture's name in a folder `masks` beside the
             pictures or their folder.
-        test_every: the same as `split` with a number.
 
     The JSON and the pictures' headers are checked here, before anything is decoded. Raises
     InputError that says what is wrong, in which file, and what is right.
     """
     how = downscale, max_images, masks
-    options = SceneOptions(split_of(split, test_every), extent, up_of(up), *how)
+    options = SceneOptions(split_of(split), extent, up_of(up), *how)
     path = Path(path).expanduser()
     scene = _read(path, options)
     splits = {name: _fewer(frames, max_images) for name, frames in scene.splits.items()}

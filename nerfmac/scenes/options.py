@@ -72,21 +72,12 @@ def check_extent(extent: float) -> None:
         )
 
 
-def split_of(given: GivenSplit, test_every: int | None = None) -> Split | None:
+def split_of(given: GivenSplit) -> Split | None:
     """The split that is `given` as a number, as names, or as a text with a number or a file's name.
 
     A file lists a view's name a line; empty lines, and those that begin with #, count for nothing.
-    `test_every` is another way to give a number. Raises InputError for what is no split, and if
-    both are given.
+    Raises InputError for what is no split.
     """
-    if test_every is not None:
-        checks.number("test_every", test_every, low=0, whole=True)
-        if given is not None:
-            raise InputError(
-                f"split is {given} and test_every is {test_every}, which both say what is held "
-                "out; expected one of them"
-            )
-        return int(test_every)
     if given is None or isinstance(given, int | float):
         return given
     if not isinstance(given, str | os.PathLike):

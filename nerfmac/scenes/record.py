@@ -16,9 +16,6 @@ from nerfmac.scenes.options import USUAL, Direction, SceneOptions, Split
 from nerfmac.scenes.placement import Placement
 from nerfmac.scenes.scene import Scene
 
-OLD_OPTIONS = ("test_every", "downscale", "max_images", "masks")
-"""Keys of a record from before options were an object of their own."""
-
 
 @dataclass(frozen=True)
 class SceneRecord:
@@ -59,7 +56,7 @@ class SceneRecord:
     def from_json(cls, values: Any, path: Path) -> SceneRecord:
         """The record from JSON values, read from `path`. Raises `InputError` that names the key."""
         record = Fields.of(values, str(path))
-        record.allow_only(*(each.name for each in fields(cls)), *OLD_OPTIONS)
+        record.allow_only(*(each.name for each in fields(cls)))
         x, y, z = record.numbers("up", 3)
         return cls(
             None if record.is_null("path") else record.text("path"),
@@ -72,12 +69,8 @@ class SceneRecord:
 
 
 def _options(record: Fields) -> SceneOptions:
-    if "options" in record:
-        given = record.object("options")
-        given.allow_only(*(each.name for each in fields(SceneOptions)))
-    else:  # a run from when there were fewer, beside the record's other values
-        old = {name: record.values[name] for name in OLD_OPTIONS if name in record}
-        given = Fields({"split": old.pop("test_every", None), **old}, record.where)
+    given = record.object("options")
+    given.allow_only(*(each.name for each in fields(SceneOptions)))
     has = [name for name, value in given.values.items() if value is not None]
     split = _split(given) if "split" in has else None
     extent = given.number("extent") if "extent" in has else None
@@ -112,7 +105,7 @@ def _camera(given: Fields) -> Camera:
     given.allow_only(*size, *lengths, "is_fisheye", "pose")
     width, height = (given.count(name) for name in size)
     numbers = [given.number(name) for name in lengths]
-    is_fisheye = given.flag("is_fisheye", default=False)  # runs of before fisheye lack it
+    is_fisheye = given.flag("is_fisheye", default=False)
     pose = np.array(given.table("pose", (3,), 4))
     try:
         return Camera(Lens(width, height, *numbers, is_fisheye=is_fisheye), pose.astype(np.float32))

@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+from threading import get_ident
 
 import mlx.core as mx
 import pytest
@@ -233,7 +234,7 @@ def test_an_interrupted_selftest_leaves_what_it_found(tmp_path, capsys):
         launches.append(call["output_shapes"][0][0])
         if launches[-1] == 257:
             # As if it had come while the report was being written.
-            (tmp_path / f".selftest.{os.getpid()}.json").touch()
+            (tmp_path / f".selftest.{os.getpid()}-{get_ident()}.json").touch()
             raise KeyboardInterrupt
         return build(**call)
 

@@ -169,7 +169,7 @@ def test_resuming_what_is_done_changes_nothing(folder, tmp_path):
 
 def test_a_run_keeps_to_its_split_when_resumed(scene, tmp_path, capsys):
     out = tmp_path / "run"
-    first = ("train", scene, *FLAGS, "--steps", 1, "--test-every", 3, "--out", out, "--no-video")
+    first = ("train", scene, *FLAGS, "--steps", 1, "--split", 3, "--out", out, "--no-video")
     assert nerfmac(*first) == 0
     assert metrics(out)["test_views"] == 3
     assert nerfmac("train", "--resume", "--out", out, "--steps", 2, "--no-video") == 0

@@ -219,13 +219,13 @@ def test_a_file_that_is_no_picture_is_refused_before_decoding(tmp_path):
 
 @pytest.mark.parametrize("every", [-1, 2.5, True, math.nan])
 def test_an_impossible_hold_out_is_refused(tmp_path, every):
-    refused(write_transforms(tmp_path, 3), "test_every is ", test_every=every)
+    refused(write_transforms(tmp_path, 3), "split is ", split=every)
 
 
 @pytest.mark.parametrize(("count", "every"), [(3, 1), (1, 8)])
 def test_a_hold_out_of_every_view_is_refused(tmp_path, count, every):
     path = write_transforms(tmp_path, count)
-    refused(path, f"split={every} holds out every view", "use none", test_every=every)
+    refused(path, f"split={every} holds out every view", "use none", split=every)
 
 
 def test_loading_decodes_nothing(tmp_path, monkeypatch):

@@ -53,14 +53,14 @@ def test_one_picture_with_alpha_gives_alpha_to_every_split(tmp_path):
 
 
 def test_n_replaces_the_test_file_by_every_nth_training_view(tmp_path):
-    scene = load_scene(write_blender(tmp_path, train=7, val=1, test=2), test_every=3)
+    scene = load_scene(write_blender(tmp_path, train=7, val=1, test=2), split=3)
     assert sizes(scene) == {"train": 4, "val": 1, "test": 3}
     assert [frame.name for frame in scene.splits["test"]] == ["train/r_0", "train/r_3", "train/r_6"]
     assert not {*scene.splits["test"]} & {*scene.splits["train"]}
 
 
 def test_zero_trains_on_every_training_view_and_tests_on_none(tmp_path):
-    scene = load_scene(write_blender(tmp_path, train=7, test=2), test_every=0)
+    scene = load_scene(write_blender(tmp_path, train=7, test=2), split=0)
     assert sizes(scene) == {"train": 7}
 
 
@@ -69,7 +69,7 @@ def test_without_a_test_file_there_is_no_test_split_and_the_error_says_how_to_ge
     assert sizes(scene) == {"train": 9}
     with pytest.raises(InputError, match=r"no 'test' views; its splits: train.*--split 8"):
         scene.views("test")
-    assert sizes(load_scene(tmp_path, test_every=8)) == {"train": 7, "test": 2}
+    assert sizes(load_scene(tmp_path, split=8)) == {"train": 7, "test": 2}
 
 
 def test_missing_pictures_are_left_out_with_a_line_a_split(tmp_path, caplog):

@@ -59,7 +59,7 @@ def test_a_point_is_seen_at_the_pixel_where_a_transforms_json_sees_it(tmp_path, 
 
 
 def test_the_scene_is_centred_scaled_and_level(tmp_path):
-    scene = load_scene(write_colmap(tmp_path), test_every=0)
+    scene = load_scene(write_colmap(tmp_path), split=0)
     poses = np.stack([frame.camera.pose for frame in scene.splits["train"]])
     assert np.linalg.norm(poses[:, :, 3] - 0.5, axis=1).mean() == pytest.approx(1.0, abs=0.02)
     assert scene.up == (0.0, 0.0, 1.0)
@@ -90,7 +90,7 @@ def test_the_scene_is_centred_scaled_and_level(tmp_path):
 )
 def test_the_model_and_its_pictures_are_found(tmp_path, sparse, images, given):
     write_colmap(tmp_path, 3, sparse=sparse, images=images)
-    (frame, *_) = load_scene(tmp_path / given, test_every=0).splits["train"]
+    (frame, *_) = load_scene(tmp_path / given, split=0).splits["train"]
     assert frame.picture == tmp_path / images / "000.png"
 
 
@@ -105,7 +105,7 @@ def test_smaller_copies_of_the_pictures_are_not_taken_for_them(tmp_path, caplog)
 def test_of_two_models_the_larger_is_read(tmp_path):
     write_colmap(tmp_path, 3)
     write_colmap(tmp_path, 5, sparse="sparse/1")
-    assert len(load_scene(tmp_path, test_every=0).splits["train"]) == 5
+    assert len(load_scene(tmp_path, split=0).splits["train"]) == 5
 
 
 def test_points_make_the_scene_larger_up_to_a_limit(tmp_path):
@@ -124,7 +124,7 @@ def test_points_make_the_scene_larger_up_to_a_limit(tmp_path):
 def test_pictures_without_a_camera_or_absent_are_counted(tmp_path, caplog):
     write_colmap(tmp_path, 6, absent=(2,))
     save(tmp_path / "images/extra.png", pixels(9))
-    assert len(load_scene(tmp_path, test_every=0).splits["train"]) == 5
+    assert len(load_scene(tmp_path, split=0).splits["train"]) == 5
     place = tmp_path / "sparse/0"
     assert caplog.messages == [
         f"1 of 6 pictures of {place} do not exist; the other 5 are used",
@@ -139,7 +139,7 @@ def test_names_may_have_spaces(tmp_path, binary):
     images.write_bytes(images.read_bytes().replace(b"001.png", b"my walk/IMG 1 (2).png"))
     (tmp_path / "images/my walk").mkdir()
     (tmp_path / "images/001.png").rename(tmp_path / "images/my walk/IMG 1 (2).png")
-    names = [frame.name for frame in load_scene(tmp_path, test_every=0).splits["train"]]
+    names = [frame.name for frame in load_scene(tmp_path, split=0).splits["train"]]
     assert names == ["000.png", "002.png", "my walk/IMG 1 (2).png"]
 
 
@@ -150,7 +150,7 @@ def test_without_images_the_largest_reduced_ones_are_read(tmp_path, caplog):
             small = pixels(index, width=WIDTH // factor, height=HEIGHT // factor)
             save(tmp_path / f"images_{factor}/{index:03d}.png", small)
     shutil.rmtree(tmp_path / "images")
-    lens = load_scene(tmp_path, test_every=0).splits["train"][0].camera.lens
+    lens = load_scene(tmp_path, split=0).splits["train"][0].camera.lens
     assert (lens.width, lens.height, lens.fl_x) == (12, 8, 15.0)
     assert caplog.messages == [f"there is no images in {tmp_path}; images_2 is read"]
 

@@ -57,7 +57,7 @@ def test_of_several_folders_the_largest_complete_one_is_read(tmp_path):
 def test_hidden_files_are_no_pictures(tmp_path):
     write_llff(tmp_path)
     (tmp_path / "images/._000.png").write_bytes(b"what macOS leaves in archives")
-    assert len(load_scene(tmp_path, test_every=0).splits["train"]) == 9
+    assert len(load_scene(tmp_path, split=0).splits["train"]) == 9
 
 
 def test_depths_say_how_large_the_scene_is(tmp_path):
@@ -74,7 +74,7 @@ def test_cameras_that_look_in_one_direction_are_placed_by_their_depths(tmp_path,
         size = HEIGHT, WIDTH, FOCAL
         row[:15] = np.stack([down, right, backwards, eye, size], axis=1).ravel()
         row[15:] = 3.0, 5.0
-    scene = load_scene(write_llff(tmp_path, 6, table=table), test_every=0)
+    scene = load_scene(write_llff(tmp_path, 6, table=table), split=0)
     poses = np.stack([frame.camera.pose for frame in scene.splits["train"]])
     ahead = np.einsum("ij,ij->i", 0.5 - poses[:, :, 3], -poses[:, :, 2])
     np.testing.assert_allclose(ahead, ahead[0], atol=1e-6)

@@ -26,24 +26,24 @@ def test_a_mask_is_found_by_its_pictures_name(tmp_path, name, caplog):
     caplog.set_level("INFO", "nerfmac")
     path = write_transforms(tmp_path, 3)
     save(tmp_path / name, mask(1))
-    scene = load_scene(path, test_every=0)
+    scene = load_scene(path, split=0)
     assert kept(scene, 0).all()
     np.testing.assert_array_equal(kept(scene, 1), mask(1) > 0)
     assert caplog.messages == [
         f"1 of 3 pictures have a mask, such as {tmp_path / name}: what is black in it is left out"
     ]
-    assert kept(load_scene(path, test_every=0, masks=False), 1) is None
+    assert kept(load_scene(path, split=0, masks=False), 1) is None
 
 
 def test_the_mask_that_a_frame_names_goes_first(tmp_path):
     path = write_transforms(tmp_path, 2, frame={1: {"mask_path": "people\\second.png"}})
     save(tmp_path / "masks/001.png", mask(1))
     save(tmp_path / "people/second.png", mask(2))
-    np.testing.assert_array_equal(kept(load_scene(path, test_every=0), 1), mask(2) > 0)
+    np.testing.assert_array_equal(kept(load_scene(path, split=0), 1), mask(2) > 0)
 
 
 def test_without_masks_all_is_looked_at(tmp_path):
-    scene = load_scene(write_transforms(tmp_path, 2), test_every=0)
+    scene = load_scene(write_transforms(tmp_path, 2), split=0)
     assert scene.views("train").kept is None
 
 
@@ -52,7 +52,7 @@ def test_a_block_with_a_masked_pixel_is_left_out(tmp_path):
     holes = np.full((HEIGHT, WIDTH), 255, np.uint8)
     holes[5, 7] = 0
     save(tmp_path / "masks/000.png", holes)
-    found = kept(load_scene(path, test_every=0, downscale=2), 0)
+    found = kept(load_scene(path, split=0, downscale=2), 0)
     assert np.argwhere(~found).tolist() == [[2, 3]]
 
 
@@ -60,7 +60,7 @@ def test_a_mask_of_another_size_is_refused(tmp_path):
     path = write_transforms(tmp_path, 2)
     save(tmp_path / "masks/001.png", mask(1)[:-1])
     with pytest.raises(InputError, match=r"masks/001\.png is 24x15 pixels, unlike images/001\.png"):
-        load_scene(path, test_every=0).views("train")
+        load_scene(path, split=0).views("train")
 
 
 def test_a_mask_outside_the_scene_is_refused(tmp_path):
@@ -74,7 +74,7 @@ def test_a_mask_that_is_absent_is_refused_unless_masks_are_done_without(tmp_path
     path = write_transforms(tmp_path, 2, frame={0: {"mask_path": "masks/none.png"}})
     with pytest.raises(InputError, match=r"none.png of images.* does not exist; .*--no-masks"):
         load_scene(path)
-    assert kept(load_scene(path, test_every=0, masks=False), 0) is None
+    assert kept(load_scene(path, split=0, masks=False), 0) is None
 
 
 def as_read(record):
@@ -84,8 +84,5 @@ def as_read(record):
 def test_a_run_remembers_whether_masks_were_used(tmp_path):
     path = write_transforms(tmp_path, 2)
     for masks in (True, False):
-        record = SceneRecord.of(load_scene(path, test_every=0, masks=masks))
+        record = SceneRecord.of(load_scene(path, split=0, masks=masks))
         assert SceneRecord.from_json(as_read(record), path).options.masks is masks
-    older = as_read(record)
-    del older["options"]
-    assert SceneRecord.from_json(older, path).options.masks

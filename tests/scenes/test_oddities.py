@@ -21,7 +21,7 @@ from tests.scenes.scene_files import (
 
 
 def lens_of(path, index=0):
-    return load_scene(path, test_every=0).splits["train"][index].camera.lens
+    return load_scene(path, split=0).splits["train"][index].camera.lens
 
 
 def rewrite(path, change):
@@ -143,7 +143,7 @@ def test_rotations_that_are_sheared_alike_are_refused(tmp_path, axis):
 def test_pictures_named_otherwise_are_found_with_one_line(tmp_path, given, caplog):
     path = write_transforms(tmp_path, 3)
     rewrite(path, lambda i, frame: frame.update(file_path=given.format(f"{i:03d}")))
-    frames = load_scene(path, test_every=0).splits["train"]
+    frames = load_scene(path, split=0).splits["train"]
     assert [frame.picture for frame in frames] == [
         tmp_path / f"images/{i:03d}.png" for i in range(3)
     ]
@@ -164,12 +164,12 @@ def test_a_file_of_another_name_is_read_if_it_is_alone(tmp_path, caplog):
     path = write_transforms(tmp_path, 3)
     other = path.rename(tmp_path / "airbus_transforms.json")
     write_json(tmp_path / "metrics.json", {"psnr": 3})
-    assert len(load_scene(tmp_path, test_every=0).splits["train"]) == 3
+    assert len(load_scene(tmp_path, split=0).splits["train"]) == 3
     assert caplog.messages == [f"there is no transforms.json in {tmp_path}; {other.name} is read"]
     write_json(tmp_path / "second.json", json.loads(other.read_text()))
     with pytest.raises(InputError, match=r"which of them: airbus_transforms\.json, second\.json"):
         load_scene(tmp_path)
-    assert len(load_scene(other, test_every=0).splits["train"]) == 3
+    assert len(load_scene(other, split=0).splits["train"]) == 3
 
 
 def test_test_pictures_that_are_trained_on_are_told(tmp_path, caplog):
@@ -187,7 +187,7 @@ def test_a_lens_for_the_picture_as_it_is_stored_is_used_for_that(tmp_path, caplo
     exif = Image.Exif()
     exif[0x0112] = 6
     Image.fromarray(pixels(1)).save(tmp_path / "images/001.png", exif=exif)
-    frames = load_scene(path, test_every=0)
+    frames = load_scene(path, split=0)
     assert [frame.is_upright for frame in frames.splits["train"]] == [True, False, True]
     np.testing.assert_array_equal(np.array(frames.views("train").image(1)), pixels(1))
     assert len(caplog.messages) == 1
@@ -211,7 +211,7 @@ def test_pictures_of_any_kind_and_spelling_are_read(tmp_path, ending, named):
         picture.unlink()
     name = "images/{:03d}" + (ending if named else "")
     rewrite(path, lambda i, frame: frame.update(file_path=name.format(i)))
-    frames = load_scene(path, test_every=0).splits["train"]
+    frames = load_scene(path, split=0).splits["train"]
     assert [frame.picture.name for frame in frames] == [f"000{ending}", f"001{ending}"]
 
 

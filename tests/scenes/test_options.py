@@ -16,7 +16,7 @@ POINT = np.array([0.52, 0.47, 0.61])
 
 def test_smaller_pictures_are_means_of_blocks_and_see_the_same(tmp_path):
     path = write_transforms(tmp_path, 3, k1=0.1)
-    whole, small = (load_scene(path, test_every=0, downscale=factor) for factor in (1, 3))
+    whole, small = (load_scene(path, split=0, downscale=factor) for factor in (1, 3))
     views = small.views("train")
     assert views.cameras.sizes == ((8, 5),) * 3, "of 24x16 pixels the last row is left out"
     blocks = pixels(1)[:15].reshape(5, 3, 8, 3, 3).mean(axis=(1, 3))
@@ -32,7 +32,7 @@ def test_hidden_colours_do_not_bleed_into_smaller_pictures(tmp_path):
     picture[:, ::2] = 200, 100, 50, 255
     picture[:, 1::2] = 7, 8, 9, 0
     save(tmp_path / "images/001.png", picture)
-    small = np.array(load_scene(path, test_every=0, downscale=2).views("train").image(1))
+    small = np.array(load_scene(path, split=0, downscale=2).views("train").image(1))
     assert np.abs(small[..., :3].astype(int) - [200, 100, 50]).max() <= 1
     assert np.abs(small[..., 3].astype(int) - 128).max() <= 1
 
@@ -41,7 +41,7 @@ def test_hidden_colours_do_not_bleed_into_smaller_pictures(tmp_path):
     ("most", "kept"), [(3, "036"), (1, "0"), (9, "012345678"), (40, "012345678")]
 )
 def test_fewer_views_are_spread_over_all(tmp_path, most, kept):
-    scene = load_scene(write_transforms(tmp_path, 9), test_every=0, max_images=most)
+    scene = load_scene(write_transforms(tmp_path, 9), split=0, max_images=most)
     assert [frame.name[-5] for frame in scene.splits["train"]] == list(kept)
 
 
@@ -66,7 +66,6 @@ def test_each_split_has_as_many_at_most(tmp_path):
         ({"split": ["b.png"]}, r"split names 'b\.png', which is no view .* such as 'images/000"),
         ({"split": ["000", "1.png", "2.png"]}, r"split names '1\.png'"),
         ({"split": ["000", "001", "002"]}, "split, by its names, holds out every view"),
-        ({"split": 3, "test_every": 3}, "split is 3 and test_every is 3, which both say"),
         ({"extent": 0}, "extent is 0; expected more than 0"),
         ({"extent": -2.0}, "extent is -2; expected more than 0"),
         ({"extent": 200}, "extent is 200; expected more than 0, and up to 128"),

@@ -75,7 +75,7 @@ def test_record3d_sees_what_a_transforms_json_sees(tmp_path, images, name):
 
 def test_record3ds_frames_may_have_lenses_of_their_own(tmp_path):
     lengths = [[30.0 + index, 29.0, 11.0, 8.0] for index in range(COUNT + 3)]
-    frames = load_scene(record3d(tmp_path, perFrameIntrinsicCoeffs=lengths), test_every=0)
+    frames = load_scene(record3d(tmp_path, perFrameIntrinsicCoeffs=lengths), split=0)
     assert [f.camera.lens.fl_x for f in frames.splits["train"]] == [30.0 + i for i in range(COUNT)]
 
 
@@ -84,7 +84,7 @@ def test_record3ds_pictures_are_in_the_order_of_their_numbers(tmp_path):
     for index in (10, 11):
         save(tmp_path / f"rgbd/{index}.png", pixels(index))
     (tmp_path / "rgbd/3.png").unlink()
-    frames = load_scene(tmp_path, test_every=0).splits["train"]
+    frames = load_scene(tmp_path, split=0).splits["train"]
     assert [int(frame.picture.stem) for frame in frames] == [0, 1, 2, 4, 5, 6, 7, 8, 10, 11]
 
 
@@ -125,7 +125,7 @@ def test_polycams_corrected_cameras_are_preferred(tmp_path):
 def test_polycams_missing_pictures_are_counted(tmp_path, caplog):
     polycam(tmp_path)
     (tmp_path / "keyframes/images/20517000.png").unlink()
-    assert len(load_scene(tmp_path, test_every=0).splits["train"]) == COUNT - 1
+    assert len(load_scene(tmp_path, split=0).splits["train"]) == COUNT - 1
     cameras = tmp_path / "keyframes/cameras"
     assert caplog.messages == [f"1 of 9 pictures of {cameras} do not exist; the other 8 are used"]
 
@@ -146,5 +146,5 @@ def test_nerfcapture_writes_a_transforms_json_with_depth_beside_the_pictures(tmp
         own = {**LENS, "file_path": f"images/{index}", "depth_path": f"images/{index}.depth.png"}
         frames.append({**own, "transform_matrix": matrix(index)})
     write_json(tmp_path / "transforms.json", {"frames": frames, "depth_integer_scale": 0.1})
-    scene = load_scene(tmp_path, test_every=0)
+    scene = load_scene(tmp_path, split=0)
     assert [frame.picture.name for frame in scene.splits["train"]] == [f"{i}.png" for i in range(4)]

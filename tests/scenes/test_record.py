@@ -9,7 +9,6 @@ import pytest
 
 from nerfmac.checks import InputError
 from nerfmac.scenes import load_scene, read_again
-from nerfmac.scenes.options import SceneOptions
 from nerfmac.scenes.record import SceneRecord
 from tests.scenes.scene_files import write_transforms
 
@@ -19,9 +18,7 @@ PATH = Path("runs/a/scene.json")
 @pytest.fixture
 def record(tmp_path) -> SceneRecord:
     return SceneRecord.of(
-        load_scene(
-            write_transforms(tmp_path, 3, k1=0.1, camera_model="OPENCV_FISHEYE"), test_every=0
-        )
+        load_scene(write_transforms(tmp_path, 3, k1=0.1, camera_model="OPENCV_FISHEYE"), split=0)
     )
 
 
@@ -36,7 +33,7 @@ def test_a_record_comes_back_from_json_as_it_was(record):
     for got, want in zip(read.cameras, record.cameras, strict=True):
         assert got.lens == want.lens
         np.testing.assert_array_equal(got.pose, want.pose)
-    fewer = load_scene(record.path, test_every=0, downscale=2, max_images=2)
+    fewer = load_scene(record.path, split=0, downscale=2, max_images=2)
     values = json.loads(json.dumps(SceneRecord.of(fewer).to_json()))
     read = SceneRecord.from_json(values, PATH)
     assert (read.options.downscale, read.options.max_images, len(read.cameras)) == (2, 2, 2)
@@ -91,28 +88,6 @@ def test_a_broken_record_is_refused_with_its_file_the_key_and_its_place(record, 
         (values if at_the_top else values["cameras"][1]).update(change)
     with pytest.raises(InputError, match=f"^{PATH}{complaint}"):
         SceneRecord.from_json(values, PATH)
-
-
-@pytest.mark.parametrize(
-    ("old", "options"),
-    [
-        ({}, SceneOptions()),
-        ({"test_every": None, "downscale": 2, "max_images": None}, SceneOptions(downscale=2)),
-        (
-            {"test_every": 0, "max_images": 3, "masks": False},
-            SceneOptions(0, None, None, 1, 3, False),
-        ),
-        ({"test_every": 5}, SceneOptions(5)),
-    ],
-)
-def test_a_record_from_before_options_were_an_object_is_read(record, old, options):
-    values = json.loads(json.dumps(record.to_json()))
-    del values["options"]
-    for camera in values["cameras"]:
-        del camera["is_fisheye"]
-    read = SceneRecord.from_json(values | old, PATH)
-    assert read.options == options
-    assert not read.cameras[0].lens.is_fisheye
 
 
 @pytest.mark.parametrize("split", [0, 2, 0.4, ["images/001.png"]])

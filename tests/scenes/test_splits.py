@@ -41,10 +41,10 @@ def test_a_file_that_lists_training_views_alone_tests_none(tmp_path):
 def test_an_explicit_hold_out_goes_before_the_listed_test_views(tmp_path):
     lists = {"train_filenames": pictures(1, 2, 3, 4), "test_filenames": pictures(5)}
     path = write_transforms(tmp_path, 6, **lists, val_filenames=pictures(0))
-    got = names(load_scene(path, test_every=2))
+    got = names(load_scene(path, split=2))
     assert got == {"train": pictures(2, 4), "val": pictures(0), "test": pictures(1, 3)}
-    assert names(load_scene(path, test_every=0))["train"] == pictures(1, 2, 3, 4)
-    assert "test" not in load_scene(path, test_every=0).splits
+    assert names(load_scene(path, split=0))["train"] == pictures(1, 2, 3, 4)
+    assert "test" not in load_scene(path, split=0).splits
 
 
 def test_a_listed_picture_that_is_absent_is_left_out_with_the_other_absent_ones(tmp_path, caplog):
