@@ -19,7 +19,7 @@ FLOORS = (
         "files",
         "extras",
         "json_reader",
-        "limits",
+        "kernel_sizes",
         "timeline",
         "version",
     ),

@@ -153,11 +153,6 @@ def is_tuned() -> bool:
     return bool(_stored(current_device()))
 
 
-def forget_kept() -> None:
-    """Read the cache again when it is next needed: another process may have written it."""
-    _stored.cache_clear()
-
-
 @cache
 def _stored(_device: str) -> Mapping[str, str]:
     where = path()

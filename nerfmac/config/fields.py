@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from nerfmac import checks
 from nerfmac.checks import InputError
-from nerfmac.limits import FEATURES, WIDEST_FEATURES, WIDEST_LAYERS, WIDTHS
+from nerfmac.kernel_sizes import FEATURES, WIDEST_FEATURES, WIDEST_LAYERS, WIDTHS
 
 
 @dataclass(frozen=True)

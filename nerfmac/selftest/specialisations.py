@@ -21,7 +21,7 @@ from nerfmac.config import Config, override
 from nerfmac.geometry.cameras import Camera, Cameras
 from nerfmac.geometry.lenses import Lens
 from nerfmac.geometry.samples import Samples
-from nerfmac.limits import FEATURES, WIDEST_FEATURES, WIDTHS
+from nerfmac.kernel_sizes import FEATURES, WIDEST_FEATURES, WIDTHS
 from nerfmac.presets import PRESETS
 from nerfmac.scenes import Views
 from nerfmac.training.state import TrainState

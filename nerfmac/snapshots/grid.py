@@ -10,7 +10,7 @@ import numpy as np
 from nerfmac.config import HashGridConfig
 from nerfmac.fields.encodings import HashGrid
 from nerfmac.json_reader import Fields
-from nerfmac.limits import FEATURES
+from nerfmac.kernel_sizes import FEATURES
 from nerfmac.ops.hash_encode import HashLevels
 
 FINEST = 2048.0

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nerfmac.checks import InputError
-from nerfmac.limits import WIDTHS
+from nerfmac.kernel_sizes import WIDTHS
 from nerfmac.ops.hash_encode import HashLevels
 from nerfmac.ops.networks_shape import EMBEDDING, MlpShape
 

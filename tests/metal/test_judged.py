@@ -8,7 +8,7 @@ import pytest
 from nerfmac.backend.metal_text import recorded
 from nerfmac.backend.sources import kernels_folder
 from nerfmac.config import Config, override
-from nerfmac.limits import FEATURES, WIDEST_FEATURES, WIDEST_LAYERS
+from nerfmac.kernel_sizes import FEATURES, WIDEST_FEATURES, WIDEST_LAYERS
 from nerfmac.selftest import cases
 from nerfmac.selftest.specialisations import specialisations
 from tests.metal.judge import clang, judge_all
