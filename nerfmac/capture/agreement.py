@@ -23,6 +23,8 @@ ALIKE = 30
 """So many matches say that two pictures show the same things: COLMAP places none by fewer."""
 WALKED = 0.8
 """The order is that of a walk if this part of the neighbours show the same things."""
+NEAR = 2
+"""A fold tears pictures that are so many apart in order. Further ones may be alike by chance."""
 APART = 60.0
 """Degrees between two lines of sight from which on SIFT finds nothing in common."""
 
@@ -62,6 +64,7 @@ def agreement(
     """
     names = [name for name in names if name in poses]
     group = {name: {name} for name in names}
+    near = {*in_sequence(names, NEAR)}
     torn = []
     for one, other in in_sequence(names):
         if not _are_alike((one, other), matches):
@@ -69,7 +72,8 @@ def agreement(
         cosine = float(poses[one][:, 2] @ poses[other][:, 2])
         degrees = float(np.degrees(np.arccos(np.clip(cosine, -1, 1))))
         if degrees > APART:
-            torn.append((one, other, degrees))
+            if (one, other) in near:
+                torn.append((one, other, degrees))
         elif group[one] is not group[other]:
             group[one] |= group[other]
             group.update(dict.fromkeys(group[other], group[one]))

@@ -57,6 +57,17 @@ def test_pictures_that_show_other_things_may_stand_anywhere():
     assert found.agreeing == 24, "two walks, each of which agrees"
 
 
+def test_pictures_far_apart_in_order_that_are_alike_by_chance_are_not_torn():
+    angles = np.arange(24) * 15.0
+    angles[16:] -= 180.0
+    matches = alike(2)
+    for pair in (("15.jpg", "16.jpg"), ("14.jpg", "16.jpg"), ("15.jpg", "17.jpg")):
+        del matches[pair]
+    matches["12.jpg", "20.jpg"] = ALIKE
+    found = agreement(NAMES, ring(angles), matches)
+    assert (found.torn, found.agreeing) == ([], 24)
+
+
 def test_what_others_hold_together_is_not_torn():
     matches = alike(1) | {("0.jpg", "9.jpg"): 99}
     found = agreement(NAMES, ring(np.arange(24) * 10), matches)
