@@ -6,7 +6,6 @@ is for the renderer: nothing that training did says what the field holds there.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from math import ceil
 from typing import NamedTuple
@@ -17,6 +16,7 @@ import numpy.typing as npt
 from tqdm.auto import tqdm
 
 from nerfmac import checks
+from nerfmac.backend.host_memory import host_memory_bytes
 from nerfmac.checks import InputError
 from nerfmac.export.matter import Coordinates, Matter
 from nerfmac.export.region import Region
@@ -79,8 +79,8 @@ class Lattice(NamedTuple):
 
 
 def check_memory(lattice: Lattice) -> None:
-    """Raise `InputError` if the points need more memory than the machine has."""
-    available = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    """Raise `InputError` if the points need more memory than this process may use."""
+    available = host_memory_bytes()
     needed = BYTES * int(np.prod(lattice.shape, dtype=np.int64))
     if needed > SHARE * available:
         x, y, z = lattice.shape

@@ -44,7 +44,6 @@ LENSES = "views.lenses"
 """Parameters (lenses, 3), of which `conditioning` makes a focal length, k1 and k2."""
 EXPOSURES = "views.exposures"
 """Parameters (views, 3): logarithms of factors on the light of red, green and blue."""
-
 COLOURS = "views.colours"
 """Parameters (views, 12): A row by row, then b."""
 
