@@ -12,6 +12,7 @@ itself uses both moments before they are rounded.
 
 from __future__ import annotations
 
+from functools import cache
 from math import sqrt
 from typing import NamedTuple
 
@@ -20,13 +21,13 @@ import mlx.core as mx
 from nerfmac import checks
 from nerfmac.backend import Kernel, runs_kernel
 
-_ADAM = Kernel(
-    "adam",
-    "adam",
-    inputs=("parameters", "moments", "gradient", "step"),
-    outputs=("new_parameters", "new_moments"),
-    rows="gradient_shape[0]",
-)
+
+@cache
+def _kernel(axes: int) -> Kernel:
+    """The kernel for arrays of so many axes: flattening them would add to each step's graph."""
+    rows = " * ".join(f"gradient_shape[{axis}]" for axis in range(axes)) or "1"
+    inputs = ("parameters", "moments", "gradient", "step")
+    return Kernel("adam", "adam", inputs, ("new_parameters", "new_moments"), rows)
 
 
 class Step(NamedTuple):
@@ -72,15 +73,13 @@ def adam_step(
     checks.dtype("step", step, mx.float32)
     if not runs_kernel("adam"):
         return adam_reference(parameters, moments, gradient, step)
-    flat = [values.reshape(-1) for values in (parameters, moments, gradient)]
-    moved, after = _ADAM(
-        *flat,
-        step,
+    moved, after = _kernel(gradient.ndim)(
+        *(parameters, moments, gradient, step),
         grid=(gradient.size, 1, 1),
-        output_shapes=[(gradient.size,)] * 2,
+        output_shapes=[gradient.shape] * 2,
         output_dtypes=[mx.float32, mx.uint32],
     )
-    return moved.reshape(gradient.shape), after.reshape(gradient.shape)
+    return moved, after
 
 
 def adam_reference(

@@ -117,7 +117,7 @@ class Step:
         Last it gives the fraction of the rays that fit.
         """
         config, (field, sampler, loss_between) = self.config, self.parts
-        corrections = self.corrections
+        corrections, scale = self.corrections, config.loss_scale
         place, along, background = self._drawn(rays, key)
         cameras = corrections.cameras(now)
         rays_of, rgba, view = draw_pixels(self.views.pixels, cameras, place)
@@ -137,13 +137,13 @@ class Step:
             seen = composite(density, colour, samples.distance, samples.width, samples.ray_start)
             exposed = (corrections.exposed(s, learned, view) for s in (*sampled.proposals, seen))
             fits = self._counted(samples, place)
-            *coarser, predicted = (_in_front_of(background, each) for each in exposed)
-            error = _mean(mx.square(predicted.colour - target), fits)
-            loss = _mean(loss_between(predicted, target), fits)
-            loss = sum((_mean(loss_between(each, target), fits) for each in coarser), start=loss)
+            predicted = [_in_front_of(background, each) for each in exposed]
+            error = _mean(mx.square(predicted[-1].colour - target), fits)
+            losses = [_mean(loss_between(each, target), fits, scale) for each in predicted]
+            loss = sum(losses[1:], start=losses[0])
             loss = loss + self._regularised(density, samples, seen.opacity, fits)
             used = samples.used.reshape(()).astype(mx.float32)
-            return config.loss_scale * loss, error, used, sampled.slots_per_ray, fits.mean()
+            return loss, error, used, sampled.slots_per_ray, fits.mean()
 
         return loss_of
 
@@ -160,7 +160,7 @@ class Step:
 
     def _counted(self, samples: Samples, place: mx.array) -> mx.array:
         """(rays, 1): 1 for each ray that the loss counts; `place` is that of its pixel."""
-        fits = samples.fits[:, None].astype(mx.float32)
+        fits = samples.fits.astype(mx.float32)[:, None]
         if self.views.kept is not None:  # a masked pixel's ray counts for nothing
             fits = fits * self.views.kept[chosen_pixels(self.views.cameras, place)][:, None]
         return fits
@@ -168,12 +168,13 @@ class Step:
     def _regularised(
         self, density: mx.array, samples: Samples, opacity: mx.array, fits: mx.array
     ) -> mx.array:
-        """() what is added to the loss against floaters."""
+        """() what is added to the scaled loss against floaters."""
         config, added = self.config, mx.array(0.0)
+        scale = config.loss_scale
         if config.distortion:
-            added = added + config.distortion * _mean(spread(density, samples), fits)
+            added = added + _mean(spread(density, samples), fits, scale * config.distortion)
         if config.entropy:
-            added = added + config.entropy * _mean(entropy(opacity), fits)
+            added = added + _mean(entropy(opacity), fits, scale * config.entropy)
         return added
 
 
@@ -182,7 +183,11 @@ def _in_front_of(background: mx.array, seen: Composited) -> Composited:
     return seen._replace(colour=seen.colour + (1.0 - seen.opacity[:, None]) * background)
 
 
-def _mean(values: mx.array, fits: mx.array) -> mx.array:
-    """The mean of `values` (rays,) or (rays, n) over the rays of which `fits` (rays, 1) is 1."""
+def _mean(values: mx.array, fits: mx.array, scale: float = 1.0) -> mx.array:
+    """`scale` times the mean of `values` (rays,) or (rays, n) over rays of which `fits` (rays, 1)
+    is 1.
+    """
     values = values.reshape(fits.shape[0], -1)
-    return (values * (fits / mx.maximum(values.shape[1] * fits.sum(), 1.0))).sum()
+    weights = fits / mx.maximum(values.shape[1] * fits.sum(), 1.0)
+    # Scaling the sum would be a launch of its own, and another one backwards.
+    return (scale * values * weights).sum()
