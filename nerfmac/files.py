@@ -75,6 +75,8 @@ def check_free(folder: Path) -> None:
     above = next(each for each in (folder, *folder.absolute().parents) if each.exists())
     if not above.is_dir() and above != folder:
         raise InputError(f"folder {folder} cannot be made: {above} is no folder")
+    if above.is_dir() and not os.access(above, os.W_OK | os.X_OK):
+        raise InputError(f"{folder} cannot be written: there is no permission to write in {above}")
     if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
         raise InputError(f"{folder} exists already; resume it or name another folder")
 

@@ -16,7 +16,8 @@ from nerfmac.config import override
 from nerfmac.run import Run, train
 from nerfmac.training import checkpoint
 from nerfmac.training.measured import DivergedError
-from tests.scene_factory import CONFIG, HEIGHT, WIDTH
+from nerfmac.training.method import Method
+from tests.scene_factory import CONFIG, HEIGHT, WIDTH, write_scene
 
 SETTINGS = {"device": "cpu", "config": CONFIG, "progress": False}
 
@@ -187,6 +188,29 @@ def test_what_cannot_be_trained_is_refused_before_anything_is_written(scene, tmp
     with pytest.raises(InputError, match="resume needs the folder"):
         train(scene, resume=True, **SETTINGS)
     assert not out.exists()
+
+
+class Misfit(Method):
+    """A method that fits no scene."""
+
+    def parts(self, config, extent):
+        raise InputError(f"nothing fits a cube of {extent:g}")
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [({"method": Misfit()}, "nothing fits a cube of 1"), ({"out": "run"}, "no permission")],
+)
+def test_what_does_not_fit_is_refused_before_pictures_are_decoded(
+    tmp_path, monkeypatch, given, words
+):
+    path = write_scene(tmp_path / "balls", train=3)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    monkeypatch.setattr("nerfmac.scenes.scene._decoded", lambda *_: pytest.fail("decoded"))
+    with pytest.raises(InputError, match=words):
+        train(path, steps=1, **SETTINGS, **given)
+    assert [each.name for each in tmp_path.iterdir()] == ["balls"]
 
 
 def test_a_scene_that_was_never_in_files_cannot_be_read_again(made, tmp_path):

@@ -15,20 +15,26 @@ CACHED = 1 / 4
 keep it all, and on a Mac other programs want some."""
 
 
+def check_memory_limit(gib: float | None, fraction: float | None) -> None:
+    """Raise `InputError` for what `limit_memory` does not take: both, or one out of range."""
+    if gib is not None and fraction is not None:
+        raise InputError("both a memory limit and a fraction are given; expected one of them")
+    if fraction is not None:
+        checks.number("memory fraction", fraction, low=0.01, high=1.0)
+    if gib is not None:
+        checks.number("memory limit", gib, low=0.01)
+
+
 def limit_memory(gib: float | None = None, fraction: float | None = None) -> int:
     """Let MLX take `gib` 2^30 bytes, or a `fraction` of the device's memory; return it in bytes.
 
-    Without either it may take all of it. Raises `InputError` for both, or one out of range.
+    Without either it may take all that is left now. Raises `InputError`, see `check_memory_limit`.
     """
-    if gib is not None and fraction is not None:
-        raise InputError("both a memory limit and a fraction are given; expected one of them")
-    most = memory_bytes()
-    limit = most
+    check_memory_limit(gib, fraction)
+    limit = most = memory_bytes()
     if fraction is not None:
-        checks.number("memory fraction", fraction, low=0.01, high=1.0)
         limit = int(fraction * most)
     if gib is not None:
-        checks.number("memory limit", gib, low=0.01)
         limit = min(int(gib * GIB), most)
     mx.set_memory_limit(limit)
     mx.set_cache_limit(int(CACHED * limit))

@@ -22,7 +22,7 @@ from nerfmac.backend import (
     memory_bytes,
     uncompiled,
 )
-from nerfmac.backend.memory import limit_memory
+from nerfmac.backend.memory import check_memory_limit, limit_memory
 from nerfmac.capture import captured
 from nerfmac.checks import InputError
 from nerfmac.cli.arguments import optional, unboxed
@@ -42,6 +42,7 @@ from nerfmac.run import (
     check_limits,
     check_memory,
     check_tensorboard,
+    fitted,
     log_memory,
     read_record,
 )
@@ -144,6 +145,7 @@ def _only(argv: list[str], *flags: str) -> list[str]:
 def _train(arguments: Arguments, config: Config, method: Method) -> int:
     start = time.perf_counter()
     check_limits(arguments.steps, arguments.seconds)
+    check_memory_limit(arguments.memory_limit, arguments.memory_fraction)
     if arguments.tensorboard:
         check_tensorboard()
     ranks = join()
@@ -185,21 +187,18 @@ def _begin(
     scene_path, options = _scene_of(arguments)
     out = arguments.out or Path("runs") / time.strftime(f"{scene_path.name}-%Y%m%d-%H%M%S")
     scene = load_scene(scene_path, **vars(options))
-    has_test = bool(scene.splits.get("test"))
-    if has_test:
-        # A broken picture is found now and not after training.
-        scene.views("test", progress=ranks.is_first)
     if arguments.steps is not None:
         config = override(config, train={"steps": arguments.steps})
+    resumed = Run.resume(out, scene, method=method) if arguments.resume else None
+    config = resumed.config if resumed else fitted(config, scene, method)
     limit = limit_memory(arguments.memory_limit, arguments.memory_fraction)
-    if arguments.resume:
-        run = Run.resume(out, scene, method=method)
-        needed = check_memory(run.config, scene, limit)
-    else:
-        needed = check_memory(config, scene, limit)
-        run = Run.begin(scene, config, method=method, out=out if ranks.is_first else None)
-    if not ranks.is_first:
-        run.folder = None  # one of them writes
+    needed = check_memory(config, scene, limit)
+    if scene.splits.get("test"):
+        # A broken picture is found now and not after training.
+        scene.views("test", progress=ranks.is_first)
+    folder = out if ranks.is_first else None  # one of them writes
+    run = resumed or Run.begin(scene, config, method=method, out=folder, progress=ranks.is_first)
+    run.folder = folder
     return run, out, needed
 
 

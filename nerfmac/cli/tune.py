@@ -17,6 +17,7 @@ from nerfmac.cli.arguments import optional
 from nerfmac.cli.choices import Device, Preset
 from nerfmac.files import appearing, write_json
 from nerfmac.presets import preset
+from nerfmac.run import CONFIGURED, fitted
 from nerfmac.scenes import load_scene
 from nerfmac.tuning import SECONDS, Tried, Tuned, tune
 
@@ -46,9 +47,7 @@ def main(argv: list[str]) -> int:
     config, extent = preset(arguments.preset, current_device(), memory_bytes()), 1.0
     if arguments.scene is not None:
         scene = load_scene(arguments.scene)
-        sharpness = scene.views("train").cameras.pixels_per_unit()
-        config = config.for_scene(sharpness, has_alpha=scene.has_alpha)
-        extent = scene.extent
+        config, extent = fitted(config, scene, CONFIGURED), scene.extent
     with ExitStack() as files:
         json = files.enter_context(appearing(arguments.json)) if arguments.json else None
         about = machine()

@@ -1,12 +1,29 @@
-"""`configured`: a preset for the current device."""
+"""A run's configuration: a preset for the current device, then fitted to a scene."""
 
 from __future__ import annotations
 
 from nerfmac.backend import current_device, memory_bytes
 from nerfmac.config import Config, override
+from nerfmac.geometry.cameras import Cameras
 from nerfmac.presets import preset as preset_of
+from nerfmac.scenes import Scene
+from nerfmac.training.method import Method
+from nerfmac.training.trainer import Trainer
 
 
 def configured(preset: str, seed: int, model: str = "hash") -> Config:
     """The preset's configuration for the current device. Raises `InputError`."""
     return override(preset_of(preset, current_device(), memory_bytes(), model), seed=seed)
+
+
+def fitted(config: Config, scene: Scene, method: Method) -> Config:
+    """`config` with what depends on the `scene`; no picture is decoded for it.
+
+    Raises `InputError` for a scene without training views, and where no trainer can be made of the
+    configuration, the method and the scene.
+    """
+    cameras = scene.cameras("train")
+    sharpness = Cameras.stack(cameras).pixels_per_unit()
+    config = config.for_scene(sharpness, has_alpha=scene.has_alpha)
+    Trainer(config, scene.extent, method=method, cameras=cameras)
+    return config

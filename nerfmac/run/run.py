@@ -23,7 +23,7 @@ from nerfmac.config import REFINED, Config, override
 from nerfmac.files import check_free, make_folder, read_json, write_json
 from nerfmac.ranks import noticed, watched
 from nerfmac.run.bar import training_bar
-from nerfmac.run.configured import configured
+from nerfmac.run.configured import configured, fitted
 from nerfmac.run.folder import read_record, same_views
 from nerfmac.run.limits import check_limits
 from nerfmac.run.log import log_how
@@ -78,18 +78,19 @@ class Run(Pictured):
         *,
         method: Method = CONFIGURED,
         out: str | Path | None = None,
+        progress: bool = True,
     ) -> Run:
         """The run on `scene`'s training views, before the first step.
 
         The default `config` is the current device's preset. `method` holds a field, a sampler or a
         loss of your own. `out` is a folder to save in, absent or empty; without one the run stays
-        in memory. Raises `InputError`.
+        in memory. `progress`: whether to show a bar while pictures are decoded. Raises
+        `InputError`, before any is decoded for all but broken pictures.
         """
         if out is not None:
             check_free(Path(out))
-        views = scene.views("train")
-        config = config or configured("auto", seed=0)
-        config = config.for_scene(views.cameras.pixels_per_unit(), has_alpha=scene.has_alpha)
+        config = fitted(config or configured("auto", seed=0), scene, method)
+        views = scene.views("train", progress=progress)
         trainer = Trainer(config, scene.extent, views, method)
         run = cls(config, SceneRecord.of(scene), trainer, trainer.init(), source=scene)
         if out is not None:

@@ -79,8 +79,7 @@ def train(
         chosen = config or configured(preset, seed)
         if steps is not None:
             chosen = override(chosen, train={"steps": int(steps)})
-        source.views("train", progress=progress)
-        run = Run.begin(source, chosen, method=method, out=out)
+        run = Run.begin(source, chosen, method=method, out=out, progress=progress)
     log.info("%s, %s back end, preset %s", device_name(), backend(), run.config.preset)
     try:
         run.train(steps=steps, seconds=seconds, progress=progress, on_report=on_report)

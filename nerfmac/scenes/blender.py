@@ -21,7 +21,7 @@ from nerfmac.scenes.options import SceneOptions
 from nerfmac.scenes.picture_search import PictureSearch
 from nerfmac.scenes.placement import Placement, fit, is_placed, placement_of
 from nerfmac.scenes.scene import Scene
-from nerfmac.scenes.shots import are_cut_out, headers_of
+from nerfmac.scenes.shots import are_cut_out, headers_of, scene_of
 from nerfmac.scenes.splits import NAMES, hold_out
 from nerfmac.scenes.upright import up_of
 
@@ -55,7 +55,6 @@ def read_blender(folder: Path, options: SceneOptions) -> Scene:
             log.warning("%s; there is no %r split", error, split)  # pictures are often left out
     every = [entry for listed in entries.values() for entry in listed]
     headers = headers_of([entry.picture for entry in every])
-    has_alpha = any(header.has_alpha for header in headers)
     shots = shots_of(every, headers, folder)
     is_object = are_cut_out([shot.picture for shot in shots], headers)
     placement = _placement(files["train"], [shot.pose for shot in shots], is_object)
@@ -64,16 +63,8 @@ def read_blender(folder: Path, options: SceneOptions) -> Scene:
     if options.split is not None:
         splits.pop("test", None)
         splits |= hold_out(splits["train"], options.split, str(folder))
-    name, up = folder.resolve().name, options.up or up_of(files["train"])
-    return Scene(
-        name,
-        placement.extent,
-        splits,
-        up,
-        has_alpha=has_alpha,
-        options=options,
-        placement=placement,
-    )
+    up = options.up or up_of(files["train"])
+    return scene_of(folder, headers, placement, splits, up, options)
 
 
 def _placement(

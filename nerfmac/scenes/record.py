@@ -31,11 +31,11 @@ class SceneRecord:
     @classmethod
     def of(cls, scene: Scene) -> SceneRecord:
         """The record of `scene`."""
-        cameras = tuple(frame.camera for frame in scene.splits["train"])
         path = str(scene.path.resolve()) if scene.path else None
         placement = scene.placement
         if placement is None and scene.path is None:
             placement = Placement(1.0, np.zeros(3), scene.extent)
+        cameras = scene.cameras("train")
         return cls(path, scene.extent, scene.up, cameras, scene.options, placement)
 
     def __repr__(self) -> str:

@@ -139,12 +139,19 @@ class Scene:
         Raises InputError for a split that is absent or empty, and for a picture that cannot be
         decoded or has another size than its lens.
         """
-        frames = self.splits.get(split, ())
-        if not frames:
-            raise InputError(self._no_split(split))
         if split not in self._views:
-            self._views[split] = _decoded(frames, 4 if self.has_alpha else 3, progress)
+            channels = 4 if self.has_alpha else 3
+            self._views[split] = _decoded(self._frames(split), channels, progress)
         return self._views[split]
+
+    def cameras(self, split: str) -> tuple[Camera, ...]:
+        """The cameras of a split; raises InputError for one that is absent or empty."""
+        return tuple(frame.camera for frame in self._frames(split))
+
+    def _frames(self, split: str) -> tuple[Frame, ...]:
+        if not self.splits.get(split):
+            raise InputError(self._no_split(split))
+        return self.splits[split]
 
     def _no_split(self, split: str) -> str:
         present = ", ".join(name for name, frames in self.splits.items() if frames) or "none"

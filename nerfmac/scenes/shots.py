@@ -15,11 +15,11 @@ import numpy.typing as npt
 from nerfmac.checks import LARGEST, InputError
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
-from nerfmac.scenes.options import SceneOptions
+from nerfmac.scenes.options import Direction, SceneOptions
 from nerfmac.scenes.pictures import Header, inspect, is_cut_out
 from nerfmac.scenes.placement import Placement, fit
 from nerfmac.scenes.scene import Frame, Scene
-from nerfmac.scenes.splits import hold_out, usual_split
+from nerfmac.scenes.splits import Splits, hold_out, usual_split
 from nerfmac.scenes.upright import UP, levelling
 
 log = logging.getLogger("nerfmac")
@@ -96,7 +96,6 @@ def levelled(
     Views are held out as `options` say, or as in a capture; and they may say which way is up in
     those coordinates. Raises InputError if none is left to train on.
     """
-    has_alpha = any(header.has_alpha for header in headers)
     is_object = are_cut_out([shot.picture for shot in shots], headers)
     shots = sorted(shots, key=lambda shot: shot.name)
     say_what_is_turned(shots, str(folder))
@@ -106,9 +105,34 @@ def levelled(
     frames = tuple(shot.placed(placement) for shot in shots)
     split = usual_split(frames) if options.split is None else options.split
     splits, options = hold_out(frames, split, str(folder)), replace(options, split=split)
-    scene = Scene(folder.resolve().name, placement.extent, splits, UP, has_alpha=has_alpha)
+    return scene_of(folder, headers, placement, splits, UP, options, points)
+
+
+def scene_of(
+    folder: Path,
+    headers: Sequence[Header],
+    placement: Placement,
+    splits: Splits,
+    up: Direction,
+    options: SceneOptions,
+    points: npt.NDArray[np.float64] | None = None,
+) -> Scene:
+    """The scene that was read from `folder`, whose frames are placed already.
+
+    `headers` are all pictures', and `points` (n, 3) in the files' coordinates.
+    """
+    has_alpha = any(header.has_alpha for header in headers)
     sparse = None if points is None or not len(points) else placement.to_scene(points)
-    return replace(scene, options=options, placement=placement, points=sparse)
+    return Scene(
+        folder.resolve().name,
+        placement.extent,
+        splits,
+        up,
+        has_alpha=has_alpha,
+        options=options,
+        placement=placement,
+        points=sparse,
+    )
 
 
 def are_cut_out(pictures: Sequence[Path], headers: Sequence[Header]) -> bool:

@@ -23,7 +23,7 @@ from nerfmac.scenes.picture_search import PictureSearch
 from nerfmac.scenes.placement import fit, is_placed, placement_of
 from nerfmac.scenes.ply_points import read_ply_points
 from nerfmac.scenes.scene import Frame, Scene
-from nerfmac.scenes.shots import are_cut_out, headers_of
+from nerfmac.scenes.shots import are_cut_out, headers_of, scene_of
 from nerfmac.scenes.splits import Splits, hold_out, listed, lists_splits, usual_split
 from nerfmac.scenes.upright import up_of
 
@@ -42,7 +42,6 @@ def read_transforms(path: Path, options: SceneOptions) -> Scene:
     entries, absent = entries_of(file, PictureSearch(path.parent))
     entries.sort(key=lambda entry: entry.name)
     headers = headers_of([entry.picture for entry in entries])
-    has_alpha = any(header.has_alpha for header in headers)
     shots = shots_of(entries, headers, path.parent)
     poses = [shot.pose for shot in shots]
     points = _points_of(file, path.parent)
@@ -55,17 +54,8 @@ def read_transforms(path: Path, options: SceneOptions) -> Scene:
     if options.split is None and not lists_splits(file):
         options = replace(options, split=usual_split(frames))
     splits = _splits_of(file, frames, absent, options.split)
-    name, up = path.resolve().parent.name, options.up or up_of(file, poses)
-    return Scene(
-        name,
-        placement.extent,
-        splits,
-        up,
-        has_alpha=has_alpha,
-        options=options,
-        placement=placement,
-        points=None if points is None else placement.to_scene(points),
-    )
+    up, folder = options.up or up_of(file, poses), path.resolve().parent
+    return scene_of(folder, headers, placement, splits, up, options, points)
 
 
 def _points_of(file: Fields, folder: Path) -> npt.NDArray[np.float64] | None:

@@ -54,27 +54,35 @@ class Meeting:
     def __init__(self, ranks: Ranks, config: RanksConfig) -> None:
         self._every = config.every if ranks.size > 1 else 1
         self._last: Parameters | None = None
+        self._last_step = 0
         self._mean = compile_seldom(partial(_met, ranks, config))
+
+    @property
+    def is_on(self) -> bool:
+        """Whether ranks take steps of their own."""
+        return self._every > 1
 
     def begin(self, state: TrainState) -> None:
         """Take note of the parameters that all ranks have in common."""
-        self._last = state.parameters
+        self._last, self._last_step = state.parameters, state.step
 
     def trial(self, state: TrainState) -> Parameters:
         """A meeting of which nothing comes, so that the first one has nothing to compile."""
-        return {} if self._every == 1 else self._mean(state.parameters, state.parameters)
+        return self._mean(state.parameters, state.parameters) if self.is_on else {}
 
     def end(self, state: TrainState, *, must_meet: bool) -> TrainState:
         """`state`, after a step, with the ranks' mean parameters if they meet after it.
 
-        They do after every so many steps, and where they `must_meet`: all of them, or none.
+        They do after every so many steps, and where they `must_meet`: all of them, or none. Where
+        they have met after this step already, nothing changes.
         """
-        if self._every == 1 or self._last is None:
+        if not self.is_on or self._last is None or state.step == self._last_step:
             return state
         if state.step % self._every and not must_meet:
             return state
-        self._last = self._mean(state.parameters, self._last)
-        return replace(state, parameters=self._last)
+        met = self._mean(state.parameters, self._last)
+        self._last, self._last_step = met, state.step
+        return replace(state, parameters=met)
 
 
 def _met(ranks: Ranks, config: RanksConfig, now: Parameters, last: Parameters) -> Parameters:

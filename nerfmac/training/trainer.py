@@ -176,7 +176,8 @@ class Trainer:
 
         The time that the caller takes between two reports is not training time. The reports that
         `goal.report_interval` adds do not change the results. Several ranks begin with the first
-        one's state. Raises `DivergedError`.
+        one's state, and all their other reports are of parameters that they have in common. Raises
+        `DivergedError`.
         """
         state = of_first(self.ranks, state)
         self._meeting.begin(state)
@@ -184,8 +185,7 @@ class Trainer:
         clock, queue, rays_done = Clock(state.train_seconds), Queue(), 0
         common = RanksTime(self.ranks, state.step, state.train_seconds)
         while (progress := goal.progress(state)) < 1.0:
-            is_update = state.step % self.sampler.interval_at(state.step) == 0
-            if is_update:
+            if self._is_update_at(state.step):
                 with interval("occupancy update", step=state.step):
                     state = self._keep_sampling(state, goal.most_rays)
             rays_done += state.rays * self.ranks.size
@@ -195,15 +195,16 @@ class Trainer:
                 queue.add(state)  # measurements are computed only where they are read
                 self._late.start()
             state = replace(state, train_seconds=common.at(state.step, clock.read()))
-            is_measured = is_update or goal.progress(state) >= 1.0
+            is_measured = self._is_report_at(state.step) or goal.progress(state) >= 1.0
             if is_measured or clock.is_over(goal.report_interval):
-                measured = self.ranks.mean(measured) if is_measured else measured
+                if is_measured:
+                    measured = self.ranks.mean(measured)
+                    state = self._meeting.end(state, must_meet=True)
                 with interval("report", step=state.step):
                     found = read(measured, state)
                 seconds = common.at(state.step, clock.read(), must_agree=is_measured)
-                state = replace(state, train_seconds=seconds)
-                if is_measured:
-                    state = replace(state, samples_per_ray=mx.array(found.slots_per_ray))
+                wanted = mx.array(found.slots_per_ray) if is_measured else state.samples_per_ray
+                state = replace(state, train_seconds=seconds, samples_per_ray=wanted)
                 rays_per_second = rays_done / clock.lap()
                 yield Report(
                     state=state,
@@ -216,6 +217,14 @@ class Trainer:
                 rays_done = 0
                 clock.go_on()
         self._late.end()
+
+    def _is_update_at(self, step: int) -> bool:
+        """Whether the sampler's state is updated before the step that follows `step`."""
+        return step % self.sampler.interval_at(step) == 0
+
+    def _is_report_at(self, step: int) -> bool:
+        """Whether there is a report after `step`: after an update; where ranks meet, before one."""
+        return self._is_update_at(step if self._meeting.is_on else step - 1)
 
     def _keep_sampling(self, state: TrainState, most_rays: int | None) -> TrainState:
         """`state` with the sampler's state updated and the number of rays chosen again."""
@@ -238,9 +247,9 @@ class Trainer:
         kind = Kind.at(state.step, self.config.refine)
         updated, measured = self._one_step(state, kind, rate, progress)
         state = replace(state, step=state.step + 1, **updated._asdict())
-        will_update = state.step % self.sampler.interval_at(state.step) == 0
-        state = self._meeting.end(state, must_meet=will_update)
-        if is_averaged(state.step):
+        averages = is_averaged(state.step)  # of parameters that all ranks have
+        state = self._meeting.end(state, must_meet=averages or self._is_update_at(state.step))
+        if averages:
             with interval("average"):
                 state = replace(state, average=self._average(state))
         return state, measured

@@ -43,6 +43,24 @@ def test_resuming_on_other_views(capsys, tmp_path, run):
     refused(capsys, tmp_path, *arguments, names=[run, "from other views", "'other'"])
 
 
+@pytest.mark.parametrize(
+    ("flags", "names"),
+    [
+        (("--memory-fraction", 7), ["memory fraction is 7"]),
+        (("--memory-limit", 0.01, "--preset", "big"), ["training takes at least"]),
+        (("--resume",), ["has shape", "its configuration says"]),
+    ],
+)
+def test_what_cannot_be_trained_before_pictures_are_decoded(
+    capsys, tmp_path, scene, run, monkeypatch, flags, names
+):
+    values = json.loads((run / "config.json").read_text())
+    (run / "config.json").write_text(json.dumps({**values, "grid": {"log2_entries": 11}}))
+    monkeypatch.setattr("nerfmac.scenes.scene._decoded", lambda *_: pytest.fail("decoded"))
+    given = ("train", "--out", run) if "--resume" in flags else ("train", scene)
+    refused(capsys, tmp_path, *given, *flags, names=names)
+
+
 @pytest.mark.parametrize("verb", ["eval", "render", "resume"])
 @pytest.mark.parametrize("left", [0, 7, 100, 5000, -1])
 def test_a_checkpoint_cut_short(capsys, tmp_path, run, verb, left):

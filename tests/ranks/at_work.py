@@ -4,6 +4,7 @@ It writes what it found to FOLDER/RANK.npz.
 """
 
 import sys
+from contextlib import closing
 from itertools import count
 from pathlib import Path
 
@@ -13,10 +14,13 @@ import numpy as np
 from nerfmac.backend import choose_device
 from nerfmac.checks import InputError
 from nerfmac.config import Config
+from nerfmac.fields.encoded import EncodedField
 from nerfmac.ranks import Ranks, current_ranks, join
+from nerfmac.sampling.marching import MarchingSampler
 from nerfmac.scenes import Scene, load_scene
 from nerfmac.training import clock
 from nerfmac.training.goal import Goal
+from nerfmac.training.method import Method
 from nerfmac.training.state import TrainState
 from nerfmac.training.trainer import Trainer
 from tests.ranks.shared import CONFIG, EVERY, LATE, LATE_STEPS, MEETING, STEPS, told
@@ -24,9 +28,25 @@ from tests.ranks.shared import CONFIG, EVERY, LATE, LATE_STEPS, MEETING, STEPS, 
 SECONDS, TICK = 1.0, 0.02
 
 
+class Seldom(MarchingSampler):
+    """A sampler whose updates are rare from the first step on."""
+
+    def interval_at(self, step: int) -> int:
+        return 16
+
+
+def trainer_of(scene: Scene, config: Config) -> Trainer:
+    """A trainer whose ranks, where they do not meet at every step, take some in between."""
+    if config.ranks.every == 1:
+        return Trainer(config, scene.extent, scene.views("train"))
+    field = EncodedField(config, scene.extent)
+    sampler = Seldom(config, scene.extent, field.density_of_first)
+    return Trainer(config, scene.extent, scene.views("train"), Method(sampler=sampler))
+
+
 def trained(scene: Scene, config: Config, goal: Goal) -> TrainState:
     """Train from a first state that only the first rank has right."""
-    trainer = Trainer(config, scene.extent, scene.views("train"))
+    trainer = trainer_of(scene, config)
     state = trainer.init()
     if not current_ranks().is_first:
         spoilt = {name: values + 1 for name, values in state.arrays().items()}
@@ -36,17 +56,24 @@ def trained(scene: Scene, config: Config, goal: Goal) -> TrainState:
     return last.state
 
 
+def stopped_early(scene: Scene) -> TrainState:
+    """Train until the second report, whose state is kept, where there are to be more."""
+    trainer = trainer_of(scene, EVERY)
+    with closing(trainer.train(trainer.init(), Goal(steps=STEPS))) as reports:
+        return [next(reports).state for _ in range(2)][-1]
+
+
 def saved(label: str, state: TrainState) -> dict[str, np.ndarray]:
     """The arrays of `state`, named for a file."""
     return {f"{label}.{name}": np.array(values) for name, values in state.arrays().items()}
 
 
-def by_clocks_that_differ(scene: Scene, ranks: Ranks) -> TrainState:
+def by_clocks_that_differ(scene: Scene, ranks: Ranks, config: Config) -> TrainState:
     """Train for some seconds; each look at the clock finds it later, on the second rank thrice."""
     real, ticks = clock.time.perf_counter, count()
     clock.time.perf_counter = lambda: next(ticks) * TICK * (1 + 2 * ranks.rank)
     try:
-        return trained(scene, CONFIG, Goal(seconds=SECONDS))
+        return trained(scene, config, Goal(seconds=SECONDS))
     finally:
         clock.time.perf_counter = real
 
@@ -83,9 +110,13 @@ def main(scene_path: Path, folder: Path) -> None:
         **saved("one", trained(scene, CONFIG, Goal(steps=1))),
         **saved("now", trained(scene, CONFIG, Goal(steps=STEPS))),
         **saved("every", trained(scene, EVERY, Goal(steps=MEETING))),
+        **saved("every, between", trained(scene, EVERY, Goal(steps=MEETING + 1))),
+        **saved("every, early", trained(scene, EVERY, Goal(steps=3))),
+        **saved("every, in seconds", by_clocks_that_differ(scene, ranks, EVERY)),
+        **saved("every, at a report", stopped_early(scene)),
         **saved("late one", trained(scene, LATE, Goal(steps=1))),
         **saved("late", trained(scene, LATE, Goal(steps=LATE_STEPS))),
-        "steps_of_seconds": np.array(by_clocks_that_differ(scene, ranks).step),
+        "steps_of_seconds": np.array(by_clocks_that_differ(scene, ranks, CONFIG).step),
     }
     np.savez(folder / f"{ranks.rank}.npz", **found)
 
