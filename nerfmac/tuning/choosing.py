@@ -7,7 +7,7 @@ over the first's, round by round, has a median below that even if chance has fav
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import sqrt
 from typing import Any
@@ -105,9 +105,15 @@ def try_variants(
     config: Config, extent: float = 1.0, *, seconds: float = SECONDS, shows_bar: bool = True
 ) -> Iterator[Tuned]:
     """As `tune`, operation by operation, but nothing is kept."""
-    for name, case in trials(config, extent):
-        if runs_kernel(case.operation) and len(VARIANTS[name].here) > 1:
-            yield _tuned(name, case, seconds, shows_bar)
+    found = [
+        (name, case, {way: in_variant(case, name, way) for way in VARIANTS[name].here})
+        for name, case in trials(config, extent)
+        if runs_kernel(case.operation) and len(VARIANTS[name].here) > 1
+    ]
+    # All at once, side by side: that takes no longer than the slowest of them.
+    compile_for([way for _, _, ways in found for way in ways.values()])
+    for name, case, ways in found:
+        yield _tuned(name, case, ways, seconds, shows_bar)
 
 
 def is_untuned_gpu() -> bool:
@@ -128,9 +134,9 @@ def tune_first(config: Config, extent: float, *, shows_bar: bool = True) -> None
     log.info("chosen: %s", ", ".join(f"{each.operation}={each.chosen}" for each in found))
 
 
-def _tuned(name: str, case: Case, seconds: float, shows_bar: bool) -> Tuned:
-    ways = {way: in_variant(case, name, way) for way in VARIANTS[name].here}
-    compile_for(list(ways.values()))
+def _tuned(
+    name: str, case: Case, ways: Mapping[str, Case], seconds: float, shows_bar: bool
+) -> Tuned:
     first, tried, want = next(iter(ways)), {}, None
     for way, own in ways.items():
         try:
