@@ -38,7 +38,12 @@ def write_scene(folder: Path, structure: Structure, *, is_object: bool) -> None:
     poses = [camera_to_file(image) for image in images]
     rows = structure.points[structure.points[:, 7] >= SEEN_BY]
     rotation = levelling(poses)
-    placement = fit(poses, is_object, str(folder), points=rows[:, :3], rotation=rotation)
+    placement = fit(
+        *(poses, is_object, str(folder)),
+        points=rows[:, :3],
+        tangents=[_tangents(structure.model.cameras[image.camera]) for image in images],
+        rotation=rotation,
+    )
     points = _moved(placement, rows[:, :3])
     write_ply_points(folder / POINTS, points, rows[:, 3:6].astype(np.uint8))
     lenses = {image.camera for image in images}
@@ -68,6 +73,11 @@ def write_scene(folder: Path, structure: Structure, *, is_object: bool) -> None:
 def _moved(placement: Placement, position: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """Positions (..., 3) of the structure in the file's coordinates."""
     return placement.to_scene(position) - 0.5
+
+
+def _tangents(camera: ColmapCamera) -> tuple[float, float]:
+    fl_x, fl_y = (camera.parameters[name] for name in ("fl_x", "fl_y"))
+    return 0.5 * camera.width / fl_x, 0.5 * camera.height / fl_y
 
 
 def _lens(camera: ColmapCamera) -> dict[str, Any]:

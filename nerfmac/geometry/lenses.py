@@ -74,6 +74,13 @@ class Lens:
         return self.k1, self.k2, self.k3, self.k4, self.p1, self.p2
 
     @property
+    def tangents(self) -> tuple[float, float]:
+        """Half of the width and height, over the focal lengths: how far a picture without
+        distortion reaches to its sides, at a distance of one.
+        """
+        return 0.5 * self.width / self.fl_x, 0.5 * self.height / self.fl_y
+
+    @property
     def is_distorted(self) -> bool:
         """Whether a direction (x, y, 1) goes to anything but fl_x x + cx, fl_y y + cy."""
         return self.is_fisheye or any(self.distortion)

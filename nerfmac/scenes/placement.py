@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nerfmac.json_reader import Fields
+from nerfmac.scenes.coverage import patch_medians
 from nerfmac.scenes.options import LARGEST_EXTENT
 
 KEYS = ("aabb_scale", "scale", "offset")
@@ -29,7 +30,7 @@ OUTWARD_EXTENT = 64.0
 ROOM_EXTENT = 32.0
 """Extent for such cameras where no points are known: walls are about ten times as far away."""
 WITHIN = 0.95
-"""Of the points, this part shall be within the cube; of the others many are wrong."""
+"""Of what pictures show, this part shall be within the cube; of other points many are wrong."""
 
 OUTWARD = 0.6
 """More than this part of the cameras has to look away from their middle to look outwards."""
@@ -96,6 +97,7 @@ def fit(
     where: str,
     *,
     points: npt.NDArray[np.float64] | None = None,
+    tangents: Sequence[tuple[float, float]] = (),
     rotation: npt.NDArray[np.float64] = Placement._field_defaults["rotation"],
 ) -> Placement:
     """The placement with the cameras' target in the middle, at a mean distance of one scene unit.
@@ -103,11 +105,11 @@ def fit(
     The target is the point with the least sum of squared distances from the optical axes. If these
     do not meet, it is where the cameras' median view of the `points` ends, or without points the
     cameras' mean position, with a warning. `points` (n, 3) are places of what the pictures show, in
-    the file's coordinates; there may be none.
+    the file's coordinates, and `tangents` the pictures', as in `patch_medians`; there may be none.
 
     The extent is 1 for objects that alpha cuts out, else 4; or as large, by a power of two and up
-    to 16, as holds the points. It is larger where cameras look outwards, with a warning. The scene
-    is turned by `rotation`.
+    to 16, as holds what the pictures show of the points. It is larger where cameras look outwards,
+    with a warning. The scene is turned by `rotation`.
     """
     eyes = np.stack([pose[:, 3] for pose in poses])
     axes = np.stack([pose[:, 2] for pose in poses])
@@ -134,13 +136,15 @@ def fit(
         most = OUTWARD_EXTENT
         least = least if len(points) else ROOM_EXTENT
         log.warning("most cameras of %s look outwards: the cube is larger, as for a room", where)
-    extent = _extent(scale * (points - centre) @ rotation.T, least, most)
+    away = np.abs(scale * (points - centre) @ rotation.T).max(axis=1, initial=0.0)
+    shown = patch_medians(away, points, poses, tangents) if tangents else away
+    extent = _extent(shown if len(shown) else away, least, most)
     return Placement(scale, 0.5 - scale * (rotation @ centre), extent, rotation)
 
 
-def _extent(points: npt.NDArray[np.float64], least: float, most: float) -> float:
-    """The side of the cube around the origin that holds most `points` (n, 3)."""
-    if not len(points):
+def _extent(away: npt.NDArray[np.float64], least: float, most: float) -> float:
+    """The side, a power of two, of the cube that holds most of what is so far `away` (n,)."""
+    if not len(away):
         return least
-    side = 2.0 * float(np.quantile(np.abs(points).max(axis=1), WITHIN))
-    return float(np.clip(2.0 ** np.round(np.log2(max(side, 1e-6))), least, most))
+    side = 2.0 * float(np.quantile(away, WITHIN, method="inverted_cdf"))
+    return float(np.clip(2.0 ** np.ceil(np.log2(max(side, 1e-6))), least, most))

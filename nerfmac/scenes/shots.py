@@ -101,7 +101,12 @@ def levelled(
     say_what_is_turned(shots, str(folder))
     poses = [shot.pose for shot in shots]
     rotation = levelling(poses, options.up)
-    placement = fit(poses, is_object, str(folder), points=points, rotation=rotation)
+    placement = fit(
+        *(poses, is_object, str(folder)),
+        points=points,
+        tangents=[shot.lens.tangents for shot in shots],
+        rotation=rotation,
+    )
     frames = tuple(shot.placed(placement) for shot in shots)
     split = usual_split(frames) if options.split is None else options.split
     splits, options = hold_out(frames, split, str(folder)), replace(options, split=split)

@@ -49,7 +49,8 @@ def read_transforms(path: Path, options: SceneOptions) -> Scene:
         placement = placement_of(file)
     else:
         is_object = are_cut_out([shot.picture for shot in shots], headers)
-        placement = fit(poses, is_object, str(path), points=points)
+        tangents = [shot.lens.tangents for shot in shots]
+        placement = fit(poses, is_object, str(path), points=points, tangents=tangents)
     frames = tuple(shot.placed(placement) for shot in shots)
     if options.split is None and not lists_splits(file):
         options = replace(options, split=usual_split(frames))

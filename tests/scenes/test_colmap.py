@@ -113,8 +113,10 @@ def test_points_make_the_scene_larger_up_to_a_limit(tmp_path):
     assert load_scene(tmp_path).extent == 4.0
     path = tmp_path / "sparse/0/points3D.bin"
     content = bytearray(path.read_bytes())
-    for far, extent in ((25.0, 16.0), (2500.0, 16.0), (14.0, 8.0)):
-        content[16:24] = np.float64(far).tobytes()
+    pose = np.array(matrix(0))
+    for far, extent in ((25.0, 16.0), (2500.0, 16.0), (12.0, 8.0)):
+        place = pose[:3, 3] - far * pose[:3, 2]  # in the first picture, which looks along -z
+        content[16:40] = place.tobytes()
         path.write_bytes(content)
         assert load_scene(tmp_path).extent == extent
     path.unlink()
