@@ -24,7 +24,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from nerfmac.backend.cache import cache_folder
+from nerfmac.backend.cache import ELSEWHERE, cache_folder
 from nerfmac.backend.device import processor_features, processor_name, processors
 
 log = logging.getLogger("nerfmac")
@@ -83,7 +83,7 @@ class Library(NamedTuple):
                     raise BuildError(f"{compiler()} failed on {path.stem}:\n{said}")
                 os.replace(built, path)
         except OSError as error:
-            raise BuildError(f"cannot write {path}: {error.strerror}") from error
+            raise BuildError(f"cannot write {path}: {error.strerror}; {ELSEWHERE}") from error
 
 
 @cache

@@ -1,4 +1,4 @@
-"""The user's cache folder, for what is compiled once on this machine."""
+"""The user's cache folder, for what is made once on this machine and may be made again."""
 
 from __future__ import annotations
 
@@ -6,11 +6,21 @@ import os
 import platform
 from pathlib import Path
 
+from nerfmac.checks import InputError
+
+ELSEWHERE = "NERFMAC_CACHE names another folder"
+"""What to do where the folder cannot be written."""
+
 
 def cache_folder() -> Path:
-    """Where libraries are kept: `$NERFMAC_CACHE`, or the user's cache folder."""
+    """`$NERFMAC_CACHE`, or the user's cache folder; raises `InputError` if there is neither."""
     if folder := os.environ.get("NERFMAC_CACHE"):
-        return Path(folder)
-    if platform.system() == "Darwin":
-        return Path.home() / "Library" / "Caches" / "nerfmac"
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "nerfmac"
+        return Path(folder).expanduser()
+    try:
+        if platform.system() == "Darwin":
+            return Path.home() / "Library" / "Caches" / "nerfmac"
+        return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "nerfmac"
+    except RuntimeError as error:
+        raise InputError(
+            "there is no home folder to keep compiled kernels in; set NERFMAC_CACHE to a folder"
+        ) from error

@@ -20,10 +20,10 @@ import mlx.core as mx
 from nerfmac.backend import nvrtc
 from nerfmac.backend.build import BuildError, compile_together
 from nerfmac.backend.c_types import type_in_c
-from nerfmac.backend.cache import cache_folder
+from nerfmac.backend.cache import ELSEWHERE, cache_folder
 from nerfmac.backend.device import compute_capability
 from nerfmac.checks import InputError
-from nerfmac.files import appearing
+from nerfmac.files import appearing, make_folder
 
 _TYPES = {
     mx.float32: "float",
@@ -64,11 +64,11 @@ class Cubin(NamedTuple):
         text = self.text.replace("{name}", self.name)
         binary = nvrtc.compile_cubin(self.name, text, _capability())
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(path.parent)
             with appearing(path) as partial:
                 partial.write_bytes(binary)
-        except (OSError, InputError) as error:
-            raise BuildError(f"cannot write {path}: {error}") from error
+        except InputError as error:
+            raise BuildError(f"{error}; {ELSEWHERE}") from error
 
 
 @dataclass(frozen=True, eq=False)

@@ -28,6 +28,7 @@ from nerfmac.files import read_json, write_json
 from nerfmac.ranks import current_ranks, start_local
 from nerfmac.run import Run
 from nerfmac.scenes import Scene, load_scene
+from nerfmac.scenes.options import USUAL, SceneOptions
 from nerfmac.training.goal import Goal
 
 POINTS = 24
@@ -82,6 +83,7 @@ def table(found: Sequence[RankedTraining]) -> Iterator[str]:
 def measure_scaling(
     scene: Path,
     config: Config,
+    options: SceneOptions = USUAL,
     *,
     counts: Sequence[int],
     seconds: float,
@@ -89,13 +91,14 @@ def measure_scaling(
 ) -> dict[str, Any]:
     """Train on `scene` for `seconds` with each of the `counts` of ranks; return it as JSON values.
 
+    `options` say how the scene is read.
     On an NVIDIA GPU ranks talk by NCCL, and each takes a GPU of its own; elsewhere by the ring.
     Raises `InputError` if the scene has no test views, or if a rank fails.
     """
     if current_ranks().size > 1:
-        found = [follow(load_scene(scene), config, seconds)]
+        found = [follow(load_scene(scene, **vars(options)), config, seconds)]
     else:
-        found = [_started(scene, config, count, seconds) for count in counts]
+        found = [_started(scene, config, options, count, seconds) for count in counts]
     if current_ranks().is_first:
         for line in table(found):
             on_line(line)
@@ -135,7 +138,9 @@ def _ended(started: Sequence[subprocess.Popen[bytes]]) -> list[int | None]:
     return codes
 
 
-def _started(scene: Path, config: Config, count: int, seconds: float) -> RankedTraining:
+def _started(
+    scene: Path, config: Config, options: SceneOptions, count: int, seconds: float
+) -> RankedTraining:
     """What `count` ranks on this machine come to, in processes of their own."""
     checks.number("ranks", count, low=1, whole=True)
     device = current_device()
@@ -144,7 +149,7 @@ def _started(scene: Path, config: Config, count: int, seconds: float) -> RankedT
         folder = Path(name)
         request, found = folder / "request.json", folder / "found.json"
         asked = {"config": config.to_json(), "scene": str(scene.resolve()), "device": device}
-        write_json(request, asked | {"seconds": seconds})
+        write_json(request, asked | {"options": vars(options), "seconds": seconds})
         command = [sys.executable, "-m", "nerfmac.bench.scaling_rank", str(request), str(found)]
         started = start_local(command, count, folder, backend=backend)
         try:

@@ -19,8 +19,8 @@ def main(request: Path, found: Path) -> None:
     asked = read_json(request)
     choose_device(asked["device"])
     ranks = join()
-    scene, config = load_scene(asked["scene"]), Config.from_json(asked["config"])
-    training = follow(scene, config, asked["seconds"])
+    scene = load_scene(asked["scene"], **asked["options"])
+    training = follow(scene, Config.from_json(asked["config"]), asked["seconds"])
     if ranks.is_first:
         write_json(found, training.to_json())
 

@@ -17,6 +17,7 @@ from nerfmac.backend.machine import machine
 from nerfmac.checks import InputError
 from nerfmac.cli.arguments import optional, unboxed
 from nerfmac.cli.choices import Device, Preset
+from nerfmac.cli.scene_flags import SceneFlags
 from nerfmac.config import Config, RanksConfig, override
 from nerfmac.files import appearing, write_json
 from nerfmac.film import check_video
@@ -35,7 +36,7 @@ SCALING_SECONDS = 15.0
 
 
 @dataclass(frozen=True)
-class Arguments:
+class Arguments(SceneFlags):
     """Time every operation by kernel and by reference, and a picture."""
 
     preset: Preset = "auto"
@@ -88,6 +89,7 @@ def main(argv: list[str]) -> int:
 
 def _check(arguments: Arguments) -> None:
     """Refuse flags that do not fit together, and numbers out of range."""
+    arguments.options()
     least = 0.1 if arguments.models else 0.01
     for name in ("seconds", "vanilla_seconds"):
         if (value := getattr(arguments, name)) is not None:
@@ -113,6 +115,7 @@ def _check(arguments: Arguments) -> None:
         for name in ("models", "scene", "seconds", "film"):
             if getattr(arguments, name) not in (None, False):
                 raise InputError(f"--roofline measures nothing; expected no --{name} with it")
+        arguments.refuse("none with --roofline")
     if arguments.film and (arguments.models or arguments.seconds is not None):
         raise InputError("--film takes its own time; expected no --models and no --seconds with it")
 
@@ -124,7 +127,7 @@ def _figures(arguments: Arguments, picture: Path | None) -> dict[str, Any]:
     choose_device(arguments.device)
     if arguments.scaling:
         return _scaling(arguments, arguments.scaling)
-    scene = load_scene(arguments.scene or builtin_scene_path())
+    scene = load_scene(arguments.scene or builtin_scene_path(), **vars(arguments.options()))
     if arguments.models:
         return _models(arguments, scene, picture)
     config = preset(arguments.preset, current_device(), memory_bytes())
@@ -175,6 +178,7 @@ def _scaling(arguments: Arguments, most: int) -> dict[str, Any]:
         return bench.measure_scaling(
             arguments.scene or builtin_scene_path(),
             override(config, ranks=arguments.ranks),
+            arguments.options(),
             counts=range(1, most + 1),
             seconds=arguments.seconds or SCALING_SECONDS,
             on_line=_show if ranks.is_first else bench.no_line,

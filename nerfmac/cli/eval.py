@@ -18,7 +18,8 @@ from nerfmac.cli.outputs import quality
 from nerfmac.export import evaluate_to_page, worst
 from nerfmac.files import appearing, write_json
 from nerfmac.rendering.perceptual import Lpips
-from nerfmac.run import CONFIGURED, Run
+from nerfmac.run import CONFIGURED, Run, read_record
+from nerfmac.scenes import load_scene
 from nerfmac.scenes.options import described
 from nerfmac.snapshots import is_snapshot, load_snapshot
 from nerfmac.training.method import Method
@@ -31,7 +32,7 @@ class Arguments:
     run: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
     """Folder of a run, or a snapshot of instant-ngp (.ingp, .msgpack)."""
     scene: Annotated[Path | None, optional("SCENE")] = None
-    """Of a snapshot: the scene that it was trained on."""
+    """The scene that it was trained on: of a snapshot, or of a run whose scene has been moved."""
     split: Literal["test", "val", "train"] = "test"
     """Which of the scene's views."""
     background: Literal["white", "black"] = "white"
@@ -65,9 +66,11 @@ def _run(arguments: Arguments, method: Method) -> Run:
         if arguments.scene is None:
             raise InputError("a snapshot does not hold its pictures: name their scene by --scene")
         return load_snapshot(arguments.run, arguments.scene)
-    if arguments.scene is not None:
-        raise InputError("--scene is for a snapshot; a run knows its scene")
-    return Run.load(arguments.run, method=method)
+    if arguments.scene is None:
+        return Run.load(arguments.run, method=method)
+    options = read_record(arguments.run).options
+    scene = load_scene(arguments.scene, **vars(options))
+    return Run.resume(arguments.run, scene, method=method)
 
 
 def _evaluated(run: Run, arguments: Arguments) -> dict[str, Any]:

@@ -57,11 +57,11 @@ def main(argv: list[str]) -> int:
         print("\n".join(lines))
     print("operations")
     for name in operations():
-        print(f"  {name:22}{_operation(name)}")
+        print(f"  {name:24}{_operation(name)}")
     print(f"variants ({_whence()})")
     for name, chosen in variants_here().items():
         others = ", ".join(way for way in VARIANTS[name].here if way != chosen)
-        print(f"  {name:22}{chosen}{others and f' (of {chosen}, {others})'}")
+        print(f"  {name:24}{chosen}{others and f' (of {chosen}, {others})'}")
     return 0
 
 

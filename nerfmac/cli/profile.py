@@ -16,6 +16,7 @@ from nerfmac.bench import trained
 from nerfmac.checks import InputError
 from nerfmac.cli.arguments import optional
 from nerfmac.cli.choices import Device, Model, Preset
+from nerfmac.cli.scene_flags import SceneFlags
 from nerfmac.files import appearing, write_json
 from nerfmac.presets import preset
 from nerfmac.profile import (
@@ -37,7 +38,7 @@ WARMUP = 1024
 
 
 @dataclass(frozen=True)
-class Arguments:
+class Arguments(SceneFlags):
     """Say where the time of a training step goes: by stage, kernel, device and host."""
 
     run_or_scene: Annotated[Path | None, tyro.conf.Positional, optional("[RUN|SCENE]")] = None
@@ -113,9 +114,10 @@ def _run(arguments: Arguments, method: Method) -> Run:
     if is_run(path):
         if arguments.preset != "auto" or arguments.model != "hash":
             raise InputError(f"{path} is a run with its own configuration; leave out its flags")
+        arguments.refuse(f"none with the run {path}, which keeps its own")
         run, warmup = Run.load(path, method=method), 0
     else:
-        scene = load_scene(path)
+        scene = load_scene(path, **vars(arguments.options()))
         config = preset(arguments.preset, current_device(), memory_bytes(), arguments.model)
         run, warmup = Run.begin(scene, config, method=method), WARMUP
     for _ in run.prepare():

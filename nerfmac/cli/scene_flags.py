@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from nerfmac.checks import InputError
 from nerfmac.cli.arguments import optional
@@ -37,12 +37,23 @@ class SceneFlags:
         how = downscale, self.max_images, self.masks
         return SceneOptions(split_of(self.split), self.extent, up_of(self.up), *how)
 
+    def given(self) -> dict[str, Any]:
+        """The options whose flags are given; raises InputError for values that cannot be."""
+        options = vars(self.options())
+        is_given = {each: getattr(self, each) is not None for each in options}
+        is_given["masks"] = not self.masks
+        return {name: value for name, value in options.items() if is_given[name]}
+
+    def refuse(self, expected: str) -> None:
+        """Raise InputError that says what is `expected` if a flag is given where none counts."""
+        for option in self.given():
+            flag = "no-masks" if option == "masks" else option.replace("_", "-")
+            raise InputError(f"--{flag} says how a scene is read; expected {expected}")
+
     def check_as_in(self, record: SceneRecord, run: Path) -> None:
         """Raise InputError if a flag that is given is not as the `run` has it."""
-        asked, known = vars(self.options()), vars(record.options) | {"extent": record.extent}
-        given = [each for each in asked if each != "masks" and getattr(self, each) is not None]
-        given += [] if self.masks else ["masks"]
-        for option in given:
+        asked, known = self.given(), vars(record.options) | {"extent": record.extent}
+        for option in asked:
             if asked[option] != known[option]:
                 raise InputError(
                     f"{option} is {asked[option]}, and {known[option]} in the run {run}: leave it "

@@ -46,7 +46,7 @@ from nerfmac.run import (
     log_memory,
     read_record,
 )
-from nerfmac.scenes import builtin_scene_path, load_scene
+from nerfmac.scenes import builtin_scene_path, load_scene, recorded_path
 from nerfmac.scenes.options import SceneOptions, described
 from nerfmac.training.method import Method
 from nerfmac.training.refined import refined_in_words
@@ -185,8 +185,8 @@ def _begin(
     if arguments.out and not arguments.resume and ranks.is_first:
         check_free(arguments.out)  # before a capture, and what else may take long
     scene_path, options = _scene_of(arguments)
-    out = arguments.out or Path("runs") / time.strftime(f"{scene_path.name}-%Y%m%d-%H%M%S")
     scene = load_scene(scene_path, **vars(options))
+    out = arguments.out or Path("runs") / f"{scene.name}-{time.strftime('%Y%m%d-%H%M%S')}"
     if arguments.steps is not None:
         config = override(config, train={"steps": arguments.steps})
     resumed = Run.resume(out, scene, method=method) if arguments.resume else None
@@ -211,11 +211,7 @@ def _scene_of(arguments: Arguments) -> tuple[Path, SceneOptions]:
         raise InputError("--resume needs --out, the folder of the run to go on with")
     record = read_record(arguments.out)
     arguments.check_as_in(record, arguments.out)
-    path = Path(record.path) if record.path else None
-    if arguments.scene:
-        path = captured(arguments.scene)
-    if path is None:
-        raise InputError(f"the scene of {arguments.out} was never in files: it cannot be resumed")
+    path = captured(arguments.scene) if arguments.scene else recorded_path(record)
     return path, record.options
 
 

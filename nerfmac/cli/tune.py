@@ -15,6 +15,7 @@ from nerfmac.backend.machine import machine
 from nerfmac.backend.variants import VARIANTS, from_environment, path
 from nerfmac.cli.arguments import optional
 from nerfmac.cli.choices import Device, Preset
+from nerfmac.cli.scene_flags import SceneFlags
 from nerfmac.files import appearing, write_json
 from nerfmac.presets import preset
 from nerfmac.run import CONFIGURED, fitted
@@ -23,7 +24,7 @@ from nerfmac.tuning import SECONDS, Tried, Tuned, tune
 
 
 @dataclass(frozen=True)
-class Arguments:
+class Arguments(SceneFlags):
     """Measure the variants of operations on this machine, and keep the quickest of each."""
 
     scene: Annotated[Path | None, tyro.conf.Positional, optional("[SCENE]")] = None
@@ -42,11 +43,14 @@ def main(argv: list[str]) -> int:
     """Tune as `argv` says; return the exit code."""
     arguments = tyro.cli(Arguments, prog="nerfmac tune", args=argv)
     checks.number("seconds", arguments.seconds, low=0.01)
+    options = arguments.options()
+    if arguments.scene is None:
+        arguments.refuse("SCENE with it")
     choose_device(arguments.device)
     forced = from_environment()
     config, extent = preset(arguments.preset, current_device(), memory_bytes()), 1.0
     if arguments.scene is not None:
-        scene = load_scene(arguments.scene)
+        scene = load_scene(arguments.scene, **vars(options))
         config, extent = fitted(config, scene, CONFIGURED), scene.extent
     with ExitStack() as files:
         json = files.enter_context(appearing(arguments.json)) if arguments.json else None

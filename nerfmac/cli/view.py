@@ -22,9 +22,10 @@ from nerfmac import checks
 from nerfmac.capture import captured
 from nerfmac.checks import InputError
 from nerfmac.cli.arguments import optional
+from nerfmac.cli.scene_flags import SceneFlags
 from nerfmac.files import read_json, write_json
 from nerfmac.run import is_run, read_record
-from nerfmac.scenes import builtin_scene_path, load_scene
+from nerfmac.scenes import builtin_scene_path, holds_scene, load_scene
 from nerfmac.snapshots import is_snapshot, read_container
 from nerfmac.viewer import INSTALL
 
@@ -35,6 +36,7 @@ HELP = (
     "In the picture: drag to turn, Shift and drag to pan, scroll to come nearer, W A S D to walk, "
     "double click to look at a point."
 )
+BUILTIN = "nerfmac.builtin_scene_path()"
 VIDEO = """from IPython.display import Video
 
 video = viewer.render_video({}, seconds=4, fps=24, size=(480, 360))
@@ -42,7 +44,7 @@ Video(str(video), embed=True)"""
 
 
 @dataclass(frozen=True)
-class Arguments:
+class Arguments(SceneFlags):
     """Open JupyterLab with a notebook that shows a run or a scene and trains on."""
 
     path: Annotated[Path | None, tyro.conf.Positional, optional("[RUN|SCENE]")] = None
@@ -62,7 +64,10 @@ def main(argv: list[str]) -> int:
     missing = [name for name in NEEDED if find_spec(name) is None]
     if missing:
         raise InputError(f"{' and '.join(missing)} not installed; the viewer needs: {INSTALL}")
-    file = _notebook_for(arguments.path.expanduser() if arguments.path else None)
+    path, given = arguments.path and arguments.path.expanduser(), arguments.given()
+    if path is not None and (is_run(path) or is_snapshot(path)):
+        arguments.refuse(f"none with {path}, which is trained already")
+    file = _notebook_for(path, given)
     print(file, flush=True)
     command = [sys.executable, "-m", "jupyterlab", str(file.resolve())]
     # With this, the address that JupyterLab prints leads to the notebook, not to an empty page.
@@ -73,8 +78,11 @@ def main(argv: list[str]) -> int:
     os.execv(command[0], command)
 
 
-def _notebook_for(path: Path | None) -> Path:
-    """The notebook of a run, a scene or the built-in scene (None), made if absent."""
+def _notebook_for(path: Path | None, options: dict[str, Any]) -> Path:
+    """The notebook of a run, a scene or the built-in scene (None), made if absent.
+
+    `options` are those of `load_scene` by which a scene is to be read.
+    """
     if path is not None and is_run(path):
         read_record(path)
         file, shown, name = path / "view.ipynb", '"."', path.resolve().name
@@ -85,7 +93,7 @@ def _notebook_for(path: Path | None) -> Path:
         shown = json.dumps(path.name, ensure_ascii=False)
         cells = view_cells(name, shown, None, f"{name}.mp4", is_trained=True)
     else:
-        name, shown = _scene(path)
+        name, shown = _scene(path, options)
         file = Path(f"{name}-view.ipynb")
         cells = view_cells(name, shown, f"runs/{name}", f"{name}.mp4", is_trained=False)
     if file.exists():
@@ -95,16 +103,17 @@ def _notebook_for(path: Path | None) -> Path:
     return file
 
 
-def _scene(path: Path | None) -> tuple[str, str]:
-    """The name of a scene, and the Python expression for its path."""
-    if path is None:
-        return load_scene(builtin_scene_path()).name, "nerfmac.builtin_scene_path()"
-    path = captured(path)
+def _scene(path: Path | None, options: dict[str, Any]) -> tuple[str, str]:
+    """The name of a scene, and the Python expression for its path or, with `options`, for it."""
+    read = captured(path) if path else builtin_scene_path()
+    where = json.dumps(str(read.resolve()), ensure_ascii=False) if path else BUILTIN
+    how = "".join(f", {name}={value!r}" for name, value in options.items())
     try:
-        return load_scene(path).name, json.dumps(str(path.resolve()), ensure_ascii=False)
+        name = load_scene(read, **options).name
     except InputError as error:
         problem = f"{path} is neither a run, with its config.json, nor a scene: {error}"
-        raise InputError(problem) from error
+        raise error if holds_scene(read) else InputError(problem) from error
+    return name, f"nerfmac.load_scene({where}{how})" if how else where
 
 
 def _check_shows(file: Path, shown: str) -> None:

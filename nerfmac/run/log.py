@@ -15,8 +15,11 @@ log = logging.getLogger("nerfmac")
 def log_how(build_seconds: float) -> None:
     """Log which operations run as kernels, once all is compiled, and the memory taken so far."""
     log.debug("kernels run as %s; compiling took %.1f s in all", backend(), build_seconds)
+    operations: dict[str, list[str]] = {}
     for operation, why in references().items():
-        log.info("%s runs as reference, as plain MLX operations: %s", operation, why)
+        operations.setdefault(why, []).append(operation)
+    for why, names in operations.items():
+        log.info("as reference, by plain MLX operations, run %s: %s", ", ".join(names), why)
     log_memory("after compiling")
 
 

@@ -119,15 +119,17 @@ class Run(Pictured):
     def resume(cls, folder: str | Path, scene: Scene, *, method: Method = CONFIGURED) -> Run:
         """The run saved in `folder`, to be trained further on its `scene`, and saved there.
 
-        `method` as in `load`. Raises `InputError` as `load` does, and for other training views.
+        The scene may have been moved. `method` as in `load`. Raises `InputError` as `load` does,
+        and for other training views.
         """
-        run = cls.load(folder, method=method)
-        if not same_views(run.scene, SceneRecord.of(scene)):
+        run, record = cls.load(folder, method=method), SceneRecord.of(scene)
+        if not same_views(run.scene, record):
             raise InputError(
                 f"{folder} was trained on {run.scene.path}, from other views than those of the "
                 f"scene {scene.name!r}; resume it with its own scene and options"
             )
         run.source, run.folder = scene, Path(folder)
+        run.scene = replace(run.scene, path=record.path)
         return run
 
     def __repr__(self) -> str:
@@ -195,7 +197,7 @@ class Run(Pictured):
             raise
         finally:
             if self.folder is not None:
-                self.save_checkpoint(self.folder)
+                self.save(self.folder)
 
     def prepare(self) -> Iterator[None]:
         """Read the pictures and compile what training runs, step by step; nothing if it is done.

@@ -95,11 +95,21 @@ def holds_scene(path: Path) -> bool:
     return path.is_file() and path.suffix.lower() in (".json", ".npy")
 
 
-def read_again(record: SceneRecord) -> Scene:
-    """The scene of a `record`, read as it was; raises InputError if it was never in files."""
+def recorded_path(record: SceneRecord) -> Path:
+    """Where the scene of a run's `record` is; raises InputError if it is in no files now."""
     if record.path is None:
         raise InputError("the run's scene was never in files: it cannot be read again")
-    return load_scene(record.path, **vars(record.options))
+    if not Path(record.path).exists():
+        raise InputError(
+            f"the run's scene, {record.path}, is not there any more; put it back, or name where it "
+            "is now: `nerfmac eval RUN --scene SCENE`, `nerfmac train SCENE --out RUN --resume`"
+        )
+    return Path(record.path)
+
+
+def read_again(record: SceneRecord) -> Scene:
+    """The scene of a `record`, read as it was; raises InputError if it is in no files now."""
+    return load_scene(recorded_path(record), **vars(record.options))
 
 
 def _in_cube(scene: Scene, extent: float | None) -> Scene:

@@ -4,11 +4,14 @@ import ctypes
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import pytest
 
 from nerfmac.backend import build, device, extension
 from nerfmac.backend.build import Library
+from nerfmac.backend.cache import cache_folder
+from nerfmac.checks import InputError
 
 SOURCE = 'extern "C" int answer() { return 42; }\n'
 TOY = Library("toy", {"toy.cpp": SOURCE})
@@ -123,8 +126,25 @@ def test_a_failed_build_says_what_the_compiler_said_and_leaves_nothing(cache):
 def test_a_cache_that_cannot_be_written_is_a_failed_build(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("mine")
     monkeypatch.setenv("NERFMAC_CACHE", str(tmp_path / "file"))
-    with pytest.raises(build.BuildError, match=f"cannot write {tmp_path}/file/toy-"):
+    with pytest.raises(build.BuildError, match=f"cannot write {tmp_path}/file/toy-.*NERFMAC_CACHE"):
         build.shared_library(TOY)
+
+
+def test_the_cache_may_be_named_by_its_place_in_the_home_folder(monkeypatch, tmp_path):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("NERFMAC_CACHE", "~/kept")
+    assert cache_folder() == tmp_path / "kept"
+
+
+def test_a_user_without_a_home_folder_is_told_what_to_set(monkeypatch):
+    def nowhere(_):
+        raise RuntimeError("Could not determine home directory.")
+
+    for name in ("NERFMAC_CACHE", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(Path, "home", classmethod(nowhere))
+    with pytest.raises(InputError, match=r"no home folder .*; set NERFMAC_CACHE"):
+        cache_folder()
 
 
 def test_several_processes_may_build_the_same_library_at_once(cache):

@@ -22,6 +22,7 @@ from nerfmac.backend.metal_text import on_metal
 from nerfmac.backend.sources import operations
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
+from nerfmac.run.log import log_how
 from nerfmac.scenes import load_scene
 from nerfmac.training.goal import Goal
 from nerfmac.training.trainer import Trainer
@@ -34,6 +35,15 @@ VARIABLE = "NERFMAC_DISABLE_KERNELS"
 @pytest.fixture(autouse=True)
 def nothing_disabled(monkeypatch):
     monkeypatch.delenv(VARIABLE, raising=False)
+
+
+def test_operations_disabled_for_one_reason_are_told_in_one_line(monkeypatch, caplog):
+    monkeypatch.setenv(VARIABLE, "march,adam")
+    with caplog.at_level("INFO", "nerfmac"):
+        log_how(0.0)
+    (told,) = caplog.messages
+    assert "adam, march" in told
+    assert told.endswith(f": {VARIABLE}=march,adam")
 
 
 def test_operations_are_disabled_by_name(monkeypatch):

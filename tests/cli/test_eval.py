@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.cli.refusals import refused
-from tests.scene_factory import HEIGHT, WIDTH, nerfmac
+from tests.scene_factory import HEIGHT, WIDTH, nerfmac, write_scene
 
 
 def test_the_json_says_how_its_figures_were_measured(run, tmp_path):
@@ -28,6 +28,32 @@ def test_the_worst_views_are_named(run, tmp_path, capsys):
     least = min(views, key=lambda name: views[name]["psnr"])
     assert f"\nworst: {least} ({views[least]['psnr']:.2f} dB)\n" in capsys.readouterr().out
     assert json.loads(file.read_text())["worst"] == [least]
+
+
+@pytest.fixture
+def moved(run, scene, tmp_path):
+    """The scene of `run`, which looks for it where it was."""
+    record = json.loads((run / "scene.json").read_text())
+    (run / "scene.json").write_text(json.dumps({**record, "path": str(scene)}))
+    return scene.rename(tmp_path / "moved")
+
+
+def test_a_run_whose_scene_has_been_moved_is_evaluated_with_it(run, scene, moved, tmp_path, capsys):
+    assert nerfmac("eval", run) == 2
+    told = capsys.readouterr().err
+    assert str(scene) in told
+    assert "nerfmac eval RUN --scene SCENE" in told
+    assert nerfmac("eval", run, "--scene", moved, "--json", tmp_path / "q.json") == 0
+    assert "mean of 2" in capsys.readouterr().out
+    assert json.loads((tmp_path / "q.json").read_text())["protocol"]["scene"] == str(moved)
+    other = write_scene(tmp_path / "other", train=4)
+    assert nerfmac("eval", run, "--scene", other) == 2
+    assert "from other views" in capsys.readouterr().err
+
+
+def test_a_run_that_goes_on_knows_where_its_scene_is_now(run, moved):
+    assert nerfmac("train", moved, "--out", run, "--resume", "--steps", 3, "--no-video") == 0
+    assert nerfmac("eval", run) == 0
 
 
 def test_a_page_is_written_and_changes_no_figure(run, tmp_path, capsys):

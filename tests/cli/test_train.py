@@ -2,6 +2,8 @@
 
 import json
 import math
+import re
+import shutil
 import subprocess
 import sys
 
@@ -63,6 +65,15 @@ def assert_same_state(one, other):
 
 def test_a_run_holds_its_files_and_nothing_else(folder):
     assert {path.name for path in folder.iterdir()} == FILES
+
+
+def test_a_run_without_a_name_is_called_as_its_scene_is(scene, tmp_path, monkeypatch):
+    place = tmp_path / "100%d"
+    scene = shutil.copytree(scene, place)
+    monkeypatch.chdir(scene)
+    assert nerfmac("train", ".", *FLAGS, "--steps", 1, "--no-video") == 0
+    (folder,) = (scene / "runs").iterdir()
+    assert re.fullmatch(r"100%d-\d{8}-\d{6}", folder.name)
 
 
 def test_a_video_that_fails_leaves_all_else(scene, tmp_path, monkeypatch):

@@ -55,7 +55,7 @@ def test_the_table_names_the_quickest_and_it_is_kept_and_shown(sizes, tmp_path, 
     assert nerfmac("info", "--device", "cpu") == 0
     shown = capsys.readouterr().out
     assert "variants (`nerfmac tune`'s choice)" in shown
-    assert "  march_count           two (of two, four, eight)" in shown
+    assert "  march_count             two (of two, four, eight)" in shown
 
 
 def test_a_scene_decides_the_sizes(sizes, balls, capsys):
@@ -73,7 +73,7 @@ def test_the_variable_is_said_to_go_before_it(sizes, monkeypatch, capsys):
     assert nerfmac("info", "--device", "cpu") == 0
     shown = capsys.readouterr().out
     assert "NERFMAC_VARIANTS goes before it" in shown
-    assert "  march_count           eight (of" in shown
+    assert "  march_count             eight (of" in shown
 
 
 @pytest.mark.parametrize(
