@@ -186,9 +186,10 @@ def test_an_impossible_seed_is_refused(seed):
         Config(seed=seed)
 
 
-@pytest.mark.parametrize("record", RECORDS)
-def test_every_field_is_read_somewhere(record):
-    read = set()
+@pytest.fixture(scope="module")
+def read():
+    """Every name that the package reads of an object."""
+    found = set()
     for path in PACKAGE.rglob("*.py"):
         tree = ast.parse(path.read_text())
         # A record's checks of itself are no use that is made of it.
@@ -198,11 +199,16 @@ def test_every_field_is_read_somewhere(record):
             if isinstance(node, ast.FunctionDef) and node.name == "__post_init__"
             for inner in ast.walk(node)
         }
-        read |= {
+        found |= {
             node.attr
             for node in ast.walk(tree)
             if isinstance(node, ast.Attribute) and id(node) not in checks
         }
+    return found
+
+
+@pytest.mark.parametrize("record", RECORDS)
+def test_every_field_is_read_somewhere(record, read):
     unread = {each.name for each in fields(record)} - read
     # Who opens a saved run reads which preset it was; the program has no use for it.
     assert unread <= {"preset"}
