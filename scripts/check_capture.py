@@ -23,6 +23,7 @@ from nerfmac.inspection import compare_cameras
 from nerfmac.scenes import load_scene
 
 FLOOR = -0.75  # its height, below the board
+TEXELS, WIDTH, WITHIN = 1024, 12.8, 4  # of its paint, which is repeated after the width
 ARC, LOW, HIGH = 220.0, 24.0, 48.0  # degrees: around, and up from the first frame to the last
 DEGREES, RADII = 0.5, 0.01
 
@@ -41,22 +42,29 @@ def poses(count: int) -> Array:
 
 
 def speckles() -> Array:
-    """A floor's paint ``(512, 512, 3)``, sRGB: noise at three scales."""
-    random, paint = np.random.default_rng(7), np.full((512, 512, 3), 0.5)
+    """A floor's paint ``(TEXELS, TEXELS, 3)``, sRGB: noise at three scales."""
+    random, paint = np.random.default_rng(7), np.full((TEXELS, TEXELS, 3), 0.5)
     for side in (16, 64, 200):
         noise = Image.fromarray(random.integers(0, 255, (side, side, 3), np.uint8))
-        paint += np.asarray(noise.resize((512, 512), Image.Resampling.BICUBIC)) / 255 - 0.5
+        wide = noise.resize((TEXELS, TEXELS), Image.Resampling.BICUBIC)
+        paint += 0.5 * (np.asarray(wide) / 255 - 0.5)
     return np.clip(paint, 0, 1)
 
 
 def floor(pose: Array, size: int, paint: Array) -> Array:
-    """What a camera above the floor sees of it alone ``(3, size * size)``, sRGB."""
-    rows, columns = np.divmod(np.arange(size * size), size)
-    x, y = (np.stack([columns, rows]) + 0.5 - size / 2) * (np.tan(CAMERA_ANGLE_X / 2) * 2 / size)
+    """What a camera above the floor sees of it alone ``(3, size * size)``, sRGB.
+
+    A pixel is the mean of ``WITHIN`` x ``WITHIN`` of its places: else what is far away flickers
+    from frame to frame, and hides from SIFT what stays.
+    """
+    fine = WITHIN * size
+    rows, columns = np.divmod(np.arange(fine * fine), fine)
+    x, y = (np.stack([columns, rows]) + 0.5 - fine / 2) * (np.tan(CAMERA_ANGLE_X / 2) * 2 / fine)
     ray = pose[:3, :3] @ np.stack([x, -y, -np.ones_like(x)])
     away = (FLOOR - pose[2, 3]) / np.minimum(ray[2], -1e-3)
-    u, v = ((pose[:2, 3:] + away * ray[:2]) * 40).astype(int) % 512
-    return np.asarray(paint[u, v].T)
+    u, v = ((pose[:2, 3:] + away * ray[:2]) * TEXELS / WIDTH).astype(int) % TEXELS
+    seen = paint[u, v].T.reshape(3, size, WITHIN, size, WITHIN).mean(axis=(2, 4))
+    return np.asarray(seen.reshape(3, -1))
 
 
 def frame(pose: Array, size: int, samples: int, paint: Array) -> Array:
@@ -87,9 +95,9 @@ def main() -> int:
     """Film, capture and compare; return the exit code."""
     parser = argparse.ArgumentParser(description="Capture a film of the built-in scene.")
     parser.add_argument("--out", type=Path, required=True, help="folder to write")
-    parser.add_argument("--size", type=int, default=480, help="side of a frame, in pixels")
+    parser.add_argument("--size", type=int, default=360, help="side of a frame, in pixels")
     parser.add_argument("--samples", type=int, default=2, help="along a pixel's side")
-    parser.add_argument("--frames", type=int, default=60, help="of the film")
+    parser.add_argument("--frames", type=int, default=32, help="of the film")
     arguments = parser.parse_args()
     video = film(arguments.out, arguments.frames, arguments.size, arguments.samples)
     scene = load_scene(capture_scene(video, arguments.out / "scene"))

@@ -80,7 +80,8 @@ def capture_scene(
             fewer than 100, the third for more: whichever has more cameras that agree.
         progress: show a bar for each stage.
 
-    A capture that was interrupted goes on where it was, and one that is done is not done again.
+    A capture that was interrupted goes on where it was, as the interruption says, and one that is
+    done is not done again.
 
     Raises InputError without pycolmap, for a source or an `out` that cannot serve, and if too few
     of the pictures get a camera; the message says what to do.
@@ -107,9 +108,9 @@ def capture_scene(
         if matching == "auto" and is_video(source):
             matching = "sequential"
         structure = Solver(folder / WORK, folder / "images", pictures, bar).solve(matching)
-    except KeyboardInterrupt:
-        log.info("interrupted; what is done is in %s, and the same command goes on", folder)
-        raise
+    except KeyboardInterrupt as interruption:
+        done = f"what is done is in {folder}, and the same command goes on"
+        raise KeyboardInterrupt(done if folder.exists() else "nothing is kept") from interruption
     _finish(folder, asked, pictures, structure)
     return folder
 

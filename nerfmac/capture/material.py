@@ -74,11 +74,12 @@ def choose_frames(path: Path, count: int | None, bar: Any) -> list[int]:
         raise InputError(f"{path} has no frame that can be decoded")
     if frames.contrast.max() < LEAST_CONTRAST:
         raise InputError(f"{path} shows nothing: every frame of it is of one colour, as if black")
-    expected = video.frames / video.step
-    if len(frames.sharpness) < 0.9 * expected:
+    part = min(len(frames.sharpness) * video.step / video.frames, 1.0)
+    if video.is_cut or part < 0.9:
         log.warning(
-            "%s breaks off: %d of %.0f frames can be decoded, and these are used",
-            *(path, len(frames.sharpness), expected),
+            "%s breaks off: it says it lasts %.1f seconds, and %.1f, %d frames, can be decoded; "
+            "these are used",
+            *(path, video.says, part * video.seconds, part * video.frames),
         )
     return [number * video.step for number in choose(frames, count)]
 

@@ -31,11 +31,22 @@ MOST_COMPARED = 4000
 """Of a longer video only every second frame is compared, or every third, and so on."""
 
 
+CUT = ("partial file", "corrupt input packet", "ended prematurely")
+"""What ffmpeg says of a file whose end is missing."""
+NO_INDEX = "moov atom not found"
+
+
 class Video(NamedTuple):
-    """A video and how many frames its file says that it has."""
+    """A video: how many frames and `seconds` its file has, and how many seconds it `says` it has.
+
+    Its end is missing if it `is_cut`; else only its sound may last longer than `seconds`.
+    """
 
     path: Path
     frames: int
+    seconds: float
+    says: float
+    is_cut: bool
 
     @property
     def step(self) -> int:
@@ -60,7 +71,8 @@ def open_video(path: Path) -> Video:
     counted = re.findall(r"frame=\s*(\d+)", told)
     if code != 0 or not counted or int(counted[-1]) == 0:
         raise _unreadable(path, told)
-    return Video(path, int(counted[-1]))
+    seconds, says = _seconds("time=", told), _seconds("Duration:", told)
+    return Video(path, int(counted[-1]), seconds, says, any(words in told for words in CUT))
 
 
 def grey_frames(video: Video) -> Iterator[Pixels]:
@@ -135,6 +147,20 @@ def _ffmpeg() -> str:
         ) from error
 
 
+def _seconds(what: str, told: str) -> float:
+    """The last time that ffmpeg told after `what`; 0 if there is none."""
+    times = re.findall(rf"{what}\s*(\d+):(\d+):([\d.]+)", told)
+    if not times:
+        return 0.0
+    hours, minutes, seconds = map(float, times[-1])
+    return 3600 * hours + 60 * minutes + seconds
+
+
 def _unreadable(path: Path, told: str) -> InputError:
-    lines = [line.strip() for line in told.splitlines() if line.strip()]
-    return InputError(f"{path} cannot be read as a video: {lines[-1] if lines else 'it is empty'}")
+    if NO_INDEX in told:
+        why = "it has no index, so its end is missing or its recording was never finished"
+    else:
+        lines = [re.sub(r"^\[.*?\] ", "", line).strip() for line in told.splitlines()]
+        lines = [line for line in lines if line and "frame=" not in line]
+        why = lines[-1] if lines else "it is empty"
+    return InputError(f"{path} cannot be read as a video: {why}")

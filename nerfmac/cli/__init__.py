@@ -48,7 +48,7 @@ _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES}
 def main(arguments: list[str] | None = None, *, method: Method = CONFIGURED) -> None:
     """Run `nerfmac VERB ...` and exit: 0; 1 for a failed selftest; 2 for what cannot be done.
 
-    An interrupted run exits with 130, as shells have it.
+    What is interrupted exits with 130, as shells have it, and says what is kept.
     """
     arguments = sys.argv[1:] if arguments is None else arguments
     if not arguments or arguments[0] in ("-h", "--help"):
@@ -83,8 +83,9 @@ def main(arguments: list[str] | None = None, *, method: Method = CONFIGURED) -> 
         if (told := in_words(error)) is None:
             raise
         _refuse(told)
-    except KeyboardInterrupt:
-        print("nerfmac: interrupted", file=sys.stderr)
+    except KeyboardInterrupt as told:
+        kept = f"; {told}" if str(told) else ""
+        print(f"nerfmac: interrupted{kept}", file=sys.stderr)
         sys.exit(130)
 
 

@@ -1,8 +1,7 @@
-"""What may end a training early, as one line that says where its last state is and what to do."""
+"""What may end a verb early, as one line that says what of its work is kept and what to do."""
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,7 +12,14 @@ from nerfmac.ranks import LostRankError
 from nerfmac.run import Run, what_to_lower
 from nerfmac.training.measured import DivergedError
 
-log = logging.getLogger("nerfmac")
+
+@contextmanager
+def keeping(kept: str) -> Iterator[None]:
+    """Within it, a `KeyboardInterrupt` says what is `kept`, and how to go on."""
+    try:
+        yield
+    except KeyboardInterrupt as interruption:
+        raise KeyboardInterrupt(kept) from interruption
 
 
 @contextmanager
@@ -23,15 +29,15 @@ def explained(
     """Within it, `run` is trained to the `limits`, by their flags, and saved in `out`.
 
     `needed`: `needed_memory` of the run. Raises `InputError` where something ends it, and
-    `KeyboardInterrupt` as it is.
+    `KeyboardInterrupt` that says the same.
     """
     given = "".join(f" {flag} {value}" for flag, value in limits.items() if value)
     again = f"`nerfmac train --out {out} --resume{given}` goes on"
     try:
         yield
-    except KeyboardInterrupt:
-        log.info("interrupted; %s", again)
-        raise
+    except KeyboardInterrupt as interruption:
+        said = f"step {run.state.step} is saved in {out}; {again}"
+        raise KeyboardInterrupt(said) from interruption
     except DivergedError as error:
         raise InputError(f"{error}; the last good state is in {out}") from error
     except LostRankError as error:

@@ -18,6 +18,7 @@ from nerfmac.checks import InputError
 from nerfmac.cli.arguments import box, numbers, optional
 from nerfmac.cli.camera_paths import NamedPath
 from nerfmac.cli.choices import Device
+from nerfmac.cli.failures import keeping
 from nerfmac.film import VIDEOS, Shot, Take, blurred, check_video, even, film, refuse_existing
 from nerfmac.geometry.cameras import Camera
 from nerfmac.rendering.evaluation import BACKGROUNDS
@@ -113,16 +114,17 @@ def main(argv: list[str], method: Method = CONFIGURED) -> int:
     path = path.within(run)
     cameras = _cameras(run, path, arguments, _fitting(out, size or _own_size(run, path, shot)))
     beside = arguments.beside.split(",") if arguments.beside else []
-    film(
-        [run, *(open_run(other, method=method) for other in beside)],
-        cameras,
-        out,
-        shot,
-        fps=arguments.fps,
-        form=arguments.format,
-        resume=arguments.resume,
-        overwrite=arguments.overwrite,
-    )
+    with keeping(_kept(out, resume=arguments.resume)):
+        film(
+            [run, *(open_run(other, method=method) for other in beside)],
+            cameras,
+            out,
+            shot,
+            fps=arguments.fps,
+            form=arguments.format,
+            resume=arguments.resume,
+            overwrite=arguments.overwrite,
+        )
     print(out)
     return 0
 
@@ -132,6 +134,15 @@ def _own_name(run: Path, path: str) -> Path:
     if is_snapshot(run):
         return run.with_name(f"{run.stem}-{path}.mp4")
     return run / f"{path}.mp4"
+
+
+def _kept(out: Path, *, resume: bool) -> str:
+    """What is left of a film that is interrupted, and how to go on."""
+    if out.suffix.lower() not in VIDEOS:
+        return f"its frames so far are in {out}; with --resume the same command goes on"
+    if resume:
+        return f"its frames so far are in {out}.frames, and the same command goes on"
+    return f"no part of {out} is kept; with --resume its frames would be"
 
 
 def _check(arguments: Arguments, out: Path) -> None:

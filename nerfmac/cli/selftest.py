@@ -75,11 +75,12 @@ def main(argv: list[str]) -> int:
             seconds = SECONDS if arguments.seconds is None else arguments.seconds
             _test(report, arguments.operation, seconds)
         report.end()
-    except KeyboardInterrupt:
-        if report.path:
-            report.save()  # the interrupt may have come while it was being written
-            print(f"nerfmac: what was found so far is in {report.path}", file=sys.stderr)
-        raise
+    except KeyboardInterrupt as interruption:
+        if not report.path:
+            raise
+        report.save()  # the interrupt may have come while it was being written
+        said = f"what was found so far is in {report.path}"
+        raise KeyboardInterrupt(said) from interruption
     if report.path:
         print(f"everything is in {report.path}")
     elif not report.passed:

@@ -27,7 +27,7 @@ from nerfmac.capture import captured
 from nerfmac.checks import InputError
 from nerfmac.cli.arguments import optional, unboxed
 from nerfmac.cli.choices import Device, Model, Preset
-from nerfmac.cli.failures import explained
+from nerfmac.cli.failures import explained, keeping
 from nerfmac.cli.outputs import save_preview, save_turntable, summary
 from nerfmac.cli.scene_flags import SceneFlags
 from nerfmac.config import Config, override
@@ -174,7 +174,8 @@ def _train(arguments: Arguments, config: Config, method: Method) -> int:
             )
         log_memory("after training")
         if scalars:
-            _finish(run, out, start, run.state.train_seconds - before, arguments, scalars)
+            with keeping(f"the trained run is in {out}; `nerfmac eval {out}` says how good it is"):
+                _finish(run, out, start, run.state.train_seconds - before, arguments, scalars)
     return 0
 
 

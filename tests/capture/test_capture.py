@@ -129,6 +129,26 @@ def test_too_few_cameras_are_refused_with_what_to_do_and_what_is_done_is_kept(
     assert (report["given"], report["without_camera"]) == (12, NAMES[9:])
 
 
+@pytest.mark.parametrize(
+    ("where", "kept"),
+    [
+        ("take_pictures", "what is done is in garden, and the same command goes on"),
+        ("pictures_in", "nothing is kept"),
+    ],
+)
+def test_an_interrupted_capture_says_in_one_line_what_is_kept(
+    photographs, tmp_path, capfd, monkeypatch, where, kept
+):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(capture, where, interrupt)
+    monkeypatch.chdir(photographs.parent)
+    photographs.rename("given")
+    assert nerfmac("capture", "given", "--out", "garden") == 130
+    assert capfd.readouterr().err.splitlines()[-1] == f"nerfmac: interrupted; {kept}"
+
+
 def test_a_folder_of_something_else_is_left_alone(photographs, tmp_path, solved, capsys):
     taken = tmp_path / "taken"
     taken.mkdir()

@@ -1,7 +1,11 @@
 """Videos and photographs become upright pictures of a scene."""
 
+import re
+import subprocess
+
 import numpy as np
 import pytest
+from imageio_ffmpeg import get_ffmpeg_exe
 from PIL import Image
 from tqdm import tqdm
 
@@ -185,3 +189,35 @@ def test_a_video_that_breaks_off_gives_what_can_be_decoded(tmp_path, bar, caplog
     assert numbers
     assert numbers[-1] < 100
     assert "breaks off" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("ending", "flags", "says"),
+    [
+        (".mp4", "-movflags faststart", "4.0"),
+        (".mp4", "-movflags frag_keyframe+empty_moov -frag_duration 200000", "..."),
+        (".mkv", "", "4.0"),
+    ],
+)
+def test_a_video_cut_short_says_how_much_of_it_is_there(tmp_path, bar, caplog, ending, flags, says):
+    whole, cut = tmp_path / f"whole{ending}", tmp_path / f"cut{ending}"
+    write_video(tmp_path / "film.mp4", moving(120, step=3), fps=30)
+    copied = [get_ffmpeg_exe(), "-v", "error", "-i", tmp_path / "film.mp4", "-c", "copy"]
+    subprocess.run([*copied, *flags.split(), whole], check=True)
+    choose_frames(whole, 10, bar)
+    assert caplog.messages == [], "nothing is missing"
+    content = whole.read_bytes()
+    cut.write_bytes(content[: len(content) // 2])
+    last = choose_frames(cut, 10, bar)[-1]
+    (line,) = caplog.messages
+    pattern = rf"it says it lasts {says} seconds, and ..., (\d+) frames, can be decoded"
+    assert last < int(re.search(pattern, line)[1]) < 90
+
+
+def test_a_video_without_its_index_says_so(tmp_path, bar):
+    whole, path = tmp_path / "whole.mp4", tmp_path / "film.mp4"
+    write_video(whole, moving(20), fps=30)
+    subprocess.run([get_ffmpeg_exe(), "-v", "error", "-i", whole, "-c", "copy", path], check=True)
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    with pytest.raises(InputError, match="as a video: it has no index, so its end is missing"):
+        choose_frames(path, 10, bar)

@@ -164,3 +164,25 @@ def test_eval_measures_the_split_it_is_told(folder, tmp_path):
     told = json.loads(file.read_text())
     assert (told["train_views"], told["background"]) == (8, "black")
     assert told["psnr_train"] > 10
+
+
+@pytest.mark.parametrize(
+    ("out", "flags", "kept"),
+    [
+        ("a.mp4", (), "no part of {out} is kept; with --resume its frames would be"),
+        ("a.mp4", ("--resume",), "its frames so far are in {out}.frames, and the same command"),
+        ("frames", (), "its frames so far are in {out}; with --resume the same command goes on"),
+    ],
+)
+def test_an_interrupted_film_says_in_one_line_what_is_kept(
+    folder, tmp_path, capsys, monkeypatch, out, flags, kept
+):
+    def film(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("nerfmac.cli.render.film", film)
+    out = tmp_path / out
+    capsys.readouterr()
+    assert nerfmac("render", folder, "--frames", 2, "--out", out, *flags) == 130
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"nerfmac: interrupted; {kept.format(out=out)}")
