@@ -190,18 +190,25 @@ def _angles(vectors: Vectors) -> tuple[Vectors, Vectors]:
 
 
 def _lens(lenses: Sequence[Lens], size: tuple[int, int] | None) -> Lens:
-    """Return a lens without distortion whose shorter side sees the angle of the photographs' one.
+    """Return a lens without distortion whose shorter side sees what the photographs' one sees.
 
     So a wide frame shows more to the sides than square photographs, and cuts nothing off above and
-    below; beside upright photographs it shows more to the sides and less above and below. The angle
-    is the median of the `lenses`.
+    below. Beside upright photographs it would cut most of what stands in them: there its shorter
+    side sees the geometric mean of both of theirs. So it does in an upright or square frame beside
+    wide photographs. The angle is the median of the `lenses`.
     """
     width, height = size if size is not None else (lenses[0].width, lenses[0].height)
     checks.number("width", width, low=2, whole=True)
     checks.number("height", height, low=2, whole=True)
     width, height = width // 2 * 2, height // 2 * 2
-    relative = [
-        math.sqrt(lens.fl_x * lens.fl_y) / min(lens.width, lens.height) for lens in lenses
-    ]  # the focal length in units of the shorter side
-    focal = float(np.median(relative)) * min(width, height)
+    focal = float(np.median([_relative_focal(lens, width, height) for lens in lenses]))
+    focal *= min(width, height)
     return Lens(width, height, focal, focal, width / 2, height / 2)
+
+
+def _relative_focal(lens: Lens, width: int, height: int) -> float:
+    """The focal length for frames of `width` x `height`, in units of their shorter side."""
+    is_upright, is_wide = lens.height > lens.width, lens.width > lens.height
+    is_turned = (is_upright and width >= height) or (is_wide and width <= height)
+    side = math.sqrt(lens.width * lens.height) if is_turned else min(lens.width, lens.height)
+    return math.sqrt(lens.fl_x * lens.fl_y) / side

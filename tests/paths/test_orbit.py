@@ -135,11 +135,30 @@ def test_the_lens_is_plain_even_and_sees_as_much_as_those_that_took_the_pictures
     assert not any(lens.distortion)
     wide = orbit(cameras, up=UPS[0], frames=1, size=(1281, 720))[0].lens
     assert (wide.width, wide.height) == (1280, 720)
-    # The shorter side sees the same angle, whichever it is.
-    assert wide.height / wide.fl_y == pytest.approx(tall.width / tall.fl_x, rel=1e-6)
     square = [Camera(Lens.from_fov(0.7, 400, 400), camera.pose) for camera in cameras]
     wide = orbit(square, up=UPS[0], frames=1, size=(1280, 720))[0].lens
     assert 2 * np.arctan(0.5 * wide.height / wide.fl_y) == pytest.approx(0.7, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("photograph", "size", "seen"),
+    [
+        ((540, 960), (1280, 720), math.sqrt(540 * 960)),  # else heads are cut
+        ((540, 960), (600, 600), math.sqrt(540 * 960)),
+        ((540, 960), (700, 800), 540),
+        ((960, 540), (360, 640), math.sqrt(540 * 960)),
+        ((960, 540), (1280, 720), 540),
+        ((960, 540), (800, 700), 540),
+        ((540, 540), (1280, 720), 540),
+        ((540, 540), (360, 640), 540),
+    ],
+)
+def test_a_frame_across_the_photographs_sees_more_than_their_shorter_side(photograph, size, seen):
+    lens = Lens(*photograph, 687.0, 687.0, 270.0, 480.0)
+    cameras = [Camera(lens, camera.pose) for camera in rig([0, 90, 180, 270], UPS[0])]
+    framed = orbit(cameras, up=UPS[0], frames=1, size=size)[0].lens
+    assert min(size) / framed.fl_y == pytest.approx(seen / 687.0, rel=1e-6)
+    assert framed.fl_x == framed.fl_y
 
 
 @pytest.mark.parametrize(
