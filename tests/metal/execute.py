@@ -33,8 +33,11 @@ _HERE = Path(__file__).parent
 _SECONDS = 120  # for one launch
 
 _RUNTIME = ("-std=c++20", "-O2", "-fno-omit-frame-pointer")
-_KERNEL = (
+_LANGUAGE = (
     *("-std=c++14", "-DMETAL_RUNS"),
+    "-ftrivial-auto-var-init=pattern",
+)
+_CODE = (
     "-O0",  # so that no access is optimised away before it is recorded
     "-g1",
     "-fsanitize=address,undefined,float-cast-overflow",
@@ -44,11 +47,17 @@ _KERNEL = (
     # The runtime is called at each load and store; the C library may replace none.
     "-fsanitize-coverage=func,trace-loads,trace-stores",
     "-fno-builtin",
-    "-ftrivial-auto-var-init=pattern",
     "-fno-omit-frame-pointer",
     "-fPIC",
     "-w",  # what deserves a warning is judged elsewhere
     *(["-mfma"] if platform.machine() == "x86_64" else []),
+)
+# In a long kernel, variables to which nothing points are kept in registers: most loads and stores
+# are theirs, and none is an access of memory. A short one has run before that is done.
+_LONG = 20_000  # characters
+_AS_WRITTEN = (
+    *("-emit-llvm", "-c", "-Xclang", "-disable-llvm-passes"),
+    *("-Xclang", "-disable-O0-optnone"),
 )
 _LIBRARY = (
     "-shared",
@@ -157,32 +166,45 @@ class Executor:
 
     def _kernel(self, text: str) -> Path:
         name, header = hashlib.sha256(text.encode()).hexdigest()[:20], self._header()
-        contract = "on"
+        contract = "-ffp-contract=on"
         if any(f" custom_kernel_nerfmac_{function}_" in text for function in self.rounded):
-            contract = "off"
-        options = (*_KERNEL, *_LIBRARY, f"-ffp-contract={contract}", "-include-pch", header)
-        return self._built(f"{name}-{contract}.so", program(text), *options, "-x", "c++")
+            contract = "-ffp-contract=off"
+        read = [clang(), *_LANGUAGE, *_CODE, contract, "-include-pch", header, "-x", "c++", "-"]
+        optimiser = Path(clang()).resolve().with_name("opt")
+        if len(text) < _LONG or not optimiser.exists():
+            commands = [[*read, *_LIBRARY]]
+        else:
+            commands = [
+                [*read, *_AS_WRITTEN, "-o", "-"],
+                [optimiser, "-passes=mem2reg", "-", "-o", "-"],
+                [clang(), *_CODE, contract, "-x", "ir", "-", *_LIBRARY],
+            ]
+        return self._built(f"{name}{contract}.so", program(text), *commands)
 
     def _header(self) -> Path:
         """What every kernel begins with, compiled."""
-        return self._built(
-            "metal_stdlib.pch", "", *_KERNEL, "-x", "c++-header", _HERE / "metal_stdlib.h"
-        )
+        header = [*_LANGUAGE, *_CODE, "-x", "c++-header", _HERE / "metal_stdlib.h"]
+        return self._built("metal_stdlib.pch", "", [clang(), *header])
 
     def _runtime(self) -> Path:
         # In one piece: the headers of C++ take most of the time.
         sources = "".join(f'#include "{each}"\n' for each in sorted(_HERE.glob("runtime*.cpp")))
-        built = self._built("runtime.o", sources, *_RUNTIME, "-c", "-x", "c++")
+        built = self._built("runtime.o", sources, [clang(), *_RUNTIME, "-c", "-x", "c++", "-"])
         sanitizers = ("-fsanitize=address,undefined", "-rdynamic")
-        return self._built("runtime", "", *sanitizers, built)
+        return self._built("runtime", "", [clang(), *sanitizers, built])
 
-    def _built(self, name: str, text: str, *words: str | Path) -> Path:
-        """What clang makes of `text`, if any, once for all processes that have the folder."""
+    def _built(self, name: str, text: str, *commands: Sequence[str | Path]) -> Path:
+        """What the last of `commands` writes, once for all processes that have the folder.
+
+        Each is given what the one before it prints; the first, `text`.
+        """
         built = self.folder / name
         if not built.exists():
             with TemporaryDirectory(dir=self.folder) as scratch:
                 partial = Path(scratch, name)
-                _run_clang(*words, *(["-"] if text else []), "-o", partial, text=text)
+                given = text.encode()
+                for command in (*commands[:-1], [*commands[-1], "-o", partial]):
+                    given = _printed(command, given)
                 partial.replace(built)
         return built
 
@@ -246,8 +268,9 @@ def _summary(report: str) -> str:
     return ", ".join(match[1] for match in _REPORT.finditer(report)) or "the process ended early"
 
 
-def _run_clang(*words: str | Path, text: str) -> None:
-    command = [clang(), *map(str, words)]
-    result = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
+def _printed(command: Sequence[str | Path], given: bytes) -> bytes:
+    result = subprocess.run(list(map(str, command)), input=given, capture_output=True, check=False)
     if result.returncode != 0:
-        raise ExecutionError(f"clang refuses it:\n{result.stderr}{' '.join(command)}")
+        said = result.stderr.decode(errors="replace")
+        raise ExecutionError(f"clang refuses it:\n{said}{' '.join(map(str, command))}")
+    return result.stdout

@@ -14,16 +14,18 @@ pytestmark = pytest.mark.slow
 BEGIN = """
 import json, time, nerfmac
 from nerfmac.config import Config
-from nerfmac.training.trainer import Trainer
+from nerfmac.viewer.session.loop import Loop
 
 config = Config.from_json(json.loads({config!r}))
-advance = Trainer.advance
+work = Loop.work
 
-def unhurried(self, state, *rates, **named):
-    time.sleep(0.02)  # or training would take the cores that the page needs
-    return advance(self, state, *rates, **named)
+def unhurried(self):
+    pause = work(self)
+    if self._session.training.is_running:
+        time.sleep(0.1)  # or it would take the cores that the page needs, for as long as it trains
+    return pause
 
-Trainer.advance = unhurried
+Loop.work = unhurried
 """
 
 
