@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from nerfmac.capture.pairs import in_sequence
+from nerfmac.capture.pairs import Pairs, in_sequence
 
 Matches = Mapping[tuple[str, str], int]
 """How many matches of two pictures fit an epipolar geometry; the names of a pair are sorted."""
@@ -53,6 +53,12 @@ def is_walk(names: Sequence[str], matches: Matches) -> bool:
     return bool(alike) and sum(alike) >= WALKED * len(alike)
 
 
+def linked(names: Sequence[str], matches: Matches) -> int:
+    """How many pictures hang together by what near ones show: hardly more can get a camera."""
+    alike = [pair for pair in in_sequence(names) if _are_alike(pair, matches)]
+    return max(map(len, _grouped(names, alike).values()), default=0)
+
+
 def agreement(
     names: Sequence[str], poses: Mapping[str, npt.NDArray[np.float64]], matches: Matches
 ) -> Agreement:
@@ -63,23 +69,30 @@ def agreement(
     with one and the same picture.
     """
     names = [name for name in names if name in poses]
-    group = {name: {name} for name in names}
-    near = {*in_sequence(names, NEAR)}
-    torn = []
+    turned = {}
     for one, other in in_sequence(names):
-        if not _are_alike((one, other), matches):
-            continue
-        cosine = float(poses[one][:, 2] @ poses[other][:, 2])
-        degrees = float(np.degrees(np.arccos(np.clip(cosine, -1, 1))))
-        if degrees > APART:
-            if (one, other) in near:
-                torn.append((one, other, degrees))
-        elif group[one] is not group[other]:
+        if _are_alike((one, other), matches):
+            cosine = float(poses[one][:, 2] @ poses[other][:, 2])
+            turned[one, other] = float(np.degrees(np.arccos(np.clip(cosine, -1, 1))))
+    group = _grouped(names, [pair for pair, degrees in turned.items() if degrees <= APART])
+    groups = sorted({id(each): each for each in group.values()}.values(), key=len, reverse=True)
+    torn = []
+    for one, other in in_sequence(names, NEAR):
+        degrees = turned.get((one, other), 0.0)
+        # Two that are held together by others between them are not torn apart, however far.
+        if degrees > APART and group[one] is not group[other]:
+            torn.append((one, other, degrees))
+    return Agreement(groups, torn)
+
+
+def _grouped(names: Sequence[str], pairs: Pairs) -> dict[str, set[str]]:
+    """For each name its group: all those that it hangs together with by the pairs."""
+    group = {name: {name} for name in names}
+    for one, other in pairs:
+        if group[one] is not group[other]:
             group[one] |= group[other]
             group.update(dict.fromkeys(group[other], group[one]))
-    groups = sorted({id(each): each for each in group.values()}.values(), key=len, reverse=True)
-    # Two that are held together by others between them are not torn apart, however far they are.
-    return Agreement(groups, [pair for pair in torn if group[pair[0]] is not group[pair[1]]])
+    return group
 
 
 def _are_alike(pair: tuple[str, str], matches: Matches) -> bool:

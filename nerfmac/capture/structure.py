@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nerfmac.capture import colmap_process
-from nerfmac.capture.agreement import Agreement, agreement, is_walk
+from nerfmac.capture.agreement import Agreement, agreement, is_walk, linked
 from nerfmac.capture.material import Picture
 from nerfmac.capture.pairs import LONG_WINDOW, Pairs, every_pair, in_sequence, in_space
 from nerfmac.checks import InputError
@@ -100,15 +100,14 @@ class Solver:
         Of both it is then what has more pictures that agree. Says in a line what was chosen.
         """
         self._match(in_sequence(names))
-        ordered = None
-        if is_walk(names, self._matches()):
-            with suppress(NoCamerasError):
-                ordered = self._in_order(names)
-        if ordered is not None:
-            found = len(ordered.model.images)
-            if found >= MISSING * len(names) and not ordered.agreement.torn:
-                log.info("matching is sequential: by their names the pictures are one walk")
-                return ordered
+        matches = self._matches()
+        is_walked = is_walk(names, matches)
+        # A walk that is broken off somewhere cannot come out whole by its order: that comes last.
+        is_broken = linked(names, matches) < MISSING * len(names)
+        ordered = self._if_any(names) if is_walked and not is_broken else None
+        if ordered is not None and self._is_whole(ordered):
+            log.info("matching is sequential: by their names the pictures are one walk")
+            return ordered
         # In a folder of its own: what is resumed must not see the other's matches.
         more = Solver(self.folder / "more", self._images, self.pictures, self._bar)
         make_folder(more.folder)
@@ -117,6 +116,8 @@ class Solver:
                 shutil.copyfile(self.folder / DATABASE, partial)
         matching = "exhaustive" if len(names) < ALL_BELOW else "window"
         other = more._in_any_order(names, matching)
+        if is_walked and is_broken and not self._is_whole(other):
+            ordered = self._if_any(names)
         if ordered is None:
             log.info("matching is %s: the order of the names is no help", matching)
             return other
@@ -126,6 +127,17 @@ class Solver:
             *(chosen.matching, _agreeing(chosen), _agreeing(left), left.matching),
         )
         return chosen
+
+    def _if_any(self, names: Sequence[str]) -> Structure | None:
+        """What the order of names gives, if any cameras."""
+        with suppress(NoCamerasError):
+            return self._in_order(names)
+        return None
+
+    def _is_whole(self, structure: Structure) -> bool:
+        """Whether nearly all pictures have a camera, and none is torn from the rest."""
+        found = len(structure.model.images)
+        return found >= MISSING * len(self.pictures) and not structure.agreement.torn
 
     def _in_any_order(self, names: Sequence[str], matching: str) -> Structure:
         every = matching == "exhaustive"

@@ -10,16 +10,16 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from nerfmac.capture.agreement import APART, WALKED
 from nerfmac.files import counted
 from nerfmac.geometry.cameras import Camera
 from nerfmac.inspection.pictures import Look
 
 FEWEST = 12
 """Pictures from which on their order can be told to be a walk."""
-NEAR, LEAP = 30.0, 60.0
-"""Degrees between the axes of neighbours, up to which they stand near, and from which on apart."""
-WALKED = 0.8
-"""The names' order is a walk if this part of the neighbours stand near."""
+NEAR = 30.0
+"""Degrees between the axes of neighbours, up to which they stand near; that is a walk's measure
+here, where no matches are known."""
 ALIKE = 0.1
 """Two pictures look alike if they correlate better than this part of the neighbours that are."""
 
@@ -48,5 +48,5 @@ def fold_findings(
         f"{names[order[each]]} and {names[order[each + 1]]} follow each other and look alike, but "
         f"their cameras look {angles[each]:.0f} degrees apart: a thing that is the same from two "
         "sides may be folded onto itself"
-        for each in np.flatnonzero((angles > LEAP) & alike)
+        for each in np.flatnonzero((angles > APART) & alike)
     ]

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from nerfmac.capture.agreement import ALIKE, agreement, is_walk
+from nerfmac.capture.agreement import ALIKE, agreement, is_walk, linked
 from nerfmac.capture.pairs import in_sequence
 
 NAMES = [f"{number}.jpg" for number in range(24)]
@@ -85,3 +85,14 @@ def test_an_order_is_a_walk_if_most_neighbours_show_the_same():
     assert not is_walk(NAMES[::2] + NAMES[1::2], alike(1))
     assert not is_walk(NAMES, alike(1, ALIKE - 1))
     assert not is_walk(NAMES[:1], {})
+
+
+def test_a_walk_is_linked_up_to_where_it_breaks_off():
+    assert linked(NAMES, alike(1)) == 24
+    matches = alike(2)
+    for pair in (("15.jpg", "16.jpg"), ("14.jpg", "16.jpg"), ("15.jpg", "17.jpg")):
+        matches[pair] = ALIKE - 1
+    assert linked(NAMES, matches) == 16
+    assert linked(NAMES, matches | {("12.jpg", "20.jpg"): ALIKE}) == 24
+    assert linked(NAMES, matches | {("1.jpg", "20.jpg"): ALIKE}) == 16, "too far apart in order"
+    assert linked([], {}) == 0

@@ -17,14 +17,22 @@ NAMES = [f"{number:02}.png" for number in range(20)]
 @pytest.fixture
 def photographs(tmp_path, monkeypatch):
     """Return what is done for twenty photographs, and what is found in their order and in any."""
-    done = {"neighbours": 99, "sequential": (20, 0), "any": (20, 0), "pairs": [], "mapped": []}
+    done = {
+        "neighbours": 99,
+        "broken_at": None,
+        "sequential": (20, 0),
+        "any": (20, 0),
+        "pairs": [],
+        "mapped": [],
+    }
 
     def match(self, pairs):
         done["pairs"].append((self.folder.name, len(pairs)))
         (self.folder / "database.db").touch()
 
     def matches(self):
-        return dict.fromkeys(pairwise(NAMES), done["neighbours"])
+        walked = dict.fromkeys(pairwise(NAMES), done["neighbours"])
+        return {pair: count for pair, count in walked.items() if pair[1] != done["broken_at"]}
 
     def mapped(self, matching, to="sparse"):
         done["mapped"].append(matching)
@@ -90,6 +98,29 @@ def test_where_the_order_leaves_something_out_what_agrees_more_is_chosen(
     assert len(found.model.images) == (in_order if chosen == "sequential" else in_any)[0]
     assert photographs["mapped"] == ["sequential", "exhaustive"]
     assert caplog.messages[-1].startswith(f"matching is {chosen}: ")
+
+
+@pytest.mark.parametrize(
+    ("in_any", "chosen", "mapped"),
+    [
+        ((20, 0), "exhaustive", ["exhaustive"]),
+        ((20, 9), "sequential", ["exhaustive", "sequential"]),
+        ((18, 0), "exhaustive", ["exhaustive", "sequential"]),
+    ],
+)
+def test_a_walk_that_breaks_off_is_mapped_in_its_order_only_if_nothing_else_is_whole(
+    photographs, in_any, chosen, mapped
+):
+    photographs["broken_at"] = "12.png"
+    photographs["sequential"], photographs["any"] = (12, 0), in_any
+    assert photographs["solver"].solve("auto").matching == chosen
+    assert photographs["mapped"] == mapped
+
+
+def test_a_walk_that_ends_a_picture_early_is_not_broken(photographs):
+    photographs["broken_at"] = "19.png"
+    photographs["solver"].solve("auto")
+    assert photographs["mapped"] == ["sequential"]
 
 
 @pytest.mark.parametrize("matching", ["sequential", "exhaustive", "window"])
