@@ -21,7 +21,7 @@ from nerfmac.ops.hash_encode import hash_encode
 from nerfmac.ops.march import MarchGeometry, cell_of, count_samples, march
 from nerfmac.ops.networks import networks
 from nerfmac.ops.networks_shape import BASIS, NetworksShape
-from nerfmac.ops.occupancy_update import pack_bits
+from nerfmac.ops.occupancy_update import pack_bits, splat
 from nerfmac.sampling.occupancy import march_geometry
 from nerfmac.selftest import Case
 
@@ -80,7 +80,7 @@ def _shell(geometry: MarchGeometry) -> mx.array:
     keys, points = mx.random.split(mx.random.key(22)), 4 * geometry.resolution**2
     radius = RADIUS + THICKNESS * mx.random.uniform(-0.5, 0.5, (points, 1), key=keys[0])
     cells = cell_of(0.5 + radius * _directions(points, keys[1]), geometry)
-    values = mx.zeros(geometry.cells).at[cells].add(1.0)
+    values = splat(cells, mx.ones(points), geometry.cells)
     return pack_bits(values, mx.array([0.5]))
 
 
