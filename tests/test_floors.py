@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -45,13 +46,20 @@ def room(path: Path, package: Path) -> str:
     return path.relative_to(package).with_suffix("").parts[0]
 
 
+@cache
+def nodes(source: str) -> list[ast.AST]:
+    """Return the imports and functions in a file's text, wherever they stand in it."""
+    wanted = ast.Import | ast.ImportFrom | ast.FunctionDef | ast.AsyncFunctionDef
+    return [node for node in ast.walk(ast.parse(source)) if isinstance(node, wanted)]
+
+
 def imports(source: str, package: Path) -> Iterator[tuple[int, str, bool]]:
     """Yield line and room of each import from nerfmac, and whether it reaches into the room.
 
     Imports inside functions count. A relative import yields the room "."; `from nerfmac import x`
     is the module x if there is one, else a public name, that is the package itself.
     """
-    for node in ast.walk(ast.parse(source)):
+    for node in nodes(source):
         if isinstance(node, ast.ImportFrom) and node.level:
             yield node.lineno, ".", False
         elif isinstance(node, ast.ImportFrom) and node.module == package.name:
@@ -124,7 +132,7 @@ def _module_name(path: Path, package: Path) -> str:
 def _imported_modules(path: Path, modules: set[str]) -> set[str]:
     """Which of `modules` a file imports; from a package's `__init__`, the package."""
     found = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in nodes(path.read_text(encoding="utf-8")):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -160,7 +168,7 @@ def long_functions(root: Path) -> list[str]:
     found = []
     for folder in ("nerfmac", "scripts", "tests"):
         for path in sorted((root / folder).rglob("*.py")):
-            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            for node in nodes(path.read_text(encoding="utf-8")):
                 if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                     lines = (node.end_lineno or 0) - node.lineno + 1 - _docstring_lines(node)
                     if lines > LONGEST_FUNCTION:

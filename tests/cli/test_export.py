@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -15,7 +16,8 @@ from nerfmac.run import Run
 from tests.cli.refusals import everything, refused
 from tests.scene_factory import nerfmac
 
-trimesh = pytest.importorskip("trimesh", reason="needs the extra export")
+# Imported where it is used: it brings SciPy, and each process that has tests imports this file.
+pytestmark = pytest.mark.skipif(find_spec("trimesh") is None, reason="needs the extra export")
 
 THIN = ("--resolution", 12, "--threshold", 0.1)
 """For a run of two steps, which knows nothing of a surface."""
@@ -23,6 +25,8 @@ THIN = ("--resolution", 12, "--threshold", 0.1)
 
 @pytest.mark.parametrize("name", ["mesh.ply", "mesh.obj", "mesh.glb", "mesh.GLB"])
 def test_a_mesh_by_its_files_ending(run, tmp_path, capsys, name):
+    import trimesh
+
     assert nerfmac("export", run, tmp_path / name, *THIN, "--smallest", 0) == 0
     vertices, faces = (int(word) for word in capsys.readouterr().out.split()[1::2][:2])
     mesh = trimesh.load_mesh(tmp_path / name, file_type=name[-3:].lower(), process=False)
@@ -47,6 +51,8 @@ def test_density_in_a_box(run, tmp_path, capsys):
 
 
 def test_cameras_and_points(run, tmp_path, capsys, monkeypatch):
+    import trimesh
+
     assert nerfmac("export", run, tmp_path / "c.json") == 0
     assert len(json.loads((tmp_path / "c.json").read_text())["frames"]) == 3
     monkeypatch.setattr("nerfmac.export.points.LEAST_THICKNESS", 1e-4)

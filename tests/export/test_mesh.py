@@ -2,6 +2,7 @@
 
 import os
 from dataclasses import replace
+from importlib.util import find_spec
 
 import mlx.core as mx
 import numpy as np
@@ -25,7 +26,8 @@ from tests.export.egg import (
     slope_of,
 )
 
-trimesh = pytest.importorskip("trimesh", reason="needs the extra export")
+# Imported where it is used: it brings SciPy, and each process that has tests imports this file.
+pytestmark = pytest.mark.skipif(find_spec("trimesh") is None, reason="needs the extra export")
 
 RESOLUTION = 60
 CROP = ((-0.83, -0.64, -0.6), (0.62, 0.46, 0.63))  # around the egg and the crumb
@@ -47,6 +49,8 @@ def cell(placement):
 
 
 def solid(mesh):
+    import trimesh
+
     return trimesh.Trimesh(mesh.vertices, mesh.faces, process=False)
 
 

@@ -2,6 +2,7 @@
 
 import json
 import struct
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -9,7 +10,8 @@ import pytest
 from nerfmac.checks import InputError
 from nerfmac.export import Mesh, Points
 
-trimesh = pytest.importorskip("trimesh", reason="needs the extra export")
+# Imported where it is used: it brings SciPy, and each process that has tests imports this file.
+pytestmark = pytest.mark.skipif(find_spec("trimesh") is None, reason="needs the extra export")
 
 VERTICES = np.array([[0.1, 2.0, -3.0], [1.0, 0.5, 0.25], [-4.0, 1.5, 1.0], [0.3, 0.2, 5.0]])
 NORMALS = np.array([[1, 0, 0], [0, 0.6, 0.8], [0, 0, 1], [-0.6, 0.8, 0]], np.float32)
@@ -20,6 +22,8 @@ MESH = Mesh(VERTICES, NORMALS, COLOURS, FACES)
 
 @pytest.mark.parametrize("name", ["a.ply", "a.PLY", "a.obj"])
 def test_a_mesh_comes_back_from_its_file(tmp_path, name):
+    import trimesh
+
     MESH.save(tmp_path / name)
     read = trimesh.load_mesh(tmp_path / name, process=False, maintain_order=True)
     assert read.vertices == pytest.approx(VERTICES, abs=1e-6)
@@ -40,6 +44,8 @@ def normals_in(path):
 
 
 def test_points_come_back_from_their_file(tmp_path):
+    import trimesh
+
     Points(VERTICES, NORMALS, COLOURS).save(tmp_path / "p.ply")
     read = trimesh.load(tmp_path / "p.ply")
     assert read.vertices == pytest.approx(VERTICES, abs=1e-6)
