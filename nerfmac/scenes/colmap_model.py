@@ -183,14 +183,16 @@ def _text_cameras(content: bytes) -> Iterator[tuple[int, ColmapCamera]]:
 
 
 def _text_images(content: bytes) -> Iterator[ColmapImage]:
-    lines = iter(content.decode("utf-8-sig").splitlines())
-    for line in lines:
-        if not line.strip() or line.startswith("#"):
-            continue
-        _, *pose, camera, name = line.strip().split(maxsplit=9)
-        values = [float(value) for value in pose]
-        yield _image(name, int(camera), values[:4], values[4:])
-        next(lines, None)  # its points: a line that is there, but may be empty
+    is_points = False
+    for line in content.decode("utf-8-sig").splitlines():
+        # Its points follow a picture: a line that may be empty, and that some programs leave out.
+        if is_points and (not line.strip() or _is_number(line.split()[-1])):
+            is_points = False
+        elif line.strip() and not _is_comment(line):
+            _, *pose, camera, name = line.strip().split(maxsplit=9)
+            values = [float(value) for value in pose]
+            yield _image(name, int(camera), values[:4], values[4:])
+            is_points = True
 
 
 def _text_points(content: bytes) -> Iterator[tuple[float, ...]]:
@@ -200,5 +202,17 @@ def _text_points(content: bytes) -> Iterator[tuple[float, ...]]:
 
 def _lines(content: bytes) -> Iterator[str]:
     for line in content.decode("utf-8-sig").splitlines():
-        if line.strip() and not line.startswith("#"):
+        if line.strip() and not _is_comment(line):
             yield line
+
+
+def _is_comment(line: str) -> bool:
+    return line.lstrip().startswith("#")
+
+
+def _is_number(word: str) -> bool:
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True

@@ -24,6 +24,8 @@ NEAR_CENTRE = 0.1
 """A principal point is as near to the middle of its picture, in widths and heights."""
 RESIZED = (2, 4, 8, 3, 1 / 2, 1 / 4, 1 / 8, 1 / 3)
 """How many times larger than their files pictures may have been when their lens was found."""
+TINY = 8
+"""Pixels of a side, up to which a lens may be as short as a pixel or two."""
 SQUARE = 1.2
 """Pixels whose sides differ by more are worth a line: lenses of cameras have square ones."""
 
@@ -43,6 +45,11 @@ def lens_of(frame: Fields, file: Fields, picture: Header, said: set[str]) -> Len
     defaults |= dict.fromkeys(("k1", "k2", "k3", "k4", "p1", "p2"), 0.0)
     rest: dict[str, Any] = {key: given.number(key, value) for key, value in defaults.items()}
     is_fisheye = given.is_fisheye()
+    if min(width, height) > TINY and (fl_x <= 2 or 0 <= max(rest["cx"], rest["cy"]) <= 1):
+        raise InputError(
+            f"{frame.where}: fl_x is {fl_x:g}, cx {rest['cx']:g} and cy {rest['cy']:g}; expected "
+            f"pixels of {width}x{height}, not parts of the picture's sides"
+        )
     try:
         return Lens(width, height, fl_x, fl_y, **rest, is_fisheye=is_fisheye)
     except InputError as error:

@@ -55,10 +55,19 @@ class Entry(NamedTuple):
 def entries_of(file: Fields, search: PictureSearch) -> tuple[list[Entry], list[Fields]]:
     """A file's frames in its order: those whose picture exists, and those without a picture.
 
-    Says in one line how many have none. Raises InputError if that is all of them.
+    Those whose pose is null are neither. Says in one line how many have none, and in one how many
+    have no pose. Raises InputError if that is all of them.
     """
     entries, absent = [], []
-    frames = file.objects("frames")
+    given = file.objects("frames")
+    frames = [fields for fields in given if POSE not in fields or not fields.is_null(POSE)]
+    if not frames:
+        raise InputError(f"{file.where}: {POSE} is null in each of the {len(given)} frames")
+    if len(frames) < len(given):
+        log.warning(
+            "%d of %d frames of %s have no pose; the other %d are used",
+            *(len(given) - len(frames), len(given), file.where, len(frames)),
+        )
     names = [fields.text("file_path") for fields in frames]
     pictures = search.find_all(names, file.where)
     for fields, name, picture in zip(frames, names, pictures, strict=True):

@@ -207,3 +207,11 @@ def test_an_unknown_camera_and_an_empty_model_are_refused(tmp_path):
     images.write_text("# nothing\n")
     with pytest.raises(InputError, match="no registered picture"):
         load_scene(tmp_path)
+
+
+def test_pictures_whose_line_of_points_was_left_out_are_all_read(tmp_path):
+    folder = write_colmap(tmp_path, 7, binary=False)
+    path = folder / "sparse" / "0" / "images.txt"
+    lines = path.read_text().splitlines()
+    path.write_text("\n".join([" # a list", *(line for line in lines if ".png" in line)]))
+    assert len(load_scene(folder, split=0).splits["train"]) == 7

@@ -252,3 +252,27 @@ def test_an_archive_is_to_be_unpacked(tmp_path):
     (tmp_path / "walk.r3d").write_bytes(b"PK")
     with pytest.raises(InputError, match=r"walk.r3d is packed: unpack it"):
         load_scene(tmp_path / "walk.r3d")
+
+
+def test_frames_without_a_pose_are_left_out_with_one_line(tmp_path, caplog):
+    path = write_transforms(tmp_path, 5, frame={2: {"transform_matrix": None}})
+    frames = load_scene(path, split=0).splits["train"]
+    assert [frame.name for frame in frames] == [f"images/{n:03}.png" for n in (0, 1, 3, 4)]
+    assert caplog.messages == [f"1 of 5 frames of {path} have no pose; the other 4 are used"]
+    rewrite(path, lambda _, frame: frame.update(transform_matrix=None))
+    with pytest.raises(InputError, match="transform_matrix is null in each of the 5 frames"):
+        load_scene(path)
+
+
+@pytest.mark.parametrize(
+    ("own", "shown"),
+    [
+        ({"cx": 0.5, "cy": 0.6}, "fl_x is 30, cx 0.5 and cy 0.6"),
+        ({"fl_x": 1.3, "fl_y": 1.7}, "fl_x is 1.3, cx 11 and cy 8.5"),
+    ],
+)
+def test_a_lens_in_parts_of_the_pictures_sides_is_refused(tmp_path, own, shown):
+    values = json.loads(write_transforms(tmp_path, 2, **own).read_text())
+    expected = f"{shown}; expected pixels of {values.get('w', WIDTH)}x{values.get('h', HEIGHT)}"
+    with pytest.raises(InputError, match=expected):
+        load_scene(tmp_path)
