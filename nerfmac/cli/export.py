@@ -29,7 +29,7 @@ ENDINGS = {
     "mesh": (".ply", ".obj", ".glb"),
     "points": (".ply",),
     "cameras": (".json",),
-    "density": (".npz",),
+    "density": (".npz", ".vdb"),
     "snapshot": (".ingp", ".msgpack"),
 }
 """Of the files that hold each kind; the first kind that has an ending is the one it stands for."""
@@ -51,8 +51,8 @@ class Arguments:
     run: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
     """Folder of a run, or a snapshot of instant-ngp (.ingp, .msgpack)."""
     file: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FILE")]
-    """A mesh (.ply, .obj, .glb), points (.ply, with --as points), cameras (.json), density (.npz)
-    or a snapshot (.ingp, .msgpack)."""
+    """A mesh (.ply, .obj, .glb), points (.ply, with --as points), cameras (.json), density (.npz,
+    .vdb) or a snapshot (.ingp, .msgpack)."""
     as_: Annotated[
         Literal["mesh", "points", "cameras", "density", "snapshot"] | None,
         tyro.conf.arg(
@@ -93,11 +93,6 @@ def main(argv: list[str], method: Method = CONFIGURED) -> int:
 
 def _kind(file: Path, asked: str | None) -> str:
     ending = file.suffix.lower()
-    if ending == ".vdb":
-        raise InputError(
-            f"{file}: OpenVDB files are not written, for want of a writer that pip installs; "
-            ".npz holds the same density"
-        )
     fitting = [kind for kind, endings in ENDINGS.items() if ending in endings]
     if asked is None and fitting:
         return fitting[0]

@@ -29,6 +29,12 @@ from nerfmac.training.method import Method
 BLURRED_SAMPLES = 32
 """Rays through a pixel where a lens or motion blurs it."""
 
+FASTEST = 1000.0
+"""Frames a second, at most."""
+
+MOST_FRAMES = 1_000_000
+"""Of a film: eleven hours at 24 a second, whose cameras take a gigabyte."""
+
 PANORAMA = 1920, 960
 """Pixels of an equirectangular picture."""
 
@@ -147,13 +153,13 @@ def _kept(out: Path, *, resume: bool) -> str:
 
 def _check(arguments: Arguments, out: Path) -> None:
     """Raise `InputError` for what is wrong whatever the run is, before it is read."""
-    checks.number("--fps", arguments.fps, low=1)
+    checks.number("--fps", arguments.fps, low=1, high=FASTEST)
     if arguments.frames is not None:
-        checks.number("--frames", arguments.frames, low=1, whole=True)
+        checks.number("--frames", arguments.frames, low=1, high=MOST_FRAMES, whole=True)
         if arguments.seconds is not None:
             raise InputError("--frames and --seconds say the same; leave one of them out")
     if arguments.seconds is not None:
-        checks.number("--seconds", arguments.seconds, low=0.01, high=86400.0)
+        checks.number("--seconds", arguments.seconds, low=0.01, high=MOST_FRAMES / arguments.fps)
     checks.number("--motion-blur", arguments.motion_blur, low=0.0, high=1.0)
     if out.suffix.lower() in VIDEOS:
         check_video(out, arguments.fps)

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from nerfmac.checks import InputError
 from nerfmac.export.lattice import Lattice, check_memory, sampled
 from nerfmac.export.subject import Subject
+from nerfmac.export.vdb import write_vdb
 from nerfmac.files import appearing
 from nerfmac.rendering.crop import Box
 from nerfmac.run import Run
@@ -29,13 +30,17 @@ class DensityGrid:
         return f"DensityGrid({x} x {y} x {z})"
 
     def save(self, path: str | Path) -> None:
-        """Write an .npz file with the arrays `density`, `origin` and `spacing`.
+        """Write an .npz file with the arrays `density`, `origin` and `spacing`, or a .vdb volume.
 
         Raises `InputError`.
         """
         path = Path(path)
+        if path.suffix.lower() == ".vdb":
+            with appearing(path) as partial:
+                write_vdb(partial, self.density, self.origin, self.spacing)
+            return
         if path.suffix.lower() != ".npz":
-            raise InputError(f"{path} is no name for density; expected an ending of .npz")
+            raise InputError(f"{path} is no name for density; expected an ending of .npz or .vdb")
         with appearing(path) as partial, partial.open("wb") as file:
             np.savez_compressed(
                 file, density=self.density, origin=self.origin, spacing=self.spacing

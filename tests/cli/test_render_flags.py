@@ -123,8 +123,11 @@ def test_a_folder_is_gone_on_with_or_replaced_only_if_asked(run, tmp_path, capsy
 @pytest.mark.parametrize(
     ("flags", "names"),
     [
-        (("--frames", 0), ["--frames is 0", "at least 1"]),
+        (("--frames", 0), ["--frames is 0", "between 1 and"]),
         (("--seconds", 0), ["--seconds is 0"]),
+        (("--seconds", 50_000), ["--seconds is 50000; expected between 0.01 and 41666"]),
+        (("--frames", 10**12), ["--frames is 1", "expected between 1 and 1e+06"]),
+        (("--fps", 1e9), ["--fps is 1e+09; expected between 1 and 1000"]),
         (("--frames", 2, "--seconds", 1), ["--frames and --seconds", "leave one"]),
         (("--fps", 0), ["--fps is 0"]),
         (("--fps", 60, "--out", "a.gif"), ["fps is 60", "between 1 and 50"]),
