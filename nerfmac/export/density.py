@@ -11,7 +11,7 @@ import numpy.typing as npt
 from nerfmac.checks import InputError
 from nerfmac.export.lattice import Lattice, check_memory, sampled
 from nerfmac.export.subject import Subject
-from nerfmac.files import appearing
+from nerfmac.files import appearing, user_path
 from nerfmac.rendering.crop import Box
 from nerfmac.run import Run
 
@@ -33,7 +33,7 @@ class DensityGrid:
 
         Raises `InputError`.
         """
-        path = Path(path)
+        path = user_path(path)
         if path.suffix.lower() != ".npz":
             raise InputError(f"{path} is no name for density; expected an ending of .npz")
         with appearing(path) as partial, partial.open("wb") as file:
