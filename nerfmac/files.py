@@ -17,6 +17,11 @@ from nerfmac.checks import InputError
 _DEVICE_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS}
 
 
+def user_path(path: str | os.PathLike[str]) -> Path:
+    """The `path` that a user gives, where a leading ~ is the home folder."""
+    return Path(path).expanduser()
+
+
 @contextmanager
 def appearing(path: Path) -> Iterator[Path]:
     """Within it, write to the file it gives; on success that file is renamed to `path`.

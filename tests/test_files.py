@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from nerfmac.checks import InputError
-from nerfmac.files import appearing, read_json, write_json
+from nerfmac.files import appearing, read_json, user_path, write_json
 
 
 @pytest.fixture
@@ -119,3 +119,9 @@ def test_two_threads_may_write_one_file_at_once(path):
         assert path.read_text() == "other"
     assert path.read_text() == "whole"
     assert list(path.parent.iterdir()) == [path]
+
+
+def test_a_path_of_a_user_may_begin_in_the_home_folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert user_path("~/runs/mine") == tmp_path / "runs" / "mine"
+    assert user_path(tmp_path / "a~b") == tmp_path / "a~b"

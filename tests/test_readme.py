@@ -33,6 +33,11 @@ def run_example(balls, tmp_path, monkeypatch):
     return run_one
 
 
+def test_every_public_name_is_told_of():
+    told = set(re.findall(r"\w+", " ".join(re.findall(r"```.*?```|`[^`]+`", README, re.DOTALL))))
+    assert set(nerfmac.__all__) - told == set()
+
+
 def test_the_field_of_ones_own_is_short_and_learns(run_example):
     names, text = run_example("class Ball")
     assert len(text.splitlines()) <= 30

@@ -56,6 +56,16 @@ def test_a_loaded_run_renders_what_the_saved_one_did(made, tmp_path):
         assert np.array_equal(got, want)
 
 
+def test_a_run_may_lie_in_the_home_folder(made, tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    made.save("~/runs/mine")
+    assert Run.load("~/runs/mine").state.step == made.state.step
+    with pytest.raises(InputError, match=f"{tmp_path}/runs/mine exists already"):
+        train(made.source, steps=1, out="~/runs/mine", **SETTINGS)
+    assert [each.name for each in tmp_path.iterdir()] == ["runs"]
+
+
 def test_a_loaded_run_is_measured_as_the_saved_one_was(made, tmp_path):
     made.save(tmp_path)
     got, want = (each.evaluate(progress=False) for each in (Run.load(tmp_path), made))

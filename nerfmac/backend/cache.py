@@ -7,6 +7,7 @@ import platform
 from pathlib import Path
 
 from nerfmac.checks import InputError
+from nerfmac.files import user_path
 
 ELSEWHERE = "NERFMAC_CACHE names another folder"
 """What to do where the folder cannot be written."""
@@ -15,7 +16,7 @@ ELSEWHERE = "NERFMAC_CACHE names another folder"
 def cache_folder() -> Path:
     """`$NERFMAC_CACHE`, or the user's cache folder; raises `InputError` if there is neither."""
     if folder := os.environ.get("NERFMAC_CACHE"):
-        return Path(folder).expanduser()
+        return user_path(folder)
     try:
         if platform.system() == "Darwin":
             return Path.home() / "Library" / "Caches" / "nerfmac"

@@ -26,7 +26,7 @@ from nerfmac.capture.material import (
 from nerfmac.capture.placed import write_scene
 from nerfmac.capture.structure import MISSING, Solver, Structure
 from nerfmac.checks import InputError
-from nerfmac.files import check_free, make_folder, read_json, write_json
+from nerfmac.files import check_free, make_folder, read_json, user_path, write_json
 from nerfmac.scenes import holds_scene, load_scene
 from nerfmac.scenes.diagram import draw_scene
 from nerfmac.scenes.pictures import is_cut_out
@@ -86,10 +86,10 @@ def capture_scene(
     Raises InputError without pycolmap, for a source or an `out` that cannot serve, and if too few
     of the pictures get a camera; the message says what to do.
     """
-    source = Path(source).expanduser()
+    source = user_path(source)
     _check(source, longest_side, frames, matching)
     need_pycolmap()
-    folder = Path(out) if out is not None else HOME / source.resolve().stem
+    folder = user_path(out) if out is not None else HOME / source.resolve().stem
     asked = {
         "source": str(source.resolve()),
         "longest_side": int(longest_side),

@@ -13,12 +13,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from difflib import get_close_matches
+from pathlib import Path
 from types import NoneType
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import tyro
 
 from nerfmac.checks import InputError
+from nerfmac.files import user_path
 from nerfmac.rendering.crop import Box
 
 HELP = ("-h", "--help")
@@ -95,6 +97,8 @@ def checked(verb: str, arguments: type, argv: Sequence[str]) -> list[str]:
                 raise InputError(f"{name} has no value; expected {_expected(kind)}")
             value = words.popleft()
         _check_value(name, value, kind)
+        if kind is Path:
+            value = str(user_path(value))  # shells leave --out=~/run as it is
         joined.append(f"{name}={value}")
     _check_positional(verb, takes, others)
     return joined
@@ -157,6 +161,7 @@ def _present(kind: Any) -> Any:
 
 def _check_value(name: str, value: str, kind: Any) -> None:
     fits = value in get_args(kind) if get_origin(kind) is Literal else _converts(value, kind)
+    fits = fits and bool(value)  # an empty path would be the working folder
     if not fits:
         raise InputError(f"{name} is {value!r}; expected {_expected(kind)}")
 

@@ -12,7 +12,7 @@ from nerfmac.checks import InputError
 from nerfmac.export.lattice import Lattice, check_memory, sampled
 from nerfmac.export.subject import Subject
 from nerfmac.export.vdb import write_vdb
-from nerfmac.files import appearing
+from nerfmac.files import appearing, user_path
 from nerfmac.rendering.crop import Box
 from nerfmac.run import Run
 
@@ -34,7 +34,7 @@ class DensityGrid:
 
         Raises `InputError`.
         """
-        path = Path(path)
+        path = user_path(path)
         if path.suffix.lower() == ".vdb":
             with appearing(path) as partial:
                 write_vdb(partial, self.density, self.origin, self.spacing)

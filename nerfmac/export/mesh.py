@@ -21,7 +21,7 @@ from nerfmac.export.libraries import needed
 from nerfmac.export.pieces import seen_pieces
 from nerfmac.export.shape_files import ENDINGS, write_shape
 from nerfmac.export.subject import Subject
-from nerfmac.files import appearing
+from nerfmac.files import appearing, user_path
 from nerfmac.rendering.crop import Box
 from nerfmac.run import Run
 
@@ -49,7 +49,7 @@ class Mesh:
 
     def save(self, path: str | Path) -> None:
         """Write a .ply, .obj or .glb file. Raises `InputError`."""
-        path = Path(path)
+        path = user_path(path)
         if path.suffix.lower() not in ENDINGS:
             raise InputError(f"{path} is no mesh's name; expected an ending of {_listed(ENDINGS)}")
         with appearing(path) as partial:

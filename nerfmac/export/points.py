@@ -16,7 +16,7 @@ from nerfmac.checks import InputError
 from nerfmac.export.region import Region
 from nerfmac.export.shape_files import write_shape
 from nerfmac.export.subject import Subject
-from nerfmac.files import appearing
+from nerfmac.files import appearing, user_path
 from nerfmac.geometry.cameras import Camera, Cameras
 from nerfmac.geometry.rays import rays_through
 from nerfmac.rendering.crop import Box
@@ -50,7 +50,7 @@ class Points:
 
     def save(self, path: str | Path) -> None:
         """Write a .ply file. Raises `InputError`."""
-        path = Path(path)
+        path = user_path(path)
         if path.suffix.lower() != ".ply":
             raise InputError(f"{path} is no name for points; expected an ending of .ply")
         with appearing(path) as partial:

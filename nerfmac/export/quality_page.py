@@ -41,7 +41,7 @@ def evaluate_to_page(
     path = Path(path)
     check_page(path)
     with appearing(path) as partial, tempfile.TemporaryFile("w+", encoding="utf-8") as body:
-        views = run.views(split)
+        views = run.views(split, progress=progress)
 
         def add(view: ViewQuality, pictures: Compared) -> None:
             body.write(view_section(view, pictures, views.names.index(view.name)))

@@ -107,10 +107,9 @@ def _pictures(run: Run, folder: Path) -> str:
 def _worst(run: Run, seconds: float, progress: bool) -> str:
     """The test views with the least PSNR, with their pictures."""
     try:
-        scene = run.pictures()
-        if not scene.splits.get("test"):
+        if not run.pictures().splits.get("test"):
             return "<p>The scene has no test views.</p>\n"
-        views = scene.views("test")
+        views = run.views("test", progress=progress)
     except InputError as error:
         return f"<p>Not evaluated: {escape(str(error))}</p>\n"
     least: list[tuple[float, int, ViewQuality, Compared]] = []

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from tqdm.auto import tqdm
 
 from nerfmac.checks import InputError
+from nerfmac.files import user_path
 from nerfmac.film import series
 from nerfmac.film.background import in_background
 from nerfmac.film.frames import Joined, Pixels
@@ -53,7 +54,7 @@ def film(
     Raises `InputError` before anything is rendered or written if `out` exists already, cannot be
     written, or if there are no cameras.
     """
-    out = Path(out)
+    out = user_path(out)
     series.check_format(form)
     takes = [[each] if isinstance(each, Camera) else each for each in cameras]
     if not takes:

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from tqdm.auto import tqdm
 
 from nerfmac.capture import captured
+from nerfmac.files import user_path
 from nerfmac.geometry.lenses import Lens
 from nerfmac.inspection.cameras import camera_findings
 from nerfmac.inspection.folds import fold_findings
@@ -41,7 +42,7 @@ class Inspection:
 
     def draw(self, path: str | os.PathLike[str]) -> None:
         """Write a PNG of cameras, points and cube. Raises InputError if it cannot be written."""
-        draw_scene(Path(path), self.scene)
+        draw_scene(user_path(path), self.scene)
 
     def _repr_png_(self) -> bytes:
         content = io.BytesIO()

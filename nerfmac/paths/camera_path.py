@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from nerfmac import checks
 from nerfmac.checks import InputError
-from nerfmac.files import write_json
+from nerfmac.files import user_path, write_json
 from nerfmac.geometry.cameras import Camera
 from nerfmac.json_reader import read_fields
 from nerfmac.paths.curve import Curve
@@ -124,7 +124,7 @@ class CameraPath:
             checks.number("fps", fps, low=1.0)
             frames = max(round((self.seconds or DEFAULT_SECONDS) * fps), 1)
             values = nerfstudio.values(self._frames(frames), self.closed, fps, size)
-        write_json(Path(path), values)
+        write_json(user_path(path), values)
 
     @classmethod
     def load(cls, path: str | Path) -> CameraPath:
@@ -132,7 +132,7 @@ class CameraPath:
 
         Raises InputError that names the file and the field.
         """
-        file = read_fields(Path(path))
+        file = read_fields(user_path(path))
         if "camera_path" in file:
             return cls(*nerfstudio.read(file))
         if "path" in file:

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from nerfmac.checks import InputError
+from nerfmac.files import user_path
 from nerfmac.json_reader import read_fields
 from nerfmac.paths import CameraPath
 from nerfmac.run.placed import placement_of
@@ -31,7 +32,7 @@ def load_path(run: Run, file: str | Path, transforms: str | Path | None = None) 
 
     Raises `InputError` that names the file and the field.
     """
-    file, path = Path(file), CameraPath.load(file)
+    file, path = user_path(file), CameraPath.load(file)
     if "camera_path" not in read_fields(file):
         if transforms is not None:
             raise InputError(f"{file} is not nerfstudio's: {transforms} says nothing about it")
@@ -45,7 +46,7 @@ def load_path(run: Run, file: str | Path, transforms: str | Path | None = None) 
         )
         return path
     scene = None if run.scene.path is None else Path(run.scene.path)
-    space = read_studio_space(Path(transforms or beside), scene)
+    space = read_studio_space(user_path(transforms or beside), scene)
     placement = placement_of(run)
     poses = [placement.apply(space.to_file(each.pose)) for each in path.keyframes]
     moved = [

@@ -64,7 +64,7 @@ class Pictured:
         aligned with refined ones before, as `views` says.
         """
         start, blend = time.perf_counter(), self.config.train.blend
-        views = self.views(split)
+        views = self.views(split, progress=progress)
         seconds = seconds and seconds - (time.perf_counter() - start)
         given = views, background, blend
         outcomes = evaluate(self.renderer(), *given, seconds=seconds, lpips=lpips)
@@ -84,15 +84,17 @@ class Pictured:
         """By how much training has corrected its views, as `nerfmac.training.refined` says."""
         return refined(self.trainer.corrections, self.state.average)
 
-    def views(self, split: str) -> Views:
+    def views(self, split: str, *, progress: bool = True) -> Views:
         """A split's views, to be compared with what the field shows; raises `InputError`.
 
         Where poses or lenses are refined their cameras are too: training cameras as training
-        refined them, others aligned with these (`nerfmac.training.alignment`).
+        refined them, others aligned with these (`nerfmac.training.alignment`). `progress`: show
+        bars if it takes more than a second or two.
         """
-        views, key = self.pictures().views(split), (split, self.state.step)
+        views, key = self.pictures().views(split, progress=progress), (split, self.state.step)
         if self.config.refine.cameras and key not in self._aligned:
-            self._aligned = {key: aligned(self.trainer, self.state, views, split == "train")}
+            given = self.trainer, self.state, views, split == "train"
+            self._aligned = {key: aligned(*given, progress=progress)}
         return self._aligned.get(key, views)
 
     def pictures(self) -> Scene:

@@ -20,7 +20,7 @@ import mlx.core as mx
 from nerfmac import checks
 from nerfmac.checks import InputError
 from nerfmac.config import REFINED, Config, override
-from nerfmac.files import check_free, make_folder, read_json, write_json
+from nerfmac.files import check_free, make_folder, read_json, user_path, write_json
 from nerfmac.ranks import noticed, watched
 from nerfmac.run.bar import training_bar
 from nerfmac.run.configured import configured, fitted
@@ -88,14 +88,14 @@ class Run(Pictured):
         `InputError`, before any is decoded for all but broken pictures.
         """
         if out is not None:
-            check_free(Path(out))
+            check_free(user_path(out))
         config = fitted(config or configured("auto", seed=0), scene, method)
         views = scene.views("train", progress=progress)
         trainer = Trainer(config, scene.extent, views, method)
         run = cls(config, SceneRecord.of(scene), trainer, trainer.init(), source=scene)
         if out is not None:
             run.save(out)
-            run.folder = Path(out)
+            run.folder = user_path(out)
         return run
 
     @classmethod
@@ -105,7 +105,7 @@ class Run(Pictured):
         `method` has to hold the field and the sampler that the run was trained with, as in `begin`.
         Raises `InputError` for a folder with no run, a broken run, or another field or sampler.
         """
-        folder = Path(folder)
+        folder = user_path(folder)
         scene = read_record(folder)
         config = Config.from_json(read_json(folder / "config.json"))
         trainer = Trainer(config, scene.extent, method=method, cameras=scene.cameras)
@@ -128,7 +128,7 @@ class Run(Pictured):
                 f"{folder} was trained on {run.scene.path}, from other views than those of the "
                 f"scene {scene.name!r}; resume it with its own scene and options"
             )
-        run.source, run.folder = scene, Path(folder)
+        run.source, run.folder = scene, user_path(folder)
         run.scene = replace(run.scene, path=record.path)
         return run
 
@@ -252,7 +252,7 @@ class Run(Pictured):
 
     def save(self, folder: str | Path) -> None:
         """Write the run to `folder`, which is created if absent. Raises `InputError`."""
-        folder = Path(folder)
+        folder = user_path(folder)
         make_folder(folder)
         write_json(folder / "config.json", self.config.to_json())
         write_json(folder / "scene.json", self.scene.to_json())

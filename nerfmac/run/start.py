@@ -10,7 +10,7 @@ from nerfmac.backend import backend, choose_device, device_name
 from nerfmac.capture import captured
 from nerfmac.checks import InputError
 from nerfmac.config import Config, override
-from nerfmac.files import check_free
+from nerfmac.files import check_free, user_path
 from nerfmac.run.configured import configured
 from nerfmac.run.folder import read_record
 from nerfmac.run.limits import check_limits
@@ -68,10 +68,10 @@ def train(
     if resume and out is None:
         raise InputError("resume needs the folder of the run to go on with")
     if out is not None and not resume:
-        check_free(Path(out))  # before a capture
+        check_free(user_path(out))  # before a capture
     options = SceneOptions(split_of(split))
     if resume and out is not None and split is None:
-        options = read_record(Path(out)).options
+        options = read_record(user_path(out)).options
     source = scene if isinstance(scene, Scene) else _read(scene, options)
     if resume and out is not None:
         run = Run.resume(out, source, method=method)

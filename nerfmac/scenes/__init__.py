@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from nerfmac.checks import InputError
+from nerfmac.files import user_path
 from nerfmac.json_reader import read_fields
 from nerfmac.scenes import blender, colmap, llff, polycam, record3d, transforms
 from nerfmac.scenes.builtin import builtin_scene_path
@@ -73,7 +74,7 @@ def load_scene(
     """
     how = downscale, max_images, masks
     options = SceneOptions(split_of(split), extent, up_of(up), *how)
-    path = Path(path).expanduser()
+    path = user_path(path)
     scene = _read(path, options)
     splits = {name: _fewer(frames, max_images) for name, frames in scene.splits.items()}
     splits = {

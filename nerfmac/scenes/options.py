@@ -12,6 +12,7 @@ import numpy as np
 
 from nerfmac import checks
 from nerfmac.checks import InputError
+from nerfmac.files import user_path
 
 Split = int | float | tuple[str, ...]
 """Which views are held out: every Nth (0: none), a fraction of them, or those of these names."""
@@ -88,7 +89,7 @@ def split_of(given: GivenSplit) -> Split | None:
     for kind in (int, float):
         with suppress(ValueError):
             return kind(text)
-    return _listed_in(Path(text).expanduser())
+    return _listed_in(user_path(text))
 
 
 def _listed_in(path: Path) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ import numpy as np
 from nerfmac.backend import Arrays
 from nerfmac.checks import InputError
 from nerfmac.config import Config, override
+from nerfmac.files import user_path
 from nerfmac.geometry.cameras import Camera
 from nerfmac.json_reader import Fields
 from nerfmac.ops.march import MarchGeometry
@@ -42,7 +43,7 @@ log = logging.getLogger("nerfmac")
 
 def open_run(path: str | Path, *, method: Method = CONFIGURED) -> Run:
     """The run in a folder or in a snapshot. Raises `InputError`."""
-    path = Path(path)
+    path = user_path(path)
     return load_snapshot(path) if is_snapshot(path) else Run.load(path, method=method)
 
 
@@ -52,7 +53,7 @@ def load_snapshot(path: str | Path, scene: str | Path | None = None) -> Run:
     `scene` is the path of the files that it was trained on, to evaluate it: their views are put
     where the snapshot's scene is. Raises `InputError` for what is broken and what nerfmac lacks.
     """
-    file = read_container(Path(path))
+    file = read_container(user_path(path))
     if "snapshot" not in file:
         raise InputError(f"{path} holds no snapshot")
     snapshot = file.object("snapshot")

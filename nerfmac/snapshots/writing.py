@@ -12,6 +12,7 @@ import numpy.typing as npt
 from nerfmac.checks import InputError
 from nerfmac.fields.encoded import EncodedField
 from nerfmac.fields.encodings import HashGrid
+from nerfmac.files import user_path
 from nerfmac.ops.hash_encode import HashLevels
 from nerfmac.ops.networks_shape import MlpShape
 from nerfmac.run import Run, placement_of
@@ -42,7 +43,7 @@ def save_snapshot(run: Run, path: str | Path) -> None:
     Raises `InputError` for a run that instant-ngp has no field for, before anything is written.
     """
     need_msgpack()
-    write_container(Path(path), written_snapshot(run))
+    write_container(user_path(path), written_snapshot(run))
 
 
 def written_snapshot(run: Run) -> dict[str, Any]:

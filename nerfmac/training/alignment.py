@@ -16,11 +16,13 @@ from typing import Any
 import mlx.core as mx
 import numpy as np
 import numpy.typing as npt
+from tqdm.auto import tqdm
 
 from nerfmac.config import OptimiserConfig, RanksConfig, RefineConfig
 from nerfmac.geometry.cameras import Cameras
 from nerfmac.ranks import Ranks
 from nerfmac.scenes import Views
+from nerfmac.scenes.in_turn import shown_late
 from nerfmac.training.corrections import POSES, Corrections
 from nerfmac.training.method import Parts
 from nerfmac.training.optimiser import OwnRate, StepNumbers, Updated, adam, no_moments, step_numbers
@@ -55,10 +57,13 @@ def moved_along(poses: Poses, given: Poses, refined: Poses) -> Poses:
     return np.concatenate([turn @ poses[:, :, :3], place[:, :, None]], axis=2)
 
 
-def aligned(trainer: Trainer, state: TrainState, views: Views, is_trained: bool) -> Views:
+def aligned(
+    trainer: Trainer, state: TrainState, views: Views, is_trained: bool, *, progress: bool = True
+) -> Views:
     """The `views`, their cameras where the field in `state` has them, their lenses as it has them.
 
-    `is_trained`: they are the training views.
+    `is_trained`: they are the training views. `progress`: show a bar if it takes more than a second
+    or two.
     """
     corrections = trainer.corrections
     refined = corrections.cameras(state.average)
@@ -71,10 +76,13 @@ def aligned(trainer: Trainer, state: TrainState, views: Views, is_trained: bool)
         "%d cameras are moved as training moved its own, then refined each on its picture",
         len(views.names),
     )
-    return refine_alone(trainer, state, moved_views(views, corrections.given, refined))
+    moved = moved_views(views, corrections.given, refined)
+    return refine_alone(trainer, state, moved, progress=progress)
 
 
-def refine_alone(trainer: Trainer, state: TrainState, views: Views) -> Views:
+def refine_alone(
+    trainer: Trainer, state: TrainState, views: Views, *, progress: bool = True
+) -> Views:
     """The `views`, each camera refined on its picture by what the field in `state` shows."""
     corrections = Corrections(RefineConfig(poses=True), views.cameras)
     config, sampling = trainer.config.train, state.sampling
@@ -93,7 +101,7 @@ def refine_alone(trainer: Trainer, state: TrainState, views: Views) -> Views:
 
     poses = corrections.init()
     now = Updated(poses, no_moments(poses))
-    for index in range(STEPS):
+    for index in tqdm(range(STEPS), "cameras", **shown_late(progress)):
         own = {POSES: OwnRate(RATE * 0.01 ** (index / STEPS), 0.0)}
         numbers = step_numbers(index + 1, 0.0, optimiser, unscale, own)
         now = Updated(*update(now, mx.array([seed, index], mx.uint32), numbers))

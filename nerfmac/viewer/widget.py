@@ -19,7 +19,7 @@ from tqdm.auto import tqdm
 from nerfmac.backend import choose_device
 from nerfmac.capture import captured
 from nerfmac.config import Config
-from nerfmac.files import check_free
+from nerfmac.files import check_free, user_path
 from nerfmac.paths import CameraPath
 from nerfmac.run import CONFIGURED, Run, configured, is_run
 from nerfmac.scenes import Scene, load_scene
@@ -71,10 +71,10 @@ class Viewer(anywidget.AnyWidget):
         choose_device(device)
         if isinstance(source, Run):
             mx.eval(source.state.arrays())  # a lazy array can't be evaluated on another thread
-        if isinstance(source, str | Path) and not is_run(Path(source).expanduser()):
+        if isinstance(source, str | Path) and not is_run(user_path(source)):
             if out is not None:
-                check_free(Path(out))  # before a capture
-            source = captured(Path(source))
+                check_free(user_path(out))  # before a capture
+            source = captured(user_path(source))
         self._worker = the_worker()
 
         def begin() -> Session:
@@ -240,7 +240,7 @@ def _opened(
     if isinstance(source, Run):
         return source.copy()
     if not isinstance(source, Scene):
-        folder = Path(source).expanduser()
+        folder = user_path(source)
         if is_run(folder):
             return Run.load(folder, method=method)
         if is_snapshot(folder):

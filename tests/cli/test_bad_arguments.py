@@ -6,8 +6,8 @@ from importlib import import_module
 import pytest
 
 from nerfmac.backend.device import gpu
-from nerfmac.cli import VERBS
-from nerfmac.cli.arguments import Takes
+from nerfmac.cli import VERBS, train
+from nerfmac.cli.arguments import Takes, checked
 from nerfmac.version import __version__
 from tests.cli.refusals import refused, train_refused
 from tests.scene_factory import nerfmac
@@ -34,6 +34,7 @@ def test_a_device_that_is_not_there(capsys, tmp_path, scene, device):
         (("--steps", 5, "--seconds", 5), ["steps and seconds"]),
         (("--split", -1), ["split is -1"]),
         (("--split", 1), ["split=1 holds out every view"]),
+        (("--split", ""), ["--split is ''", "expected a value"]),
         (("--split", "some"), ["split is 'some', which is no file"]),
         (("--extent", 0), ["extent is 0", "more than 0"]),
         (("--extent", 129), ["extent is 129", "up to 128"]),
@@ -102,6 +103,14 @@ def test_a_mistyped_flag_is_answered_with_the_one_that_was_meant(
 ):
     monkeypatch.chdir(tmp_path)
     refused(capsys, tmp_path, *arguments, names=[f"nerfmac {arguments[0]}", f"mean {flag}?"])
+
+
+def test_the_home_folder_in_a_flags_value_is_found_where_the_shell_leaves_it(monkeypatch):
+    monkeypatch.setenv("HOME", "/home/me")
+    words = checked(
+        "train", train.Arguments, ["a", "--out=~/run", "--split", "~/names", "--up", "z"]
+    )
+    assert words == ["a", "--out=/home/me/run", "--split=~/names", "--up=z"]
 
 
 def test_an_unknown_verb(capsys, tmp_path):

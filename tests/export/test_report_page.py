@@ -4,11 +4,15 @@ import json
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from nerfmac.checks import InputError
+from nerfmac.config import override
 from nerfmac.export import report_page, write_report
 from nerfmac.export.curve_svg import curve_svg
+from nerfmac.run import Run
+from tests.scene_factory import CONFIG
 
 PROFILE = {
     "device_name": "Some <GPU>",
@@ -68,6 +72,20 @@ def test_the_worst_views_are_shown_and_the_worst_first(page, run):
     found = re.findall(r'<section id="view-\d+"><h2>(.*?): (.*?) dB', page)
     views = sorted(run.evaluate("test", progress=False), key=lambda view: view.psnr)[:3]
     assert found == [(view.name, f"{view.psnr:.2f}") for view in views]
+
+
+@pytest.mark.usefixtures("on_the_cpu")
+def test_the_test_cameras_of_a_refined_run_follow_the_training_cameras(scene, tmp_path):
+    run = Run.begin(scene, override(CONFIG, refine={"poses": True, "pose_rate": 0.05}))
+    run.train(steps=20, progress=False)
+    given, own = (views.cameras.poses for views in (scene.views("test"), run.views("test")))
+    assert np.abs(np.array(given) - np.array(own)).max() > 1e-3
+    write_report(run, tmp_path, tmp_path / "report.html", seconds=30.0, progress=False)
+    found = re.findall(
+        r'<section id="view-\d+"><h2>(.*?): (.*?) dB', (tmp_path / "report.html").read_text()
+    )
+    psnr = {view.name: f"{view.psnr:.2f}" for view in run.evaluate("test", progress=False)}
+    assert dict(found) == psnr
 
 
 def test_the_page_asks_for_nothing_and_forbids_it(page):

@@ -199,7 +199,7 @@ def test_the_verbs_take_it(tmp_path):
 def test_its_notebook_shows_it_and_saves_nothing(tmp_path):
     path = tmp_path / "scene.ingp"
     ngp.write(path, ngp.snapshot())
-    text = _notebook_for(path).read_text()
+    text = _notebook_for(path, {}).read_text()
     assert (tmp_path / "scene-view.ipynb").is_file()
     assert 'nerfmac.Viewer(\\"scene.ingp\\")' in text
     assert "viewer.save" not in text

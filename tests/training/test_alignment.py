@@ -11,6 +11,7 @@ from nerfmac.config import REFINED, RefineConfig, override
 from nerfmac.geometry.cameras import Camera, Cameras
 from nerfmac.geometry.lenses import Lens
 from nerfmac.run import Run
+from nerfmac.training import alignment
 from nerfmac.training.alignment import moved_along, moved_views, refine_alone
 from nerfmac.training.corrections import LENSES, POSES, corrected_poses
 from nerfmac.training.goal import Goal
@@ -156,6 +157,22 @@ def test_test_views_have_the_lens_that_training_views_share(run, scene):
     lens = run.views("test").cameras[0].lens
     assert lens == run.cameras[0].lens
     assert lens.fl_x != scene.views("test").cameras[0].lens.fl_x
+
+
+@pytest.mark.parametrize("progress", [True, False])
+def test_looking_for_test_cameras_shows_a_bar_unless_there_is_to_be_none(
+    run, monkeypatch, progress
+):
+    bars = []
+
+    def bar(steps, _label, **how):
+        bars.append(how["disable"])
+        return steps
+
+    monkeypatch.setattr(alignment, "tqdm", bar)
+    monkeypatch.setattr(run, "_aligned", {})
+    run.evaluate("test", progress=progress)
+    assert bars == [None if progress else True]
 
 
 def test_training_views_are_compared_from_their_refined_cameras(run):

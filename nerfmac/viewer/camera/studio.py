@@ -11,6 +11,7 @@ import numpy as np
 
 from nerfmac import checks
 from nerfmac.checks import InputError
+from nerfmac.files import user_path
 from nerfmac.geometry.cameras import Camera
 from nerfmac.paths import MOVES, SPLITS, CameraPath, Keyframe, tour
 from nerfmac.rendering.gaze import centre_seen
@@ -121,7 +122,7 @@ class Studio:
 
 
 def _file(name: str, ending: str) -> Path:
-    path = Path(name).expanduser()
+    path = user_path(name)
     if path.suffix.lower() != ending:
         raise InputError(f"{name!r} is not a file's name here; expected one that ends in {ending}")
     return path
