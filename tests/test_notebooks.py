@@ -31,7 +31,7 @@ make_coarser()
 del make_coarser
 """
 """What their kernels do before the first cell: a CPU's preset is a quarter of itself."""
-STEPS_A_SECOND = 1.6
+STEPS_A_SECOND = 3.2
 """Training has so many steps for each second: not fewer where much else runs."""
 SHORTER = 4
 """By what all other lengths are divided."""
@@ -152,7 +152,7 @@ def test_shortening_changes_the_lengths_in_code_and_leaves_all_else(tmp_path):
     cells = [nbformat.v4.new_markdown_cell(text), nbformat.v4.new_code_cell(code)]
     nbformat.write(nbformat.v4.new_notebook(cells=cells), path)
     shorten(path)
-    shorter = "run = train(scene, steps=32)\nfilm(fps=8, seconds=0.15)\nfit(steps=2)\nsteps = 20"
+    shorter = "run = train(scene, steps=64)\nfilm(fps=8, seconds=0.15)\nfit(steps=2)\nsteps = 20"
     sources = [cell.source for cell in nbformat.read(path, as_version=4).cells]
     assert sources == [text, shorter]
 
