@@ -45,7 +45,8 @@ def installed(wheel, tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("venv")
     run(sys.executable, "-m", "venv", folder, cwd=folder)
     python = folder / "bin" / "python"
-    run(python, "-m", "pip", "install", "--no-index", "--no-deps", wheel, cwd=folder)
+    install = ("install", "--no-index", "--no-deps", "--no-compile")
+    run(python, "-m", "pip", *install, wheel, cwd=folder)
     where = "import sysconfig; print(sysconfig.get_path('purelib'))"
     purelib = run(python, "-c", where, cwd=folder)
     outer = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
