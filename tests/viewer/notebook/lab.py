@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[3]
-PATIENCE = 60.0  # seconds that a server may take to answer, or to end
+PATIENCE = 60.0  # seconds that a server may take to answer
+ENDING = 15.0  # and to end: at times it never does, if a page closes in the middle of a message
 LAB = [
     "--no-browser",
     "--allow-root",
@@ -133,7 +134,7 @@ class Lab:
             return
         self._server.terminate()  # it ends its kernels before itself
         try:
-            self._server.wait(PATIENCE)
+            self._server.wait(ENDING)
         except subprocess.TimeoutExpired:
             self._server.kill()  # a kernel ends by itself when its parent is gone
             self._server.wait()
