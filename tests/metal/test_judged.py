@@ -5,12 +5,11 @@ from unittest import mock
 
 import pytest
 
-from nerfmac.backend.metal_text import recorded
 from nerfmac.backend.sources import kernels_folder
 from nerfmac.config import Config, override
 from nerfmac.kernel_sizes import FEATURES, WIDEST_FEATURES, WIDEST_LAYERS
-from nerfmac.selftest import cases
 from nerfmac.selftest.specialisations import specialisations
+from tests.chosen_cases import launches_of_cases
 from tests.metal.judge import clang, judge_all
 
 pytestmark = pytest.mark.slow
@@ -21,10 +20,8 @@ _CALLED = re.compile(r"\b(\w+)(?:<[\w, ]+>)?\(thread_position_in_grid,")
 
 def _self_test():
     """What no configuration reaches, but `nerfmac selftest` does."""
-    with recorded() as launches:
-        for case in cases():
-            case.run()
-    return {launch.specialisation: launch for launch in launches.values()}
+    launches = (launch for some in launches_of_cases().values() for launch in some)
+    return {launch.specialisation: launch for launch in launches}
 
 
 def _extremes():
