@@ -49,6 +49,28 @@ def appearing(path: Path) -> Iterator[Path]:
             partial.unlink(missing_ok=True)
 
 
+def remove_abandoned(folder: Path, name: str = "*") -> None:
+    """Remove what killed processes left half written in `folder`, of files of that `name`.
+
+    `name` may be a pattern. What a process that runs is writing there stays.
+    """
+    stem, ending = Path(name).stem, Path(name).suffix
+    for partial in folder.glob(f".{stem}.*-*{ending}"):
+        found = re.search(r"\.(\d+)-\d+(\.[^.]*)?$", partial.name)
+        if found and not _is_running(int(found[1])):
+            partial.unlink(missing_ok=True)
+
+
+def _is_running(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except (PermissionError, OverflowError):
+        pass
+    return True
+
+
 def write_json(path: Path, values: Any) -> None:
     """Write `values` as indented JSON. Raises `InputError` as `appearing` does."""
     with appearing(path) as partial:

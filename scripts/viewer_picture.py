@@ -1,4 +1,4 @@
-"""README's picture of the viewer: JupyterLab in Chromium, a trained run, and what can be shown of it.
+"""README's picture of the viewer: JupyterLab in Chromium, a trained run, what can be shown of it.
 
     nerfmac train --steps 3000 --out runs/still_life
     python scripts/viewer_picture.py runs/still_life data/viewer.png

@@ -4,12 +4,14 @@ import errno
 import os
 import resource
 import signal
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from nerfmac.checks import InputError
-from nerfmac.files import appearing, read_json, user_path, write_json
+from nerfmac.files import appearing, read_json, remove_abandoned, user_path, write_json
 
 
 @pytest.fixture
@@ -125,3 +127,17 @@ def test_a_path_of_a_user_may_begin_in_the_home_folder(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     assert user_path("~/runs/mine") == tmp_path / "runs" / "mine"
     assert user_path(tmp_path / "a~b") == tmp_path / "a~b"
+
+
+def test_only_what_processes_left_that_are_gone_is_removed(tmp_path):
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    here, there = os.getpid(), gone.pid
+    abandoned = f".film.{there}-17.mp4"
+    kept = [f".film.{here}-17.mp4", f".other.{there}-17.mp4", f".film.{there}-17.gif", "film.mp4"]
+    for name in [abandoned, *kept]:
+        (tmp_path / name).touch()
+    remove_abandoned(tmp_path, "film.mp4")
+    assert {path.name for path in tmp_path.iterdir()} == set(kept)
+    remove_abandoned(tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} == {kept[0], "film.mp4"}

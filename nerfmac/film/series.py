@@ -22,7 +22,7 @@ from PIL import Image
 
 from nerfmac import checks
 from nerfmac.checks import InputError
-from nerfmac.files import appearing, read_json, write_json
+from nerfmac.files import appearing, read_json, remove_abandoned, write_json
 from nerfmac.film.frames import Frame
 from nerfmac.film.video import encoder
 from nerfmac.geometry.cameras import Camera
@@ -57,6 +57,7 @@ def begin(folder: Path, made_by: dict[str, Any], *, resume: bool) -> None:
         make_series(folder)
         write_json(record, made_by)
         return
+    remove_abandoned(folder)
     there = read_json(record)
     for name in made_by:
         if not isinstance(there, dict) or there.get(name) != made_by[name]:
