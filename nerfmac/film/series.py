@@ -24,7 +24,7 @@ from nerfmac import checks
 from nerfmac.checks import InputError
 from nerfmac.files import appearing, read_json, remove_abandoned, write_json
 from nerfmac.film.frames import Frame
-from nerfmac.film.video import encoder
+from nerfmac.film.video import encoder, said
 from nerfmac.geometry.cameras import Camera
 
 FORMATS = ("png", "exr", "npz")
@@ -121,8 +121,7 @@ def save_exr(path: Path, output: str, frame: Frame) -> None:
             command, input=planes.astype("<f4").tobytes(), capture_output=True, check=False
         )
         if done.returncode:
-            words = done.stderr.decode(errors="replace").strip()
-            raise InputError(f"{path} cannot be written, ffmpeg said: {words}")
+            raise InputError(f"{path} cannot be written, ffmpeg said: {said(done.stderr)}")
 
 
 def _linear(values: np.ndarray) -> np.ndarray:
