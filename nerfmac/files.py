@@ -16,6 +16,9 @@ from nerfmac.checks import InputError
 
 _DEVICE_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS}
 
+_appearing: dict[Path, Path] = {}
+"""The files that are being written, each with the one that it will be."""
+
 
 def user_path(path: str | os.PathLike[str]) -> Path:
     """The `path` that a user gives, where a leading ~ is the home folder."""
@@ -27,26 +30,52 @@ def appearing(path: Path) -> Iterator[Path]:
     """Within it, write to the file it gives; on success that file is renamed to `path`.
 
     On failure `path` stays as it was, and no other file is left. Raises `InputError` for errors of
-    the file system, such as no folder, no permission or no space.
+    the file system, such as no folder, no permission or no space. `path` may be a file that another
+    `appearing` gives: errors then name the one that appears in the end.
     """
+    named = _appearing.get(path, path)
     partial = path.with_name(f".{path.stem}.{os.getpid()}-{get_ident()}{path.suffix}")
     if path.is_dir():
         raise InputError(f"{path} cannot be written: it is a folder")
+    _appearing[partial] = named
     try:
         try:
             partial.touch()  # fail now, not after minutes of work
         except OSError as error:
-            raise InputError(f"{path} cannot be written: {error.strerror}") from error
+            raise InputError(f"{named} cannot be written: {error.strerror}") from error
         yield partial
         partial.replace(path)
     except OSError as error:
         if error.errno not in _DEVICE_ERRORS:
             raise
-        raise InputError(f"{path} cannot be written: {error.strerror}") from error
+        raise InputError(f"{named} cannot be written: {error.strerror}") from error
     finally:
+        del _appearing[partial]
         # There may be nothing to remove: after an interruption, or where there is no such folder.
         with suppress(NotADirectoryError):
             partial.unlink(missing_ok=True)
+
+
+def remove_abandoned(folder: Path, name: str = "*") -> None:
+    """Remove what killed processes left half written in `folder`, of files of that `name`.
+
+    `name` may be a pattern. What a process that runs is writing there stays.
+    """
+    stem, ending = Path(name).stem, Path(name).suffix
+    for partial in folder.glob(f".{stem}.*-*{ending}"):
+        found = re.search(r"\.(\d+)-\d+(\.[^.]*)?$", partial.name)
+        if found and not _is_running(int(found[1])):
+            partial.unlink(missing_ok=True)
+
+
+def _is_running(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except (PermissionError, OverflowError):
+        pass
+    return True
 
 
 def write_json(path: Path, values: Any) -> None:

@@ -4,12 +4,14 @@ import errno
 import os
 import resource
 import signal
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from nerfmac.checks import InputError
-from nerfmac.files import appearing, read_json, user_path, write_json
+from nerfmac.files import appearing, read_json, remove_abandoned, user_path, write_json
 
 
 @pytest.fixture
@@ -48,6 +50,14 @@ def test_a_disk_without_room_is_named_and_leaves_the_old_file_alone(path, number
         partial.write_text("new, hal")
         raise OSError(number, os.strerror(number))
     assert str(caught.value) == f"{path} cannot be written: {os.strerror(number)}"
+    assert_untouched(path)
+
+
+def test_a_file_written_on_the_way_to_another_is_called_by_that_ones_name(path):
+    with pytest.raises(InputError, match="kept.json cannot be written: No space") as fault:
+        with appearing(path) as partial, appearing(partial):
+            raise OSError(errno.ENOSPC, "No space left on device")
+    assert partial.name not in str(fault.value)
     assert_untouched(path)
 
 
@@ -125,3 +135,17 @@ def test_a_path_of_a_user_may_begin_in_the_home_folder(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     assert user_path("~/runs/mine") == tmp_path / "runs" / "mine"
     assert user_path(tmp_path / "a~b") == tmp_path / "a~b"
+
+
+def test_only_what_processes_left_that_are_gone_is_removed(tmp_path):
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    here, there = os.getpid(), gone.pid
+    abandoned = f".film.{there}-17.mp4"
+    kept = [f".film.{here}-17.mp4", f".other.{there}-17.mp4", f".film.{there}-17.gif", "film.mp4"]
+    for name in [abandoned, *kept]:
+        (tmp_path / name).touch()
+    remove_abandoned(tmp_path, "film.mp4")
+    assert {path.name for path in tmp_path.iterdir()} == set(kept)
+    remove_abandoned(tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} == {kept[0], "film.mp4"}

@@ -42,7 +42,7 @@ def write_vdb(
     origin: npt.NDArray[np.float64],
     spacing: float,
 ) -> None:
-    """Write `density` (x, y, z), at `origin` (3,) + `spacing` (i, j, k), to `path`."""
+    """Write a fog volume to `path`: `density` (x, y, z) at `origin` (3,) + `spacing` (i, j, k)."""
     leaves: list[bytes] = []
     side = LEAF * BRANCHES[0] * BRANCHES[1]
     uppers = [

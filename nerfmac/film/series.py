@@ -22,9 +22,9 @@ from PIL import Image
 
 from nerfmac import checks
 from nerfmac.checks import InputError
-from nerfmac.files import appearing, read_json, write_json
+from nerfmac.files import appearing, read_json, remove_abandoned, write_json
 from nerfmac.film.frames import Frame
-from nerfmac.film.video import encoder
+from nerfmac.film.video import encoder, said
 from nerfmac.geometry.cameras import Camera
 
 FORMATS = ("png", "exr", "npz")
@@ -57,6 +57,7 @@ def begin(folder: Path, made_by: dict[str, Any], *, resume: bool) -> None:
         make_series(folder)
         write_json(record, made_by)
         return
+    remove_abandoned(folder)
     there = read_json(record)
     for name in made_by:
         if not isinstance(there, dict) or there.get(name) != made_by[name]:
@@ -120,8 +121,7 @@ def save_exr(path: Path, output: str, frame: Frame) -> None:
             command, input=planes.astype("<f4").tobytes(), capture_output=True, check=False
         )
         if done.returncode:
-            words = done.stderr.decode(errors="replace").strip()
-            raise InputError(f"{path} cannot be written, ffmpeg said: {words}")
+            raise InputError(f"{path} cannot be written, ffmpeg said: {said(done.stderr)}")
 
 
 def _linear(values: np.ndarray) -> np.ndarray:

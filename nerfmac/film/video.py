@@ -12,6 +12,7 @@ a palette of 256 colours for each frame, and times in hundredths of a second.
 
 from __future__ import annotations
 
+import re
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
@@ -123,6 +124,12 @@ def _encoders(program: str) -> str:
     return done.stdout.decode(errors="replace")
 
 
+def said(log: bytes) -> str:
+    """The first line of ffmpeg's `log`, which tells the cause, without who in ffmpeg says it."""
+    lines = log.decode(errors="replace").strip().splitlines() or [""]
+    return re.sub(r"^\[[^]]*\] ", "", lines[0])
+
+
 def check_frame(frame: np.ndarray, index: int, shape: tuple[int, ...]) -> None:
     """Raise unless `frame` is a uint8 `(h, w, 3)` array of `shape`."""
     if not isinstance(frame, np.ndarray) or frame.dtype != np.uint8:
@@ -179,8 +186,7 @@ def _encoder(path: Path, width: int, height: int, fps: float) -> Iterator[Send]:
             process.communicate()
             if process.returncode != 0:
                 log.seek(0)
-                words = log.read().decode(errors="replace").strip()
-                words = words or f"exit code {process.returncode}"
+                words = said(log.read()) or f"exit code {process.returncode}"
                 raise InputError(f"the video cannot be written, ffmpeg said: {words}")
 
         try:

@@ -64,14 +64,19 @@ def test_an_interrupted_render_leaves_the_folder_as_it_was(tmp_path, fault, rend
     assert (tmp_path / "film.mp4").read_bytes() == b"an older video"
 
 
+SAID = """[out#0/mp4 @ 0x5654a8303c80] No space left on device
+[out#0/mp4 @ 0x5654a8303c80] Error closing file: No space left on device
+"""
+
+
 @pytest.mark.parametrize("reads", ["head -c 100 > /dev/null", "cat > /dev/null"])
 def test_an_encoder_that_fails_is_quoted_and_leaves_nothing(tmp_path, monkeypatch, reads):
     encoder = tmp_path / "encoder"
-    encoder.write_text(f"#!/bin/sh\n{LISTS}{reads}\necho 'No space left on device' >&2\nexit 1\n")
+    encoder.write_text(f"#!/bin/sh\n{LISTS}{reads}\ncat >&2 <<END\n{SAID}END\nexit 1\n")
     encoder.chmod(encoder.stat().st_mode | stat.S_IXUSR)
     monkeypatch.setenv("IMAGEIO_FFMPEG_EXE", str(encoder))
     (tmp_path / "out").mkdir()
-    with pytest.raises(InputError, match="ffmpeg said: No space left on device"):
+    with pytest.raises(InputError, match="ffmpeg said: No space left on device$"):
         write_video(tmp_path / "out" / "film.mp4", (frame(i % 8) for i in range(40)), fps=30)
     assert list((tmp_path / "out").iterdir()) == []
 
