@@ -70,6 +70,8 @@ def load_checkpoint(
     if found != FORMAT:
         raise InputError(f"{path} is of format {found!r}; this version reads {FORMAT!r}")
     _check_own(path, json.loads(metadata.get("own", "{}")), dict(own or {}))
+    if unknown := sorted(arrays.keys() - shapes.keys()):
+        raise InputError(f"{path} holds {unknown[0]}, which its configuration has no use for")
     for name, shape in shapes.items():
         got = arrays[name].shape if name in arrays else None
         if got != shape:

@@ -126,7 +126,7 @@ def test_a_split_that_is_not_there(capsys, tmp_path, run):
 def test_a_scene_that_has_gone(capsys, tmp_path, run):
     record = json.loads((run / "scene.json").read_text())
     (run / "scene.json").write_text(json.dumps({**record, "path": str(tmp_path / "gone")}))
-    refused(capsys, tmp_path, "eval", run, names=[tmp_path / "gone", "does not exist"])
+    refused(capsys, tmp_path, "eval", run, names=[tmp_path / "gone", "is not there any more"])
 
 
 def test_every_run_made_for_these_tests_is_whole(made):

@@ -184,3 +184,9 @@ def test_a_real_limit_on_the_size_of_files_loses_nothing(path, state):
         signal.signal(signal.SIGXFSZ, handler)
     assert path.read_bytes() == before
     assert list(path.parent.iterdir()) == [path]
+
+
+def test_an_array_that_the_configuration_does_not_have_is_refused(path):
+    fewer = {name: shape for name, shape in SHAPES.items() if name != "parameters.colour"}
+    with pytest.raises(InputError, match=r"parameters\.colour, which its configuration has no"):
+        load_checkpoint(path, fewer)
