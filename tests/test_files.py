@@ -54,9 +54,12 @@ def test_a_disk_without_room_is_named_and_leaves_the_old_file_alone(path, number
 
 
 def test_a_file_written_on_the_way_to_another_is_called_by_that_ones_name(path):
-    with pytest.raises(InputError, match="kept.json cannot be written: No space") as fault:
-        with appearing(path) as partial, appearing(partial):
-            raise OSError(errno.ENOSPC, "No space left on device")
+    with (
+        pytest.raises(InputError, match=r"kept.json cannot be written: No space") as fault,
+        appearing(path) as partial,
+        appearing(partial),
+    ):
+        raise OSError(errno.ENOSPC, "No space left on device")
     assert partial.name not in str(fault.value)
     assert_untouched(path)
 

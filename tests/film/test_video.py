@@ -76,7 +76,7 @@ def test_an_encoder_that_fails_is_quoted_and_leaves_nothing(tmp_path, monkeypatc
     encoder.chmod(encoder.stat().st_mode | stat.S_IXUSR)
     monkeypatch.setenv("IMAGEIO_FFMPEG_EXE", str(encoder))
     (tmp_path / "out").mkdir()
-    with pytest.raises(InputError, match="ffmpeg said: No space left on device$"):
+    with pytest.raises(InputError, match=r"ffmpeg said: No space left on device$"):
         write_video(tmp_path / "out" / "film.mp4", (frame(i % 8) for i in range(40)), fps=30)
     assert list((tmp_path / "out").iterdir()) == []
 
