@@ -14,10 +14,10 @@ from nbclient.exceptions import CellExecutionError
 from scripts.strip_notebooks import METADATA, NOTEBOOKS, main
 from tests.viewer.notebook.lab import jupyter_environment
 
-IN_A_BROWSER = "1_quick_start.ipynb"  # by tests/viewer/notebook/test_quick_start.py
+IN_FULL = "1_quick_start.ipynb"  # by tests/viewer/notebook/test_quick_start.py, in a browser
 LONGEST = 300  # seconds that a cell may run
 ALL = sorted(NOTEBOOKS.glob("*.ipynb"))
-SHORTENED = [path for path in ALL if path.name != IN_A_BROWSER]
+SHORTENED = [path for path in ALL if path.name != IN_FULL]
 """They show no less, but coarser."""
 COARSER = """
 def make_coarser():
@@ -157,7 +157,7 @@ def test_shortening_changes_the_lengths_in_code_and_leaves_all_else(tmp_path):
     assert sources == [text, shorter]
 
 
-def test_the_notebook_that_is_run_in_a_browser_is_there():
+def test_the_notebook_that_is_run_in_full_in_a_browser_is_there():
     assert len(SHORTENED) == len(ALL) - 1
 
 

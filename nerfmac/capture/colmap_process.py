@@ -26,6 +26,9 @@ SEED = 0
 MOST_FEATURES = 8192
 LONGEST_SIDE = 1600
 """Pixels of the longer side in which features are looked for: more find hardly better cameras."""
+LENS_MODEL = "RADIAL"
+"""One focal length, k1 and k2. With OPENCV's second focal length a scene that is mostly flat has
+lenses of any shape that fit it nearly as well, and the pixels of cameras are square."""
 PAIRS_AT_A_TIME = 60
 """After so many the matches are stored, and progress is seen."""
 
@@ -41,7 +44,7 @@ def main(stage: str, folder: Path) -> None:
 
 
 def find_features(pycolmap: Any, folder: Path, plan: Any) -> None:
-    """SIFT of all pictures that have none yet; those of one lens get one OPENCV camera."""
+    """SIFT of all pictures that have none yet; those of one lens get one camera."""
     database = folder / "database.db"
     options = pycolmap.FeatureExtractionOptions()
     options.max_image_size = LONGEST_SIDE
@@ -53,7 +56,7 @@ def find_features(pycolmap: Any, folder: Path, plan: Any) -> None:
         print(len(done.intersection(lens["pictures"])), flush=True)
         left = iter(name for name in lens["pictures"] if name not in done)
         reader = pycolmap.ImageReaderOptions()
-        reader.camera_model = "OPENCV"
+        reader.camera_model = LENS_MODEL
         reader.default_focal_length_factor = plan["focal_guess"]
         if lens["parameters"]:  # else a guess, which is not taken for knowledge
             reader.camera_params = ",".join(map(str, lens["parameters"]))

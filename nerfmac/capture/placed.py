@@ -81,5 +81,6 @@ def _tangents(camera: ColmapCamera) -> tuple[float, float]:
 
 
 def _lens(camera: ColmapCamera) -> dict[str, Any]:
-    numbers = {name: camera.parameters[name] for name in ("fl_x", "fl_y", "cx", "cy", *LENS)}
+    numbers = {name: camera.parameters[name] for name in ("fl_x", "fl_y", "cx", "cy")}
+    numbers |= {name: camera.parameters.get(name, 0.0) for name in LENS}
     return {"w": camera.width, "h": camera.height, **numbers}

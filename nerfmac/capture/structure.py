@@ -207,14 +207,14 @@ class Solver:
 
 
 def _lenses(pictures: Sequence[Picture]) -> list[dict[str, Any]]:
-    """Pictures of one size and focal length have one lens, with OPENCV's parameters if known."""
+    """Pictures of one size and focal length have one lens, with RADIAL's parameters if known."""
 
     def kind(picture: Picture) -> tuple[int, int, int]:
         return picture.width, picture.height, round(picture.focal)
 
     lenses = []
     for (width, height, focal), some in groupby(sorted(pictures, key=kind), kind):
-        known = [focal, focal, width / 2, height / 2, 0, 0, 0, 0] if focal else []
+        known = [focal, width / 2, height / 2, 0, 0] if focal else []
         lenses.append({"pictures": sorted(each.name for each in some), "parameters": known})
     return lenses
 

@@ -7,8 +7,10 @@ import pytest
 
 from nerfmac.capture import structure
 from nerfmac.capture.agreement import Agreement
+from nerfmac.capture.colmap_process import LENS_MODEL
 from nerfmac.capture.material import Picture
 from nerfmac.capture.structure import NoCamerasError, Solver
+from nerfmac.scenes.colmap_model import PARAMETERS
 from tests.capture.structures import ring_of
 
 NAMES = [f"{number:02}.png" for number in range(20)]
@@ -121,6 +123,16 @@ def test_a_walk_that_ends_a_picture_early_is_not_broken(photographs):
     photographs["broken_at"] = "19.png"
     photographs["solver"].solve("auto")
     assert photographs["mapped"] == ["sequential"]
+
+
+def test_a_known_focal_length_is_that_of_a_lens_with_the_picture_around_its_middle():
+    pictures = [Picture("a.jpg", 64, 48, 70.0), Picture("b.jpg", 48, 64, 0.0)]
+    unknown, known = structure._lenses(pictures)
+    assert unknown == {"pictures": ["b.jpg"], "parameters": []}
+    assert known["pictures"] == ["a.jpg"]
+    names = PARAMETERS[LENS_MODEL].split()
+    named = dict(zip(names, known["parameters"], strict=True))
+    assert named == {"f": 70.0, "cx": 32.0, "cy": 24.0, "k1": 0, "k2": 0}
 
 
 @pytest.mark.parametrize("matching", ["sequential", "exhaustive", "window"])
