@@ -15,8 +15,8 @@ import numpy.typing as npt
 
 from nerfmac.capture.structure import Structure
 from nerfmac.files import write_json
-from nerfmac.scenes.colmap import camera_to_file
-from nerfmac.scenes.colmap_model import ColmapCamera
+from nerfmac.geometry.lenses import Lens
+from nerfmac.scenes.colmap import camera_to_file, lens_of
 from nerfmac.scenes.placement import Placement, fit
 from nerfmac.scenes.ply_points import write_ply_points
 from nerfmac.scenes.transforms import FILE_NAME
@@ -25,7 +25,8 @@ from nerfmac.scenes.upright import levelling
 POINTS = "points.ply"
 SEEN_BY = 3
 """Points that fewer pictures see are often wrong, and left out."""
-LENS = ("k1", "k2", "p1", "p2")
+NUMBERS = ("fl_x", "fl_y", "cx", "cy", "k1", "k2", "p1", "p2")
+"""Of a lens, in the file."""
 
 
 def write_scene(folder: Path, structure: Structure, *, is_object: bool) -> None:
@@ -38,19 +39,22 @@ def write_scene(folder: Path, structure: Structure, *, is_object: bool) -> None:
     poses = [camera_to_file(image) for image in images]
     rows = structure.points[structure.points[:, 7] >= SEEN_BY]
     rotation = levelling(poses)
+    lenses = {
+        number: lens_of(structure.model.cameras[number], f"{folder}: camera {number}")
+        for number in {image.camera for image in images}
+    }
     placement = fit(
         *(poses, is_object, str(folder)),
         points=rows[:, :3],
-        tangents=[_tangents(structure.model.cameras[image.camera]) for image in images],
+        tangents=[lenses[image.camera].tangents for image in images],
         rotation=rotation,
     )
     points = _moved(placement, rows[:, :3])
     write_ply_points(folder / POINTS, points, rows[:, 3:6].astype(np.uint8))
-    lenses = {image.camera for image in images}
-    shared = _lens(structure.model.cameras[images[0].camera]) if len(lenses) == 1 else {}
+    shared = _written(lenses[images[0].camera]) if len(lenses) == 1 else {}
     frames = []
     for image, pose in zip(images, poses, strict=True):
-        own = {} if shared else _lens(structure.model.cameras[image.camera])
+        own = {} if shared else _written(lenses[image.camera])
         matrix = np.eye(4)
         matrix[:3, :3] = placement.rotation @ pose[:, :3]
         matrix[:3, 3] = _moved(placement, pose[:, 3])
@@ -75,12 +79,5 @@ def _moved(placement: Placement, position: npt.NDArray[np.float64]) -> npt.NDArr
     return placement.to_scene(position) - 0.5
 
 
-def _tangents(camera: ColmapCamera) -> tuple[float, float]:
-    fl_x, fl_y = (camera.parameters[name] for name in ("fl_x", "fl_y"))
-    return 0.5 * camera.width / fl_x, 0.5 * camera.height / fl_y
-
-
-def _lens(camera: ColmapCamera) -> dict[str, Any]:
-    numbers = {name: camera.parameters[name] for name in ("fl_x", "fl_y", "cx", "cy")}
-    numbers |= {name: camera.parameters.get(name, 0.0) for name in LENS}
-    return {"w": camera.width, "h": camera.height, **numbers}
+def _written(lens: Lens) -> dict[str, Any]:
+    return {"w": lens.width, "h": lens.height, **{name: getattr(lens, name) for name in NUMBERS}}

@@ -91,7 +91,7 @@ def read_colmap(folder: Path, model_in: Path, options: SceneOptions) -> Scene:
     shots = []
     for (image, path), header in zip(there, headers, strict=True):
         where = f"camera {image.camera} of {model_in}"
-        lens = _lens(model.cameras[image.camera], where)
+        lens = lens_of(model.cameras[image.camera], where)
         shot = Shot.of(path, header, lens, camera_to_file(image), where)
         shots.append(shot._replace(name=image.name))
     points = model.points
@@ -125,7 +125,7 @@ def _say_what_is_left_out(model_in: Path, model: ColmapModel, pictures: list[Pat
         )
 
 
-def _lens(camera: ColmapCamera, where: str) -> Lens:
+def lens_of(camera: ColmapCamera, where: str) -> Lens:
     """The lens of a camera; raises InputError for a model, or a coefficient, that it cannot have.
 
     OpenCV's rational denominator, in FULL_OPENCV, must be 1.
