@@ -22,7 +22,7 @@ from nerfmac.profile.steps import WholeStep, time_interleaved, time_launch
 from nerfmac.run import Run
 from nerfmac.timeline import Timeline, recording
 
-INTERLEAVED = 16.0
+INTERLEAVED = 32.0
 """Time for interleaved steps, in units of that for a single figure: there are many of them."""
 
 STEPS = 64

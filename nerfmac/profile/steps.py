@@ -1,7 +1,7 @@
 """A training step of a real scene: timed as it runs, and without some of its kernels.
 
 The scene is trained for a while first, so that rays, samples and gradients are those of the middle
-of a run. Then the following are timed, interleaved:
+of a run. Then the following are timed, interleaved, each time from the same state on:
 
 - training itself, with its occupancy updates;
 - the step with all its kernels;
@@ -21,7 +21,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from statistics import mean, median_low
+from statistics import mean
 from typing import Any, NamedTuple
 
 import mlx.core as mx
@@ -73,15 +73,14 @@ class InterleavedSteps(NamedTuple):
 
 
 def time_interleaved(run: Run, seconds: float, rounds: int | None = None) -> InterleavedSteps:
-    """Train `run` on, interleaved with steps that lack kernels, for about `seconds` in all.
+    """Time training, interleaved with steps that lack kernels, for about `seconds` in all.
 
-    With `rounds`, so many are timed, each of the steps between two occupancy updates. In training
-    the number of rays follows the samples on them. The steps without kernels have the median
-    number, always the same.
+    With `rounds`, so many are timed, each of the steps between two occupancy updates. All begin
+    where `run` is after it was trained for a while: if training went on, it would soon have other
+    rays and samples than the steps beside it.
     """
-    training = run.fit(Goal())
-    passed = [next(training) for _ in range(SETTLING)]
-    state = replace(passed[-1].state, rays=median_low(each.state.rays for each in passed))
+    state = list(itertools.islice(run.fit(Goal()), SETTLING))[-1].state
+    passed: list[Report] = []
     recorded = recorded_launches(run.trainer, state)[run.trainer.sampler.phases]
     names = [
         name
@@ -91,9 +90,9 @@ def time_interleaved(run: Run, seconds: float, rounds: int | None = None) -> Int
     left_out = [names[:count] for count in range(len(names) + 1)]
 
     def train() -> float:
-        passed.append(next(training))
-        earlier, now = (each.state for each in passed[-2:])
-        return (now.train_seconds - earlier.train_seconds) / (now.step - earlier.step)
+        passed.append(next(run.trainer.train(state, Goal())))
+        now = passed[-1].state
+        return (now.train_seconds - state.train_seconds) / (now.step - state.step)
 
     timers = []
     with Bar("compiling steps without kernels", len(left_out), "steps") as bar:
