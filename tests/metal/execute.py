@@ -15,7 +15,7 @@ import os
 import platform
 import re
 import subprocess
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from math import prod
 from pathlib import Path
@@ -179,30 +179,28 @@ class Executor:
                 [optimiser, "-passes=mem2reg", "-", "-o", "-"],
                 [clang(), *_CODE, contract, "-x", "ir", "-", *_LIBRARY],
             ]
-        return self._built(f"{name}{contract}.so", program(text), *commands)
+        return self._built(f"{name}{contract}.so", lambda: program(text), *commands)
 
     def _header(self) -> Path:
         """What every kernel begins with, compiled."""
         header = [*_LANGUAGE, *_CODE, "-x", "c++-header", _HERE / "metal_stdlib.h"]
-        return self._built("metal_stdlib.pch", "", [clang(), *header])
+        return self._built("metal_stdlib.pch", str, [clang(), *header])
 
     def _runtime(self) -> Path:
-        # In one piece: the headers of C++ take most of the time.
-        sources = "".join(f'#include "{each}"\n' for each in sorted(_HERE.glob("runtime*.cpp")))
-        built = self._built("runtime.o", sources, [clang(), *_RUNTIME, "-c", "-x", "c++", "-"])
+        built = self._built("runtime.o", _runtime, [clang(), *_RUNTIME, "-c", "-x", "c++", "-"])
         sanitizers = ("-fsanitize=address,undefined", "-rdynamic")
-        return self._built("runtime", "", [clang(), *sanitizers, built])
+        return self._built("runtime", str, [clang(), *sanitizers, built])
 
-    def _built(self, name: str, text: str, *commands: Sequence[str | Path]) -> Path:
+    def _built(self, name: str, text: Callable[[], str], *commands: Sequence[str | Path]) -> Path:
         """What the last of `commands` writes, once for all processes that have the folder.
 
-        Each is given what the one before it prints; the first, `text`.
+        Each is given what the one before it prints; the first, what `text` says.
         """
         built = self.folder / name
         if not built.exists():
             with TemporaryDirectory(dir=self.folder) as scratch:
                 partial = Path(scratch, name)
-                given = text.encode()
+                given = text().encode()
                 for command in (*commands[:-1], [*commands[-1], "-o", partial]):
                     given = _printed(command, given)
                 partial.replace(built)
@@ -238,6 +236,11 @@ def _buffers(
         declared[-outputs:], launch.output_shapes, launch.output_dtypes, strict=True
     ):
         yield Buffer(parameter.name, role, prod(shape) * dtype.size, _element_bytes(parameter))
+
+
+def _runtime() -> str:
+    """All of it in one piece: the headers of C++ take most of the time."""
+    return "".join(f'#include "{each}"\n' for each in sorted(_HERE.glob("runtime*.cpp")))
 
 
 def _about(array: mx.array, what: str) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""A user at a notebook: a browser of their own, a notebook, its kernel, and all that goes wrong.
+"""A user at a notebook: a page of a browser, a notebook, its kernel, and all that goes wrong.
 
 A test that ends with an error nobody asked for fails: one on the page's console, one that the page
 did not catch, a crash, a traceback or text on standard error from the kernel, an error in the
@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import nbformat
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Error
 
 from tests.viewer.notebook.kernel import Kernel
 from tests.viewer.notebook.lab import Lab
@@ -52,8 +52,12 @@ class Desk:
         self._expected: list[str] = []
         self._on_pages: list[str] = []
         self._log_before = len(lab.said)
-        context.on("console", self._hear)
-        context.on("weberror", lambda error: self._on_pages.append(f"page error: {error.error}"))
+        self._ears = {
+            "console": self._hear,
+            "weberror": lambda error: self._on_pages.append(f"page error: {error.error}"),
+        }
+        for event, ear in self._ears.items():
+            context.on(event, ear)
 
     @property
     def kernel(self) -> Kernel:
@@ -78,7 +82,8 @@ class Desk:
         """Open one more page on the notebook; all open pages use one kernel."""
         workspace = f"page{len(self.tabs)}"  # each its own, or they would close one another's files
         url = f"{self.lab.url}/lab/workspaces/{workspace}/tree/{urllib.parse.quote(self._name)}"
-        page = self._context.new_page()
+        left = [page for page in self._context.pages if not any(page is t.page for t in self.tabs)]
+        page = left[0] if left else self._context.new_page()
         page.on("crash", lambda: self._on_pages.append("a page crashed"))
         tab = Tab(page, f"{url}?reset")
         self.tabs.append(tab)
@@ -118,11 +123,21 @@ class Desk:
         faults = [*self.troubles, *(f"expected, but did not come: {p}" for p in missed)]
         assert not faults, "trouble in the notebook:\n" + "\n".join(faults)
 
-    def close(self) -> None:
-        """Hang up on the kernel, close every page, and end the kernel."""
+    def leave(self) -> None:
+        """Hang up on the kernel, leave one page for the next user, and end the kernel."""
         if self._kernel:
             self._kernel.close()
-        self._context.close()
+        for event, ear in self._ears.items():
+            self._context.remove_listener(event, ear)
+        for page in self._context.pages[1:]:
+            page.close()
+        for page in self._context.pages:
+            try:
+                page.evaluate("() => localStorage.clear()")
+                page.goto(f"{self.lab.url}/api")  # of the same server, for a page keeps its modules
+            except Error:  # it has crashed, or hangs
+                page.close()
+        self._context.clear_cookies()
         self.lab.stop_kernels()
 
     def _hear(self, message: ConsoleMessage) -> None:
@@ -132,14 +147,17 @@ class Desk:
 
 @contextmanager
 def at_desk(lab: Lab, browser: Browser, **options: Any) -> Iterator[Desk]:
-    """Sit down at a fresh desk; on leaving it, fail on trouble.
+    """Sit down at a desk; on leaving it, fail on trouble.
 
-    `options` are those of Playwright's `new_context`, such as `device_scale_factor=2`.
+    A page that is opened anew reads and compiles all of JupyterLab, which takes longer than most
+    tests. So the next user finds the page of the one before, with nothing kept. `options` are those
+    of Playwright's `new_context`, such as `device_scale_factor=2`; with any, the page is a new one.
     """
-    context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **options})
-    desk = Desk(lab, context)
+    kept = [] if options else [each for each in browser.contexts if each.pages]
+    view = {"viewport": {"width": 1280, "height": 900}, **options}
+    desk = Desk(lab, kept[0] if kept else browser.new_context(**view))
     try:
         yield desk
         desk.check()
     finally:
-        desk.close()
+        desk.leave()

@@ -109,6 +109,7 @@ class Tab:
         `start` is where, as fractions of the element's width and height. With `hold` the button
         stays down: `page.mouse` goes on from there, `release` ends it.
         """
+        self.page.bring_to_front()  # one behind another draws nothing and is slow to answer
         element = self.page.locator(selector).first
         element.scroll_into_view_if_needed()
         box = element.bounding_box()

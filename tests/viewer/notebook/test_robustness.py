@@ -50,7 +50,7 @@ def step(desk, name="viewer"):
 def trains_on(desk, tab, name="viewer"):
     """Wait for more steps than are under way."""
     before = step(desk, name)
-    tab.wait_for(lambda: step(desk, name) > before + 20)
+    tab.wait_for(lambda: step(desk, name) > before + 8)
 
 
 def test_two_viewers_at_once_train_and_turn_each_by_itself(desk, scene):
