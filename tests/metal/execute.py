@@ -187,7 +187,7 @@ class Executor:
         return self._built("metal_stdlib.pch", str, [clang(), *header])
 
     def _runtime(self) -> Path:
-        built = self._built("runtime.o", _runtime, [clang(), *_RUNTIME, "-c", "-x", "c++", "-"])
+        built = self._built("runtime.o", _sources, [clang(), *_RUNTIME, "-c", "-x", "c++", "-"])
         sanitizers = ("-fsanitize=address,undefined", "-rdynamic")
         return self._built("runtime", str, [clang(), *sanitizers, built])
 
@@ -238,8 +238,8 @@ def _buffers(
         yield Buffer(parameter.name, role, prod(shape) * dtype.size, _element_bytes(parameter))
 
 
-def _runtime() -> str:
-    """All of it in one piece: the headers of C++ take most of the time."""
+def _sources() -> str:
+    """The runtime's, in one piece: the headers of C++ take most of the time."""
     return "".join(f'#include "{each}"\n' for each in sorted(_HERE.glob("runtime*.cpp")))
 
 

@@ -39,8 +39,13 @@ def trainer(scene):
 
 
 @pytest.fixture(scope="module")
-def interleaved(scene):
-    return time_interleaved(Run.begin(scene, CONFIG), 0.0)
+def run(scene):
+    return Run.begin(scene, CONFIG)
+
+
+@pytest.fixture(scope="module")
+def interleaved(run):
+    return time_interleaved(run, 0.0)
 
 
 @pytest.fixture(scope="module")
@@ -212,8 +217,9 @@ def test_the_sum_is_set_against_the_step():
     assert Part("c", timing(1.0), Work(10**6, 3 * 10**6, 10**6)).limit(MOST, cached=False) == 3.0
 
 
-def test_training_is_timed_where_it_stands(scene, interleaved):
+def test_training_is_timed_where_it_stands_and_goes_no_further(scene, run, interleaved):
     whole = interleaved.whole
+    assert run.state.step == whole.state.step, "later rounds would time other rays and samples"
     assert whole.step.calls == 5
     assert all(len(spent) == 5 for spent in interleaved.without)
     assert whole.state.step == steps.SETTLING * CONFIG.occupancy.interval_at(0)

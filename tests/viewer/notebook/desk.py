@@ -151,13 +151,17 @@ def at_desk(lab: Lab, browser: Browser, **options: Any) -> Iterator[Desk]:
 
     A page that is opened anew reads and compiles all of JupyterLab, which takes longer than most
     tests. So the next user finds the page of the one before, with nothing kept. `options` are those
-    of Playwright's `new_context`, such as `device_scale_factor=2`; with any, the page is a new one.
+    of Playwright's `new_context`, such as `device_scale_factor=2`; with any, the page is a new one,
+    and nobody else's.
     """
     kept = [] if options else [each for each in browser.contexts if each.pages]
     view = {"viewport": {"width": 1280, "height": 900}, **options}
-    desk = Desk(lab, kept[0] if kept else browser.new_context(**view))
+    context = kept[0] if kept else browser.new_context(**view)
+    desk = Desk(lab, context)
     try:
         yield desk
         desk.check()
     finally:
         desk.leave()
+        if options:
+            context.close()
