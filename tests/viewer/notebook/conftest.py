@@ -52,6 +52,6 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture
 def desk(lab: Lab, browser: Browser) -> Iterator[Desk]:
-    """A user at a notebook, of whom nothing is known; any error not expected fails the test."""
+    """A user at a notebook, with nothing kept of others; any unexpected error fails the test."""
     with at_desk(lab, browser) as sitting:
         yield sitting
