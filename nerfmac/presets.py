@@ -96,6 +96,7 @@ def vanilla(config: Config) -> Config:
             rays=rays,
             most_rays=rays,
             huber=1.0,  # half the squared error, as colours lie in [0, 1]
+            gradient_scaling=0.0,
             loss_scale=1.0,
         ),
     )

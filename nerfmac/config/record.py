@@ -47,10 +47,18 @@ class Config:
         checks.choice("model", self.model, ("hash", "vanilla"))
         checks.choice("encoding", self.encoding, ("hash", "dense", "frequency"))
 
-    def for_scene(self, pixels_per_unit: float, *, has_alpha: bool) -> Config:
-        """With what depends on the pictures: their resolution, and whether they are transparent."""
+    def for_scene(
+        self, pixels_per_unit: float, *, has_alpha: bool, near_plane: float = 0.0
+    ) -> Config:
+        """With what depends on the scene.
+
+        That is the resolution of its pictures, whether they are transparent, and how near to its
+        cameras it begins, 0 if nothing is known of that.
+        """
         networks = self.networks if has_alpha else replace(self.networks, thinness=0)
-        return replace(self, grid=self.grid.for_pixels(pixels_per_unit), networks=networks)
+        near = self.train.near or max(self.march.near, near_plane)
+        grid, train = self.grid.for_pixels(pixels_per_unit), replace(self.train, near=near)
+        return replace(self, grid=grid, networks=networks, train=train)
 
     def to_json(self) -> dict[str, Any]:
         """The configuration as JSON values."""

@@ -23,6 +23,8 @@ class TrainConfig:
     huber: float = 0.1  # Error, of colours in [0, 1], at which the loss goes from square to linear.
     distortion: float = 0.0  # Weight, in the loss, of how far apart the matter on a ray is.
     entropy: float = 0.0  # Weight, in the loss, of rays that half see through.
+    near: float = 0.0  # Least distance of model hash's samples; 0: by the scene's points.
+    gradient_scaling: float = 1.0  # Distance from which on samples learn in full; 0: all do.
     loss_scale: float = 1024.0  # Factor that lifts gradients above half precision's least numbers.
     blend: Literal["srgb", "linear"] = "srgb"  # Light in which pictures' alpha is blended.
 
@@ -35,6 +37,8 @@ class TrainConfig:
         checks.number("train.huber", self.huber, low=1e-6)
         checks.number("train.distortion", self.distortion, low=0.0)
         checks.number("train.entropy", self.entropy, low=0.0)
+        checks.number("train.near", self.near, low=0.0)
+        checks.number("train.gradient_scaling", self.gradient_scaling, low=0.0)
         checks.number("train.loss_scale", self.loss_scale, low=1.0, high=2.0**16)
         checks.choice("train.blend", self.blend, ("srgb", "linear"))
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import logging
+
 from nerfmac.backend import current_device, memory_bytes
 from nerfmac.config import Config, override
 from nerfmac.geometry.cameras import Cameras
 from nerfmac.presets import preset as preset_of
 from nerfmac.scenes import Scene
+from nerfmac.scenes.near_plane import near_plane
 from nerfmac.training.method import Method
 from nerfmac.training.trainer import Trainer
+
+log = logging.getLogger("nerfmac")
 
 
 def configured(preset: str, seed: int, model: str = "hash") -> Config:
@@ -24,6 +29,17 @@ def fitted(config: Config, scene: Scene, method: Method) -> Config:
     """
     cameras = scene.cameras("train")
     sharpness = Cameras.stack(cameras).pixels_per_unit()
-    config = config.for_scene(sharpness, has_alpha=scene.has_alpha)
+    nearest = _near_plane(config, scene)
+    config = config.for_scene(sharpness, has_alpha=scene.has_alpha, near_plane=nearest)
     Trainer(config, scene.extent, method=method, cameras=cameras)
     return config
+
+
+def _near_plane(config: Config, scene: Scene) -> float:
+    """Where the scene begins, 0 if its points do not say or nobody asks; a line says so."""
+    if config.model != "hash" or config.train.near or scene.points is None:
+        return 0.0
+    near = near_plane(scene.points, scene.cameras("train"))
+    if near > config.march.near:
+        log.info("by its points the scene is no nearer than %.2f to a camera: --train.near", near)
+    return near

@@ -42,7 +42,9 @@ class MarchingSampler(Sampler):
         self._config, self._slots = config.occupancy, config.train.slots
         self._refine, self.followed = config.march.refine, config.occupancy.followed
         self._room, self._density = config.train.candidates * config.train.slots, density
-        self.geometry = march_geometry(config, extent)
+        pictures = march_geometry(config, extent)
+        self._near, near = pictures.near, config.train.near or pictures.near
+        self.geometry = replace(pictures, near=near)
         self._grid = OccupancyGrid(config.occupancy, self.geometry)
 
     @property
@@ -57,13 +59,20 @@ class MarchingSampler(Sampler):
         return {"values": (cells,), "dark": (cells,), "bits": (cells // 32,), "updates": (1,)}
 
     def init(self, rays: Iterable[Rays]) -> Arrays:
-        """The grid in which every cell that one of the `rays` passes is occupied."""
-        lit = mx.zeros(self.geometry.cells, mx.bool_)
+        """The grid in which every cell that one of the `rays` passes is occupied.
+
+        Up to the near plane of training, where it is further than that of pictures, cells are free:
+        samples of other cameras' rays could hide there what no training view looks through.
+        """
+        lit = free = mx.zeros(self.geometry.cells, mx.bool_)
+        near, at_camera = self.geometry.near, replace(self.geometry, near=0.0)
         for some in rays:
             middle = mx.full(some.origin.shape[:1], 0.5)
             lit = lit | lit_cells(some, middle, mx.full(middle.shape, FAR), self.geometry)
-            mx.eval(lit)  # a batch at a time: all together would not fit
-        return self._grid.init(lit)._asdict()
+            if near > self._near:
+                free = free | lit_cells(some, middle, mx.full(middle.shape, near), at_camera)
+            mx.eval(lit, free)  # a batch at a time: all together would not fit
+        return self._grid.init(lit, free)._asdict()
 
     def sample(self, parameters: Arrays, state: Arrays, rays: Rays, drawn: mx.array) -> Sampled:
         """See `Sampler`; `train.slots` samples fit."""
@@ -110,6 +119,6 @@ class MarchingSampler(Sampler):
         return Occupied(self.geometry, state["bits"])
 
     def occupied(self, state: Arrays) -> Occupied:
-        """See `Sampler`; a picture's steps are shorter than those of training."""
-        finer = replace(self.geometry, step=self.geometry.step / self._refine)
+        """See `Sampler`; a picture's steps are shorter than those of training, and begin nearer."""
+        finer = replace(self.geometry, step=self.geometry.step / self._refine, near=self._near)
         return Occupied(finer, state["bits"])

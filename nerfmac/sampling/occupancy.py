@@ -22,6 +22,8 @@ from nerfmac.geometry.cells import cells_of
 from nerfmac.ops.march import MarchGeometry
 from nerfmac.ops.occupancy_update import choose, pack_bits, splat
 
+FREE = 2**30
+"""In the place of a number of updates: nothing is in the cell, and nothing ever will be."""
 AT_ONCE = 2**22
 """Cells that one launch evaluates, at most: a GPU that runs longer holds up its display."""
 
@@ -30,7 +32,7 @@ class Occupancy(NamedTuple):
     """The grid's state; cells are numbered as `nerfmac.geometry.cells` says."""
 
     values: mx.array  # (cells,) float32, optical thickness of a shortest step
-    dark: mx.array  # (cells,) int32, updates since light was seen in the cell, at most `patience`
+    dark: mx.array  # (cells,) int32, updates since light was seen, at most `patience`; or FREE
     bits: mx.array  # (cells / 32,) uint32
     updates: mx.array  # (1,) int32, those since the warm-up
 
@@ -49,10 +51,14 @@ class OccupancyGrid:
     config: OccupancyConfig
     geometry: MarchGeometry
 
-    def init(self, lit: mx.array) -> Occupancy:
-        """The grid in which the cells that are `lit` (cells,) bool are occupied, and no other."""
-        dark = mx.where(lit, 0, self.config.patience)
-        bits = pack_bits(lit.astype(mx.float32), mx.array([0.5]))
+    def init(self, lit: mx.array, free: mx.array | None = None) -> Occupancy:
+        """The grid in which the cells that are `lit` are occupied, and no other.
+
+        Those that are `free` never will be; both are (cells,) bool.
+        """
+        free = mx.array(False) if free is None else free
+        dark = mx.where(free, FREE, mx.where(lit, 0, self.config.patience))
+        bits = pack_bits((lit & ~free).astype(mx.float32), mx.array([0.5]))
         return Occupancy(mx.zeros(lit.shape), dark, bits, mx.zeros(1, mx.int32))
 
     def update(
@@ -82,6 +88,7 @@ class OccupancyGrid:
         values = mx.maximum(occupancy.values * self.config.decay, peaks)
         updates = occupancy.updates + int(not warmup)
         dark = mx.where(lit, 0, mx.minimum(occupancy.dark + int(not warmup), self.config.patience))
+        dark = mx.where(occupancy.dark == FREE, FREE, dark)
         shown = mx.where(dark < self._patience(updates), values, -1.0)
         # Instant-NGP's rule: while the field is thin everywhere, the threshold is its mean.
         innermost = shown[: self.geometry.resolution**3]

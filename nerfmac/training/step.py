@@ -23,6 +23,7 @@ from nerfmac.ops.draw_pixels import chosen_pixels, draw_pixels
 from nerfmac.ranks import Ranks, Sums
 from nerfmac.scenes import Views
 from nerfmac.training.corrections import Corrections
+from nerfmac.training.gradient_scaling import scaled
 from nerfmac.training.late import Own, stepping
 from nerfmac.training.method import Parts
 from nerfmac.training.optimiser import StepNumbers, Updated, adam
@@ -67,6 +68,8 @@ class Step:
     ranks: Ranks
     exchange: RanksConfig
     is_deterministic: bool = False
+    full: float = 0.0
+    """From which distance on samples learn in full, in scene units; see `gradient_scaling`."""
 
     def __call__(
         self,
@@ -133,7 +136,8 @@ class Step:
             samples, directions = sampled.samples, rays_of.direction
             if kind.moves:
                 samples, directions = corrections.follow(learned, samples, rays_of, view)
-            density, colour = field(parameters, samples, directions)
+            evaluated, away = field(parameters, samples, directions), samples.distance
+            density, colour = (scaled(each, away, self.full) for each in evaluated)
             seen = composite(density, colour, samples.distance, samples.width, samples.ray_start)
             exposed = (corrections.exposed(s, learned, view) for s in (*sampled.proposals, seen))
             fits = self._counted(samples, place)

@@ -107,9 +107,11 @@ class Trainer:
 
     def _compiled_step(self, rays: int, kind: Kind) -> Callable[..., tuple[Any, mx.array, Any]]:
         parts = Parts(self.field, self.sampler, self.loss)
+        # Cameras of an object alone stand outside of its cube: nothing is in front of them.
+        full = self.config.train.gradient_scaling if self.extent > 1 else 0.0
         step = Step(
             *(self.config.train, parts, self._views, self.corrections),
-            *(self.ranks, self.config.ranks, self.config.deterministic),
+            *(self.ranks, self.config.ranks, self.config.deterministic, full),
         )
         return self.traces.compiled(partial(step, rays, kind), f"step of {rays} rays{kind}")
 
