@@ -56,7 +56,7 @@ class Config:
         cameras it begins, 0 if nothing is known of that.
         """
         networks = self.networks if has_alpha else replace(self.networks, thinness=0)
-        near = self.train.near or max(self.march.near, near_plane)
+        near = self.train.near or (near_plane if near_plane > self.march.near else 0.0)
         grid, train = self.grid.for_pixels(pixels_per_unit), replace(self.train, near=near)
         return replace(self, grid=grid, networks=networks, train=train)
 

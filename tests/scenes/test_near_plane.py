@@ -64,7 +64,7 @@ def test_a_scene_with_points_is_trained_from_there_on_and_a_line_says_so(scene, 
     assert f"nearer than {plane:.2f}" in caplog.text
     caplog.clear()
     assert fitted(config, pointed, CONFIGURED) == config
-    assert fitted(CONFIG, scene, CONFIGURED).train.near == CONFIG.march.near
+    assert fitted(CONFIG, scene, CONFIGURED).train.near == 0.0
     assert not caplog.text
 
 
@@ -73,6 +73,6 @@ def test_training_begins_where_the_scene_does_unless_its_near_is_given():
         return config.for_scene(835.0, has_alpha=False, near_plane=near_plane).train.near
 
     config = override(CONFIG, march={"near": 0.2})
-    assert [near(config, plane) for plane in (0.0, 0.15, 0.4)] == [0.2, 0.2, 0.4]
+    assert [near(config, plane) for plane in (0.0, 0.15, 0.4)] == [0.0, 0.0, 0.4]
     given = override(config, train={"near": 0.05})
     assert near(given, 0.4) == 0.05
