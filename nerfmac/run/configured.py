@@ -41,5 +41,5 @@ def _near_plane(config: Config, scene: Scene) -> float:
         return 0.0
     near = near_plane(scene.points, scene.cameras("train"))
     if near > config.march.near:
-        log.info("by its points the scene is no nearer than %.2f to a camera: --train.near", near)
+        log.info("its points say: the scene begins %.2f before its cameras (--train.near)", near)
     return near
