@@ -23,8 +23,8 @@ class TrainConfig:
     huber: float = 0.1  # Error, of colours in [0, 1], at which the loss goes from square to linear.
     distortion: float = 0.0  # Weight, in the loss, of how far apart the matter on a ray is.
     entropy: float = 0.0  # Weight, in the loss, of rays that half see through.
-    near: float = 0.0  # Least distance of model hash's samples; 0: by the points, or march.near.
-    gradient_scaling: float = 1.0  # Distance from which on samples learn in full; 0: all do.
+    near: float = 0.0  # Model hash: least distance of samples from cameras; 0: by sparse points.
+    gradient_scaling: float = 1.0  # Camera distance from which on samples learn in full; 0: all do.
     loss_scale: float = 1024.0  # Factor that lifts gradients above half precision's least numbers.
     blend: Literal["srgb", "linear"] = "srgb"  # Light in which pictures' alpha is blended.
 

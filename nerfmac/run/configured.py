@@ -29,17 +29,18 @@ def fitted(config: Config, scene: Scene, method: Method) -> Config:
     """
     cameras = scene.cameras("train")
     sharpness = Cameras.stack(cameras).pixels_per_unit()
-    nearest = _near_plane(config, scene)
-    config = config.for_scene(sharpness, has_alpha=scene.has_alpha, near_plane=nearest)
-    Trainer(config, scene.extent, method=method, cameras=cameras)
-    return config
+    near = _near_plane(config, scene)
+    ready = config.for_scene(sharpness, has_alpha=scene.has_alpha, near_plane=near)
+    Trainer(ready, scene.extent, method=method, cameras=cameras)
+    if ready.train.near != config.train.near:
+        log.info(
+            "sparse points: nothing is nearer than %.2f to a camera; --train.near sets it", near
+        )
+    return ready
 
 
 def _near_plane(config: Config, scene: Scene) -> float:
-    """Where the scene begins, 0 if its points do not say or nobody asks; a line says so."""
+    """Where the scene begins, 0 if its points do not say or nobody asks."""
     if config.model != "hash" or config.train.near or scene.points is None:
         return 0.0
-    near = near_plane(scene.points, scene.cameras("train"))
-    if near > config.march.near:
-        log.info("its points say: the scene begins %.2f before its cameras (--train.near)", near)
-    return near
+    return near_plane(scene.points, scene.cameras("train"))

@@ -27,12 +27,22 @@ def patch_medians(
     values, points = values[::step], points[::step]
     found: list[float] = []
     for index in range(0, len(poses), -(-len(poses) // MOST_VIEWS)):
-        pose = poses[index]
-        x, y, z = ((points - pose[:, 3]) @ pose[:, :3]).T
-        ahead = np.maximum(-z, 1e-12)
-        place = np.stack([x, y], axis=1) / (ahead[:, None] * tangents[index])
-        is_seen = (z < 0) & (np.abs(place) < 1).all(axis=1)
+        place, is_seen = in_picture(points, poses[index], tangents[index])
         across, down = ((place[is_seen] + 1) * (PATCHES / 2)).astype(int).T
         patch, seen = PATCHES * down + across, values[is_seen]
         found += [float(np.median(seen[patch == each])) for each in np.unique(patch)]
     return np.array(found)
+
+
+def in_picture(
+    points: Array, pose: Array, tangents: tuple[float, float]
+) -> tuple[Array, npt.NDArray[np.bool_]]:
+    """Where a picture without distortion shows the `points` (n, 3), and which of them it does.
+
+    Places are (n, 2), of which the picture has those from -1 to 1, y upwards; `pose` (3, 4) and
+    `tangents` are as above. Nothing hides a point.
+    """
+    x, y, z = ((points - pose[:, 3]) @ pose[:, :3]).T
+    ahead = np.maximum(-z, 1e-12)
+    place = np.stack([x, y], axis=1) / (ahead[:, None] * tangents)
+    return place, (z < 0) & (np.abs(place) < 1).all(axis=1)

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nerfmac.geometry.cameras import Camera
+from nerfmac.scenes.coverage import in_picture
 
 PART = 0.75
 """Of the distance of the nearest points."""
@@ -25,7 +26,7 @@ MOST = 2**15
 """Points; of more, evenly chosen ones are looked at."""
 
 
-def near_plane(points: npt.NDArray[np.floating], cameras: Sequence[Camera]) -> float:
+def near_plane(points: npt.NDArray[np.float64], cameras: Sequence[Camera]) -> float:
     """The distance from any of the `cameras` up to which nothing is, in scene units.
 
     `points` (n, 3) are in scene space; nothing hides a point. 0 if no picture has enough of them.
@@ -34,11 +35,8 @@ def near_plane(points: npt.NDArray[np.floating], cameras: Sequence[Camera]) -> f
     nearest = []
     for camera in cameras:
         pose = np.asarray(camera.pose, np.float64)
-        seen = points - pose[:3, 3]
-        x, y, z = (seen @ pose[:3, :3]).T
-        place = np.stack([x, y], axis=1) / np.maximum(-z, 1e-12)[:, None]
-        is_inside = (z < 0) & (np.abs(place) < camera.lens.tangents).all(axis=1)
-        if is_inside.sum() >= FEWEST:
-            away = np.linalg.norm(seen[is_inside], axis=1)
+        _, is_seen = in_picture(points, pose, camera.lens.tangents)
+        if is_seen.sum() >= FEWEST:
+            away = np.linalg.norm(points[is_seen] - pose[:, 3], axis=1)
             nearest.append(float(np.quantile(away, OUTLIERS)))
     return PART * min(nearest, default=0.0)

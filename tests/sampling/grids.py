@@ -28,6 +28,11 @@ def box(low, high, density: float = 40.0) -> Callable[[mx.array], mx.array]:
     return lambda p: density * mx.all((p > low) & (p < high), axis=1).astype(mx.float32)
 
 
+def dense(position: mx.array) -> mx.array:
+    """More than the threshold, and different everywhere."""
+    return 40.0 + position @ mx.array([1.0, 2.0, 4.0])
+
+
 def centres(geometry: MarchGeometry) -> np.ndarray:
     """(cells, 3) of all cascades, in the order of their numbers."""
     parts = []

@@ -10,7 +10,7 @@ from nerfmac.ops.march import cell_of
 from nerfmac.sampling.marching import MarchingSampler
 from nerfmac.sampling.occupancy import FREE, Occupancy
 from tests.ops.marching import grid, packed
-from tests.sampling.grids import bits_of, grid_of, updated
+from tests.sampling.grids import bits_of, dense, grid_of, updated
 from tests.scene_factory import CONFIG
 
 EXTENT = 2.5
@@ -51,11 +51,6 @@ def test_without_a_near_plane_of_its_own_training_leaves_no_cell_free():
     rays = Rays(mx.array([[0.45, 0.5, 0.6]]), mx.array([[0.6, 0.0, 0.8]]))
     assert sampler.geometry.near == CONFIG.march.near
     assert int(sampler.init([rays])["dark"].max()) < FREE
-
-
-def dense(position: mx.array) -> mx.array:
-    """More than the threshold, and different everywhere."""
-    return 40.0 + position @ mx.array([1.0, 2.0, 4.0])
 
 
 def test_a_free_cell_is_never_occupied_however_much_light_and_matter_is_in_it():

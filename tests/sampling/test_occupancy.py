@@ -18,6 +18,7 @@ from tests.sampling.grids import (
     bits_of,
     box,
     centres,
+    dense,
     grid_of,
     updated,
 )
@@ -207,11 +208,6 @@ def test_after_warm_up_the_later_half_of_the_draws_is_among_occupied_cells():
     drawn = counts[occupied]
     assert np.abs(drawn - drawn.mean()).max() < 5.5 * 8.4
     assert 0.85 < drawn.std() / np.sqrt(drawn.mean()) < 1.15
-
-
-def dense(position: mx.array) -> mx.array:
-    """More than the threshold, and different everywhere."""
-    return 40.0 + position @ mx.array([1.0, 2.0, 4.0])
 
 
 def test_cells_without_light_stay_empty_and_those_of_one_update_do_not():

@@ -61,7 +61,7 @@ def test_a_scene_with_points_is_trained_from_there_on_and_a_line_says_so(scene, 
     pointed = replace(scene, points=thing())
     config = fitted(CONFIG, pointed, CONFIGURED)
     assert config.train.near == plane > CONFIG.march.near
-    assert f"begins {plane:.2f} before" in caplog.text
+    assert f"nearer than {plane:.2f} to a camera" in caplog.text
     caplog.clear()
     assert fitted(config, pointed, CONFIGURED) == config
     assert fitted(CONFIG, scene, CONFIGURED).train.near == 0.0
