@@ -40,11 +40,11 @@ class MarchingSampler(Sampler):
         `density` is a field's, see `Field.density_of_first`.
         """
         self._config, self._slots = config.occupancy, config.train.slots
-        self.followed = config.occupancy.followed
+        self._refine, self.followed = config.march.refine, config.occupancy.followed
         self._room, self._density = config.train.candidates * config.train.slots, density
-        coarse = march_geometry(config, extent)
-        self._pictures = replace(coarse, step=coarse.step / config.march.refine)
-        self.geometry = replace(coarse, near=config.train.near or coarse.near)
+        pictures = march_geometry(config, extent)
+        self._near, near = pictures.near, config.train.near or pictures.near
+        self.geometry = replace(pictures, near=near)
         self._grid = OccupancyGrid(config.occupancy, self.geometry)
 
     @property
@@ -69,7 +69,7 @@ class MarchingSampler(Sampler):
         for some in rays:
             middle = mx.full(some.origin.shape[:1], 0.5)
             lit = lit | lit_cells(some, middle, mx.full(middle.shape, FAR), self.geometry)
-            if near > self._pictures.near:
+            if near > self._near:
                 free = free | lit_cells(some, middle, mx.full(middle.shape, near), at_camera)
             mx.eval(lit, free)  # a batch at a time: all together would not fit
         return self._grid.init(lit, free)._asdict()
@@ -120,4 +120,5 @@ class MarchingSampler(Sampler):
 
     def occupied(self, state: Arrays) -> Occupied:
         """See `Sampler`; a picture's steps are shorter than those of training, and begin nearer."""
-        return Occupied(self._pictures, state["bits"])
+        finer = replace(self.geometry, step=self.geometry.step / self._refine, near=self._near)
+        return Occupied(finer, state["bits"])
