@@ -9,7 +9,7 @@ kernel waits for something else.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -87,8 +87,11 @@ class Timed:
         return f"{self.computation}, launch {self.number}"
 
 
-def compile_for(chosen: Sequence[Case]) -> None:
-    """Compile the CPU's kernels of the `chosen` cases side by side; ignore what fails."""
+def compile_for(chosen: Iterable[Case]) -> None:
+    """Compile the kernels of the `chosen` cases side by side; ignore what fails.
+
+    Those that make the cases' inputs are among them if the cases are made as they are asked for.
+    """
 
     def build_graphs() -> None:
         for case in chosen:

@@ -23,7 +23,7 @@ from nerfmac.bench import Timing, measure_interleaved, quartiles, queue_of, seco
 from nerfmac.checks import InputError
 from nerfmac.config import Config
 from nerfmac.selftest import Case, agreement, as_text, compile_for, in_variant
-from nerfmac.tuning.trials import trials
+from nerfmac.tuning.trials import Trial, trials
 
 log = logging.getLogger("nerfmac")
 
@@ -35,8 +35,8 @@ more than it is off by chance; twice the notch of a box plot (McGill, Tukey and 
 ROUNDS = 9
 """Least number of them. With noise of 5 to 30 % a call, one of two that are as quick as the first
 is then chosen in 1 to 3 % of simulated trials, and by the medians alone in 39 to 64 %."""
-SECONDS, FIRST_SECONDS = 1.0, 0.5
-"""Of timing an operation's variants; before a first training less."""
+SECONDS = 0.5
+"""Of timing an operation's variants, which is `ROUNDS` of them on a GPU; a CPU's take longer."""
 
 
 @dataclass(frozen=True)
@@ -105,15 +105,11 @@ def try_variants(
     config: Config, extent: float = 1.0, *, seconds: float = SECONDS, shows_bar: bool = True
 ) -> Iterator[Tuned]:
     """As `tune`, operation by operation, but nothing is kept."""
-    found = [
-        (name, case, {way: in_variant(case, name, way) for way in VARIANTS[name].here})
-        for name, case in trials(config, extent)
-        if runs_kernel(case.operation) and len(VARIANTS[name].here) > 1
-    ]
-    # All at once, side by side: that takes no longer than the slowest of them.
-    compile_for([way for _, _, ways in found for way in ways.values()])
-    for name, case, ways in found:
-        yield _tuned(name, case, ways, seconds, shows_bar)
+    # All side by side, with those that make the trials' inputs: a launch waits for its own kernel.
+    compile_for(way for trial in trials(config, extent) for way in _ways(trial).values())
+    for trial in trials(config, extent):
+        if ways := _ways(trial):
+            yield _tuned(trial, ways, seconds, shows_bar)
 
 
 def is_untuned_gpu() -> bool:
@@ -122,21 +118,27 @@ def is_untuned_gpu() -> bool:
 
 
 def tune_first(config: Config, extent: float, *, shows_bar: bool = True) -> None:
-    """Before the first training on a GPU, for which nothing is kept yet, `tune` in short."""
+    """Before the first training on a GPU, for which nothing is kept yet, `tune`."""
     if not is_untuned_gpu():
         return
     log.info("the first training on %s: trying variants of its kernels, once", device_name())
     try:
-        found = tune(config, extent, seconds=FIRST_SECONDS, shows_bar=shows_bar)
+        found = tune(config, extent, shows_bar=shows_bar)
     except (InputError, BuildError) as error:  # training does without
         log.warning("the variants stay as they are: %s", error)
         return
     log.info("chosen: %s", ", ".join(f"{each.operation}={each.chosen}" for each in found))
 
 
-def _tuned(
-    name: str, case: Case, ways: Mapping[str, Case], seconds: float, shows_bar: bool
-) -> Tuned:
+def _ways(trial: Trial) -> dict[str, Case]:
+    """The trial's case in each variant, by name; none where there is nothing to choose."""
+    name, case = trial
+    here = VARIANTS[name].here if runs_kernel(case.operation) else ()
+    return {way: in_variant(case, name, way) for way in here} if len(here) > 1 else {}
+
+
+def _tuned(trial: Trial, ways: Mapping[str, Case], seconds: float, shows_bar: bool) -> Tuned:
+    name, case = trial
     first, tried, want = next(iter(ways)), {}, None
     for way, own in ways.items():
         try:

@@ -3,7 +3,15 @@
 import mlx.core as mx
 import pytest
 
-from nerfmac.backend import choose_device, device, variant, variants
+from nerfmac.backend import (
+    ahead,
+    choose_device,
+    cpu_kernel,
+    device,
+    runs_kernel,
+    variant,
+    variants,
+)
 from nerfmac.backend.variants import VARIANTS, is_tuned
 from nerfmac.checks import InputError
 from nerfmac.presets import PRESETS
@@ -157,6 +165,30 @@ def test_the_trials_are_like_training_and_their_variants_agree_on_this_cpu():
         for way in VARIANTS[name].all:
             got = choosing.in_variant(case, name, way).run()
             assert all(each.passed for each in choosing.agreement(case, got, want)), (name, way)
+
+
+def test_all_kernels_are_compiled_ahead_together_those_of_the_inputs_too(took, monkeypatch):
+    assert runs_kernel("march")  # a kernel of its own has found that out
+    together, alone = [], []
+    of_together, of_one = ahead.compile_together, cpu_kernel.shared_library
+
+    def noted_together(libraries):
+        together.append({library.path() for library in libraries})
+        of_together(libraries)
+
+    def noted_alone(library):
+        alone.append(library.path())
+        return of_one(library)
+
+    monkeypatch.setattr(ahead, "compile_together", noted_together)
+    monkeypatch.setattr(cpu_kernel, "shared_library", noted_alone)
+    cpu_kernel._function.cache_clear()
+    took(four=0.5, two=0.4, eight=0.3)
+    tune(TINY)
+    (ahead_of_all,) = together
+    stems = {path.name.rpartition("-")[0] for path in alone}
+    assert {"nerfmac_occupancy_splat", "nerfmac_march_write", "nerfmac_march_count"} <= stems
+    assert set(alone) <= ahead_of_all
 
 
 def test_before_a_first_training_only_a_gpu_is_tuned_and_only_once(trial, took, monkeypatch):
