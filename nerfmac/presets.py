@@ -12,6 +12,7 @@ from nerfmac.config import (
     NetworkConfig,
     OccupancyConfig,
     OptimiserConfig,
+    RefineConfig,
     TrainConfig,
     VanillaConfig,
 )
@@ -20,6 +21,7 @@ from nerfmac.config import (
 # growth.
 _CPU_MARCH = MarchConfig(steps=256, cone=1 / 64)
 _CPU_OPTIMISER = OptimiserConfig(networks=0.5)
+_CPU_REFINE = RefineConfig(coarse_steps=500)  # for fewer steps in all
 
 PRESETS: dict[str, Config] = {
     "base": Config(),
@@ -42,6 +44,7 @@ PRESETS: dict[str, Config] = {
             resolution=64, warmup_fraction=0.25, fraction=0.125, followed=2**10, patience=512
         ),
         optimiser=_CPU_OPTIMISER,
+        refine=_CPU_REFINE,
         train=TrainConfig(steps=5_000, slots=2**15, candidates=0, rays=1024, most_rays=2**14),
     ),
     "tiny": Config(
@@ -53,6 +56,7 @@ PRESETS: dict[str, Config] = {
             resolution=32, warmup_fraction=0.5, fraction=0.25, followed=2**9, patience=512
         ),
         optimiser=_CPU_OPTIMISER,
+        refine=_CPU_REFINE,
         train=TrainConfig(steps=1_000, slots=2**13, rays=256, most_rays=2**12),
     ),
 }

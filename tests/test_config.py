@@ -170,6 +170,7 @@ def test_no_number_may_be_nan_or_impossible(part, name):
         ("refine", {"pose_rate": 0.0}, "refine.pose_rate"),
         ("refine", {"every": 0}, "refine.every"),
         ("refine", {"coarse_steps": 0.5}, "refine.coarse_steps"),
+        ("refine", {"warmup_steps": -1}, "refine.warmup_steps"),
     ],
 )
 def test_an_impossible_number_is_refused_with_its_path(part, change, path):

@@ -35,8 +35,9 @@ log = logging.getLogger("nerfmac")
 Poses = npt.NDArray[np.float64]
 
 STEPS = 200
-RATE = 3e-4
-"""Learning rate of the first step; that of the last one is a hundredth of it."""
+RATE = 1e-3
+"""Learning rate of the first step; that of the last one is a hundredth of it. In all a camera can
+turn by 2.5 degrees: test cameras are as wrong as training cameras were."""
 RAYS = 4096
 """Of a step, at most."""
 

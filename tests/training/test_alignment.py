@@ -181,13 +181,14 @@ def test_training_views_are_compared_from_their_refined_cameras(run):
         np.testing.assert_array_equal(cameras[index].pose, camera.pose)
 
 
-def test_a_camera_that_is_off_finds_its_place_in_a_field(scene):
+@pytest.mark.parametrize(("scales", "left"), [([0.01] * 6, 0.5), ([0.015] * 3 + [0.0] * 3, 0.1)])
+def test_a_camera_that_is_off_finds_its_place_in_a_field(scene, scales, left):
     run = Run.begin(scene, CONFIG)
     for _ in run.fit(Goal(steps=400)):
         pass
     views = scene.views("train")
     true = np.array(views.cameras.poses, np.float64)
-    off = np.random.default_rng(2).normal(scale=0.01, size=(len(true), 6)).astype(np.float32)
+    off = np.random.default_rng(2).normal(scale=scales, size=(len(true), 6)).astype(np.float32)
     moved = replace(views.cameras, poses=corrected_poses(views.cameras.poses, mx.array(off)))
     found = refine_alone(run.trainer, run.state, replace(views, cameras=moved)).cameras
 
@@ -200,7 +201,7 @@ def test_a_camera_that_is_off_finds_its_place_in_a_field(scene):
 
     before = np.linalg.norm(seen(moved) - seen(views.cameras), axis=1)
     after = np.linalg.norm(seen(found) - seen(views.cameras), axis=1)
-    assert np.median(after) < 0.5 * np.median(before), f"{before} before, {after} after"
+    assert np.median(after) < left * np.median(before), f"{before} before, {after} after"
 
 
 def test_views_that_move_keep_their_pictures(scene):

@@ -212,12 +212,20 @@ def test_there_are_parameters_for_what_is_refined_alone(config):
 
 
 def test_rates_fall_with_the_fields_and_by_their_own_factor():
-    config = replace(
-        ALL, pose_rate=2e-3, exposure_rate=5e-3, final_rate=0.04, l2=1e-3, every=4, coarse_steps=0
-    )
+    moving = replace(ALL, pose_rate=2e-3, every=4, coarse_steps=0, warmup_steps=0)
+    config = replace(moving, exposure_rate=5e-3, final_rate=0.04, l2=1e-3)
     corrections = Corrections(config, cameras())
     rates = corrections.rates(9, 0.5, 0.5)
     assert rates[POSES].rate == pytest.approx(0.5 * 0.2 * 2e-3)
     assert rates[EXPOSURES].rate == pytest.approx(0.5 * 0.2 * 5e-3)
     assert rates[POSES].l2 == 1e-3
     assert (rates[POSES].step, rates[LENSES].step, rates[COLOURS].step) == (3, 3, None)
+
+
+def test_rates_of_cameras_rise_from_nothing_and_those_of_pictures_do_not():
+    config = replace(ALL, pose_rate=2e-3, lens_rate=1e-3, colour_rate=4e-3, warmup_steps=100)
+    corrections = Corrections(config, cameras())
+    first, quarter, last = (corrections.rates(step, 1.0, 0.0) for step in (0, 25, 300))
+    assert [each[POSES].rate for each in (first, quarter, last)] == [0.0, 5e-4, 2e-3]
+    assert [each[LENSES].rate for each in (first, quarter, last)] == [0.0, 2.5e-4, 1e-3]
+    assert {each[COLOURS].rate for each in (first, quarter, last)} == {4e-3}
