@@ -4,6 +4,9 @@ Positions matter, since neighbouring samples of a ray share cells of the encodin
 around meet a thick shell in an otherwise empty grid, and samples are what marching finds there. A
 third of the samples has no gradient, as those behind a surface; the others' differ by orders of
 magnitude.
+
+Nothing here picks elements by an index, not even one of several random keys: on CUDA MLX would
+compile a kernel for that, and the user wait for it.
 """
 
 from __future__ import annotations
@@ -62,12 +65,12 @@ def trials(config: Config, extent: float) -> Iterator[Trial]:
 
 def _rays(count: int) -> tuple[mx.array, mx.array, mx.array]:
     """Origins around the scene, directions into the shell, jitter."""
-    keys = mx.random.split(mx.random.key(21), 3)
-    origins = _directions(count, keys[0]) * 1.6 + 0.5
-    targets = 0.5 + 0.9 * RADIUS * mx.random.uniform(-1, 1, (count, 3), key=keys[1])
+    around, inside, along = mx.random.split(mx.random.key(21), 3)
+    origins = _directions(count, around) * 1.6 + 0.5
+    targets = 0.5 + 0.9 * RADIUS * mx.random.uniform(-1, 1, (count, 3), key=inside)
     directions = targets - origins
     directions = directions / mx.linalg.norm(directions, axis=1, keepdims=True)
-    return origins, directions, mx.random.uniform(shape=(count,), key=keys[2])
+    return origins, directions, mx.random.uniform(shape=(count,), key=along)
 
 
 def _directions(count: int, key: mx.array) -> mx.array:
@@ -77,19 +80,20 @@ def _directions(count: int, key: mx.array) -> mx.array:
 
 def _shell(geometry: MarchGeometry) -> mx.array:
     """The occupancy bits of a grid in which only a shell is occupied."""
-    keys, points = mx.random.split(mx.random.key(22)), 4 * geometry.resolution**2
-    radius = RADIUS + THICKNESS * mx.random.uniform(-0.5, 0.5, (points, 1), key=keys[0])
-    cells = cell_of(0.5 + radius * _directions(points, keys[1]), geometry)
+    away, around = mx.random.split(mx.random.key(22))
+    points = 4 * geometry.resolution**2
+    radius = RADIUS + THICKNESS * mx.random.uniform(-0.5, 0.5, (points, 1), key=away)
+    cells = cell_of(0.5 + radius * _directions(points, around), geometry)
     values = splat(cells, mx.ones(points), geometry.cells)
     return pack_bits(values, mx.array([0.5]))
 
 
 def _slopes(shape: tuple[int, ...], seed: int) -> mx.array:
     """Gradients of samples, the rows: a third is zero, the others differ by orders of magnitude."""
-    keys = mx.random.split(mx.random.key(seed), 3)
-    sizes = mx.exp(1.5 * mx.random.normal((shape[0], 1), key=keys[0]))
-    is_seen = mx.random.uniform(shape=(shape[0], 1), key=keys[1]) < 2 / 3
-    return mx.where(is_seen, sizes * mx.random.normal(shape, key=keys[2]), 0.0)
+    size, seen, value = mx.random.split(mx.random.key(seed), 3)
+    sizes = mx.exp(1.5 * mx.random.normal((shape[0], 1), key=size))
+    is_seen = mx.random.uniform(shape=(shape[0], 1), key=seen) < 2 / 3
+    return mx.where(is_seen, sizes * mx.random.normal(shape, key=value), 0.0)
 
 
 def _encoding(config: Config, extent: float, samples: Samples) -> Trial:
@@ -113,12 +117,13 @@ def _networks(config: Config, samples: Samples, rays: int) -> Case:
     inputs, widths = config.grid.levels * config.grid.features, config.networks
     layers = widths.density_layers, widths.colour_layers
     shape = NetworksShape(inputs, widths.width, *layers, widths.thinness)
-    keys, slots = mx.random.split(mx.random.key(25), 4), samples.position.shape[0]
-    features = mx.random.normal((slots, inputs), key=keys[0]).astype(working_dtype())
-    basis = mx.random.normal((rays, BASIS), key=keys[1])
+    slots = samples.position.shape[0]
+    of_features, of_basis, *others = mx.random.split(mx.random.key(25), 4)
+    features = mx.random.normal((slots, inputs), key=of_features).astype(working_dtype())
+    basis = mx.random.normal((rays, BASIS), key=of_basis)
     weights = [
         widths.width**-0.5 * mx.random.normal((each.weights,), key=key)
-        for each, key in zip((shape.density, shape.colour), keys[2:], strict=True)
+        for each, key in zip((shape.density, shape.colour), others, strict=True)
     ]
     slopes = [_slopes((slots, 1), 26).reshape(-1), _slopes((slots, 3), 27)]
     mx.eval(features, basis, weights, slopes)

@@ -1,7 +1,11 @@
 """`nerfmac tune`'s choice: the quickest variant of those that are right."""
 
+import io
+import re
+
 import mlx.core as mx
 import pytest
+from mlx.utils import tree_flatten
 
 from nerfmac.backend import (
     ahead,
@@ -165,6 +169,21 @@ def test_the_trials_are_like_training_and_their_variants_agree_on_this_cpu():
         for way in VARIANTS[name].all:
             got = choosing.in_variant(case, name, way).run()
             assert all(each.passed for each in choosing.agreement(case, got, want)), (name, way)
+
+
+def test_no_trial_has_mlx_compile_a_kernel_of_its_own_on_cuda(monkeypatch):
+    graphs, evaluate = io.StringIO(), mx.eval
+
+    def noted(*arrays):
+        mx.export_to_dot(graphs, *tree_flatten(arrays, destination={}).values())
+        evaluate(*arrays)
+
+    monkeypatch.setattr(mx, "eval", noted)
+    for trial in trials(TINY, 1.0):
+        mx.eval(trial.case.run())
+    primitives = set(re.findall(r'label ?="(\w+)"', graphs.getvalue()))
+    assert {"RandomBits", "Split"} <= primitives
+    assert not primitives & {"Gather", "GatherAxis", "Scatter", "ScatterAxis", "Compiled"}
 
 
 def test_all_kernels_are_compiled_ahead_together_those_of_the_inputs_too(took, monkeypatch):
