@@ -118,7 +118,7 @@ def is_untuned_gpu() -> bool:
 
 
 def tune_first(config: Config, extent: float, *, shows_bar: bool = True) -> None:
-    """Before the first training on a GPU, for which nothing is kept yet, `tune`."""
+    """`tune`, before the first training on a GPU for which nothing is kept yet."""
     if not is_untuned_gpu():
         return
     log.info("the first training on %s: trying variants of its kernels, once", device_name())

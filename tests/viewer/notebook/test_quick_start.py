@@ -67,6 +67,6 @@ def film(desk, tab, sight):
     sight.root.get_by_label("Size", exact=True).select_option(index=0)
     sight.click("Render the video")
     video = sight.root.locator("video.nerfmac-video")
-    tab.wait_for(lambda: abs(video.evaluate("video => video.duration") - 1.0) < 0.15, timeout=60)
+    tab.wait_for(lambda: abs(video.evaluate("video => video.duration") - 1.0) < 0.15, timeout=300)
     video.evaluate("video => video.play()")
     tab.wait_for(lambda: video.evaluate("video => video.currentTime > 0.3"))
