@@ -21,7 +21,7 @@ from nerfmac.config import (
 # growth.
 _CPU_MARCH = MarchConfig(steps=256, cone=1 / 64)
 _CPU_OPTIMISER = OptimiserConfig(networks=0.5)
-_CPU_REFINE = RefineConfig(coarse_steps=500)  # for fewer steps in all
+_CPU_REFINE = RefineConfig(coarse_steps=500)  # a CPU trains for fewer steps
 
 PRESETS: dict[str, Config] = {
     "base": Config(),

@@ -29,7 +29,7 @@ class RefineConfig:
     final_rate: float = 0.01  # These rates' factor at the end, beside the field's own.
     l2: float = 0.0  # Factor of the L2 penalty on corrections.
     coarse_steps: int = 1000  # With poses or lenses: steps until the field has its finest details.
-    warmup_steps: int = 250  # Steps until the rates of poses and lenses are whole.
+    warmup_steps: int = 250  # Steps over which the rates of poses and lenses rise from 0.
 
     def __post_init__(self) -> None:
         for name in REFINED:
@@ -62,11 +62,16 @@ class RefineConfig:
 
     def detail_at(self, step: int) -> float:
         """How much of the field's detail takes part in `step`, in [0, 1]."""
-        return min(step / self.coarse_steps, 1.0) if self.coarse_steps else 1.0
+        return _part(step, self.coarse_steps)
 
-    def warmth_at(self, step: int) -> float:
+    def warmup_at(self, step: int) -> float:
         """The part, in [0, 1], of their rates by which poses and lenses are learned in `step`.
 
         The first fields say nothing of cameras, and Adam's steps are as long for nothing.
         """
-        return min(step / self.warmup_steps, 1.0) if self.warmup_steps else 1.0
+        return _part(step, self.warmup_steps)
+
+
+def _part(step: int, steps: int) -> float:
+    """How much of the first `steps` is done before `step`, in [0, 1]."""
+    return min(step / steps, 1.0) if steps else 1.0

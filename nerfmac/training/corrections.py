@@ -105,10 +105,10 @@ class Corrections:
         `factor` is that of the field's learning rate at that time to the one at the start.
         """
         falling, config = factor * self.config.final_rate**progress, self.config
-        moves, warmth = config.moves_until(step), config.warmth_at(step)
+        moves, warmup = config.moves_until(step), config.warmup_at(step)
         rates = {
-            POSES: (warmth * config.pose_rate, moves),
-            LENSES: (warmth * config.lens_rate, moves),
+            POSES: (warmup * config.pose_rate, moves),
+            LENSES: (warmup * config.lens_rate, moves),
             EXPOSURES: (config.exposure_rate, None),
             COLOURS: (config.colour_rate, None),
         }

@@ -36,7 +36,7 @@ ROUNDS = 9
 """Least number of them. With noise of 5 to 30 % a call, one of two that are as quick as the first
 is then chosen in 1 to 3 % of simulated trials, and by the medians alone in 39 to 64 %."""
 SECONDS = 0.5
-"""Of timing an operation's variants, which is `ROUNDS` of them on a GPU; a CPU's take longer."""
+"""Of timing an operation's variants: on a GPU about `ROUNDS` of three, each a 50th of a second."""
 
 
 @dataclass(frozen=True)

@@ -181,16 +181,21 @@ def test_training_views_are_compared_from_their_refined_cameras(run):
         np.testing.assert_array_equal(cameras[index].pose, camera.pose)
 
 
-@pytest.mark.parametrize(("scales", "left"), [([0.01] * 6, 0.5), ([0.015] * 3 + [0.0] * 3, 0.1)])
-def test_a_camera_that_is_off_finds_its_place_in_a_field(scene, scales, left):
-    run = Run.begin(scene, CONFIG)
-    for _ in run.fit(Goal(steps=400)):
+@pytest.fixture(scope="module")
+def trained(scene):
+    made = Run.begin(scene, CONFIG)
+    for _ in made.fit(Goal(steps=400)):
         pass
+    return made
+
+
+@pytest.mark.parametrize(("scales", "left"), [([0.01] * 6, 0.5), ([0.015] * 3 + [0.0] * 3, 0.1)])
+def test_a_camera_that_is_off_finds_its_place_in_a_field(scene, trained, scales, left):
     views = scene.views("train")
     true = np.array(views.cameras.poses, np.float64)
     off = np.random.default_rng(2).normal(scale=scales, size=(len(true), 6)).astype(np.float32)
     moved = replace(views.cameras, poses=corrected_poses(views.cameras.poses, mx.array(off)))
-    found = refine_alone(run.trainer, run.state, replace(views, cameras=moved)).cameras
+    found = refine_alone(trained.trainer, trained.state, replace(views, cameras=moved)).cameras
 
     def seen(cameras: Cameras) -> np.ndarray:
         """How far what each camera sees of the middle is off, in radians."""
