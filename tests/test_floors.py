@@ -10,8 +10,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "nerfmac"
-LONGEST = 300  # lines of a file
-LONGEST_FUNCTION = 40  # lines of a function, without its docstring
+LONGEST = 400  # lines of a file
+LONGEST_FUNCTION = 60  # lines of a function, without its docstring
 FLOORS = (
     (
         "config",
@@ -267,7 +267,7 @@ def test_a_file_one_line_too_long_is_found(tmp_path, name):
     (tmp_path / name).write_text("//\n" * LONGEST)
     assert too_long(tmp_path) == []
     (tmp_path / name).write_text("//\n" * (LONGEST + 1))
-    assert too_long(tmp_path) == [f"{name}: 301 lines"]
+    assert too_long(tmp_path) == [f"{name}: 401 lines"]
 
 
 def test_a_function_one_line_too_long_is_found(tmp_path):
@@ -277,4 +277,4 @@ def test_a_function_one_line_too_long_is_found(tmp_path):
     path.write_text("def f():\n" + doc + "    pass\n" * (LONGEST_FUNCTION - 1))
     assert long_functions(tmp_path) == []
     path.write_text("def f():\n" + doc + "    pass\n" * LONGEST_FUNCTION)
-    assert long_functions(tmp_path) == ["nerfmac/run.py: f, 41 lines"]
+    assert long_functions(tmp_path) == ["nerfmac/run.py: f, 61 lines"]
