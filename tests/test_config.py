@@ -297,3 +297,7 @@ def test_poses_move_in_every_coarse_step_and_then_in_every_so_many(coarse, every
     assert moves == [step for step in range(40) if step < coarse or step % every == 0]
     assert [config.moves_until(step) for step in moves] == list(range(1, len(moves) + 1))
     assert not any(RefineConfig(exposures=True).moves_at(step) for step in range(40))
+
+
+def test_a_setting_that_older_versions_wrote_is_read_over():
+    assert Config.from_json({"ranks": {"late": True, "every": 2}}).ranks == RanksConfig(every=2)

@@ -5,7 +5,6 @@
     time_film         how fast a film is rendered, encoded, and both at once
     Roofline          what a step would take on Apple's chips, estimated from its shapes
     measure_scaling   one model on ever more ranks: samples per second, quality over seconds
-    ring_of_macs      what ranks on Macs would gain, estimated from the bytes that they send
     plot_quality      any curves of quality over seconds of training, as a PNG
 
 `nerfmac bench` shows these; `nerfmac.profile` says where a training step's time goes. They are
@@ -38,7 +37,6 @@ from nerfmac.bench.models import ModelComparison as ModelComparison
 from nerfmac.bench.models import compare_models as compare_models
 from nerfmac.bench.models import model_configs as model_configs
 from nerfmac.bench.models import plot_models as plot_models
-from nerfmac.bench.network import ring_of_macs as ring_of_macs
 from nerfmac.bench.operations import computations as computations
 from nerfmac.bench.plot import Curve as Curve
 from nerfmac.bench.plot import Mark as Mark

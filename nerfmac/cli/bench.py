@@ -59,8 +59,7 @@ class Arguments(SceneFlags):
     """With --models, a PNG of both models' quality over time."""
     scaling: Annotated[int | None, optional("INT")] = None
     """Instead, train on 1 to so many ranks of this machine and follow rate and quality; within a
-    job of several ranks, on those. With --seconds, of each training: 15. With --roofline, estimate
-    what Macs in a ring would gain."""
+    job of several ranks, on those. With --seconds, of each training: 15."""
     ranks: RanksConfig = field(default_factory=RanksConfig)
     roofline: bool = False
     """Instead, estimate a step's time on Apple's chips from its bytes and operations alone."""
@@ -112,7 +111,7 @@ def _check(arguments: Arguments) -> None:
                 raise InputError(f"--{name} is missing; --roofline takes --bandwidth and --rate")
             checks.number(name, value, low=1e-3)
     if arguments.roofline:
-        for name in ("models", "scene", "seconds", "film"):
+        for name in ("models", "scene", "seconds", "film", "scaling"):
             if getattr(arguments, name) not in (None, False):
                 raise InputError(f"--roofline measures nothing; expected no --{name} with it")
         arguments.refuse("none with --roofline")
@@ -145,10 +144,7 @@ def _roofline(arguments: Arguments) -> dict[str, Any]:
     chips: Sequence[bench.Chip] = bench.CHIPS
     if arguments.bandwidth and arguments.rate:
         chips = (bench.Chip("as given", arguments.bandwidth, arguments.rate),)
-    config = override(preset(name, "metal", 0), ranks=arguments.ranks)
-    roofline = bench.Roofline(config, chips)
-    if arguments.scaling:
-        return _macs(roofline)
+    roofline = bench.Roofline(preset(name, "metal", 0), chips)
     print(roofline)
     return roofline.to_json()
 
@@ -161,15 +157,6 @@ def _film(scene: Scene, config: Config) -> dict[str, Any]:
     for line in speed.lines():
         _show(line)
     return {**about, "preset": config.preset, "scene": scene.name, **speed.to_json()}
-
-
-def _macs(roofline: bench.Roofline) -> dict[str, Any]:
-    tables = {}
-    for estimate in roofline.estimates():
-        name, step = estimate.chip.name, 1e-3 * estimate.uncached
-        tables[name] = list(bench.ring_of_macs(roofline.config, step, f"estimated for an {name}"))
-        _show("\n".join([*tables[name], ""]))
-    return {"preset": roofline.config.preset, "estimated_not_measured": tables}
 
 
 def _scaling(arguments: Arguments, most: int) -> dict[str, Any]:

@@ -20,11 +20,10 @@ from nerfmac.geometry.colour import over
 from nerfmac.geometry.samples import Samples
 from nerfmac.ops.composite import Composited, composite
 from nerfmac.ops.draw_pixels import chosen_pixels, draw_pixels
-from nerfmac.ranks import Ranks, Sums
+from nerfmac.ranks import Ranks
 from nerfmac.scenes import Views
 from nerfmac.training.corrections import Corrections
 from nerfmac.training.gradient_scaling import scaled
-from nerfmac.training.late import Own, stepping
 from nerfmac.training.method import Parts
 from nerfmac.training.optimiser import StepNumbers, Updated, adam
 from nerfmac.training.regularisers import entropy, spread
@@ -80,13 +79,12 @@ class Step:
         key: mx.array,
         numbers: StepNumbers,
         detail: mx.array,
-        sums: Sums | tuple[()] = (),
-    ) -> tuple[Any, mx.array, Own | tuple[()]]:
-        """One update, [loss, mean squared error, samples, slots that a ray takes], what is late.
+    ) -> tuple[Any, mx.array]:
+        """One update, and [loss, mean squared error, samples, slots that a ray takes].
 
         `now` is an `Updated`, `sampling` the sampler's state; both come back in the same order.
-        `detail` () is as in `Field.coarsened`, `sums` those of `Late`. The measurements are (4,)
-        float32, of this rank's `rays`. The update is by all ranks' gradients, each by how many of
+        `detail` () is as in `Field.coarsened`. The measurements are (4,) float32, of this rank's
+        `rays`. The update is by all ranks' gradients, each by how many of
         its rays fit, unless ranks take steps of their own. What a step of this `kind` does not
         learn stays as it is.
         """
@@ -98,12 +96,11 @@ class Step:
         with repeatable() if self.is_deterministic else nullcontext():
             gradient = mx.value_and_grad(lambda learned: loss_of(parameters | learned))
             (loss, *measured, share), gradients = gradient(learned)
-        own: Own | tuple[()] = ()
         if self.exchange.every == 1:
-            gradients, own = stepping(self.ranks, self.exchange, gradients, share, sums)
+            gradients = self.ranks.weighted_mean(gradients, share, self.exchange.words)
         moved = adam(now, gradients, StepNumbers(*numbers), decayed)
         updated = Updated(parameters | moved.parameters, moments | moved.moments)
-        return updated, mx.stack([loss / config.loss_scale, *measured]), own
+        return updated, mx.stack([loss / config.loss_scale, *measured])
 
     def losses(
         self,

@@ -36,7 +36,6 @@ from nerfmac.training.clock import Clock, RanksTime
 from nerfmac.training.corrections import Corrections
 from nerfmac.training.exchange import Meeting, kept_alike, of_first
 from nerfmac.training.goal import Goal, Report
-from nerfmac.training.late import Late
 from nerfmac.training.measured import read
 from nerfmac.training.method import Method, Parts
 from nerfmac.training.optimiser import (
@@ -74,11 +73,9 @@ class Trainer:
             cameras: those of the training views, if `views` is None.
         """
         self.config, self.extent, self.method = config, extent, method
-        ranks = current_ranks()
-        self.ranks = ranks.aside() if config.ranks.late else ranks
+        self.ranks = current_ranks()
         self._meeting = Meeting(self.ranks, config.ranks)
         self.field, self.sampler, self.loss = method.parts(config, extent)
-        self._late = Late(self.ranks, config.ranks, self.field.tables)
         self._given_views = views
         stacked = Cameras.stack(cameras) if cameras else None
         self.corrections = Corrections(config.refine, views.cameras if views else stacked)
@@ -105,7 +102,7 @@ class Trainer:
         """Whether there are views to train on; without, it can only render."""
         return self._given_views is not None
 
-    def _compiled_step(self, rays: int, kind: Kind) -> Callable[..., tuple[Any, mx.array, Any]]:
+    def _compiled_step(self, rays: int, kind: Kind) -> Callable[..., tuple[Any, mx.array]]:
         parts = Parts(self.field, self.sampler, self.loss)
         # Cameras of an object alone stand outside of its cube: nothing is in front of them.
         full = self.config.train.gradient_scaling if self.extent > 1 else 0.0
@@ -155,7 +152,6 @@ class Trainer:
         Last come steps of other kinds, where training has some.
         """
         key = _key(self.config.seed, 0, stream=1)
-        self._late.begin(state.parameters)
         for update in self._update_sampling:
             yield update(state.parameters, state.sampling, key)
         now = Kind.at(state.step, self.config.refine)
@@ -183,7 +179,6 @@ class Trainer:
         """
         state = of_first(self.ranks, state)
         self._meeting.begin(state)
-        self._late.begin(state.parameters)
         clock, queue, rays_done = Clock(state.train_seconds), Queue(), 0
         common = RanksTime(self.ranks, state.step, state.train_seconds)
         while (progress := goal.progress(state)) < 1.0:
@@ -195,7 +190,6 @@ class Trainer:
             with interval("step", step=state.step, rays=state.rays):
                 state, measured = self.advance(state, rate, progress)
                 queue.add(state)  # measurements are computed only where they are read
-                self._late.start()
             state = replace(state, train_seconds=common.at(state.step, clock.read()))
             is_measured = self._is_report_at(state.step) or goal.progress(state) >= 1.0
             if is_measured or clock.is_over(goal.report_interval):
@@ -218,7 +212,6 @@ class Trainer:
                 )
                 rays_done = 0
                 clock.go_on()
-        self._late.end()
 
     def _is_update_at(self, step: int) -> bool:
         """Whether the sampler's state is updated before the step that follows `step`."""
@@ -262,15 +255,13 @@ class Trainer:
         """What a step of this kind changes, and what it measured."""
         unscale, optimiser = 1.0 / self.config.train.loss_scale, self.config.optimiser
         own = self.corrections.rates(state.step, rate / optimiser.rate, progress)
-        updated, measured, unsent = self._step_for(state.rays, kind)(
+        updated, measured = self._step_for(state.rays, kind)(
             Updated(state.parameters, state.moments),
             state.sampling,
             _key(self.config.seed, state.step, stream=0),
             step_numbers(state.step + 1, rate, optimiser, unscale, own),
             mx.array(self.config.refine.detail_at(state.step)),
-            self._late.sums,
         )
-        self._late.send(unsent)
         return Updated(*updated), measured
 
     def _average(self, state: TrainState) -> Parameters:

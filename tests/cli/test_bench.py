@@ -42,8 +42,8 @@ def refused(capsys, tmp_path, *arguments, names):
         (("--film", "--seconds", 3), ["--film takes its own time"]),
         (("--scaling", 0), ["scaling is 0"]),
         (("--scaling", 2, "--models"), ["--scaling and --models"]),
-        (("--ranks.late",), ["--ranks", "--scaling"]),
-        (("--scaling", 2, "--ranks.late", "--ranks.every", 2), ["late goes with ranks.every 1"]),
+        (("--ranks.every", 2), ["--ranks", "--scaling"]),
+        (("--roofline", "--scaling", 2), ["--roofline", "--scaling"]),
         (("--device", "cpu", "--scene", "nowhere"), ["nowhere does not exist"]),
         (("--models", "--device", "cpu", "--scene", "nowhere"), ["nowhere does not exist"]),
     ],
@@ -70,20 +70,6 @@ def test_a_chip_of_ones_own(capsys, tmp_path):
     assert "M4 Max" not in said
     assert nerfmac("bench", "--roofline") == 0
     assert "M4 Max" in capsys.readouterr().out
-
-
-def test_a_ring_of_macs_is_estimated(capsys):
-    assert nerfmac("bench", "--roofline", "--scaling", 2, "--preset", "small") == 0
-    said = capsys.readouterr().out
-    assert "estimated for an M4 Max" in said
-    assert "10 Gb Ethernet" in said
-    flags = ("--scaling", 2, "--preset", "small", "--ranks.words", "float32")
-    assert nerfmac("bench", "--roofline", *flags) == 0
-    # Half of what was sent were words of 16 bits, but for the small networks.
-    first, second = (
-        float(each.partition("exchange ")[2].split()[0]) for each in (said, capsys.readouterr().out)
-    )
-    assert second / first == pytest.approx(2, rel=0.01)
 
 
 @pytest.fixture
