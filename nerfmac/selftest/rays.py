@@ -169,11 +169,18 @@ def composite_cases() -> Iterator[Case]:
         "many": [i * 7919 % 61 for i in range(517)],
     }
     for name, counts in lengths.items():
-        for density_scale in (3.0, 300.0):  # seen through; ending early
+        # Seen through; ending early; seen through, up to walls that let nothing through.
+        for label, density_scale, walls in (
+            ("3", 3.0, 0.0),
+            ("300", 300.0, 0.0),
+            ("walls", 3.0, 0.1),
+        ):
             used = sum(counts)
             slots = used + 13  # some slots belong to no ray
-            keys = mx.random.split(mx.random.key(slots), 3)
+            keys = mx.random.split(mx.random.key(slots), 4)
             density = density_scale * mx.random.uniform(shape=(slots,), key=keys[0])
+            is_wall = mx.random.uniform(shape=(slots,), key=keys[3]) < walls
+            density = mx.where(is_wall, 3e6, density)
             colour = mx.random.uniform(shape=(slots, 3), key=keys[1])
             widths = 0.02 * mx.random.uniform(0.5, 1.0, (slots,), key=keys[2])
             starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
@@ -194,7 +201,7 @@ def composite_cases() -> Iterator[Case]:
                 wanted = 1000 + mx.arange(ray_start.shape[0] - 1)
                 return {**seen, "reached": count_reached(density, widths, ray_start, wanted)}
 
-            yield Case("composite", f"{name}-{density_scale:g}", run, 256)
+            yield Case("composite", f"{name}-{label}", run, 256)
 
 
 def occupancy_update_cases() -> Iterator[Case]:
