@@ -24,7 +24,7 @@ from nerfmac import checks
 from nerfmac.checks import InputError
 from nerfmac.files import appearing, read_json, remove_abandoned, write_json
 from nerfmac.film.frames import Frame
-from nerfmac.film.video import encoder, said
+from nerfmac.film.video import encoder, file_url, said
 from nerfmac.geometry.cameras import Camera
 
 FORMATS = ("png", "exr", "npz")
@@ -116,7 +116,7 @@ def save_exr(path: Path, output: str, frame: Frame) -> None:
     source = ["-f", "rawvideo", "-pix_fmt", layout, "-s", f"{width}x{height}", "-i", "-"]
     codec = ["-c:v", "exr", "-format", "float", "-compression", "zip16", "-pix_fmt", layout]
     with appearing(path) as partial:
-        command = [encoder("exr"), "-y", "-v", "error", *source, *codec, str(partial)]
+        command = [encoder("exr"), "-y", "-v", "error", *source, *codec, file_url(partial)]
         done = subprocess.run(
             command, input=planes.astype("<f4").tobytes(), capture_output=True, check=False
         )

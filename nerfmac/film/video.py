@@ -124,6 +124,13 @@ def _encoders(program: str) -> str:
     return done.stdout.decode(errors="replace")
 
 
+def file_url(path: Path) -> str:
+    """The `path` as ffmpeg takes it: without `file:`, it reads what precedes a colon as a protocol,
+    and a leading minus as an option.
+    """
+    return f"file:{path}"
+
+
 def said(log: bytes) -> str:
     """The first line of ffmpeg's `log`, which tells the cause, without who in ffmpeg says it."""
     lines = log.decode(errors="replace").strip().splitlines() or [""]
@@ -167,7 +174,7 @@ def _encoder(path: Path, width: int, height: int, fps: float) -> Iterator[Send]:
     """
     kind = path.suffix.lower()
     program, codec = _chosen(kind)
-    command = [program, *_options(kind, codec, width, height, fps), str(path)]
+    command = [program, *_options(kind, codec, width, height, fps), file_url(path)]
     with tempfile.TemporaryFile() as log:
         # In its own process group, so that Ctrl-C reaches only us; we then stop ffmpeg.
         process = subprocess.Popen(

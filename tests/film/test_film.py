@@ -47,6 +47,12 @@ def test_depth_is_the_distance_in_scene_units(run, tmp_path):
     assert np.array_equal(exr, got["depth"])
 
 
+def test_a_folder_for_exr_files_may_have_a_colon(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    film(run, [FRONT], "12:30", Shot(output="opacity"), form="exr", progress=False)
+    assert read_exr(tmp_path / "12:30" / "frame_00000.exr", 1).max() > 0.99
+
+
 def test_normals_point_out_of_the_ball(run, tmp_path):
     origin, direction = rays(FRONT)
     distance = hits(origin, direction)
