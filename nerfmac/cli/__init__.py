@@ -42,6 +42,9 @@ Every verb takes --log-file FILE; NERFMAC_LOG=debug shows all of that on standar
 _WITH_METHOD = {"train", "eval", "render", "export", "profile", "report"}
 """Verbs that begin or load a run in this process."""
 
+_PASSING_ON = {"view"}
+"""Verbs that pass what follows `--` on, to another program."""
+
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES}
 
 
@@ -64,11 +67,14 @@ def main(arguments: list[str] | None = None, *, method: Method = CONFIGURED) -> 
     try:
         refuse_windows()
         from_environment()  # what it names wrongly is found out before anything is written
+        end = rest.index("--") if verb in _PASSING_ON and "--" in rest else len(rest)
+        rest, passed = rest[:end], rest[end + 1 :]
         rest, log_file = without_log_file(rest)
         with logged(log_file):
             module = import_module(f"nerfmac.cli.{verb}")
             rest = checked(verb, module.Arguments, rest)
-            sys.exit(module.main(rest, method) if verb in _WITH_METHOD else module.main(rest))
+            extra = [method] if verb in _WITH_METHOD else [passed] if verb in _PASSING_ON else []
+            sys.exit(module.main(rest, *extra))
     except (InputError, BuildError) as error:
         _refuse(str(error))
     except BrokenPipeError:
