@@ -93,7 +93,8 @@ class Arguments:
     beside: Annotated[str | None, optional("RUN,...")] = None
     """Other runs of the scene, to stand beside it from left to right, by the same cameras."""
     projection: Literal["perspective", "equirectangular"] = "perspective"
-    """equirectangular: 360 degrees around, 180 from top to bottom, from the path's places."""
+    """equirectangular: 360 degrees around, 180 from top to bottom, from the path's places; an .mp4
+    tells players so."""
     stereo: Annotated[
         Literal["side-by-side", "over-under"] | None, optional("side-by-side|over-under")
     ] = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
@@ -22,6 +23,8 @@ from nerfmac.film.takes import Take
 from nerfmac.film.video import VIDEOS, check_video, write_video
 from nerfmac.geometry.cameras import Camera
 from nerfmac.run import Run
+
+log = logging.getLogger("nerfmac")
 
 Item = TypeVar("Item")
 
@@ -63,6 +66,8 @@ def film(
     is_video = out.suffix.lower() in VIDEOS
     if is_video:
         check_video(out, fps)
+        if shot.projection == "equirectangular" and out.suffix.lower() != ".mp4":
+            log.warning("%s does not tell players that it is all around; an .mp4 does", out)
     refuse_existing(out, resume=resume, overwrite=overwrite)
     runs = [run] if isinstance(run, Run) else run
     frames = Joined(runs, shot)
@@ -74,10 +79,11 @@ def film(
         kept = out.with_name(f"{out.name}.frames")
         series.begin(kept, made_by, resume=True)
         pictures = series.resumed(kept, len(takes), _of(frames, takes))
-        write_video(out, _bar(pictures, len(takes), progress), fps)
+        write_video(out, _bar(pictures, len(takes), progress), fps, shot.projection, shot.stereo)
         shutil.rmtree(kept)
     elif is_video:
-        write_video(out, _bar(frames.pictures(takes), len(takes), progress), fps)
+        pictures = frames.pictures(takes)
+        write_video(out, _bar(pictures, len(takes), progress), fps, shot.projection, shot.stereo)
     else:
         if overwrite and not resume:
             _remove_series(out)

@@ -28,6 +28,7 @@ from nerfmac import checks
 from nerfmac.checks import InputError
 from nerfmac.files import appearing
 from nerfmac.film.background import in_background
+from nerfmac.film.spatial import mark_spatial
 
 Send = Callable[[np.ndarray], None]
 
@@ -50,8 +51,17 @@ FASTEST = {".gif": 50.0}
 """Frames a second of players that show each; most take more than these for a mistake."""
 
 
-def write_video(path: Path | str, frames: Iterable[np.ndarray], fps: float) -> None:
+def write_video(
+    path: Path | str,
+    frames: Iterable[np.ndarray],
+    fps: float,
+    projection: str = "perspective",
+    stereo: str | None = None,
+) -> None:
     """Write `frames`, uint8 `(h, w, 3)` of one size, to a video of `fps` frames a second.
+
+    `projection` and `stereo`, as a `Shot` has them, are told to players by an MP4 (`film.spatial`);
+    the other kinds cannot.
 
     The name's ending, .mp4, .webm or .gif, says which kind. Frames are encoded on a thread while
     the next are taken. Raises `InputError` for another ending, frames of another type or size, no
@@ -73,6 +83,8 @@ def write_video(path: Path | str, frames: Iterable[np.ndarray], fps: float) -> N
             for index, frame in enumerate(chain([first], frames)):
                 check_frame(frame, index, first.shape)
                 give(frame)
+        if path.suffix.lower() == ".mp4":
+            mark_spatial(partial, projection, stereo)
 
 
 def check_video(path: Path, fps: float) -> None:
