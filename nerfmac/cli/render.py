@@ -73,8 +73,9 @@ class Arguments:
     """Colours of depth."""
     depth_range: Annotated[str | None, optional("NEAR,FAR")] = None
     """Distances at the ends of the colour map; by default estimated, the same for all frames."""
-    background: Annotated[str, tyro.conf.arg(metavar="white|black|R,G,B")] = "white"
-    """What lies behind the scene; R, G and B from 0 to 255."""
+    background: Annotated[str, tyro.conf.arg(metavar="white|black|transparent|R,G,B")] = "white"
+    """What lies behind the scene; R, G and B from 0 to 255. transparent: PNG and EXR files in a
+    folder get an alpha channel."""
     exposure: float = 0.0
     """Stops by which pictures are brighter, or darker if below 0."""
     near: Annotated[float | None, optional("FLOAT")] = None
@@ -283,10 +284,13 @@ def _size(text: str) -> tuple[int, int]:
     return width, height
 
 
-def _background(text: str) -> tuple[float, float, float]:
+def _background(text: str) -> tuple[float, float, float] | None:
+    if text == "transparent":
+        return None
     if text in BACKGROUNDS:
         return BACKGROUNDS[text]
-    red, green, blue = numbers("--background", text, 3, "white, black or R,G,B such as 40,40,60")
+    expected = "white, black, transparent or R,G,B such as 40,40,60"
+    red, green, blue = numbers("--background", text, 3, expected)
     return red / 255.0, green / 255.0, blue / 255.0
 
 

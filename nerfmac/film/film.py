@@ -56,7 +56,7 @@ def film(
         progress: show a bar.
 
     Raises `InputError` before anything is rendered or written if `out` exists already, cannot be
-    written, or if there are no cameras.
+    written, is a video with a transparent background, or if there are no cameras.
     """
     out = user_path(out)
     series.check_format(form)
@@ -66,6 +66,11 @@ def film(
     is_video = out.suffix.lower() in VIDEOS
     if is_video:
         check_video(out, fps)
+        if shot.background is None:
+            raise InputError(
+                f"{out} is a video, and these are not transparent: name a folder for PNG or EXR "
+                "files, or a background such as white"
+            )
         if shot.projection == "equirectangular" and out.suffix.lower() != ".mp4":
             log.warning("%s does not tell players that it is all around; an .mp4 does", out)
     refuse_existing(out, resume=resume, overwrite=overwrite)
@@ -145,7 +150,7 @@ def _write_files(
         if form == "png":
             series.save_png(path, frame)
         elif form == "exr":
-            series.save_exr(path, first.shot.output, frame)
+            series.save_exr(path, first.shot, frame)
         else:
             series.save_npz(path, first.shot.output, frame, takes[number][0])
 

@@ -131,7 +131,24 @@ def encoder(name: str) -> str:
 @cache
 def _encoders(program: str) -> str:
     """ffmpeg's list of what it can encode."""
-    command = [program, "-v", "error", "-encoders"]
+    return _told(program, "-encoders")
+
+
+@cache
+def alpha_options(program: str) -> tuple[str, ...]:
+    """The options by which ffmpeg takes colours for multiplied by alpha already.
+
+    A newer ffmpeg, such as 9.0, multiplies them itself for EXR files unless it is told. An older
+    one, such as 7.0, does not, and lacks the option.
+    """
+    if "alpha_mode" not in _told(program, "-h", "filter=setparams"):
+        return ()
+    return "-vf", "setparams=alpha_mode=premultiplied"
+
+
+def _told(program: str, *question: str) -> str:
+    """What ffmpeg says of itself."""
+    command = [program, "-v", "error", *question]
     done = subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL, check=False)
     return done.stdout.decode(errors="replace")
 

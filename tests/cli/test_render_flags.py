@@ -6,6 +6,7 @@ import signal
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from nerfmac.paths import CameraPath, Keyframe
 from nerfmac.run import Run
@@ -119,6 +120,13 @@ def test_crop_near_background_and_exposure_reach_the_pictures(run, tmp_path):
     assert brighter.mean() > plain.mean() + 0.05
 
 
+def test_a_transparent_background_gives_pictures_alpha(run, tmp_path):
+    flags = ("--background", "transparent", "--frames", 1, "--size", "24x18", "--device", "cpu")
+    assert nerfmac("render", run, *flags, "--out", tmp_path / "out") == 0
+    with Image.open(tmp_path / "out" / "frame_00000.png") as picture:
+        assert (picture.mode, picture.size) == ("RGBA", (24, 18))
+
+
 def test_blur_takes_several_samples_of_itself(run, tmp_path):
     (sharp,) = rendered(run, tmp_path / "sharp", "--frames", 1)
     flags = ("--depth-of-field", 0.1, "--samples-per-pixel", 4)
@@ -168,6 +176,7 @@ def test_a_folder_is_gone_on_with_or_replaced_only_if_asked(run, tmp_path, capsy
         (("--colormap", "jet"), ["--colormap is 'jet'", "turbo"]),
         (("--background", "mauve"), ["--background is 'mauve'", "R,G,B"]),
         (("--background", "0,0,300"), ["background is 1.17"]),
+        (("--background", "transparent"), ["orbit.mp4", "transparent", "folder"]),
         (("--crop", "0,0,1"), ["--crop is '0,0,1'", "six numbers"]),
         (("--crop", "0,0,0,1,nan,1"), ["crop's highest corner is nan"]),
         (("--depth-range", "2,1"), ["depth range is 1"]),

@@ -23,12 +23,12 @@ from tests.scene_factory import CONFIG
 
 
 def read_exr(path, channels) -> np.ndarray:
-    layout = {1: "grayf32le", 3: "gbrpf32le"}[channels]
+    layout = {1: "grayf32le", 3: "gbrpf32le", 4: "gbrapf32le"}[channels]
     command = [imageio_ffmpeg.get_ffmpeg_exe(), "-v", "error", "-i", str(path)]
     command += ["-f", "rawvideo", "-pix_fmt", layout, "-"]
     data = subprocess.run(command, capture_output=True, check=True).stdout
     planes = np.frombuffer(data, "<f4").reshape(channels, LENS.height, LENS.width)
-    return planes[0] if channels == 1 else planes[[2, 0, 1]].transpose(1, 2, 0)
+    return planes[0] if channels == 1 else planes[[2, 0, 1, 3][:channels]].transpose(1, 2, 0)
 
 
 def test_depth_is_the_distance_in_scene_units(run, tmp_path):
