@@ -150,7 +150,8 @@ def _started(
         request, found = folder / "request.json", folder / "found.json"
         asked = {"config": config.to_json(), "scene": str(scene.resolve()), "device": device}
         write_json(request, asked | {"options": vars(options), "seconds": seconds})
-        command = [sys.executable, "-m", "nerfmac.bench.scaling_rank", str(request), str(found)]
+        command = [sys.executable, "-P", "-m", "nerfmac.bench.scaling_rank"]
+        command += [str(request), str(found)]
         started = start_local(command, count, folder, backend=backend)
         try:
             codes = _ended(started)

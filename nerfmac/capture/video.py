@@ -62,7 +62,8 @@ def is_video(path: Path) -> bool:
 def open_video(path: Path) -> Video:
     """The video in the file `path`; raises InputError if ffmpeg finds none in it."""
     with tempfile.TemporaryFile() as words:
-        command = [_ffmpeg(), "-v", "info", "-i", str(path), "-map", "0:v:0", "-c", "copy"]
+        # Without `file:`, ffmpeg reads what precedes a colon as a protocol.
+        command = [_ffmpeg(), "-v", "info", "-i", f"file:{path}", "-map", "0:v:0", "-c", "copy"]
         command += ["-f", "null", "-"]
         nothing = subprocess.DEVNULL
         code = subprocess.run(command, stdin=nothing, stdout=nothing, stderr=words).returncode
@@ -100,7 +101,7 @@ def _frames(path: Path, selection: str, layout: str, form: str) -> Iterator[Pixe
 
     Raises InputError if there is none.
     """
-    command = [_ffmpeg(), "-v", "error", "-i", str(path), "-an", "-vf", selection]
+    command = [_ffmpeg(), "-v", "error", "-i", f"file:{path}", "-an", "-vf", selection]
     # Without passthrough, frames are repeated where a phone left some out.
     command += ["-fps_mode", "passthrough", "-pix_fmt", layout, "-c:v", form]
     command += ["-f", "image2pipe", "-"]

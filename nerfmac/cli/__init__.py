@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import sys
+from contextlib import nullcontext
 from importlib import import_module
 
 from nerfmac.backend.build import BuildError
@@ -12,8 +13,9 @@ from nerfmac.backend.device import refuse_windows
 from nerfmac.backend.faults import in_words
 from nerfmac.backend.variants import from_environment
 from nerfmac.checks import InputError
-from nerfmac.cli.arguments import checked, meant
+from nerfmac.cli.arguments import HELP, checked, meant
 from nerfmac.cli.logs import logged, without_log_file
+from nerfmac.cli.terminal import printable, printing_quoted
 from nerfmac.ranks import rank_given
 from nerfmac.run import CONFIGURED
 from nerfmac.training.method import Method
@@ -42,6 +44,9 @@ Every verb takes --log-file FILE; NERFMAC_LOG=debug shows all of that on standar
 _WITH_METHOD = {"train", "eval", "render", "export", "profile", "report"}
 """Verbs that begin or load a run in this process."""
 
+_PASSING_ON = {"view"}
+"""Verbs that pass what follows `--` on, to another program."""
+
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES}
 
 
@@ -64,11 +69,16 @@ def main(arguments: list[str] | None = None, *, method: Method = CONFIGURED) -> 
     try:
         refuse_windows()
         from_environment()  # what it names wrongly is found out before anything is written
+        end = rest.index("--") if verb in _PASSING_ON and "--" in rest else len(rest)
+        rest, passed = rest[:end], rest[end + 1 :]
         rest, log_file = without_log_file(rest)
         with logged(log_file):
             module = import_module(f"nerfmac.cli.{verb}")
             rest = checked(verb, module.Arguments, rest)
-            sys.exit(module.main(rest, method) if verb in _WITH_METHOD else module.main(rest))
+            extra = [method] if verb in _WITH_METHOD else [passed] if verb in _PASSING_ON else []
+            # The help has escape sequences of its own: colours.
+            with nullcontext() if any(word in HELP for word in rest) else printing_quoted():
+                sys.exit(module.main(rest, *extra))
     except (InputError, BuildError) as error:
         _refuse(str(error))
     except BrokenPipeError:
@@ -85,7 +95,7 @@ def main(arguments: list[str] | None = None, *, method: Method = CONFIGURED) -> 
         _refuse(told)
     except KeyboardInterrupt as told:
         kept = f"; {told}" if str(told) else ""
-        print(f"nerfmac: interrupted{kept}", file=sys.stderr)
+        print(printable(f"nerfmac: interrupted{kept}"), file=sys.stderr)
         sys.exit(130)
 
 
@@ -96,5 +106,5 @@ def _usage() -> str:
 
 def _refuse(message: str) -> None:
     where = f"rank {rank_given()}: " if rank_given() else ""
-    print(f"nerfmac: {where}{message}", file=sys.stderr)
+    print(printable(f"nerfmac: {where}{message}"), file=sys.stderr)
     sys.exit(2)

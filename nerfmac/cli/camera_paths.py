@@ -59,6 +59,16 @@ class NamedPath:
             return self.file.seconds or DEFAULT_SECONDS
         return TOUR_SECONDS if self.is_split else MOVES[self.name].seconds
 
+    @property
+    def fps(self) -> float | None:
+        """Frames per second that its file asks for."""
+        return self.file.fps if self.file else None
+
+    @property
+    def size(self) -> tuple[int, int] | None:
+        """Width and height of a frame in pixels that its file asks for."""
+        return self.file.size if self.file else None
+
     def lens(self, run: Run) -> Lens:
         """The lens of the photographs."""
         return (split_cameras(run, self.name) if self.is_split else run.scene.cameras)[0].lens

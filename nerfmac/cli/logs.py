@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from nerfmac.checks import InputError
+from nerfmac.cli.terminal import printable
 
 VARIABLE = "NERFMAC_LOG"
 LEVELS = {"info": logging.INFO, "debug": logging.DEBUG}
@@ -55,7 +56,7 @@ def logged(path: Path | None) -> Iterator[None]:
     handlers: list[logging.Handler] = [file] if file else []
     if not logging.getLogger().handlers:  # else a program around this one shows the log
         shown = logging.StreamHandler(sys.stderr)
-        shown.setFormatter(logging.Formatter("nerfmac: %(message)s"))
+        shown.setFormatter(_Printable("nerfmac: %(message)s"))
         shown.setLevel(LEVELS[named])
         handlers.append(shown)
     for handler in handlers:
@@ -69,13 +70,21 @@ def logged(path: Path | None) -> Iterator[None]:
             handler.close()
 
 
+class _Printable(logging.Formatter):
+    """Formats lines as its base does, and quotes control characters in them."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The record's line."""
+        return printable(super().format(record))
+
+
 class _File(logging.Handler):
     """Appends lines to a file; if the disk is full it says so once, and the program goes on."""
 
     def __init__(self, path: Path) -> None:
         super().__init__()
         self._path = path
-        self.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+        self.setFormatter(_Printable("%(asctime)s %(levelname)s %(message)s"))
         try:
             # Without a buffer: a line that failed would be tried again when the file is closed.
             self._file = path.open("ab", buffering=0)

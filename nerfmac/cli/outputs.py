@@ -19,7 +19,7 @@ from nerfmac.files import appearing
 from nerfmac.film import film
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
-from nerfmac.rendering.evaluation import ViewQuality
+from nerfmac.rendering.evaluation import ViewQuality, measured
 from nerfmac.rendering.pace import seconds_per_pixel
 from nerfmac.rendering.renderer import Picture
 from nerfmac.run import Run
@@ -29,14 +29,14 @@ log = logging.getLogger("nerfmac")
 
 TURNTABLE_SECONDS = 4.0
 TURNTABLE_FRAMES = 48
-FEWEST_FRAMES = 12
-"""Of a turntable for which there is little time."""
+FEWEST_FRAMES = 24
+"""Frames of the shortest turntable, 6 a second; with time for fewer there is none."""
 TURNTABLE_SIZE = 256
 """Pixels of a turntable's longer side, at most, on a CPU; elsewhere the photographs' size."""
 TRIALS = 4
 """Frames of a turntable that are rendered small, to know how long all of them take."""
-SMALL_TURNTABLE = 128
-"""Pixels of the longer side below which frames are left out first."""
+SMALLEST_TURNTABLE = 192
+"""Pixels of the longer side of the smallest turntable; with time for fewer there is none."""
 
 
 def to_bytes(picture: Picture) -> np.ndarray:
@@ -47,7 +47,8 @@ def to_bytes(picture: Picture) -> np.ndarray:
 def save_turntable(path: Path, run: Run, seconds: float) -> None:
     """A short video on the path around the scene, to be rendered in about so many `seconds`.
 
-    Where time is short frames are smaller, then fewer, then smaller still; that is logged.
+    Where time is short frames are smaller, then fewer. Where it is too short for a film worth
+    looking at, there is none, and an older one is removed. Either is logged.
     """
     lens = run.scene.cameras[0].lens
     longer = max(lens.width, lens.height)
@@ -55,10 +56,15 @@ def save_turntable(path: Path, run: Run, seconds: float) -> None:
     some = run.orbit(TRIALS, _scaled(lens, full))
     pixels = seconds / seconds_per_pixel(run.renderer(), some)
     fitting = math.sqrt(pixels / (TURNTABLE_FRAMES * lens.width * lens.height))
-    scale = min(full, max(fitting, SMALL_TURNTABLE / longer))
-    most = int(pixels / (scale**2 * lens.width * lens.height))
-    count = min(max(most, FEWEST_FRAMES), TURNTABLE_FRAMES)
-    scale = min(scale, math.sqrt(pixels / (count * lens.width * lens.height)))
+    scale = min(full, max(fitting, SMALLEST_TURNTABLE / longer))
+    count = min(int(pixels / (scale**2 * lens.width * lens.height)), TURNTABLE_FRAMES)
+    if count < FEWEST_FRAMES:
+        path.unlink(missing_ok=True)
+        log.info(
+            "as time is short, there is no %s; `nerfmac render %s` renders a film",
+            *(path.name, path.parent),
+        )
+        return
     cameras = run.orbit(count, _scaled(lens, scale))
     if scale < full or count < TURNTABLE_FRAMES:
         size = cameras[0].lens
@@ -97,7 +103,8 @@ def _scaled(lens: Lens, scale: float) -> tuple[int, int]:
 def quality(views: Sequence[ViewQuality], of: int, background: str, split: str) -> dict[str, Any]:
     """The mean quality of a split's views, as JSON values; null where there are none.
 
-    `of`: how many views the split has. `row_fraction` is 1 where whole views were compared.
+    `of`: how many views the split has. `views` counts those that were compared, and `row_fraction`
+    is the part of their rows.
     """
     mean = {
         name: float(np.mean([getattr(view, name) for view in views])) if views else None
@@ -107,8 +114,9 @@ def quality(views: Sequence[ViewQuality], of: int, background: str, split: str) 
         f"psnr_{split}": mean["psnr"],
         f"ssim_{split}": mean["ssim"],
         f"{split}_views": len(views),
-        f"{split}_views_of": of,
+        f"{split}_views_in_scene": of,
         f"{split}_row_fraction": mean["row_fraction"],
+        f"{split}_measured": measured(views, of, split),
         "background": background,
     }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import signal
 import sys
@@ -26,11 +27,16 @@ from nerfmac.run import CONFIGURED, Run
 from nerfmac.snapshots import is_snapshot, open_run
 from nerfmac.training.method import Method
 
+log = logging.getLogger("nerfmac")
+
 BLURRED_SAMPLES = 32
 """Rays through a pixel where a lens or motion blurs it."""
 
-FASTEST = 1000.0
-"""Frames a second, at most."""
+USUAL_FPS, FASTEST = 24.0, 1000.0
+"""Frames a second, if nothing is said about them, and at most."""
+
+LARGEST_SIDE = 8192
+"""Pixels of a frame's width or height, at most."""
 
 MOST_FRAMES = 1_000_000
 """Of a film: eleven hours at 24 a second, whose cameras take a gigabyte."""
@@ -55,19 +61,21 @@ class Arguments:
     """Pictures on the path; by default as many as suit it."""
     seconds: Annotated[float | None, optional("FLOAT")] = None
     """How long the video is, in place of --frames."""
-    fps: float = 24.0
-    """Frames per second of the video."""
+    fps: Annotated[float | None, optional("FLOAT")] = None
+    """Frames per second of the video; by default those of nerfstudio's path, else 24."""
     size: Annotated[str | None, optional("WxH")] = None
-    """Pixels, such as 1280x720; by default as many as the photographs have. A wide frame shows less
-    above and below than upright photographs, and more to the sides."""
+    """Pixels, such as 1280x720; by default those of nerfstudio's path, else as many as the
+    photographs have. A wide frame shows less above and below than upright photographs, and more to
+    the sides."""
     output: Literal["rgb", "depth", "normal", "opacity"] = "rgb"
     """What is shown."""
     colormap: Literal["turbo", "inferno", "grey"] = "turbo"
     """Colours of depth."""
     depth_range: Annotated[str | None, optional("NEAR,FAR")] = None
     """Distances at the ends of the colour map; by default estimated, the same for all frames."""
-    background: Annotated[str, tyro.conf.arg(metavar="white|black|R,G,B")] = "white"
-    """What lies behind the scene; R, G and B from 0 to 255."""
+    background: Annotated[str, tyro.conf.arg(metavar="white|black|transparent|R,G,B")] = "white"
+    """What lies behind the scene; R, G and B from 0 to 255. transparent: PNG and EXR files in a
+    folder get an alpha channel."""
     exposure: float = 0.0
     """Stops by which pictures are brighter, or darker if below 0."""
     near: Annotated[float | None, optional("FLOAT")] = None
@@ -86,7 +94,8 @@ class Arguments:
     beside: Annotated[str | None, optional("RUN,...")] = None
     """Other runs of the scene, to stand beside it from left to right, by the same cameras."""
     projection: Literal["perspective", "equirectangular"] = "perspective"
-    """equirectangular: 360 degrees around, 180 from top to bottom, from the path's places."""
+    """equirectangular: 360 degrees around, 180 from top to bottom, from the path's places; an .mp4
+    tells players so."""
     stereo: Annotated[
         Literal["side-by-side", "over-under"] | None, optional("side-by-side|over-under")
     ] = None
@@ -111,14 +120,16 @@ def main(argv: list[str], method: Method = CONFIGURED) -> int:
     arguments = tyro.cli(Arguments, prog="nerfmac render", args=argv)
     shot, size = _shot(arguments), _size(arguments.size) if arguments.size else None
     path = NamedPath.read(arguments.path, arguments.transforms)
+    fps, size = _asked_for(path, shot, arguments.fps, size)
     out = arguments.out or _own_name(arguments.run, Path(arguments.path).stem)
-    _check(arguments, out)
+    _check(arguments, fps, out)
     # A job's time limit ends it as Ctrl-C does: no half video is left.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     choose_device(arguments.device)
     run = open_run(arguments.run, method=method)
     path = path.within(run)
-    cameras = _cameras(run, path, arguments, _fitting(out, size or _own_size(run, path, shot)))
+    size = _fitting(out, size or _own_size(run, path, shot))
+    cameras = _cameras(run, path, arguments, fps, size)
     beside = arguments.beside.split(",") if arguments.beside else []
     with keeping(_kept(out, resume=arguments.resume)):
         film(
@@ -126,7 +137,7 @@ def main(argv: list[str], method: Method = CONFIGURED) -> int:
             cameras,
             out,
             shot,
-            fps=arguments.fps,
+            fps=fps,
             form=arguments.format,
             resume=arguments.resume,
             overwrite=arguments.overwrite,
@@ -151,18 +162,40 @@ def _kept(out: Path, *, resume: bool) -> str:
     return f"no part of {out} is kept; with --resume its frames would be"
 
 
-def _check(arguments: Arguments, out: Path) -> None:
+def _asked_for(
+    path: NamedPath, shot: Shot, fps: float | None, size: tuple[int, int] | None
+) -> tuple[float, tuple[int, int] | None]:
+    """Frames a second, and a frame's size: as flags say, else as the path's file asks; logs that.
+
+    Raises `InputError` for numbers of the file that cannot be.
+    """
+    taken = []
+    if size is None and path.size and shot.projection == "perspective":
+        size = path.size
+        for name, pixels in zip(("render_width", "render_height"), size, strict=True):
+            checks.number(f"{path.name}: {name}", pixels, low=2, high=LARGEST_SIDE)
+        taken.append(f"{size[0]}x{size[1]} pixels")
+    if fps is None and path.fps:
+        fps = path.fps
+        checks.number(f"{path.name}: fps", fps, low=1, high=FASTEST)
+        taken.append(f"{fps:g} frames a second")
+    if taken:
+        log.info("as %s asks: %s; --size and --fps go before it", path.name, ", ".join(taken))
+    return USUAL_FPS if fps is None else fps, size
+
+
+def _check(arguments: Arguments, fps: float, out: Path) -> None:
     """Raise `InputError` for what is wrong whatever the run is, before it is read."""
-    checks.number("--fps", arguments.fps, low=1, high=FASTEST)
+    checks.number("--fps", fps, low=1, high=FASTEST)
     if arguments.frames is not None:
         checks.number("--frames", arguments.frames, low=1, high=MOST_FRAMES, whole=True)
         if arguments.seconds is not None:
             raise InputError("--frames and --seconds say the same; leave one of them out")
     if arguments.seconds is not None:
-        checks.number("--seconds", arguments.seconds, low=0.01, high=MOST_FRAMES / arguments.fps)
+        checks.number("--seconds", arguments.seconds, low=0.01, high=MOST_FRAMES / fps)
     checks.number("--motion-blur", arguments.motion_blur, low=0.0, high=1.0)
     if out.suffix.lower() in VIDEOS:
-        check_video(out, arguments.fps)
+        check_video(out, fps)
         if arguments.format != "png":
             raise InputError(f"--format {arguments.format} is for a folder, but --out is a video")
     elif out.suffix:
@@ -173,7 +206,7 @@ def _check(arguments: Arguments, out: Path) -> None:
 
 
 def _cameras(
-    run: Run, path: NamedPath, arguments: Arguments, size: tuple[int, int]
+    run: Run, path: NamedPath, arguments: Arguments, fps: float, size: tuple[int, int]
 ) -> Sequence[Camera | Take]:
     """The cameras of every frame."""
     shown = arguments.frames or arguments.seconds
@@ -182,7 +215,7 @@ def _cameras(
             raise InputError(f"--motion-blur needs a tour of --path {path.name}: give --seconds")
         return path.own(run, size)
     seconds = arguments.seconds or path.seconds
-    frames = arguments.frames or max(round(seconds * arguments.fps), 1)
+    frames = arguments.frames or max(round(seconds * fps), 1)
 
     def along(count: int) -> Sequence[Camera]:
         return path.cameras(run, count, size)
@@ -246,15 +279,18 @@ def _size(text: str) -> tuple[int, int]:
     if not match:
         raise InputError(f"--size is {text!r}; expected pixels as WxH, such as 800x600")
     width, height = int(match[1]), int(match[2])
-    checks.number("--size's width", width, low=2, high=8192)
-    checks.number("--size's height", height, low=2, high=8192)
+    checks.number("--size's width", width, low=2, high=LARGEST_SIDE)
+    checks.number("--size's height", height, low=2, high=LARGEST_SIDE)
     return width, height
 
 
-def _background(text: str) -> tuple[float, float, float]:
+def _background(text: str) -> tuple[float, float, float] | None:
+    if text == "transparent":
+        return None
     if text in BACKGROUNDS:
         return BACKGROUNDS[text]
-    red, green, blue = numbers("--background", text, 3, "white, black or R,G,B such as 40,40,60")
+    expected = "white, black, transparent or R,G,B such as 40,40,60"
+    red, green, blue = numbers("--background", text, 3, expected)
     return red / 255.0, green / 255.0, blue / 255.0
 
 

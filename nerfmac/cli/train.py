@@ -6,7 +6,6 @@ import logging
 import signal
 import sys
 import time
-from collections.abc import Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -34,7 +33,7 @@ from nerfmac.config import Config, override
 from nerfmac.files import check_free, write_json
 from nerfmac.presets import preset as presets
 from nerfmac.ranks import Ranks, join
-from nerfmac.rendering.evaluation import ViewQuality
+from nerfmac.rendering.evaluation import measured
 from nerfmac.run import (
     CONFIGURED,
     Run,
@@ -231,8 +230,8 @@ def _finish(
     views = run.evaluate("test", seconds=limit) if has_test else []
     if arguments.all_views:
         deadline += time.perf_counter() - begin
-    part = _part(views, of)
-    if part:
+    part = measured(views, of, "test")
+    if views and (len(views) < of or views[0].row_fraction < 1.0):
         log.info("as time is short, evaluated %s; --all-views evaluates all", part)
     if said := refined_in_words(run.refined):
         log.info("%s", said)
@@ -246,18 +245,9 @@ def _finish(
     quality = f"no test views ({held_out})"
     if views:
         quality = f"PSNR {metrics['psnr_test']:.2f} dB, SSIM {metrics['ssim_test']:.3f}"
-        quality += f" on {of} test views ({held_out})"
+        quality += f" on {part} ({held_out})"
     print(
         f"{out}: {run.state.step} steps in {run.state.train_seconds:.1f} s "
-        f"on {metrics['device_name']}; {quality}{part and f' ({part})'}",
+        f"on {metrics['device_name']}; {quality}",
         file=sys.stdout,
     )
-
-
-def _part(views: Sequence[ViewQuality], of: int) -> str:
-    """Which part of the `of` test views was evaluated, in words; nothing if it was all."""
-    if not views or (len(views) == of and views[0].row_fraction == 1.0):
-        return ""
-    rows = views[0].row_fraction
-    middle = f", the middle {rows:.0%} of its rows" if rows < 1.0 else ""
-    return f"{len(views)} of {of} test views{middle}"

@@ -45,7 +45,10 @@ Video(str(video), embed=True)"""
 
 @dataclass(frozen=True)
 class Arguments(SceneFlags):
-    """Open JupyterLab with a notebook that shows a run or a scene and trains on."""
+    """Open JupyterLab with a notebook that shows a run or a scene and trains on.
+
+    What follows -- goes to JupyterLab. In a container: nerfmac view RUN -- --allow-root
+    """
 
     path: Annotated[Path | None, tyro.conf.Positional, optional("[RUN|SCENE]")] = None
     """Folder of a run or of a scene, or a snapshot of instant-ngp; or a video or photographs,
@@ -56,8 +59,8 @@ class Arguments(SceneFlags):
     """The port that JupyterLab listens on; by default the first free one from 8888 on."""
 
 
-def main(argv: list[str]) -> int:
-    """Write the notebook, unless it is there, and become JupyterLab."""
+def main(argv: list[str], passed: Sequence[str] = ()) -> int:
+    """Write the notebook, unless it is there, and become JupyterLab with the arguments `passed`."""
     arguments = tyro.cli(Arguments, prog="nerfmac view", args=argv)
     if arguments.port is not None:
         checks.number("--port", arguments.port, low=1, high=65535)
@@ -69,11 +72,13 @@ def main(argv: list[str]) -> int:
         arguments.refuse(f"none with {path}, which is trained already")
     file = _notebook_for(path, given)
     print(file, flush=True)
-    command = [sys.executable, "-m", "jupyterlab", str(file.resolve())]
+    # -P: Python must not import a jupyterlab.py from the working folder.
+    command = [sys.executable, "-P", "-m", "jupyterlab", str(file.resolve())]
     # With this, the address that JupyterLab prints leads to the notebook, not to an empty page.
     command += [f"--LabApp.default_url=/lab/tree/{quote(file.name)}"]
     command += [] if arguments.browser else ["--no-browser"]
     command += [f"--port={arguments.port}"] if arguments.port is not None else []
+    command += passed
     # JupyterLab replaces this process, so it gets our signals, and its exit code is ours.
     os.execv(command[0], command)
 

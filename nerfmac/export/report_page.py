@@ -22,7 +22,7 @@ from nerfmac.export.curve_svg import curve_svg
 from nerfmac.export.page import check_page, figure, head, scene_name, table, view_section
 from nerfmac.files import appearing, read_json
 from nerfmac.presets import PRESETS
-from nerfmac.rendering.evaluation import Compared, ViewQuality, evaluate
+from nerfmac.rendering.evaluation import Compared, ViewQuality, evaluate, measured
 from nerfmac.run import Run, read_scalars
 
 WORST = 3
@@ -125,11 +125,10 @@ def _worst(run: Run, seconds: float, progress: bool) -> str:
     bar = tqdm(outcomes, "test views", len(views.names), disable=not progress, unit="view")
     found = list(bar)
     psnr, ssim = (np.mean([getattr(view, name) for view in found]) for name in ("psnr", "ssim"))
-    part = found[0].row_fraction
-    rows = f", the middle {part:.0%} of its rows" if part < 1.0 else ""
     said = (
-        f"<p><strong>PSNR {psnr:.2f} dB, SSIM {ssim:.4f}</strong>, means over {len(found)} of "
-        f"{len(views.names)} test views{rows}, blended over white; evaluated for this page.</p>\n"
+        f"<p><strong>PSNR {psnr:.2f} dB, SSIM {ssim:.4f}</strong>, means over "
+        f"{measured(found, len(views.names), 'test')}, blended over white; evaluated for this "
+        "page.</p>\n"
     )
     worst = sorted(least, key=lambda item: item[2].psnr)
     return said + "".join(view_section(item[2], item[3], -item[1]) for item in worst)

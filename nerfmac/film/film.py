@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
@@ -22,6 +23,8 @@ from nerfmac.film.takes import Take
 from nerfmac.film.video import VIDEOS, check_video, write_video
 from nerfmac.geometry.cameras import Camera
 from nerfmac.run import Run
+
+log = logging.getLogger("nerfmac")
 
 Item = TypeVar("Item")
 
@@ -53,7 +56,7 @@ def film(
         progress: show a bar.
 
     Raises `InputError` before anything is rendered or written if `out` exists already, cannot be
-    written, or if there are no cameras.
+    written, is a video with a transparent background, or if there are no cameras.
     """
     out = user_path(out)
     series.check_format(form)
@@ -63,6 +66,13 @@ def film(
     is_video = out.suffix.lower() in VIDEOS
     if is_video:
         check_video(out, fps)
+        if shot.background is None:
+            raise InputError(
+                f"{out} is a video, and these are not transparent: name a folder for PNG or EXR "
+                "files, or a background such as white"
+            )
+        if shot.projection == "equirectangular" and out.suffix.lower() != ".mp4":
+            log.warning("%s does not tell players that it is all around; an .mp4 does", out)
     refuse_existing(out, resume=resume, overwrite=overwrite)
     runs = [run] if isinstance(run, Run) else run
     frames = Joined(runs, shot)
@@ -74,10 +84,11 @@ def film(
         kept = out.with_name(f"{out.name}.frames")
         series.begin(kept, made_by, resume=True)
         pictures = series.resumed(kept, len(takes), _of(frames, takes))
-        write_video(out, _bar(pictures, len(takes), progress), fps)
+        write_video(out, _bar(pictures, len(takes), progress), fps, shot.projection, shot.stereo)
         shutil.rmtree(kept)
     elif is_video:
-        write_video(out, _bar(frames.pictures(takes), len(takes), progress), fps)
+        pictures = frames.pictures(takes)
+        write_video(out, _bar(pictures, len(takes), progress), fps, shot.projection, shot.stereo)
     else:
         if overwrite and not resume:
             _remove_series(out)
@@ -139,7 +150,7 @@ def _write_files(
         if form == "png":
             series.save_png(path, frame)
         elif form == "exr":
-            series.save_exr(path, first.shot.output, frame)
+            series.save_exr(path, first.shot, frame)
         else:
             series.save_npz(path, first.shot.output, frame, takes[number][0])
 

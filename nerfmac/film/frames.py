@@ -47,7 +47,11 @@ class Frame(NamedTuple):
     """One frame's values, on the host."""
 
     values: Values
-    """(h, w, 3) sRGB or normals, (h, w) distances in scene units or opacity."""
+    """(h, w, 3) sRGB or normals, (h, w) distances in scene units or opacity.
+
+    Colours are over the background; with a transparent one they are straight, not multiplied by the
+    opacity.
+    """
     opacity: Values
     """(h, w) in [0, 1]."""
 
@@ -96,6 +100,8 @@ class Frames:
     ) -> Iterator[Pixels]:
         """The takes' pictures, uint8 (h, w, 3), as `values` gives their values.
 
+        With a transparent background they are (h, w, 4), with straight alpha.
+
         Depth is shown by the colour map, normals by 0.5 + 0.5 normal as red, green and blue, and
         the background behind both. The colour map's ends are `shades`, by default those of all
         takes.
@@ -106,7 +112,7 @@ class Frames:
         for (pixels,), camera in _ahead(drawn):
             with interval("wait for a frame"):
                 picture = np.array(pixels)
-            yield picture.reshape(camera.lens.height, camera.lens.width, 3)
+            yield picture.reshape(camera.lens.height, camera.lens.width, -1)
 
     def _picture(self, seen: _Seen, shades: tuple[float, float]) -> tuple[mx.array]:
         values, opacity = seen.values, seen.opacity[:, None]
@@ -119,7 +125,10 @@ class Frames:
                 values = coloured((high - values) / (high - low), MAPS[self.shot.colour_map])
             else:
                 values = 0.5 + 0.5 * values
-            values = values * opacity + (1.0 - opacity) * mx.array(self.shot.background)
+            if self.shot.background is not None:
+                values = values * opacity + (1.0 - opacity) * mx.array(self.shot.background)
+        if self.shot.background is None:
+            values = mx.concatenate([values, opacity], axis=1)
         return ((mx.clip(values, 0.0, 1.0) * 255.0 + 0.5).astype(mx.uint8),)
 
     def _mean(self, take: Take) -> _Seen:
@@ -128,26 +137,27 @@ class Frames:
         cameras = spread(take, shot.samples, shot.aperture, self._focus(take[0]))
         if len(cameras) == 1:
             return self._see(cameras[0])
+        is_colour = output == "rgb"
+        is_straight = is_colour and shot.background is None
+        is_weighted = is_straight or output in ("depth", "normal")
         total, opacity = mx.array(0.0), mx.array(0.0)
         for camera in cameras:
             seen = self._see(camera)
             values = seen.values
-            if output == "rgb":
+            if is_colour:
                 values = srgb_to_linear(values)
-            elif output != "opacity":
+            if is_weighted:
                 values = values * seen.opacity.reshape(-1, *[1] * (values.ndim - 1))
             total, opacity = total + values, opacity + seen.opacity
             mx.async_eval(total, opacity)  # so that only one picture more is in memory
         count = float(len(cameras))
-        if output == "rgb":
-            return _Seen(linear_to_srgb(total / count), opacity / count)
-        if output == "depth":
-            total = total / mx.maximum(opacity, 1e-6)
-        elif output == "normal":
+        if output == "normal":
             total = total / mx.maximum(mx.linalg.norm(total, axis=1, keepdims=True), 1e-6)
+        elif is_weighted:
+            total = total / mx.maximum(opacity, 1e-6).reshape(-1, *[1] * (total.ndim - 1))
         else:
             total = total / count
-        return _Seen(total, opacity / count)
+        return _Seen(linear_to_srgb(total) if is_colour else total, opacity / count)
 
     def _focus(self, camera: Camera) -> float:
         """The distance at which the picture is sharp."""
@@ -163,7 +173,10 @@ class Frames:
                 rays = panorama_rays(camera, self._eye)
             else:
                 rays = camera_rays(_beside(camera, self._eye))
-        colour, opacity, depth = self._renderer.over(rays, camera.lens.width, shot.background)
+        background = shot.background or (0.0, 0.0, 0.0)
+        colour, opacity, depth = self._renderer.over(rays, camera.lens.width, background)
+        if shot.background is None:
+            colour = mx.minimum(colour / mx.maximum(opacity, 1e-6)[:, None], 1.0)
         if shot.output == "rgb":
             return _Seen(exposed(colour, shot.exposure), opacity)
         if shot.output == "normal":

@@ -1,8 +1,9 @@
 """A film as numbered files in a folder: PNG pictures, or values as OpenEXR or NumPy files.
 
-    frame_00000.png    uint8, as `Frames.pictures` draws them
+    frame_00000.png    uint8, as `Frames.pictures` draws them; alpha is straight
     frame_00000.exr    float32: depth and opacity as the one channel Y; normals, and colours in
-                       linear light, as R, G and B
+                       linear light, as R, G and B; with a transparent background colours have A
+                       too, and are multiplied by it, as OpenEXR has it
     frame_00000.npz    float32 arrays by name: the output's (`rgb` is sRGB) and `opacity`; `pose`
                        (3, 4), and `lens`: focal lengths and principal point in pixels
     series.json        how they were made, by which a broken series is gone on with
@@ -24,12 +25,16 @@ from nerfmac import checks
 from nerfmac.checks import InputError
 from nerfmac.files import appearing, read_json, remove_abandoned, write_json
 from nerfmac.film.frames import Frame
-from nerfmac.film.video import encoder, said
+from nerfmac.film.shot import Shot
+from nerfmac.film.video import alpha_options, encoder, file_url, said
 from nerfmac.geometry.cameras import Camera
 
 FORMATS = ("png", "exr", "npz")
 
 RECORD = "series.json"
+
+EXR_LAYOUTS = {1: ([0], "grayf32le"), 3: ([1, 2, 0], "gbrpf32le"), 4: ([1, 2, 0, 3], "gbrapf32le")}
+"""By the number of channels, their order as ffmpeg takes them, in planes, and its name for that."""
 
 
 def name_of(folder: Path, index: int, ending: str) -> Path:
@@ -80,7 +85,7 @@ def missing(folder: Path, count: int, ending: str) -> list[int]:
 
 
 def save_png(path: Path, frame: np.ndarray) -> None:
-    """Write a picture, uint8 (h, w, 3). Raises `InputError`."""
+    """Write a picture, uint8 (h, w, 3) or, with alpha, (h, w, 4). Raises `InputError`."""
     with appearing(path) as partial:
         try:
             Image.fromarray(frame).save(partial)
@@ -106,17 +111,23 @@ def save_npz(path: Path, output: str, frame: Frame, camera: Camera) -> None:
         np.savez_compressed(file, **arrays)
 
 
-def save_exr(path: Path, output: str, frame: Frame) -> None:
-    """Write a frame's values of that `output`. Raises `InputError`."""
-    values = _linear(frame.values) if output == "rgb" else frame.values
+def save_exr(path: Path, shot: Shot, frame: Frame) -> None:
+    """Write a frame's values, as they are shown by `shot`. Raises `InputError`."""
+    values, opacity = frame.values, frame.opacity[..., None]
+    if shot.output == "rgb":
+        values = _linear(values)
+        if shot.background is None:
+            values = np.concatenate([values * opacity, opacity], axis=2)
     height, width = values.shape[:2]
-    # ffmpeg takes colours as planes of green, blue and red.
-    planes = values if values.ndim == 2 else values[..., [1, 2, 0]].transpose(2, 0, 1)
-    layout = "grayf32le" if values.ndim == 2 else "gbrpf32le"
+    values = values.reshape(height, width, -1)
+    order, layout = EXR_LAYOUTS[values.shape[2]]
+    planes = values[..., order].transpose(2, 0, 1)
     source = ["-f", "rawvideo", "-pix_fmt", layout, "-s", f"{width}x{height}", "-i", "-"]
     codec = ["-c:v", "exr", "-format", "float", "-compression", "zip16", "-pix_fmt", layout]
+    program = encoder("exr")
+    alpha = alpha_options(program) if values.shape[2] == 4 else ()
     with appearing(path) as partial:
-        command = [encoder("exr"), "-y", "-v", "error", *source, *codec, str(partial)]
+        command = [program, "-y", "-v", "error", *source, *alpha, *codec, file_url(partial)]
         done = subprocess.run(
             command, input=planes.astype("<f4").tobytes(), capture_output=True, check=False
         )

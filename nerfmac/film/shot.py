@@ -28,8 +28,8 @@ class Shot:
 
     output: str = "rgb"
     """`rgb`; `depth`: mean distance of what is seen; `normal`: in the scene's axes; `opacity`."""
-    background: tuple[float, float, float] = (1.0, 1.0, 1.0)
-    """sRGB in [0, 1]."""
+    background: tuple[float, float, float] | None = (1.0, 1.0, 1.0)
+    """sRGB in [0, 1]; None: transparent, so that pictures and EXR files have an alpha channel."""
     exposure: float = 0.0
     """Stops: each doubles the picture's light, the background's too; of `rgb` only."""
     crop: Box | None = None
@@ -70,7 +70,10 @@ class Shot:
         checks.number("samples", self.samples, low=1, high=MOST_SAMPLES, whole=True)
         checks.number("exposure", self.exposure, low=-20.0, high=20.0)
         checks.number("aperture", self.aperture, low=0.0)
-        _check_triple("background", self.background, 0.0, 1.0)
+        if self.background is not None:
+            _check_triple("background", self.background, 0.0, 1.0)
+        elif self.output == "opacity":
+            raise InputError("a picture of opacity has no background; leave transparent out")
         if self.near is not None:
             checks.number("near", self.near, low=0.0)
         if self.crop is not None:

@@ -28,6 +28,7 @@ from nerfmac import checks
 from nerfmac.checks import InputError
 from nerfmac.files import appearing
 from nerfmac.film.background import in_background
+from nerfmac.film.spatial import mark_spatial
 
 Send = Callable[[np.ndarray], None]
 
@@ -50,8 +51,17 @@ FASTEST = {".gif": 50.0}
 """Frames a second of players that show each; most take more than these for a mistake."""
 
 
-def write_video(path: Path | str, frames: Iterable[np.ndarray], fps: float) -> None:
+def write_video(
+    path: Path | str,
+    frames: Iterable[np.ndarray],
+    fps: float,
+    projection: str = "perspective",
+    stereo: str | None = None,
+) -> None:
     """Write `frames`, uint8 `(h, w, 3)` of one size, to a video of `fps` frames a second.
+
+    `projection` and `stereo`, as a `Shot` has them, are told to players by an MP4 (`film.spatial`);
+    the other kinds cannot.
 
     The name's ending, .mp4, .webm or .gif, says which kind. Frames are encoded on a thread while
     the next are taken. Raises `InputError` for another ending, frames of another type or size, no
@@ -73,6 +83,8 @@ def write_video(path: Path | str, frames: Iterable[np.ndarray], fps: float) -> N
             for index, frame in enumerate(chain([first], frames)):
                 check_frame(frame, index, first.shape)
                 give(frame)
+        if path.suffix.lower() == ".mp4":
+            mark_spatial(partial, projection, stereo)
 
 
 def check_video(path: Path, fps: float) -> None:
@@ -119,9 +131,33 @@ def encoder(name: str) -> str:
 @cache
 def _encoders(program: str) -> str:
     """ffmpeg's list of what it can encode."""
-    command = [program, "-v", "error", "-encoders"]
+    return _told(program, "-encoders")
+
+
+@cache
+def alpha_options(program: str) -> tuple[str, ...]:
+    """The options by which ffmpeg takes colours for multiplied by alpha already.
+
+    A newer ffmpeg, such as 9.0, multiplies them itself for EXR files unless it is told. An older
+    one, such as 7.0, does not, and lacks the option.
+    """
+    if "alpha_mode" not in _told(program, "-h", "filter=setparams"):
+        return ()
+    return "-vf", "setparams=alpha_mode=premultiplied"
+
+
+def _told(program: str, *question: str) -> str:
+    """What ffmpeg says of itself."""
+    command = [program, "-v", "error", *question]
     done = subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL, check=False)
     return done.stdout.decode(errors="replace")
+
+
+def file_url(path: Path) -> str:
+    """The `path` as ffmpeg takes it: without `file:`, it reads what precedes a colon as a protocol,
+    and a leading minus as an option.
+    """
+    return f"file:{path}"
 
 
 def said(log: bytes) -> str:
@@ -167,7 +203,7 @@ def _encoder(path: Path, width: int, height: int, fps: float) -> Iterator[Send]:
     """
     kind = path.suffix.lower()
     program, codec = _chosen(kind)
-    command = [program, *_options(kind, codec, width, height, fps), str(path)]
+    command = [program, *_options(kind, codec, width, height, fps), file_url(path)]
     with tempfile.TemporaryFile() as log:
         # In its own process group, so that Ctrl-C reaches only us; we then stop ffmpeg.
         process = subprocess.Popen(

@@ -41,6 +41,10 @@ class CameraPath:
 
     keyframes: Sequence[Keyframe]
     closed: bool = False
+    fps: float | None = None
+    """Frames per second that the path's file asks for; only nerfstudio's files do."""
+    size: tuple[int, int] | None = None
+    """Width and height of a frame in pixels that the path's file asks for, likewise."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "keyframes", tuple(self.keyframes))

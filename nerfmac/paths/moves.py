@@ -7,7 +7,7 @@
     dolly_zoom        nearer and away while the zoom keeps the centre's size (Hitchcock, Vertigo)
 
 All look at the rig's centre with a level horizon, and none leaves the angles that the training
-cameras saw it from (`paths.rig`).
+cameras saw it from (`paths.rig`). A dolly zoom leaves their distances.
 """
 
 from __future__ import annotations
@@ -28,8 +28,14 @@ STEEP = math.radians(20.0)
 EIGHT = math.radians(50.0), math.radians(10.0)
 """Half of an eight's width and height, at most."""
 
-APPROACH = 0.25
-"""How far a dolly zoom leaves its middle distance, as a fraction of it."""
+NEAREST, FARTHEST = 0.5, 1.5
+"""Distances at the ends of a dolly zoom, in units of the rig's; a narrow lens comes nearer."""
+
+NEAREST_ANGLE = math.radians(86.0)
+"""Angle of view of a frame's shorter side at a dolly zoom's nearest end, if the lens is narrow.
+
+The camera stays outside the largest ball that the frame shows, as the angle is below 90 degrees.
+"""
 
 
 def orbit(
@@ -112,7 +118,10 @@ def dolly_zoom(
     """Return `frames` cameras on a dolly zoom; arguments and errors are those of `orbit`."""
 
     def at(rig: Rig, turn: float) -> Camera:
-        away = 1.0 + APPROACH * math.cos(turn)
+        wide = min(rig.lens.width, rig.lens.height) / (2.0 * rig.lens.fl_x)
+        nearest = min(NEAREST, wide / math.tan(0.5 * NEAREST_ANGLE))
+        # The perspective follows the ratio of distances, which changes evenly.
+        away = math.exp(_between(math.log(nearest), math.log(FARTHEST), math.cos(turn)))
         return rig.zoomed(away).camera(_front(rig)[0], rig.level, away)
 
     return _cameras(at, Rig.of(cameras, up, size, centre), frames)

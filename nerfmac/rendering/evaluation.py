@@ -29,6 +29,17 @@ class ViewQuality(NamedTuple):
     lpips: float | None = None  # where it is measured
 
 
+def measured(views: Sequence[ViewQuality], of: int, split: str) -> str:
+    """What `views` say how much of, such as "the middle 62 % of 1 of 9 test views".
+
+    `of` is the number of views in the `split`.
+    """
+    rows = views[0].row_fraction if views else 1.0
+    middle = f"the middle {100.0 * rows:.0f} % of " if rows < 1.0 else ""
+    part = f"{len(views)} of " if len(views) < of or middle else ""
+    return f"{middle}{part}{of} {split} view{'' if of == 1 else 's'}"
+
+
 class Compared(NamedTuple):
     """A view's pictures on the host, of the rows that were compared."""
 

@@ -19,6 +19,23 @@ def __getattr__(name: str) -> Any:
     try:
         from nerfmac.viewer.widget import Viewer
     except ModuleNotFoundError as error:
-        message = f"{error.name} is not installed; the viewer needs: {INSTALL}"
-        raise ModuleNotFoundError(message, name=error.name) from error
+        if error.name is None or error.name.startswith("nerfmac"):
+            raise
+        return _uninstalled(error.name)
+    return Viewer
+
+
+def _uninstalled(package: str) -> type:
+    """A class `Viewer` that can be named, listed and documented, but not made.
+
+    Without it `hasattr`, `import *` and `help` would fail where the `package` is not installed.
+    """
+
+    class Viewer:
+        __doc__ = f"The live viewer; it needs: {INSTALL}"
+
+        def __init__(self, *_: Any, **__: Any) -> None:
+            message = f"{package} is not installed; the viewer needs: {INSTALL}"
+            raise ModuleNotFoundError(message, name=package)
+
     return Viewer

@@ -2,6 +2,7 @@
 
 import re
 import subprocess
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from nerfmac.capture.material import (
     take_frames,
     take_pictures,
 )
+from nerfmac.capture.video import full_frames, open_video
 from nerfmac.checks import InputError
 from nerfmac.film.video import write_video
 
@@ -62,6 +64,14 @@ def test_a_photograph_lying_on_a_side_is_stored_upright_and_its_focal_length_kno
         upright = np.asarray(stored, int)
     assert upright[0, :, 0].mean() == pytest.approx(upright[-1, :, 0].mean(), abs=8)
     assert upright[:, 0, 0].mean() > upright[:, -1, 0].mean() + 200, "turned to the right"
+
+
+def test_the_name_of_a_video_may_have_a_colon(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_video(Path("film.mp4"), moving(3), fps=10)
+    name = Path("film.mp4").rename("12:30.mp4")
+    assert open_video(name).frames == 3
+    assert len(list(full_frames(name, [0, 2], 64))) == 2
 
 
 def _made(folder):

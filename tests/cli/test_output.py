@@ -1,7 +1,56 @@
 """What the command line prints goes where shells send it."""
 
+import json
+import logging
 import subprocess
 import sys
+
+import pytest
+
+from tests.scene_factory import nerfmac, write_scene
+
+ESCAPE = "\x1b]0;owned\x07\x1b[31m"
+"""It gives a terminal another title and red letters."""
+QUOTED = r"\x1b]0;owned\x07\x1b[31m"
+
+
+@pytest.fixture
+def hostile(tmp_path):
+    """A scene whose folder and first picture have escape sequences in their names."""
+    scene = write_scene(tmp_path / f"balls{ESCAPE}\udcff", train=3)
+    file = scene / "transforms_train.json"
+    values = json.loads(file.read_text())
+    frame = values["frames"][0]
+    old, frame["file_path"] = frame["file_path"], f"./train/{ESCAPE}"
+    (scene / f"{old}.png").rename(scene / "train" / f"{ESCAPE}.png")
+    file.write_text(json.dumps(values))
+    return scene
+
+
+def test_names_from_files_cannot_steer_the_terminal(hostile, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert nerfmac("inspect", hostile) == 0
+    told = capsys.readouterr()
+    assert f"balls{QUOTED}\\udcff" in told.out
+    picture = hostile / "train" / f"{ESCAPE}.png"
+    picture.write_bytes(b"broken")
+    assert nerfmac("inspect", hostile) == 2
+    failed = capsys.readouterr()
+    assert f"{QUOTED}.png" in failed.err
+    assert not any(letter in words for words in (*told, *failed) for letter in "\x1b\x07\x9b")
+
+
+def test_log_lines_quote_names_too(hostile, tmp_path, capsys, monkeypatch):
+    def say(_):
+        logging.getLogger("nerfmac").warning("%s is odd", hostile.name)
+        return 0
+
+    monkeypatch.setattr("nerfmac.cli.info.main", say)
+    monkeypatch.setattr(logging.getLogger(), "handlers", [])  # those of the tests
+    assert nerfmac("info", "--log-file", tmp_path / "log") == 0
+    for words in (capsys.readouterr().err, (tmp_path / "log").read_text()):
+        assert f"balls{QUOTED}" in words
+        assert "\x1b" not in words
 
 
 def test_a_reader_who_leaves_early_sees_no_traceback():

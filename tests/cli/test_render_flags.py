@@ -6,6 +6,7 @@ import signal
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from nerfmac.paths import CameraPath, Keyframe
 from nerfmac.run import Run
@@ -57,13 +58,44 @@ def test_the_views_of_a_split_are_its_own_cameras_unless_a_tour_is_asked_for(run
     assert not np.allclose(toured[0]["pose"], own[0].pose, atol=1e-3)
 
 
-def test_a_path_with_times_takes_as_long_as_it_says(run, tmp_path):
+@pytest.fixture
+def studio(run, tmp_path):
+    """A path of nerfstudio: 0.75 s long, at 8 frames a second of 26x20 pixels."""
     cameras = Run.load(run).scene.cameras
     keyframes = [Keyframe(camera.pose, 0.7, 0.25) for camera in cameras[:3]]
-    CameraPath(keyframes, closed=True).save(tmp_path / "tour.json", "nerfstudio", fps=8.0)
-    files = rendered(run, tmp_path / "out", "--path", tmp_path / "tour.json", "--fps", 8)
+    path = CameraPath(keyframes, closed=True)
+    path.save(tmp_path / "tour.json", "nerfstudio", fps=8.0, size=(26, 20))
+    return tmp_path / "tour.json"
+
+
+def test_a_path_of_nerfstudio_has_its_length_rate_and_size_unless_flags_say_otherwise(
+    run, studio, tmp_path, caplog
+):
+    flags = ("--path", studio, "--device", "cpu")
+    assert nerfmac("render", run, *flags, "--out", tmp_path / "film.mp4") == 0
+    about, frames = decoded(tmp_path / "film.mp4")
+    assert (frames.shape, "8 fps" in about) == ((6, 20, 26, 3), True)
+    assert f"as {studio} asks: 26x20 pixels, 8 frames a second" in caplog.text
+    caplog.clear()
+    other = ("--fps", 4, "--size", "24x18", "--out", tmp_path / "other.mp4")
+    assert nerfmac("render", run, *flags, *other) == 0
+    about, frames = decoded(tmp_path / "other.mp4")
+    assert (frames.shape, "4 fps" in about) == ((3, 18, 24, 3), True)
+    assert "asks" not in caplog.text
+
+
+@pytest.mark.parametrize(("name", "value"), [("render_width", 9000), ("fps", 5000)])
+def test_a_size_or_rate_of_a_file_that_cannot_be_is_refused(
+    run, studio, capsys, tmp_path, name, value
+):
+    studio.write_text(json.dumps(json.loads(studio.read_text()) | {name: value}))
+    refused(capsys, tmp_path, "render", run, "--path", studio, names=[f"tour.json: {name} is"])
+
+
+def test_a_path_with_times_takes_as_long_as_it_says(run, studio, tmp_path):
+    files = rendered(run, tmp_path / "out", "--path", studio)
     assert len(files) == 6
-    assert np.allclose(files[2]["pose"], cameras[1].pose, atol=1e-4)
+    assert np.allclose(files[2]["pose"], Run.load(run).scene.cameras[1].pose, atol=1e-4)
 
 
 def test_the_outputs_are_named_in_their_files(run, tmp_path):
@@ -86,6 +118,13 @@ def test_crop_near_background_and_exposure_reach_the_pictures(run, tmp_path):
     brighter = colour("bright", "--background", "51,102,153", "--exposure", 1)
     assert (brighter >= plain - 1e-6).all()
     assert brighter.mean() > plain.mean() + 0.05
+
+
+def test_a_transparent_background_gives_pictures_alpha(run, tmp_path):
+    flags = ("--background", "transparent", "--frames", 1, "--size", "24x18", "--device", "cpu")
+    assert nerfmac("render", run, *flags, "--out", tmp_path / "out") == 0
+    with Image.open(tmp_path / "out" / "frame_00000.png") as picture:
+        assert (picture.mode, picture.size) == ("RGBA", (24, 18))
 
 
 def test_blur_takes_several_samples_of_itself(run, tmp_path):
@@ -137,6 +176,7 @@ def test_a_folder_is_gone_on_with_or_replaced_only_if_asked(run, tmp_path, capsy
         (("--colormap", "jet"), ["--colormap is 'jet'", "turbo"]),
         (("--background", "mauve"), ["--background is 'mauve'", "R,G,B"]),
         (("--background", "0,0,300"), ["background is 1.17"]),
+        (("--background", "transparent"), ["orbit.mp4", "transparent", "folder"]),
         (("--crop", "0,0,1"), ["--crop is '0,0,1'", "six numbers"]),
         (("--crop", "0,0,0,1,nan,1"), ["crop's highest corner is nan"]),
         (("--depth-range", "2,1"), ["depth range is 1"]),

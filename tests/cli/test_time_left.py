@@ -67,45 +67,57 @@ def test_the_command_ends_in_twice_the_training_time_and_half_a_minute(train, cl
     clock.picture = 0.25
     out, told, (views, video) = train()
     assert clock.now < 2 * told["train_seconds"] + 30
-    assert 40 < told["test_views"] < VIEWS == told["test_views_of"]
+    assert 40 < told["test_views"] < VIEWS == told["test_views_in_scene"]
     assert told["test_row_fraction"] == 1.0
     only = f"{told['test_views']} of {VIEWS} test views"
+    assert told["test_measured"] == only
     assert views == f"as time is short, evaluated {only}; --all-views evaluates all"
     count = frames_of(out / "video.mp4")
-    assert 12 < count < 48
+    assert 24 <= count < 48
     assert video == f"as time is short, video.mp4 has {count} frames of {WIDTH}x{HEIGHT} pixels"
 
 
 def test_all_views_are_evaluated_on_request(train, clock):
     clock.picture = 1.5
     _, told, said = train("--all-views", "--no-video")
-    assert told["test_views"] == told["test_views_of"] == VIEWS
+    assert told["test_views"] == told["test_views_in_scene"] == VIEWS
     assert said == []  # nor does the preview pay for it
 
 
 def test_with_time_enough_nothing_is_left_out(train, clock):
     clock.picture = 0.01
     out, told, said = train()
-    assert told["test_views"] == told["test_views_of"] == VIEWS
+    assert told["test_views"] == told["test_views_in_scene"] == VIEWS
     assert frames_of(out / "video.mp4") == 48
     assert said == []
 
 
-def test_where_the_fewest_frames_take_too_long_they_are_smaller_still(train, clock):
+def test_rather_than_a_film_of_few_frames_there_is_none(train, clock):
     clock.picture = 2.0
-    out, _, (_, video) = train()
-    assert frames_of(out / "video.mp4") == 12
-    width, height = map(int, video.split()[-2].split("x"))
-    assert 12 * width * height * clock.picture / (WIDTH * HEIGHT) < 12.0
+    out, _, (_, said) = train()
+    assert not (out / "video.mp4").exists()
+    assert f"`nerfmac render {out}`" in said
+    assert (out / "metrics.json").is_file()
+
+
+def test_a_film_of_an_earlier_training_is_not_left_for_the_new_one(train, clock):
+    clock.picture = 0.01
+    out, _, _ = train()
+    assert (out / "video.mp4").is_file()
+    clock.picture = 2.0
+    resumed = ("train", "--resume", "--out", out, "--steps", 6, "--device", "cpu")
+    assert nerfmac(*resumed) == 0
+    assert not (out / "video.mp4").exists()
 
 
 def test_of_pictures_that_take_too_long_a_part_is_made(train, clock, capsys):
     clock.picture = 25.0
     out, told, (views, preview) = train("--no-video")
     assert (told["test_views"], told["test_row_fraction"]) == (1, 11 / HEIGHT)
-    part = f"1 of {VIEWS} test views, the middle 69% of its rows"
+    part = f"the middle 69 % of 1 of {VIEWS} test views"
+    assert (told["test_views_in_scene"], told["test_measured"]) == (VIEWS, part)
     assert views == f"as time is short, evaluated {part}; --all-views evaluates all"
-    assert f"({part})" in capsys.readouterr().out
+    assert f"dB, SSIM {told['ssim_test']:.3f} on {part} (" in capsys.readouterr().out
     with Image.open(out / "preview.png") as picture:
         width, height = picture.width // 2, picture.height
     assert width * height * 25.0 / (WIDTH * HEIGHT) < 6.0

@@ -25,7 +25,9 @@ FILES = {
 METRICS = {
     **dict.fromkeys(("device", "device_name", "backend", "mlx_version", "preset"), str),
     **dict.fromkeys(("background", "held_out"), str),
-    **dict.fromkeys(("steps", "test_views", "test_views_of", "peak_memory_bytes", "seed"), int),
+    **dict.fromkeys(
+        ("steps", "test_views", "test_views_in_scene", "peak_memory_bytes", "seed"), int
+    ),
     **dict.fromkeys(("traces", "needless_traces", "train_views"), int),
     **dict.fromkeys(("train_seconds", "kernel_build_seconds", "wall_seconds"), float),
     **dict.fromkeys(("psnr_test", "ssim_test", "test_row_fraction"), float),
@@ -96,7 +98,8 @@ def test_a_run_tells_all_its_figures(folder):
     assert told["steps"] == STEPS
     assert told["seed"] == 3
     assert told["preset"] == "tiny"
-    assert told["test_views"] == told["test_views_of"] == 2
+    assert told["test_views"] == told["test_views_in_scene"] == 2
+    assert told["test_measured"] == "2 test views"
     assert (told["train_views"], told["extent"]) == (8, 1.0)
     assert (told["split"], told["held_out"]) == (None, "as the scene says")
     assert told["background"] == "white"

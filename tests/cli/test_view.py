@@ -3,6 +3,7 @@
 import ast
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -55,7 +56,7 @@ def view(monkeypatch, capsys):
     started = []
 
     def become(_program, command):
-        started.append(command[3:])
+        started.append(command[command.index("jupyterlab") + 1 :])
         raise SystemExit(7)
 
     monkeypatch.setattr(verb.os, "execv", become)
@@ -141,6 +142,23 @@ def test_jupyterlab_takes_our_place_so_signals_and_exit_codes_are_its_own(made, 
     assert started["pid"] == process.pid
     assert started["arguments"][0] == str(notebook)
     assert "--no-browser" in started["arguments"]
+
+
+def test_a_module_in_the_working_folder_is_not_taken_for_jupyterlab(made, tmp_path):
+    pytest.importorskip("jupyterlab")
+    (tmp_path / "jupyterlab.py").write_text("raise SystemExit('a file of this folder was run')\n")
+    command = [sys.executable, "-P", "-m", "nerfmac", "view", str(made / NAME), "--", "--version"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=100)
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"^\d+\.\d+", done.stdout, re.MULTILINE)
+
+
+def test_what_follows_two_dashes_reaches_jupyterlab(view, run, tmp_path):
+    passed = ("--allow-root", "--log-file=x", "-h", "--")
+    arguments = view(tmp_path, run, "--port", 8123, "--", *passed).started
+    assert tuple(arguments[-4:]) == passed
+    assert "--port=8123" in arguments
+    assert not (tmp_path / "x").exists()
 
 
 def test_flags_reach_jupyterlab(view, run, tmp_path):

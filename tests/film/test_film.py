@@ -23,12 +23,12 @@ from tests.scene_factory import CONFIG
 
 
 def read_exr(path, channels) -> np.ndarray:
-    layout = {1: "grayf32le", 3: "gbrpf32le"}[channels]
+    layout = {1: "grayf32le", 3: "gbrpf32le", 4: "gbrapf32le"}[channels]
     command = [imageio_ffmpeg.get_ffmpeg_exe(), "-v", "error", "-i", str(path)]
     command += ["-f", "rawvideo", "-pix_fmt", layout, "-"]
     data = subprocess.run(command, capture_output=True, check=True).stdout
     planes = np.frombuffer(data, "<f4").reshape(channels, LENS.height, LENS.width)
-    return planes[0] if channels == 1 else planes[[2, 0, 1]].transpose(1, 2, 0)
+    return planes[0] if channels == 1 else planes[[2, 0, 1, 3][:channels]].transpose(1, 2, 0)
 
 
 def test_depth_is_the_distance_in_scene_units(run, tmp_path):
@@ -45,6 +45,12 @@ def test_depth_is_the_distance_in_scene_units(run, tmp_path):
     film(run, [FRONT], tmp_path / "exr", Shot(output="depth"), form="exr", progress=False)
     exr = read_exr(tmp_path / "exr" / "frame_00000.exr", 1)
     assert np.array_equal(exr, got["depth"])
+
+
+def test_a_folder_for_exr_files_may_have_a_colon(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    film(run, [FRONT], "12:30", Shot(output="opacity"), form="exr", progress=False)
+    assert read_exr(tmp_path / "12:30" / "frame_00000.exr", 1).max() > 0.99
 
 
 def test_normals_point_out_of_the_ball(run, tmp_path):

@@ -43,6 +43,13 @@ def test_a_video_can_start_before_it_is_loaded(tmp_path):
     assert 0 < data.index(b"moov") < data.index(b"mdat")
 
 
+@pytest.mark.parametrize("name", ["12:30.mp4", "12:30.webm", "-12:30.gif"])
+def test_a_name_may_have_a_colon_or_begin_with_a_minus(tmp_path, monkeypatch, name):
+    monkeypatch.chdir(tmp_path)
+    write_video(name, [frame(0), frame(1)], fps=10)
+    assert decoded(tmp_path / name)[1].shape == (2, HEIGHT, WIDTH, 3)
+
+
 def test_strided_frames_are_written_as_they_read(tmp_path):
     write_video(tmp_path / "film.mp4", [frame(2)[::-1, ::-1]], fps=30)
     error = decoded(tmp_path / "film.mp4")[1][0].astype(float) - frame(2)[::-1, ::-1]
@@ -131,7 +138,8 @@ def test_the_macs_own_encoder_is_taken_where_ffmpeg_has_it(tmp_path, monkeypatch
     program.write_text(
         "#!/bin/sh\n"
         f'for last; do :; done; if [ "$last" = -encoders ]; then cat {listed}; exit; fi\n'
-        f'echo "$@" > {told}; cat > /dev/null; echo whole > "$last"\n'
+        f'echo "$@" > {told}; cat > /dev/null\n'
+        'echo whole > "${last#file:}"\n'
     )
     program.chmod(0o755)
     monkeypatch.setenv("IMAGEIO_FFMPEG_EXE", str(program))

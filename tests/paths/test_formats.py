@@ -45,6 +45,7 @@ def written(tmp_path, values):
 def test_nerfstudios_frames_are_frames_here(tmp_path):
     tour = CameraPath.load(written(tmp_path, STUDIO))
     assert tour.seconds == pytest.approx(0.3)
+    assert (tour.fps, tour.size) == (10.0, (1280, 720))
     cameras = tour.cameras(3, (64, 36))
     assert np.allclose(cameras[0].pose, POSE, atol=1e-6)
     assert np.allclose([camera.pose[2, 3] for camera in cameras], [5.0, 6.0, 9.0], atol=1e-5)
@@ -92,6 +93,8 @@ def test_a_path_for_nerfstudio_has_every_frame(tmp_path, closed):
     [
         ({**STUDIO, "camera_type": "fisheye"}, 'camera_type is "fisheye"; expected "perspective"'),
         ({**STUDIO, "camera_path": []}, "camera_path is"),
+        ({**STUDIO, "render_width": 0.5}, "render_width is 0.5; expected a whole number"),
+        ({**STUDIO, "fps": 0}, "fps is 0; expected a finite number above 0"),
         ({**STUDIO, "camera_path": [{"fov": 50.0}]}, "camera_path 0: camera_to_world is missing"),
         (
             {**STUDIO, "camera_path": [{"camera_to_world": [math.nan] * 16, "fov": 50.0}]},

@@ -51,12 +51,30 @@ def wait_for(is_true):
         time.sleep(0.01)
 
 
-def test_without_the_notebooks_packages_the_viewer_says_what_to_install(monkeypatch):
-    monkeypatch.delitem(sys.modules, "nerfmac.viewer.widget", raising=False)
-    monkeypatch.setitem(sys.modules, "anywidget", None)  # as if it were not there
-    with pytest.raises(ModuleNotFoundError, match=r"anywidget is not .*nerfmac\[notebook\]"):
-        nerfmac.Viewer  # noqa: B018
-    assert nerfmac.Run  # all else is there
+WITHOUT = """
+import sys
+
+sys.modules.update(anywidget=None, ipywidgets=None)  # as if they were not installed
+import pydoc
+import nerfmac
+from nerfmac import *
+
+assert hasattr(nerfmac, "Viewer") and "Viewer" in dir(nerfmac)
+assert "nerfmac[notebook]" in pydoc.render_doc(nerfmac)
+try:
+    Viewer("scene", preset="tiny")
+except ModuleNotFoundError as error:
+    print(error.name, error)
+"""
+
+
+def test_without_the_notebooks_packages_all_else_works_and_viewer_says_what_to_install():
+    command = [sys.executable, "-c", WITHOUT]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    (line,) = done.stdout.splitlines()
+    assert line.startswith("anywidget ")
+    assert "nerfmac[notebook]" in line
 
 
 def test_a_viewer_trains_in_the_background_to_its_limit(viewer):

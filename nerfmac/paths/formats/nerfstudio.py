@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import degrees, radians
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -25,15 +25,27 @@ from nerfmac.paths.keyframe import Keyframe
 PERSPECTIVE = "perspective"
 
 
-def read(file: Fields) -> tuple[list[Keyframe], bool]:
-    """The frames in the file as keyframes, and whether the path is closed. Raises `InputError`."""
+class StudioPath(NamedTuple):
+    """What the file holds, as `CameraPath` takes it."""
+
+    keyframes: list[Keyframe]
+    closed: bool
+    fps: float | None
+    size: tuple[int, int] | None
+
+
+def read(file: Fields) -> StudioPath:
+    """The frames in the file as keyframes, and its film's rate and size. Raises `InputError`."""
     if "camera_type" in file and file.text("camera_type") != PERSPECTIVE:
         raise file.wrong("camera_type", f'"{PERSPECTIVE}"')
     frames = file.objects("camera_path")
     closed = file.flag("is_cycle", False)
     ways = len(frames) if closed else max(len(frames) - 1, 1)
-    seconds = file.number("seconds", len(frames) / file.number("fps", 24.0, above=0), above=0)
-    return [_keyframe(each, seconds / ways) for each in frames], closed
+    fps = file.number("fps", above=0) if "fps" in file else None
+    seconds = file.number("seconds", len(frames) / (fps or 24.0), above=0)
+    has_size = "render_width" in file and "render_height" in file
+    size = (file.count("render_width"), file.count("render_height")) if has_size else None
+    return StudioPath([_keyframe(each, seconds / ways) for each in frames], closed, fps, size)
 
 
 def values(
