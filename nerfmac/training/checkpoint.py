@@ -110,7 +110,7 @@ def _checksum(arrays: Arrays, metadata: Mapping[str, str]) -> str:
     """CRC-32 of the numbers and of all arrays' bytes, in the order of their names; hexadecimal."""
     checksum = zlib.crc32(metadata.get("numbers", "").encode())
     for name in sorted(arrays):
-        checksum = zlib.crc32(np.ascontiguousarray(arrays[name]), checksum)
+        checksum = zlib.crc32(np.ascontiguousarray(arrays[name]).data, checksum)
     return f"{checksum:08x}"
 
 
