@@ -198,7 +198,7 @@ def _begin(
         resumed = Run.load(out, method=method, source=scene)
     config = resumed.config if resumed else fitted(config, scene, method)
     limit = limit_memory(arguments.memory_limit, arguments.memory_fraction)
-    needed = check_memory(config, scene, limit)
+    needed = check_memory(config, scene, method, limit)
     if scene.splits.get("test"):
         # A broken picture is found now and not after training.
         scene.views("test", progress=ranks.is_first)

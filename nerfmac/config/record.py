@@ -51,16 +51,19 @@ class Config:
 
     def __post_init__(self) -> None:
         checks.choice("preset", self.preset, PRESET_NAMES)
-        for name, part in get_type_hints(Config).items():
-            if not is_dataclass(part) or getattr(self, name) is not _LEFT_OUT:
-                continue
-            if self.preset != "base":
-                raise InputError(
-                    f"preset is {self.preset!r}, but {name} is left out and would be base's; give "
-                    f"preset={self.preset!r} to nerfmac.train or nerfmac.Viewer, or take "
-                    f"nerfmac.presets.PRESETS[{self.preset!r}]"
-                )
-            object.__setattr__(self, name, part())  # the record is frozen
+        left_out = [
+            part.name
+            for part in fields(Config)
+            if part.default is _LEFT_OUT and getattr(self, part.name) is _LEFT_OUT
+        ]
+        if left_out and self.preset != "base":
+            raise InputError(
+                f"preset is {self.preset!r}, but {left_out[0]} is left out and would be base's; "
+                f"give preset={self.preset!r} to nerfmac.train or nerfmac.Viewer, or take "
+                f"nerfmac.presets.PRESETS[{self.preset!r}]"
+            )
+        for name in left_out:
+            object.__setattr__(self, name, get_type_hints(Config)[name]())  # the record is frozen
         checks.number("seed", self.seed, low=0, high=2**32 - 1, whole=True)
         checks.flag("deterministic", self.deterministic)
         checks.choice("model", self.model, ("hash", "vanilla"))

@@ -23,7 +23,7 @@ from nerfmac.config import REFINED, Config, override
 from nerfmac.files import check_free, make_folder, read_json, user_path, write_json
 from nerfmac.ranks import noticed, watched
 from nerfmac.run.bar import training_bar
-from nerfmac.run.configured import configured, fitted
+from nerfmac.run.configured import check_given, configured, fitted
 from nerfmac.run.folder import is_run, read_record, same_views
 from nerfmac.run.limits import check_limits
 from nerfmac.run.lock import locked, mark
@@ -116,6 +116,7 @@ class Run(Pictured):
         `source` is the run's scene where that has been moved. Raises `InputError` for a folder with
         no run, a broken run, another field or sampler, or other training views.
         """
+        check_given(None, method)
         folder = user_path(folder)
         scene = read_record(folder)
         config = Config.from_json(read_json(folder / "config.json"))
