@@ -26,7 +26,7 @@ import numpy as np
 
 from nerfmac import checks
 from nerfmac.checks import InputError
-from nerfmac.files import appearing
+from nerfmac.files import appearing, remove_abandoned
 from nerfmac.film.background import in_background
 
 Send = Callable[[np.ndarray], None]
@@ -60,6 +60,7 @@ def write_video(path: Path | str, frames: Iterable[np.ndarray], fps: float) -> N
     """
     path = Path(path)
     check_video(path, fps)
+    remove_abandoned(path.parent, path.name)
     with appearing(path) as partial:
         frames = iter(frames)
         first = next(frames, None)

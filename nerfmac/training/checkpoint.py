@@ -18,7 +18,7 @@ import numpy as np
 
 from nerfmac.backend import Arrays, Shapes
 from nerfmac.checks import InputError
-from nerfmac.files import appearing
+from nerfmac.files import appearing, remove_abandoned
 from nerfmac.training.state import TrainState
 
 FORMAT = "nerfmac checkpoint 8"
@@ -44,6 +44,7 @@ def save_checkpoint(
     arrays = state.arrays()
     mx.eval(arrays)  # so that only the writing can fail below
     metadata["checksum"] = _checksum(arrays, metadata)
+    remove_abandoned(path.parent, path.name)
     with appearing(path) as partial:
         try:
             mx.save_safetensors(str(partial), arrays, metadata)

@@ -16,6 +16,7 @@ from nerfmac.checks import InputError
 from nerfmac.training import checkpoint
 from nerfmac.training.checkpoint import load_checkpoint, save_checkpoint
 from nerfmac.training.state import TrainState
+from tests.killed import half_written
 
 PARAMETERS = {"table": (40, 2), "density": (7,), "colour": (11,)}
 CELLS = 64
@@ -216,6 +217,12 @@ def test_a_failure_while_saving_leaves_the_old_file_alone(path, state, monkeypat
             save_checkpoint(path, state, NOTES)
         assert path.read_bytes() == before
         assert list(path.parent.iterdir()) == [path]
+
+
+def test_what_a_killed_training_left_is_removed_with_the_next_checkpoint(path, state):
+    half_written(path)
+    save_checkpoint(path, state, NOTES)
+    assert list(path.parent.iterdir()) == [path]
 
 
 def test_a_real_limit_on_the_size_of_files_loses_nothing(path, state):
