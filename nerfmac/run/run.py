@@ -99,7 +99,6 @@ class Run(Pictured):
         run = cls(config, SceneRecord.of(scene), trainer, trainer.init(), source=scene)
         if out is not None:
             run.folder = user_path(out)
-            make_folder(run.folder)
             with run.locked():
                 if is_run(run.folder):
                     raise InputError(f"{out} holds another run since; name another folder")
@@ -235,6 +234,7 @@ class Run(Pictured):
         if self.folder is None or self._is_locked:
             yield
             return
+        make_folder(self.folder)
         with locked(self.folder):
             if self._written and mark(self.folder) not in (None, self._written):
                 raise InputError(
