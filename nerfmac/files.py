@@ -9,7 +9,6 @@ import platform
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from glob import escape
 from pathlib import Path
 from threading import get_ident
 from typing import Any
@@ -72,11 +71,12 @@ def remove_abandoned(folder: Path, name: str | None = None) -> None:
 
     What a running process, or one of another machine, writes there stays.
     """
-    stem, ending = (escape(Path(name).stem), escape(Path(name).suffix)) if name else ("*", "")
-    for partial in folder.glob(f".{stem}.{_HERE}-*-*{ending}"):
-        found = re.search(r"-(\d+)-\d+(\.[^.]*)?$", partial.name)
-        if found and not _is_running(int(found[1])):
-            with suppress(OSError):
+    with suppress(OSError):  # what cannot be listed or removed stays
+        for partial in folder.iterdir():
+            stem, _, rest = partial.name.rpartition(f".{_HERE}-")
+            process, becomes = rest.partition("-")[0], f"{stem[1:]}{Path(rest).suffix}"
+            is_meant = stem and process.isdecimal() and name in (None, becomes)
+            if is_meant and not _is_running(int(process)):
                 partial.unlink(missing_ok=True)
 
 
