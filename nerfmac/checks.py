@@ -68,6 +68,12 @@ def flag(name: str, value: bool) -> None:
         raise InputError(f"{name} is {value!r}; expected true or false")
 
 
+def kind(name: str, value: object, allowed: type, expected: str) -> None:
+    """Raise unless `value` is of the `allowed` type, which `expected` describes."""
+    if not isinstance(value, allowed):
+        raise InputError(f"{name} is {value!r}; expected {expected}")
+
+
 def choice(name: str, value: str, allowed: Collection[str]) -> None:
     """Raise unless `value` is one of the `allowed` words."""
     if value not in allowed:

@@ -5,16 +5,21 @@ from __future__ import annotations
 import errno
 import json
 import os
+import platform
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import get_ident
 from typing import Any
+from zlib import crc32
 
 from nerfmac.checks import InputError
 
 _DEVICE_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS}
+
+_HERE = f"{crc32(platform.node().encode()):08x}"
+"""Stands for this machine in the names of files that are being written."""
 
 _appearing: dict[Path, Path] = {}
 """The files that are being written, each with the one that it will be."""
@@ -23,6 +28,11 @@ _appearing: dict[Path, Path] = {}
 def user_path(path: str | os.PathLike[str]) -> Path:
     """The `path` that a user gives, where a leading ~ is the home folder."""
     return Path(path).expanduser()
+
+
+def partial_path(path: Path) -> Path:
+    """The file that this thread writes to until it is renamed to `path`."""
+    return path.with_name(f".{path.stem}.{_HERE}-{os.getpid()}-{get_ident()}{path.suffix}")
 
 
 @contextmanager
@@ -34,7 +44,7 @@ def appearing(path: Path) -> Iterator[Path]:
     `appearing` gives: errors then name the one that appears in the end.
     """
     named = _appearing.get(path, path)
-    partial = path.with_name(f".{path.stem}.{os.getpid()}-{get_ident()}{path.suffix}")
+    partial = partial_path(path)
     if path.is_dir():
         raise InputError(f"{path} cannot be written: it is a folder")
     _appearing[partial] = named
@@ -46,26 +56,28 @@ def appearing(path: Path) -> Iterator[Path]:
         yield partial
         partial.replace(path)
     except OSError as error:
-        if error.errno not in _DEVICE_ERRORS:
+        if error.errno not in _DEVICE_ERRORS and error.filename != str(partial):
             raise
         raise InputError(f"{named} cannot be written: {error.strerror}") from error
     finally:
         del _appearing[partial]
-        # There may be nothing to remove: after an interruption, or where there is no such folder.
-        with suppress(NotADirectoryError):
+        # There may be nothing to remove, or no right to: in a read-only or an absent folder.
+        with suppress(OSError):
             partial.unlink(missing_ok=True)
 
 
-def remove_abandoned(folder: Path, name: str = "*") -> None:
-    """Remove what killed processes left half written in `folder`, of files of that `name`.
+def remove_abandoned(folder: Path, name: str | None = None) -> None:
+    """Remove what killed processes left half written in `folder`: of the file `name`, or of all.
 
-    `name` may be a pattern. What a process that runs is writing there stays.
+    What a running process, or one of another machine, writes there stays.
     """
-    stem, ending = Path(name).stem, Path(name).suffix
-    for partial in folder.glob(f".{stem}.*-*{ending}"):
-        found = re.search(r"\.(\d+)-\d+(\.[^.]*)?$", partial.name)
-        if found and not _is_running(int(found[1])):
-            partial.unlink(missing_ok=True)
+    with suppress(OSError):  # what cannot be listed or removed stays
+        for partial in folder.iterdir():
+            stem, _, rest = partial.name.rpartition(f".{_HERE}-")
+            process, becomes = rest.partition("-")[0], f"{stem[1:]}{Path(rest).suffix}"
+            is_meant = stem and process.isdecimal() and name in (None, becomes)
+            if is_meant and not _is_running(int(process)):
+                partial.unlink(missing_ok=True)
 
 
 def _is_running(process: int) -> bool:

@@ -15,6 +15,7 @@ from nerfmac.config import (
     RefineConfig,
     TrainConfig,
     VanillaConfig,
+    override,
 )
 
 # Few steps along a ray, and as few far away: with four times the shortest step, four times the
@@ -25,7 +26,8 @@ _CPU_REFINE = RefineConfig(coarse_steps=500)  # a CPU trains for fewer steps
 
 PRESETS: dict[str, Config] = {
     "base": Config(),
-    "big": Config(
+    "big": override(
+        Config(),
         preset="big",
         grid=HashGridConfig(log2_entries=21),
         train=TrainConfig(steps=30_000, slots=2**18),
@@ -35,7 +37,8 @@ PRESETS: dict[str, Config] = {
     # they learn to see through thin things before they see them: of the built-in scene's flowers
     # one or two were lost for good with three seeds of three, with a seventh of that density none.
     # Finding what light reaches takes as long here as the hidden samples, which have no gradient.
-    "small": Config(
+    "small": override(
+        Config(),
         preset="small",
         grid=HashGridConfig(levels=8, features=4, log2_entries=16),
         networks=NetworkConfig(width=32, colour_layers=1, thinness=2),
@@ -47,7 +50,8 @@ PRESETS: dict[str, Config] = {
         refine=_CPU_REFINE,
         train=TrainConfig(steps=5_000, slots=2**15, candidates=0, rays=1024, most_rays=2**14),
     ),
-    "tiny": Config(
+    "tiny": override(
+        Config(),
         preset="tiny",
         grid=HashGridConfig(levels=8, features=2, log2_entries=14),
         networks=NetworkConfig(width=32, colour_layers=1, thinness=2),

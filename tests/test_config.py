@@ -75,6 +75,19 @@ def test_keys_left_out_keep_their_defaults():
     assert got == replace(Config(), seed=3, train=TrainConfig(steps=9))
 
 
+@pytest.mark.parametrize("name", [name for name in PRESET_NAMES if name != "base"])
+def test_a_presets_name_without_its_numbers_is_refused(name):
+    for given in ({}, {"seed": 3}, {"train": TrainConfig(steps=9)}):
+        with pytest.raises(InputError, match=rf"PRESETS\['{name}'\]"):
+            Config(preset=name, **given)
+    assert replace(PRESETS[name], seed=3).preset == name
+
+
+def test_a_file_without_a_part_is_read(tmp_path):
+    values = {name: part for name, part in PRESETS["tiny"].to_json().items() if name != "refine"}
+    assert Config.from_json(values) == replace(PRESETS["tiny"], refine=RefineConfig())
+
+
 def test_an_integer_will_do_for_a_float():
     near = Config.from_json({"march": {"near": 1}}).march.near
     assert near == 1.0

@@ -4,14 +4,22 @@ import errno
 import os
 import resource
 import signal
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
+from nerfmac import files
 from nerfmac.checks import InputError
-from nerfmac.files import appearing, read_json, remove_abandoned, user_path, write_json
+from nerfmac.files import (
+    appearing,
+    partial_path,
+    read_json,
+    remove_abandoned,
+    user_path,
+    write_json,
+)
+from tests.killed import half_written
 
 
 @pytest.fixture
@@ -140,15 +148,36 @@ def test_a_path_of_a_user_may_begin_in_the_home_folder(tmp_path, monkeypatch):
     assert user_path(tmp_path / "a~b") == tmp_path / "a~b"
 
 
-def test_only_what_processes_left_that_are_gone_is_removed(tmp_path):
-    gone = subprocess.Popen([sys.executable, "-c", ""])
-    gone.wait()
-    here, there = os.getpid(), gone.pid
-    abandoned = f".film.{there}-17.mp4"
-    kept = [f".film.{here}-17.mp4", f".other.{there}-17.mp4", f".film.{there}-17.gif", "film.mp4"]
-    for name in [abandoned, *kept]:
-        (tmp_path / name).touch()
-    remove_abandoned(tmp_path, "film.mp4")
-    assert {path.name for path in tmp_path.iterdir()} == set(kept)
+def test_only_what_killed_processes_left_is_removed(tmp_path):
+    film, other, gif = (tmp_path / name for name in ("film [1].mp4", "other.mp4", "film [1].gif"))
+    abandoned, of_another, of_a_gif = map(half_written, (film, other, gif))
+    elsewhere = Path(str(abandoned).replace(files._HERE, "another"))  # by another machine
+    mine = partial_path(film)
+    for path in (elsewhere, mine, film):
+        path.touch()
+    remove_abandoned(tmp_path, film.name)
+    assert set(tmp_path.iterdir()) == {of_another, of_a_gif, elsewhere, mine, film}
     remove_abandoned(tmp_path)
-    assert {path.name for path in tmp_path.iterdir()} == {kept[0], "film.mp4"}
+    assert set(tmp_path.iterdir()) == {elsewhere, mine, film}
+
+
+def test_a_read_only_file_system_is_told_by_the_name_of_the_file_asked_for(path, monkeypatch):
+    def refuse(partial, **_):
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(partial))
+
+    for name in ("touch", "unlink"):
+        monkeypatch.setattr(Path, name, refuse)
+    with pytest.raises(InputError) as caught:
+        write_json(path, 1)
+    assert str(caught.value) == f"{path} cannot be written: {os.strerror(errno.EROFS)}"
+
+
+def test_a_refused_rename_is_told_by_the_name_of_the_file_asked_for(path, monkeypatch):
+    def refuse(partial, _):
+        raise OSError(errno.EPERM, os.strerror(errno.EPERM), str(partial))
+
+    monkeypatch.setattr(Path, "replace", refuse)
+    with pytest.raises(InputError) as caught:
+        write_json(path, 1)
+    assert str(caught.value) == f"{path} cannot be written: {os.strerror(errno.EPERM)}"
+    assert_untouched(path)

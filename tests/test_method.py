@@ -5,8 +5,10 @@ import numpy as np
 import pytest
 
 import nerfmac
+import nerfmac.presets
 from nerfmac import Method, Run
 from nerfmac.cli import main
+from nerfmac.fields.vanilla import VanillaField
 from nerfmac.training.losses import huber_loss
 from tests.scene_factory import CONFIG
 
@@ -81,6 +83,45 @@ def test_a_swapped_part_learns_and_comes_back_from_a_folder(scene, tmp_path, met
     assert [view.psnr for view in loaded.evaluate(progress=False)] == [
         view.psnr for view in run.evaluate(progress=False)
     ]
+
+
+@pytest.mark.parametrize(
+    "parts", [{"field": "ball"}, {"field": Ball}, {"sampler": Even}, {"sampler": 3}, {"loss": "l1"}]
+)
+def test_what_is_no_part_is_refused_by_its_name(parts):
+    (name,) = parts
+    with pytest.raises(nerfmac.InputError, match=f"^{name} is "):
+        Method(**parts)
+
+
+def test_a_method_and_a_configuration_of_another_type_are_refused(scene, tmp_path):
+    out = tmp_path / "run"
+    for given in ({"config": "small"}, {"method": "ball"}, {"config": CONFIG, "method": Ball()}):
+        name = list(given)[-1]
+        for begin in (nerfmac.train, Run.begin):
+            with pytest.raises(nerfmac.InputError, match=f"^{name} is "):
+                begin(scene, out=out, **given)
+    with pytest.raises(nerfmac.InputError, match=r"^method is 'ball'"):
+        Run.load(out, method="ball")
+    assert not out.exists()
+
+
+def test_what_is_no_camera_is_refused(scene):
+    run = Run.begin(scene, CONFIG)
+    for given in ("orbit", run.orbit(2)):
+        with pytest.raises(nerfmac.InputError, match=r"^camera is "):
+            run.render(given)
+
+
+def test_the_vanilla_sampler_needs_its_own_coarse_network(scene, tmp_path):
+    config = nerfmac.presets.preset("tiny", "cpu", 0, "vanilla")
+    with pytest.raises(nerfmac.InputError, match=r"vanilla.* Ball .*sampler"):
+        Run.begin(scene, config, method=Method(field=Ball()), out=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+    for method in (Method(Ball(), Even()), Method(field=VanillaField(config.vanilla, 1.0))):
+        run = Run.begin(scene, config, method=method)
+        run.train(steps=2, progress=False)
+        assert run.state.step == 2
 
 
 def test_an_own_field_is_resumed_where_it_stopped(scene, tmp_path):

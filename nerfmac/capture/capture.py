@@ -30,6 +30,7 @@ from nerfmac.files import check_free, make_folder, read_json, user_path, write_j
 from nerfmac.scenes import holds_scene, load_scene
 from nerfmac.scenes.diagram import draw_scene
 from nerfmac.scenes.pictures import is_cut_out
+from nerfmac.scenes.record import refuse_run
 from nerfmac.scenes.transforms import FILE_NAME
 
 HOME = Path("captures")
@@ -47,6 +48,7 @@ log = logging.getLogger("nerfmac")
 def captured(path: Path) -> Path:
     """The scene at `path`: itself, or what `capture_scene` makes of a video or of photographs."""
     path = path.expanduser()
+    refuse_run(path)
     if holds_scene(path) or not is_material(path):
         return path
     out = HOME / path.resolve().stem
@@ -121,6 +123,12 @@ def _check(source: Path, longest_side: int, frames: int | None, matching: str) -
     checks.choice("matching", matching, MATCHING)
     if frames is not None:
         checks.number("frames", frames, low=FEWEST, whole=True)
+    refuse_run(source)
+    if source.is_dir() and holds_scene(source):
+        raise InputError(
+            f"{source} is a scene, whose cameras are known: `nerfmac train {source}` trains on it; "
+            "to find them anew, name a folder that holds its pictures alone"
+        )
     if not is_material(source):
         expected = "a video, or a folder of photographs"
         state = (

@@ -70,7 +70,7 @@ def _run(arguments: Arguments, method: Method) -> Run:
         return Run.load(arguments.run, method=method)
     options = read_record(arguments.run).options
     scene = load_scene(arguments.scene, **vars(options))
-    return Run.resume(arguments.run, scene, method=method)
+    return Run.load(arguments.run, method=method, source=scene)
 
 
 def _evaluated(run: Run, arguments: Arguments) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from nerfmac.export import (
     extract_points,
     need_libraries,
 )
-from nerfmac.files import appearing, write_json
+from nerfmac.files import appearing, remove_abandoned, write_json
 from nerfmac.run import CONFIGURED, Run
 from nerfmac.snapshots import open_run, save_snapshot
 from nerfmac.training.method import Method
@@ -85,6 +85,7 @@ def main(argv: list[str], method: Method = CONFIGURED) -> int:
         need_libraries()
     choose_device(arguments.device)
     run = open_run(arguments.run, method=method)
+    remove_abandoned(arguments.file.parent, arguments.file.name)
     with appearing(arguments.file) as partial:
         told = WRITERS[kind](run, partial, options)
     print(f"{arguments.file}: {told}")

@@ -157,6 +157,7 @@ def _train(arguments: Arguments, config: Config, method: Method) -> int:
         tune_first(run.config, run.scene.extent, shows_bar=ranks.is_first)
     limits = {"--steps": arguments.steps, "--seconds": arguments.seconds}
     with ExitStack() as stack:
+        stack.enter_context(run.locked())
         scalars = None  # the first rank's: one of them writes
         if ranks.is_first:
             scalars = Scalars(out, step=run.state.step, tensorboard=arguments.tensorboard)
@@ -189,10 +190,14 @@ def _begin(
     out = arguments.out or Path("runs") / f"{scene.name}-{time.strftime('%Y%m%d-%H%M%S')}"
     if arguments.steps is not None:
         config = override(config, train={"steps": arguments.steps})
-    resumed = Run.resume(out, scene, method=method) if arguments.resume else None
+    resumed = None
+    if arguments.resume and ranks.is_first:  # one of them locks and writes
+        resumed = Run.resume(out, scene, method=method)
+    elif arguments.resume:
+        resumed = Run.load(out, method=method, source=scene)
     config = resumed.config if resumed else fitted(config, scene, method)
     limit = limit_memory(arguments.memory_limit, arguments.memory_fraction)
-    needed = check_memory(config, scene, limit)
+    needed = check_memory(config, scene, method, limit)
     if scene.splits.get("test"):
         # A broken picture is found now and not after training.
         scene.views("test", progress=ranks.is_first)

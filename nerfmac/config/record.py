@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
-from typing import Any, Literal
+from dataclasses import asdict, dataclass, fields, is_dataclass, replace
+from typing import Any, Literal, get_type_hints
 
 from nerfmac import checks
+from nerfmac.checks import InputError
 from nerfmac.config.fields import HashGridConfig, NetworkConfig, VanillaConfig
 from nerfmac.config.optimiser import OptimiserConfig
 from nerfmac.config.ranks import RanksConfig
@@ -16,10 +17,18 @@ from nerfmac.json_reader import Fields
 
 PRESET_NAMES = ("tiny", "small", "base", "big")
 
+_LEFT_OUT: Any = None
+"""The default of a part: `Config` puts preset base's in its place."""
+
 
 @dataclass(frozen=True)
 class Config:
-    """One run; saved with it as `config.json`."""
+    """One run; saved with it as `config.json`.
+
+    Without arguments it is preset base. The others are in `nerfmac.presets.PRESETS`, and `override`
+    changes some of their numbers. Raises `InputError` for another preset's name whose numbers are
+    left out.
+    """
 
     preset: str = "base"  # The preset that the numbers below were taken from.
     seed: int = 0  # Seed of all random numbers, from 0 to 2^32 - 1.
@@ -30,18 +39,31 @@ class Config:
     """hash: an encoding and small networks. vanilla: two large MLPs (Mildenhall et al. 2020)."""
     encoding: Literal["hash", "dense", "frequency"] = "hash"
     """What model hash encodes positions with: a hash grid, grids without hashing, sines."""
-    grid: HashGridConfig = field(default_factory=HashGridConfig)
-    networks: NetworkConfig = field(default_factory=NetworkConfig)
-    vanilla: VanillaConfig = field(default_factory=VanillaConfig)
-    march: MarchConfig = field(default_factory=MarchConfig)
-    occupancy: OccupancyConfig = field(default_factory=OccupancyConfig)
-    optimiser: OptimiserConfig = field(default_factory=OptimiserConfig)
-    train: TrainConfig = field(default_factory=TrainConfig)
-    ranks: RanksConfig = field(default_factory=RanksConfig)
-    refine: RefineConfig = field(default_factory=RefineConfig)
+    grid: HashGridConfig = _LEFT_OUT
+    networks: NetworkConfig = _LEFT_OUT
+    vanilla: VanillaConfig = _LEFT_OUT
+    march: MarchConfig = _LEFT_OUT
+    occupancy: OccupancyConfig = _LEFT_OUT
+    optimiser: OptimiserConfig = _LEFT_OUT
+    train: TrainConfig = _LEFT_OUT
+    ranks: RanksConfig = _LEFT_OUT
+    refine: RefineConfig = _LEFT_OUT
 
     def __post_init__(self) -> None:
         checks.choice("preset", self.preset, PRESET_NAMES)
+        left_out = [
+            part.name
+            for part in fields(Config)
+            if part.default is _LEFT_OUT and getattr(self, part.name) is _LEFT_OUT
+        ]
+        if left_out and self.preset != "base":
+            raise InputError(
+                f"preset is {self.preset!r}, but {left_out[0]} is left out and would be base's; "
+                f"give preset={self.preset!r} to nerfmac.train or nerfmac.Viewer, or take "
+                f"nerfmac.presets.PRESETS[{self.preset!r}]"
+            )
+        for name in left_out:
+            object.__setattr__(self, name, get_type_hints(Config)[name]())  # the record is frozen
         checks.number("seed", self.seed, low=0, high=2**32 - 1, whole=True)
         checks.flag("deterministic", self.deterministic)
         checks.choice("model", self.model, ("hash", "vanilla"))
@@ -89,7 +111,8 @@ REMOVED = {RanksConfig: {"late"}}
 def _from_json(kind: Any, given: Fields) -> Any:
     removed = REMOVED.get(kind, set())
     given.allow_only(*(each.name for each in fields(kind)), *removed)
-    default, arguments = kind(), {}
+    default = kind()
+    arguments = {each.name: getattr(default, each.name) for each in fields(kind)}
     for name, value in given.values.items():
         if name in removed:
             continue

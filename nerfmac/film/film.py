@@ -6,7 +6,6 @@ import logging
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
-from glob import escape
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypeVar
@@ -14,7 +13,7 @@ from typing import Any, TypeVar
 from tqdm.auto import tqdm
 
 from nerfmac.checks import InputError
-from nerfmac.files import remove_abandoned, user_path
+from nerfmac.files import user_path
 from nerfmac.film import series
 from nerfmac.film.background import in_background
 from nerfmac.film.frames import Joined, Pixels
@@ -80,7 +79,6 @@ def film(
         raise InputError(f"{form} files are of one run and one eye; several make pictures only")
     made_by = _made_by(runs, takes, shot, form)
     if is_video and resume:
-        remove_abandoned(out.parent, escape(out.name))
         kept = out.with_name(f"{out.name}.frames")
         series.begin(kept, made_by, resume=True)
         pictures = series.resumed(kept, len(takes), _of(frames, takes))

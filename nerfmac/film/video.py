@@ -26,7 +26,7 @@ import numpy as np
 
 from nerfmac import checks
 from nerfmac.checks import InputError
-from nerfmac.files import appearing
+from nerfmac.files import appearing, remove_abandoned
 from nerfmac.film.background import in_background
 from nerfmac.film.spatial import mark_spatial
 
@@ -70,6 +70,7 @@ def write_video(
     """
     path = Path(path)
     check_video(path, fps)
+    remove_abandoned(path.parent, path.name)
     with appearing(path) as partial:
         frames = iter(frames)
         first = next(frames, None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
@@ -9,6 +10,7 @@ from typing import NamedTuple
 import mlx.core as mx
 import numpy as np
 
+from nerfmac.checks import InputError
 from nerfmac.rendering.metrics import WINDOW, Sums, decibels, similarity, squared_error
 from nerfmac.rendering.pace import middle_rows, seconds_per_pixel, spread
 from nerfmac.rendering.perceptual import Lpips
@@ -71,6 +73,8 @@ class _Comparison(NamedTuple):
             psnr = decibels(self.error.mean() / kept)
             ssim = 1.0 - (1.0 - self.similarity.mean()) / kept
             lpips = None if self.lpips is None else float(self.lpips)
+        if math.isnan(psnr):
+            raise InputError(f"{self.name} cannot be measured: its picture is not finite")
         view = ViewQuality(self.name, psnr, ssim, self.row_fraction, lpips)
         if on_view:
             on_view(view, Compared(*map(np.array, self.pictures)))
@@ -98,6 +102,8 @@ def evaluate(
     With `seconds`, as many views as fit into that time, spread evenly over the split, in an order
     of their own: at least one, and of that one the middle rows alone if the whole does not fit.
     The first view's size and pace are taken for all, then the pace so far.
+
+    Raises `InputError` for a view whose picture has numbers that are not finite.
     """
     order: Sequence[int] = range(len(views.names))
     lens = views.cameras[0].lens

@@ -9,6 +9,7 @@ import mlx.core as mx
 import numpy as np
 import numpy.typing as npt
 
+from nerfmac import checks
 from nerfmac.backend import Arrays, compile_seldom, unfused
 from nerfmac.fields.field import Field, Parameters, Tracer
 from nerfmac.geometry.cameras import Camera
@@ -72,7 +73,12 @@ class Renderer:
     def render(
         self, camera: Camera, background: tuple[float, float, float] = (1.0, 1.0, 1.0)
     ) -> Rendered:
-        """The picture that `camera` takes, over `background` (sRGB in [0, 1])."""
+        """The picture that `camera` takes, over `background` (sRGB in [0, 1]).
+
+        Raises `InputError` for what is no camera.
+        """
+        expected = "a nerfmac.Camera, such as one of run.orbit(frames=24)"
+        checks.kind("camera", camera, Camera, expected)
         colour, opacity, depth = map(np.array, self.pixels(camera, background))
         width, height = camera.lens.width, camera.lens.height
         return Rendered(

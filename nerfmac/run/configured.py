@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 
+from nerfmac import checks
 from nerfmac.backend import current_device, memory_bytes
 from nerfmac.config import Config, override
 from nerfmac.geometry.cameras import Cameras
@@ -21,12 +22,21 @@ def configured(preset: str, seed: int, model: str = "hash") -> Config:
     return override(preset_of(preset, current_device(), memory_bytes(), model), seed=seed)
 
 
+def check_given(config: Config | None, method: Method) -> None:
+    """Raise `InputError` for a `config` or a `method` of another type."""
+    if config is not None:
+        expected = "a nerfmac.Config; a preset is named by preset='small'"
+        checks.kind("config", config, Config, expected)
+    checks.kind("method", method, Method, "a nerfmac.Method, such as nerfmac.Method(field=...)")
+
+
 def fitted(config: Config, scene: Scene, method: Method) -> Config:
     """`config` with what depends on the `scene`; no picture is decoded for it.
 
     Raises `InputError` for a scene without training views, and where no trainer can be made of the
     configuration, the method and the scene.
     """
+    check_given(config, method)
     cameras = scene.cameras("train")
     sharpness = Cameras.stack(cameras).pixels_per_unit()
     near = _near_plane(config, scene)

@@ -8,17 +8,18 @@ from typing import Any
 
 from nerfmac.checks import InputError
 from nerfmac.files import read_json
+from nerfmac.scenes import holds_scene
 from nerfmac.scenes.options import SceneOptions
 from nerfmac.scenes.record import SceneRecord
-
-
-def is_run(folder: Path) -> bool:
-    """Whether a run was saved in `folder`."""
-    return (folder / "config.json").is_file()
+from nerfmac.scenes.record import is_run as is_run
 
 
 def read_record(folder: Path) -> SceneRecord:
     """The scene's record in the run's `folder`. Raises `InputError` if `folder` holds no run."""
+    if not is_run(folder) and folder.is_dir() and holds_scene(folder):
+        raise InputError(
+            f"{folder} is a scene, not a run; `nerfmac train {folder} --out RUN` makes a run of it"
+        )
     if not is_run(folder):
         raise InputError(f"{folder} is not a run: it has no config.json")
     path = folder / "scene.json"

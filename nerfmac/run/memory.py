@@ -10,6 +10,7 @@ from nerfmac.backend.memory import GIB
 from nerfmac.checks import InputError
 from nerfmac.config import Config
 from nerfmac.scenes import Scene
+from nerfmac.training.method import Method
 from nerfmac.training.trainer import Trainer
 
 LOWER = {
@@ -22,14 +23,14 @@ LOWER = {
 _FLOAT = 4
 
 
-def needed_memory(config: Config, scene: Scene) -> dict[str, int]:
+def needed_memory(config: Config, scene: Scene, method: Method) -> dict[str, int]:
     """The bytes, at least, of the model, of the training pictures, and of a step's arrays.
 
     The model: its parameters, their average and both moments, each as they are and as a step leaves
     them, and a gradient. A step: what its slots hold, positions, features and colours, with their
     gradients; and positions and features of the samples that are tried for light.
     """
-    trainer = Trainer(config, scene.extent)
+    trainer = Trainer(config, scene.extent, method=method)
     parameters = sum(map(prod, trainer.field.shapes.values()))
     state = sum(map(prod, trainer.sampler.shapes.values()))
     lenses = [frame.camera.lens for frame in scene.splits.get("train", ())]
@@ -41,9 +42,9 @@ def needed_memory(config: Config, scene: Scene) -> dict[str, int]:
     }
 
 
-def check_memory(config: Config, scene: Scene, limit: int) -> dict[str, int]:
+def check_memory(config: Config, scene: Scene, method: Method, limit: int) -> dict[str, int]:
     """`needed_memory`; raises `InputError` if it is more than `limit` bytes in all."""
-    needed = needed_memory(config, scene)
+    needed = needed_memory(config, scene, method)
     total = sum(needed.values())
     if total > limit:
         parts = ", ".join(f"{part} {_shown(size)}" for part, size in needed.items())

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Generator, Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -24,9 +24,10 @@ from nerfmac.files import check_free, make_folder, read_json, user_path, write_j
 from nerfmac.ranks import noticed, watched
 from nerfmac.run import learning
 from nerfmac.run.bar import training_bar
-from nerfmac.run.configured import configured, fitted
-from nerfmac.run.folder import read_record, same_views
+from nerfmac.run.configured import check_given, configured, fitted
+from nerfmac.run.folder import is_run, read_record, same_views
 from nerfmac.run.limits import check_limits
+from nerfmac.run.lock import locked, mark
 from nerfmac.run.log import log_how
 from nerfmac.run.pictured import Pictured
 from nerfmac.scenes import Scene, Views
@@ -72,6 +73,9 @@ class Run(Pictured):
     _good: TrainState | None = None  # the last reported state whose step was not skipped
     _prepared: Trainer | None = None  # the trainer whose functions are compiled
     _aligned: dict[tuple[str, int], Views] = field(default_factory=dict)  # by split and step
+    _is_locked: bool = field(default=False, init=False)
+    _written: tuple[int, int] | None = field(default=None, init=False)
+    """The mark of the checkpoint in `folder`, as this run last wrote or read it."""
 
     @classmethod
     def begin(
@@ -97,17 +101,24 @@ class Run(Pictured):
         trainer = Trainer(config, scene.extent, views, method)
         run = cls(config, SceneRecord.of(scene), trainer, trainer.init(), source=scene)
         if out is not None:
-            run.save(out)
             run.folder = user_path(out)
+            with run.locked():
+                if is_run(run.folder):
+                    raise InputError(f"{out} holds another run since; name another folder")
+                run.save(out)
         return run
 
     @classmethod
-    def load(cls, folder: str | Path, *, method: Method = CONFIGURED) -> Run:
+    def load(
+        cls, folder: str | Path, *, method: Method = CONFIGURED, source: Scene | None = None
+    ) -> Run:
         """The run saved in `folder`, on the current device; the pictures are not needed.
 
         `method` has to hold the field and the sampler that the run was trained with, as in `begin`.
-        Raises `InputError` for a folder with no run, a broken run, or another field or sampler.
+        `source` is the run's scene where that has been moved. Raises `InputError` for a folder with
+        no run, a broken run, another field or sampler, or other training views.
         """
+        check_given(None, method)
         folder = user_path(folder)
         scene = read_record(folder)
         config = Config.from_json(read_json(folder / "config.json"))
@@ -116,24 +127,33 @@ class Run(Pictured):
         state, notes = load_checkpoint(path, trainer.shapes, method.own)
         history, rates = History(notes["curve"]), tuple(notes["rates"])
         seconds = notes["build_seconds"]
-        return cls(config, scene, trainer, state, history, build_seconds=seconds, rates=rates)
+        run = cls(config, scene, trainer, state, history, build_seconds=seconds, rates=rates)
+        if source is not None:
+            run._move_to(folder, source)
+        return run
 
     @classmethod
     def resume(cls, folder: str | Path, scene: Scene, *, method: Method = CONFIGURED) -> Run:
         """The run saved in `folder`, to be trained further on its `scene`, and saved there.
 
         The scene may have been moved. `method` as in `load`. Raises `InputError` as `load` does,
-        and for other training views.
+        and while another process trains the run.
         """
-        run, record = cls.load(folder, method=method), SceneRecord.of(scene)
-        if not same_views(run.scene, record):
+        folder = user_path(folder)
+        with locked(folder):
+            run = cls.load(folder, method=method, source=scene)
+            run.folder, run._written = folder, mark(folder)
+        return run
+
+    def _move_to(self, folder: Path, scene: Scene) -> None:
+        """Take the pictures of `scene`; raises `InputError` unless it has the run's views."""
+        record = SceneRecord.of(scene)
+        if not same_views(self.scene, record):
             raise InputError(
-                f"{folder} was trained on {run.scene.path}, from other views than those of the "
+                f"{folder} was trained on {self.scene.path}, from other views than those of the "
                 f"scene {scene.name!r}; resume it with its own scene and options"
             )
-        run.source, run.folder = scene, user_path(folder)
-        run.scene = replace(run.scene, path=record.path)
-        return run
+        self.source, self.scene = scene, replace(self.scene, path=record.path)
 
     def __repr__(self) -> str:
         state = f"{self.state.step} steps, {self.state.train_seconds:.1f} s"
@@ -184,8 +204,13 @@ class Run(Pictured):
         """Train to the goal. At each report the run is up to date, and training waits.
 
         Closing the generator ends the training. If the run has a folder, it is saved at the end.
-        Raises `InputError` if there are no pictures, `DivergedError`, and `LostRankError`.
+        Raises `InputError` if there are no pictures or while another process trains in the folder,
+        `DivergedError`, and `LostRankError`.
         """
+        with self.locked():
+            yield from self._fit(goal)
+
+    def _fit(self, goal: Goal) -> Generator[Report]:
         ranks = self.trainer.ranks
         with noticed(ranks):  # not watched: another may read its pictures for minutes yet
             ranks.check_alike("their configurations", repr(self.config))
@@ -206,6 +231,29 @@ class Run(Pictured):
         finally:
             if self.folder is not None:
                 self.save(self.folder)
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Within it, no other process can train into the run's folder, if the run has one.
+
+        `fit` does this by itself. Raises `InputError` while another one trains there, or if another
+        one has trained there since the run was last saved or loaded here.
+        """
+        if self.folder is None or self._is_locked:
+            yield
+            return
+        make_folder(self.folder)
+        with locked(self.folder):
+            if self._written and mark(self.folder) not in (None, self._written):
+                raise InputError(
+                    f"{self.folder} has been trained by another process since; load it again to go "
+                    "on from there"
+                )
+            self._is_locked = True
+            try:
+                yield
+            finally:
+                self._is_locked = False
 
     def prepare(self) -> Iterator[None]:
         """Read the pictures and compile what training runs, step by step; nothing if it is done.
@@ -284,3 +332,5 @@ class Run(Pictured):
         path = folder / "checkpoint.safetensors"
         with interval("checkpoint", step=self.state.step):
             save_checkpoint(path, self.state, notes, self.trainer.method.own)
+        if folder == self.folder:
+            self._written = mark(folder)

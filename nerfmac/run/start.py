@@ -11,7 +11,7 @@ from nerfmac.capture import captured
 from nerfmac.checks import InputError
 from nerfmac.config import Config, override
 from nerfmac.files import check_free, user_path
-from nerfmac.run.configured import configured
+from nerfmac.run.configured import check_given, configured
 from nerfmac.run.folder import read_record
 from nerfmac.run.limits import check_limits
 from nerfmac.run.run import CONFIGURED, Run
@@ -65,6 +65,7 @@ def train(
     """
     choose_device(device)
     check_limits(steps, seconds)
+    check_given(config, method)
     if resume and out is None:
         raise InputError("resume needs the folder of the run to go on with")
     if out is not None and not resume:

@@ -17,7 +17,7 @@ from nerfmac.scenes import blender, colmap, llff, polycam, record3d, transforms
 from nerfmac.scenes.builtin import builtin_scene_path
 from nerfmac.scenes.masks import masked
 from nerfmac.scenes.options import GivenSplit, SceneOptions, split_of, up_of
-from nerfmac.scenes.record import SceneRecord
+from nerfmac.scenes.record import SceneRecord, refuse_run
 from nerfmac.scenes.scene import Frame, Scene, Views
 from nerfmac.scenes.splits import NAMES, Splits
 
@@ -169,6 +169,7 @@ def _read(path: Path, options: SceneOptions) -> Scene:
         if path.name in BLENDER_FILES:
             return blender.read_blender(path.parent, options)
         return transforms.read_transforms(path, options)
+    refuse_run(path)
     if not path.is_dir():
         raise InputError(f"{path} does not exist; expected the folder of a scene")
     if (read := _reader(path)) is not None:

@@ -17,6 +17,20 @@ from nerfmac.scenes.placement import Placement
 from nerfmac.scenes.scene import Scene
 
 
+def is_run(folder: Path) -> bool:
+    """Whether a run was saved in `folder`."""
+    return (folder / "config.json").is_file()
+
+
+def refuse_run(path: Path) -> None:
+    """Raise InputError if `path` is a run's folder, whose pictures are no photographs."""
+    if is_run(path) and (path / "checkpoint.safetensors").is_file():
+        raise InputError(
+            f"{path} is a run, not a scene; to train it further: `nerfmac train --out {path} "
+            f"--resume`; to look at it: `nerfmac view {path}`"
+        )
+
+
 @dataclass(frozen=True)
 class SceneRecord:
     """Where a scene was read from and how, its cube, and the cameras of its training views."""

@@ -1,25 +1,31 @@
 """`TrainState` to one safetensors file and back.
 
 The arrays are named as in `TrainState.arrays`. The header's metadata holds the state's other
-numbers, as JSON, and the format's version. The file appears whole or not at all.
+numbers, as JSON, the format's version and a checksum. The file appears whole or not at all.
 """
 
 from __future__ import annotations
 
 import json
 import struct
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import mlx.core as mx
+import numpy as np
 
-from nerfmac.backend import Shapes
+from nerfmac.backend import Arrays, Shapes
 from nerfmac.checks import InputError
-from nerfmac.files import appearing
+from nerfmac.config import TrainConfig
+from nerfmac.files import appearing, remove_abandoned
+from nerfmac.training.loss_scale import LossScale
 from nerfmac.training.state import TrainState
 
-FORMAT = "nerfmac checkpoint 7"
+FORMAT = "nerfmac checkpoint 8"
+OLDER = "nerfmac checkpoint 7"
+"""A format that is still read; `_upgrade` adds what it lacks."""
 
 
 def save_checkpoint(
@@ -39,6 +45,8 @@ def save_checkpoint(
     }
     arrays = state.arrays()
     mx.eval(arrays)  # so that only the writing can fail below
+    metadata["checksum"] = _checksum(arrays, metadata)
+    remove_abandoned(path.parent, path.name)
     with appearing(path) as partial:
         try:
             mx.save_safetensors(str(partial), arrays, metadata)
@@ -54,8 +62,9 @@ def load_checkpoint(
 ) -> tuple[TrainState, Any]:
     """The state and the notes in `path`; `shapes` are those of its arrays.
 
-    Raises `InputError` for a file that is absent, cut short, of another format, of another
-    configuration, or of another field or sampler than `own` names.
+    Raises `InputError` for a file that is absent, cut short, broken in its middle, of another
+    format, of another configuration, or of another field or sampler than `own` names, and for
+    parameters that are not finite.
     """
     if not path.is_file():
         raise InputError(f"{path} does not exist")
@@ -67,8 +76,11 @@ def load_checkpoint(
         raise InputError(f"{path} is not a safetensors file: {error}") from error
     arrays, metadata = loaded
     found = metadata.get("format", "no nerfmac checkpoint")
-    if found != FORMAT:
-        raise InputError(f"{path} is of format {found!r}; this version reads {FORMAT!r}")
+    if found not in (FORMAT, OLDER):
+        read = f"this version reads {FORMAT!r} and {OLDER!r}"
+        raise InputError(f"{path} is of format {found!r}; {read}")
+    if found == OLDER:
+        _upgrade(arrays, metadata)
     _check_own(path, json.loads(metadata.get("own", "{}")), dict(own or {}))
     if unknown := sorted(arrays.keys() - shapes.keys()):
         raise InputError(f"{path} holds {unknown[0]}, which its configuration has no use for")
@@ -80,9 +92,41 @@ def load_checkpoint(
     arrays = {name: arrays[name] for name in shapes}
     try:
         state = TrainState.of(arrays, json.loads(metadata["numbers"]))
-        return state, json.loads(metadata["notes"])
+        notes = json.loads(metadata["notes"])
     except (InputError, KeyError, ValueError) as error:
         raise InputError(f"{path} is not a whole checkpoint: {error}") from error
+    if metadata.get("checksum") != _checksum(arrays, metadata):
+        raise InputError(
+            f"{path} is damaged: its content does not have the checksum that was saved with it; "
+            "put back a copy of the file, or train the run again"
+        )
+    _check_finite(path, state)
+    return state, notes
+
+
+def _upgrade(arrays: Arrays, metadata: dict[str, str]) -> None:
+    """Add what a file of format `OLDER` lacks: a loss scale, and the checksum of what it holds."""
+    scaling = LossScale.init(TrainConfig().loss_scale)._asdict()
+    arrays.update({f"scaling.{name}": values for name, values in scaling.items()})
+    metadata["checksum"] = _checksum(arrays, metadata)
+
+
+def _checksum(arrays: Arrays, metadata: Mapping[str, str]) -> str:
+    """CRC-32 of the numbers and of all arrays' bytes, in the order of their names; hexadecimal."""
+    checksum = zlib.crc32(metadata.get("numbers", "").encode())
+    for name in sorted(arrays):
+        checksum = zlib.crc32(np.ascontiguousarray(arrays[name]).data, checksum)
+    return f"{checksum:08x}"
+
+
+def _check_finite(path: Path, state: TrainState) -> None:
+    for tree, arrays in (("parameters", state.parameters), ("average", state.average)):
+        for name, values in arrays.items():
+            if not np.isfinite(np.asarray(values)).all():
+                raise InputError(
+                    f"{path}: {tree}.{name} holds numbers that are not finite; put back a copy of "
+                    "the file, or train the run again"
+                )
 
 
 def _check_own(path: Path, trained: dict[str, str], given: dict[str, str]) -> None:

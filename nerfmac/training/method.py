@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from nerfmac import checks
+from nerfmac.checks import InputError
 from nerfmac.config import Config
 from nerfmac.fields.encoded import EncodedField
 from nerfmac.fields.field import Field
@@ -35,6 +37,15 @@ class Method:
     sampler: Sampler | None = None
     loss: Loss | None = None
 
+    def __post_init__(self) -> None:
+        """Raise `InputError` for parts that are none."""
+        if self.field is not None:
+            checks.kind("field", self.field, Field, "an object of a class of nerfmac.Field")
+        if self.sampler is not None:
+            checks.kind("sampler", self.sampler, Sampler, "an object of a class of nerfmac.Sampler")
+        if self.loss is not None and not callable(self.loss):
+            raise InputError(f"loss is {self.loss!r}; expected a function of the rays' colours")
+
     @property
     def own(self) -> dict[str, str]:
         """The names of the parts that are not None: of their classes, or of functions."""
@@ -46,8 +57,13 @@ class Method:
         }
 
     def parts(self, config: Config, extent: float) -> Parts:
-        """All parts, for a scene whose cube has the side `extent`."""
+        """All parts, for a scene whose cube has the side `extent`.
+
+        Raises `InputError` for a field of one's own that the configured sampler cannot sample.
+        """
         field, sampler = _model(config, extent, self.field)
+        if self.sampler is None and config.model == "vanilla":
+            _check_coarse(config, extent, field)
         return Parts(field, self.sampler or sampler, self.loss or huber_loss(config.train.huber))
 
 
@@ -60,3 +76,15 @@ def _model(config: Config, extent: float, own: Field | None) -> tuple[Field, Sam
     two = VanillaField(vanilla, extent)
     sampler = HierarchicalSampler(two.coarse, extent, near, vanilla.coarse, vanilla.fine)
     return own or two, sampler
+
+
+def _check_coarse(config: Config, extent: float, field: Field) -> None:
+    """Raise unless `field` has the coarse network that the vanilla model's sampler evaluates."""
+    shapes = VanillaField(config.vanilla, extent).shapes
+    coarse = {name: shape for name, shape in shapes.items() if name.startswith("coarse.")}
+    if not coarse.items() <= field.shapes.items():
+        raise InputError(
+            "model is 'vanilla', whose sampler evaluates a coarse network, and the field "
+            f"{type(field).__name__} has none of that shape; give a sampler too, "
+            "nerfmac.Method(field=..., sampler=...), or take model 'hash'"
+        )

@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pytest
 
 from nerfmac.config import Config, override
@@ -68,6 +69,20 @@ def test_a_checkpoint_cut_short(capsys, tmp_path, run, verb, left):
     path.write_bytes(path.read_bytes()[:left])
     arguments = ("train", "--resume", "--out", run) if verb == "resume" else (verb, run)
     refused(capsys, tmp_path, *arguments, names=[path, "cut short"])
+
+
+@pytest.mark.parametrize("verb", ["eval", "render", "export", "report", "resume"])
+def test_a_checkpoint_with_noise_in_its_middle(capsys, tmp_path, run, verb):
+    path = run / "checkpoint.safetensors"
+    data = bytearray(path.read_bytes())
+    middle = len(data) // 2
+    data[middle : middle + 2000] = np.random.default_rng(1).bytes(2000)
+    path.write_bytes(data)
+    arguments = {
+        "resume": ("train", "--resume", "--out", run),
+        "export": ("export", run, tmp_path / "mesh.ply"),
+    }.get(verb, (verb, run))
+    refused(capsys, tmp_path, *arguments, names=[path, "damaged"])
 
 
 def test_a_checkpoint_of_another_version(capsys, tmp_path, run):

@@ -14,6 +14,7 @@ import pytest
 from nerfmac.export import extract_density, extract_mesh
 from nerfmac.run import Run
 from tests.cli.refusals import everything, refused
+from tests.killed import half_written
 from tests.scene_factory import nerfmac
 
 # Imported where it is used: it brings SciPy, and each process that has tests imports this file.
@@ -116,6 +117,12 @@ def test_an_absent_library_is_named_before_the_run_is_read(capsys, tmp_path, mon
 def test_a_run_that_is_none_is_refused(capsys, tmp_path):
     arguments = ("export", tmp_path / "no run", tmp_path / "c.json")
     refused(capsys, tmp_path, *arguments, names=["no run is not a run"])
+
+
+def test_what_a_killed_export_left_is_removed_with_the_next(tmp_path, run):
+    abandoned = half_written(tmp_path / "c.json")
+    assert nerfmac("export", run, tmp_path / "c.json") == 0
+    assert not abandoned.exists()
 
 
 def test_an_interrupted_export_leaves_nothing(tmp_path, run):

@@ -11,8 +11,10 @@ from nerfmac.backend.device import memory_bytes
 from nerfmac.backend.memory import limit_memory
 from nerfmac.checks import InputError
 from nerfmac.config import override
-from nerfmac.run import Run, needed_memory
+from nerfmac.fields.vanilla import VanillaField
+from nerfmac.run import Run, check_memory, needed_memory
 from nerfmac.scenes import load_scene
+from nerfmac.training.method import Method
 from nerfmac.training.trainer import Trainer
 from tests.scene_factory import CONFIG, FLAGS, nerfmac, write_scene
 
@@ -43,12 +45,26 @@ def scene(tmp_path):
 )
 def test_more_of_a_part_needs_more_memory_for_it_alone(scene, changes, part):
     loaded = load_scene(scene)
-    small, large = (needed_memory(each, loaded) for each in (CONFIG, override(CONFIG, **changes)))
+    small, large = (
+        needed_memory(each, loaded, Method()) for each in (CONFIG, override(CONFIG, **changes))
+    )
     assert large[part] > 4 * small[part]
     assert {name: size for name, size in small.items() if name != part} == {
         name: size for name, size in large.items() if name != part
     }
     assert small["the pictures"] == loaded.views("train").pixels.nbytes
+
+
+def test_a_field_of_ones_own_counts(scene):
+    class Large(VanillaField):
+        shapes = {"table": (2**20, 3)}  # noqa: RUF012
+
+    loaded = load_scene(scene)
+    own = Method(field=Large(CONFIG.vanilla, 1.0))
+    configured, large = (needed_memory(CONFIG, loaded, each) for each in (Method(), own))
+    assert large["the model"] > 6 * 4 * 3 * 2**20 > configured["the model"]
+    with pytest.raises(InputError, match="the model 72"):
+        check_memory(CONFIG, loaded, own, 2**24)
 
 
 @pytest.mark.usefixtures("on_the_cpu")
@@ -58,7 +74,7 @@ def test_a_model_takes_at_least_what_it_is_said_to(scene):
     state = Trainer(config, loaded.extent, loaded.views("train")).init()
     held = {id(each): each.nbytes for each in state.arrays().values()}
     moved = sum(each.nbytes for each in state.parameters.values())
-    said = needed_memory(config, loaded)["the model"]
+    said = needed_memory(config, loaded, Method())["the model"]
     # Its arrays twice, before and after a step, less the average, and a gradient.
     assert said == pytest.approx(sum(held.values()) + 4 * moved, rel=0.1)
 

@@ -3,7 +3,6 @@
 import json
 import math
 import subprocess
-import sys
 from dataclasses import replace
 
 import imageio_ffmpeg
@@ -19,6 +18,7 @@ from nerfmac.run import Run
 from nerfmac.training.method import Method
 from tests.decoding import decoded
 from tests.film.ball import CENTRE, FRONT, LENS, RADIUS, SIDE, Ball, hits, rays, values_of
+from tests.killed import half_written
 from tests.scene_factory import CONFIG
 
 
@@ -185,12 +185,6 @@ def interrupted(run, out, monkeypatch, after=2, **keywords):
     return cameras
 
 
-def killed() -> int:
-    """The number of a process that is no more."""
-    with subprocess.Popen([sys.executable, "-c", ""]) as process:
-        return process.pid
-
-
 @pytest.mark.parametrize("form", ["png", "npz"])
 def test_a_broken_series_goes_on_where_it_broke_and_makes_no_frame_twice(
     run, tmp_path, monkeypatch, form
@@ -198,8 +192,7 @@ def test_a_broken_series_goes_on_where_it_broke_and_makes_no_frame_twice(
     cameras = interrupted(run, tmp_path / "some", monkeypatch, form=form)
     made = {path: path.stat().st_mtime_ns for path in (tmp_path / "some").glob("frame_*")}
     assert len(made) == 2
-    abandoned = tmp_path / "some" / f".frame_00002.{killed()}-17.{form}"
-    abandoned.touch()
+    abandoned = half_written(tmp_path / "some" / f"frame_00002.{form}")
     film(run, cameras, tmp_path / "some", form=form, resume=True, progress=False)
     assert all(path.stat().st_mtime_ns == when for path, when in made.items())
     assert not abandoned.exists()
@@ -213,7 +206,7 @@ def test_a_broken_video_goes_on_where_it_broke(run, tmp_path, monkeypatch):
     cameras = interrupted(run, tmp_path / "some.mp4", monkeypatch, resume=True)
     assert not (tmp_path / "some.mp4").exists()
     assert len(list((tmp_path / "some.mp4.frames").glob("frame_*"))) == 2
-    (tmp_path / f".some.{killed()}-17.mp4").touch()
+    half_written(tmp_path / "some.mp4")
     film(run, cameras, tmp_path / "some.mp4", resume=True, progress=False)
     film(run, cameras, tmp_path / "whole.mp4", progress=False)
     some, whole = (decoded(tmp_path / f"{name}.mp4")[1] for name in ("some", "whole"))

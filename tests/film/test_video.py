@@ -11,6 +11,7 @@ from nerfmac.checks import InputError
 from nerfmac.film import write_video
 from nerfmac.film.series import make_series, name_of, read_png, save_png
 from tests.decoding import decoded
+from tests.killed import half_written
 
 LISTS = 'case "$*" in *-encoders*) echo " V.. libx264 H.264"; exit;; esac\n'
 """What a stand-in for ffmpeg does first: say that it can encode H.264."""
@@ -35,6 +36,12 @@ def test_a_video_gives_back_its_frames_in_number_order_size_and_colour(tmp_path)
         assert np.abs(error).mean() < 2.5, f"frame {index}"
         assert np.abs(error.mean(axis=(0, 1))).max() < 2.5, f"frame {index} has a colour cast"
     assert [path.name for path in tmp_path.iterdir()] == ["film.mp4"]
+
+
+def test_what_a_killed_render_left_is_removed_with_the_next(tmp_path):
+    abandoned = half_written(tmp_path / "film.mp4")
+    write_video(tmp_path / "film.mp4", (frame(i) for i in range(2)), fps=12.0)
+    assert not abandoned.exists()
 
 
 def test_a_video_can_start_before_it_is_loaded(tmp_path):

@@ -8,6 +8,7 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
+from nerfmac.checks import InputError
 from nerfmac.geometry.cameras import Camera, Cameras
 from nerfmac.geometry.lenses import Lens
 from nerfmac.geometry.rays import camera_rays
@@ -72,6 +73,15 @@ def test_a_photographs_alpha_is_blended_over_the_background(views, background, l
     target = rgba[..., :3] * rgba[..., 3:] + level * (1.0 - rgba[..., 3:])
     assert first.name == "view 0"
     assert first.psnr == pytest.approx(-10.0 * np.log10(np.mean((target - 0.5) ** 2)), abs=1e-3)
+
+
+def test_a_picture_that_is_not_finite_has_no_quality(views):
+    def broken(rays, width):
+        seen = grey(rays, width)
+        return seen._replace(colour=seen.colour.at[7, 1].add(math.nan))
+
+    with pytest.raises(InputError, match="view 0"):
+        list(evaluate(Renderer(broken), views))
 
 
 class SlowGrey:

@@ -6,6 +6,7 @@ import os
 import resource
 import signal
 import struct
+from dataclasses import replace
 
 import mlx.core as mx
 import numpy as np
@@ -16,6 +17,7 @@ from nerfmac.training import checkpoint
 from nerfmac.training.checkpoint import load_checkpoint, save_checkpoint
 from nerfmac.training.loss_scale import LossScale
 from nerfmac.training.state import TrainState
+from tests.killed import half_written
 
 PARAMETERS = {"table": (40, 2), "density": (7,), "colour": (11,)}
 CELLS = 64
@@ -24,12 +26,12 @@ NOTES = {"curve": [[1, 0.5, 12.25]], "ü": "ß"}
 
 
 def tree(first):
-    """Parameters that count on from `first`, each value another, NaN and -0.0 among them."""
+    """Parameters that count on from `first`, each value another, -0.0 among them."""
     values = {}
     for name, shape in PARAMETERS.items():
         size = int(np.prod(shape))
         numbers = np.arange(first, first + size, dtype=np.float32) / 3
-        numbers[:2] = (np.nan, -0.0)
+        numbers[1] = -0.0
         values[name] = mx.array(numbers.reshape(shape))
         first += size
     return values
@@ -102,8 +104,54 @@ def test_a_file_cut_short_anywhere_is_refused(path):
 
 
 def test_another_version_is_refused_by_name(path):
-    path.write_bytes(path.read_bytes().replace(b"nerfmac checkpoint 7", b"nerfmac checkpoint 6"))
-    refused(path, "of format 'nerfmac checkpoint 6'", "reads 'nerfmac checkpoint 7'")
+    path.write_bytes(path.read_bytes().replace(b"nerfmac checkpoint 8", b"nerfmac checkpoint 6"))
+    refused(path, "nerfmac checkpoint 6", "nerfmac checkpoint 7", "nerfmac checkpoint 8")
+
+
+def of_the_older_format(path):
+    """Make the file at `path` one of format 7, which has no checksum."""
+
+    def older(header):
+        header["__metadata__"]["format"] = "nerfmac checkpoint 7"
+        del header["__metadata__"]["checksum"]
+
+    with_header(path, older)
+
+
+def test_a_file_of_the_older_format_comes_back_bit_for_bit(path, state):
+    of_the_older_format(path)
+    loaded, notes = load_checkpoint(path, SHAPES)
+    assert (loaded.step, notes) == (17, NOTES)
+    for name, values in state.arrays().items():
+        assert np.array(loaded.arrays()[name]).tobytes() == np.array(values).tobytes(), name
+
+
+@pytest.mark.parametrize("place", [0, 0.5, 1])
+def test_one_bit_that_changed_among_the_arrays_is_found(path, place):
+    data = bytearray(path.read_bytes())
+    (header,) = struct.unpack("<Q", data[:8])
+    first, last = 8 + header, len(data) - 1
+    data[first + round(place * (last - first))] ^= 1
+    path.write_bytes(data)
+    refused(path, "damaged")
+
+
+def test_a_number_that_changed_is_found(path):
+    numbers = json.dumps({"step": 18, "rays": 96, "train_seconds": 1 / 3})
+    with_header(path, lambda header: header["__metadata__"].update(numbers=numbers))
+    refused(path, "damaged")
+
+
+@pytest.mark.parametrize("tree", ["parameters", "average"])
+@pytest.mark.parametrize("number", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("is_older", [False, True])
+def test_parameters_that_are_not_finite_are_refused_by_name(path, state, tree, number, is_older):
+    broken = mx.array(np.array([0, 1, number, 3, 4, 5, 6], np.float32))
+    parameters = {**getattr(state, tree), "density": broken}
+    save_checkpoint(path, replace(state, **{tree: parameters}), NOTES)
+    if is_older:
+        of_the_older_format(path)
+    refused(path, f"{tree}.density", "not finite")
 
 
 def test_a_safetensors_file_of_others_is_refused(path):
@@ -173,6 +221,12 @@ def test_a_failure_while_saving_leaves_the_old_file_alone(path, state, monkeypat
             save_checkpoint(path, state, NOTES)
         assert path.read_bytes() == before
         assert list(path.parent.iterdir()) == [path]
+
+
+def test_what_a_killed_training_left_is_removed_with_the_next_checkpoint(path, state):
+    half_written(path)
+    save_checkpoint(path, state, NOTES)
+    assert list(path.parent.iterdir()) == [path]
 
 
 def test_a_real_limit_on_the_size_of_files_loses_nothing(path, state):

@@ -5,6 +5,7 @@ import pytest
 
 from nerfmac.checks import InputError
 from nerfmac.run import Run
+from nerfmac.run.lock import locked
 from nerfmac.training.goal import Goal
 from nerfmac.training.measured import DivergedError
 from nerfmac.training.trainer import Trainer
@@ -138,6 +139,18 @@ def test_a_run_is_saved_in_its_folder_when_training_stops(small_run, tmp_path):
     loaded = Run.load(tmp_path / "run")
     assert loaded.state.step == 130
     assert loaded.curve
+
+
+def test_a_folder_that_another_trains_into_is_left_alone(small_run, tmp_path):
+    page = Page(small_run, out=tmp_path).open()
+    small_run.save(tmp_path)
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    with locked(tmp_path):
+        page.session.start()
+        page.settle()
+        assert str(tmp_path) in str(page.session.failure)
+        assert isinstance(page.session.failure, InputError)
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
 def test_the_curve_comes_point_by_point_and_whole_to_a_new_page(page):
