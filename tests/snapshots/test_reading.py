@@ -6,6 +6,8 @@ import pytest
 from nerfmac.checks import InputError
 from nerfmac.cli.view import _notebook_for
 from nerfmac.geometry.samples import Samples
+from nerfmac.rendering.metrics import psnr
+from nerfmac.scenes.pictures import decode
 from nerfmac.snapshots import load_snapshot, open_run
 from tests.scene_factory import nerfmac
 from tests.snapshots import instant_ngp as ngp
@@ -83,6 +85,19 @@ def test_the_scene_is_known_in_its_files_coordinates(tmp_path):
     place = np.array([0.3, -0.2, 0.9])
     x, y, z = place * ngp.SCALE + ngp.OFFSET
     assert run.scene.placement.to_scene(place) == pytest.approx([y, z, x])
+
+
+def test_a_snapshot_that_instant_ngp_trained_shows_its_scene(real_scenes):
+    path, scene = real_scenes / "ngp_small.ingp", real_scenes / "lego_400"
+    if not (path.is_file() and scene.is_dir()):
+        pytest.skip(f"no ngp_small.ingp and lego_400 in {real_scenes}")
+    run = load_snapshot(path, scene)
+    frame = run.source.splits["test"][0]
+    pixels = decode(frame.picture, 4, frame.name).astype(np.float32) / 255.0
+    alpha = pixels[..., 3:]
+    photograph = pixels[..., :3] * alpha + 1.0 - alpha
+    rendered = run.render(frame.camera).colour
+    assert psnr(mx.array(rendered), mx.array(photograph)) > 32.0  # the mean of 20 views is 31.2
 
 
 def test_growth_and_coarsest_cells_have_instant_ngps_defaults(tmp_path):
