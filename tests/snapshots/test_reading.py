@@ -154,6 +154,8 @@ def changed(path, value):
     [
         ("encoding.otype", "TiledGrid", "otype is .TiledGrid.; expected HashGrid or DenseGrid"),
         ("encoding.interpolation", "Smoothstep", "expected Linear"),
+        ("encoding.n_levels", 10**9, "n_levels is 1000000000; expected up to 128"),
+        ("encoding.log2_hashmap_size", 60, "log2_hashmap_size is 60; expected up to 30"),
         ("network.activation", "Sine", "activation is .Sine.; expected ReLU"),
         ("network.n_neurons", 48, "n_neurons is 48; expected 16, 32, 64 or 128"),
         ("rgb_network.n_hidden_layers", 0, "n_hidden_layers is 0"),
