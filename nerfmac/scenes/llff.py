@@ -50,7 +50,7 @@ def _table(path: Path) -> npt.NDArray[np.float64]:
     except (OSError, ValueError, EOFError, OverflowError) as error:
         raise InputError(f"{path} is no NumPy array: {error}") from error
     if not isinstance(table, np.ndarray):
-        raise InputError(f"{path} is an archive of arrays; expected one array, as numpy.save has it")
+        raise InputError(f"{path} is an archive of arrays; expected one array, by numpy.save")
     if table.ndim != 2 or table.shape[1] != 17 or not len(table) or table.dtype.kind != "f":
         raise InputError(
             f"{path} holds {table.dtype} {table.shape}; expected floats (pictures, 17)"
