@@ -43,10 +43,10 @@ def read_container(path: Path) -> Fields:
         data = path.read_bytes()
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}") from error
+    if path.suffix.lower() == ".ingp":
+        data = _inflated(data, path)
+    count = _Count(MOST_VALUES)
     try:
-        if path.suffix.lower() == ".ingp":
-            data = _inflated(data, path)
-        count = _Count(MOST_VALUES)
         values = msgpack.unpackb(
             data,
             list_hook=count,
@@ -54,8 +54,6 @@ def read_container(path: Path) -> Fields:
             max_array_len=MOST_VALUES,
             max_map_len=MOST_VALUES,
         )
-    except zlib.error as error:
-        raise InputError(f"{path} is cut off or no .ingp: {error}") from error
     except (ValueError, msgpack.exceptions.UnpackException) as error:
         raise InputError(f"{path} is cut off or no msgpack: {error}") from error
     return Fields.of(values, str(path))
@@ -65,11 +63,14 @@ def _inflated(data: bytes, path: Path) -> bytes:
     """The bytes that a zlib or gzip stream holds. Raises `InputError` beyond the limit."""
     limit = min(max(LEAST_LIMIT, RATIO * len(data)), LARGEST_LIMIT)
     stream = zlib.decompressobj(GZIP_OR_ZLIB)
-    inflated = stream.decompress(data, limit)
+    try:
+        inflated = stream.decompress(data, limit)
+    except zlib.error as error:
+        raise InputError(f"{path} is cut off or no .ingp: {error}") from error
     if stream.eof:
         return inflated
     if len(inflated) < limit:
-        raise zlib.error("the stream has no end")
+        raise InputError(f"{path} is cut off: its compressed stream has no end")
     raise InputError(
         f"{path} has {len(data)} bytes that inflate to more than {limit}; expected the field of a "
         "scene, without the optimiser's state if it is that large"

@@ -1,6 +1,7 @@
 """A snapshot's file that would need far more memory than it has bytes is refused."""
 
 import gzip
+import re
 import struct
 import tracemalloc
 import zlib
@@ -29,7 +30,8 @@ def test_a_file_that_inflates_without_measure_is_refused(tmp_path, monkeypatch, 
     data = compress(msgpack.packb({"snapshot": bytes(2**26)}))
     path = tmp_path / "bomb.ingp"
     path.write_bytes(data)
-    with needing_less_than(2**24), pytest.raises(InputError, match=rf"bomb\.ingp has {len(data)} "):
+    told = f"^{re.escape(str(path))} has {len(data)} bytes"
+    with needing_less_than(2**24), pytest.raises(InputError, match=told):
         read_container(path)
 
 

@@ -184,7 +184,7 @@ def test_a_broken_file_is_refused(tmp_path):
     ngp.write(path, ngp.snapshot())
     whole = path.read_bytes()
     path.write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(InputError, match=r"cut off or no \.ingp"):
+    with pytest.raises(InputError, match=r"scene\.ingp is cut off"):
         open_run(path)
     plain = tmp_path / "scene.msgpack"
     ngp.write(plain, ngp.snapshot())
