@@ -63,7 +63,8 @@ class Arguments:
     resolution: Annotated[int | None, optional("INT")] = None
     """Of a mesh or density: cells along the longest side of the box; by default 256."""
     threshold: Annotated[float | None, optional("FLOAT")] = None
-    """Of a mesh: the density on its surface, per scene unit; by default 100."""
+    """Of a mesh: the density on its surface, per scene unit. A lower one closes holes and joins
+    pieces, and adds fog; by default chosen so that the surface is where the cameras' light ends."""
     smallest: Annotated[float | None, optional("FLOAT")] = None
     """Of a mesh: pieces with a smaller part of the largest piece's surface are left out; by default
     0.01."""

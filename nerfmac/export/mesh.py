@@ -7,6 +7,7 @@ line than the density itself.
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 from math import log
 from pathlib import Path
@@ -21,14 +22,14 @@ from nerfmac.export.libraries import needed
 from nerfmac.export.pieces import seen_pieces
 from nerfmac.export.shape_files import ENDINGS, write_shape
 from nerfmac.export.subject import Subject
+from nerfmac.export.threshold import surface_threshold
 from nerfmac.files import appearing, user_path
 from nerfmac.rendering.crop import Box
 from nerfmac.run import Run
 
+logger = logging.getLogger("nerfmac")
+
 RESOLUTION = 256
-THRESHOLD = 100.0
-"""A density, per scene unit, at which the surface is on average half a cell before the mean depth
-of the training cameras' rays, for runs of a minute on a CPU; at 25 it is a whole cell before it."""
 SMALLEST = 0.01
 
 FLOOR, CEILING = 1e-3, 1e30
@@ -60,33 +61,44 @@ def extract_mesh(
     run: Run,
     *,
     resolution: int = RESOLUTION,
-    threshold: float = THRESHOLD,
+    threshold: float | None = None,
     crop: Box | None = None,
     smallest: float = SMALLEST,
     progress: bool = True,
 ) -> Mesh:
-    """The surface of what is at least as dense as `threshold`, per scene unit.
+    """The surface of what is at least as dense as `threshold`.
 
     Args:
         run: what is exported.
         resolution: cells along the longest side of the box, at least 2. Memory grows with its cube,
             and is checked first.
-        threshold: the density on the surface.
+        threshold: the density on the surface, per scene unit; by default chosen so that the surface
+            is where the training cameras' light ends, and said in a line.
         crop: the box, lowest and highest corner in the coordinates of the scene's files; by default
             around all that is occupied in the unit cube.
         smallest: pieces with less of a surface than this fraction of the largest piece's are
             floaters, which are left out; so are cavities in which no training camera stands.
         progress: whether to show a bar.
 
-    The mesh is closed: where the box cuts through what is dense, the cut is a surface too. Raises
-    `InputError` for an argument out of range, too little memory, or if nothing is so dense.
+    The mesh is closed: where the box cuts through what is dense, the cut is a surface too. If it is
+    in several pieces, a warning says so. Raises `InputError` for an argument out of range, too
+    little memory, or if nothing is so dense.
     """
     measure = needed("skimage.measure")
-    checks.number("threshold", threshold, low=2 * FLOOR)
+    if threshold is not None:
+        checks.number("threshold", threshold, low=2 * FLOOR)
     checks.number("smallest", smallest, low=0, high=1)
     subject = Subject.of(run)
-    lattice = Lattice.over(subject.region(crop), resolution).grown()
+    region = subject.region(crop)
+    lattice = Lattice.over(region, resolution).grown()
     check_memory(lattice)
+    if threshold is None:
+        threshold = surface_threshold(subject, region, run.cameras, run.config.seed)
+        logger.info(
+            "the surface is where the density is %.3g: there the training cameras' light ends; a "
+            "threshold sets another",
+            threshold,
+        )
     placement = subject.placement
     values = sampled(subject.density, lattice, subject.matter, placement, progress=progress)
     for axis in range(3):  # what reaches the box's faces is closed there
@@ -104,7 +116,13 @@ def extract_mesh(
     index, faces, _, _ = measure.marching_cubes(values, log(threshold), gradient_direction="ascent")
     del values  # a large array
     cameras = placement.to_file([camera.pose[:, 3] for camera in run.cameras])
-    position, faces = seen_pieces(lattice.position(index), faces, cameras, smallest)
+    position, faces, pieces = seen_pieces(lattice.position(index), faces, cameras, smallest)
+    if pieces > 1:
+        logger.warning(
+            "the mesh is in %d pieces: a threshold below %.3g may join them; a larger `smallest`, "
+            "now %g, leaves more of the small ones out",
+            *(pieces, threshold, smallest),
+        )
     reach = placement.scale * lattice.spacing
     look = subject.look(placement.to_scene(position), reach)
     return Mesh(position, look.normals, look.colours, faces)

@@ -13,8 +13,8 @@ def seen_pieces(
     faces: npt.NDArray[np.int32],
     cameras: npt.NDArray[np.floating],
     smallest: float,
-) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int32]]:
-    """The closed mesh without floaters and without cavities that no camera sees.
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int32], int]:
+    """The closed mesh without floaters and without cavities that no camera sees, and its pieces.
 
     A floater has less than `smallest` of the largest piece's area. A cavity is a piece that faces
     inwards, which its volume's sign tells. Training cannot tell what is inside of something, so
@@ -40,7 +40,7 @@ def seen_pieces(
         holds |= ((low <= camera) & (camera <= high)).all(axis=1)
     is_seen = (volume > 0) | holds
     is_kept = is_seen & (area >= smallest * area[is_seen].max())
-    return _without(position, faces, is_kept[piece])
+    return *_without(position, faces, is_kept[piece]), int(is_kept.sum())
 
 
 def _pieces(vertices: int, faces: npt.NDArray[np.int32]) -> tuple[npt.NDArray[np.int32], int]:

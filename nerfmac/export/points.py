@@ -16,9 +16,9 @@ from nerfmac.checks import InputError
 from nerfmac.export.region import Region
 from nerfmac.export.shape_files import write_shape
 from nerfmac.export.subject import Subject
+from nerfmac.export.training_rays import training_rays
 from nerfmac.files import appearing, user_path
-from nerfmac.geometry.cameras import Camera, Cameras
-from nerfmac.geometry.rays import rays_through
+from nerfmac.geometry.cameras import Camera
 from nerfmac.rendering.crop import Box
 from nerfmac.rendering.renderer import Renderer
 from nerfmac.run import Run
@@ -98,11 +98,7 @@ def _ends_of_rays(
     random: np.random.Generator,
 ) -> tuple[npt.NDArray[np.floating], ...]:
     """Positions, normals and colours, each (found, 3), of what random rays end at."""
-    view = random.integers(0, len(cameras), RAYS, np.int32)
-    sizes = np.array([(camera.lens.width, camera.lens.height) for camera in cameras])
-    pixel = random.random((RAYS, 2)) * sizes[view]
-    stacked = Cameras.stack(cameras)
-    rays = rays_through(stacked, mx.array(view), mx.array(pixel, mx.float32))
+    rays = training_rays(cameras, RAYS, random)
     colour, opacity, depth = map(np.array, renderer.see(rays))
     chosen = np.flatnonzero(opacity > OPAQUE)
     away = (depth[chosen] / opacity[chosen])[:, None]

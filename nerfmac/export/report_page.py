@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from PIL import Image
 from tqdm.auto import tqdm
 
 from nerfmac.backend.machine import machine
@@ -24,6 +23,7 @@ from nerfmac.files import appearing, read_json
 from nerfmac.presets import PRESETS
 from nerfmac.rendering.evaluation import Compared, ViewQuality, evaluate, measured
 from nerfmac.run import Run, read_scalars
+from nerfmac.scenes.pictures import decode
 
 WORST = 3
 """Views whose pictures are shown."""
@@ -99,7 +99,7 @@ def _pictures(run: Run, folder: Path) -> str:
     )
     preview = ""
     if (folder / "preview.png").is_file():
-        pixels = np.asarray(Image.open(folder / "preview.png").convert("RGB"), np.float32) / 255.0
+        pixels = decode(folder / "preview.png", 3, "preview.png").astype(np.float32) / 255.0
         preview = figure(pixels, "preview.png: a rendering, beside its photograph if there is one")
     return f"{preview}<section>\n{around}</section>\n"
 

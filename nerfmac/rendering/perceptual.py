@@ -95,7 +95,7 @@ def _read(path: Path) -> dict[str, mx.array]:
         raise InputError(f"{path} holds no weights of LPIPS; expected {RECIPE}")
     try:
         loaded = mx.load(str(path))
-    except (RuntimeError, ValueError, OSError) as error:
+    except (RuntimeError, ValueError, IndexError, OSError) as error:
         raise InputError(f"{path} cannot be read: {error}") from error
     if not isinstance(loaded, dict):
         raise InputError(f"{path} holds no named arrays; expected {RECIPE}")

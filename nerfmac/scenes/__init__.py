@@ -154,6 +154,25 @@ def _tell_what_is_odd(scene: Scene) -> None:
             "%d of %d test pictures of %s are trained on too: their quality says little",
             *(shared, len(test), scene.name),
         )
+    _tell_of_links(scene)
+
+
+def _tell_of_links(scene: Scene) -> None:
+    """Say in a line how many pictures and masks are links that lead out of the scene's folder."""
+    frames = [frame for some in scene.splits.values() for frame in some]
+    files = {f for frame in frames for f in (frame.picture, frame.mask) if isinstance(f, Path)}
+    if scene.path is None or not files:
+        return
+    # A model's folder may be named, whose pictures lie beside it.
+    folder = Path(os.path.commonpath([os.path.abspath(file) for file in (scene.path, *files)]))
+    real = {file: file.resolve() for file in sorted(files)}
+    outside = [file for file in real if not real[file].is_relative_to(folder.resolve())]
+    if outside:
+        log.warning(
+            "%d of %d pictures and masks of %s are read from outside its folder, through links "
+            "such as %s to %s",
+            *(len(outside), len(files), scene.name, outside[0], real[outside[0]]),
+        )
 
 
 def _read(path: Path, options: SceneOptions) -> Scene:

@@ -45,9 +45,12 @@ def read_llff(path: Path, options: SceneOptions) -> Scene:
 
 def _table(path: Path) -> npt.NDArray[np.float64]:
     try:
-        table = np.load(path, allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
+        # Mapped, a header that claims more than the file holds takes no memory.
+        table = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (OSError, ValueError, EOFError, OverflowError) as error:
         raise InputError(f"{path} is no NumPy array: {error}") from error
+    if not isinstance(table, np.ndarray):
+        raise InputError(f"{path} is an archive of arrays; expected one array, by numpy.save")
     if table.ndim != 2 or table.shape[1] != 17 or not len(table) or table.dtype.kind != "f":
         raise InputError(
             f"{path} holds {table.dtype} {table.shape}; expected floats (pictures, 17)"

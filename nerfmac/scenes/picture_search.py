@@ -1,4 +1,8 @@
-"""Finding the pictures that a file names, inside the scene's folder and never outside it."""
+"""Finding the pictures that a file names, in the scene's folder.
+
+No name leads out of that folder, neither by `..` nor by a path elsewhere. A link within it may, as
+large pictures are often kept on another disk; `load_scene` says so in a line.
+"""
 
 from __future__ import annotations
 

@@ -11,7 +11,8 @@ scenes, scenes in Mitsuba's axes, lenses other than OpenCV's two, and other enco
 over are the environment map, the correction of poses, exposures, and the optimiser's state.
 
 A run is written if its field is a hash grid or a dense one and its cube's side is a power of two.
-instant-ngp's axes are then the run's, under its names: the hash of a position cannot be turned.
+Its occupancy grid is resampled to 128^3 cells a cascade, all that instant-ngp loads. instant-ngp's
+axes are then the run's, under its names: the hash of a position cannot be turned.
 """
 
 from nerfmac.snapshots.container import is_snapshot as is_snapshot

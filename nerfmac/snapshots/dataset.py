@@ -2,6 +2,11 @@
 
 Poses are camera-to-scene matrices, 3 rows of 4, in instant-ngp's scene, whose axes are y, z, x of
 the files'. Its cameras look along +z with y down. Principal points are fractions of the picture.
+
+instant-ngp places a file's position p at CYCLE (scale p + offset). `from_mitsuba` leaves CYCLE out,
+but also turns every OpenGL camera by 180 degrees about its y axis, so a snapshot is never written
+with it. A run whose scene has other axes is written as a scene whose files have been turned by
+`turn_of`.
 """
 
 from __future__ import annotations
@@ -39,6 +44,14 @@ def read_placement(dataset: Fields, extent: float) -> Placement:
     return Placement(scale, CYCLE @ offset, extent, CYCLE)
 
 
+def turn_of(placement: Placement) -> npt.NDArray[np.float64]:
+    """(3, 3): instant-ngp places a written scene's file position p where `turn_of` p lies.
+
+    CYCLE (scale turn p + CYCLE^T offset) = scale rotation p + offset
+    """
+    return CYCLE.T @ placement.rotation
+
+
 def _camera(about: Fields, xform: Fields) -> Camera:
     pose = np.array(xform.table("start", (3,), 4)) * FLIP
     width, height = (int(side) for side in about.numbers("resolution", 2))
@@ -69,7 +82,7 @@ def _distortion(about: Fields) -> dict[str, Any]:
 def written_dataset(
     cameras: Sequence[Camera], names: Sequence[str], up: Sequence[float], placement: Placement
 ) -> dict[str, Any]:
-    """The dataset of `cameras`, whose scene has the run's axes. Raises `InputError`."""
+    """The dataset of `cameras` in the run's axes, for files turned by `turn_of`."""
     box = written_box(placement.extent)
     return {
         "n_images": len(cameras),
@@ -79,7 +92,7 @@ def written_dataset(
         "render_aabb": box,
         "render_aabb_to_local": np.eye(3).tolist(),
         "up": [float(each) for each in up],
-        "offset": placement.offset.tolist(),
+        "offset": (CYCLE.T @ placement.offset).tolist(),
         "envmap_resolution": [0, 0],
         "scale": placement.scale,
         "aabb_scale": int(placement.extent),
@@ -93,6 +106,13 @@ def written_dataset(
 def written_box(extent: float) -> dict[str, list[float]]:
     """The scene's cube."""
     return {"min": [0.5 - extent / 2] * 3, "max": [0.5 + extent / 2] * 3}
+
+
+def written_camera(camera: Camera) -> dict[str, Any]:
+    """`camera` as the view that instant-ngp opens the snapshot with."""
+    lens = camera.lens
+    focal = [lens.fl_x / lens.height, lens.fl_y / lens.height]
+    return {"matrix": _pose(camera.pose), "fov_axis": 1, "relative_focal_length": focal}
 
 
 def _pose(pose: npt.NDArray[np.float32]) -> list[list[float]]:

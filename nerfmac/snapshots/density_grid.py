@@ -1,7 +1,8 @@
 """The density grid: optical thickness of a shortest step in each cell, in Morton order.
 
 instant-ngp numbers a cascade's cells by interleaving the bits of their places, x lowest, then y,
-then z; cascades follow each other. `geometry.cells` says how nerfmac does.
+then z; cascades follow each other. `geometry.cells` says how nerfmac does. instant-ngp loads a grid
+of 128^3 cells a cascade and no other.
 """
 
 from __future__ import annotations
@@ -16,6 +17,12 @@ from nerfmac.geometry.cells import cells_of
 
 Array = npt.NDArray[np.float32]
 
+RESOLUTION = 128
+"""Cells along an axis of each cascade in a file that is written."""
+
+LARGEST = float(np.finfo(np.float16).max)
+"""Largest value of a cell; instant-ngp writes infinity for more, which half precision lacks."""
+
 
 def morton_numbers(resolution: int, cascades: int) -> npt.NDArray[np.int64]:
     """(cells,) for each cell in nerfmac's order, its number in instant-ngp's."""
@@ -27,7 +34,8 @@ def morton_numbers(resolution: int, cascades: int) -> npt.NDArray[np.int64]:
 def read_grid(data: Any, resolution: int, cascades: int, where: str) -> Array | None:
     """(cells,) values in nerfmac's order; None for the empty grid of an untrained scene.
 
-    `data` are float16 or, in older files, float32 numbers. Raises `InputError` for another length.
+    `data` are float16 or, in older files, float32 numbers. Infinity becomes the largest float16.
+    Raises `InputError` for another length, NaN and -infinity.
     """
     if not isinstance(data, bytes):
         raise InputError(f"{where}: density_grid_binary is missing or no binary data")
@@ -41,16 +49,32 @@ def read_grid(data: Any, resolution: int, cascades: int, where: str) -> Array | 
             f"{cascades} cascades of {resolution}^3 cells"
         )
     values = np.frombuffer(data, kinds[len(data)]).astype(np.float32)
-    if not np.isfinite(values).all():
-        raise InputError(f"{where}: density_grid_binary has numbers that are not finite")
+    if not (values > -np.inf).all():  # False for NaN too
+        raise InputError(f"{where}: density_grid_binary holds NaN or -infinity")
+    values = np.minimum(values, LARGEST)
     return values[morton_numbers(resolution, cascades)]
 
 
 def written_grid(values: Array, resolution: int, cascades: int) -> bytes:
-    """The values (cells,) in nerfmac's order as the file has them."""
-    ordered = np.empty(len(values), "<f2")
-    ordered[morton_numbers(resolution, cascades)] = np.minimum(values, 6e4)
+    """The values (cells,) in nerfmac's order as the file has them, in 128^3 cells a cascade."""
+    grid = np.empty((cascades, resolution, resolution, resolution), np.float32)
+    grid[tuple(cells_of(np.arange(len(values)), resolution))] = np.minimum(values, LARGEST)
+    for axis in (1, 2, 3):
+        grid = _resampled(grid, axis)
+    number = np.arange(grid.size)
+    ordered = np.empty(grid.size, "<f2")
+    ordered[morton_numbers(RESOLUTION, cascades)] = grid[tuple(cells_of(number, RESOLUTION))]
     return ordered.tobytes()
+
+
+def _resampled(grid: Array, axis: int) -> Array:
+    """`grid` with 128 cells along `axis`: each is the maximum of the cells that it overlaps."""
+    count = grid.shape[axis]
+    place = np.arange(RESOLUTION)
+    first = place * count // RESOLUTION
+    last = -(-(place + 1) * count // RESOLUTION) - 1
+    steps = range(int((last - first).max()) + 1)
+    return np.max([grid.take(np.minimum(first + step, last), axis) for step in steps], axis=0)
 
 
 def _spread(place: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:

@@ -16,6 +16,9 @@ from nerfmac.ops.hash_encode import HashLevels
 FINEST = 2048.0
 """Cells along a unit of the finest level, where the file does not say how levels grow."""
 
+MOST_LEVELS, MOST_LOG2_ENTRIES, MOST_CELLS = 128, 30, 2**20
+"""Largest numbers of an encoding that are read: levels, log2 of entries, cells along an axis."""
+
 UNLIMITED = 62
 """As `log2_entries`: no level is hashed."""
 
@@ -62,19 +65,27 @@ def read_levels(encoding: Fields, extent: float) -> tuple[int, HashLevels]:
     features = encoding.count("n_features_per_level", 2)
     if features not in FEATURES:
         raise encoding.wrong("n_features_per_level", "1, 2, 4 or 8")
-    levels = encoding.count("n_levels", 16)
+    levels = _up_to(MOST_LEVELS, encoding, "n_levels", 16)
     if encoding.values.get("n_features"):
-        levels = encoding.count("n_features") // features
-    log2_entries = encoding.count("log2_hashmap_size", 19)
+        levels = _up_to(MOST_LEVELS * features, encoding, "n_features") // features
+    log2_entries = _up_to(MOST_LOG2_ENTRIES, encoding, "log2_hashmap_size", 19)
     # instant-ngp's own default, other than tiny-cuda-nn's.
-    coarsest = 2 ** (encoding.count("log2_hashmap_size", 15) // 3)
+    coarsest = 2 ** ((log2_entries if "log2_hashmap_size" in encoding else 15) // 3)
     if encoding.values.get("base_resolution"):
-        coarsest = encoding.count("base_resolution")
+        coarsest = _up_to(MOST_CELLS, encoding, "base_resolution")
     growth = encoding.number("per_level_scale", 0.0)
     if growth <= 0.0:
         growth = (FINEST * extent / coarsest) ** (1.0 / (levels - 1)) if levels > 1 else 1.0
     most = UNLIMITED if kind == "densegrid" else log2_entries
     return features, SinglePrecisionLevels(levels, most, coarsest, growth)
+
+
+def _up_to(most: int, encoding: Fields, key: str, default: int | None = None) -> int:
+    """The count of `key`. Raises `InputError` for more than `most`, before it takes memory."""
+    count = encoding.count(key, default)
+    if count > most:
+        raise encoding.wrong(key, f"up to {most}")
+    return count
 
 
 def written_growth(levels: HashLevels) -> float | None:

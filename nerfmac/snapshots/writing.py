@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from math import log2
 from pathlib import Path
 from typing import Any
@@ -17,10 +18,9 @@ from nerfmac.ops.hash_encode import HashLevels
 from nerfmac.ops.networks_shape import MlpShape
 from nerfmac.run import Run, placement_of
 from nerfmac.sampling.marching import MarchingSampler
-from nerfmac.scenes.placement import Placement
 from nerfmac.snapshots.container import need_msgpack, write_container
-from nerfmac.snapshots.dataset import written_box, written_dataset
-from nerfmac.snapshots.density_grid import written_grid
+from nerfmac.snapshots.dataset import turn_of, written_box, written_camera, written_dataset
+from nerfmac.snapshots.density_grid import RESOLUTION, written_grid
 from nerfmac.snapshots.grid import written_growth
 from nerfmac.snapshots.networks import written
 from nerfmac.snapshots.reading import OURS, VERSION
@@ -35,15 +35,27 @@ OPTIMISER = {
 }
 """What instant-ngp would train further with; the moments are not written."""
 
+log = logging.getLogger("nerfmac")
+
 
 def save_snapshot(run: Run, path: str | Path) -> None:
     """Write `run`'s averaged parameters, occupancy grid and training cameras to `path`.
 
     The file is compressed if its name ends in .ingp. Parameters are rounded to half precision.
+    A line says how to turn cameras of the scene's files for instant-ngp, whose axes differ.
     Raises `InputError` for a run that instant-ngp has no field for, before anything is written.
     """
     need_msgpack()
     write_container(user_path(path), written_snapshot(run))
+    turn = turn_of(placement_of(run))
+    if not np.allclose(turn, np.eye(3), atol=1e-6):
+        log.info(
+            "the snapshot has the run's axes, not those that instant-ngp gives the scene's files: "
+            "its first view and its training views are right there; before set_nerf_camera_matrix "
+            "or --screenshot_transforms multiply the upper 3 rows of each transform_matrix from "
+            "the left by %s; camera paths of other snapshots do not fit",
+            np.round(turn, 6).tolist(),
+        )
 
 
 def written_snapshot(run: Run) -> dict[str, Any]:
@@ -85,8 +97,9 @@ def _snapshot(run: Run, sampler: MarchingSampler, parts: list[Array]) -> dict[st
     placement, scene, geometry = placement_of(run), run.scene, sampler.geometry
     names = [f"view_{number:04}" for number in range(len(scene.cameras))]
     up, box = [float(each) for each in scene.up], written_box(scene.extent)
-    placed = Placement(placement.scale, placement.offset, scene.extent)
+    placed = placement._replace(extent=scene.extent)
     dataset = written_dataset(scene.cameras, names, up, placed)
+    first = {"camera": written_camera(scene.cameras[0])} if scene.cameras else {}
     batch = run.config.train.slots
     counts = ("rays_per_batch", "measured_batch_size", "measured_batch_size_before_compaction")
     rgb = dict(zip(counts, (run.config.train.rays, batch, batch), strict=True))
@@ -96,7 +109,7 @@ def _snapshot(run: Run, sampler: MarchingSampler, parts: list[Array]) -> dict[st
         "n_params": len(parameters),
         "params_type": "__half",
         "params_binary": parameters.tobytes(),
-        "density_grid_size": geometry.resolution,
+        "density_grid_size": RESOLUTION,
         "density_grid_binary": written_grid(_cells(run), geometry.resolution, geometry.cascades),
         "nerf": {"aabb_scale": int(scene.extent), "rgb": rgb, "dataset": dataset},
         "training_step": run.state.step,
@@ -106,6 +119,7 @@ def _snapshot(run: Run, sampler: MarchingSampler, parts: list[Array]) -> dict[st
         "render_aabb": box,
         "render_aabb_to_local": np.eye(3).tolist(),
         "up_dir": up,
+        **first,
         OURS: {
             "scale": placement.scale,
             "offset": placement.offset.tolist(),

@@ -1,6 +1,7 @@
 """The mesh of a field whose surface is known."""
 
 import os
+import re
 from dataclasses import replace
 from importlib.util import find_spec
 
@@ -139,6 +140,39 @@ def test_densities_that_are_no_numbers_do_no_harm(scene, placement):
     mesh = extract_mesh(run, resolution=RESOLUTION, crop=CROP, progress=False)
     assert solid(mesh).is_watertight
     assert np.abs(distance_to(placement.to_scene(mesh.vertices))).max() < cell(placement)
+
+
+class Faint(Egg):
+    """Nowhere denser than 40 per scene unit, so light goes some way into it."""
+
+    def density(self, parameters, position):
+        return mx.minimum(super().density(parameters, position), 40.0)
+
+
+def test_the_surface_of_a_faint_field_is_where_light_ends(scene, placement, caplog):
+    caplog.set_level("INFO", "nerfmac")
+    run = egg_run(scene, Faint())
+    mesh = extract_mesh(run, resolution=RESOLUTION, crop=CROP, progress=False)
+    away = np.abs(distance_to(placement.to_scene(mesh.vertices)))
+    assert away.mean() < cell(placement)
+    assert solid(mesh).body_count == 1
+    (told,) = (line for line in caplog.messages if "the density is" in line)
+    assert 10 < float(re.search(r"the density is ([\d.]+)", told)[1]) < 40
+
+
+def test_a_well_trained_fields_surface_has_the_usual_density(run, caplog):
+    caplog.set_level("INFO", "nerfmac")
+    extract_mesh(run, resolution=24, crop=CROP, progress=False)
+    assert "the density is 100:" in caplog.text
+
+
+def test_a_mesh_in_pieces_is_told(run, caplog):
+    arguments = {"resolution": RESOLUTION, "crop": CROP, "progress": False, "threshold": 100}
+    extract_mesh(run, **arguments)
+    assert not caplog.messages
+    extract_mesh(run, **arguments, smallest=0.0)
+    (told,) = caplog.messages
+    assert "2 pieces" in told
 
 
 def test_a_mesh_that_is_empty_says_how_dense_the_densest_is(run):

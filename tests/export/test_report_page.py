@@ -104,7 +104,7 @@ def test_a_curve_ends_where_its_last_point_is():
     assert 'aria-label="a &lt; b"' in svg
 
 
-def test_another_ending_and_a_broken_profile_are_refused(run, tmp_path):
+def test_another_ending_a_broken_profile_and_preview_are_refused(run, tmp_path):
     run.save(tmp_path / "mine")
     with pytest.raises(InputError, match=r"a\.pdf is no page's name"):
         write_report(run, tmp_path / "mine", tmp_path / "a.pdf", progress=False)
@@ -113,6 +113,10 @@ def test_another_ending_and_a_broken_profile_are_refused(run, tmp_path):
         write_report(run, tmp_path / "mine", tmp_path / "a.html", progress=False)
     (tmp_path / "mine" / "profile.json").write_text('{"step": 3}')
     with pytest.raises(InputError, match="not as nerfmac profile writes it"):
+        write_report(run, tmp_path / "mine", tmp_path / "a.html", progress=False)
+    (tmp_path / "mine" / "profile.json").unlink()
+    (tmp_path / "mine" / "preview.png").write_bytes(b"nothing")
+    with pytest.raises(InputError, match=r"preview\.png is not a readable picture"):
         write_report(run, tmp_path / "mine", tmp_path / "a.html", progress=False)
     assert not list(tmp_path.glob("*.html"))
 

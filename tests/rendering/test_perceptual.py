@@ -1,5 +1,7 @@
 """LPIPS, with random weights, is what its formula says, computed by loops over NumPy arrays."""
 
+import zipfile
+
 import mlx.core as mx
 import numpy as np
 import pytest
@@ -107,6 +109,11 @@ def test_other_files_and_small_pictures_are_refused(files, tmp_path):
         Lpips(tmp_path / "alex.pth")
     with pytest.raises(InputError, match="cannot be read"):
         Lpips(tmp_path / "alex.npz")
+    with zipfile.ZipFile(tmp_path / "claims.npz", "w") as file, file.open("a.npy", "w") as member:
+        claims = {"descr": "<f4", "fortran_order": False, "shape": (2**70,)}
+        np.lib.format.write_array_header_1_0(member, claims)
+    with pytest.raises(InputError, match=r"claims\.npz cannot be read"):
+        Lpips(tmp_path / "claims.npz")
     given = weights()
     np.savez(tmp_path / "less.npz", **{k: v for k, v in given.items() if "slice4" not in k})
     with pytest.raises(InputError, match=r"has no .*8\.weight"):

@@ -103,6 +103,22 @@ def test_a_table_that_cannot_be_used_is_refused(tmp_path, change, complaint):
 
 def test_what_is_no_array_is_refused(tmp_path):
     write_llff(tmp_path)
-    (tmp_path / "poses_bounds.npy").write_bytes(b"nothing")
+    path = tmp_path / "poses_bounds.npy"
+    path.write_bytes(b"nothing")
+    with pytest.raises(InputError, match=r"poses_bounds.npy is no NumPy array"):
+        load_scene(tmp_path)
+    with path.open("wb") as file:
+        np.savez(file, poses=rows(9))
+    with pytest.raises(InputError, match=r"poses_bounds.npy is an archive"):
+        load_scene(tmp_path)
+
+
+@pytest.mark.parametrize("count", [10**10, 2**70])
+def test_a_header_that_claims_more_than_the_file_holds_is_refused(tmp_path, count):
+    write_llff(tmp_path)
+    shape = {"descr": "<f8", "fortran_order": False, "shape": (count, 17)}
+    with (tmp_path / "poses_bounds.npy").open("wb") as file:
+        np.lib.format.write_array_header_1_0(file, shape)
+        file.write(rows(9).tobytes())
     with pytest.raises(InputError, match=r"poses_bounds.npy is no NumPy array"):
         load_scene(tmp_path)

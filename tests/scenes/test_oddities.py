@@ -276,3 +276,38 @@ def test_a_lens_in_parts_of_the_pictures_sides_is_refused(tmp_path, own, shown):
     expected = f"{shown}; expected pixels of {values.get('w', WIDTH)}x{values.get('h', HEIGHT)}"
     with pytest.raises(InputError, match=expected):
         load_scene(tmp_path)
+
+
+def test_pictures_behind_links_out_of_the_scene_are_read_and_said(tmp_path, caplog):
+    write_transforms(tmp_path / "scene", 3)
+    load_scene(tmp_path / "scene", split=0)
+    (tmp_path / "link").symlink_to(tmp_path / "scene")
+    load_scene(tmp_path / "link", split=0)
+    assert not caplog.messages  # a scene behind a link is not outside of itself
+    (tmp_path / "scene" / "images").rename(tmp_path / "large")
+    (tmp_path / "scene" / "images").symlink_to(tmp_path / "large")
+    scene = load_scene(tmp_path / "scene", split=0)
+    assert len(scene.splits["train"]) == 3
+    (told,) = caplog.messages
+    assert told.startswith("3 of 3 pictures and masks of scene are read from outside")
+    assert told.endswith(f"images/000.png to {(tmp_path / 'large' / '000.png').resolve()}")
+    caplog.clear()
+    (tmp_path / "scene" / "images").unlink()
+    (tmp_path / "large").rename(tmp_path / "scene" / "images")
+    (tmp_path / "scene" / "images" / "001.png").rename(tmp_path / "secret.png")
+    (tmp_path / "scene" / "images" / "001.png").symlink_to(tmp_path / "secret.png")
+    load_scene(tmp_path / "scene", split=0)
+    (told,) = caplog.messages
+    assert told.startswith("1 of 3 pictures")
+    assert "secret.png" in told
+
+
+def test_a_path_out_of_the_scene_is_not_followed(tmp_path):
+    write_transforms(tmp_path / "scene", 3)
+    (tmp_path / "scene" / "images" / "001.png").rename(tmp_path / "secret.png")
+    rewrite(
+        tmp_path / "scene" / "transforms.json",
+        lambda index, frame: frame.update(file_path="../secret.png") if index == 1 else None,
+    )
+    frames = load_scene(tmp_path / "scene", split=0).splits["train"]
+    assert [frame.name for frame in frames] == ["images/000.png", "images/002.png"]

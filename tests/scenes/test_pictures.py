@@ -122,7 +122,11 @@ def test_bytes_that_are_no_picture_are_refused_by_the_header(tmp_path):
     zero.write_bytes(data)
     (tmp_path / "text.png").write_text("hello")
     (tmp_path / "empty.jpg").write_bytes(b"")
-    for name in ("zero.png", "text.png", "empty.jpg"):
+    bomb = saved(tmp_path / "bomb.bmp", COLOURS)
+    data = bytearray(bomb.read_bytes())
+    data[18:26] = (30_000).to_bytes(4, "little") * 2  # width and height
+    bomb.write_bytes(data)
+    for name in ("zero.png", "text.png", "empty.jpg", "bomb.bmp"):
         with pytest.raises(InputError, match=f"{name} is not a readable picture"):
             inspect(tmp_path / name)
 

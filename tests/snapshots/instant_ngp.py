@@ -222,6 +222,13 @@ def harmonics(direction) -> np.ndarray:
     return np.stack(columns, axis=1)
 
 
+def placed(matrix, scale, offset) -> np.ndarray:
+    """Where instant-ngp puts an OpenGL camera-to-file matrix (3, 4): (3, 4) as in `POSES`."""
+    right, up, back, position = np.array(matrix).T
+    x, y, z = np.stack([right, -up, -back, scale * position + offset], axis=1)
+    return np.stack([y, z, x])
+
+
 def rays(index) -> tuple[np.ndarray, np.ndarray]:
     """Origin (3,) and unit directions (h, w, 3) of a camera's pixels, in instant-ngp's axes."""
     pose = np.array(POSES[index])
