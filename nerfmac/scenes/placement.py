@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from itertools import compress
 from typing import NamedTuple
 
 import numpy as np
@@ -16,6 +17,7 @@ import numpy.typing as npt
 from nerfmac.json_reader import Fields
 from nerfmac.scenes.coverage import patch_medians
 from nerfmac.scenes.options import LARGEST_EXTENT
+from nerfmac.scenes.strays import stray_cameras, stray_points
 
 KEYS = ("aabb_scale", "scale", "offset")
 DEFAULT_SCALE = 0.33  # instant-ngp's, made for the Blender scenes of 2020
@@ -109,8 +111,11 @@ def fit(
 
     The extent is 1 for objects that alpha cuts out, else 4; or as large, by a power of two and up
     to 16, as holds what the pictures show of the points. It is larger where cameras look outwards,
-    with a warning. The scene is turned by `rotation`.
+    with a warning. Stray cameras and points do not count. The scene is turned by `rotation`.
     """
+    is_stray = stray_cameras(np.stack([pose[:, 3] for pose in poses]))
+    poses = list(compress(poses, ~is_stray))
+    tangents = list(compress(tangents, ~is_stray))
     eyes = np.stack([pose[:, 3] for pose in poses])
     axes = np.stack([pose[:, 2] for pose in poses])
     points = np.zeros((0, 3)) if points is None else points
@@ -136,7 +141,10 @@ def fit(
         most = OUTWARD_EXTENT
         least = least if len(points) else ROOM_EXTENT
         log.warning("most cameras of %s look outwards: the cube is larger, as for a room", where)
-    away = np.abs(scale * (points - centre) @ rotation.T).max(axis=1, initial=0.0)
+    in_scene = scale * (points - centre) @ rotation.T
+    is_stray = stray_points(in_scene, least, most)
+    points, in_scene = points[~is_stray], in_scene[~is_stray]
+    away = np.abs(in_scene).max(axis=1, initial=0.0)
     shown = patch_medians(away, points, poses, tangents) if tangents else away
     extent = _extent(shown if len(shown) else away, least, most)
     return Placement(scale, 0.5 - scale * (rotation @ centre), extent, rotation)
