@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from nerfmac.json_reader import Fields
 from nerfmac.scenes.coverage import patch_medians
-from nerfmac.scenes.options import LARGEST_EXTENT
+from nerfmac.scenes.options import LARGEST_EXTENT, Direction
 from nerfmac.scenes.strays import stray_cameras, stray_points
 
 KEYS = ("aabb_scale", "scale", "offset")
@@ -34,6 +34,9 @@ ROOM_EXTENT = 32.0
 WITHIN = 0.95
 """Of what pictures show, this part shall be within the cube; of other points many are wrong."""
 
+MIRROR = np.array([-1.0, 1.0, 1.0])
+"""What the axes of scene space are multiplied with to mirror it."""
+
 OUTWARD = 0.6
 """More than this part of the cameras has to look away from their middle to look outwards."""
 PARALLEL = 1e-3
@@ -45,7 +48,8 @@ log = logging.getLogger("nerfmac")
 class Placement(NamedTuple):
     """`scale` in scene units per file unit; `offset` (3,) and `extent` in scene units.
 
-    `rotation` (3, 3) turns the file's axes to the scene's.
+    `rotation` (3, 3) turns the file's axes to the scene's, and mirrors them if its determinant is
+    -1: the file's are then left-handed.
     """
 
     scale: float
@@ -63,6 +67,11 @@ class Placement(NamedTuple):
         """Where scene positions (..., 3) are in the file's coordinates."""
         return self.turned_to_file(np.asarray(position, np.float64) - self.offset) / self.scale
 
+    def turned_to_scene(self, direction: Direction) -> Direction:
+        """A direction of the file's axes in scene space."""
+        x, y, z = (self.rotation @ direction).tolist()
+        return x, y, z
+
     def turned_to_file(self, direction: npt.ArrayLike) -> npt.NDArray[np.float64]:
         """Directions of scene space (..., 3) in the file's axes."""
         return np.asarray(direction, np.float64) @ self.rotation
@@ -70,6 +79,20 @@ class Placement(NamedTuple):
     def to_scene(self, position: npt.ArrayLike) -> npt.NDArray[np.float64]:
         """Where the file's positions (..., 3) are in scene space."""
         return self.scale * np.asarray(position, np.float64) @ self.rotation.T + self.offset
+
+    @property
+    def is_mirrored(self) -> bool:
+        """Whether the file's axes are left-handed, so that its poses mirror space."""
+        return bool(np.linalg.det(self.rotation) < 0)
+
+    def mirrored(self) -> Placement:
+        """The placement with x of scene space mirrored about the middle of the cube.
+
+        Any plane would do, for the results differ by a rotation; this one keeps y and z, either of
+        which may be up.
+        """
+        offset = 0.5 + MIRROR * (self.offset - 0.5)
+        return self._replace(offset=offset, rotation=MIRROR[:, None] * self.rotation)
 
 
 def is_placed(file: Fields) -> bool:
