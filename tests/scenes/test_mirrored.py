@@ -48,6 +48,7 @@ def assert_alike(one, other):
     first, second = (frame.camera.pose.astype(np.float64) for frame in pairs[0])
     turn = second[:, :3] @ first[:, :3].T
     shift = second[:, 3] - turn @ first[:, 3]
+    np.testing.assert_allclose(turn @ np.full(3, 0.5) + shift, 0.5, atol=1e-5, err_msg="the cube")
     for ours, theirs in pairs:
         assert np.linalg.det(theirs.camera.pose[:, :3]) == pytest.approx(1.0, abs=1e-5)
         moved = turn @ ours.camera.pose + np.pad(shift[:, None], ((0, 0), (3, 0)))
