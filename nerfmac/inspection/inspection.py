@@ -17,6 +17,7 @@ from nerfmac.capture import captured
 from nerfmac.files import user_path
 from nerfmac.geometry.lenses import Lens
 from nerfmac.inspection.cameras import camera_findings
+from nerfmac.inspection.findings import shown_names
 from nerfmac.inspection.folds import fold_findings
 from nerfmac.inspection.pictures import look_at, picture_findings
 from nerfmac.inspection.turntable import turntable
@@ -63,7 +64,7 @@ def inspect_scene(scene: Scene | str | os.PathLike[str], *, progress: bool = Tru
         scene = load_scene(captured(Path(scene)))
     frames = [frame for some in scene.splits.values() for frame in some]
     unique = list({id(frame): frame for frame in frames}.values())
-    names = [frame.name for frame in unique]
+    names = shown_names(scene, unique)
     with tqdm(total=len(unique), desc="pictures", disable=not progress) as bar:
         looks = look_at(unique, bar)
     cameras = [frame.camera for frame in unique]

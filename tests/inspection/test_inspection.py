@@ -21,7 +21,7 @@ from nerfmac.scenes.diagram import (
 from tests.capture.structures import write_pictures
 from tests.cli.refusals import refused
 from tests.scene_factory import nerfmac
-from tests.scenes.scene_files import save, write_transforms
+from tests.scenes.scene_files import save, write_json, write_transforms
 
 
 def test_the_command_says_what_will_be_used_and_draws_it(tmp_path, capsys, monkeypatch):
@@ -38,6 +38,19 @@ def test_the_command_says_what_will_be_used_and_draws_it(tmp_path, capsys, monke
     assert "images/004.png is too dark: 5 of 255 in the mean" in told
     with Image.open(tmp_path / "yard-cameras.png") as drawn:
         assert drawn.size == (1280, 640)
+
+
+@pytest.mark.parametrize("named", ["the folder", "the file"])
+def test_findings_name_the_users_files(tmp_path, named):
+    path = write_transforms(tmp_path, 6)
+    values = json.loads(path.read_text())
+    for frame in values["frames"]:
+        frame["file_path"] = f"C:/Users/someone/scene/{frame['file_path']}"
+    write_json(path, values)
+    save(tmp_path / "images/004.png", np.full((16, 24, 3), 5, np.uint8))
+    found = inspect_scene(path if named == "the file" else tmp_path, progress=False).findings
+    assert any(line.startswith("images/004.png is too dark") for line in found)
+    assert "someone" not in " ".join(found)
 
 
 def test_what_is_no_scene_is_refused(tmp_path, capsys):
