@@ -32,6 +32,7 @@ from nerfmac.cli.outputs import save_preview, save_turntable, summary
 from nerfmac.cli.scene_flags import SceneFlags
 from nerfmac.config import Config, override
 from nerfmac.files import check_free, write_json
+from nerfmac.inspection import folds_of_training
 from nerfmac.presets import preset as presets
 from nerfmac.ranks import Ranks, join
 from nerfmac.rendering.evaluation import ViewQuality
@@ -200,6 +201,9 @@ def _begin(
     folder = out if ranks.is_first else None  # one of them writes
     run = resumed or Run.begin(scene, config, method=method, out=folder, progress=ranks.is_first)
     run.folder = folder
+    if ranks.is_first and not arguments.resume:
+        for line in folds_of_training(scene):
+            log.warning("%s", line)
     return run, out, needed
 
 

@@ -69,7 +69,7 @@ def inspect_scene(scene: Scene | str | os.PathLike[str], *, progress: bool = Tru
         looks = look_at(unique, bar)
     cameras = [frame.camera for frame in unique]
     findings = picture_findings(names, looks) + camera_findings(names, cameras, scene.up)
-    findings += fold_findings(names, cameras, looks)
+    findings += fold_findings(names, cameras, lambda index: looks[index].thumbnail)
     return Inspection(scene, tuple(_facts(scene, frames)), tuple(findings))
 
 
