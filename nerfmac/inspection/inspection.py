@@ -18,8 +18,10 @@ from nerfmac.files import user_path
 from nerfmac.geometry.lenses import Lens
 from nerfmac.inspection.cameras import camera_findings
 from nerfmac.inspection.findings import shown_names
-from nerfmac.inspection.folds import fold_findings
+from nerfmac.inspection.folds import fold_findings, folds_of_training
+from nerfmac.inspection.lenses import bent_findings, lens_findings
 from nerfmac.inspection.pictures import look_at, picture_findings
+from nerfmac.inspection.splits import split_findings
 from nerfmac.inspection.turntable import turntable
 from nerfmac.scenes import Frame, Scene, load_scene
 from nerfmac.scenes.diagram import draw_scene, scene_picture
@@ -70,7 +72,20 @@ def inspect_scene(scene: Scene | str | os.PathLike[str], *, progress: bool = Tru
     cameras = [frame.camera for frame in unique]
     findings = picture_findings(names, looks) + camera_findings(names, cameras, scene.up)
     findings += fold_findings(names, cameras, lambda index: looks[index].thumbnail)
+    findings += lens_findings(names, [camera.lens for camera in cameras])
+    findings += split_findings(scene)
     return Inspection(scene, tuple(_facts(scene, frames)), tuple(findings))
+
+
+def training_findings(scene: Scene) -> list[str]:
+    """What looks wrong with a scene that is to be trained on, as far as that is quickly told.
+
+    The training views are decoded, if they are not yet. Raises InputError for a broken picture.
+    """
+    frames = scene.splits["train"]
+    lenses = [frame.camera.lens for frame in frames]
+    findings = bent_findings(shown_names(scene, frames), lenses) + split_findings(scene)
+    return findings + folds_of_training(scene)
 
 
 def _facts(scene: Scene, frames: Sequence[Frame]) -> list[str]:
