@@ -13,10 +13,12 @@ from nerfmac.scenes.diagram import (
     CUBE,
     MARGIN,
     PANEL,
+    UPWARDS,
     camera_lines,
     cube_line,
     scene_picture,
     shown,
+    up_line,
 )
 from tests.capture.structures import write_pictures
 from tests.cli.refusals import refused
@@ -63,7 +65,7 @@ def test_in_a_notebook_cameras_and_points_can_be_turned(scene):
     page = inspection._repr_html_()
     data, _ = json.JSONDecoder().raw_decode(page[page.index("} = {") + 4 :])
     cameras = sum(len(frames) for frames in scene.splits.values())
-    assert len(data["lines"]) == cameras + 1, "the last is the cube"
+    assert len(data["lines"]) == cameras + 2, "the last are up and the cube"
     assert np.abs(np.concatenate([line[1:] for line in data["lines"]])).max() < 1.01
     assert inspection._repr_png_().startswith(b"\x89PNG")
     assert "views" in page
@@ -82,6 +84,24 @@ def test_a_camera_is_drawn_where_it_stands_with_its_picture_before_it(scene):
         assert ahead[0] > 0
     colours = {colour for colour, _ in lines}
     assert (110, 110, 110) in colours, "those held out"
+
+
+@pytest.mark.parametrize("up", [(0.0, 1.0, 0.0), (0.0, 0.0, -1.0), (0.48, -0.6, 0.64)])
+def test_everything_is_drawn_along_up(scene, up):
+    turned, before = replace(scene, up=up), replace(scene, up=(0.0, 0.0, 1.0))
+    for (_, line), (_, there) in zip(camera_lines(turned), camera_lines(before), strict=True):
+        assert line[0, 2] - 0.5 == pytest.approx((there[0] - 0.5) @ up, abs=1e-6)
+        ahead, ahead_there = (each[1] - each[0] for each in (line, there))
+        cosine = ahead_there @ up / np.linalg.norm(ahead_there)
+        assert ahead[2] / np.linalg.norm(ahead) == pytest.approx(cosine, abs=1e-5)
+    heights = (cube_line(before) - 0.5) @ up
+    np.testing.assert_allclose(cube_line(turned)[:, 2] - 0.5, heights, atol=1e-6)
+    start, tip = up_line(turned)[:2]
+    np.testing.assert_allclose((tip - start)[:2], 0.0)
+    assert tip[2] > start[2]
+    drawn = np.abs(np.asarray(scene_picture(turned)).astype(int) - UPWARDS).max(axis=2) < 60
+    rows = np.flatnonzero(drawn[:, PANEL:].any(axis=1))
+    assert rows[-1] - rows[0] > 0.1 * PANEL, "an arrow from the side"
 
 
 def test_the_drawing_shows_more_than_paper(scene):
