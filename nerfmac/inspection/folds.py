@@ -18,7 +18,7 @@ from nerfmac.capture.agreement import APART, WALKED
 from nerfmac.files import counted
 from nerfmac.geometry.cameras import Camera
 from nerfmac.inspection.findings import shown_names, summed_up
-from nerfmac.inspection.pictures import THUMBNAIL
+from nerfmac.inspection.pictures import THUMBNAIL, normalised
 from nerfmac.scenes import Scene
 
 Array = npt.NDArray[np.float64]
@@ -57,7 +57,8 @@ def fold_findings(
     leaps = leaps[_are_among(apart, leaps)]
     if near.mean() < WALKED or not len(leaps):
         return []
-    likeness = _likeness([thumbnail(index) for index in order])
+    small = normalised([thumbnail(index) for index in order])
+    likeness = small @ small.T
     least = max(
         float(np.quantile(np.diagonal(likeness, 1)[near], ALIKE)),
         float(np.quantile(likeness[apart > APART], BY_CHANCE)),
@@ -99,11 +100,3 @@ def _are_among(apart: Array, leaps: npt.NDArray[np.intp]) -> npt.NDArray[np.bool
         near = apart[before, after] < AMONG
         found.append(max(near.any(axis=0).mean(), near.any(axis=1).mean()) >= 0.5)
     return np.array(found, np.bool_)
-
-
-def _likeness(thumbnails: Sequence[npt.NDArray[np.floating]]) -> Array:
-    """The correlation of each two pictures (n, n)."""
-    small = np.stack([each.ravel() for each in thumbnails]).astype(np.float64)
-    small -= small.mean(axis=1, keepdims=True)
-    small /= np.maximum(np.linalg.norm(small, axis=1, keepdims=True), 1e-9)
-    return small @ small.T

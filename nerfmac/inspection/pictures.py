@@ -69,6 +69,13 @@ def _look(frame: Frame) -> Look:
     return Look(sharpness, float(shown.mean()), white, black, small)
 
 
+def normalised(thumbnails: Sequence[npt.NDArray[np.floating]]) -> npt.NDArray[np.float64]:
+    """The thumbnails as rows (n, pixels) of mean 0 and length 1: products are correlations."""
+    small = np.stack([each.ravel() for each in thumbnails]).astype(np.float64)
+    small -= small.mean(axis=1, keepdims=True)
+    return small / np.maximum(np.linalg.norm(small, axis=1, keepdims=True), 1e-9)
+
+
 def picture_findings(names: Sequence[str], looks: Sequence[Look]) -> list[str]:
     """Which pictures are blurred, badly exposed or the same as an earlier one, in lines."""
     usual = float(np.median([look.sharpness for look in looks]))
