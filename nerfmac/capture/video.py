@@ -86,7 +86,8 @@ def full_frames(path: Path, numbers: Sequence[int], longest: int) -> Iterator[Pi
 
     A frame whose longer side has more than `longest` pixels is reduced to so many.
     """
-    return _frames(path, f"select='{_any_of(numbers)}',{_within(longest)}:flags=area", "rgb24", "ppm")
+    selection = f"select='{_any_of(numbers)}',{_within(longest)}:flags=area"
+    return _frames(path, selection, "rgb24", "ppm")
 
 
 def _any_of(numbers: Sequence[int]) -> str:
