@@ -13,6 +13,7 @@ import numpy.typing as npt
 from tqdm.auto import tqdm
 
 from nerfmac.checks import InputError
+from nerfmac.inspection.findings import shown_names
 from nerfmac.inspection.pictures import look_at, normalised
 from nerfmac.scenes import Frame, Scene, load_scene
 from nerfmac.scenes.in_turn import shown_late
@@ -74,7 +75,7 @@ def compare_cameras(scene: Scene, against: Scene | str | os.PathLike[str]) -> Co
     first, second = (_frames(each) for each in (scene, other))
     found = _by_name(first, second)
     if len(found) < FEWEST:
-        same, found = len(found), _by_content(first, second)
+        same, found = len(found), _by_content(scene, other)
         if len(found) < FEWEST:
             raise InputError(
                 f"{scene.name} and {other.name} have {same} pictures of the same name, such as "
@@ -136,8 +137,10 @@ def _by_name(first: Sequence[Frame], second: Sequence[Frame]) -> dict[str, Pair]
     return {}
 
 
-def _by_content(first: Sequence[Frame], second: Sequence[Frame]) -> dict[str, Pair]:
+def _by_content(scene: Scene, other: Scene) -> dict[str, Pair]:
     """Frames of two scenes that show the same: each is of all the other scene's the most alike."""
+    first, second = _frames(scene), _frames(other)
+    names, others = shown_names(scene, first), shown_names(other, second)
     with tqdm(None, "pictures", len(first) + len(second), **shown_late(True)) as bar:
         ours, theirs = (
             normalised([look.thumbnail for look in look_at(frames, bar)])
@@ -146,7 +149,7 @@ def _by_content(first: Sequence[Frame], second: Sequence[Frame]) -> dict[str, Pa
     likeness = ours @ theirs.T
     best = likeness.argmax(axis=1)
     return {
-        f"{first[index].name} = {second[there].name}": (first[index], second[there])
+        f"{names[index]} = {others[there]}": (first[index], second[there])
         for index, there in enumerate(best)
         if likeness[index, there] > SAME and likeness[:, there].argmax() == index
     }
