@@ -51,11 +51,13 @@ def fold_findings(
     if len(order) < FEWEST:
         return []
     sights = np.stack([cameras[index].pose[:, 2] for index in order]).astype(np.float64)
-    apart = np.degrees(np.arccos(np.clip(sights @ sights.T, -1, 1)))
-    step = np.diagonal(apart, 1)
+    step = np.degrees(np.arccos(np.clip((sights[1:] * sights[:-1]).sum(axis=1), -1, 1)))
     near, leaps = step < NEAR, np.flatnonzero(step > APART)
-    leaps = leaps[_are_among(apart, leaps)]
     if near.mean() < WALKED or not len(leaps):
+        return []
+    apart = np.degrees(np.arccos(np.clip(sights @ sights.T, -1, 1)))
+    leaps = leaps[_are_among(apart, leaps)]
+    if not len(leaps):
         return []
     small = normalised([thumbnail(index) for index in order])
     likeness = small @ small.T

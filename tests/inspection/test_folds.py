@@ -5,7 +5,8 @@ import pytest
 
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
-from nerfmac.inspection.folds import fold_findings
+from nerfmac.inspection.folds import fold_findings, folds_of_training
+from nerfmac.scenes import load_scene
 from tests.scene_factory import nerfmac
 from tests.scenes.scene_files import save, write_json
 
@@ -84,6 +85,14 @@ def test_two_rigs_above_each_other_whose_pictures_all_look_alike_are_not_named()
     thing = looks(np.full(36, 20.0))
     assert fold_findings(NAMES, found, lambda index: thing(index) + 9 * noise[index]) == []
     assert fold_findings(NAMES, found, looks(degrees)) == []
+
+
+def test_a_model_of_a_can_that_is_folded_is_named(real_scenes):
+    folder = real_scenes / "phone_beer"
+    if not folder.is_dir():
+        pytest.skip(f"no phone_beer in {real_scenes}")
+    found = folds_of_training(load_scene(folder, downscale=4))
+    assert found[0].startswith("images/0013.jpg and images/0014.jpg follow each other")
 
 
 def test_training_names_a_fold_too(tmp_path, caplog, on_the_cpu, monkeypatch):
