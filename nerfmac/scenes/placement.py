@@ -134,9 +134,16 @@ def fit(
 
     The extent is 1 for objects that alpha cuts out, else 4; or as large, by a power of two and up
     to 16, as holds what the pictures show of the points. It is larger where cameras look outwards,
-    with a warning. Stray cameras and points do not count. The scene is turned by `rotation`.
+    with a warning. Stray cameras, with a warning, and stray points do not count. The scene is
+    turned by `rotation`.
     """
     is_stray = stray_cameras(np.stack([pose[:, 3] for pose in poses]))
+    if is_stray.any():
+        log.warning(
+            "%d of %d cameras of %s are far from all others; where the scene is and how large "
+            "follows from the others alone",
+            *(is_stray.sum(), len(poses), where),
+        )
     poses = list(compress(poses, ~is_stray))
     tangents = list(compress(tangents, ~is_stray))
     eyes = np.stack([pose[:, 3] for pose in poses])
