@@ -23,8 +23,9 @@ from nerfmac.capture.material import (
     take_frames,
     take_pictures,
 )
+from nerfmac.capture.missing import missing_pictures
 from nerfmac.capture.placed import write_scene
-from nerfmac.capture.structure import MISSING, Solver, Structure
+from nerfmac.capture.structure import Solver, Structure
 from nerfmac.checks import InputError
 from nerfmac.files import check_free, make_folder, read_json, user_path, write_json
 from nerfmac.scenes import holds_scene, load_scene
@@ -193,7 +194,9 @@ def _finish(
             "keep most of each in the next, walk around rather than turn on the spot, and avoid "
             "bare walls, glass and blur"
         )
-    missing = _missing(pictures, structure)
+    names = [picture.name for picture in pictures]
+    with_camera = {image.name for image in structure.model.images}
+    missing = missing_pictures(folder / "images", names, with_camera)
     _warn_of_folds(structure)
     some = pictures[:: max(given // 3, 1)]
     is_object = any(is_cut_out(folder / "images" / picture.name) for picture in some)
@@ -222,19 +225,6 @@ def _finish(
         "in %s shows them",
         *(found, given, structure.error, folder),
     )
-
-
-def _missing(pictures: Sequence[Picture], structure: Structure) -> list[str]:
-    """The names of pictures without a camera; says in a line if they are many."""
-    found = {image.name for image in structure.model.images}
-    missing = sorted(picture.name for picture in pictures if picture.name not in found)
-    if len(found) < MISSING * len(pictures):
-        log.warning(
-            "%d of %d pictures have no camera, such as %s: what they show overlaps too little with "
-            "the others",
-            *(len(missing), len(pictures), missing[0]),
-        )
-    return missing
 
 
 def _warn_of_folds(structure: Structure) -> None:

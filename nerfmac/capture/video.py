@@ -87,8 +87,17 @@ def full_frames(path: Path, numbers: Sequence[int], longest: int) -> Iterator[Pi
 
     A frame whose longer side has more than `longest` pixels is reduced to so many.
     """
-    chosen = "+".join(f"eq(n,{number})" for number in numbers)
-    return _frames(path, f"select='{chosen}',{_within(longest)}:flags=area", "rgb24", "ppm")
+    selection = f"select='{_any_of(numbers)}',{_within(longest)}:flags=area"
+    return _frames(path, selection, "rgb24", "ppm")
+
+
+def _any_of(numbers: Sequence[int]) -> str:
+    """ffmpeg's expression for frames with these numbers; it nests a sum of n terms n deep, and from
+    version 9 on refuses more than 100, so that a sum of halves is needed."""
+    if len(numbers) == 1:
+        return f"eq(n,{numbers[0]})"
+    middle = len(numbers) // 2
+    return f"({_any_of(numbers[:middle])}+{_any_of(numbers[middle:])})"
 
 
 def _within(longest: int) -> str:

@@ -31,6 +31,7 @@ from nerfmac.cli.outputs import save_preview, save_turntable, summary
 from nerfmac.cli.scene_flags import SceneFlags
 from nerfmac.config import Config, override
 from nerfmac.files import check_free, write_json
+from nerfmac.inspection import training_findings
 from nerfmac.presets import preset as presets
 from nerfmac.ranks import Ranks, join
 from nerfmac.rendering.evaluation import measured
@@ -204,6 +205,9 @@ def _begin(
     folder = out if ranks.is_first else None  # one of them writes
     run = resumed or Run.begin(scene, config, method=method, out=folder, progress=ranks.is_first)
     run.folder = folder
+    if ranks.is_first and not arguments.resume:
+        for line in training_findings(scene):
+            log.warning("%s", line)
     return run, out, needed
 
 

@@ -39,7 +39,8 @@ def extract_cameras(run: Run) -> dict[str, Any]:
         "camera_model": "OPENCV",
         "aabb_scale": run.scene.extent,
         "scale": placement.scale,
-        "offset": placement.offset.tolist(),
+        # Poses that mirror space are mirrored back when they are read, and the offset with them.
+        "offset": (placement.mirrored() if placement.is_mirrored else placement).offset.tolist(),
         "up": placement.turned_to_file(run.scene.up).tolist(),
         "frames": frames,
     }

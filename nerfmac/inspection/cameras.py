@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from nerfmac.geometry.cameras import Camera
+from nerfmac.inspection.findings import summed_up
 
 FAR = 4.0
 """A camera is far away if it is so many times as far from the middle of all as the median."""
@@ -26,7 +27,7 @@ STEEP = 0.2
 def camera_findings(
     names: Sequence[str], cameras: Sequence[Camera], up: tuple[float, float, float]
 ) -> list[str]:
-    """A line for each camera that is far from the others, looks astray, rolls, or is there twice.
+    """Which cameras are far from the others, look astray, roll, or are there twice, in lines.
 
     `up` points to the sky.
     """
@@ -34,25 +35,30 @@ def camera_findings(
     eyes, sights, rights = poses[:, :, 3], -poses[:, :, 2], poses[:, :, 0]
     away = np.linalg.norm(eyes - np.median(eyes, axis=0), axis=1)
     usual = max(float(np.median(away)), 1e-9)
-    found = [
+    far = [
         f"{names[int(index)]} was taken {away[index] / usual:.0f} times as far away as the others"
         for index in np.flatnonzero(away > FAR * usual)
     ]
     angles = _angles_to_target(eyes, sights)
-    if (angles < ASTRAY).mean() >= TOGETHER:
-        found += [
-            f"{names[int(index)]} looks {angles[index]:.0f} degrees past what the others look at"
-            for index in np.flatnonzero(angles > ASTRAY)
-        ]
+    together = (angles < ASTRAY).mean() >= TOGETHER
+    astray = [
+        f"{names[int(index)]} looks {angles[index]:.0f} degrees past what the others look at"
+        for index in np.flatnonzero(together & (angles > ASTRAY))
+    ]
     across, upwards = rights @ np.array(up), poses[:, :, 1] @ np.array(up)
     roll = np.degrees(np.abs(np.arctan2(across, upwards)))
     roll[np.hypot(across, upwards) < STEEP] = 0.0
     level = (roll < ROLLED / 2).mean() >= TOGETHER
-    found += [
+    rolled = [
         f"{names[int(index)]} is rolled by {roll[index]:.0f} degrees, unlike the others"
         for index in np.flatnonzero(level & (roll > ROLLED))
     ]
-    return found + _twice(names, eyes, sights, usual)
+    found = summed_up(far, "were taken from far away")
+    found += summed_up(astray, "look past what the others look at")
+    found += summed_up(rolled, "are rolled, unlike the others")
+    return found + summed_up(
+        _twice(names, eyes, sights, usual), "have the camera of an earlier one"
+    )
 
 
 def _angles_to_target(eyes: np.ndarray, sights: np.ndarray) -> np.ndarray:

@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import NoReturn
 
 import numpy as np
 import numpy.typing as npt
+from tqdm.auto import tqdm
 
 from nerfmac.checks import InputError
+from nerfmac.inspection.findings import shown_names
+from nerfmac.inspection.pictures import look_at, normalised
 from nerfmac.scenes import Frame, Scene, load_scene
+from nerfmac.scenes.in_turn import shown_late
 
 Array = npt.NDArray[np.float64]
+Pair = tuple[Frame, Frame]
+
+log = logging.getLogger("nerfmac")
 
 FEWEST = 3
 """Pictures in common that a comparison wants."""
+SAME = 0.998
+"""Correlation of two thumbnails from which on they are one picture. Frames of a phone's film and
+their copies as JPEG have 0.9992 and more, frames that follow each other 0.98 in the median."""
 TINY = 1e-12
 """Sizes below it are as good as none."""
 
@@ -55,28 +65,35 @@ class Comparison:
 def compare_cameras(scene: Scene, against: Scene | str | os.PathLike[str]) -> Comparison:
     """Compare a scene's cameras with those of `against`, matched by their pictures' names.
 
-    Endings and folders of names do not count. The first cameras are moved by the similarity that
+    Endings and folders of names do not count. Where fewer than three have the same name, as frames
+    of one film that two programs have numbered, pictures are matched by what they show, with a
+    line. The first cameras are moved by the similarity that
     fits places and rotations best (Umeyama 1991; rotations too, as places in a line leave a turn
-    open). Raises InputError if fewer than three pictures are in common, or names are not unique.
+    open). Raises InputError if fewer than three pictures are in common.
     """
     other = against if isinstance(against, Scene) else load_scene(against)
-    frames = tuple(_frames(each) for each in (scene, other))
-    ours, theirs = _by_name(frames, 1) or _by_name(frames, 2) or _twice(scene, other)
-    names = sorted(ours.keys() & theirs.keys())
-    if len(names) < FEWEST:
-        raise InputError(
-            f"{scene.name} and {other.name} have {len(names)} pictures of the same name, such as "
-            f"{next(iter(ours))} and {next(iter(theirs))}; expected {FEWEST} or more"
+    first, second = (_frames(each) for each in (scene, other))
+    found = _by_name(first, second)
+    if len(found) < FEWEST:
+        same, found = len(found), _by_content(scene, other)
+        if len(found) < FEWEST:
+            raise InputError(
+                f"{scene.name} and {other.name} have {same} pictures of the same name, such as "
+                f"{first[0].name} and {second[0].name}, and {len(found)} that look the same; "
+                f"expected {FEWEST} or more"
+            )
+        log.info(
+            "pictures are matched by what they show, as %d have the same name: %d, such as %s",
+            *(same, len(found), next(iter(found))),
         )
-    pairs = [(ours[name], theirs[name]) for name in names]
-    found, true = (_poses([pair[side] for pair in pairs]) for side in (0, 1))
-    away, degrees = differences(found, true)
+    names, pairs = sorted(found), [found[name] for name in sorted(found)]
+    away, degrees = differences(*(_poses([pair[side] for pair in pairs]) for side in (0, 1)))
     lengths = [
         (one.camera.lens.fl_x / one.camera.lens.width)
         / (two.camera.lens.fl_x / two.camera.lens.width)
         for one, two in pairs
     ]
-    counts = len(ours), len(theirs)
+    counts = len(first), len(second)
     return Comparison(tuple(names), away, degrees, np.array(lengths), counts)
 
 
@@ -105,22 +122,37 @@ def _frames(scene: Scene) -> list[Frame]:
     return list(dict.fromkeys(frame for some in scene.splits.values() for frame in some))
 
 
-def _by_name(
-    scenes: tuple[list[Frame], ...], parts: int
-) -> tuple[dict[str, Frame], dict[str, Frame]] | None:
-    """The frames of two scenes by the last parts of their names; None if these are not unique."""
-    found = []
-    for frames in scenes:
-        names = [PurePosixPath(frame.name).with_suffix("").parts for frame in frames]
-        found.append(dict(zip(("/".join(name[-parts:]) for name in names), frames, strict=True)))
-        if len(found[-1]) < len(frames):
-            return None
-    ours, theirs = found
-    return ours, theirs
+def _by_name(first: Sequence[Frame], second: Sequence[Frame]) -> dict[str, Pair]:
+    """Frames of two scenes by their common names, or with the folder where that tells them apart.
+
+    Empty if neither does.
+    """
+    for parts in (1, 2):
+        ours, theirs = (
+            {"/".join(PurePosixPath(f.name).with_suffix("").parts[-parts:]): f for f in frames}
+            for frames in (first, second)
+        )
+        if (len(ours), len(theirs)) == (len(first), len(second)):
+            return {name: (ours[name], theirs[name]) for name in ours.keys() & theirs.keys()}
+    return {}
 
 
-def _twice(scene: Scene, other: Scene) -> NoReturn:
-    raise InputError(f"{scene.name} or {other.name} has two pictures of one name; expected unique")
+def _by_content(scene: Scene, other: Scene) -> dict[str, Pair]:
+    """Frames of two scenes that show the same: each is of all the other scene's the most alike."""
+    first, second = _frames(scene), _frames(other)
+    names, others = shown_names(scene, first), shown_names(other, second)
+    with tqdm(None, "pictures", len(first) + len(second), **shown_late(True)) as bar:
+        ours, theirs = (
+            normalised([look.thumbnail for look in look_at(frames, bar)])
+            for frames in (first, second)
+        )
+    likeness = ours @ theirs.T
+    best = likeness.argmax(axis=1)
+    return {
+        f"{names[index]} = {others[there]}": (first[index], second[there])
+        for index, there in enumerate(best)
+        if likeness[index, there] > SAME and likeness[:, there].argmax() == index
+    }
 
 
 def _poses(frames: Sequence[Frame]) -> Array:

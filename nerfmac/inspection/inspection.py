@@ -17,8 +17,11 @@ from nerfmac.capture import captured
 from nerfmac.files import user_path
 from nerfmac.geometry.lenses import Lens
 from nerfmac.inspection.cameras import camera_findings
-from nerfmac.inspection.folds import fold_findings
+from nerfmac.inspection.findings import shown_names
+from nerfmac.inspection.folds import fold_findings, folds_of_training
+from nerfmac.inspection.lenses import bent_findings, lens_findings
 from nerfmac.inspection.pictures import look_at, picture_findings
+from nerfmac.inspection.splits import split_findings
 from nerfmac.inspection.turntable import turntable
 from nerfmac.scenes import Frame, Scene, load_scene
 from nerfmac.scenes.diagram import draw_scene, scene_picture
@@ -63,13 +66,26 @@ def inspect_scene(scene: Scene | str | os.PathLike[str], *, progress: bool = Tru
         scene = load_scene(captured(Path(scene)))
     frames = [frame for some in scene.splits.values() for frame in some]
     unique = list({id(frame): frame for frame in frames}.values())
-    names = [frame.name for frame in unique]
+    names = shown_names(scene, unique)
     with tqdm(total=len(unique), desc="pictures", disable=not progress) as bar:
         looks = look_at(unique, bar)
     cameras = [frame.camera for frame in unique]
     findings = picture_findings(names, looks) + camera_findings(names, cameras, scene.up)
-    findings += fold_findings(names, cameras, looks)
+    findings += fold_findings(names, cameras, lambda index: looks[index].thumbnail)
+    findings += lens_findings(names, [camera.lens for camera in cameras])
+    findings += split_findings(scene)
     return Inspection(scene, tuple(_facts(scene, frames)), tuple(findings))
+
+
+def training_findings(scene: Scene) -> list[str]:
+    """What looks wrong with a scene that is to be trained on, as far as that is quickly told.
+
+    The training views are decoded, if they are not yet. Raises InputError for a broken picture.
+    """
+    frames = scene.splits["train"]
+    lenses = [frame.camera.lens for frame in frames]
+    findings = bent_findings(shown_names(scene, frames), lenses) + split_findings(scene)
+    return findings + folds_of_training(scene)
 
 
 def _facts(scene: Scene, frames: Sequence[Frame]) -> list[str]:

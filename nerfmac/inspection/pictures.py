@@ -12,6 +12,7 @@ import numpy.typing as npt
 from PIL import Image
 
 from nerfmac.capture.motion import laplacian_variance
+from nerfmac.inspection.findings import summed_up
 from nerfmac.scenes import Frame
 from nerfmac.scenes.picture_cache import decode_once
 
@@ -68,29 +69,50 @@ def _look(frame: Frame) -> Look:
     return Look(sharpness, float(shown.mean()), white, black, small)
 
 
+def normalised(thumbnails: Sequence[npt.NDArray[np.floating]]) -> npt.NDArray[np.float64]:
+    """The thumbnails as rows (n, pixels) of mean 0 and length 1: products are correlations."""
+    small = np.stack([each.ravel() for each in thumbnails]).astype(np.float64)
+    small -= small.mean(axis=1, keepdims=True)
+    return small / np.maximum(np.linalg.norm(small, axis=1, keepdims=True), 1e-9)
+
+
 def picture_findings(names: Sequence[str], looks: Sequence[Look]) -> list[str]:
-    """A line for each picture that is blurred, badly exposed or the same as an earlier one."""
-    usual_sharpness = float(np.median([look.sharpness for look in looks]))
-    usual_brightness = float(np.median([look.brightness for look in looks]))
-    found = []
-    for name, look in zip(names, looks, strict=True):
-        if look.sharpness < BLURRED * usual_sharpness:
-            part = look.sharpness / usual_sharpness
-            found.append(f"{name} is blurred: {part:.0%} of the usual sharpness")
-        if exposure := _exposure(look, usual_brightness):
-            found.append(f"{name} is {exposure}")
-    return found + _duplicates(names, looks)
+    """Which pictures are blurred, badly exposed or the same as an earlier one, in lines."""
+    usual = float(np.median([look.sharpness for look in looks]))
+    blurred = [
+        f"{name} is blurred: {look.sharpness / usual:.0%} of the usual sharpness"
+        for name, look in zip(names, looks, strict=True)
+        if look.sharpness < BLURRED * usual
+    ]
+    found = summed_up(blurred, "are blurred")
+    found += summed_up(_exposures(names, looks), "are badly exposed")
+    return found + summed_up(_duplicates(names, looks), "show the same as an earlier one")
 
 
-def _exposure(look: Look, usual: float) -> str:
-    """What is wrong with a picture's exposure, in words; nothing if it is well exposed."""
-    if look.brightness < DARK:
-        return f"too dark: {look.brightness:.0f} of 255 in the mean"
-    if look.brightness > BRIGHT:
-        return f"too bright: {look.brightness:.0f} of 255 in the mean"
-    if look.white > CLIPPED:
+def _exposures(names: Sequence[str], looks: Sequence[Look]) -> list[str]:
+    """A line for each picture that is badly exposed; a backdrop that most have does not count."""
+    white, black, usual = np.median(
+        [(each.white, each.black, each.brightness) for each in looks], 0
+    )
+    backdrop = float(white * (white > CLIPPED)), float(black * (black > CLIPPED))
+    told = [_exposure(look, backdrop, float(usual)) for look in looks]
+    return [f"{name} is {what}" for name, what in zip(names, told, strict=True) if what]
+
+
+def _exposure(look: Look, backdrop: tuple[float, float], usual: float) -> str:
+    """What is wrong with a picture's exposure, in words; nothing if it is well exposed.
+
+    `backdrop` are the parts of most pictures that are white and black.
+    """
+    white, black = min(look.white, backdrop[0]), min(look.black, backdrop[1])
+    inside = (look.brightness - 255.0 * white) / max(1.0 - white - black, 0.01)
+    if inside < DARK:
+        return f"too dark: {inside:.0f} of 255 in the mean"
+    if inside > BRIGHT:
+        return f"too bright: {inside:.0f} of 255 in the mean"
+    if look.white - white > CLIPPED:
         return f"overexposed: {look.white:.0%} of it is white"
-    if look.black > CLIPPED:
+    if look.black - black > CLIPPED:
         return f"underexposed: {look.black:.0%} of it is black"
     if abs(look.brightness - usual) > UNLIKE:
         than = "brighter" if look.brightness > usual else "darker"

@@ -5,10 +5,16 @@ from __future__ import annotations
 import json
 from html import escape
 
-import numpy as np
-
 from nerfmac.scenes import Scene
-from nerfmac.scenes.diagram import CUBE, camera_lines, cube_line, shown
+from nerfmac.scenes.diagram import (
+    CUBE,
+    UPWARDS,
+    camera_lines,
+    cube_line,
+    points_shown,
+    shown,
+    up_line,
+)
 
 MOST_POINTS = 6000
 """More would make a notebook large, and show no more."""
@@ -53,10 +59,10 @@ draw();
 
 
 def turntable(scene: Scene, text: str) -> str:
-    """HTML that shows the scene's cameras, points and cube, with `text` below."""
-    points = np.zeros((0, 3)) if scene.points is None else scene.points
+    """HTML that shows the scene's cameras, points, cube and `up`, with `text` below."""
+    points = points_shown(scene)
     points = points[:: max(1, -(-len(points) // MOST_POINTS))]
-    lines = [*camera_lines(scene), (CUBE, cube_line(scene))]
+    lines = [*camera_lines(scene), (UPWARDS, up_line(scene)), (CUBE, cube_line(scene))]
     middle, size = shown(scene)
     data = {
         "points": ((points - middle) / size).round(4).tolist(),

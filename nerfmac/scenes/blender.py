@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from nerfmac.checks import InputError
 from nerfmac.json_reader import Fields, read_fields
-from nerfmac.scenes.frames import Entry, entries_of, shots_of
+from nerfmac.scenes.frames import Entry, entries_of, mirror_space, shots_of
 from nerfmac.scenes.options import SceneOptions
 from nerfmac.scenes.picture_search import PictureSearch
 from nerfmac.scenes.placement import Placement, fit, is_placed, placement_of
@@ -57,13 +57,16 @@ def read_blender(folder: Path, options: SceneOptions) -> Scene:
     headers = headers_of([entry.picture for entry in every])
     shots = shots_of(every, headers, folder)
     is_object = are_cut_out([shot.picture for shot in shots], headers)
-    placement = _placement(files["train"], [shot.pose for shot in shots], is_object)
+    poses = [shot.pose for shot in shots]
+    placement = _placement(files["train"], poses, is_object)
+    if mirror_space(poses):
+        placement = placement.mirrored()
     frames = iter([shot.placed(placement) for shot in shots])
     splits = {split: tuple(islice(frames, len(listed))) for split, listed in entries.items()}
     if options.split is not None:
         splits.pop("test", None)
         splits |= hold_out(splits["train"], options.split, str(folder))
-    up = options.up or up_of(files["train"])
+    up = placement.turned_to_scene(options.up or up_of(files["train"]))
     return scene_of(folder, headers, placement, splits, up, options)
 
 

@@ -7,6 +7,8 @@ centred, levelled and scaled by its cameras, and is as large as its sparse point
 from __future__ import annotations
 
 import logging
+import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -74,10 +76,15 @@ def read_colmap(folder: Path, model_in: Path, options: SceneOptions) -> Scene:
 
     Every 8th view by name is held out as "test", unless `options` say otherwise.
     """
-    model = read_model(model_in)
-    if not model.images:
-        raise InputError(f"{model_in} has no registered picture: COLMAP found no camera's place")
     roots = (folder / "images", model_in / "images", model_in.parent / "images", folder / "input")
+    try:
+        model = read_model(model_in)
+    except InputError as error:
+        raise InputError(f"{error}{_remedy(roots)}") from error
+    if not model.images:
+        raise InputError(
+            f"{model_in} has no registered picture: COLMAP found no camera's place{_remedy(roots)}"
+        )
     search = PictureSearch(folder, roots=(*roots, *_reduced_in(folder)))
     found = search.find_all([image.name for image in model.images], str(model_in))
     there = [(image, path) for image, path in zip(model.images, found, strict=True) if path]
@@ -96,6 +103,14 @@ def read_colmap(folder: Path, model_in: Path, options: SceneOptions) -> Scene:
         shots.append(shot._replace(name=image.name))
     points = model.points
     return levelled(folder, shots, headers=headers, points=points, options=options)
+
+
+def _remedy(roots: Sequence[Path]) -> str:
+    """What to do without the model, where there are pictures in one of `roots`; else nothing."""
+    for place in roots:
+        if place.is_dir() and any(is_picture(each.name) for each in place.iterdir()):
+            return f"; `nerfmac capture {shlex.quote(str(place))}` finds the cameras anew"
+    return ""
 
 
 def _reduced_in(folder: Path) -> list[Path]:

@@ -1,8 +1,9 @@
 """A picture of a scene's cameras and points and of its cube, from above and from the side.
 
-The cameras are drawn as the frames that their pictures would fill a little in front of them, the
-first blue and the last orange, in the order of their names; those held out are grey. The green
-square is the cube that is trained.
+It is drawn along the scene's `up`, the red arrow: all positions here are turned about the middle of
+the cube so that `up` is z. The cameras are drawn as the frames that their pictures would fill a
+little in front of them, the first blue and the last orange, in the order of their names; those held
+out are grey. The green lines are the edges of the cube that is trained.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from PIL import Image, ImageDraw
 from nerfmac.files import appearing
 from nerfmac.geometry.cameras import Camera
 from nerfmac.scenes.scene import Scene
+from nerfmac.scenes.upright import levelling
 
 PANEL = 640
 """Pixels of a panel's side."""
@@ -23,6 +25,7 @@ OVERSAMPLING = 2
 """Everything is drawn so many times as large, then reduced: Pillow's lines have jagged edges."""
 FIRST, LAST, HELD_OUT = (20, 90, 200), (225, 95, 20), (110, 110, 110)
 POINT, CUBE, INK = (150, 165, 175), (30, 150, 80), (40, 40, 40)
+UPWARDS = (200, 30, 60)
 MARGIN = 0.12
 WITHIN = 0.9
 """Of the points, this part has to be in the picture; far ones would make the cameras tiny."""
@@ -59,35 +62,53 @@ def scene_picture(scene: Scene) -> Image.Image:
 def camera_lines(scene: Scene) -> list[tuple[Colour, Array]]:
     """For each camera its colour, and the corners (11, 3) of the line that draws its frame.
 
-    The line begins at the camera. All are in scene space, in the order of the pictures' names.
+    The line begins at the camera. They are in the order of the pictures' names.
     """
     frames = [(frame, split) for split, some in scene.splits.items() for frame in some]
     frames.sort(key=lambda pair: pair[0].name)
-    eyes = np.stack([frame.camera.pose[:, 3] for frame, _ in frames]).astype(np.float64)
-    length = LONG * 2 * _around(eyes, _points(scene))[1]
+    length = LONG * 2 * _around(_eyes(scene), points_shown(scene))[1]
     return [
         (
             _between(index / max(len(frames) - 1, 1)) if split == "train" else HELD_OUT,
-            _frustum(frame.camera, length),
+            _upright(scene, _frustum(frame.camera, length)),
         )
         for index, (frame, split) in enumerate(frames)
     ]
 
 
 def cube_line(scene: Scene) -> Array:
-    """The corners (16, 3) of a line along all edges of the scene's cube, in scene space."""
+    """The corners (16, 3) of a line along all edges of the scene's cube."""
     high = (np.array(EDGES)[:, None] >> np.arange(3)) & 1
-    return np.asarray(0.5 + scene.extent * (high - 0.5))
+    return _upright(scene, np.asarray(0.5 + scene.extent * (high - 0.5)))
+
+
+def up_line(scene: Scene) -> Array:
+    """The corners (5, 3) of an arrow upwards from the middle of what is drawn."""
+    middle, half = shown(scene)
+    tip, side = 0.4 * half, 0.04 * half
+    corners = [
+        [0, 0, 0],
+        [0, 0, tip],
+        [-side, 0, tip - 2 * side],
+        [0, 0, tip],
+        [side, 0, tip - 2 * side],
+    ]
+    return middle + np.array(corners)
+
+
+def points_shown(scene: Scene) -> Array:
+    """The scene's points (n, 3); there may be none."""
+    return np.zeros((0, 3)) if scene.points is None else _upright(scene, scene.points)
 
 
 def shown(scene: Scene) -> tuple[Array, float]:
     """The middle (3,) and half the side of what is drawn: cameras, most points, and the cube."""
-    eyes = np.stack([frame.camera.pose[:, 3] for some in scene.splits.values() for frame in some])
-    middle, half = _around(eyes.astype(np.float64), _points(scene))
+    middle, half = _around(_eyes(scene), points_shown(scene))
     if not _has_room(scene, half):
         return middle, half
-    low = np.minimum(middle - half, 0.5 - scene.extent / 2)
-    high = np.maximum(middle + half, 0.5 + scene.extent / 2)
+    cube = cube_line(scene)
+    low = np.minimum(middle - half, cube.min(axis=0))
+    high = np.maximum(middle + half, cube.max(axis=0))
     return (low + high) / 2, float((high - low).max()) / 2
 
 
@@ -95,12 +116,18 @@ def _has_room(scene: Scene, half: float) -> bool:
     return scene.extent <= WIDEST_CUBE * 2 * half
 
 
-def _points(scene: Scene) -> Array:
-    return np.zeros((0, 3)) if scene.points is None else scene.points
+def _eyes(scene: Scene) -> Array:
+    eyes = [frame.camera.pose[:, 3] for some in scene.splits.values() for frame in some]
+    return _upright(scene, np.stack(eyes).astype(np.float64))
+
+
+def _upright(scene: Scene, positions: Array) -> Array:
+    """Scene positions (n, 3), turned about the middle of the cube so that `up` is z."""
+    return np.asarray(0.5 + (positions - 0.5) @ levelling([], scene.up).T)
 
 
 def _panel(scene: Scene, axes: tuple[int, int]) -> Image.Image:
-    side, points, lines = OVERSAMPLING * PANEL, _points(scene), camera_lines(scene)
+    side, points, lines = OVERSAMPLING * PANEL, points_shown(scene), camera_lines(scene)
     middle, half = shown(scene)
 
     def place(positions: Array) -> Array:
@@ -117,6 +144,10 @@ def _panel(scene: Scene, axes: tuple[int, int]) -> Image.Image:
     draw.text((30, side - 56), text, CUBE, font_size=13 * OVERSAMPLING)
     for colour, line in lines:
         draw.line([(x, y) for x, y in place(line)], colour, OVERSAMPLING)
+    if 2 in axes:
+        arrow = [(x, y) for x, y in place(up_line(scene))]
+        draw.line(arrow, UPWARDS, 2 * OVERSAMPLING)
+        draw.text((arrow[1][0] + 24, arrow[1][1]), "up", UPWARDS, font_size=13 * OVERSAMPLING)
     return image
 
 

@@ -111,11 +111,13 @@ def poses_of(frames: Sequence[Fields]) -> list[npt.NDArray[np.float64]]:
     """Each frame's `transform_matrix` as (3, 4), with its rotation made exactly orthonormal.
 
     One scale that all rotations have in common is taken out: it is that of a similarity of the
-    world, in which the positions are given. Raises InputError unless a matrix is 4x4 or 3x4,
-    finite, and else rigid: a rotation and a position.
+    world, in which the positions are given. If all have the determinant -1 they are left so: the
+    file's world is mirrored, which `Placement.mirrored` undoes. Raises InputError unless a matrix
+    is 4x4 or 3x4, finite, and else rigid: a rotation and a position.
     """
     matrices = [_matrix_of(fields) for fields in frames]
-    scales = np.cbrt([abs(np.linalg.det(matrix[:, :3])) for matrix in matrices])
+    determinants = np.array([np.linalg.det(matrix[:, :3]) for matrix in matrices])
+    scales, mirrored = np.cbrt(np.abs(determinants)), bool((determinants < 0).all())
     scale = float(np.median(scales))
     if scale > 0 and abs(scale - 1) > RIGID_WITHIN and np.ptp(scales) < RIGID_WITHIN * scale:
         log.warning(
@@ -124,7 +126,22 @@ def poses_of(frames: Sequence[Fields]) -> list[npt.NDArray[np.float64]]:
         )
         matrices = [np.c_[matrix[:, :3] / scale, matrix[:, 3:]] for matrix in matrices]
     where = [f"{fields.where}: {POSE}" for fields in frames]
-    return [rigid(matrix, place) for matrix, place in zip(matrices, where, strict=True)]
+    poses = [
+        rigid(matrix, place, mirrored=mirrored)
+        for matrix, place in zip(matrices, where, strict=True)
+    ]
+    if mirrored:
+        log.warning(
+            "all %d poses mirror space, as in %s: the file's axes are taken for left-handed, and x "
+            "is mirrored; if nothing is found where cameras look, an axis of each camera is wrong",
+            *(len(frames), frames[0].where),
+        )
+    return poses
+
+
+def mirror_space(poses: Sequence[npt.NDArray[np.float64]]) -> bool:
+    """Whether the `poses` (3, 4), of one file, are those of a mirrored world."""
+    return bool(np.linalg.det(poses[0][:, :3]) < 0)
 
 
 def _matrix_of(fields: Fields) -> npt.NDArray[np.float64]:

@@ -9,12 +9,12 @@ from __future__ import annotations
 import logging
 import os
 import re
-from collections import defaultdict
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 
-from nerfmac.scenes.pictures import ENDINGS, TRIED, is_picture
+from nerfmac.scenes.pictures import ENDINGS, TRIED, inspect, is_picture
 
 OTHER_FOLDERS = re.compile(r"(mask|depth|normal|semantic|label|images_).*", re.IGNORECASE)
 """Folders that hold something else under the pictures' names, or the pictures at other sizes."""
@@ -27,12 +27,14 @@ class PictureSearch:
 
     A name may have another ending, none, backslashes, or a path of another machine. What does not
     exist as it is named is looked for by the end of its path: at least `tail` of its last parts,
-    and only if one picture alone fits best and no other name has found it. `roots` are the folders
-    within the scene's in which names begin, the first before the others.
+    and only if one picture alone fits best and no other name has found it. A picture whose size or
+    channels none of the others has is not taken: photographs do not stand in for cut-outs. `roots`
+    are the folders within the scene's in which names begin, the first before the others.
     """
 
     def __init__(self, folder: Path, *, roots: Sequence[Path] = (), tail: int = 1) -> None:
         self.folder, self._roots, self._tail = folder, (*roots, folder), tail
+        self._as_named: list[Path] = []
 
     def find_all(self, names: Sequence[str], where: str) -> list[Path | None]:
         """The pictures that the file `where` calls `names`; None for those that do not exist.
@@ -40,19 +42,52 @@ class PictureSearch:
         Says in one line how many are not where the file says.
         """
         found = [self._named(name) for name in names]
+        self._as_named += [path for path in found if path is not None]
         taken = {path for path in found if path is not None}
-        elsewhere = []
+        elsewhere = {}
         for index, name in enumerate(names):
             if found[index] is None and (path := self._by_its_end(name, taken)):
-                found[index] = path
+                elsewhere[index] = path
                 taken.add(path)
-                elsewhere.append((name, path))
+        for index in self._unlike_the_others(elsewhere, names, where):
+            del elsewhere[index]
+        for index, path in elsewhere.items():
+            found[index] = path
         if elsewhere:
+            first = next(iter(elsewhere))
             log.warning(
                 "%d of %d pictures are not where %s says, and were found by their names: %r is %s",
-                *(len(elsewhere), len(names), where, *elsewhere[0]),
+                *(len(elsewhere), len(names), where, names[first], elsewhere[first]),
             )
         return found
+
+    def _unlike_the_others(
+        self, elsewhere: Mapping[int, Path], names: Sequence[str], where: str
+    ) -> list[int]:
+        """Which of the pictures found `elsewhere`, by index, have no size and channels of the rest.
+
+        The rest are those that are where they are named, and those of the folder in which more than
+        these were found. Says in one line how many are unlike.
+        """
+        rest = list(self._as_named)
+        for folder, count in Counter(path.parent for path in elsewhere.values()).most_common(1):
+            if count > len(rest):
+                rest += [path for path in elsewhere.values() if path.parent == folder]
+        known = {*rest}
+        others = [index for index, path in elsewhere.items() if path not in known]
+        if not others:
+            return []
+        kinds = Counter(map(_kind, rest))
+        unlike = [index for index in others if _kind(elsewhere[index]) not in kinds]
+        if unlike:
+            path = elsewhere[unlike[0]]
+            log.warning(
+                "%d of %d pictures of %s are missing; others of their names are not taken, as they "
+                "differ from the rest: %r would be %s (%s), the rest are %s",
+                *(len(unlike), len(names), where, names[unlike[0]], path, _kind(path)),
+                kinds.most_common(1)[0][0],
+            )
+        return unlike
 
     def _named(self, name: str) -> Path | None:
         # Capture scripts on Windows write backslashes into their JSON.
@@ -99,6 +134,12 @@ class PictureSearch:
                 if is_picture(name):
                     found[_stem(name)].append(Path(place, name))
         return found
+
+
+def _kind(path: Path) -> str:
+    """A picture's size and channels, in words; raises InputError for what is no picture."""
+    header = inspect(path)
+    return f"{header.width}x{header.height}, {'with' if header.has_alpha else 'without'} alpha"
 
 
 def _parts(name: str) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from itertools import compress
 from typing import NamedTuple
 
 import numpy as np
@@ -15,7 +16,8 @@ import numpy.typing as npt
 
 from nerfmac.json_reader import Fields
 from nerfmac.scenes.coverage import patch_medians
-from nerfmac.scenes.options import LARGEST_EXTENT
+from nerfmac.scenes.options import LARGEST_EXTENT, Direction
+from nerfmac.scenes.strays import stray_cameras, stray_points
 
 KEYS = ("aabb_scale", "scale", "offset")
 DEFAULT_SCALE = 0.33  # instant-ngp's, made for the Blender scenes of 2020
@@ -32,6 +34,9 @@ ROOM_EXTENT = 32.0
 WITHIN = 0.95
 """Of what pictures show, this part shall be within the cube; of other points many are wrong."""
 
+MIRROR = np.array([-1.0, 1.0, 1.0])
+"""What the axes of scene space are multiplied with to mirror it."""
+
 OUTWARD = 0.6
 """More than this part of the cameras has to look away from their middle to look outwards."""
 PARALLEL = 1e-3
@@ -43,7 +48,8 @@ log = logging.getLogger("nerfmac")
 class Placement(NamedTuple):
     """`scale` in scene units per file unit; `offset` (3,) and `extent` in scene units.
 
-    `rotation` (3, 3) turns the file's axes to the scene's.
+    `rotation` (3, 3) turns the file's axes to the scene's, and mirrors them if its determinant is
+    -1: the file's are then left-handed.
     """
 
     scale: float
@@ -61,6 +67,11 @@ class Placement(NamedTuple):
         """Where scene positions (..., 3) are in the file's coordinates."""
         return self.turned_to_file(np.asarray(position, np.float64) - self.offset) / self.scale
 
+    def turned_to_scene(self, direction: Direction) -> Direction:
+        """A direction of the file's axes in scene space."""
+        x, y, z = (self.rotation @ direction).tolist()
+        return x, y, z
+
     def turned_to_file(self, direction: npt.ArrayLike) -> npt.NDArray[np.float64]:
         """Directions of scene space (..., 3) in the file's axes."""
         return np.asarray(direction, np.float64) @ self.rotation
@@ -68,6 +79,20 @@ class Placement(NamedTuple):
     def to_scene(self, position: npt.ArrayLike) -> npt.NDArray[np.float64]:
         """Where the file's positions (..., 3) are in scene space."""
         return self.scale * np.asarray(position, np.float64) @ self.rotation.T + self.offset
+
+    @property
+    def is_mirrored(self) -> bool:
+        """Whether the file's axes are left-handed, so that its poses mirror space."""
+        return bool(np.linalg.det(self.rotation) < 0)
+
+    def mirrored(self) -> Placement:
+        """The placement with x of scene space mirrored about the middle of the cube.
+
+        Any plane would do, for the results differ by a rotation; this one keeps y and z, either of
+        which may be up.
+        """
+        offset = 0.5 + MIRROR * (self.offset - 0.5)
+        return self._replace(offset=offset, rotation=MIRROR[:, None] * self.rotation)
 
 
 def is_placed(file: Fields) -> bool:
@@ -109,8 +134,18 @@ def fit(
 
     The extent is 1 for objects that alpha cuts out, else 4; or as large, by a power of two and up
     to 16, as holds what the pictures show of the points. It is larger where cameras look outwards,
-    with a warning. The scene is turned by `rotation`.
+    with a warning. Stray cameras, with a warning, and stray points do not count. The scene is
+    turned by `rotation`.
     """
+    is_stray = stray_cameras(np.stack([pose[:, 3] for pose in poses]))
+    if is_stray.any():
+        log.warning(
+            "%d of %d cameras of %s are far from all others; where the scene is and how large "
+            "follows from the others alone",
+            *(is_stray.sum(), len(poses), where),
+        )
+    poses = list(compress(poses, ~is_stray))
+    tangents = list(compress(tangents, ~is_stray))
     eyes = np.stack([pose[:, 3] for pose in poses])
     axes = np.stack([pose[:, 2] for pose in poses])
     points = np.zeros((0, 3)) if points is None else points
@@ -136,7 +171,10 @@ def fit(
         most = OUTWARD_EXTENT
         least = least if len(points) else ROOM_EXTENT
         log.warning("most cameras of %s look outwards: the cube is larger, as for a room", where)
-    away = np.abs(scale * (points - centre) @ rotation.T).max(axis=1, initial=0.0)
+    in_scene = scale * (points - centre) @ rotation.T
+    is_stray = stray_points(in_scene, least, most)
+    points, in_scene = points[~is_stray], in_scene[~is_stray]
+    away = np.abs(in_scene).max(axis=1, initial=0.0)
     shown = patch_medians(away, points, poses, tangents) if tangents else away
     extent = _extent(shown if len(shown) else away, least, most)
     return Placement(scale, 0.5 - scale * (rotation @ centre), extent, rotation)

@@ -156,10 +156,13 @@ def headers_of(pictures: Sequence[Path]) -> list[Header]:
         return list(pool.map(inspect, pictures))
 
 
-def rigid(matrix: npt.NDArray[np.float64], where: str) -> npt.NDArray[np.float64]:
+def rigid(
+    matrix: npt.NDArray[np.float64], where: str, *, mirrored: bool = False
+) -> npt.NDArray[np.float64]:
     """The pose `matrix` (3, 4), with its rotation made exactly orthonormal.
 
-    Raises InputError that names `where` unless it is rigid: a rotation and a position.
+    Raises InputError that names `where` unless it is rigid: a rotation and a position. If
+    `mirrored` it is a rotation of a mirrored world, with the determinant -1.
     """
     rotation = matrix[:, :3]
     error = float(np.abs(rotation.T @ rotation - np.eye(3)).max())
@@ -168,7 +171,7 @@ def rigid(matrix: npt.NDArray[np.float64], where: str) -> npt.NDArray[np.float64
             f"{where} is not rigid: its columns are off by {error:.3g} from "
             "length one and right angles; expected a rotation and a position"
         )
-    if np.linalg.det(rotation) < 0:
+    if bool(np.linalg.det(rotation) < 0) != mirrored:
         raise InputError(f"{where} mirrors space; expected a rotation")
     left, _, right = np.linalg.svd(rotation)
     return np.concatenate([left @ right, matrix[:, 3:]], axis=1)

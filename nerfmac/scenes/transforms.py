@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from nerfmac.checks import InputError
 from nerfmac.json_reader import Fields, read_fields
-from nerfmac.scenes.frames import entries_of, shots_of
+from nerfmac.scenes.frames import entries_of, mirror_space, shots_of
 from nerfmac.scenes.options import SceneOptions, Split
 from nerfmac.scenes.picture_search import PictureSearch
 from nerfmac.scenes.placement import fit, is_placed, placement_of
@@ -51,12 +51,14 @@ def read_transforms(path: Path, options: SceneOptions) -> Scene:
         is_object = are_cut_out([shot.picture for shot in shots], headers)
         tangents = [shot.lens.tangents for shot in shots]
         placement = fit(poses, is_object, str(path), points=points, tangents=tangents)
+    if mirror_space(poses):
+        placement = placement.mirrored()
     frames = tuple(shot.placed(placement) for shot in shots)
     if options.split is None and not lists_splits(file):
         options = replace(options, split=usual_split(frames))
     splits = _splits_of(file, frames, absent, options.split)
-    up, folder = options.up or up_of(file, poses), path.resolve().parent
-    return scene_of(folder, headers, placement, splits, up, options, points)
+    up = placement.turned_to_scene(options.up or up_of(file, poses))
+    return scene_of(path.resolve().parent, headers, placement, splits, up, options, points)
 
 
 def _points_of(file: Fields, folder: Path) -> npt.NDArray[np.float64] | None:

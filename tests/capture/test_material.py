@@ -174,6 +174,14 @@ def test_frames_of_a_video_are_those_that_were_chosen(tmp_path, bar):
     assert small[1:3] == (32, 24)
 
 
+def test_any_number_of_frames_is_taken(tmp_path, bar):
+    write_video(tmp_path / "film.mp4", moving(160), fps=20)
+    (tmp_path / "images").mkdir()
+    taken = take_frames(tmp_path / "film.mp4", range(150), tmp_path / "images", 2000, bar)
+    assert len(taken) == 150
+    assert (tmp_path / "images/frame_000149.jpg").is_file()
+
+
 def test_a_black_video_is_refused(tmp_path, bar):
     path = tmp_path / "night.mp4"
     write_video(path, (np.zeros((48, 64, 3), np.uint8) for _ in range(5)), fps=10)

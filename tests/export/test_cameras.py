@@ -70,3 +70,18 @@ def test_a_placement_that_was_not_recorded_is_read_from_the_scene_again(capture)
     run.source, run.scene = None, replace(run.scene, path="/nowhere")
     with pytest.raises(InputError, match=r"where its scene's own coordinates lie: .*/nowhere"):
         extract_cameras(run)
+
+
+def test_the_cameras_of_a_mirrored_world_are_read_again(tmp_path, on_the_cpu):
+    write_transforms(tmp_path, 4, offset=[0.4, 0.6, 0.55])
+    path = tmp_path / "transforms.json"
+    values = json.loads(path.read_text())
+    for frame in values["frames"]:
+        frame["transform_matrix"][2] = [-each for each in frame["transform_matrix"][2]]
+    path.write_text(json.dumps(values))
+    run = Run.begin(load_scene(tmp_path, split=0), CONFIG)
+    written = extract_cameras(run)
+    assert written["offset"] == pytest.approx([0.4, 0.6, 0.55])
+    assert written["frames"][2]["transform_matrix"] == pytest.approx(
+        np.array(values["frames"][2]["transform_matrix"]), abs=1e-5
+    )

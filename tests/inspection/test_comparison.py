@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from nerfmac.checks import InputError
 from nerfmac.inspection import compare_cameras
@@ -77,6 +78,36 @@ def test_splits_with_pictures_of_one_name_are_told_apart_by_their_folders(tmp_pa
     found = compare_cameras(scene, tmp_path)
     assert len(found.names) == 9
     assert found.away.max() < 1e-6
+
+
+def film(count):
+    """Return pictures that all differ, as frames of a film do."""
+    coarse = np.random.default_rng(8).integers(20, 230, (count, 4, 6, 3), np.uint8)
+    return [np.asarray(Image.fromarray(each).resize((24, 16))) for each in coarse]
+
+
+def test_frames_of_a_film_are_matched_by_what_they_show(tmp_path, caplog, monkeypatch):
+    ours, theirs = write_transforms(tmp_path / "ours", 9), write_transforms(tmp_path / "theirs", 12)
+    frames = film(12)
+    for index in range(9):
+        save(tmp_path / f"ours/images/{index:03d}.png", frames[index])
+    values = json.loads(theirs.read_text())
+    order = [7, 2, 9, 4, 11, 1, 0, 10, 3, 8, 5, 6]
+    for name, index in enumerate(order):
+        noise = np.random.default_rng(name).integers(-1, 2, (16, 24, 3))
+        shown = np.clip(0.9 * frames[index] + 9 + noise, 0, 255).astype(np.uint8)
+        save(tmp_path / f"theirs/frame_{30 * name:06}.png", shown)
+        values["frames"][name] |= {
+            "file_path": f"frame_{30 * name:06}.png",
+            "transform_matrix": matrix(index),
+        }
+    write_json(theirs, values)
+    caplog.set_level("INFO", logger="nerfmac")
+    found = compare_cameras(load_scene(ours), theirs)
+    assert len(found.names) == 9
+    assert "images/002.png = frame_000030.png" in found.names
+    assert found.away.max() < 1e-6
+    assert "matched by what they show, as 0 have the same name" in caplog.text
 
 
 def test_scenes_of_other_pictures_are_refused(tmp_path, capsys, monkeypatch):

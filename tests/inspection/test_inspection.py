@@ -13,15 +13,17 @@ from nerfmac.scenes.diagram import (
     CUBE,
     MARGIN,
     PANEL,
+    UPWARDS,
     camera_lines,
     cube_line,
     scene_picture,
     shown,
+    up_line,
 )
 from tests.capture.structures import write_pictures
 from tests.cli.refusals import refused
 from tests.scene_factory import nerfmac
-from tests.scenes.scene_files import save, write_transforms
+from tests.scenes.scene_files import save, write_json, write_transforms
 
 
 def test_the_command_says_what_will_be_used_and_draws_it(tmp_path, capsys, monkeypatch):
@@ -40,6 +42,19 @@ def test_the_command_says_what_will_be_used_and_draws_it(tmp_path, capsys, monke
         assert drawn.size == (1280, 640)
 
 
+@pytest.mark.parametrize("named", ["the folder", "the file"])
+def test_findings_name_the_users_files(tmp_path, named):
+    path = write_transforms(tmp_path, 6)
+    values = json.loads(path.read_text())
+    for frame in values["frames"]:
+        frame["file_path"] = f"C:/Users/someone/scene/{frame['file_path']}"
+    write_json(path, values)
+    save(tmp_path / "images/004.png", np.full((16, 24, 3), 5, np.uint8))
+    found = inspect_scene(path if named == "the file" else tmp_path, progress=False).findings
+    assert any(line.startswith("images/004.png is too dark") for line in found)
+    assert "someone" not in " ".join(found)
+
+
 def test_what_is_no_scene_is_refused(tmp_path, capsys):
     nowhere = tmp_path / "nowhere"
     refused(capsys, tmp_path, "inspect", nowhere, names=[f"{nowhere} does not exist"])
@@ -50,7 +65,7 @@ def test_in_a_notebook_cameras_and_points_can_be_turned(scene):
     page = inspection._repr_html_()
     data, _ = json.JSONDecoder().raw_decode(page[page.index("} = {") + 4 :])
     cameras = sum(len(frames) for frames in scene.splits.values())
-    assert len(data["lines"]) == cameras + 1, "the last is the cube"
+    assert len(data["lines"]) == cameras + 2, "the last are up and the cube"
     assert np.abs(np.concatenate([line[1:] for line in data["lines"]])).max() < 1.01
     assert inspection._repr_png_().startswith(b"\x89PNG")
     assert "views" in page
@@ -69,6 +84,24 @@ def test_a_camera_is_drawn_where_it_stands_with_its_picture_before_it(scene):
         assert ahead[0] > 0
     colours = {colour for colour, _ in lines}
     assert (110, 110, 110) in colours, "those held out"
+
+
+@pytest.mark.parametrize("up", [(0.0, 1.0, 0.0), (0.0, 0.0, -1.0), (0.48, -0.6, 0.64)])
+def test_everything_is_drawn_along_up(scene, up):
+    turned, before = replace(scene, up=up), replace(scene, up=(0.0, 0.0, 1.0))
+    for (_, line), (_, there) in zip(camera_lines(turned), camera_lines(before), strict=True):
+        assert line[0, 2] - 0.5 == pytest.approx((there[0] - 0.5) @ up, abs=1e-6)
+        ahead, ahead_there = (each[1] - each[0] for each in (line, there))
+        cosine = ahead_there @ up / np.linalg.norm(ahead_there)
+        assert ahead[2] / np.linalg.norm(ahead) == pytest.approx(cosine, abs=1e-5)
+    heights = (cube_line(before) - 0.5) @ up
+    np.testing.assert_allclose(cube_line(turned)[:, 2] - 0.5, heights, atol=1e-6)
+    start, tip = up_line(turned)[:2]
+    np.testing.assert_allclose((tip - start)[:2], 0.0)
+    assert tip[2] > start[2]
+    drawn = np.abs(np.asarray(scene_picture(turned)).astype(int) - UPWARDS).max(axis=2) < 60
+    rows = np.flatnonzero(drawn[:, PANEL:].any(axis=1))
+    assert rows[-1] - rows[0] > 0.1 * PANEL, "an arrow from the side"
 
 
 def test_the_drawing_shows_more_than_paper(scene):

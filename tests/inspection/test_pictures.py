@@ -65,6 +65,33 @@ def test_a_bad_picture_is_named_with_what_is_wrong(picture, words):
     assert all(line.startswith("c is") for line in found)
 
 
+def before(backdrop, picture):
+    """Return the picture's middle before a backdrop of one value."""
+    painted = np.full_like(picture, backdrop)
+    painted[16:48, 32:64] = picture[16:48, 32:64]
+    return painted
+
+
+@pytest.mark.parametrize("backdrop", [0, 255])
+def test_a_backdrop_that_most_pictures_have_is_no_bad_exposure(backdrop):
+    pictures = {name: before(backdrop, texture(index)) for index, name in enumerate("abcdefgh")}
+    assert findings(**pictures) == []
+    pictures["d"] = before(backdrop, lit(texture(3), 0.1))
+    assert any(line.startswith("d is too dark: 1") for line in findings(**pictures))
+    pictures["d"] = before(backdrop, lit(texture(3), 0.5, 200))
+    assert any(line.startswith("d is too bright: 2") for line in findings(**pictures))
+
+
+def test_many_findings_of_one_kind_are_counted_and_a_few_named():
+    film = {name: texture(0) for name in "abcdefgh"}
+    (line,) = findings(**film)
+    assert line.startswith("7 pictures show the same as an earlier one, such as: b shows the same")
+    assert "d shows" in line
+    assert "e shows" not in line
+    few = {name: texture(0) for name in "abcdef"}
+    assert len(findings(**few)) == 5
+
+
 def test_the_same_picture_twice_is_named():
     noisy = np.clip(
         texture(1).astype(int) + np.random.default_rng(0).integers(-2, 3, (64, 96, 3)), 0, 255

@@ -191,6 +191,22 @@ def test_a_broken_file_is_refused_by_its_name(tmp_path, name, binary):
         load_scene(tmp_path)
 
 
+@pytest.mark.parametrize("part", [0.0, 0.4, 0.99])
+def test_a_model_that_is_cut_off_names_the_command_that_makes_another(tmp_path, part):
+    folder = write_colmap(tmp_path / "my scene", 3)
+    path = folder / "sparse/0/images.bin"
+    content = path.read_bytes()
+    path.write_bytes(content[: int(part * len(content))])
+    with pytest.raises(InputError) as refusal:
+        load_scene(folder)
+    assert str(path) in str(refusal.value)
+    assert f"`nerfmac capture '{folder / 'images'}'`" in str(refusal.value)
+    shutil.rmtree(folder / "images")
+    with pytest.raises(InputError, match=r"images\.bin") as refusal:
+        load_scene(folder)
+    assert "nerfmac capture" not in str(refusal.value), "there is nothing to capture"
+
+
 def test_a_model_without_its_pictures_is_refused(tmp_path):
     write_colmap(tmp_path, 3)
     shutil.rmtree(tmp_path / "images")

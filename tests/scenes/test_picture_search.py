@@ -2,7 +2,9 @@
 
 import pytest
 
+from nerfmac.scenes import load_scene
 from nerfmac.scenes.picture_search import PictureSearch
+from tests.scenes.scene_files import pixels, save, write_blender, write_transforms
 
 
 def make(folder, *names: str):
@@ -69,3 +71,38 @@ def test_a_picture_that_another_name_has_is_not_given_away(tmp_path):
     make(tmp_path, "test/r_0.png", "test/r_1.png")
     assert find(tmp_path, "train/r_0.png", "test/r_0.png") == [None, "test/r_0.png"]
     assert find(tmp_path, "C:/train/r_0.png", "C:/test/r_1.png", tail=2) == [None, "test/r_1.png"]
+
+
+@pytest.mark.parametrize(
+    ("channels", "size"), [(4, (24, 16)), (3, (48, 32)), (3, (24, 16))], ids=str
+)
+def test_what_differs_from_the_rest_is_not_taken_for_a_missing_picture(
+    tmp_path, channels, size, caplog
+):
+    path = write_transforms(tmp_path, 6, absent=(1, 4))
+    for index in range(6):
+        save(tmp_path / f"originals/{index:03d}.png", pixels(index, channels, *size))
+    found = {frame.picture for frames in load_scene(path).splits.values() for frame in frames}
+    is_like = (channels, size) == (3, (24, 16))
+    assert len(found) == (6 if is_like else 4)
+    assert ("2 of 6 pictures of" in caplog.text) == (not is_like)
+    assert ("originals/001.png" in caplog.text) or is_like
+    assert ("2 of 6 pictures named in" in caplog.text) == (not is_like)
+
+
+def test_where_none_is_as_named_the_folder_with_the_most_is_the_measure(tmp_path, caplog):
+    for index in range(5):
+        save(tmp_path / f"cut/{index:03d}.png", pixels(index, 4))
+    save(tmp_path / "originals/005.png", pixels(5, 3))
+    names = [f"/home/me/{index:03d}.png" for index in range(6)]
+    assert find(tmp_path, *names) == [*(f"cut/{index:03d}.png" for index in range(5)), None]
+    assert "24x16, without alpha" in caplog.text
+
+
+def test_a_split_of_cut_outs_is_not_completed_by_photographs(tmp_path, caplog):
+    write_blender(tmp_path, train=4, test=3)
+    for index in range(3):
+        (tmp_path / f"test/r_{index}.png").unlink()
+        save(tmp_path / f"originals/test/r_{index}.jpg", pixels(index))
+    assert "test" not in load_scene(tmp_path).splits
+    assert "3 of 3 pictures of" in caplog.text

@@ -1,0 +1,71 @@
+"""Lenses that are hardly those of cameras are named, and splits that say little."""
+
+from dataclasses import replace
+
+import pytest
+
+from nerfmac.geometry.lenses import Lens
+from nerfmac.inspection import inspect_scene
+from nerfmac.inspection.lenses import lens_findings
+from tests.scene_factory import nerfmac
+from tests.scenes.scene_files import write_blender, write_transforms
+
+LENS = Lens.from_fov(1.2, 96, 64)
+NAMES = ["a", "b", "c"]
+
+
+def findings(**values):
+    return lens_findings(NAMES, [LENS, replace(LENS, **values), replace(LENS, **values)])
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"k1": -0.3, "k2": 0.1, "p1": 0.002},
+        {"fl_y": LENS.fl_x * 1.02},
+        {"k1": 0.05, "k2": 0.01, "is_fisheye": True},
+        {"cx": 20.0},
+    ],
+)
+def test_lenses_of_cameras_are_not_named(values):
+    assert findings(**values) == []
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"k1": 46.0}, "k1 46"),
+        ({"k1": -3.0}, "k1 -3"),
+        ({"p2": 0.4}, "p2 0.4"),
+        ({"k4": 9.0, "is_fisheye": True}, "k4 9"),
+        ({"fl_y": LENS.fl_x * 1.2}, "fl_y / fl_x is 1.2 "),
+        ({"fl_y": LENS.fl_x * 2.8}, "fl_y / fl_x is 2.8 "),
+        ({"fl_y": LENS.fl_x / 1.2}, "fl_y / fl_x is 0.833 "),
+    ],
+)
+def test_an_odd_lens_is_named_once(values, words):
+    (line,) = findings(**values)
+    assert line.startswith("the lens of b ")
+    assert words in line
+
+
+def test_a_single_training_view_and_two_equal_splits_are_named(tmp_path):
+    names = [f"images/{index:03d}.png" for index in range(3)]
+    path = write_transforms(
+        *(tmp_path, 3), train_filenames=names[:1], val_filenames=names[1:], test_filenames=names[1:]
+    )
+    found = " ".join(inspect_scene(path, progress=False).findings)
+    assert "one training view" in found
+    assert "val and test have the same 2 pictures" in found
+    whole = write_blender(tmp_path / "whole", train=3, test=2, val=2)
+    found = " ".join(inspect_scene(whole, progress=False).findings)
+    assert "one training view" not in found
+    assert "have the same" not in found.replace("has the same camera", "")
+
+
+def test_training_names_an_odd_lens_and_a_single_view(tmp_path, caplog, on_the_cpu, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    path = write_transforms(tmp_path / "yard", 1, k1=46.0)
+    nerfmac("train", path, "--out", "run", "--preset", "tiny", "--steps", 1, "--no-video")
+    assert sum("one training view" in line for line in caplog.messages) == 1
+    assert sum("k1 46" in line for line in caplog.messages) == 1
