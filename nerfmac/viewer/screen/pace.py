@@ -10,14 +10,14 @@ from collections import deque
 from itertools import combinations
 from statistics import median
 
-SCALES = tuple(2.0 ** (-step / 2) for step in range(11))
-"""Sides of a picture relative to the full one: half as many pixels each."""
+SCALES = tuple(2.0 ** (-step / 2) for step in range(7))
+"""Sides of a picture relative to the full one, down to an eighth: half as many pixels each."""
 
 FLOOR = 1 / 8
 """Smallest part of the full picture's pixels, unless that part takes longer than `SLOWEST`."""
 
-SLOWEST = 0.25
-"""Seconds: a picture that takes longer becomes smaller than `FLOOR`, for four pictures a second."""
+SLOWEST = 0.15
+"""Seconds: a picture that takes longer becomes smaller than `FLOOR`."""
 
 LATE = 1.25
 """A picture that takes longer than this many times its time is late."""
@@ -72,7 +72,7 @@ class Pace:
         pixels, usual = self._recent[-1][0], median(t for _, t in self._recent)
         fixed = self._fixed
         if fixed is None:  # guessed, so that the next picture has another size, which tells
-            fixed = usual if usual <= max(self._seconds, 0.5 * SLOWEST) else 0.0
+            fixed = usual if usual <= max(self._seconds, SLOWEST) else 0.0
         self._per_pixel = max(usual - fixed, 0.0) / pixels
 
     def _allowed(self, seconds: float) -> float:
@@ -84,7 +84,7 @@ class Pace:
         return left / self._per_pixel if self._per_pixel else math.inf
 
     def scale(self, pixels: int) -> float:
-        """The largest of `SCALES` at which a picture of `pixels` is in time, or the floor's."""
+        """Largest of `SCALES` at which a picture of `pixels` is in time; at least the floor's."""
         least = min(FLOOR * pixels, self._fitting(SLOWEST))
         most = 1.01 * max(self._pixels, least)
         return next((scale for scale in SCALES if pixels * scale * scale <= most), SCALES[-1])
