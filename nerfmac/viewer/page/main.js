@@ -5,7 +5,7 @@
  */
 
 import { Compare } from "./picture/compare.js";
-import { makeButton } from "./controls/controls.js";
+import { bringIntoView, makeButton } from "./controls/controls.js";
 import { CropBox } from "./overlay/cropbox.js";
 import { Frusta } from "./overlay/frusta.js";
 import { walkByKeys } from "./motion/keys.js";
@@ -72,12 +72,18 @@ function buildControls({ parts, link, settings, motion, record, seen, signal }) 
   const training = buildTraining(link, settings, signal);
   const view = buildView({ link, settings, seen, record });
   const path = buildPath(link, motion, record, signal);
-  const { buttons, panels } = buildPanels([
+  const { buttons, panels, close } = buildPanels([
     { name: "training", label: "Training", picture: "chart", content: training.panel },
     { name: "view", label: "View", picture: "eye", content: view },
     { name: "path", label: "Path", picture: "path", content: path },
   ]);
   parts.panels.append(...panels);
+  // A panel covers the right of the picture or, on a narrow page, lies where the picture is not.
+  seen.compare.onBegin = () => {
+    close();
+    bringIntoView(parts.floating);
+    parts.area.focus({ preventScroll: true });
+  };
   parts.toolbar.append(
     training.runButton, training.summary, ...buttons,
     makeButton({

@@ -1,9 +1,10 @@
 """`Screen`: which picture the page gets next, how large, and when; the worker's thread only.
 
 While the camera moves, pictures are small enough to be drawn in time. At rest they have full size
-and are drawn in strips, so that the next movement never waits for more than one strip. The page
-acknowledges every picture, and at most two are unacknowledged. So the newest camera is drawn, and
-old ones never queue up.
+and are drawn in strips, so that the next movement never waits for more than one strip. After a
+small picture, one of half the width and height comes before the full one. The page acknowledges
+every picture, and at most two are unacknowledged. So the newest camera is drawn, and old ones never
+queue up.
 """
 
 from __future__ import annotations
@@ -35,6 +36,9 @@ STRIP = 1 / 30
 
 GUESSES = {MOVING: 2**14, REFRESH: 2**16, STRIP: 2**15}
 """First guesses of how many pixels there is time for."""
+
+MIDDLE = 0.5
+"""Scale of the picture between a smaller one and the full one, which takes four times as long."""
 
 MOST_UNDER_WAY = 2
 
@@ -89,7 +93,12 @@ class Frame(NamedTuple):
     drawn: Drawn
     camera: Camera
     target: Target
-    is_still: bool
+    scale: float  # its width and height relative to the full picture's, before rounding
+
+    @property
+    def is_still(self) -> bool:
+        """Whether it is the full picture."""
+        return self.scale == 1.0
 
 
 @dataclass
@@ -100,7 +109,7 @@ class _Job:
     state: TrainState
     camera: Camera
     full: tuple[int, int]
-    is_still: bool
+    scale: float
     pictures: Pictures
     pace: Pace | None  # learns from how long it takes
     strips: list[Drawn]
@@ -182,9 +191,10 @@ class Screen:
         job = self._job
         if job is None or job.target is not target or (job.state is not state and not training):
             job = self._job = self._begin(trainer, target, state, plan)
-        self._strip(job)
-        # While the camera moves, finish the picture that was begun, or none would ever be finished.
-        while plan == MOVING and job.rows < job.camera.lens.height:
+        if plan == MOVING:
+            # Messages wait until the picture is whole, or none would ever be finished.
+            self._rows(job, job.camera.lens.height - job.rows)
+        else:
             self._strip(job)
         if job.rows < job.camera.lens.height:
             return None
@@ -216,10 +226,14 @@ class Screen:
         assert self._size is not None
         full = target.fitted(*self._size)
         pace = self._pace(target, seconds) if seconds in GUESSES else None
-        scale = pace.scale(full[0] * full[1]) if pace else 1.0
+        if pace:
+            scale = pace.scale(full[0] * full[1])
+        else:
+            is_small = self.shown is not None and self.shown.scale < MIDDLE
+            scale = MIDDLE if is_small else 1.0
         size = max(round(full[0] * scale), 1), max(round(full[1] * scale), 1)
         pictures = Pictures(trainer, state, target.look)
-        return _Job(target, state, target.camera(*size), full, scale == 1.0, pictures, pace, [])
+        return _Job(target, state, target.camera(*size), full, scale, pictures, pace, [])
 
     def _pace(self, target: Target, seconds: float) -> Pace:
         key = target.look.mode, seconds
@@ -228,23 +242,27 @@ class Screen:
         return self._paces[key]
 
     def _strip(self, job: _Job) -> None:
-        """Draw some more rows."""
+        """Draw as many more rows as there is time for."""
         lens, pace = job.camera.lens, self._pace(job.target, STRIP)
         rows = min(pace.rows(lens.width), lens.height - job.rows)
+        pace.learn(rows * lens.width, self._rows(job, rows))
+
+    def _rows(self, job: _Job, rows: int) -> float:
+        """Draw so many more rows; return the seconds that they took."""
         start = time.perf_counter()
-        strip = replace(job.camera, lens=lens.rows(job.rows, rows))
+        strip = replace(job.camera, lens=job.camera.lens.rows(job.rows, rows))
         job.strips.append(job.pictures.draw(strip, job.target.view.distance))
         seconds = time.perf_counter() - start
-        pace.learn(rows * lens.width, seconds)
         job.seconds += seconds
         job.rows += rows
+        return seconds
 
     def _finish(self, job: _Job) -> Frame:
         rgb, depth = (
             np.concatenate([getattr(strip, name) for strip in job.strips])
             for name in ("rgb", "depth")
         )
-        lens = job.camera.lens
+        lens, is_still = job.camera.lens, job.scale == 1.0
         if job.pace:
             job.pace.learn(lens.width * lens.height, job.seconds)
         content = {
@@ -253,16 +271,16 @@ class Screen:
             "height": job.full[1],
             "pose": [float(number) for number in job.camera.pose.ravel()],
             "lens": relative(lens),
-            "still": job.is_still,
+            "still": is_still,
             "scale": lens.width / job.full[0],
         }
         self.shown = Frame(
             content,
-            encoded(rgb, QUALITY[job.is_still]),
+            encoded(rgb, QUALITY[is_still]),
             Drawn(rgb, depth),
             job.camera,
             job.target,
-            job.is_still,
+            job.scale,
         )
         self._shown_state = job.state
         return self.shown

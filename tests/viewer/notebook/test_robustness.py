@@ -144,6 +144,30 @@ def test_a_page_closed_in_mid_drag_leaves_a_kernel_that_trains_on(viewing):
     viewing.run("viewer.pause()")
 
 
+def test_a_drag_ends_with_a_middle_picture_and_then_the_full_one(viewing):
+    tab = viewing.tabs[-1]
+    sight = Sight(tab)
+    tab.page.evaluate(
+        """() => {
+          const record = document.querySelector(".nerfmac-viewer").nerfmac;
+          window.scales = [];
+          const watch = () => {
+            const scale = record.lastFrame.scale;
+            if (window.scales.at(-1) !== scale) window.scales.push(scale);
+            requestAnimationFrame(watch);
+          };
+          watch();
+        }"""
+    )
+    viewing.run("from nerfmac.viewer.screen.pace import Pace; usual = Pace.scale")
+    viewing.run("Pace.scale = lambda *_: 0.125")
+    sight.turn((90, 20))
+    sight.wait_for_rest()
+    viewing.run("Pace.scale = usual")
+    scales = tab.page.evaluate("() => window.scales")
+    assert scales == pytest.approx([1.0, 0.125, 0.5, 1.0], abs=0.01)
+
+
 def test_a_picture_of_one_pixel_and_one_of_4k_are_drawn(viewing):
     tab = viewing.tabs[-1]
     sight = Sight(tab)

@@ -91,6 +91,39 @@ def test_while_a_button_is_held_nothing_is_drawn_in_full(page, monkeypatch):
     assert page.take("frame")[-1]["still"]
 
 
+@pytest.mark.parametrize(
+    ("scale", "scales"),
+    [(SCALES[3], [SCALES[3], 0.5, 1.0]), (0.5, [0.5, 1.0]), (1.0, [1.0])],
+)
+def test_between_a_small_picture_and_the_full_one_comes_one_of_half_its_side(
+    page, monkeypatch, scale, scales
+):
+    monkeypatch.setattr(screen_module.Pace, "scale", lambda *_: scale)
+    page.open(61, 37).settle()
+    page.take("frame")
+    page.say("move", t=1, orbit=[0.1, 0.0], moving=False)
+    page.settle()
+    frames = page.take("frame")
+    assert [frame["scale"] for frame in frames] == pytest.approx(scales, abs=1 / 61)
+    assert [frame["still"] for frame in frames] == [False] * (len(scales) - 1) + [True]
+
+
+def test_a_picture_in_motion_is_drawn_in_one_piece(page, monkeypatch):
+    monkeypatch.setattr(screen_module.Pace, "rows", lambda *_: 4)
+    monkeypatch.setattr(screen_module.Pace, "scale", lambda *_: 0.5)
+    pieces, draw = [], screen_module.Pictures.draw
+
+    def counted(pictures, camera, focus):
+        pieces.append(camera.lens.height)
+        return draw(pictures, camera, focus)
+
+    monkeypatch.setattr(screen_module.Pictures, "draw", counted)
+    page.open(32, 64).work()
+    assert pieces == [32]
+    page.settle()
+    assert pieces == [32, *[4] * 16]
+
+
 def test_a_page_that_does_not_answer_has_two_pictures_under_way_and_no_more(page):
     page.answers = False
     page.open().work(3)

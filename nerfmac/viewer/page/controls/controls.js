@@ -19,6 +19,11 @@ export function make(tag, attributes = {}, ...children) {
   return element;
 }
 
+/** Scroll whatever `element` lies in, its panel and the notebook, until it can be seen. */
+export function bringIntoView(element) {
+  element.scrollIntoView({ block: "nearest", inline: "nearest" });
+}
+
 /** A button with an icon, a text or both; `title` says what it does. */
 export function makeButton({ picture = null, text = "", title, name = "", onClick }) {
   const element = make("button", {

@@ -1,8 +1,11 @@
 /** The toolbar's buttons that open a panel beside the picture: one at a time, or none. */
 
-import { make, makeButton } from "../controls/controls.js";
+import { bringIntoView, make, makeButton } from "../controls/controls.js";
 
-/** `panels`: [{name, label, picture, content}]. Returns the buttons and the panels. */
+/**
+ * `panels`: [{name, label, picture, content}]. Returns the buttons, the panels, and `close`, which
+ * closes the one that is open.
+ */
 export function buildPanels(panels) {
   const opened = panels.map(({ name, label, picture, content }) => {
     const panel = make("section", {
@@ -19,9 +22,13 @@ export function buildPanels(panels) {
     for (const { panel, button } of opened) {
       panel.hidden = panel !== chosen;
       button.setAttribute("aria-expanded", String(panel === chosen));
+      if (panel !== chosen) continue;
+      bringIntoView(button); // a panel under the picture moves it
+      bringIntoView(panel);
     }
   };
   return {
     buttons: opened.map(({ button }) => button), panels: opened.map(({ panel }) => panel),
+    close: () => open(null),
   };
 }

@@ -1,7 +1,7 @@
 /** Rendering the camera path to a video, and the video. */
 
 import {
-  make, makeButton, makeNumber, makeProgress, makeSelect, makeText,
+  bringIntoView, make, makeButton, makeNumber, makeProgress, makeSelect, makeText,
 } from "../controls/controls.js";
 import { duration, withEnding } from "../controls/numbers.js";
 
@@ -95,6 +95,11 @@ function buildResult(link, signal) {
     save.download = name;
     save.textContent = `Download ${name}`;
     element.hidden = false;
+  });
+  // Only now is its height known. Who has scrolled on to other cells is not called back.
+  video.addEventListener("loadedmetadata", () => {
+    const { top, bottom } = element.parentElement.getBoundingClientRect();
+    if (top < window.innerHeight && bottom > 0) bringIntoView(element);
   });
   signal.addEventListener("abort", () => {
     video.removeAttribute("src");

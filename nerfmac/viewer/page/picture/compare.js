@@ -25,6 +25,7 @@ export class Compare {
     this.wanted = null; // index of the photograph that arrived last
     this.mode = "split";
     this.split = 0.5;
+    this.onBegin = () => {};
     this.build();
     link.on("photo", (content, [jpeg]) => this.receive(content, jpeg));
     picture.onDrawn(() => this.draw());
@@ -99,7 +100,9 @@ export class Compare {
   /** Stand in the camera nearest to where the viewer is. */
   begin(pose) {
     const index = pose && this.frusta.nearest(pose);
-    if (index !== null) this.stand(index);
+    if (index === null) return;
+    this.stand(index);
+    this.onBegin();
   }
 
   go(step) {
