@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import tyro
 
-from nerfmac import bench, checks
+from nerfmac import checks
 from nerfmac.backend import choose_device, current_device, memory_bytes
 from nerfmac.backend.machine import machine
 from nerfmac.checks import InputError
@@ -21,6 +21,8 @@ from nerfmac.cli.scene_flags import SceneFlags
 from nerfmac.config import Config, RanksConfig, override
 from nerfmac.files import appearing, write_json
 from nerfmac.film import check_video
+from nerfmac.measure import bench
+from nerfmac.measure.bench.plot import check_plot
 from nerfmac.presets import preset
 from nerfmac.ranks import LostRankError, join
 from nerfmac.run import Run
@@ -97,6 +99,8 @@ def _check(arguments: Arguments) -> None:
     for flag, value in (("plot", arguments.plot), ("vanilla-seconds", arguments.vanilla_seconds)):
         if value is not None and not arguments.models:
             raise InputError(f"--{flag} belongs to --models; expected both")
+    if arguments.plot:
+        check_plot()
     if arguments.scaling is not None:
         checks.number("scaling", arguments.scaling, low=1, high=64, whole=True)
         if arguments.models:

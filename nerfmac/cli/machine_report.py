@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from nerfmac.backend import current_device, memory_bytes, using
-from nerfmac.bench import Ceilings, measure_ceilings
+from nerfmac.measure.bench import Ceilings, measure_ceilings
+from nerfmac.measure.selftest import MEASURED, prediction, quality, trained, watchdog
+from nerfmac.measure.tuning import try_variants
 from nerfmac.presets import preset
 from nerfmac.run import Run
-from nerfmac.selftest import MEASURED, prediction, quality, trained, watchdog
-from nerfmac.tuning import try_variants
 
 SECONDS = 30.0
 """Of training."""

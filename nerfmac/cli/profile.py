@@ -12,14 +12,13 @@ import tyro
 
 from nerfmac import checks
 from nerfmac.backend import choose_device, current_device, memory_bytes
-from nerfmac.bench import trained
 from nerfmac.checks import InputError
 from nerfmac.cli.arguments import optional
 from nerfmac.cli.choices import Device, Model, Preset
 from nerfmac.cli.scene_flags import SceneFlags
 from nerfmac.files import appearing, write_json
-from nerfmac.presets import preset
-from nerfmac.profile import (
+from nerfmac.measure.bench import trained
+from nerfmac.measure.profile import (
     STEPS,
     captured,
     check_capture,
@@ -28,6 +27,7 @@ from nerfmac.profile import (
     take_steps,
     write_graph,
 )
+from nerfmac.presets import preset
 from nerfmac.run import CONFIGURED, Run, is_run
 from nerfmac.scenes import builtin_scene_path, load_scene
 from nerfmac.training.method import Method

@@ -18,8 +18,7 @@ from nerfmac.backend.sources import kernels_folder
 from nerfmac.checks import InputError
 from nerfmac.cli.arguments import optional
 from nerfmac.cli.machine_report import SECONDS, MachineReport, in_words
-from nerfmac.presets import PRESETS
-from nerfmac.selftest import (
+from nerfmac.measure.selftest import (
     FINDINGS,
     Compared,
     Report,
@@ -34,6 +33,7 @@ from nerfmac.selftest import (
     timed,
     write_metal,
 )
+from nerfmac.presets import PRESETS
 
 
 @dataclass(frozen=True)

@@ -23,10 +23,10 @@ import numpy as np
 
 from nerfmac import checks
 from nerfmac.backend import backend, device_name
-from nerfmac.bench import Bar, Curve, HeldOutViews, Timing, evaluation_times, quartiles
 from nerfmac.config import Config, override
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.rays import Rays, camera_rays
+from nerfmac.measure.bench import Bar, Curve, HeldOutViews, Timing, evaluation_times, quartiles
 from nerfmac.scenes import Scene
 from torch_peer.implementations import Implementation, Nerfmac, Torch, Window
 
@@ -105,7 +105,7 @@ class Comparison:
             yield f"{f'after {ours.seconds:.1f} s':18}{cells}{ours.psnr - theirs.psnr:+6.2f} dB"
 
     def curves(self) -> list[Curve]:
-        """Both, for `nerfmac.bench.plot_quality`."""
+        """Both, for `nerfmac.measure.bench.plot_quality`."""
         return [
             Curve(
                 f"{result.name}, {result.step.median:.3g} ms a step",

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from nerfmac.bench import benchmarks, models
 from nerfmac.config import override
+from nerfmac.measure.bench import benchmarks, models
 from nerfmac.run import Run
 from nerfmac.training.measured import DivergedError
 from tests.scene_factory import CONFIG, nerfmac, write_scene

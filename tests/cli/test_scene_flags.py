@@ -8,8 +8,8 @@ from importlib import import_module
 import pytest
 
 import nerfmac
-from nerfmac.bench import scaling, scaling_rank
 from nerfmac.checks import InputError
+from nerfmac.measure.bench import scaling, scaling_rank
 from tests.cli.refusals import refused
 from tests.scene_factory import HEIGHT, WIDTH
 from tests.scene_factory import nerfmac as command

@@ -11,12 +11,12 @@ import pytest
 from nerfmac.backend import device, kernel
 from nerfmac.backend.cpu_kernel import cpu_kernel
 from nerfmac.backend.metal_text import recorded
+from nerfmac.measure.selftest import Case, cases
+from nerfmac.measure.selftest.diagnosis import Compared, compared, reach
+from nerfmac.measure.selftest.metal_files import heading
+from nerfmac.measure.selftest.specialisations import specialisations
 from nerfmac.ops import spherical_harmonics
 from nerfmac.presets import PRESETS
-from nerfmac.selftest import Case, cases
-from nerfmac.selftest.diagnosis import Compared, compared, reach
-from nerfmac.selftest.metal_files import heading
-from nerfmac.selftest.specialisations import specialisations
 from tests.scene_factory import nerfmac
 
 # One operation and one device: the whole takes half a minute.
@@ -164,7 +164,7 @@ def test_a_kernel_that_differs_from_its_reference_is_named(wrong, tmp_path, monk
         is_kernel = spherical_harmonics.runs_kernel("spherical_harmonics")
         return wrong(outputs) if is_kernel and directions.shape[0] == 2 else outputs
 
-    monkeypatch.setattr("nerfmac.selftest.encodings.spherical_harmonics", spoilt)
+    monkeypatch.setattr("nerfmac.measure.selftest.encodings.spherical_harmonics", spoilt)
     path = tmp_path / "selftest.json"
     assert nerfmac(*QUICK, "--report", path) == 1
     line = next(x for x in capsys.readouterr().out.splitlines() if "spherical_harmonics-2 " in x)
@@ -217,7 +217,7 @@ def test_what_ends_the_timing_is_reported(tmp_path, monkeypatch, capsys):
     def fail(*_arguments, **_options):
         raise RuntimeError("out of memory")
 
-    monkeypatch.setattr("nerfmac.selftest.diagnosis.measure", fail)
+    monkeypatch.setattr("nerfmac.measure.selftest.diagnosis.measure", fail)
     path = tmp_path / "selftest.json"
     assert nerfmac(*QUICK, "--report", path) == 1
     assert "timing FAILS: RuntimeError: out of memory" in capsys.readouterr().out

@@ -6,7 +6,7 @@ import pytest
 
 from nerfmac.backend import choose_device, variants
 from nerfmac.cli import tune as verb
-from nerfmac.tuning import Tried, Tuned, choosing
+from nerfmac.measure.tuning import Tried, Tuned, choosing
 from tests.scene_factory import nerfmac
 
 

@@ -11,9 +11,9 @@ from torch_peer.compare import Comparison, Point, Result, _train, compare
 from torch_peer.implementations import Window
 
 from nerfmac.backend import choose_device
-from nerfmac.bench import HeldOutViews, Timing, evaluation_times
 from nerfmac.checks import InputError
 from nerfmac.files import write_json
+from nerfmac.measure.bench import HeldOutViews, Timing, evaluation_times
 from nerfmac.scenes import load_scene
 
 

@@ -7,9 +7,9 @@ import mlx.core as mx
 import pytest
 
 from nerfmac.backend.device import pretended
-from nerfmac.bench.step_work import step_work, update_work
-from nerfmac.bench.work import Sizes, hash_encode_forward, networks_forward
 from nerfmac.config import Config
+from nerfmac.measure.bench.step_work import step_work, update_work
+from nerfmac.measure.bench.work import Sizes, hash_encode_forward, networks_forward
 from nerfmac.presets import preset
 from nerfmac.rendering import tiles
 from nerfmac.rendering.tiles import FIRST, LEAST, MOST, Tiles

@@ -1,0 +1,1 @@
+"""Speed is measured (bench, profile), kernels are compared and chosen (selftest, tuning)."""

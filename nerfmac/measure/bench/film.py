@@ -1,0 +1,113 @@
+"""How fast a film is made: rendering alone, encoding alone, and both at once as `film` does it."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from itertools import cycle, islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import mlx.core as mx
+import numpy as np
+
+from nerfmac.backend import current_device
+from nerfmac.film import Frames, Shot, write_video
+from nerfmac.measure.bench.progress import Bar
+from nerfmac.run import Run
+
+SIZE = {"cpu": (320, 180)}
+"""Width and height, by device; 1920 x 1080 elsewhere."""
+
+FRAMES = {"cpu": 48}
+"""How many, by device; 1000 elsewhere."""
+
+EARLY = 100
+"""The frame after which memory is looked at for the first time."""
+
+KEPT = 32
+"""Pictures that are encoded again and again where nothing is rendered meanwhile."""
+
+
+class FilmSpeed(NamedTuple):
+    """Frames a second, and memory."""
+
+    size: tuple[int, int]
+    frames: int
+    rendered: float  # a second, nothing else being done
+    encoded: float  # likewise
+    both: float  # of the film
+    early_bytes: int  # highest memory so far, of the process and of a GPU, after 100 frames
+    late_bytes: int  # after all
+
+    @property
+    def overlap(self) -> float:
+        """The film's rate as a part of the slower one's: 1 if neither ever waits for the other."""
+        return self.both / min(self.rendered, self.encoded)
+
+    def to_json(self) -> dict[str, Any]:
+        """The record as JSON values."""
+        return {**self._asdict(), "overlap": self.overlap}
+
+    def lines(self) -> list[str]:
+        """The same for people."""
+        width, height = self.size
+        early, late = self.early_bytes / 2**20, self.late_bytes / 2**20
+        return [
+            f"a film of {self.frames} frames of {width}x{height}, frames a second:",
+            f"rendered {self.rendered:8.1f}",
+            f"encoded  {self.encoded:8.1f}",
+            f"both     {self.both:8.1f}   {100.0 * self.overlap:.0f} % of the slower",
+            f"memory   {early:8.0f} MiB at most after {min(EARLY, self.frames)} frames, "
+            f"{late:.0f} MiB after all",
+        ]
+
+
+def time_film(
+    run: Run, frames: int | None = None, size: tuple[int, int] | None = None
+) -> FilmSpeed:
+    """Make a film of `run`'s orbit and throw it away, and its two parts alone.
+
+    `frames` are 1000 of 1920 x 1080 by default, on a CPU 48 of 320 x 180. Raises `InputError` if
+    no video can be written here.
+    """
+    device = current_device()
+    size = size or SIZE.get(device, (1920, 1080))
+    count = frames or FRAMES.get(device, 1000)
+    takes = [[camera] for camera in run.orbit(count, size)]
+    source, memory = Frames(run, Shot()), [0]
+    with tempfile.TemporaryDirectory() as folder, Bar("film", 3.0 * count, "frames") as bar:
+
+        def shown(pictures: Iterator[np.ndarray], before: int) -> Iterator[np.ndarray]:
+            for index, picture in enumerate(pictures):
+                yield picture
+                bar.reach(before + index + 1)
+                if index + 1 == min(EARLY, count):
+                    memory[0] = _highest_memory()
+
+        path = Path(folder) / "film.mp4"
+        mx.reset_peak_memory()  # of training
+        kept = [*islice(source.pictures(takes), KEPT)]  # compiles, too
+        both = _rate(count, lambda: write_video(path, shown(source.pictures(takes), 0), 24.0))
+        late, early = _highest_memory(), memory[0]
+        rendered = _rate(count, lambda: [None for _ in shown(source.pictures(takes), count)])
+        again = islice(cycle(kept), count)
+        encoded = _rate(count, lambda: write_video(path, shown(again, 2 * count), 24.0))
+    return FilmSpeed(size, count, rendered, encoded, both, early, late)
+
+
+def _highest_memory() -> int:
+    """Bytes that this process, and on a GPU MLX too, have had at once, at most."""
+    import resource  # here: Windows lacks it, and is refused by a clear message
+
+    unit = 1 if sys.platform == "darwin" else 1024
+    process = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+    return process if current_device() == "cpu" else process + mx.get_peak_memory()
+
+
+def _rate(count: int, make: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    make()
+    return count / (time.perf_counter() - start)

@@ -1,0 +1,209 @@
+"""The vanilla model beside the hash model: quality over seconds of training, on one scene.
+
+Vanilla is Mildenhall et al. 2020: two plain networks of eight layers of 256 units. The hash model
+is Müller et al. 2022: a table of features at many resolutions, and networks of a few small layers.
+They train one after the other. Compiling and evaluating do not count as training time.
+
+An epoch is as many rays as the scene has training pixels. Pixels are drawn at random, so some are
+seen twice in an epoch and others not yet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from math import floor, log10
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from nerfmac import checks
+from nerfmac.backend import current_device, memory_bytes
+from nerfmac.backend.machine import machine
+from nerfmac.config import Config
+from nerfmac.measure.bench.plot import Curve, Mark, plot_quality
+from nerfmac.measure.bench.progress import Bar
+from nerfmac.measure.bench.quality import HeldOutViews, Looks
+from nerfmac.presets import preset
+from nerfmac.run import Run
+from nerfmac.scenes import Scene
+from nerfmac.training.goal import Goal
+
+MODELS = ("vanilla", "hash")
+
+VIEW_PIXELS = {"cpu": 2**12}
+"""Most pixels of a view to evaluate, by device; elsewhere all. On a CPU the vanilla model's
+pictures would take longer than its training."""
+
+MOST_MARKS = 10
+"""Most epochs marked on a curve: all, or every second, fifth, tenth and so on."""
+
+
+REPORTS = 100
+"""Least number of reports in a training. A model is evaluated at the first report after a moment is
+due, so at most a hundredth of the training late."""
+
+
+class ModelPoint(NamedTuple):
+    """A model's quality at some time of its training."""
+
+    seconds: float  # of training
+    step: int
+    epochs: float  # rays so far / training pixels
+    psnr: float  # dB, mean of the held-out views
+
+
+@dataclass(frozen=True)
+class ModelCurve:
+    """One model's quality over its training."""
+
+    name: str
+    points: tuple[ModelPoint, ...]
+    build_seconds: float  # spent compiling
+
+    @property
+    def marks(self) -> list[Mark]:
+        """The times at which epochs ended; epochs are interpolated between points."""
+        seconds = [0.0, *(point.seconds for point in self.points)]
+        epochs = [0.0, *(point.epochs for point in self.points)]
+        every = _round_up(epochs[-1] / MOST_MARKS)
+        over = range(every, floor(epochs[-1]) + 1, every)
+        return [Mark(float(np.interp(epoch, epochs, seconds)), str(epoch)) for epoch in over]
+
+
+@dataclass(frozen=True)
+class ModelComparison:
+    """All models, and what they were trained on."""
+
+    about: dict[str, Any]
+    models: tuple[ModelCurve, ...]
+
+    def lines(self) -> Iterator[str]:
+        """A table for people, line by line."""
+        about = self.about
+        yield (
+            f"{about['scene']}, preset {about['preset']}, on {about['device_name']}; an epoch is "
+            f"{about['training_pixels']} rays"
+        )
+        yield f"{'model':12}{'seconds':>10}{'steps':>10}{'epochs':>10}{'PSNR':>12}"
+        for model in self.models:
+            for seconds, step, epochs, psnr in model.points:
+                yield f"{model.name:12}{seconds:10.2f}{step:10}{epochs:10.3g}{psnr:9.2f} dB"
+
+    def curves(self) -> list[Curve]:
+        """For `plot_quality`, epochs marked."""
+        return [
+            Curve(model.name, [(p.seconds, p.psnr) for p in model.points], model.marks)
+            for model in self.models
+        ]
+
+    def to_json(self) -> dict[str, Any]:
+        """All of it as JSON values."""
+        models = {
+            model.name: {
+                "build_seconds": model.build_seconds,
+                "points": [point._asdict() for point in model.points],
+            }
+            for model in self.models
+        }
+        return {**self.about, "models": models}
+
+
+def model_configs(name: str = "auto") -> dict[str, Config]:
+    """The configurations of `MODELS` by the preset `name`, for the current device.
+
+    Raises `InputError` for an unknown preset.
+    """
+    device, memory = current_device(), memory_bytes()
+    return {model: preset(name, device, memory, model=model) for model in MODELS}
+
+
+def compare_models(
+    scene: Scene,
+    configs: Mapping[str, Config],
+    *,
+    seconds: float | Mapping[str, float] = 60.0,
+    points: int = 16,
+    test_views: int = 2,
+) -> ModelComparison:
+    """Train each model on `scene`, on the current device, and follow its quality; with a bar.
+
+    Args:
+        scene: with a "train" and a "test" split.
+        configs: of the models, by their names; see `model_configs`.
+        seconds: of training, for each model, or by the models' names.
+        points: how often a model is evaluated; more densely at first.
+        test_views: how many views of "test" are looked at, spread evenly.
+
+    Raises:
+        InputError: the scene has no test views, or a number is out of its range.
+        DivergedError: the loss of a model is no longer finite.
+    """
+    limits = dict(seconds) if isinstance(seconds, Mapping) else dict.fromkeys(configs, seconds)
+    for limit in limits.values():
+        checks.number("seconds", limit, low=0.1)
+    checks.number("points", points, low=1, whole=True)
+    first = next(iter(configs.values()))
+    pixels = VIEW_PIXELS.get(current_device())
+    views = HeldOutViews(scene, test_views, first.train.blend, most_pixels=pixels)
+    models = tuple(
+        _followed(name, scene, config, limits[name], points, views)
+        for name, config in configs.items()
+    )
+    about = {
+        **machine(),
+        "scene": scene.name,
+        "preset": first.preset,
+        "training_pixels": training_pixels(scene),
+        "test_views": views.names,
+        "seconds": limits,
+    }
+    return ModelComparison(about, models)
+
+
+def plot_models(path: str | Path, comparison: ModelComparison) -> None:
+    """Write a PNG of the models' quality over a logarithmic axis of time, epochs marked.
+
+    Raises `InputError` if the file cannot be written.
+    """
+    curves = comparison.curves()
+    has_marks = any(curve.marks for curve in curves)
+    plot_quality(
+        path,
+        curves,
+        title=f"{comparison.about['scene']}, {comparison.about['device_name']}",
+        note="rings: epochs, as many rays as there are training pixels" if has_marks else "",
+        log_time=True,
+    )
+
+
+def training_pixels(scene: Scene) -> int:
+    """How many pixels the training views have together."""
+    return scene.views("train").cameras.pixels
+
+
+def _followed(
+    name: str, scene: Scene, config: Config, seconds: float, points: int, views: HeldOutViews
+) -> ModelCurve:
+    """Train one model for `seconds`, and evaluate it now and then."""
+    pixels, run = training_pixels(scene), Run.begin(scene, config)
+    looks = Looks(seconds, points)
+    found: list[ModelPoint] = []
+    rays = before = 0.0
+    with Bar(f"training {name}", seconds, "s") as bar:
+        for report in run.fit(Goal(seconds=seconds, report_interval=seconds / REPORTS)):
+            now = run.state.train_seconds
+            rays += report.rays_per_second * (now - before)
+            before = now
+            bar.reach(now)
+            if looks.is_due(now):
+                psnr = views.psnr_of(run)
+                found.append(ModelPoint(now, run.state.step, rays / pixels, psnr))
+    return ModelCurve(name, tuple(found), run.build_seconds)
+
+
+def _round_up(value: float) -> int:
+    """The least of 1, 2, 5, 10, 20, 50 ... that is not below `value`."""
+    unit = 10 ** max(0, floor(log10(max(value, 1.0))))
+    return next(unit * digit for digit in (1, 2, 5, 10) if unit * digit >= value)
