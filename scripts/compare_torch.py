@@ -23,7 +23,7 @@ from nerfmac.backend.build import BuildError
 from nerfmac.checks import InputError
 from nerfmac.cli.choices import Device, Preset
 from nerfmac.files import appearing, write_json
-from nerfmac.measure.bench import plot_quality
+from nerfmac.measure.bench.plot import plot_quality
 from nerfmac.presets import preset
 from nerfmac.scenes import builtin_scene_path, load_scene
 from nerfmac.training.measured import DivergedError

@@ -17,16 +17,10 @@ from nerfmac.cli.arguments import optional
 from nerfmac.cli.choices import Device, Model, Preset
 from nerfmac.cli.scene_flags import SceneFlags
 from nerfmac.files import appearing, write_json
-from nerfmac.measure.bench import trained
-from nerfmac.measure.profile import (
-    STEPS,
-    captured,
-    check_capture,
-    profile,
-    python_profile,
-    take_steps,
-    write_graph,
-)
+from nerfmac.measure.profile.host import python_profile, take_steps
+from nerfmac.measure.profile.profiling import STEPS, profile
+from nerfmac.measure.profile.xcode import captured, check_capture, write_graph
+from nerfmac.measure.step import trained
 from nerfmac.presets import preset
 from nerfmac.run import CONFIGURED, Run, is_run
 from nerfmac.scenes import builtin_scene_path, load_scene
@@ -88,7 +82,7 @@ def main(argv: list[str], method: Method = CONFIGURED) -> int:
         )
         run = _run(arguments, method)
         if graph:
-            write_graph(graph, run.trainer, run.state)
+            write_graph(graph, run)
         figures = profile(
             run,
             steps=arguments.steps,

@@ -17,22 +17,19 @@ from nerfmac.backend.machine import software
 from nerfmac.backend.sources import kernels_folder
 from nerfmac.checks import InputError
 from nerfmac.cli.arguments import optional
-from nerfmac.cli.machine_report import SECONDS, MachineReport, in_words
-from nerfmac.measure.selftest import (
-    FINDINGS,
+from nerfmac.measure.selftest import cases
+from nerfmac.measure.selftest.diagnosis import (
     Compared,
-    Report,
-    Timed,
     as_text,
-    cases,
     compared,
     compile_for,
-    print_case,
     print_sum,
     reach,
     timed,
-    write_metal,
 )
+from nerfmac.measure.selftest.findings import FINDINGS, SECONDS, Findings, in_words
+from nerfmac.measure.selftest.metal_files import write_metal
+from nerfmac.measure.selftest.report import Report
 from nerfmac.presets import PRESETS
 
 
@@ -131,25 +128,21 @@ def _test(report: Report, operation: str | None, seconds: float) -> None:
     for case in chosen:
         report.begin(str(case))
         outcome = compared(case)
-        report.add_case(outcome)
-        print_case(outcome, {each.fault for each in done})
+        report.add("cases", outcome.to_json(), passed=outcome.passed)
+        print(outcome.line({each.fault for each in done}), flush=True)
         done.append(outcome)
     if current_device() == "metal" and operation is None:
-        _print_reach(report, done)
+        ran, not_run = reach(done)
+        print(f"  {len(ran)} of {len(ran) + len(not_run)} reachable specialisations ran")
+        for name in not_run:
+            report.add("not_run", name, passed=False)
+            print(f"    NOT RUN: {name}")
     if not any(outcome.fault for outcome in done):
         _time(report, operation)
         if report.path and operation is None and seconds > 0:
-            _train(report, seconds)
-    report.end_device()
+            _find(report, seconds)
+    report.begin(None)
     print_sum(done)
-
-
-def _print_reach(report: Report, done: list[Compared]) -> None:
-    ran, not_run = reach(done)
-    report.add_not_run(not_run)
-    print(f"  {len(ran)} of {len(ran) + len(not_run)} reachable specialisations ran")
-    for name in not_run:
-        print(f"    NOT RUN: {name}")
 
 
 def _time(report: Report, operation: str | None) -> None:
@@ -161,32 +154,26 @@ def _time(report: Report, operation: str | None) -> None:
     report.begin("timing")
     try:
         for each in timed(PRESETS[preset], operation):
-            report.add_timed(each)
-            _print_timed(each)
+            report.add("kernels", each.to_json())
+            print(each, flush=True)
     except Exception as error:
-        report.add_kernels_fault(as_text(error))
+        report.add("kernels_fault", as_text(error), passed=False)
         print(f"  timing FAILS: {as_text(error)}")
 
 
-def _train(report: Report, seconds: float) -> None:
+def _find(report: Report, seconds: float) -> None:
     """Find out how fast the machine is, which variants are quickest, and how well it learns."""
     print(f"  the machine, with {seconds:g} s of training on the built-in scene")
-    machine = MachineReport(seconds)
+    findings = Findings(seconds)
     for finding in FINDINGS:
         if finding == "watchdog" and current_device() == "cpu":
             continue
         report.begin(finding)
         try:
-            values = machine.find(finding)
+            values = findings.find(finding)
         except Exception as error:
-            report.add(finding, {"fault": as_text(error)})
+            report.add(finding, {"fault": as_text(error)}, passed=False)
             print(f"    {finding} FAILS: {as_text(error)}")
             return
         report.add(finding, values)
         print(f"    {finding:12}{in_words(finding, values)}", flush=True)
-
-
-def _print_timed(each: Timed) -> None:
-    median, low, high, _ = each.timing
-    spread = f"({low:.2f} to {high:.2f})"
-    print(f"  {each!s:48}{median:8.2f} ms {spread:>18}{each.bandwidth:8.1f} GB/s", flush=True)

@@ -70,6 +70,10 @@ class Ceilings(NamedTuple):
     rate: float  # floating-point operations a second; a multiply-add is two
     method: str  # how both were measured, in words
 
+    def __str__(self) -> str:
+        rates = f"{self.bandwidth / 1e9:.1f} GB/s, {self.rate / 1e9:.0f} GFLOP/s"
+        return f"at most {rates}, measured now by {self.method}"
+
 
 def measure_ceilings(seconds: float) -> Ceilings:
     """Measure both on the current device, about `seconds` each."""

@@ -1,4 +1,4 @@
-"""Timing a computation on the device: warmed up, synchronised, median and quartiles."""
+"""Timing a computation on the device: warmed up, synchronised, median and quartiles; a bar."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 import mlx.core as mx
 import numpy as np
 import numpy.typing as npt
-
-from nerfmac.measure.bench.progress import Bar
+from tqdm.auto import tqdm
 
 QUEUE_SECONDS = 0.02
 """Seconds that queued calls should last, so that starting and waiting cost little."""
@@ -34,6 +33,31 @@ class Timing(NamedTuple):
     def times(self, factor: float) -> Timing:
         """The timing of `factor` times as much."""
         return Timing(factor * self.median, factor * self.low, factor * self.high, self.calls)
+
+    def less(self, other: Timing) -> Timing:
+        """The timing without `other`; at least zero, since both have noise."""
+        pairs = zip(self[:3], other[:3], strict=True)
+        return Timing(*(max(0.0, own - part) for own, part in pairs), calls=self.calls)
+
+    def __str__(self) -> str:
+        return f"{self.median:.2f} ms ({self.low:.2f} to {self.high:.2f})"
+
+
+class Bar(tqdm):
+    """A progress bar on standard error, erased at its end.
+
+    `with Bar(what, total, unit) as bar: bar.reach(done)`.
+    """
+
+    def __init__(self, what: str, total: float, unit: str, *, disable: bool = False) -> None:
+        """`total`: seconds, steps or whatever `unit` says; none of them done yet."""
+        form = "{desc} |{bar}| {n:.0f}/{total:.0f} {unit}, {remaining} left"
+        how: dict[str, Any] = {"miniters": 1, "leave": False, "disable": disable}
+        super().__init__(desc=what, total=total, unit=unit, bar_format=form, **how)
+
+    def reach(self, done: float) -> None:
+        """Show `done` of the total; more than the total counts as the total."""
+        self.update(min(done, self.total) - self.n)
 
 
 def quartiles(seconds: Sequence[float] | npt.NDArray[np.floating]) -> Timing:

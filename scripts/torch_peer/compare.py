@@ -26,7 +26,9 @@ from nerfmac.backend import backend, device_name
 from nerfmac.config import Config, override
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.rays import Rays, camera_rays
-from nerfmac.measure.bench import Bar, Curve, HeldOutViews, Timing, evaluation_times, quartiles
+from nerfmac.measure.bench.plot import Curve
+from nerfmac.measure.bench.quality import HeldOutViews, evaluation_times
+from nerfmac.measure.timing import Bar, Timing, quartiles
 from nerfmac.scenes import Scene
 from torch_peer.implementations import Implementation, Nerfmac, Torch, Window
 
@@ -105,7 +107,7 @@ class Comparison:
             yield f"{f'after {ours.seconds:.1f} s':18}{cells}{ours.psnr - theirs.psnr:+6.2f} dB"
 
     def curves(self) -> list[Curve]:
-        """Both, for `nerfmac.measure.bench.plot_quality`."""
+        """Both, for `plot_quality`."""
         return [
             Curve(
                 f"{result.name}, {result.step.median:.3g} ms a step",

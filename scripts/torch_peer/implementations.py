@@ -15,7 +15,7 @@ from nerfmac.checks import InputError
 from nerfmac.config import Config
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.rays import Rays
-from nerfmac.measure.bench import BACKGROUND
+from nerfmac.measure.bench.quality import BACKGROUND
 from nerfmac.rendering.renderer import Picture
 from nerfmac.run import Run
 from nerfmac.scenes import Scene

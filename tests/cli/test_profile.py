@@ -33,11 +33,9 @@ def test_the_parts_are_shown_and_written_and_their_sum_set_against_the_step(done
     step = values["step"]
     total = sum(part["ms"]["median"] for part in step["parts"])
     assert step["sum_ms"] == pytest.approx(total)
-    assert step["sum_from_step_percent"] == pytest.approx(100 * (total / step["ms"]["median"] - 1))
     assert sum(step["stages_ms"].values()) == pytest.approx(total)
     for part in step["parts"]:
         assert f"\n{part['part']} " in said or f"\n  {part['part']} " in said
-    assert "from the step's" in said
     assert values["references"] == {}
     host = values["host"]
     assert host["steps"] == 19  # the last one's end is not seen
@@ -68,9 +66,7 @@ def test_the_timeline_nests_and_its_parts_fill_the_whole(done):
         for each in kernels
         if whole["ts"] <= each["ts"] < whole["ts"] + whole["dur"] and each is not whole
     ]
-    assert {"hash_encode_forward", "networks_gradient", "adam", "MLX operations"} <= {
-        each["name"] for each in inside
-    }
+    assert {"hash_encode_forward", "networks_gradient", "adam"} <= {each["name"] for each in inside}
     filled = sum(each["dur"] for each in inside)
     assert 0.3 * whole["dur"] < filled <= whole["dur"]
 
@@ -146,7 +142,7 @@ def test_a_run_is_profiled_where_it_stands_for_a_single_step(run, capsys):
     assert {path.name: path.read_bytes() for path in run.iterdir()} == before
     events = json.loads((run.parent / "t.json").read_text())["traceEvents"]
     assert [e["args"]["step"] for e in events if e["name"] == "step"] == [2]
-    assert "from the step's" in capsys.readouterr().out
+    assert "\na step of " in capsys.readouterr().out
 
 
 def test_a_scene_is_trained_for_a_while_first(tmp_path, capsys):

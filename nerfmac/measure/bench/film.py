@@ -15,7 +15,7 @@ import numpy as np
 
 from nerfmac.backend import current_device
 from nerfmac.film import Frames, Shot, write_video
-from nerfmac.measure.bench.progress import Bar
+from nerfmac.measure.timing import Bar
 from nerfmac.run import Run
 
 SIZE = {"cpu": (320, 180)}

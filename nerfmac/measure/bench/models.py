@@ -23,8 +23,8 @@ from nerfmac.backend import current_device, memory_bytes
 from nerfmac.backend.machine import machine
 from nerfmac.config import Config
 from nerfmac.measure.bench.plot import Curve, Mark, plot_quality
-from nerfmac.measure.bench.progress import Bar
 from nerfmac.measure.bench.quality import HeldOutViews, Looks
+from nerfmac.measure.timing import Bar
 from nerfmac.presets import preset
 from nerfmac.run import Run
 from nerfmac.scenes import Scene

@@ -47,6 +47,13 @@ class Measured(NamedTuple):
         """How many times faster the kernel is."""
         return self.reference.median / self.kernel.median
 
+    def __str__(self) -> str:
+        median, low, high, _ = self.kernel
+        times = (
+            f"{median:7.2f} ms {f'({low:.2f} to {high:.2f})':>16}{self.reference.median:7.1f} ms"
+        )
+        return f"{self.name:34}{times}{self.ratio:8.1f}x"
+
     def to_json(self) -> dict[str, Any]:
         """The record as JSON values."""
         return {

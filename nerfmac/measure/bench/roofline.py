@@ -1,11 +1,11 @@
 """What a training step would take at a given bandwidth and rate if nothing else delayed it.
 
-An ESTIMATE from counted bytes and operations (`nerfmac.measure.bench.work`), which nobody has measured:
-a part's time is that of its bytes at the full bandwidth or that of its operations at the full rate,
-whichever is longer. Parts run one after the other. Launches, waiting and uncounted work take no
-time. There are two
-estimates, for a perfect cache and for none. A step takes longer than the first, unless a large
-cache keeps whole arrays from one kernel to the next.
+An ESTIMATE that nobody has measured. A step's launches are recorded with the sizes that an Apple
+GPU would get; a kernel takes the time of its bytes at the full bandwidth or that of its operations
+at the full rate, whichever is longer. Kernels run one after the other. Launching, waiting and float
+atomics, whose rate no maker publishes, take no time. There are two estimates, for a perfect cache
+and for none. A step takes longer than the first, unless a large cache keeps whole arrays from one
+kernel to the next.
 
 Bandwidths of Apple's chips are those of Apple's specification pages. Rates are approximate: GPU
 cores x 128 lanes x 2 operations (a multiply-add) x clock, of the variant with the most cores unless
@@ -16,12 +16,12 @@ networks' products are of half precision, which Apple's GPUs compute about as fa
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from nerfmac.config import Config
-from nerfmac.measure.bench.step_work import between_work, step_work, update_work
-from nerfmac.measure.bench.work import Sizes, Work
+from nerfmac.measure.launches import Work, total
+from nerfmac.measure.step import recorded_launches, step_work, unseen
 
 
 class Chip(NamedTuple):
@@ -52,7 +52,7 @@ CHIPS = (
 
 
 class Estimate(NamedTuple):
-    """A step's milliseconds on a chip; nobody has measured them."""
+    """Milliseconds of a step on a chip; nobody has measured them."""
 
     chip: Chip
     cached: float  # with a perfect cache: a step takes longer
@@ -65,58 +65,46 @@ def chip_named(device_name: str) -> Chip | None:
     return next((chip for chip in CHIPS if chip.name.partition(" (")[0] == name), None)
 
 
-def counted_work(sizes: Sizes) -> dict[str, Work]:
-    """A step's work by kernel, with the part of an occupancy update that falls to a step."""
-    update = {
-        f"{name} (occupancy)": work // sizes.interval for name, work in update_work(sizes).items()
-    }
-    return {**step_work(sizes), "between kernels": between_work(sizes), **update}
-
-
-def estimate(counted: Mapping[str, Work], chip: Chip) -> Estimate:
-    """How long `counted` would take on a chip; see the module's docstring."""
-    bandwidth, rate = 1e9 * chip.bandwidth, 1e12 * chip.rate
+def estimate(work: Mapping[str, Work], chip: Chip) -> Estimate:
+    """The time of kernels with this `work` on a chip; see the module's docstring."""
+    rates = 1e9 * chip.bandwidth, 1e12 * chip.rate
     cached, uncached = (
-        1e3 * sum(work.seconds(bandwidth, rate, cached=is_cached) for work in counted.values())
+        1e3 * sum(each.seconds(*rates, cached=is_cached) for each in work.values())
         for is_cached in (True, False)
     )
     return Estimate(chip, cached, uncached)
 
 
-@dataclass(frozen=True)
 class Roofline:
-    """Estimates of a step on `chips`, for a scene in the unit cube; `print` shows them."""
+    """Estimates of a step of `config` on `chips`, in a scene that fills the unit cube."""
 
-    config: Config
-    chips: Sequence[Chip] = CHIPS
+    def __init__(self, config: Config, chips: Sequence[Chip] = CHIPS) -> None:
+        self.config, self.chips = config, chips
 
-    @property
-    def sizes(self) -> Sizes:
-        """Those of a step on a GPU."""
-        return Sizes.of(self.config, 1.0, self.config.train.rays, on_gpu=True)
-
-    @property
+    @cached_property
     def work(self) -> dict[str, Work]:
-        """A step's work by kernel, with the part of an occupancy update that falls to a step."""
-        return counted_work(self.sizes)
+        """A step's work by kernel, with its part of an occupancy update after the warm-up."""
+        recorded = recorded_launches(*unseen(self.config), on_metal=True)
+        return step_work(recorded, self.config.occupancy.interval)
 
     def estimates(self) -> list[Estimate]:
-        """An estimate for each chip; see the module's docstring."""
+        """An estimate for each chip."""
         return [estimate(self.work, chip) for chip in self.chips]
 
     def lines(self) -> Iterator[str]:
         """The counts and the estimates, for people."""
-        sizes, counted = self.sizes, self.work
+        train = self.config.train
         yield f"preset {self.config.preset}, half precision, a scene in the unit cube"
         yield (
-            f"one training step of {sizes.slots} samples on {sizes.rays} rays, with its "
-            f"1/{sizes.interval} of an occupancy update, counted from its shapes:"
+            f"one training step of {train.slots} samples on {train.rays} rays, with its "
+            f"1/{self.config.occupancy.interval} of an occupancy update, by its launches' sizes:"
         )
-        yield f"{'':40}{'MB cached':>11}{'MB uncached':>13}{'MFLOP':>10}"
-        for name, work in (*counted.items(), ("all", sum(counted.values(), Work()))):
-            moved = f"{work.cached / 1e6:11.2f}{work.uncached / 1e6:13.2f}"
-            yield f"{name:40}{moved}{work.operations / 1e6:10.2f}"
-        yield "cached: each array is moved once; uncached: each row of a table whenever needed"
+        yield f"{'':40}{'MB cached':>11}{'MB uncached':>13}{'MFLOP':>10}{'M atomics':>11}"
+        for name, work in (*self.work.items(), ("all", total(self.work.values()))):
+            figures = f"{work.cached / 1e6:11.2f}{work.uncached / 1e6:13.2f}"
+            yield f"{name:40}{figures}{work.operations / 1e6:10.2f}{work.atomics / 1e6:11.2f}"
+        yield "cached: each array is moved once; uncached: each row of a table whenever needed;"
+        yield "MFLOP of the encoding and the networks; atomics: floats added where threads meet"
         yield ""
         yield "ESTIMATE, a lower bound that nobody has measured: all runs at the full bandwidth and"
         yield "rate, and nothing waits; with a perfect cache (cached) and without any (uncached)"
@@ -126,16 +114,13 @@ class Roofline:
             yield f"{chip.name:20}{chip.bandwidth:8g}{chip.rate:9g}{estimated}"
         yield "TFLOPS of Apple's chips are approximate: cores x 128 x 2 x clock"
 
-    def __str__(self) -> str:
-        return "\n".join(self.lines())
-
     def to_json(self) -> dict[str, Any]:
         """The same as JSON values; the keys of estimates say that they are estimates."""
         return {
             "preset": self.config.preset,
-            "rays": self.sizes.rays,
-            "slots": self.sizes.slots,
-            "counted": {name: work.__dict__ for name, work in self.work.items()},
+            "rays": self.config.train.rays,
+            "slots": self.config.train.slots,
+            "counted": {name: work._asdict() for name, work in self.work.items()},
             "estimated_not_measured": [
                 {**chip._asdict(), "cached_ms": cached, "uncached_ms": uncached}
                 for chip, cached, uncached in self.estimates()

@@ -1,4 +1,4 @@
-"""One of the ranks that `bench.scaling` starts: `python -m nerfmac.measure.bench.scaling_rank IN OUT`."""
+"""One of the ranks that `scaling` starts: `python -m nerfmac.measure.bench.scaling_rank IN OUT`."""
 
 from __future__ import annotations
 

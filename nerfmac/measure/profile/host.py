@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nerfmac.files import appearing
-from nerfmac.measure.bench import Timing, quartiles
+from nerfmac.measure.timing import Timing, quartiles
 from nerfmac.run import Run
 from nerfmac.timeline import Entry, Timeline, recording
 from nerfmac.training.goal import Goal

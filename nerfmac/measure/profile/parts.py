@@ -1,48 +1,36 @@
 """The parts of a training step, with the time, the bytes and the operations of each.
 
-Kernels are left out of the step one after the other (`nerfmac.measure.profile.steps`). A kernel's part is
-the time by which leaving it out makes the step shorter. The step without any kernel is a part too,
-"everything else": MLX's own operations, those that run as reference, and waiting for the host. So
-kernels that overlap are not counted twice. The occupancy update, the average of the parameters and
-the report, for which the host reads the loss and looks whether all is finite, are not in every
-step, and are timed separately.
+A step is recorded where the run stands (`nerfmac.measure.step`). The launches of each kernel are
+then launched again by themselves, with the same arrays, and timed; the time of as many empty
+launches is taken off. What remains of the step is "everything else": MLX's own operations,
+operations that run as reference, launching, and waiting for the host. By itself a kernel finds more
+of its inputs in a cache than in the step, and overlaps with nothing. So the rest may be below zero.
 
-Each kernel is also timed alone, less the time of an empty launch, to be compared with the machine's
-limits. Alone, a kernel finds its inputs in a cache more often than in the step.
+The occupancy update, the average of the parameters and the report, for which the host reads the
+loss and checks that all is finite, are not in every step; each has its share of a step here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+import itertools
+import time
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from itertools import pairwise
-from typing import Any
+from math import ceil
+from statistics import mean
+from typing import Any, NamedTuple
 
 import mlx.core as mx
 
-from nerfmac.backend import current_device
-from nerfmac.measure.bench import (
-    Ceilings,
-    Launched,
-    Sizes,
-    Timing,
-    Work,
-    average,
-    between_work,
-    measure,
-    quartiles,
-    step_work,
-    update_work,
-)
-from nerfmac.measure.profile.steps import (
-    InterleavedSteps,
-    WholeStep,
-    sizes_of,
-    time_average,
-    time_report,
-    time_update,
-)
+from nerfmac.backend import current_device, uncompiled
+from nerfmac.measure.ceilings import Ceilings
+from nerfmac.measure.launches import Launched, Work, total
+from nerfmac.measure.step import NEVER_EVALUATED, recorded_launches
+from nerfmac.measure.timing import Timing, measure, measure_interleaved, quartiles
+from nerfmac.ops.occupancy_update import pack_bits
+from nerfmac.run import Run
+from nerfmac.training.goal import Goal, Report
+from nerfmac.training.measured import read
 from nerfmac.training.optimiser import AVERAGED_EVERY
 from nerfmac.training.state import TrainState
 from nerfmac.training.trainer import Trainer
@@ -58,45 +46,43 @@ STAGES = {
     "composite": "compositing",
     "adam": "optimiser",
 }
-"""The stage of the step that an operation belongs to; another's is the operation itself."""
+"""The stage of the step that an operation belongs to; another operation is a stage of its own."""
+SETTLING = 5
+"""Reports of training before it is timed: steps are compiled, and the number of rays is chosen."""
 
 
-@dataclass(frozen=True)
-class Part:
+class WholeStep(NamedTuple):
+    """A step of training, as it ran."""
+
+    step: Timing  # with its share of updates, averages and reports
+    rays_per_second: float
+    samples_per_second: float
+    state: TrainState  # before the steps that were timed
+
+
+class Part(NamedTuple):
     """A part of the step."""
 
     name: str
-    timing: Timing  # what it adds to a step
-    work: Work  # in a step
+    timing: Timing  # in a step
+    work: Work = Work()
     stage: str = "everything else"
     backend: str = "mlx"
     """What runs it: metal, cuda or cpu for a kernel, mlx for MLX's own operations."""
-    dtypes: tuple[str, ...] = ()  # of a kernel: its floats' types
-    alone: Timing | None = None  # of a kernel: all its launches of a step, by themselves
+    dtypes: tuple[str, ...] = ()  # of a kernel's floats
 
     def limit(self, most: Ceilings, *, cached: bool) -> float:
         """Milliseconds that bytes and operations take at the ceilings; `cached` as in `Work`."""
         return 1e3 * self.work.seconds(most.bandwidth, most.rate, cached=cached)
 
-    @property
-    def seconds(self) -> float:
-        """For rates: of a kernel alone, where that is known."""
-        return (self.alone or self.timing).median / 1e3
-
-    @property
-    def bandwidth(self) -> float | None:
-        """Bytes a second, each array moved once; None where the time is lost in noise."""
-        return self.work.cached / self.seconds if self.seconds > 0 else None
-
-    @property
-    def rate(self) -> float | None:
-        """Floating-point operations a second; None where the time is lost in noise."""
-        return self.work.operations / self.seconds if self.seconds > 0 else None
-
     def fraction(self, most: Ceilings, *, cached: bool) -> float | None:
-        """Which fraction of the machine's rate it reaches, of bytes or operations, the scarcer."""
-        limit = self.limit(most, cached=cached)
-        return limit / 1e3 / self.seconds if self.seconds > 0 and limit > 0 else None
+        """The scarcer limit over the time; None without work, or if the time is lost in noise."""
+        limit, median = self.limit(most, cached=cached), self.timing.median
+        return limit / median if median > 0 and limit > 0 else None
+
+    def per_second(self, amount: int) -> float | None:
+        """The rate of an `amount` of the work; None if the time is lost in noise."""
+        return 1e3 * amount / self.timing.median if self.timing.median > 0 else None
 
     def to_json(self, most: Ceilings) -> dict[str, Any]:
         """The record as JSON values."""
@@ -106,10 +92,9 @@ class Part:
             "backend": self.backend,
             "dtypes": list(self.dtypes),
             "ms": self.timing._asdict(),
-            "alone_ms": self.alone._asdict() if self.alone else None,
-            "counted": self.work.__dict__,
-            "bytes_per_second": self.bandwidth,
-            "operations_per_second": self.rate,
+            "counted": self.work._asdict(),
+            "bytes_per_second": self.per_second(self.work.cached),
+            "operations_per_second": self.per_second(self.work.operations),
             "fraction_of_machine_cached": self.fraction(most, cached=True),
             "fraction_of_machine_uncached": self.fraction(most, cached=False),
             "limit_cached_ms": self.limit(most, cached=True),
@@ -117,74 +102,123 @@ class Part:
         }
 
 
-def parts(
-    trainer: Trainer, steps: InterleavedSteps, launch: Timing, seconds: float
-) -> Iterator[Part]:
-    """The parts of the step, by the times in `steps`; other times are measured, `seconds` each.
+def time_step(run: Run, seconds: float, steps: int | None = None) -> WholeStep:
+    """Time training for about `seconds`, or for `steps`, rounded up to whole reports.
 
-    `launch`: the time of an empty launch. All launches of a kernel are one part. All parts together
-    should take as long as a step.
+    The run is trained on until its speed has settled; each round then begins from that state, so
+    that all rounds have the same rays and samples.
     """
-    sizes = sizes_of(trainer, steps.whole.state)
-    # Of another model than the hash model only these shapes are known.
-    config = trainer.config
-    is_hash = config.model == config.encoding == "hash" and not trainer.method.own
-    counted = step_work(sizes)
-    if not is_hash:
-        counted = {"draw_pixels": counted["draw_pixels"]}
-    neighbours = zip(steps.launched.items(), pairwise(steps.without), strict=True)
-    for (name, same), (with_it, without_it) in neighbours:
-        added = [a - b for a, b in zip(with_it, without_it, strict=True)]
+    state = list(itertools.islice(run.fit(Goal()), SETTLING))[-1].state
+    rounds = None if steps is None else ceil(steps / run.trainer.sampler.interval_at(state.step))
+    passed: list[Report] = []
+
+    def train() -> float:
+        passed.append(next(run.trainer.train(state, Goal())))
+        now = passed[-1].state
+        return (now.train_seconds - state.train_seconds) / (now.step - state.step)
+
+    (spent,) = measure_interleaved([train], seconds=seconds, rounds=rounds, what="steps")
+    reports = passed[-len(spent) :]
+    # A report's rates assume that all its steps had its last step's samples per ray.
+    rays = [each.state.rays for each in reports]
+    samples = [each.state.rays * each.samples_per_second / each.rays_per_second for each in reports]
+    rates = mean(rays) / mean(spent), mean(samples) / mean(spent)
+    return WholeStep(quartiles(spent), *rates, state)
+
+
+def time_launch(seconds: float) -> Timing:
+    """Time an empty launch, by a kernel with almost no work: it packs 32 bits."""
+    cells, threshold = mx.zeros(32), mx.zeros(1)
+    return measure(partial(pack_bits, cells, threshold), seconds=seconds, queued=True)
+
+
+def parts(trainer: Trainer, whole: WholeStep, launch: Timing, seconds: float) -> list[Part]:
+    """All parts of the step, each timed for about `seconds`; together they are the `whole`.
+
+    `launch` is the time of an empty launch.
+    """
+    step = recorded_launches(trainer, whole.state)[trainer.sampler.phases]
+    done = list(kernel_parts(step, launch, seconds))
+    seldom = list(_seldom(trainer, whole.state, seconds))
+    left = whole.step.median - sum(each.timing.median for each in (*done, *seldom))
+    return [*done, Part("everything else", Timing(left, left, left, whole.step.calls)), *seldom]
+
+
+def kernel_parts(step: list[Launched], launch: Timing, seconds: float) -> Iterator[Part]:
+    """A part for each kernel of the recorded `step`, in order: all its launches by themselves."""
+    counted = [each for each in step if each.name not in NEVER_EVALUATED]
+    for name in dict.fromkeys(each.name for each in counted):
+        same = [each for each in counted if each.name == name]
         alone = measure(partial(_again, same), seconds=seconds, queued=True)
-        first = same[0]
         yield Part(
             name,
-            quartiles(added),
-            counted.get(name) or _moved(same),
-            STAGES.get(first.operation, first.operation),
+            alone.less(launch.times(len(same))),
+            total(each.work for each in same),
+            STAGES.get(same[0].operation, same[0].operation),
             current_device(),
-            first.dtypes,
-            _less(alone, launch.times(len(same))),
+            same[0].dtypes,
         )
-    rest = quartiles(steps.without[-1])
-    yield Part("everything else", rest, between_work(sizes) if is_hash else Work())
-    yield from _seldom(trainer, steps.whole.state, sizes if is_hash else None, seconds)
 
 
-def _seldom(
-    trainer: Trainer, state: TrainState, sizes: Sizes | None, seconds: float
-) -> Iterator[Part]:
-    """The parts that are not in every step; `sizes` are those that their work is counted by."""
+def _again(same: list[Launched]) -> list[list[mx.array]]:
+    return [launched.again() for launched in same]
+
+
+def _seldom(trainer: Trainer, state: TrainState, seconds: float) -> Iterator[Part]:
+    """The parts that are not in every step, each with its share."""
     sampler = trainer.sampler
     interval = sampler.interval_at(state.step)
     if sampler.phases:
         phase = sampler.phase_at(state.step)
-        # The update during the warm-up has other shapes, which are not counted.
-        counted = sizes if phase == sampler.phases - 1 else None
+        recorded = recorded_launches(trainer, state)[phase]
+        update = measure(_compiled(trainer, state, phase), seconds=seconds, queued=True)
+        work = total(each.work for each in recorded if each.name not in NEVER_EVALUATED)
         yield Part(
             f"occupancy update, 1/{interval}",
-            time_update(trainer, state, seconds).times(1 / interval),
-            sum(update_work(counted).values(), Work()) // interval if counted else Work(),
+            update.times(1 / interval),
+            work // interval,
             "occupancy update",
             current_device(),
         )
-    yield Part(
-        f"report, 1/{interval}",
-        time_report(trainer, state, seconds).times(1 / interval),
-        Work(),
-        "report",
-    )
+    report = time_report(trainer, state, seconds)
+    yield Part(f"report, 1/{interval}", report.times(1 / interval), stage="report")
+    average = measure(_compiled(trainer, state, sampler.phases + 1), seconds=seconds, queued=True)
+    moved = 3 * sum(each.nbytes for each in state.parameters.values())  # two read, one written
     yield Part(
         f"average, 1/{AVERAGED_EVERY}",
-        time_average(trainer, state, seconds).times(1 / AVERAGED_EVERY),
-        average(sizes) // AVERAGED_EVERY if sizes else Work(),
+        average.times(1 / AVERAGED_EVERY),
+        Work(moved, moved) // AVERAGED_EVERY,
         "optimiser",
     )
 
 
-def total(parts: Iterable[Part]) -> float:
-    """Milliseconds of all parts together, by their medians."""
-    return sum(part.timing.median for part in parts)
+def time_report(trainer: Trainer, state: TrainState, seconds: float) -> Timing:
+    """Time a report, for which the host reads what a step measured; the device has nothing else."""
+    _, measured = trainer.advance(state, rate=0.0)
+    mx.eval(measured, state.arrays())
+
+    def once() -> float:
+        again = measured + 0  # an array that was read is on the host
+        mx.eval(again)
+        start = time.perf_counter()
+        read(again, state)
+        return time.perf_counter() - start
+
+    (spent,) = measure_interleaved([once], seconds=seconds, what=None)
+    return quartiles(spent)
+
+
+def _compiled(trainer: Trainer, state: TrainState, which: int) -> Callable[[], Any]:
+    """One computation of `Trainer.trial`, compiled by itself."""
+    arrays, numbers = state.arrays(), state.numbers()
+
+    def compute(arrays: dict[str, mx.array]) -> Any:
+        # What is compiled within is a part of this: to trace it here is not to trace it again.
+        with uncompiled():
+            trial = trainer.trial(TrainState.of(arrays, numbers))
+            return next(itertools.islice(trial, which, None))
+
+    return partial(mx.compile(compute), arrays)
 
 
 def stages(parts: Iterable[Part]) -> dict[str, list[Part]]:
@@ -193,45 +227,3 @@ def stages(parts: Iterable[Part]) -> dict[str, list[Part]]:
     for part in parts:
         found.setdefault(part.stage, []).append(part)
     return found
-
-
-def difference_percent(parts: Iterable[Part], whole: WholeStep) -> float:
-    """How much longer the parts take together than the step took, in per cent of the step."""
-    return 100.0 * (total(parts) / whole.step.median - 1.0)
-
-
-def step_json(
-    slots: int, whole: WholeStep, parts: Sequence[Part], most: Ceilings
-) -> dict[str, Any]:
-    """The step of so many `slots` and its parts as JSON values, times in milliseconds."""
-    return {
-        "ms": whole.step._asdict(),
-        "rays": whole.state.rays,
-        "slots": slots,
-        "rays_per_second": whole.rays_per_second,
-        "samples_per_second": whole.samples_per_second,
-        "parts": [part.to_json(most) for part in parts],
-        "stages_ms": {name: total(some) for name, some in stages(parts).items()},
-        "sum_ms": total(parts),
-        "sum_from_step_percent": difference_percent(parts, whole),
-    }
-
-
-def _moved(same: Sequence[Launched]) -> Work:
-    """The bytes of a kernel whose work is not counted, each array moved once."""
-    moved = sum(launched.traffic for launched in same)
-    return Work(moved, moved)
-
-
-def _again(same: list[Launched]) -> list[list[mx.array]]:
-    return [launched.again() for launched in same]
-
-
-def _less(whole: Timing, part: Timing) -> Timing:
-    """`whole` less `part`; at least zero, since both have noise."""
-    return Timing(
-        max(0.0, whole.median - part.median),
-        max(0.0, whole.low - part.low),
-        max(0.0, whole.high - part.high),
-        whole.calls,
-    )

@@ -18,12 +18,10 @@ from nerfmac.backend import using
 from nerfmac.backend.metal_text import Launch, recorded
 from nerfmac.backend.variants import VARIANTS
 from nerfmac.config import Config, override
-from nerfmac.geometry.cameras import Camera, Cameras
-from nerfmac.geometry.lenses import Lens
 from nerfmac.geometry.samples import Samples
 from nerfmac.kernel_sizes import FEATURES, WIDEST_FEATURES, WIDTHS
+from nerfmac.measure.step import small_camera, unseen
 from nerfmac.presets import PRESETS
-from nerfmac.scenes import Views
 from nerfmac.training.state import TrainState
 from nerfmac.training.trainer import Trainer
 
@@ -49,7 +47,6 @@ _FIRST_VARIANTS, *_OTHER_VARIANTS = (
     for ways in zip_longest(*(variants.on_gpu for variants in VARIANTS.values()))
 )
 """Choices that together have every variant of a GPU."""
-_WORDS = ("sampling.bits", "moments.")  # arrays of a state that are uint32
 
 
 def specialisations() -> dict[str, Launch]:
@@ -62,15 +59,10 @@ def specialisations() -> dict[str, Launch]:
 
 def _use(config: Config) -> None:
     """Do all that a user can with `config`, without evaluating anything."""
-    trainer = Trainer(config, extent=1.0, views=_views())
-    arrays = {
-        name: mx.zeros(shape, mx.uint32 if name.startswith(_WORDS) else mx.float32)
-        for name, shape in trainer.shapes.items()
-    }
-    state = TrainState.of(arrays, {"step": 0, "rays": config.train.rays, "train_seconds": 0.0})
+    trainer, state = unseen(config)
     deque(trainer.trial(state), maxlen=0)
     for pixels in _PICTURES:
-        trainer.renderer(state).render(_camera(pixels))
+        trainer.renderer(state).render(small_camera(pixels))
     for chosen in _OTHER_VARIANTS:
         with using(**chosen):
             trainer.advance(state, 0.0)
@@ -84,12 +76,3 @@ def _brightness(trainer: Trainer, state: TrainState, position: mx.array) -> mx.a
     samples = Samples(position, numbers, numbers, numbers.astype(mx.int32), count, count[1:])
     density, _ = trainer.field(state.parameters, samples, mx.zeros((16, 3)))
     return density.sum()
-
-
-def _views() -> Views:
-    cameras = Cameras.stack([_camera(4)])
-    return Views(mx.zeros((4, 4), mx.uint8), cameras, ("one",))
-
-
-def _camera(pixels: int) -> Camera:
-    return Camera.look_at((2, 1, 3), (0, 0, 0), (0, 0, 1), Lens.from_fov(1.0, pixels, 1))

@@ -21,8 +21,9 @@ from nerfmac.backend.fallback import why_reference
 from nerfmac.backend.variants import VARIANTS, keep
 from nerfmac.checks import InputError
 from nerfmac.config import Config
-from nerfmac.measure.bench import Timing, measure_interleaved, quartiles, queue_of, seconds_a_call
-from nerfmac.measure.selftest import Case, agreement, as_text, compile_for, in_variant
+from nerfmac.measure.selftest.comparison import Case, agreement, in_variant
+from nerfmac.measure.selftest.diagnosis import as_text, compile_for
+from nerfmac.measure.timing import Timing, measure_interleaved, quartiles, queue_of, seconds_a_call
 from nerfmac.measure.tuning.trials import Trial, trials
 
 log = logging.getLogger("nerfmac")

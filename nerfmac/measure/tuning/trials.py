@@ -20,7 +20,7 @@ from nerfmac.backend import Arrays, working_dtype
 from nerfmac.config import Config
 from nerfmac.fields.encodings import HashGrid
 from nerfmac.geometry.samples import Samples
-from nerfmac.measure.selftest import Case
+from nerfmac.measure.selftest.comparison import Case
 from nerfmac.ops.hash_encode import hash_encode
 from nerfmac.ops.march import MarchGeometry, cell_of, count_samples, march
 from nerfmac.ops.networks import networks

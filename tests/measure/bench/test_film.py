@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from nerfmac.film import film, write_video
-from nerfmac.measure import bench
+from nerfmac.measure.bench.film import time_film
 from nerfmac.run import Run
 from tests.scene_factory import CONFIG
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
 def test_its_rates_are_of_all_frames(scene):
     run = Run.begin(scene, CONFIG)
-    speed = bench.time_film(run, frames=6, size=(32, 24))
+    speed = time_film(run, frames=6, size=(32, 24))
     assert speed.frames == 6
     assert speed.size == (32, 24)
     assert min(speed.rendered, speed.encoded, speed.both) > 0.0

@@ -7,10 +7,13 @@ import pytest
 import report_rows
 
 from nerfmac.backend import choose_device, device
-from nerfmac.cli import machine_report
-from nerfmac.cli.machine_report import MachineReport, in_words
-from nerfmac.measure.bench import Ceilings, Launched, chip_named
-from nerfmac.measure.selftest import FINDINGS, Report, learning, threads
+from nerfmac.measure.bench.roofline import chip_named
+from nerfmac.measure.ceilings import Ceilings
+from nerfmac.measure.launches import Launched
+from nerfmac.measure.selftest import diagnosis
+from nerfmac.measure.selftest import findings as found_out
+from nerfmac.measure.selftest.findings import FINDINGS, Findings, in_words
+from nerfmac.measure.selftest.report import Report
 from nerfmac.measure.tuning import Tried, Tuned
 from tests.scene_factory import CONFIG
 
@@ -22,11 +25,11 @@ def findings(balls):
     ceilings = Ceilings(2e9, 3e10, "not at all")
     tuned = Tuned("march_count", "two", [Tried("four", error=0.0), Tried("two", fault="no")])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(machine_report, "measure_ceilings", lambda _: ceilings)
-        patch.setattr(machine_report, "try_variants", lambda *_, **__: [tuned])
-        patch.setattr(learning, "preset", lambda *_: CONFIG)
-        patch.setattr(learning, "builtin_scene_path", lambda: balls)
-        machine = MachineReport(0.2)
+        patch.setattr(found_out, "measure_ceilings", lambda _: ceilings)
+        patch.setattr(found_out, "try_variants", lambda *_, **__: [tuned])
+        patch.setattr(found_out, "preset", lambda *_: CONFIG)
+        patch.setattr(found_out, "builtin_scene_path", lambda: balls)
+        machine = Findings(0.2)
         return {name: machine.find(name) for name in FINDINGS}
 
 
@@ -72,12 +75,14 @@ def on_an_m1(findings, balls):
     """What would be predicted of the same steps on a Mac."""
     choose_device("cpu")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(learning, "preset", lambda *_: CONFIG)
-        patch.setattr(learning, "builtin_scene_path", lambda: balls)
-        run = learning.trained(0.2)
-        patch.setattr(learning, "current_device", lambda: "metal")
-        patch.setattr(learning, "device_name", lambda: "Apple M1")
-        return learning.prediction(run, Ceilings(2e9, 3e10, "not at all"))
+        patch.setattr(found_out, "preset", lambda *_: CONFIG)
+        patch.setattr(found_out, "builtin_scene_path", lambda: balls)
+        machine = Findings(0.2)
+        machine._ceilings = Ceilings(2e9, 3e10, "not at all")
+        machine.training()
+        patch.setattr(found_out, "current_device", lambda: "metal")
+        patch.setattr(found_out, "device_name", lambda: "Apple M1")
+        return machine.prediction()
 
 
 def test_a_macs_step_is_compared_with_its_chips_published_rates(on_an_m1, findings):
@@ -127,12 +132,12 @@ def launched(error):
 )
 def test_a_pipelines_threads_are_read_from_the_refusal_of_a_larger_group(error, expected):
     with device.pretended("metal"):
-        assert threads.most_threads(launched(error and ValueError(error))) == expected
+        assert diagnosis.most_threads(launched(error and ValueError(error))) == expected
 
 
 def test_threads_are_asked_for_on_metal_alone():
     choose_device("cpu")
-    assert threads.most_threads(launched(AssertionError("it was launched"))) is None
+    assert diagnosis.most_threads(launched(AssertionError("it was launched"))) is None
 
 
 @pytest.fixture
@@ -231,7 +236,7 @@ def test_a_fault_is_kept_and_fails_the_device(tmp_path):
     report.begin_device()
     report.add("ceilings", {"bandwidth": float("inf"), "rate": 2.0})
     assert report.passed
-    report.add("training", {"fault": "RuntimeError: out of memory"})
+    report.add("training", {"fault": "RuntimeError: out of memory"}, passed=False)
     assert not report.passed
     (only,) = json.loads(report.path.read_text())["devices"]
     assert only["ceilings"] == {"bandwidth": None, "rate": 2.0}

@@ -1,6 +1,6 @@
 """A bar says how far it is, to standard error, and is gone at the end."""
 
-from nerfmac.measure.bench.progress import Bar
+from nerfmac.measure.timing import Bar
 
 
 def test_a_bar_says_how_far_it_is_and_goes(capsys):

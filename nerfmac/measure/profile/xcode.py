@@ -1,4 +1,4 @@
-"""The compiled training step as MLX sees it: its graph, and a trace of the GPU for Xcode."""
+"""The training step for other tools: a trace of an Apple GPU for Xcode, a graph for Graphviz."""
 
 from __future__ import annotations
 
@@ -11,18 +11,17 @@ import mlx.core as mx
 
 from nerfmac.checks import InputError
 from nerfmac.files import appearing
-from nerfmac.training.state import TrainState
-from nerfmac.training.trainer import Trainer
+from nerfmac.run import Run
 
 
-def write_graph(path: Path, trainer: Trainer, state: TrainState) -> None:
-    """Write the graph of the step that follows `state` to `path`, in Graphviz's language.
+def write_graph(path: Path, run: Run) -> None:
+    """Write the graph of the run's next step to `path`, in Graphviz's language.
 
-    Squares are operations, several fused ones have one name; letters are arrays. `dot -Tsvg` draws
-    it. Raises `InputError` if `path` cannot be written.
+    Squares are operations, letters are arrays; `dot -Tsvg` draws it. Raises `InputError` if `path`
+    cannot be written.
     """
-    mx.eval(state.arrays())
-    after, _ = trainer.advance(state, rate=0.0)
+    mx.eval(run.state.arrays())
+    after, _ = run.trainer.advance(run.state, rate=0.0)
     with appearing(path) as partial:
         mx.export_to_dot(str(partial), after.arrays())
 
@@ -41,7 +40,7 @@ def check_capture(path: Path) -> None:
 
 @contextmanager
 def captured(path: Path) -> Iterator[None]:
-    """Within it Metal records the GPU's work to `path`, for Xcode. See `check_capture`."""
+    """Record the GPU's work within the block to `path`, for Xcode. See `check_capture`."""
     mx.metal.start_capture(str(path))
     try:
         yield

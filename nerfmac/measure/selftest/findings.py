@@ -1,0 +1,155 @@
+"""What a whole selftest's report says of a machine besides its kernels: how fast, how good."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping
+from functools import partial
+from math import prod
+from typing import Any
+
+from nerfmac.backend import current_device, device_name, memory_bytes, using
+from nerfmac.backend.variants import variants_here
+from nerfmac.measure.bench.roofline import Chip, chip_named, estimate
+from nerfmac.measure.ceilings import Ceilings, measure_ceilings
+from nerfmac.measure.launches import Launched, launches
+from nerfmac.measure.step import NEVER_EVALUATED, recorded_launches, step_work
+from nerfmac.measure.timing import measure
+from nerfmac.measure.tuning.choosing import try_variants
+from nerfmac.presets import preset
+from nerfmac.run import Run
+from nerfmac.scenes import builtin_scene_path, load_scene
+
+FINDINGS = ("ceilings", "variants", "training", "watchdog", "prediction")
+"""Names of the findings, in order; null in a report where one was not measured."""
+SECONDS = 30.0
+"""Seconds of training for a report."""
+MEASURED = "measured"
+"""Name of a chip whose rates are those that were measured."""
+BOUND = 100.0
+"""Milliseconds that a launch may take, so that none holds up a GPU's display for long."""
+
+
+class Findings:
+    """Finds out about the current device; the methods are the `FINDINGS`.
+
+    Each returns JSON values. A later one needs what the earlier ones have found.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds  # of training
+        self._chosen: Mapping[str, str] = {}
+        self._ceilings: Ceilings
+        self._run: Run
+
+    def find(self, finding: str) -> dict[str, Any]:
+        """The finding of that name, with the variants that were found quickest."""
+        with using(**self._chosen):
+            found: dict[str, Any] = getattr(self, finding)()
+        return found
+
+    def ceilings(self) -> dict[str, Any]:
+        """The highest bandwidth and rate that this machine shows."""
+        self._ceilings = measure_ceilings(1.0)
+        return self._ceilings._asdict()
+
+    def variants(self) -> dict[str, Any]:
+        """Every variant's time. The quickest are used from here on, and not kept."""
+        found = list(try_variants(preset("auto", current_device(), memory_bytes())))
+        self._chosen = {each.operation: each.chosen for each in found}
+        return {each.operation: each.to_json() for each in found}
+
+    def training(self) -> dict[str, Any]:
+        """Quality after some seconds on the built-in scene, with the device's own preset."""
+        config = preset("auto", current_device(), memory_bytes())
+        self._run = run = Run.begin(load_scene(builtin_scene_path()), config)
+        run.train(seconds=self._seconds)
+        views, state = run.evaluate("test"), run.state
+        return {
+            "scene": "still_life",
+            "preset": config.preset,
+            "variants": variants_here(),
+            "seconds": state.train_seconds,
+            "steps": state.step,
+            "step_ms": self._step_ms(),
+            "rays": state.rays,
+            "build_seconds": run.build_seconds,
+            "psnr": sum(view.psnr for view in views) / len(views),
+            "ssim": sum(view.ssim for view in views) / len(views),
+            "test_views": len(views),
+        }
+
+    def watchdog(self) -> dict[str, Any]:
+        """The longest launch of a step, of an update and of a picture, beside what is allowed.
+
+        For a GPU: a CPU has no display to hold up, and takes a picture as one launch.
+        """
+        times = {
+            what: max((measure(each.again, seconds=0.05).median, each.name) for each in launched)
+            for what, launched in self._largest()
+        }
+        longest, name = max(times.values())
+        return {
+            "bound_ms": BOUND,
+            "longest_ms": longest,
+            "launch": name,
+            "margin": BOUND / longest,
+            "longest_of": {what: {"ms": ms, "launch": name} for what, (ms, name) in times.items()},
+        }
+
+    def _largest(self) -> Iterator[tuple[str, list[Launched]]]:
+        """The launch of each kernel over its largest grid, in an update, a step and a picture."""
+        run = self._run
+        *updates, step, _average = recorded_launches(run.trainer, run.state)
+        launched = {
+            "update": list(itertools.chain(*updates)),
+            "step": step,
+            "picture": launches(partial(run.render, run.orbit(frames=1)[0])),
+        }
+        for what, found in launched.items():
+            by_size = sorted(found, key=lambda each: prod(each.call["grid"]))
+            of_name = {each.name: each for each in by_size if each.name not in NEVER_EVALUATED}
+            yield what, list(of_name.values())
+
+    def prediction(self) -> dict[str, Any]:
+        """A step's estimate by its bytes and operations, beside the time that it took.
+
+        By the published figures of an Apple GPU, as in `nerfmac bench --roofline`; on another
+        device by its measured ceilings.
+        """
+        measured = Chip(MEASURED, self._ceilings.bandwidth / 1e9, self._ceilings.rate / 1e12)
+        published = chip_named(device_name()) if current_device() == "metal" else None
+        run, chip = self._run, published or measured
+        interval = run.trainer.sampler.interval_at(run.state.step)
+        work = step_work(recorded_launches(run.trainer, run.state), interval)
+        _, cached, uncached = estimate(work, chip)
+        return {
+            "chip": chip._asdict(),
+            "cached_ms": cached,
+            "uncached_ms": uncached,
+            "measured_ms": self._step_ms(),
+            "measured_over_cached": self._step_ms() / cached,
+        }
+
+    def _step_ms(self) -> float:
+        return 1e3 * self._run.state.train_seconds / self._run.state.step
+
+
+def in_words(finding: str, values: Mapping[str, Any]) -> str:
+    """A finding in one line, for people."""
+    v = values
+    if finding == "ceilings":
+        return f"{v['bandwidth'] / 1e9:.3g} GB/s, {v['rate'] / 1e12:.3g} TFLOPS"
+    if finding == "variants":
+        return ", ".join(f"{name}={tuned['chosen']}" for name, tuned in v.items())
+    if finding == "training":
+        step = f"{v['steps']} steps of {v['step_ms']:.2f} ms"
+        return f"{v['psnr']:.2f} dB after {v['seconds']:.1f} s, {step}, preset {v['preset']}"
+    if finding == "watchdog":
+        longest = f"the longest launch takes {v['longest_ms']:.1f} ms ({v['launch']})"
+        return f"{longest}; at most {v['bound_ms']:.0f} are wanted"
+    least, most, by = v["cached_ms"], v["uncached_ms"], v["chip"]["name"]
+    rates = "its highest rates" if by == MEASURED else f"an {by}'s published rates"
+    predicted = f"{least:.2f} to {most:.2f} ms by its bytes and operations at {rates}"
+    times = f"{v['measured_over_cached']:.1f} times the least"
+    return f"a step took {v['measured_ms']:.2f} ms; predicted {predicted}: {times}"
