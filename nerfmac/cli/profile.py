@@ -17,8 +17,8 @@ from nerfmac.cli.arguments import optional
 from nerfmac.cli.choices import Device, Model, Preset
 from nerfmac.cli.scene_flags import SceneFlags
 from nerfmac.files import appearing, write_json
-from nerfmac.measure.profile.host import python_profile, take_steps
-from nerfmac.measure.profile.profiling import STEPS, profile
+from nerfmac.measure.profile.host import take_steps
+from nerfmac.measure.profile.profiling import profile
 from nerfmac.measure.profile.xcode import captured, check_capture, write_graph
 from nerfmac.measure.step import trained
 from nerfmac.presets import preset
@@ -49,8 +49,6 @@ class Arguments(SceneFlags):
     kernel by kernel, an evaluation and a film with its encoder."""
     json: Annotated[Path | None, optional("FILE")] = None
     """Write the figures to this file too; RUN/profile.json is shown by nerfmac report."""
-    cprofile: Annotated[Path | None, optional("FILE")] = None
-    """Write Python's own profile of the host to this file, for snakeviz or pstats."""
     graph: Annotated[Path | None, optional("FILE.dot")] = None
     """Write the compiled step as a graph, for Graphviz."""
     gpu_trace: Annotated[Path | None, optional("FILE.gputrace")] = None
@@ -76,9 +74,9 @@ def main(argv: list[str], method: Method = CONFIGURED) -> int:
         check_capture(arguments.gpu_trace)
     with ExitStack() as files:
         # Files that cannot be written fail now; they appear when they are complete.
-        trace, json, cprofile, graph = (
+        trace, json, graph = (
             files.enter_context(appearing(path)) if path else None
-            for path in (arguments.trace, arguments.json, arguments.cprofile, arguments.graph)
+            for path in (arguments.trace, arguments.json, arguments.graph)
         )
         run = _run(arguments, method)
         if graph:
@@ -92,10 +90,6 @@ def main(argv: list[str], method: Method = CONFIGURED) -> int:
         )
         if json:
             write_json(json, figures.to_json())
-        if cprofile:
-            with python_profile(cprofile) as lines:
-                take_steps(run, arguments.steps or STEPS)
-            print("\n".join(lines))
         if arguments.gpu_trace:
             with captured(arguments.gpu_trace):
                 take_steps(run, 1)

@@ -19,14 +19,11 @@ from nerfmac.measure.timing import Bar
 from nerfmac.run import Run
 
 SIZE = {"cpu": (320, 180)}
-"""Width and height, by device; 1920 x 1080 elsewhere."""
-
+"""Width and height of the film, by device; 1920 x 1080 elsewhere."""
 FRAMES = {"cpu": 48}
-"""How many, by device; 1000 elsewhere."""
-
+"""Number of frames, by device; 1000 elsewhere."""
 EARLY = 100
-"""The frame after which memory is looked at for the first time."""
-
+"""Number of the frame after which memory is read for the first time."""
 KEPT = 32
 """Pictures that are encoded again and again where nothing is rendered meanwhile."""
 
@@ -36,15 +33,15 @@ class FilmSpeed(NamedTuple):
 
     size: tuple[int, int]
     frames: int
-    rendered: float  # a second, nothing else being done
-    encoded: float  # likewise
-    both: float  # of the film
-    early_bytes: int  # highest memory so far, of the process and of a GPU, after 100 frames
-    late_bytes: int  # after all
+    rendered: float  # frames a second, nothing else being done
+    encoded: float  # frames a second, nothing else being done
+    both: float  # frames a second of the film
+    early_bytes: int  # highest memory of the process and of a GPU after 100 frames
+    late_bytes: int  # the same after all frames
 
     @property
     def overlap(self) -> float:
-        """The film's rate as a part of the slower one's: 1 if neither ever waits for the other."""
+        """The film's rate over the slower one's: 1 if neither ever waits for the other."""
         return self.both / min(self.rendered, self.encoded)
 
     def to_json(self) -> dict[str, Any]:

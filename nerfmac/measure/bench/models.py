@@ -23,7 +23,7 @@ from nerfmac.backend import current_device, memory_bytes
 from nerfmac.backend.machine import machine
 from nerfmac.config import Config
 from nerfmac.measure.bench.plot import Curve, Mark, plot_quality
-from nerfmac.measure.bench.quality import HeldOutViews, Looks
+from nerfmac.measure.bench.quality import HeldOutViews, followed
 from nerfmac.measure.timing import Bar
 from nerfmac.presets import preset
 from nerfmac.run import Run
@@ -31,18 +31,10 @@ from nerfmac.scenes import Scene
 from nerfmac.training.goal import Goal
 
 MODELS = ("vanilla", "hash")
-
-VIEW_PIXELS = {"cpu": 2**12}
-"""Most pixels of a view to evaluate, by device; elsewhere all. On a CPU the vanilla model's
-pictures would take longer than its training."""
-
 MOST_MARKS = 10
 """Most epochs marked on a curve: all, or every second, fifth, tenth and so on."""
-
-
 REPORTS = 100
-"""Least number of reports in a training. A model is evaluated at the first report after a moment is
-due, so at most a hundredth of the training late."""
+"""Least number of reports in a training: an evaluation is at most a hundredth of it late."""
 
 
 class ModelPoint(NamedTuple):
@@ -91,21 +83,14 @@ class ModelComparison:
             for seconds, step, epochs, psnr in model.points:
                 yield f"{model.name:12}{seconds:10.2f}{step:10}{epochs:10.3g}{psnr:9.2f} dB"
 
-    def curves(self) -> list[Curve]:
-        """For `plot_quality`, epochs marked."""
-        return [
-            Curve(model.name, [(p.seconds, p.psnr) for p in model.points], model.marks)
-            for model in self.models
-        ]
-
     def to_json(self) -> dict[str, Any]:
         """All of it as JSON values."""
         models = {
-            model.name: {
-                "build_seconds": model.build_seconds,
-                "points": [point._asdict() for point in model.points],
+            each.name: {
+                "build_seconds": each.build_seconds,
+                "points": [point._asdict() for point in each.points],
             }
-            for model in self.models
+            for each in self.models
         }
         return {**self.about, "models": models}
 
@@ -145,10 +130,9 @@ def compare_models(
         checks.number("seconds", limit, low=0.1)
     checks.number("points", points, low=1, whole=True)
     first = next(iter(configs.values()))
-    pixels = VIEW_PIXELS.get(current_device())
-    views = HeldOutViews(scene, test_views, first.train.blend, most_pixels=pixels)
+    views = HeldOutViews(scene, test_views, first.train.blend)
     models = tuple(
-        _followed(name, scene, config, limits[name], points, views)
+        _trained(name, Run.begin(scene, config), limits[name], points, views)
         for name, config in configs.items()
     )
     about = {
@@ -167,7 +151,10 @@ def plot_models(path: str | Path, comparison: ModelComparison) -> None:
 
     Raises `InputError` if the file cannot be written.
     """
-    curves = comparison.curves()
+    curves = [
+        Curve(each.name, [(p.seconds, p.psnr) for p in each.points], each.marks)
+        for each in comparison.models
+    ]
     has_marks = any(curve.marks for curve in curves)
     plot_quality(
         path,
@@ -183,23 +170,19 @@ def training_pixels(scene: Scene) -> int:
     return scene.views("train").cameras.pixels
 
 
-def _followed(
-    name: str, scene: Scene, config: Config, seconds: float, points: int, views: HeldOutViews
-) -> ModelCurve:
+def _trained(name: str, run: Run, seconds: float, points: int, views: HeldOutViews) -> ModelCurve:
     """Train one model for `seconds`, and evaluate it now and then."""
-    pixels, run = training_pixels(scene), Run.begin(scene, config)
-    looks = Looks(seconds, points)
-    found: list[ModelPoint] = []
+    pixels, found = training_pixels(run.pictures()), list[ModelPoint]()
     rays = before = 0.0
+    goal = Goal(seconds=seconds, report_interval=seconds / REPORTS)
     with Bar(f"training {name}", seconds, "s") as bar:
-        for report in run.fit(Goal(seconds=seconds, report_interval=seconds / REPORTS)):
+        for report, is_due in followed(run, goal, points):
             now = run.state.train_seconds
             rays += report.rays_per_second * (now - before)
             before = now
             bar.reach(now)
-            if looks.is_due(now):
-                psnr = views.psnr_of(run)
-                found.append(ModelPoint(now, run.state.step, rays / pixels, psnr))
+            if is_due:
+                found.append(ModelPoint(now, run.state.step, rays / pixels, views.psnr_of(run)))
     return ModelCurve(name, tuple(found), run.build_seconds)
 
 

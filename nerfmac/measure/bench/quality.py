@@ -1,8 +1,8 @@
-"""Quality while a field trains: the PSNR of a few held-out views, looked at more often at first."""
+"""Quality while a field trains: the PSNR of a few held-out views, more densely at first."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from math import ceil, sqrt
 
@@ -10,6 +10,7 @@ import mlx.core as mx
 import numpy as np
 
 from nerfmac import checks
+from nerfmac.backend import current_device
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.colour import over
 from nerfmac.rendering.evaluation import BACKGROUNDS
@@ -17,9 +18,13 @@ from nerfmac.rendering.metrics import psnr
 from nerfmac.rendering.renderer import Picture
 from nerfmac.run import Run
 from nerfmac.scenes import Scene
+from nerfmac.training.goal import Goal, Report
 
 BACKGROUND = BACKGROUNDS["white"]
-"""Behind renderings and photographs (sRGB)."""
+"""Background of renderings and photographs (sRGB)."""
+VIEW_PIXELS = {"cpu": 2**12}
+"""Most pixels of a view to evaluate, by device; elsewhere all. On a CPU the vanilla model's
+pictures would take longer than its training."""
 
 
 class HeldOutViews:
@@ -28,12 +33,13 @@ class HeldOutViews:
     def __init__(
         self, scene: Scene, count: int, blend: str, *, most_pixels: int | None = None
     ) -> None:
-        """Take `count` views at most, and of each so many pixels at most, on an even grid.
+        """Take at most `count` views, and of each at most `most_pixels` on an even grid.
 
-        `blend`: as `train.blend` of the configuration. Raises `InputError` if the scene has no test
-        views or `count` is no positive integer.
+        `blend` is as `train.blend` of the configuration; `most_pixels` defaults to `VIEW_PIXELS`.
+        Raises `InputError` if the scene has no test views or `count` is no positive integer.
         """
         checks.number("test_views", count, low=1, whole=True)
+        most_pixels = most_pixels or VIEW_PIXELS.get(current_device())
         views = scene.views("test")
         self.names: list[str] = []
         self.cameras: list[Camera] = []
@@ -50,7 +56,7 @@ class HeldOutViews:
             self._photographs.append(np.array(photograph)[step // 2 :: step, step // 2 :: step])
 
     def psnr(self, render: Callable[[Camera], Picture]) -> float:
-        """The mean PSNR in dB of what `render` makes of each view, over `BACKGROUND`."""
+        """The mean PSNR in dB of the pictures that `render` makes of the views' cameras."""
         both = zip(self.cameras, self._photographs, strict=True)
         return float(np.mean([psnr(render(camera), photograph) for camera, photograph in both]))
 
@@ -62,25 +68,23 @@ class HeldOutViews:
 def evaluation_times(seconds: float, points: int) -> list[float]:
     """The `points` moments in `seconds` of training at which to evaluate, the last at its end.
 
-    They lie closer together at first, where quality changes fastest: they grow as the squares.
+    They grow as squares: they lie closer together at first, where quality changes fastest.
     """
     return [seconds * (index / points) ** 2 for index in range(1, points + 1)]
 
 
-class Looks:
-    """When to look at a training's quality: at `evaluation_times`, each once it is over."""
+def followed(run: Run, goal: Goal, points: int) -> Iterator[tuple[Report, bool]]:
+    """Train `run` to the goal's seconds: each report, and whether to evaluate the run now.
 
-    def __init__(self, seconds: float, points: int) -> None:
-        self._due = evaluation_times(seconds, points)
-
-    def is_due(self, now: float) -> bool:
-        """Whether to look after `now` seconds; one look is for all moments that are over by then.
-
-        Ask at each report: the answer to the next question is no.
-        """
-        is_over = bool(self._due) and now >= self._due[0]
-        self._due = [moment for moment in self._due if moment > now]
-        return is_over
+    A moment of `evaluation_times` is due at the first report after it; moments that have passed
+    together are evaluated once.
+    """
+    due = evaluation_times(goal.seconds or 0.0, points)
+    for report in run.fit(goal):
+        now = run.state.train_seconds
+        left = [moment for moment in due if moment > now]
+        yield report, len(left) < len(due)
+        due = left
 
 
 def every_nth_pixel(camera: Camera, step: int) -> Camera:

@@ -18,14 +18,13 @@ from pathlib import Path
 from typing import Any
 
 from nerfmac import checks
-from nerfmac.backend import current_device
+from nerfmac.backend import choose_device, current_device
 from nerfmac.backend.machine import machine
 from nerfmac.checks import InputError
 from nerfmac.config import Config
 from nerfmac.files import read_json, write_json
-from nerfmac.measure.bench.models import VIEW_PIXELS
-from nerfmac.measure.bench.quality import HeldOutViews, Looks
-from nerfmac.ranks import current_ranks, start_local
+from nerfmac.measure.bench.quality import HeldOutViews, followed
+from nerfmac.ranks import LostRankError, current_ranks, join, start_local
 from nerfmac.run import Run
 from nerfmac.scenes import Scene, load_scene
 from nerfmac.scenes.options import USUAL, SceneOptions
@@ -109,24 +108,27 @@ def measure_scaling(
 
 def follow(scene: Scene, config: Config, seconds: float) -> RankedTraining:
     """Train on all ranks of this job, each of which calls this, and follow the quality."""
-    pixels = VIEW_PIXELS.get(current_device())
-    views = HeldOutViews(scene, VIEWS, config.train.blend, most_pixels=pixels)
-    run, looks = Run.begin(scene, config), Looks(seconds, POINTS)
+    views, run = HeldOutViews(scene, VIEWS, config.train.blend), Run.begin(scene, config)
     ranks = run.trainer.ranks
     points: list[tuple[float, float]] = []
     samples = since = before = 0.0
-    for report in run.fit(Goal(seconds=seconds)):
+    for report, is_due in followed(run, Goal(seconds=seconds), POINTS):
         now = run.state.train_seconds
         if now > seconds / 2:
             samples += report.samples_per_second * (now - before)
             since += now - before
         before = now
-        if ranks.is_first and looks.is_due(now):
+        if ranks.is_first and is_due:
             points.append((now, views.psnr_of(run)))
-    same = ranks.alike(run.state.parameters | run.state.sampling)
-    rays, rate = run.state.rays * ranks.size, samples / max(since, 1e-9)
-    size, backend = ranks.size, ranks.backend
-    return RankedTraining(size, backend, rays, run.state.step, rate, tuple(points), same)
+    return RankedTraining(
+        ranks=ranks.size,
+        backend=ranks.backend,
+        rays=run.state.rays * ranks.size,
+        steps=run.state.step,
+        samples_per_second=samples / max(since, 1e-9),
+        points=tuple(points),
+        is_alike=ranks.alike(run.state.parameters | run.state.sampling),
+    )
 
 
 def _ended(started: Sequence[subprocess.Popen[bytes]]) -> list[int | None]:
@@ -153,7 +155,7 @@ def _started(
         command = [
             sys.executable,
             "-m",
-            "nerfmac.measure.bench.scaling_rank",
+            "nerfmac.measure.bench.scaling",
             str(request),
             str(found),
         ]
@@ -168,3 +170,25 @@ def _started(
         values = read_json(found)
     points = tuple((at, psnr) for at, psnr in values.pop("points"))
     return RankedTraining(**values, points=points)
+
+
+def serve(request: Path, found: Path) -> None:
+    """Train as one of the ranks that `measure_scaling` starts.
+
+    The JSON file `request` says on what; the first rank writes what came of it to `found`.
+    """
+    asked = read_json(request)
+    choose_device(asked["device"])
+    ranks = join()
+    scene = load_scene(asked["scene"], **asked["options"])
+    training = follow(scene, Config.from_json(asked["config"]), asked["seconds"])
+    if ranks.is_first:
+        write_json(found, training.to_json())
+
+
+if __name__ == "__main__":
+    try:
+        serve(Path(sys.argv[1]), Path(sys.argv[2]))
+    except (InputError, LostRankError) as error:
+        print(f"nerfmac: {error}", file=sys.stderr)
+        sys.exit(2)

@@ -1,26 +1,18 @@
-"""What the host does while the device trains: the steps of a timeline, and Python's own profile."""
+"""What the host does while the device trains, from the timeline of steps."""
 
 from __future__ import annotations
 
-import cProfile
-import io
-import pstats
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from nerfmac.files import appearing
 from nerfmac.measure.timing import Timing, quartiles
 from nerfmac.run import Run
 from nerfmac.timeline import Entry, Timeline, recording
 from nerfmac.training.goal import Goal
 
 WAIT = "wait for the device"
-MOST_LINES = 12
-"""Functions that are listed of Python's profile."""
+"""Name of the interval in which training waits for the device."""
 
 
 class Host(NamedTuple):
@@ -34,13 +26,8 @@ class Host(NamedTuple):
 
     def to_json(self) -> dict[str, Any]:
         """The record as JSON values, times in milliseconds."""
-        return {
-            "steps": self.steps,
-            "step_ms": self.step._asdict(),
-            "work_ms": self.work._asdict(),
-            "launch_ms": self.launch._asdict(),
-            "wait_ms": self.wait._asdict(),
-        }
+        *timings, steps = self._asdict().items()
+        return dict([steps]) | {f"{name}_ms": each._asdict() for name, each in timings}
 
 
 def take_steps(run: Run, steps: int) -> Timeline:
@@ -77,23 +64,3 @@ def _spent(entries: list[Entry], span: tuple[int, int], names: tuple[str, ...]) 
     """Seconds of the intervals of these names that began between two moments."""
     begin, end = span
     return sum(each.seconds for each in entries if each.name in names and begin <= each.start < end)
-
-
-@contextmanager
-def python_profile(path: Path) -> Iterator[list[str]]:
-    """Profile the Python of what is within it to `path`, which snakeviz and pstats read.
-
-    Gives a list that has the longest functions, a line each, afterwards. Raises `InputError` if
-    `path` cannot be written.
-    """
-    profile, lines = cProfile.Profile(), list[str]()
-    with appearing(path) as partial:
-        profile.enable()
-        try:
-            yield lines
-        finally:
-            profile.disable()
-        profile.dump_stats(partial)
-    text = io.StringIO()
-    pstats.Stats(profile, stream=text).strip_dirs().sort_stats("tottime").print_stats(MOST_LINES)
-    lines += [line for line in text.getvalue().splitlines() if line.strip()]

@@ -1,6 +1,7 @@
 """Quality is that of held-out views, at moments that lie closer together at first."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,8 +11,9 @@ from nerfmac.checks import InputError
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
 from nerfmac.geometry.rays import camera_rays
-from nerfmac.measure.bench.quality import HeldOutViews, Looks, evaluation_times, every_nth_pixel
+from nerfmac.measure.bench.quality import HeldOutViews, evaluation_times, every_nth_pixel, followed
 from nerfmac.scenes import load_scene
+from nerfmac.training.goal import Goal
 from tests.scene_factory import HEIGHT, WIDTH, write_scene
 
 
@@ -73,9 +75,15 @@ def test_a_scene_without_test_views_is_refused(scene):
         HeldOutViews(empty, 1, "srgb")
 
 
-def test_each_moment_is_looked_at_once_and_those_that_passed_together_too():
-    looks = Looks(100.0, 10)  # at 1, 4, 9, 16 ... 81, 100
-    assert [looks.is_due(now) for now in (0.9, 1.1, 1.2)] == [False, True, False]
-    assert [looks.is_due(now) for now in (20.0, 24.9, 25.1)] == [True, False, True]
-    assert looks.is_due(120.0)
-    assert not looks.is_due(200.0)
+def test_each_moment_is_due_once_and_those_that_passed_together_too():
+    class Run:
+        state = SimpleNamespace(train_seconds=0.0)
+
+        def fit(self, goal):
+            assert goal.seconds == 100.0
+            for self.state.train_seconds in (0.9, 1.1, 1.2, 20.0, 24.9, 25.1, 120.0, 200.0):
+                yield None
+
+    # Moments are 1, 4, 9, 16 ... 81, 100.
+    due = [is_due for _, is_due in followed(Run(), Goal(seconds=100.0), 10)]
+    assert due == [False, True, False, True, False, True, True, False]
