@@ -25,24 +25,23 @@ from nerfmac.measure.selftest.diagnosis import (
     compile_for,
     print_sum,
     reach,
-    timed,
 )
 from nerfmac.measure.selftest.findings import FINDINGS, SECONDS, Findings, in_words
 from nerfmac.measure.selftest.metal_files import write_metal
 from nerfmac.measure.selftest.report import Report
-from nerfmac.presets import PRESETS
 
 
 @dataclass(frozen=True)
 class Arguments:
-    """Compare every kernel with plain MLX operations, and time it."""
+    """Compare every kernel with plain MLX operations."""
 
     device: Literal["all", "metal", "cuda", "cpu"] = "all"
     """Which of this machine's devices."""
     operation: Annotated[str | None, optional("NAME")] = None
     """Only the kernels of this operation (`nerfmac info` lists them)."""
     report: Annotated[Path | None, optional("FILE")] = None
-    """Write everything to this JSON file too, and train for a while: attach it to a bug report."""
+    """Write everything to this JSON file too, train for a while and time the kernels: attach it to
+    a bug report."""
     seconds: Annotated[float | None, optional("FLOAT")] = None
     """With --report, seconds of training on the built-in scene, on each device: 30; 0 for none."""
     dump_metal: Annotated[Path | None, optional("FOLDER")] = None
@@ -137,28 +136,10 @@ def _test(report: Report, operation: str | None, seconds: float) -> None:
         for name in not_run:
             report.add("not_run", name, passed=False)
             print(f"    NOT RUN: {name}")
-    if not any(outcome.fault for outcome in done):
-        _time(report, operation)
-        if report.path and operation is None and seconds > 0:
-            _find(report, seconds)
+    if report.path and operation is None and seconds > 0 and not any(each.fault for each in done):
+        _find(report, seconds)
     report.begin(None)
     print_sum(done)
-
-
-def _time(report: Report, operation: str | None) -> None:
-    preset = "small" if current_device() == "cpu" else "base"
-    print(
-        f"  kernels at the sizes of preset {preset}; GB/s as if each array were moved once, "
-        "or twice if added into"
-    )
-    report.begin("timing")
-    try:
-        for each in timed(PRESETS[preset], operation):
-            report.add("kernels", each.to_json())
-            print(each, flush=True)
-    except Exception as error:
-        report.add("kernels_fault", as_text(error), passed=False)
-        print(f"  timing FAILS: {as_text(error)}")
 
 
 def _find(report: Report, seconds: float) -> None:

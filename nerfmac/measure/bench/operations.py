@@ -1,23 +1,18 @@
-"""Every operation as a training step uses it, to be timed against its reference.
-
-The inputs have a preset's sizes: as many points as a step has slots, rays of 32 samples. Positions
-are uniformly random, which is harder for caches than training, where a ray's samples are near each
-other.
-"""
+"""Every operation as a training step uses it (`StepInputs`), timed against its reference."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from functools import cache, partial
+from functools import cache
 from typing import Any, NamedTuple
 
 import mlx.core as mx
 
 from nerfmac.backend import kernels_disabled, working_dtype
 from nerfmac.config import Config
-from nerfmac.fields.encodings import HashGrid
 from nerfmac.geometry.cameras import Camera, Cameras
 from nerfmac.geometry.lenses import Lens
+from nerfmac.measure.inputs import StepInputs
 from nerfmac.measure.timing import Timing, measure
 from nerfmac.ops.adam import Step, adam_step, most_first
 from nerfmac.ops.composite import composite
@@ -25,14 +20,13 @@ from nerfmac.ops.draw_pixels import draw_pixels
 from nerfmac.ops.hash_encode import hash_encode
 from nerfmac.ops.march import march
 from nerfmac.ops.networks import networks, networks_density
-from nerfmac.ops.networks_shape import BASIS, NetworksShape
 from nerfmac.ops.occupancy_update import pack_bits, splat
 from nerfmac.ops.packing import ray_starts
 from nerfmac.ops.spherical_harmonics import spherical_harmonics
 from nerfmac.ops.trace import TraceGeometry, trace
-from nerfmac.sampling.occupancy import march_geometry
 
-SAMPLES_PER_RAY = 32
+Named = tuple[str, Callable[[], Any]]
+"""A computation's name, and a function that returns unevaluated arrays."""
 
 
 class Measured(NamedTuple):
@@ -72,23 +66,23 @@ def measure_operations(config: Config, seconds: float) -> Iterator[Measured]:
         yield Measured(name, kernel, reference)
 
 
-def computations(config: Config) -> Iterator[tuple[str, Callable[[], Any]]]:
-    """Every computation to measure: its name, and a function that returns unevaluated arrays."""
-    points = config.train.slots
-    rays = points // SAMPLES_PER_RAY
-    yield from _encoding(config, points)
-    yield from _networks(config, points, rays)
-    yield from _rays(config, points, rays)
-    yield from _compositing(points, rays)
-    yield _optimiser(config)
+def computations(config: Config) -> Iterator[Named]:
+    """Every computation to measure, at the sizes of `config` in the unit cube."""
+    inputs = StepInputs(config)
+    yield from _of_samples(inputs)
+    yield from _of_rays(inputs)
+    shape, keys = inputs.table.shape, mx.random.split(mx.random.key(14))
+    parameters, gradient = (mx.random.uniform(shape=shape, key=key) for key in keys)
+    most = most_first(0.9, 0.99)
+    step = mx.array(Step(0.9, 0.99, size=1e-3, epsilon=1e-15, l2=1e-6, unscale=1e-3, most=most))
+    _, moments = adam_step(parameters, mx.zeros(shape, mx.uint32), gradient, step)
+    mx.eval(parameters, moments, gradient)
+    yield "adam", lambda: adam_step(parameters, moments, gradient, step)
 
 
 def _both(
-    name: str,
-    function: Callable[..., Any],
-    *arguments: mx.array,
-    result: mx.Dtype = mx.float32,
-) -> Iterator[tuple[str, Callable[[], Any]]]:
+    name: str, function: Callable[..., Any], *arguments: mx.array, result: mx.Dtype = mx.float32
+) -> Iterator[Named]:
     """The function alone, and with the gradient of all arguments.
 
     Half precision, of `arguments` or of the `result`, stands for `working_dtype()`: it differs
@@ -97,10 +91,9 @@ def _both(
     given = _as_computed(arguments)
     results = function(*given())
     results = results if isinstance(results, tuple) else (results,)
-    keys = mx.random.split(mx.random.key(9), len(results))
+    key = mx.random.key(9)
     cotangents = _as_computed(
-        mx.random.normal(each.shape, key=key).astype(result)
-        for each, key in zip(results, keys, strict=True)
+        mx.random.normal(each.shape, key=key).astype(result) for each in results
     )
     yield f"{name} forward", lambda: function(*given())
     yield f"{name} forward + backward", lambda: mx.vjp(function, given(), cotangents())
@@ -119,110 +112,48 @@ def _as_computed(arrays: Iterable[mx.array]) -> Callable[[], list[mx.array]]:
     return lambda: typed(working_dtype())
 
 
-def _encoding(config: Config, points: int) -> Iterator[tuple[str, Callable[[], Any]]]:
-    grid = HashGrid(config.grid, 1.0)
-    positions = mx.random.uniform(shape=(points, 3), key=mx.random.key(1))
-    table = grid.init(mx.random.key(2))["table"]
-    mx.eval(positions)
+def _of_samples(inputs: StepInputs) -> Iterator[Named]:
+    samples, shape, half = inputs.samples, inputs.shape, inputs.features.astype(mx.float16)
     # Training does not use the gradient of positions.
-    yield from _both(
-        "hash_encode",
-        lambda table: hash_encode(positions, table, grid.levels),
-        table,
-        result=mx.float16,
-    )
-    directions = positions - 0.5
-    directions = directions / mx.linalg.norm(directions, axis=1, keepdims=True)
-    yield from _both("spherical_harmonics", spherical_harmonics, directions)
-
-
-def _networks(config: Config, points: int, rays: int) -> Iterator[tuple[str, Callable[[], Any]]]:
-    shape, weights = _network_weights(config)
-    keys = mx.random.split(mx.random.key(3), 2)
-    features = mx.random.normal((points, shape.features), key=keys[0]).astype(mx.float16)
-    basis = mx.random.normal((rays, BASIS), key=keys[1])
-    ray = mx.arange(points, dtype=mx.int32) // SAMPLES_PER_RAY
-    used = mx.array([points], mx.int32)
-    mx.eval(basis, ray, used)
+    encode = lambda table: hash_encode(inputs.positions, table, inputs.grid.levels)  # noqa: E731
+    yield from _both("hash_encode", encode, inputs.table, result=mx.float16)
+    yield from _both("spherical_harmonics", spherical_harmonics, inputs.marched[1])
 
     def seen(features: mx.array, density: mx.array, colour: mx.array) -> Any:
-        return networks(features, basis, ray, used, density, colour, shape)
+        return networks(features, inputs.basis, samples.ray, samples.used, density, colour, shape)
 
-    yield from _both("networks", seen, features, *weights)
-    density = partial(networks_density, shape=shape)
-    given = _as_computed([features, *weights])
-    yield "networks density", lambda: density(*given())
-
-
-def _network_weights(config: Config) -> tuple[NetworksShape, list[mx.array]]:
-    inputs, widths = config.grid.levels * config.grid.features, config.networks
-    shape = NetworksShape(inputs, widths.width, widths.density_layers, widths.colour_layers)
-    keys = mx.random.split(mx.random.key(4), 2)
-    return shape, [
-        0.2 * mx.random.normal((each.weights,), key=key)
-        for each, key in zip((shape.density, shape.colour), keys, strict=True)
-    ]
-
-
-def _rays(config: Config, points: int, rays: int) -> Iterator[tuple[str, Callable[[], Any]]]:
-    geometry = march_geometry(config, 1.0)
-    target = mx.random.uniform(shape=(rays, 3), key=mx.random.key(5))
-    origins = 0.5 + 2.0 * mx.random.normal((rays, 3), key=mx.random.key(6))
-    directions = target - origins
-    directions = directions / mx.linalg.norm(directions, axis=1, keepdims=True)
-    jitter = mx.random.uniform(shape=(rays,), key=mx.random.key(7))
-    values = mx.random.uniform(shape=(geometry.cells,), key=mx.random.key(8))
-    threshold = mx.array([0.95])
-    bits = pack_bits(values, threshold)
-    cells = mx.random.randint(0, geometry.cells, (points,), key=mx.random.key(10))
-    mx.eval(origins, directions, jitter, bits, values, cells)
-    lens = Lens(400, 400, 550.0, 550.0, 200.0, 200.0)
-    cameras = Cameras.stack([Camera.look_at((2, 1, 3), (0, 0, 0), (0, 0, 1), lens)] * 16)
-    pixels = mx.random.randint(0, 256, (16 * 400 * 400, 4), key=mx.random.key(9)).astype(mx.uint8)
-    drawn = mx.random.uniform(shape=(3, rays), key=mx.random.key(11))
-    mx.eval(pixels, drawn)
-    yield "draw_pixels", lambda: draw_pixels(pixels, cameras, drawn)
-    yield "march", lambda: march(origins, directions, jitter, bits, geometry, points)
-    counts = mx.random.randint(0, 2 * SAMPLES_PER_RAY, (rays,), key=mx.random.key(15))
-    yield "packing", lambda: ray_starts(counts, points // 2)
-    yield (
-        "occupancy_update",
-        lambda: (splat(cells, values[:points], geometry.cells), pack_bits(values, threshold)),
-    )
-    shape, weights = _network_weights(config)
-    levels = HashGrid(config.grid, 1.0).levels
-    table = mx.random.normal((levels.entries, config.grid.features), key=mx.random.key(13))
-    sizes = TraceGeometry(geometry, levels, shape)
-    given = _as_computed([table.astype(mx.float16), *weights])
-
-    def seen() -> Any:
-        table, density, colour = given()
-        return trace(origins, directions, bits, sizes, table, density, colour)
-
-    yield "trace", seen
-
-
-def _compositing(points: int, rays: int) -> Iterator[tuple[str, Callable[[], Any]]]:
-    density = 20.0 * mx.random.uniform(shape=(points,), key=mx.random.key(11))
-    colour = mx.random.uniform(shape=(points, 3), key=mx.random.key(12))
-    distances = (mx.arange(points) % SAMPLES_PER_RAY).astype(mx.float32) * 0.01
-    widths = mx.full((points,), 0.01)
-    ray_start = mx.arange(rays + 1, dtype=mx.int32) * SAMPLES_PER_RAY
-    mx.eval(distances, widths, ray_start)
+    yield from _both("networks", seen, half, *inputs.weights)
+    given = _as_computed([half, *inputs.weights])
+    yield "networks density", lambda: networks_density(*given(), shape)
 
     def flat(density: mx.array, colour: mx.array) -> mx.array:
-        seen = composite(density, colour, distances, widths, ray_start)
-        return mx.concatenate([seen.colour.reshape(-1), seen.opacity, seen.depth])
+        found = composite(density, colour, samples.distance, samples.width, samples.ray_start)
+        return mx.concatenate([found.colour.reshape(-1), found.opacity, found.depth])
 
+    density = 20.0 * mx.random.uniform(shape=(inputs.slots,), key=mx.random.key(11))
+    colour = mx.random.uniform(shape=(inputs.slots, 3), key=mx.random.key(12))
     yield from _both("composite", flat, density, colour)
 
 
-def _optimiser(config: Config) -> tuple[str, Callable[[], Any]]:
-    levels = HashGrid(config.grid, 1.0).levels
-    shape, keys = (levels.entries, config.grid.features), mx.random.split(mx.random.key(14))
-    parameters, gradient = (mx.random.uniform(shape=shape, key=key) for key in keys)
-    most = most_first(0.9, 0.99)
-    step = mx.array(Step(0.9, 0.99, size=1e-3, epsilon=1e-15, l2=1e-6, unscale=1e-3, most=most))
-    _, moments = adam_step(parameters, mx.zeros(shape, mx.uint32), gradient, step)
-    mx.eval(parameters, moments, gradient)
-    return "adam", lambda: adam_step(parameters, moments, gradient, step)
+def _of_rays(inputs: StepInputs) -> Iterator[Named]:
+    geometry, rays, slots = inputs.geometry, inputs.rays, inputs.slots
+    lens = Lens(400, 400, 550.0, 550.0, 200.0, 200.0)
+    cameras = Cameras.stack([Camera.look_at((2, 1, 3), (0, 0, 0), (0, 0, 1), lens)] * 16)
+    pixels = mx.random.randint(0, 256, (16 * 400 * 400, 4), key=mx.random.key(9)).astype(mx.uint8)
+    drawn = mx.random.uniform(shape=(3, rays), key=mx.random.key(10))
+    yield "draw_pixels", lambda: draw_pixels(pixels, cameras, drawn)
+    yield "march", lambda: march(*inputs.marched, slots)
+    counts = inputs.samples.ray_start[1:] - inputs.samples.ray_start[:-1]
+    yield "packing", lambda: ray_starts(counts, slots // 2)
+    values = mx.random.uniform(shape=(geometry.cells,), key=mx.random.key(8))
+    cells = mx.random.randint(0, geometry.cells, (slots,), key=mx.random.key(13))
+    threshold = mx.array([0.95])
+    mx.eval(pixels, drawn, counts, values, cells)
+    yield (
+        "occupancy_update",
+        lambda: (splat(cells, values[:slots], geometry.cells), pack_bits(values, threshold)),
+    )
+    sizes = TraceGeometry(geometry, inputs.grid.levels, inputs.shape)
+    given = _as_computed([inputs.table.astype(mx.float16), *inputs.weights])
+    origins, directions, _, bits, _ = inputs.marched
+    yield "trace", lambda: trace(origins, directions, bits, sizes, *given())

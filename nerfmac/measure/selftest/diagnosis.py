@@ -1,36 +1,27 @@
-"""The diagnosis of one device: every case compared, every kernel timed.
+"""The comparison of every case on one device.
 
 An exception, such as a compiler's that refuses a kernel, is a finding like any other: it is kept,
-and the rest goes on. A kernel's traffic is the least number of bytes that it moves (`Work.cached`).
-Traffic over time is the achieved bandwidth. Caches may lift it above the memory's bandwidth, and it
-is far below that if the kernel waits for something else.
+and the rest goes on.
 """
 
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from typing import Any
 
 import mlx.core as mx
 
-from nerfmac.backend import compile_ahead, current_device, device_name, kernel, kernels_disabled
+from nerfmac.backend import compile_ahead, current_device, device_name, kernel
 from nerfmac.backend.build import BuildError
 from nerfmac.backend.fallback import why_reference
 from nerfmac.backend.metal_text import exported
 from nerfmac.checks import InputError
-from nerfmac.config import Config
-from nerfmac.measure.bench.operations import computations
-from nerfmac.measure.launches import Build, Launched, launches
+from nerfmac.measure.launches import Build
 from nerfmac.measure.selftest.comparison import Case, Outcome, compare
 from nerfmac.measure.selftest.specialisations import specialisations
-from nerfmac.measure.timing import Timing, measure
-
-_MORE_THAN_ANY = 2048  # threads; Metal has no larger groups than 1024
-_SAID = re.compile(r"maximum allowed threads per threadgroup \((?P<threads>\d+)\)")
 
 
 @dataclass(frozen=True)
@@ -77,46 +68,6 @@ class Compared:
             ],
             "fault": self.fault,
             "specialisations": self.launched,
-        }
-
-
-@dataclass(frozen=True)
-class Timed:
-    """The time of one launch of a computation, at the size of a training step."""
-
-    computation: str
-    number: int  # of the launch within the computation, from 1
-    launched: Launched
-    timing: Timing  # an accumulating kernel's includes setting its outputs to zero
-
-    @property
-    def bandwidth(self) -> float:
-        """Traffic over the median time, 10^9 bytes a second."""
-        return self.launched.work.cached / self.timing.median / 1e6
-
-    def __str__(self) -> str:
-        name = f"{self.computation}, launch {self.number}"
-        median, low, high, _ = self.timing
-        spread = f"({low:.2f} to {high:.2f})"
-        return f"  {name:48}{median:8.2f} ms {spread:>18}{self.bandwidth:8.1f} GB/s"
-
-    def to_json(self) -> dict[str, Any]:
-        """The record as JSON values; operations are null where `Work` does not count them."""
-        launched, operations = self.launched, self.launched.work.operations or None
-        is_metal = current_device() == "metal"
-        name = exported(launched.build, launched.call).specialisation if is_metal else None
-        return {
-            "computation": self.computation,
-            "launch": self.number,
-            "specialisation": name,
-            "milliseconds": self.timing._asdict(),
-            "function": launched.name,
-            "bytes": launched.work.cached,
-            "gigabytes_per_second": self.bandwidth,
-            "operations": operations,
-            "gigaflops": operations / self.timing.median / 1e6 if operations else None,
-            "float_atomics": launched.work.atomics,
-            "most_threads": most_threads(launched),
         }
 
 
@@ -194,48 +145,3 @@ def reach(comparisons: Iterable[Compared]) -> tuple[list[str], list[str]]:
     launched = {name for each in comparisons if not each.fault for name in each.launched}
     reachable = specialisations()
     return [n for n in reachable if n in launched], [n for n in reachable if n not in launched]
-
-
-def timed(config: Config, operation: str | None = None, seconds: float = 0.2) -> Iterator[Timed]:
-    """Time each different launch of an operation (of all, for None), about `seconds` each.
-
-    The launches are those of a training step with `config`, with its inputs' sizes. The inputs are
-    made by references, not by kernels, which may have a fault.
-    """
-    seen: set[tuple[Build, str]] = set()
-    remaining = computations(config)
-    while True:
-        with kernels_disabled():
-            if (following := next(remaining, None)) is None:
-                return
-        computation, compute = following
-        if operation and computation.split()[0] != operation:
-            continue
-        for number, launched in enumerate(launches(compute), start=1):
-            if (what := (launched.build, _sizes(launched))) not in seen:
-                seen.add(what)
-                mx.eval(launched.call["inputs"])
-                timing = measure(launched.again, seconds=seconds)
-                yield Timed(computation, number, launched, timing)
-
-
-def _sizes(launched: Launched) -> str:
-    call = launched.call
-    inputs = [(each.shape, each.dtype) for each in call["inputs"]]
-    return repr((inputs, call["template"], call["grid"], call["output_shapes"]))
-
-
-def most_threads(launched: Launched) -> int | None:
-    """The most threads of a threadgroup that this launch's kernel allows, by its registers.
-
-    MLX tells it on Metal alone, in the error by which it refuses a larger group
-    (mlx/backend/metal/custom_kernel.cpp). None where it does not tell it.
-    """
-    if current_device() != "metal":
-        return None
-    try:
-        mx.eval(launched.build(**{**launched.call, "threadgroup": (_MORE_THAN_ANY, 1, 1)}))
-    except (ValueError, RuntimeError) as error:
-        said = _SAID.search(str(error))
-        return int(said["threads"]) if said else None
-    return None

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Mapping
 from functools import partial
 from math import prod
 from typing import Any
 
+import mlx.core as mx
+
 from nerfmac.backend import current_device, device_name, memory_bytes, using
+from nerfmac.backend.metal_text import exported
 from nerfmac.backend.variants import variants_here
 from nerfmac.measure.bench.roofline import Chip, chip_named, estimate
 from nerfmac.measure.ceilings import Ceilings, measure_ceilings
@@ -20,7 +24,7 @@ from nerfmac.presets import preset
 from nerfmac.run import Run
 from nerfmac.scenes import builtin_scene_path, load_scene
 
-FINDINGS = ("ceilings", "variants", "training", "watchdog", "prediction")
+FINDINGS = ("ceilings", "variants", "training", "kernels", "watchdog", "prediction")
 """Names of the findings, in order; null in a report where one was not measured."""
 SECONDS = 30.0
 """Seconds of training for a report."""
@@ -28,6 +32,8 @@ MEASURED = "measured"
 """Name of a chip whose rates are those that were measured."""
 BOUND = 100.0
 """Milliseconds that a launch may take, so that none holds up a GPU's display for long."""
+_MORE_THAN_ANY = 2048  # threads; Metal has no larger groups than 1024
+_SAID = re.compile(r"maximum allowed threads per threadgroup \((?P<threads>\d+)\)")
 
 
 class Findings:
@@ -40,13 +46,13 @@ class Findings:
         self._seconds = seconds  # of training
         self._chosen: Mapping[str, str] = {}
         self._ceilings: Ceilings
+        self._kernels: list[dict[str, Any]] = []
         self._run: Run
 
-    def find(self, finding: str) -> dict[str, Any]:
+    def find(self, finding: str) -> Any:
         """The finding of that name, with the variants that were found quickest."""
         with using(**self._chosen):
-            found: dict[str, Any] = getattr(self, finding)()
-        return found
+            return getattr(self, finding)()
 
     def ceilings(self) -> dict[str, Any]:
         """The highest bandwidth and rate that this machine shows."""
@@ -79,37 +85,31 @@ class Findings:
             "test_views": len(views),
         }
 
-    def watchdog(self) -> dict[str, Any]:
-        """The longest launch of a step, of an update and of a picture, beside what is allowed.
-
-        For a GPU: a CPU has no display to hold up, and takes a picture as one launch.
-        """
-        times = {
-            what: max((measure(each.again, seconds=0.05).median, each.name) for each in launched)
-            for what, launched in self._largest()
-        }
-        longest, name = max(times.values())
-        return {
-            "bound_ms": BOUND,
-            "longest_ms": longest,
-            "launch": name,
-            "margin": BOUND / longest,
-            "longest_of": {what: {"ms": ms, "launch": name} for what, (ms, name) in times.items()},
-        }
-
-    def _largest(self) -> Iterator[tuple[str, list[Launched]]]:
-        """The launch of each kernel over its largest grid, in an update, a step and a picture."""
+    def kernels(self) -> list[dict[str, Any]]:
+        """The time of each kernel's largest launch in an update, a step and a picture."""
         run = self._run
         *updates, step, _average = recorded_launches(run.trainer, run.state)
-        launched = {
+        computations = {
             "update": list(itertools.chain(*updates)),
             "step": step,
             "picture": launches(partial(run.render, run.orbit(frames=1)[0])),
         }
-        for what, found in launched.items():
-            by_size = sorted(found, key=lambda each: prod(each.call["grid"]))
-            of_name = {each.name: each for each in by_size if each.name not in NEVER_EVALUATED}
-            yield what, list(of_name.values())
+        self._kernels = []
+        for computation, launched in computations.items():
+            by_size = sorted(launched, key=lambda each: prod(each.call["grid"]))
+            for each in {e.name: e for e in by_size if e.name not in NEVER_EVALUATED}.values():
+                self._kernels.append({"computation": computation, **timed(each)})
+        return self._kernels
+
+    def watchdog(self) -> dict[str, Any]:
+        """The longest launch of all kernels, beside what is allowed.
+
+        For a GPU: a CPU has no display to hold up, and takes a picture as one launch.
+        """
+        longest = max(self._kernels, key=lambda each: each["milliseconds"]["median"])
+        ms = longest["milliseconds"]["median"]
+        of = f"{longest['computation']}, {longest['function']}"
+        return {"bound_ms": BOUND, "longest_ms": ms, "launch": of, "margin": BOUND / ms}
 
     def prediction(self) -> dict[str, Any]:
         """A step's estimate by its bytes and operations, beside the time that it took.
@@ -135,9 +135,53 @@ class Findings:
         return 1e3 * self._run.state.train_seconds / self._run.state.step
 
 
-def in_words(finding: str, values: Mapping[str, Any]) -> str:
-    """A finding in one line, for people."""
+def timed(launched: Launched) -> dict[str, Any]:
+    """The time and rates of one launch as JSON values; null where `Work` counts no operations.
+
+    The bytes are `Work.cached`, the least that it moves. Caches may lift the bandwidth above the
+    memory's; it is far below that if the kernel waits for something else.
+    """
+    timing, work = measure(launched.again, seconds=0.1), launched.work
+    is_metal = current_device() == "metal"
+    name = exported(launched.build, launched.call).specialisation if is_metal else None
+    return {
+        "function": launched.name,
+        "specialisation": name,
+        "milliseconds": timing._asdict(),
+        "bytes": work.cached,
+        "gigabytes_per_second": work.cached / timing.median / 1e6,
+        "operations": work.operations or None,
+        "gigaflops": work.operations / timing.median / 1e6 or None,
+        "float_atomics": work.atomics,
+        "most_threads": most_threads(launched),
+    }
+
+
+def most_threads(launched: Launched) -> int | None:
+    """The most threads of a threadgroup that this launch's kernel allows, by its registers.
+
+    MLX tells it on Metal alone, in the error by which it refuses a larger group
+    (mlx/backend/metal/custom_kernel.cpp). None where it does not tell it.
+    """
+    if current_device() != "metal":
+        return None
+    try:
+        mx.eval(launched.build(**{**launched.call, "threadgroup": (_MORE_THAN_ANY, 1, 1)}))
+    except (ValueError, RuntimeError) as error:
+        said = _SAID.search(str(error))
+        return int(said["threads"]) if said else None
+    return None
+
+
+def in_words(finding: str, values: Any) -> str:
+    """A finding for people: a line, or one for each kernel."""
     v = values
+    if finding == "kernels":
+        return "".join(
+            f"\n      {each['computation'] + ', ' + each['function']:44}"
+            f"{each['milliseconds']['median']:8.2f} ms{each['gigabytes_per_second']:8.1f} GB/s"
+            for each in values
+        )
     if finding == "ceilings":
         return f"{v['bandwidth'] / 1e9:.3g} GB/s, {v['rate'] / 1e12:.3g} TFLOPS"
     if finding == "variants":

@@ -53,8 +53,6 @@ class Report:
                 "running": None,  # the case in progress
                 "cases": [],  # as of `Compared`
                 "not_run": [],  # specialisations that no case ran
-                "kernels": [],  # as of `Timed`
-                "kernels_fault": None,  # what ended the timing
                 **dict.fromkeys(FINDINGS),
             }
         )
@@ -96,6 +94,8 @@ def finite(values: Any) -> Any:
     """`values` with null for the numbers that JSON does not have."""
     if isinstance(values, dict):
         return {name: finite(value) for name, value in values.items()}
+    if isinstance(values, list):
+        return list(map(finite, values))
     if isinstance(values, float) and not math.isfinite(values):
         return None
     return values

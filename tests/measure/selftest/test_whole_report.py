@@ -10,7 +10,6 @@ from nerfmac.backend import choose_device, device
 from nerfmac.measure.bench.roofline import chip_named
 from nerfmac.measure.ceilings import Ceilings
 from nerfmac.measure.launches import Launched
-from nerfmac.measure.selftest import diagnosis
 from nerfmac.measure.selftest import findings as found_out
 from nerfmac.measure.selftest.findings import FINDINGS, Findings, in_words
 from nerfmac.measure.selftest.report import Report
@@ -42,13 +41,24 @@ def test_training_has_the_variants_that_were_found(findings):
     assert 5 < training["psnr"] < 40
 
 
-def test_the_longest_launch_is_that_of_an_update_a_step_or_a_picture(findings):
-    watched = findings["watchdog"]
-    times = {what: each["ms"] for what, each in watched["longest_of"].items()}
-    assert set(times) == {"update", "step", "picture"}
-    assert watched["longest_ms"] == max(times.values()) > 0
+def test_each_kernel_of_an_update_a_step_and_a_picture_is_timed(findings):
+    timed = {(each["computation"], each["function"]): each for each in findings["kernels"]}
+    assert len(timed) == len(findings["kernels"])
+    assert {computation for computation, _ in timed} == {"update", "step", "picture"}
+    assert {("picture", "trace"), ("step", "adam"), ("update", "occupancy_splat")} <= set(timed)
+    for each in timed.values():
+        time = each["milliseconds"]
+        assert 0 < time["low"] <= time["median"] <= time["high"]
+        speed = each["bytes"] / time["median"] / 1e6
+        assert each["gigabytes_per_second"] == pytest.approx(speed)
+    assert timed["step", "hash_encode_table_gradient"]["float_atomics"] > 0
+
+
+def test_the_longest_launch_is_that_of_the_slowest_kernel(findings):
+    watched, kernels = findings["watchdog"], findings["kernels"]
+    assert watched["longest_ms"] == max(each["milliseconds"]["median"] for each in kernels)
     assert watched["margin"] == pytest.approx(100.0 / watched["longest_ms"])
-    assert watched["longest_of"]["picture"]["launch"] == "trace"
+    assert watched["launch"] in {f"{e['computation']}, {e['function']}" for e in kernels}
 
 
 def test_a_step_is_compared_with_its_estimate_by_this_machines_ceilings(findings):
@@ -65,6 +75,7 @@ def test_each_finding_has_a_line(findings):
     assert lines["ceilings"] == "2 GB/s, 0.03 TFLOPS"
     assert lines["variants"] == "march_count=two"
     assert "dB after 0." in lines["training"]
+    assert "\n      step, adam " in lines["kernels"]
     assert "(" in lines["watchdog"]
     assert "ms by its bytes and operations at its highest rates: " in lines["prediction"]
     assert lines["prediction"].endswith(" times the least")
@@ -132,12 +143,12 @@ def launched(error):
 )
 def test_a_pipelines_threads_are_read_from_the_refusal_of_a_larger_group(error, expected):
     with device.pretended("metal"):
-        assert diagnosis.most_threads(launched(error and ValueError(error))) == expected
+        assert found_out.most_threads(launched(error and ValueError(error))) == expected
 
 
 def test_threads_are_asked_for_on_metal_alone():
     choose_device("cpu")
-    assert diagnosis.most_threads(launched(AssertionError("it was launched"))) is None
+    assert found_out.most_threads(launched(AssertionError("it was launched"))) is None
 
 
 @pytest.fixture
@@ -163,7 +174,13 @@ def report(tmp_path, findings, on_an_m1):
 def timed(function, most_threads, gigaflops):
     ms = {"median": 3.0, "low": 2.0, "high": 4.0, "calls": 7}
     rates = {"gigabytes_per_second": 0.5, "gigaflops": gigaflops}
-    return {"function": function, "most_threads": most_threads, "milliseconds": ms, **rates}
+    return {
+        "function": function,
+        "computation": "step",
+        "most_threads": most_threads,
+        "milliseconds": ms,
+        **rates,
+    }
 
 
 def tried_variants():
@@ -190,8 +207,8 @@ def test_a_report_becomes_rows_of_both_tables(report, findings, on_an_m1, capsys
     assert "| march_count | **two** | fails: no | |" in said
     assert "| the highest rates | | 2 GB/s | 30 GFLOPS | |" in said
     launch = "| 3.000 ms (2.000 to 4.000) | 0.5 GB/s, 25% | 4.5 GFLOPS, 15% | 384 |"
-    assert f"| networks_gradient {launch}" in said
-    assert "| adam | 3.000 ms (2.000 to 4.000) | 0.5 GB/s, 25% |  | 1024 |" in said
+    assert f"| step, networks_gradient {launch}" in said
+    assert "| step, adam | 3.000 ms (2.000 to 4.000) | 0.5 GB/s, 25% |  | 1024 |" in said
     longest = findings["watchdog"]["longest_ms"]
     assert f"The longest launch took {longest:.1f} ms (" in said
     step, over = on_an_m1["measured_ms"], on_an_m1["measured_over_cached"]
