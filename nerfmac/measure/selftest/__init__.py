@@ -15,9 +15,12 @@ from nerfmac.measure.selftest.comparison import Outcome as Outcome
 from nerfmac.measure.selftest.comparison import case_of as case_of
 from nerfmac.measure.selftest.comparison import compare as compare
 from nerfmac.measure.selftest.diagnosis import compare_all as compare_all
-from nerfmac.measure.selftest.encodings import hash_encode_cases, spherical_harmonics_cases
+from nerfmac.measure.selftest.encodings import (
+    adam_cases,
+    hash_encode_cases,
+    spherical_harmonics_cases,
+)
 from nerfmac.measure.selftest.fields import networks_cases, trace_cases
-from nerfmac.measure.selftest.optimiser import adam_cases
 from nerfmac.measure.selftest.rays import (
     composite_cases,
     draw_pixels_cases,

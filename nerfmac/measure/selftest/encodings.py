@@ -1,4 +1,4 @@
-"""Cases of the encodings: positions' and directions'."""
+"""Cases of the encodings of positions and directions, and of the optimiser that trains them."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import mlx.core as mx
 
 from nerfmac.backend.variants import VARIANTS
 from nerfmac.measure.selftest.comparison import Arrays, Case, in_variant, with_gradients
+from nerfmac.ops.adam import Step, adam_step, most_first, pack_moments, unpack_moments
 from nerfmac.ops.hash_encode import HashLevels, hash_encode
 from nerfmac.ops.spherical_harmonics import spherical_harmonics
 
@@ -92,8 +93,28 @@ def spherical_harmonics_cases() -> Iterator[Case]:
     for count in (1, 2, 257):
         directions = mx.random.normal((count, 3), key=mx.random.key(count))
         directions = directions / mx.linalg.norm(directions, axis=1, keepdims=True)
-
-        def run(directions: mx.array = directions) -> Arrays:
-            return with_gradients(lambda d: [spherical_harmonics(d)], directions=directions)
-
+        run = partial(
+            with_gradients, lambda given: [spherical_harmonics(given)], directions=directions
+        )
         yield Case("spherical_harmonics", str(count), run, 16)
+
+
+def adam_cases() -> Iterator[Case]:
+    """Arrays of one and of two axes; a third of the entries has no gradient and never had one."""
+    for shape in ((1,), (5,), (300,), (257, 4)):
+        yield Case("adam", "x".join(map(str, shape)), partial(_moved, shape), 8)
+
+
+def _moved(shape: tuple[int, ...]) -> Arrays:
+    keys = mx.random.split(mx.random.key(sum(shape)), 4)
+    drawn = [mx.random.normal(shape, key=key) for key in keys]
+    is_still = drawn[3] > 0.4
+    gradient, first = (mx.where(is_still, 0.0, each) for each in drawn[:2])
+    second = mx.where(is_still, 0.0, mx.square(drawn[1]))
+    most = most_first(0.9, 0.99)
+    step = Step(0.9, 0.99, size=0.01, epsilon=1e-8, l2=1e-3, unscale=0.25, most=most)
+    moments = pack_moments(first, second, most)
+    moved, after = adam_step(drawn[2], moments, gradient, mx.array(step))
+    # A moment on the border between two codes may become either.
+    first, second = unpack_moments(after, most)
+    return {"parameters": moved, "first": first, "second": second}

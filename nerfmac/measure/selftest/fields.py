@@ -39,10 +39,7 @@ def networks_cases() -> Iterator[Case]:
     }
     for name, shape in shapes.items():
         for slots in (1, 31, 700) if name in ("base", "tiny") else (129,):
-
-            def run(shape: NetworksShape = shape, slots: int = slots) -> Arrays:
-                return _networks(shape, slots)
-
+            run = partial(_networks, shape, slots)
             case = Case("networks", f"{name}-{slots}", run, 256, half_terms=8)
             yield case
             if slots in (31, 129):  # a kernel of its own for each shape

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
+from typing import Any
 
 import mlx.core as mx
 import numpy as np
@@ -51,18 +52,14 @@ def draw_pixels_cases() -> Iterator[Case]:
             cameras = Cameras.stack([_view(lens, view) for view in range(views)])
             shape = cameras.pixels, channels
             pixels = mx.random.randint(0, 256, shape, key=mx.random.key(7)).astype(mx.uint8)
-
             fractions = mx.random.uniform(shape=(3, count), key=mx.random.key(3))
-
-            def run(
-                pixels: mx.array = pixels,
-                cameras: Cameras = cameras,
-                fractions: mx.array = fractions,
-            ) -> Arrays:
-                rays, colour, view = draw_pixels(pixels, cameras, fractions)
-                return {**rays._asdict(), "colour": colour, "view": view}
-
+            run = partial(_drawn, pixels, cameras, fractions)
             yield Case("draw_pixels", f"{name}-{views}-{channels}-{count}", run, 64)
+
+
+def _drawn(pixels: mx.array, cameras: Cameras, fractions: mx.array) -> Arrays:
+    rays, colour, view = draw_pixels(pixels, cameras, fractions)
+    return {**rays._asdict(), "colour": colour, "view": view}
 
 
 def _view(lens: Lens, index: int) -> Camera:
@@ -80,15 +77,10 @@ def march_cases() -> Iterator[Case]:
         "odd": MarchGeometry(3.0, 16, 0.0, 3**0.5 / 128, 1 / 256),
     }
     for name, geometry in geometries.items():
-        for count, filled, slots in (
-            (2, 0.5, 999),
-            (301, 0.2, 9000),
-            (64, 1.0, 9000),
-            (9, 0.0, 64),
-        ):
+        for count, filled, slots in ((2, 0.5, 999), (301, 0.2, 9000), (64, 1, 9000), (9, 0, 64)):
             run = partial(_marched, geometry, count, filled, slots)
             outliers = 0.03 if count > 100 else 0.0
-            case = Case("march", f"{name}-{count}-{filled}", run, 512, outliers)
+            case = Case("march", f"{name}-{count}-{float(filled)}", run, 512, outliers)
             yield case
             if name == "scene":
                 for chosen in VARIANTS["march_count"].all:
@@ -148,15 +140,13 @@ def packing_cases() -> Iterator[Case]:
         tried = mx.random.randint(0, 40, (rays,), key=keys[0])
         kept = (tried * mx.random.uniform(shape=(rays,), key=keys[1])).astype(mx.int32)
         for fraction in (0.0, 0.4, 2.0):
+            yield Case("packing", f"{rays}-{fraction}", partial(_packed, tried, kept, fraction), 1)
 
-            def run(
-                tried: mx.array = tried, kept: mx.array = kept, fraction: float = fraction
-            ) -> Arrays:
-                room = int(20 * tried.shape[0] * fraction) + 1
-                starts, needed = ray_starts(tried, room), demand(tried, kept, room, room // 2 + 1)
-                return {"starts": starts, "demand": needed.reshape(1)}
 
-            yield Case("packing", f"{rays}-{fraction}", run, 1)
+def _packed(tried: mx.array, kept: mx.array, fraction: float) -> Arrays:
+    room = int(20 * tried.shape[0] * fraction) + 1
+    starts, needed = ray_starts(tried, room), demand(tried, kept, room, room // 2 + 1)
+    return {"starts": starts, "demand": needed.reshape(1)}
 
 
 def composite_cases() -> Iterator[Case]:
@@ -180,48 +170,36 @@ def composite_cases() -> Iterator[Case]:
             first = np.repeat(starts[:-1], counts)
             distances = mx.array(0.02 * (np.arange(slots) - np.pad(first, (0, 13))), mx.float32)
 
-            packed = (distances, widths, mx.array(starts))
-
-            def run(
-                density: mx.array = density,
-                colour: mx.array = colour,
-                packed: tuple[mx.array, mx.array, mx.array] = packed,
-            ) -> Arrays:
-                _, widths, ray_start = packed
-                seen = with_gradients(
-                    lambda d, c: list(composite(d, c, *packed)), density=density, colour=colour
-                )
-                wanted = 1000 + mx.arange(ray_start.shape[0] - 1)
-                return {**seen, "reached": count_reached(density, widths, ray_start, wanted)}
-
+            run = partial(_composited, density, colour, distances, widths, mx.array(starts))
             yield Case("composite", f"{name}-{density_scale:g}", run, 256)
+
+
+def _composited(density: mx.array, colour: mx.array, *packed: mx.array) -> Arrays:
+    _, widths, ray_start = packed
+    seen = with_gradients(
+        lambda d, c: list(composite(d, c, *packed)), density=density, colour=colour
+    )
+    wanted = 1000 + mx.arange(ray_start.shape[0] - 1)
+    return {**seen, "reached": count_reached(density, widths, ray_start, wanted)}
 
 
 def occupancy_update_cases() -> Iterator[Case]:
     """Estimates that meet in cells, and words of bits."""
+
+    def case(name: str, result: str, operation: Callable[..., mx.array], *given: Any) -> Case:
+        return Case("occupancy_update", name, lambda: {result: operation(*given)}, 1)
+
     for count in (1, 5, 4000):
         cells = mx.random.randint(0, 1000, (count,), key=mx.random.key(count))
         estimates = mx.random.uniform(shape=(count,), key=mx.random.key(5))
-
-        def run_splat(cells: mx.array = cells, estimates: mx.array = estimates) -> Arrays:
-            return {"peaks": splat(cells, estimates, 1024)}
-
-        yield Case("occupancy_update", f"splat-{count}", run_splat, 1)
+        yield case(f"splat-{count}", "peaks", splat, cells, estimates, 1024)
     for count in (32, 96, 8192, 8224):
         values = mx.random.uniform(-0.1, 1.0, (count,), key=mx.random.key(count))
-
-        def run_pack(values: mx.array = values) -> Arrays:
-            return {"bits": pack_bits(values, mx.array([0.6]))}
-
-        yield Case("occupancy_update", f"pack-{count}", run_pack, 1)
+        yield case(f"pack-{count}", "bits", pack_bits, values, mx.array([0.6]))
     for words, empty in ((1, 0.0), (3, 0.9), (700, 0.5), (8192, 0.97), (5, 1.0)):
         keys = mx.random.split(mx.random.key(words), 3)
         bits = random_bits(words, keys[0])
         bits = mx.where(mx.random.uniform(shape=(words,), key=keys[1]) < empty, 0, bits)
         ends = mx.array([0, 2**32 - 1], mx.uint32)
         draws = mx.concatenate([ends, random_bits(2000, keys[2])])
-
-        def run_choose(bits: mx.array = bits, draws: mx.array = draws) -> Arrays:
-            return {"cells": choose(bits, draws)}
-
-        yield Case("occupancy_update", f"choose-{words}-{empty}", run_choose, 1)
+        yield case(f"choose-{words}-{empty}", "cells", choose, bits, draws)
