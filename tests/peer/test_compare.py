@@ -67,11 +67,10 @@ def test_the_figures_survive_json(tmp_path):
 
 
 def test_the_curves_are_named_and_have_every_point():
-    ours, theirs = made_up().curves()
-    assert ours.name == "nerfmac, 10 ms a step"
-    assert ours.points == [(1, 20), (4, 25), (9, 28.5)]
-    assert theirs.name == "torch, 25 ms a step"
-    assert theirs.points == [(1, 18), (4, 22), (9, 26)]
+    assert made_up().curves() == {
+        "nerfmac, 10 ms a step": [(1, 20), (4, 25), (9, 28.5)],
+        "torch, 25 ms a step": [(1, 18), (4, 22), (9, 26)],
+    }
 
 
 def test_without_pytorch_the_message_says_what_to_install(scene, monkeypatch):

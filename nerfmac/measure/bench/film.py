@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -10,7 +9,6 @@ from itertools import cycle, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import mlx.core as mx
 import numpy as np
 
 from nerfmac.backend import current_device
@@ -22,22 +20,18 @@ SIZE = {"cpu": (320, 180)}
 """Width and height of the film, by device; 1920 x 1080 elsewhere."""
 FRAMES = {"cpu": 48}
 """Number of frames, by device; 1000 elsewhere."""
-EARLY = 100
-"""Number of the frame after which memory is read for the first time."""
 KEPT = 32
 """Pictures that are encoded again and again where nothing is rendered meanwhile."""
 
 
 class FilmSpeed(NamedTuple):
-    """Frames a second, and memory."""
+    """Frames a second."""
 
     size: tuple[int, int]
     frames: int
     rendered: float  # frames a second, nothing else being done
     encoded: float  # frames a second, nothing else being done
     both: float  # frames a second of the film
-    early_bytes: int  # highest memory of the process and of a GPU after 100 frames
-    late_bytes: int  # the same after all frames
 
     @property
     def overlap(self) -> float:
@@ -51,14 +45,11 @@ class FilmSpeed(NamedTuple):
     def lines(self) -> list[str]:
         """The same for people."""
         width, height = self.size
-        early, late = self.early_bytes / 2**20, self.late_bytes / 2**20
         return [
             f"a film of {self.frames} frames of {width}x{height}, frames a second:",
             f"rendered {self.rendered:8.1f}",
             f"encoded  {self.encoded:8.1f}",
             f"both     {self.both:8.1f}   {100.0 * self.overlap:.0f} % of the slower",
-            f"memory   {early:8.0f} MiB at most after {min(EARLY, self.frames)} frames, "
-            f"{late:.0f} MiB after all",
         ]
 
 
@@ -74,34 +65,24 @@ def time_film(
     size = size or SIZE.get(device, (1920, 1080))
     count = frames or FRAMES.get(device, 1000)
     takes = [[camera] for camera in run.orbit(count, size)]
-    source, memory = Frames(run, Shot()), [0]
+    source = Frames(run, Shot())
     with tempfile.TemporaryDirectory() as folder, Bar("film", 3.0 * count, "frames") as bar:
+        path = Path(folder) / "film.mp4"
 
         def shown(pictures: Iterator[np.ndarray], before: int) -> Iterator[np.ndarray]:
             for index, picture in enumerate(pictures):
                 yield picture
                 bar.reach(before + index + 1)
-                if index + 1 == min(EARLY, count):
-                    memory[0] = _highest_memory()
 
-        path = Path(folder) / "film.mp4"
-        mx.reset_peak_memory()  # of training
+        def written(pictures: Iterator[np.ndarray]) -> None:
+            write_video(path, pictures, 24.0)
+
         kept = [*islice(source.pictures(takes), KEPT)]  # compiles, too
-        both = _rate(count, lambda: write_video(path, shown(source.pictures(takes), 0), 24.0))
-        late, early = _highest_memory(), memory[0]
+        both = _rate(count, lambda: written(shown(source.pictures(takes), 0)))
         rendered = _rate(count, lambda: [None for _ in shown(source.pictures(takes), count)])
         again = islice(cycle(kept), count)
-        encoded = _rate(count, lambda: write_video(path, shown(again, 2 * count), 24.0))
-    return FilmSpeed(size, count, rendered, encoded, both, early, late)
-
-
-def _highest_memory() -> int:
-    """Bytes that this process, and on a GPU MLX too, have had at once, at most."""
-    import resource  # here: Windows lacks it, and is refused by a clear message
-
-    unit = 1 if sys.platform == "darwin" else 1024
-    process = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
-    return process if current_device() == "cpu" else process + mx.get_peak_memory()
+        encoded = _rate(count, lambda: written(shown(again, 2 * count)))
+    return FilmSpeed(size, count, rendered, encoded, both)
 
 
 def _rate(count: int, make: Callable[[], object]) -> float:

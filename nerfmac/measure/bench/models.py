@@ -12,17 +12,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from math import floor, log10
 from pathlib import Path
 from typing import Any, NamedTuple
-
-import numpy as np
 
 from nerfmac import checks
 from nerfmac.backend import current_device, memory_bytes
 from nerfmac.backend.machine import machine
 from nerfmac.config import Config
-from nerfmac.measure.bench.plot import Curve, Mark, plot_quality
+from nerfmac.measure.bench.plot import plot_quality
 from nerfmac.measure.bench.quality import HeldOutViews, followed
 from nerfmac.measure.timing import Bar
 from nerfmac.presets import preset
@@ -31,8 +28,6 @@ from nerfmac.scenes import Scene
 from nerfmac.training.goal import Goal
 
 MODELS = ("vanilla", "hash")
-MOST_MARKS = 10
-"""Most epochs marked on a curve: all, or every second, fifth, tenth and so on."""
 REPORTS = 100
 """Least number of reports in a training: an evaluation is at most a hundredth of it late."""
 
@@ -53,15 +48,6 @@ class ModelCurve:
     name: str
     points: tuple[ModelPoint, ...]
     build_seconds: float  # spent compiling
-
-    @property
-    def marks(self) -> list[Mark]:
-        """The times at which epochs ended; epochs are interpolated between points."""
-        seconds = [0.0, *(point.seconds for point in self.points)]
-        epochs = [0.0, *(point.epochs for point in self.points)]
-        every = _round_up(epochs[-1] / MOST_MARKS)
-        over = range(every, floor(epochs[-1]) + 1, every)
-        return [Mark(float(np.interp(epoch, epochs, seconds)), str(epoch)) for epoch in over]
 
 
 @dataclass(frozen=True)
@@ -147,22 +133,13 @@ def compare_models(
 
 
 def plot_models(path: str | Path, comparison: ModelComparison) -> None:
-    """Write a PNG of the models' quality over a logarithmic axis of time, epochs marked.
+    """Write a PNG of the models' quality over a logarithmic axis of time.
 
     Raises `InputError` if the file cannot be written.
     """
-    curves = [
-        Curve(each.name, [(p.seconds, p.psnr) for p in each.points], each.marks)
-        for each in comparison.models
-    ]
-    has_marks = any(curve.marks for curve in curves)
-    plot_quality(
-        path,
-        curves,
-        title=f"{comparison.about['scene']}, {comparison.about['device_name']}",
-        note="rings: epochs, as many rays as there are training pixels" if has_marks else "",
-        log_time=True,
-    )
+    curves = {each.name: [(p.seconds, p.psnr) for p in each.points] for each in comparison.models}
+    title = f"{comparison.about['scene']}, {comparison.about['device_name']}"
+    plot_quality(path, curves, title=title, log_time=True)
 
 
 def training_pixels(scene: Scene) -> int:
@@ -184,9 +161,3 @@ def _trained(name: str, run: Run, seconds: float, points: int, views: HeldOutVie
             if is_due:
                 found.append(ModelPoint(now, run.state.step, rays / pixels, views.psnr_of(run)))
     return ModelCurve(name, tuple(found), run.build_seconds)
-
-
-def _round_up(value: float) -> int:
-    """The least of 1, 2, 5, 10, 20, 50 ... that is not below `value`."""
-    unit = 10 ** max(0, floor(log10(max(value, 1.0))))
-    return next(unit * digit for digit in (1, 2, 5, 10) if unit * digit >= value)

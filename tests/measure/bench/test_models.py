@@ -10,7 +10,6 @@ from nerfmac.checks import InputError
 from nerfmac.config import override
 from nerfmac.measure.bench import models
 from nerfmac.measure.bench.models import (
-    MOST_MARKS,
     ModelComparison,
     ModelCurve,
     ModelPoint,
@@ -94,18 +93,6 @@ def test_an_epoch_is_as_many_rays_as_there_are_training_pixels(scene, monkeypatc
     (model,) = compare_models(scene, {"hash": CONFIG}, seconds=2.0, points=3).models
     assert len(set(rays)) > 2, "the number of rays never changed"
     assert model.points[-1].epochs == pytest.approx(sum(rays) / training_pixels(scene))
-
-
-@pytest.mark.parametrize(
-    ("epochs", "every"), [(0.9, None), (6.5, 1), (10.0, 1), (11.0, 2), (480.0, 50)]
-)
-def test_epochs_are_marked_where_they_end_and_not_too_many(epochs, every):
-    points = tuple(ModelPoint(t, 1, t * epochs / 4.0, 20.0) for t in (1.0, 3.0, 4.0))
-    marks = ModelCurve("hash", points, 0.0).marks
-    assert len(marks) <= MOST_MARKS
-    over = list(range(every, int(epochs) + 1, every)) if every else []
-    assert [mark.label for mark in marks] == [str(epoch) for epoch in over]
-    assert [mark.seconds for mark in marks] == pytest.approx([4.0 * e / epochs for e in over])
 
 
 def test_the_table_and_the_plot_have_every_model(tmp_path):
