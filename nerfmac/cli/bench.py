@@ -106,10 +106,9 @@ def _mode(arguments: Arguments) -> str:
 
     Raises `InputError` for flags that do not fit together, and for numbers out of range.
     """
-    given = {name: value for name, value in vars(arguments).items() if value not in (None, False)}
     if arguments.scaling is not None:
         checks.number("scaling", arguments.scaling, low=1, high=64, whole=True)
-    first, *others = [name for name in MODES if name in given] or [""]
+    first, *others = [name for name in MODES if getattr(arguments, name)] or [""]
     if others:
         raise InputError(f"--{first} and --{others[0]} are both given; expected one of them")
     for name, mode in PART_OF.items():
@@ -150,15 +149,20 @@ def _figures(arguments: Arguments, mode: str, picture: Path | None) -> dict[str,
     config = preset(arguments.preset, current_device(), memory_bytes())
     try:
         if mode == "scaling":
-            return _scaling(arguments, config, seconds)
+            return measure_scaling(
+                arguments.scene or builtin_scene_path(),
+                override(config, ranks=arguments.ranks),
+                arguments.options(),
+                counts=range(1, (arguments.scaling or 1) + 1),
+                seconds=seconds,
+                on_line=_show if join().is_first else lambda _line: None,
+            )
         scene = load_scene(arguments.scene or builtin_scene_path(), **vars(arguments.options()))
         if mode == "models":
             return _models(arguments, scene, seconds, picture)
     except (DivergedError, LostRankError) as error:
         raise InputError(f"the measurement ends early: {error}") from error
-    if mode == "film":
-        return _film(scene, config)
-    return benchmark(scene, config, seconds=seconds, on_line=_show)
+    return _film(scene, config) if mode == "film" else benchmark(scene, config, seconds=seconds)
 
 
 def _film(scene: Scene, config: Config) -> dict[str, Any]:
@@ -170,24 +174,11 @@ def _film(scene: Scene, config: Config) -> dict[str, Any]:
     return {**about, "preset": config.preset, "scene": scene.name, **speed.to_json()}
 
 
-def _scaling(arguments: Arguments, config: Config, seconds: float) -> dict[str, Any]:
-    ranks = join()
-    return measure_scaling(
-        arguments.scene or builtin_scene_path(),
-        override(config, ranks=arguments.ranks),
-        arguments.options(),
-        counts=range(1, (arguments.scaling or 1) + 1),
-        seconds=seconds,
-        on_line=_show if ranks.is_first else lambda _line: None,
-    )
-
-
 def _models(
     arguments: Arguments, scene: Scene, seconds: float, picture: Path | None
 ) -> dict[str, Any]:
     limits = dict.fromkeys(models.MODELS, seconds)
-    if arguments.vanilla_seconds:
-        limits["vanilla"] = arguments.vanilla_seconds
+    limits["vanilla"] = arguments.vanilla_seconds or seconds
     configs = models.model_configs(arguments.preset)
     comparison = models.compare_models(scene, configs, seconds=limits)
     _show("\n".join(comparison.lines()))

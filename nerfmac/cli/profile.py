@@ -19,7 +19,7 @@ from nerfmac.cli.scene_flags import SceneFlags
 from nerfmac.files import appearing, write_json
 from nerfmac.measure.profile.host import take_steps
 from nerfmac.measure.profile.profiling import profile
-from nerfmac.measure.profile.xcode import captured, check_capture, write_graph
+from nerfmac.measure.profile.xcode import captured, check_capture
 from nerfmac.measure.step import trained
 from nerfmac.presets import preset
 from nerfmac.run import CONFIGURED, Run, is_run
@@ -49,8 +49,6 @@ class Arguments(SceneFlags):
     kernel by kernel, an evaluation and a film with its encoder."""
     json: Annotated[Path | None, optional("FILE")] = None
     """Write the figures to this file too; RUN/profile.json is shown by nerfmac report."""
-    graph: Annotated[Path | None, optional("FILE.dot")] = None
-    """Write the compiled step as a graph, for Graphviz."""
     gpu_trace: Annotated[Path | None, optional("FILE.gputrace")] = None
     """On a Mac, write what the GPU does in a step, for Xcode; needs MTL_CAPTURE_ENABLED=1."""
     preset: Preset = "auto"
@@ -74,13 +72,11 @@ def main(argv: list[str], method: Method = CONFIGURED) -> int:
         check_capture(arguments.gpu_trace)
     with ExitStack() as files:
         # Files that cannot be written fail now; they appear when they are complete.
-        trace, json, graph = (
+        trace, json = (
             files.enter_context(appearing(path)) if path else None
-            for path in (arguments.trace, arguments.json, arguments.graph)
+            for path in (arguments.trace, arguments.json)
         )
         run = _run(arguments, method)
-        if graph:
-            write_graph(graph, run)
         figures = profile(
             run,
             steps=arguments.steps,

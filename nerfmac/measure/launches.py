@@ -91,7 +91,7 @@ class Launched:
         """What the launch moves and computes."""
         outputs = zip(self.call["output_shapes"], self.call["output_dtypes"], strict=True)
         written = sum(prod(shape) * dtype.size for shape, dtype in outputs)
-        inputs = dict(zip(self._kernel_inputs, self.call["inputs"], strict=True))
+        inputs = dict(zip(kernel.kernel_of(self.build).inputs, self.call["inputs"], strict=True))
         read = sum(each.nbytes for each in inputs.values())
         adds = "init_value" in self.call
         moved = Work(read + (1 + adds) * written, read + (1 + adds) * written)
@@ -102,7 +102,8 @@ class Launched:
             return moved + Work(operations=self._multiplications(inputs))
         if self.operation != "hash_encode" or "positions" not in inputs:
             return moved
-        cells, features = inputs["positions"].shape[0] * inputs["scales"].size, self._features
+        cells = inputs["positions"].shape[0] * inputs["scales"].size  # of all points and levels
+        features = dict(self.call["template"])["FEATURES"]
         moved += Work(operations=cells * (15 + CORNERS * (2 + 2 * features)))
         if adds:
             floats = self.call["output_dtypes"][0] == mx.float32
@@ -111,14 +112,6 @@ class Launched:
         table = inputs["table"]
         return moved + _rows(table.nbytes, table.nbytes // table.shape[0], CORNERS * cells)
 
-    @property
-    def _kernel_inputs(self) -> tuple[str, ...]:
-        return kernel.kernel_of(self.build).inputs
-
-    @property
-    def _features(self) -> int:
-        return dict(self.call["template"])["FEATURES"]
-
     def _multiplications(self, inputs: dict[str, mx.array]) -> int:
         """Operations of the networks' products: a gradient takes three times those of forward."""
         sizes = dict(self.call["template"])
@@ -126,9 +119,8 @@ class Launched:
             return 0
         layers = sizes["DENSITY_LAYERS"], sizes.get("COLOUR_LAYERS", 1)
         shape = NetworksShape(sizes["IN"], sizes["WIDTH"], *layers)
-        weights = shape.density.weights
-        if self.name != "networks_density":
-            weights += shape.colour.weights
+        has_colour = self.name != "networks_density"
+        weights = shape.density.weights + has_colour * shape.colour.weights
         times = 6 if self.name == "networks_gradient" else 2
         return times * inputs["features"].shape[0] * weights
 

@@ -15,7 +15,7 @@ QUICK = ("--device", "cpu", "--seconds", 0.01)
 def done(made, tmp_path_factory):
     """The folder with all that the verb writes for 20 steps of a run, and what it says."""
     place = tmp_path_factory.mktemp("profile")
-    files = {"--json": "p.json", "--trace": "t.json", "--graph": "g.dot"}
+    files = {"--json": "p.json", "--trace": "t.json"}
     flags = [word for flag, name in files.items() for word in (flag, place / name)]
     with pytest.MonkeyPatch.context() as patch:
         said = []
@@ -106,12 +106,6 @@ def test_without_an_encoder_the_timeline_has_no_film_and_a_line_says_so(
     names = {each["name"] for each in json.loads(path.read_text())["traceEvents"]}
     assert "encode" not in names
     assert {"step", "step, kernel by kernel", "begin a view"} <= names
-
-
-def test_the_graph_is_that_of_the_step(done):
-    graph = (done[0] / "g.dot").read_text()
-    assert graph.startswith("digraph")
-    assert "nerfmac_networks_gradient" in graph
 
 
 def test_a_disabled_operation_is_named_with_the_reason(run, tmp_path, capsys, monkeypatch):

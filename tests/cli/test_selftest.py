@@ -86,9 +86,9 @@ def test_every_specialisation_has_a_file_name_on_every_system(texts):
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (("--dump-metal", "full"), "full is not empty"),
-        (("--dump-metal", "full/file"), "is a file"),
-        (("--dump-metal", "full/file/deeper"), "is a file"),
+        (("--dump-metal", "full"), "full"),
+        (("--dump-metal", "full/file"), "full/file"),
+        (("--dump-metal", "full/file/deeper"), "full/file"),
         (("--dump-metal", "new", "--device", "cpu"), "--dump-metal"),
         (("--dump-metal", "new", "--report", "new.json"), "--dump-metal"),
         (("--device", "cpu", "--operation", "sing"), "operation is 'sing'"),

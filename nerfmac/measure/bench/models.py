@@ -11,7 +11,6 @@ seen twice in an epoch and others not yet.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -41,21 +40,18 @@ class ModelPoint(NamedTuple):
     psnr: float  # dB, mean of the held-out views
 
 
-@dataclass(frozen=True)
-class ModelCurve:
+class ModelCurve(NamedTuple):
     """One model's quality over its training."""
 
-    name: str
-    points: tuple[ModelPoint, ...]
+    points: list[ModelPoint]
     build_seconds: float  # spent compiling
 
 
-@dataclass(frozen=True)
-class ModelComparison:
-    """All models, and what they were trained on."""
+class ModelComparison(NamedTuple):
+    """All models by name, and what they were trained on."""
 
     about: dict[str, Any]
-    models: tuple[ModelCurve, ...]
+    models: dict[str, ModelCurve]
 
     def lines(self) -> Iterator[str]:
         """A table for people, line by line."""
@@ -65,18 +61,15 @@ class ModelComparison:
             f"{about['training_pixels']} rays"
         )
         yield f"{'model':12}{'seconds':>10}{'steps':>10}{'epochs':>10}{'PSNR':>12}"
-        for model in self.models:
+        for name, model in self.models.items():
             for seconds, step, epochs, psnr in model.points:
-                yield f"{model.name:12}{seconds:10.2f}{step:10}{epochs:10.3g}{psnr:9.2f} dB"
+                yield f"{name:12}{seconds:10.2f}{step:10}{epochs:10.3g}{psnr:9.2f} dB"
 
     def to_json(self) -> dict[str, Any]:
         """All of it as JSON values."""
         models = {
-            each.name: {
-                "build_seconds": each.build_seconds,
-                "points": [point._asdict() for point in each.points],
-            }
-            for each in self.models
+            name: {"build_seconds": built, "points": [point._asdict() for point in points]}
+            for name, (points, built) in self.models.items()
         }
         return {**self.about, "models": models}
 
@@ -117,10 +110,10 @@ def compare_models(
     checks.number("points", points, low=1, whole=True)
     first = next(iter(configs.values()))
     views = HeldOutViews(scene, test_views, first.train.blend)
-    models = tuple(
-        _trained(name, Run.begin(scene, config), limits[name], points, views)
+    models = {
+        name: _trained(name, Run.begin(scene, config), limits[name], points, views)
         for name, config in configs.items()
-    )
+    }
     about = {
         **machine(),
         "scene": scene.name,
@@ -135,9 +128,12 @@ def compare_models(
 def plot_models(path: str | Path, comparison: ModelComparison) -> None:
     """Write a PNG of the models' quality over a logarithmic axis of time.
 
-    Raises `InputError` if the file cannot be written.
+    Raises `InputError` as `plot_quality` does.
     """
-    curves = {each.name: [(p.seconds, p.psnr) for p in each.points] for each in comparison.models}
+    curves = {
+        name: [(p.seconds, p.psnr) for p in model.points]
+        for name, model in comparison.models.items()
+    }
     title = f"{comparison.about['scene']}, {comparison.about['device_name']}"
     plot_quality(path, curves, title=title, log_time=True)
 
@@ -160,4 +156,4 @@ def _trained(name: str, run: Run, seconds: float, points: int, views: HeldOutVie
             bar.reach(now)
             if is_due:
                 found.append(ModelPoint(now, run.state.step, rays / pixels, views.psnr_of(run)))
-    return ModelCurve(name, tuple(found), run.build_seconds)
+    return ModelCurve(found, run.build_seconds)

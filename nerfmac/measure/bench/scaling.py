@@ -6,7 +6,6 @@ several ranks that something else has started, those of the job.
 
 from __future__ import annotations
 
-import subprocess
 import sys
 import tempfile
 import time
@@ -131,15 +130,6 @@ def follow(scene: Scene, config: Config, seconds: float) -> RankedTraining:
     )
 
 
-def _ended(started: Sequence[subprocess.Popen[bytes]]) -> list[int | None]:
-    """The exit codes of all, once all have ended, or one has failed; others are None."""
-    codes = [each.poll() for each in started]
-    while None in codes and not any(codes):
-        time.sleep(0.1)
-        codes = [each.poll() for each in started]
-    return codes
-
-
 def _started(
     scene: Path, config: Config, options: SceneOptions, count: int, seconds: float
 ) -> RankedTraining:
@@ -161,7 +151,8 @@ def _started(
         ]
         started = start_local(command, count, folder, backend=backend)
         try:
-            codes = _ended(started)
+            while None in (codes := [each.poll() for each in started]) and not any(codes):
+                time.sleep(0.1)
         finally:
             for each in started:
                 each.kill()

@@ -3,5 +3,5 @@
 profiling    `profile`: all of it, beside what the machine could do; a timeline
 parts        the step, each kernel's launches alone, and what remains
 host         what the host does, from the timeline of steps (`nerfmac.timeline`)
-xcode        a trace of an Apple GPU; the compiled step as a graph
+xcode        a trace of an Apple GPU
 """

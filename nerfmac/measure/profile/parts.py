@@ -86,7 +86,7 @@ class Part(NamedTuple):
 
     def to_json(self, most: Ceilings) -> dict[str, Any]:
         """The record as JSON values."""
-        return {
+        values = {
             "part": self.name,
             "stage": self.stage,
             "backend": self.backend,
@@ -95,11 +95,11 @@ class Part(NamedTuple):
             "counted": self.work._asdict(),
             "bytes_per_second": self.per_second(self.work.cached),
             "operations_per_second": self.per_second(self.work.operations),
-            "fraction_of_machine_cached": self.fraction(most, cached=True),
-            "fraction_of_machine_uncached": self.fraction(most, cached=False),
-            "limit_cached_ms": self.limit(most, cached=True),
-            "limit_uncached_ms": self.limit(most, cached=False),
         }
+        for name, cached in (("cached", True), ("uncached", False)):
+            values[f"fraction_of_machine_{name}"] = self.fraction(most, cached=cached)
+            values[f"limit_{name}_ms"] = self.limit(most, cached=cached)
+        return values
 
 
 def time_step(run: Run, seconds: float, steps: int | None = None) -> WholeStep:

@@ -125,14 +125,16 @@ class Profile:
         spread = f"({timing.low:.3f} to {timing.high:.3f})"
         share = timing.median / self.whole.step.median
         figures = f"{timing.median:9.3f}{spread:>20}{share:7.1%}"
-        if work.cached:
-            once, again = (part.fraction(self.ceilings, cached=cached) for cached in (True, False))
-            of_most = f"{_percent(once)}" + (f" - {_percent(again)}" if again != once else "")
-            rates = (part.per_second(work.cached), part.per_second(work.operations))
-            figures += "".join(_millions(count) for count in (work.cached, *work[2:]))
-            figures += f"{_giga(rates[0]):>9}{_giga(rates[1]):>9}{of_most:>14}"
-        else:
-            figures += " " * 62
+        once, again = (part.fraction(self.ceilings, cached=cached) for cached in (True, False))
+        of_most = f"{once or 0.0:.0%}" + (f" - {again or 0.0:.0%}" if again != once else "")
+        counts = [count / 1e6 for count in (work.cached, work.operations, work.atomics)]
+        rates = [(part.per_second(count) or 0.0) / 1e9 for count in work[:3:2]]
+        for number, columns in (
+            *zip(counts, (10, 10, 10), strict=True),
+            *zip(rates, (9, 9), strict=True),
+        ):
+            figures += f"{number:{columns}.2f}" if number else f"{'-':>{columns}}"
+        figures += f"{of_most if once else '-':>14}"
         return f"{part.name:{width}}{figures}  {', '.join(part.dtypes):18}{part.backend}"
 
 
@@ -208,15 +210,3 @@ def _launch_one_by_one(run: Run) -> None:
 def _sum(parts: Sequence[Part]) -> float:
     """Milliseconds of several parts together, by their medians."""
     return sum(part.timing.median for part in parts)
-
-
-def _millions(count: int) -> str:
-    return f"{count / 1e6:10.2f}" if count else f"{'-':>10}"
-
-
-def _giga(rate: float | None) -> str:
-    return f"{rate / 1e9:.1f}" if rate else "-"
-
-
-def _percent(fraction: float | None) -> str:
-    return "-" if fraction is None else f"{fraction:.0%}"

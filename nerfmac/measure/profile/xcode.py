@@ -1,4 +1,4 @@
-"""The training step for other tools: a trace of an Apple GPU for Xcode, a graph for Graphviz."""
+"""A trace of an Apple GPU for Xcode."""
 
 from __future__ import annotations
 
@@ -10,20 +10,6 @@ from pathlib import Path
 import mlx.core as mx
 
 from nerfmac.checks import InputError
-from nerfmac.files import appearing
-from nerfmac.run import Run
-
-
-def write_graph(path: Path, run: Run) -> None:
-    """Write the graph of the run's next step to `path`, in Graphviz's language.
-
-    Squares are operations, letters are arrays; `dot -Tsvg` draws it. Raises `InputError` if `path`
-    cannot be written.
-    """
-    mx.eval(run.state.arrays())
-    after, _ = run.trainer.advance(run.state, rate=0.0)
-    with appearing(path) as partial:
-        mx.export_to_dot(str(partial), after.arrays())
 
 
 def check_capture(path: Path) -> None:

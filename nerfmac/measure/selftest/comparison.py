@@ -14,12 +14,8 @@ from nerfmac.backend import kernels_disabled, runs_kernel, using, working_dtype
 
 Function = Callable[..., mx.array | Sequence[mx.array]]
 """A function to compare: it takes arrays and returns one or several."""
-
-ROUNDOFF = 2.0**-24
-"""Unit roundoff of float32."""
-
-HALF_ROUNDOFF = 2.0**-11
-"""Unit roundoff of float16."""
+ROUNDOFF, HALF_ROUNDOFF = 2.0**-24, 2.0**-11
+"""Unit roundoff of float32 and of float16."""
 
 
 @dataclass(frozen=True)
@@ -30,9 +26,7 @@ class Case:
     name: str
     run: Callable[[], Arrays]
     terms: int  # approximate number of roundings that add up in one output
-    outliers: float = (
-        0.0  # fraction of entries left out, where rounding decides on the side of a jump
-    )
+    outliers: float = 0.0  # fraction of entries left out, where rounding decides about a jump
     half_terms: int = 0  # the same, for computations in half precision
 
     @property

@@ -176,12 +176,6 @@ def most_threads(launched: Launched) -> int | None:
 def in_words(finding: str, values: Any) -> str:
     """A finding for people: a line, or one for each kernel."""
     v = values
-    if finding == "kernels":
-        return "".join(
-            f"\n      {each['computation'] + ', ' + each['function']:44}"
-            f"{each['milliseconds']['median']:8.2f} ms{each['gigabytes_per_second']:8.1f} GB/s"
-            for each in values
-        )
     if finding == "ceilings":
         return f"{v['bandwidth'] / 1e9:.3g} GB/s, {v['rate'] / 1e12:.3g} TFLOPS"
     if finding == "variants":
@@ -189,11 +183,17 @@ def in_words(finding: str, values: Any) -> str:
     if finding == "training":
         step = f"{v['steps']} steps of {v['step_ms']:.2f} ms"
         return f"{v['psnr']:.2f} dB after {v['seconds']:.1f} s, {step}, preset {v['preset']}"
+    if finding == "kernels":
+        return "".join(
+            f"\n      {each['computation'] + ', ' + each['function']:44}"
+            f"{each['milliseconds']['median']:8.2f} ms{each['gigabytes_per_second']:8.1f} GB/s"
+            for each in v
+        )
     if finding == "watchdog":
         longest = f"the longest launch takes {v['longest_ms']:.1f} ms ({v['launch']})"
         return f"{longest}; at most {v['bound_ms']:.0f} are wanted"
-    least, most, by = v["cached_ms"], v["uncached_ms"], v["chip"]["name"]
-    rates = "its highest rates" if by == MEASURED else f"an {by}'s published rates"
-    predicted = f"{least:.2f} to {most:.2f} ms by its bytes and operations at {rates}"
+    rates = f"an {v['chip']['name']}'s published rates"
+    rates = "its highest rates" if v["chip"]["name"] == MEASURED else rates
+    predicted = f"{v['cached_ms']:.2f} to {v['uncached_ms']:.2f} ms by its bytes and operations"
     times = f"{v['measured_over_cached']:.1f} times the least"
-    return f"a step took {v['measured_ms']:.2f} ms; predicted {predicted}: {times}"
+    return f"a step took {v['measured_ms']:.2f} ms; predicted {predicted} at {rates}: {times}"

@@ -10,8 +10,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from nerfmac.backend.metal_text import Launch
-from nerfmac.checks import InputError
-from nerfmac.files import appearing
+from nerfmac.files import appearing, check_free, make_folder
 from nerfmac.measure.selftest.specialisations import specialisations
 from nerfmac.version import __version__
 
@@ -23,14 +22,8 @@ def write_metal(folder: Path) -> list[Path]:
 
     Otherwise raises `InputError`, before anything is written.
     """
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        if any(folder.iterdir()):
-            raise InputError(f"{folder} is not empty; expected a new or an empty folder")
-    except (FileExistsError, NotADirectoryError) as error:
-        raise InputError(f"{folder} is a file, or under one; expected a folder") from error
-    except OSError as error:
-        raise InputError(f"{folder} cannot be made: {error.strerror}") from error
+    check_free(folder)
+    make_folder(folder)
     paths = []
     for name, launch in specialisations().items():
         path = folder / f"{name}.metal"

@@ -7,10 +7,9 @@ over the first's, round by round, has a median below that even if chance has fav
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
 from math import sqrt
-from typing import Any
+from typing import Any, NamedTuple
 
 import mlx.core as mx
 import numpy as np
@@ -40,8 +39,7 @@ SECONDS = 0.5
 """Of timing an operation's variants: on a GPU about `ROUNDS` of three, each a 50th of a second."""
 
 
-@dataclass(frozen=True)
-class Tried:
+class Tried(NamedTuple):
     """A variant that was tried."""
 
     name: str
@@ -58,8 +56,7 @@ class Tried:
         return {"ms": timing, **ratios, "error": self.error, "fault": self.fault}
 
 
-@dataclass(frozen=True)
-class Tuned:
+class Tuned(NamedTuple):
     """An operation with what came of its variants."""
 
     operation: str
@@ -133,47 +130,39 @@ def _ways(trial: Trial) -> dict[str, Case]:
 
 def _tuned(trial: Trial, ways: Mapping[str, Case], seconds: float, shows_bar: bool) -> Tuned:
     name, case = trial
-    first, tried, want = next(iter(ways)), {}, None
+    first, tried, want = next(iter(ways)), dict[str, Tried](), None
     for way, own in ways.items():
         try:
             got = own.run()
             mx.eval(got)
-            tried[way] = Tried(way, **_agreement(case, got, want if way != first else got))
+            want = got if way == first else want
+            tried[way] = _checked(way, case, got, want)
         except Exception as error:  # such as a compiler's that refuses the kernel
             tried[way] = Tried(way, fault=as_text(error))
-            continue
-        want = got if way == first else want
     right = [way for way, each in tried.items() if each.fault is None]
     timers = [_timer(ways[way].run) for way in right]
     how: Any = {"seconds": seconds, "least": ROUNDS, "what": name if shows_bar else None}
     spent = measure_interleaved(timers, **how) if right else []
-    for way, seconds_of_it in zip(right, spent, strict=True):
-        ratio, at_most = _compared(seconds_of_it, spent[0])
-        timing = quartiles(seconds_of_it)
-        tried[way] = replace(tried[way], timing=timing, ratio=ratio, at_most=at_most)
+    for way, own_seconds in zip(right, spent, strict=True):
+        # A ratio is of one round: a machine that other programs use is slow in whole rounds.
+        ratios = np.divide(own_seconds, spent[0])
+        low, median, high = map(float, np.quantile(ratios, [0.25, 0.5, 0.75]))
+        at_most = median + NOTCH * (high - low) / sqrt(len(ratios))
+        timing = quartiles(own_seconds)
+        tried[way] = tried[way]._replace(timing=timing, ratio=median, at_most=at_most)
     better = [way for way in right if (tried[way].at_most or 1.0) < NOTICED]
     best = min(better, key=lambda way: tried[way].ratio or 1.0, default=first)
     return Tuned(name, best, list(tried.values()))
 
 
-def _compared(seconds: Sequence[float], firsts: Sequence[float]) -> tuple[float, float]:
-    """The median ratio of a variant's seconds to the first's, and what it is at most.
-
-    A ratio is of one round: a machine that other programs use is slow in whole rounds.
-    """
-    ratios = np.divide(seconds, firsts)
-    low, median, high = np.quantile(ratios, [0.25, 0.5, 0.75])
-    return float(median), float(median + NOTCH * (high - low) / sqrt(len(ratios)))
-
-
-def _agreement(case: Case, got: Arrays, want: Arrays | None) -> dict[str, Any]:
+def _checked(way: str, case: Case, got: Arrays, want: Arrays | None) -> Tried:
     """How far `got` is from the first variant's `want`; a fault if too far, or if there is none."""
     if want is None:
-        return {"fault": "there is nothing to compare it with"}
+        return Tried(way, fault="there is nothing to compare it with")
     outcomes = agreement(case, got, want)
-    error = max(outcome.error for outcome in outcomes)
     differing = ", ".join(outcome.array for outcome in outcomes if not outcome.passed)
-    return {"error": error, "fault": f"differs: {differing}" if differing else None}
+    fault = f"differs: {differing}" if differing else None
+    return Tried(way, error=max(outcome.error for outcome in outcomes), fault=fault)
 
 
 def _timer(run: Callable[[], Arrays]) -> Callable[[], float]:

@@ -46,12 +46,12 @@ def test_each_model_trains_for_its_own_time(scene, monkeypatch):
     ticking(monkeypatch, 0.01)
     seconds = {"vanilla": 0.5, "hash": 2.0}
     comparison = compare_models(scene, CONFIGS, seconds=seconds, points=4)
-    assert [model.name for model in comparison.models] == ["vanilla", "hash"]
-    for model in comparison.models:
+    assert list(comparison.models) == ["vanilla", "hash"]
+    for name, model in comparison.models.items():
         times = [point.seconds for point in model.points]
         # A report comes two or three steps after the moment, at most.
-        assert times == pytest.approx(evaluation_times(seconds[model.name], 4), abs=0.06)
-        assert times[-1] == pytest.approx(seconds[model.name], abs=0.05)
+        assert times == pytest.approx(evaluation_times(seconds[name], 4), abs=0.06)
+        assert times[-1] == pytest.approx(seconds[name], abs=0.05)
         for earlier, later in pairwise(model.points):
             assert later.step > earlier.step
             assert later.epochs > earlier.epochs
@@ -66,14 +66,14 @@ def test_vanilla_is_evaluated_close_to_its_moments(scene, monkeypatch):
     ticking(monkeypatch, 0.05)
     config = preset("tiny", "cpu", 0, model="vanilla")
     config = override(config, vanilla={"width": 16, "layers": 2, "skip": 0}, train={"rays": 32})
-    (model,) = compare_models(scene, {"vanilla": config}, seconds=1.0, points=4).models
+    (model,) = compare_models(scene, {"vanilla": config}, seconds=1.0, points=4).models.values()
     times = [point.seconds for point in model.points]
     assert times == pytest.approx(evaluation_times(1.0, 4), abs=0.15)
 
 
 def test_what_is_due_several_times_is_evaluated_once(scene, monkeypatch):
     ticking(monkeypatch, 0.05)  # longer than from one moment to the next, at first
-    (model,) = compare_models(scene, {"hash": CONFIG}, seconds=4.0, points=20).models
+    (model,) = compare_models(scene, {"hash": CONFIG}, seconds=4.0, points=20).models.values()
     times, moments = [point.seconds for point in model.points], evaluation_times(4.0, 20)
     assert len(times) < 20
     for earlier, later in pairwise([0.0, *times]):
@@ -90,18 +90,18 @@ def test_an_epoch_is_as_many_rays_as_there_are_training_pixels(scene, monkeypatc
 
     monkeypatch.setattr(Trainer, "advance", counted)
     assert training_pixels(scene) == 8 * WIDTH * HEIGHT
-    (model,) = compare_models(scene, {"hash": CONFIG}, seconds=2.0, points=3).models
+    (model,) = compare_models(scene, {"hash": CONFIG}, seconds=2.0, points=3).models.values()
     assert len(set(rays)) > 2, "the number of rays never changed"
     assert model.points[-1].epochs == pytest.approx(sum(rays) / training_pixels(scene))
 
 
 def test_the_table_and_the_plot_have_every_model(tmp_path):
-    def curve(name, psnr):
-        points = tuple(ModelPoint(t, int(10 * t), t / 3, psnr + t) for t in (1.0, 2.0, 4.0))
-        return ModelCurve(name, points, 1.0)
+    def curve(psnr):
+        points = [ModelPoint(t, int(10 * t), t / 3, psnr + t) for t in (1.0, 2.0, 4.0)]
+        return ModelCurve(points, 1.0)
 
     about = {"scene": "a garden", "preset": "tiny", "device_name": "a Mac", "training_pixels": 9}
-    comparison = ModelComparison(about, (curve("vanilla", 10.0), curve("hash", 20.0)))
+    comparison = ModelComparison(about, {"vanilla": curve(10.0), "hash": curve(20.0)})
     first, heading, *rows = comparison.lines()
     assert "a garden" in first
     assert "9 rays" in first

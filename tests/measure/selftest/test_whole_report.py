@@ -13,7 +13,7 @@ from nerfmac.measure.launches import Launched
 from nerfmac.measure.selftest import findings as found_out
 from nerfmac.measure.selftest.findings import FINDINGS, Findings, in_words
 from nerfmac.measure.selftest.report import Report
-from nerfmac.measure.tuning import Tried, Tuned
+from nerfmac.measure.tuning.choosing import Tried, Tuned
 from tests.scene_factory import CONFIG
 
 
