@@ -169,9 +169,7 @@ def choose_first(config: Config, extent: float, *, shows_bar: bool = True) -> No
     imports nothing that measures.
     """
     if is_untuned_gpu():
-        import_module("nerfmac.measure.tuning.choosing").tune_first(
-            config, extent, shows_bar=shows_bar
-        )
+        import_module("nerfmac.measure.tuning").tune_first(config, extent, shows_bar=shows_bar)
 
 
 @cache

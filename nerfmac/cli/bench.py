@@ -162,7 +162,9 @@ def _figures(arguments: Arguments, mode: str, picture: Path | None) -> dict[str,
             return _models(arguments, scene, seconds, picture)
     except (DivergedError, LostRankError) as error:
         raise InputError(f"the measurement ends early: {error}") from error
-    return _film(scene, config) if mode == "film" else benchmark(scene, config, seconds=seconds)
+    if mode == "film":
+        return _film(scene, config)
+    return benchmark(scene, config, seconds=seconds, on_line=_show)
 
 
 def _film(scene: Scene, config: Config) -> dict[str, Any]:

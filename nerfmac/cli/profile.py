@@ -17,9 +17,8 @@ from nerfmac.cli.arguments import optional
 from nerfmac.cli.choices import Device, Model, Preset
 from nerfmac.cli.scene_flags import SceneFlags
 from nerfmac.files import appearing, write_json
-from nerfmac.measure.profile.host import take_steps
-from nerfmac.measure.profile.profiling import profile
-from nerfmac.measure.profile.xcode import captured, check_capture
+from nerfmac.measure.profile.parts import take_steps
+from nerfmac.measure.profile.profiling import captured, check_capture, profile
 from nerfmac.measure.step import trained
 from nerfmac.presets import preset
 from nerfmac.run import CONFIGURED, Run, is_run

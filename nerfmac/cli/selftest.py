@@ -26,9 +26,8 @@ from nerfmac.measure.selftest.diagnosis import (
     print_sum,
     reach,
 )
-from nerfmac.measure.selftest.findings import FINDINGS, SECONDS, Findings, in_words
-from nerfmac.measure.selftest.metal_files import write_metal
-from nerfmac.measure.selftest.report import Report
+from nerfmac.measure.selftest.report import FINDINGS, SECONDS, Findings, Report, in_words
+from nerfmac.measure.selftest.specialisations import write_metal
 
 
 @dataclass(frozen=True)
@@ -51,8 +50,11 @@ class Arguments:
 def main(argv: list[str]) -> int:
     """Test as `argv` says; return 0 if everything agrees, else 1."""
     arguments = tyro.cli(Arguments, prog="nerfmac selftest", args=argv)
-    if arguments.dump_metal:
-        return _dump(arguments, arguments.dump_metal)
+    if folder := arguments.dump_metal:
+        if arguments != Arguments(dump_metal=folder):
+            raise InputError("--dump-metal tests nothing; expected no other option with it")
+        print(f"the Metal text of {len(write_metal(folder))} specialisations is in {folder}")
+        return 0
     if arguments.seconds is not None:
         checks.number("seconds", arguments.seconds, low=0)
         if arguments.report is None or arguments.operation:
@@ -82,14 +84,6 @@ def main(argv: list[str]) -> int:
     elif not report.passed:
         print("to report this, attach the file that `nerfmac selftest --report FILE` writes")
     return 0 if report.passed else 1
-
-
-def _dump(arguments: Arguments, folder: Path) -> int:
-    if arguments != Arguments(dump_metal=folder):
-        raise InputError("--dump-metal tests nothing; expected no other option with it")
-    paths = write_metal(folder)
-    print(f"the Metal text of {len(paths)} specialisations is in {folder}")
-    return 0
 
 
 def _testable(wanted: str, operations: list[str]) -> list[str]:

@@ -12,12 +12,9 @@ import numpy as np
 import numpy.typing as npt
 from tqdm.auto import tqdm
 
-QUEUE_SECONDS = 0.02
-"""Seconds that queued calls should last, so that starting and waiting cost little."""
-
-QUEUE = 16
-"""Most calls queued at a time; the results of all are in memory together."""
-
+QUEUE_SECONDS, QUEUE = 0.02, 16
+"""Seconds that queued calls should last, so that starting and waiting cost little; and most calls
+in a queue, since the results of all are in memory together."""
 LEAST_CALLS = 5
 """Least number of calls: fewer do not show the spread."""
 
@@ -37,7 +34,8 @@ class Timing(NamedTuple):
     def less(self, other: Timing) -> Timing:
         """The timing without `other`; at least zero, since both have noise."""
         pairs = zip(self[:3], other[:3], strict=True)
-        return Timing(*(max(0.0, own - part) for own, part in pairs), calls=self.calls)
+        median, low, high = (max(0.0, own - part) for own, part in pairs)
+        return Timing(median, low, high, self.calls)
 
     def __str__(self) -> str:
         return f"{self.median:.2f} ms ({self.low:.2f} to {self.high:.2f})"
@@ -75,8 +73,8 @@ def measure(
     times. With `queued`, several calls are evaluated at a time, and a call's time is their mean.
     That includes little of the cost of starting and waiting for the device.
     """
-    repeats = queue_of(compute)
-    repeats = repeats if queued else 1
+    queue = queue_of(compute)
+    repeats = queue if queued else 1
     spent: list[float] = []
     while len(spent) < LEAST_CALLS or (repeats * sum(spent) < seconds and len(spent) < most):
         spent.append(seconds_a_call(compute, repeats))

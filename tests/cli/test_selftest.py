@@ -13,8 +13,7 @@ from nerfmac.backend.cpu_kernel import cpu_kernel
 from nerfmac.backend.metal_text import recorded
 from nerfmac.measure.selftest import Case, cases
 from nerfmac.measure.selftest.diagnosis import Compared, compared, reach
-from nerfmac.measure.selftest.metal_files import heading
-from nerfmac.measure.selftest.specialisations import specialisations
+from nerfmac.measure.selftest.specialisations import heading, specialisations
 from nerfmac.ops import spherical_harmonics
 from tests.scene_factory import nerfmac
 
@@ -205,7 +204,7 @@ def test_what_ends_the_findings_is_reported(seconds, found_out, tmp_path, monkey
         raise RuntimeError("out of memory")
 
     monkeypatch.setattr("nerfmac.cli.selftest.cases", lambda: iter([]))
-    monkeypatch.setattr("nerfmac.measure.selftest.findings.measure_ceilings", fail)
+    monkeypatch.setattr("nerfmac.measure.selftest.report.measure_ceilings", fail)
     path = tmp_path / "selftest.json"
     flags = ("--device", "cpu", "--report", path, "--seconds", seconds)
     assert nerfmac("selftest", *flags) == found_out

@@ -6,7 +6,7 @@ import pytest
 from numerics import assert_matches
 
 from nerfmac.backend import choose_device, using
-from nerfmac.measure.tuning.trials import trials
+from nerfmac.measure.tuning import trials
 from nerfmac.ops.hash_encode import HashLevels, hash_encode
 from nerfmac.presets import PRESETS
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 from nerfmac.backend import current_device
@@ -32,7 +31,7 @@ def benchmark(
     config: Config,
     *,
     seconds: float = 1.0,
-    on_line: Callable[[str], None] = partial(print, flush=True),
+    on_line: Callable[[str], None] = print,
 ) -> dict[str, Any]:
     """Time every operation and a picture on the current device.
 

@@ -16,10 +16,8 @@ from nerfmac.film import Frames, Shot, write_video
 from nerfmac.measure.timing import Bar
 from nerfmac.run import Run
 
-SIZE = {"cpu": (320, 180)}
-"""Width and height of the film, by device; 1920 x 1080 elsewhere."""
-FRAMES = {"cpu": 48}
-"""Number of frames, by device; 1000 elsewhere."""
+FILM = {"cpu": (48, (320, 180))}
+"""Number and size of the frames, by device; elsewhere 1000 of 1920 x 1080."""
 KEPT = 32
 """Pictures that are encoded again and again where nothing is rendered meanwhile."""
 
@@ -61,9 +59,8 @@ def time_film(
     `frames` are 1000 of 1920 x 1080 by default, on a CPU 48 of 320 x 180. Raises `InputError` if
     no video can be written here.
     """
-    device = current_device()
-    size = size or SIZE.get(device, (1920, 1080))
-    count = frames or FRAMES.get(device, 1000)
+    usual = FILM.get(current_device(), (1000, (1920, 1080)))
+    count, size = frames or usual[0], size or usual[1]
     takes = [[camera] for camera in run.orbit(count, size)]
     source = Frames(run, Shot())
     with tempfile.TemporaryDirectory() as folder, Bar("film", 3.0 * count, "frames") as bar:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from functools import cache
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import mlx.core as mx
@@ -124,7 +124,8 @@ def _of_samples(inputs: StepInputs) -> Iterator[Named]:
 
     yield from _both("networks", seen, half, *inputs.weights)
     given = _as_computed([half, *inputs.weights])
-    yield "networks density", lambda: networks_density(*given(), shape)
+    density_of: Callable[..., Any] = partial(networks_density, shape=shape)
+    yield "networks density", lambda: density_of(*given())
 
     def flat(density: mx.array, colour: mx.array) -> mx.array:
         found = composite(density, colour, samples.distance, samples.width, samples.ray_start)
@@ -156,4 +157,5 @@ def _of_rays(inputs: StepInputs) -> Iterator[Named]:
     sizes = TraceGeometry(geometry, inputs.grid.levels, inputs.shape)
     given = _as_computed([inputs.table.astype(mx.float16), *inputs.weights])
     origins, directions, _, bits, _ = inputs.marched
-    yield "trace", lambda: trace(origins, directions, bits, sizes, *given())
+    traced: Callable[..., Any] = partial(trace, origins, directions, bits, sizes)
+    yield "trace", lambda: traced(*given())

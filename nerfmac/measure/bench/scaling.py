@@ -29,11 +29,8 @@ from nerfmac.scenes import Scene, load_scene
 from nerfmac.scenes.options import USUAL, SceneOptions
 from nerfmac.training.goal import Goal
 
-POINTS = 24
-"""How often the quality is looked at."""
-
-VIEWS = 4
-"""Held-out views that are looked at."""
+POINTS, VIEWS = 24, 4
+"""Evaluations during a training, and held-out views of each."""
 
 
 @dataclass(frozen=True)
@@ -136,20 +133,16 @@ def _started(
     """What `count` ranks on this machine come to, in processes of their own."""
     checks.number("ranks", count, low=1, whole=True)
     device = current_device()
-    backend = "nccl" if device == "cuda" else "ring"
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         request, found = folder / "request.json", folder / "found.json"
         asked = {"config": config.to_json(), "scene": str(scene.resolve()), "device": device}
         write_json(request, asked | {"options": vars(options), "seconds": seconds})
-        command = [
-            sys.executable,
-            "-m",
-            "nerfmac.measure.bench.scaling",
-            str(request),
-            str(found),
-        ]
-        started = start_local(command, count, folder, backend=backend)
+        module = "nerfmac.measure.bench.scaling"
+        command = [sys.executable, "-m", module, str(request), str(found)]
+        started = start_local(
+            command, count, folder, backend="nccl" if device == "cuda" else "ring"
+        )
         try:
             while None in (codes := [each.poll() for each in started]) and not any(codes):
                 time.sleep(0.1)

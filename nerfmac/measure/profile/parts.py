@@ -3,17 +3,15 @@
 A step is recorded where the run stands (`nerfmac.measure.step`). The launches of each kernel are
 then launched again by themselves, with the same arrays, and timed; the time of as many empty
 launches is taken off. What remains of the step is "everything else": MLX's own operations,
-operations that run as reference, launching, and waiting for the host. By itself a kernel finds more
-of its inputs in a cache than in the step, and overlaps with nothing. So the rest may be below zero.
-
-The occupancy update, the average of the parameters and the report, for which the host reads the
-loss and checks that all is finite, are not in every step; each has its share of a step here.
+operations that run as reference, launching, reports, and waiting for the host. By itself a kernel
+finds more of its inputs in a cache than in the step, and overlaps with nothing: the rest may be
+below zero. The occupancy update and the average of the parameters are not in every step; each has
+its share of a step here.
 """
 
 from __future__ import annotations
 
 import itertools
-import time
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from math import ceil
@@ -21,6 +19,7 @@ from statistics import mean
 from typing import Any, NamedTuple
 
 import mlx.core as mx
+import numpy as np
 
 from nerfmac.backend import current_device, uncompiled
 from nerfmac.measure.ceilings import Ceilings
@@ -29,8 +28,8 @@ from nerfmac.measure.step import NEVER_EVALUATED, recorded_launches
 from nerfmac.measure.timing import Timing, measure, measure_interleaved, quartiles
 from nerfmac.ops.occupancy_update import pack_bits
 from nerfmac.run import Run
+from nerfmac.timeline import Entry, Timeline, recording
 from nerfmac.training.goal import Goal, Report
-from nerfmac.training.measured import read
 from nerfmac.training.optimiser import AVERAGED_EVERY
 from nerfmac.training.state import TrainState
 from nerfmac.training.trainer import Trainer
@@ -180,8 +179,6 @@ def _seldom(trainer: Trainer, state: TrainState, seconds: float) -> Iterator[Par
             "occupancy update",
             current_device(),
         )
-    report = time_report(trainer, state, seconds)
-    yield Part(f"report, 1/{interval}", report.times(1 / interval), stage="report")
     average = measure(_compiled(trainer, state, sampler.phases + 1), seconds=seconds, queued=True)
     moved = 3 * sum(each.nbytes for each in state.parameters.values())  # two read, one written
     yield Part(
@@ -190,22 +187,6 @@ def _seldom(trainer: Trainer, state: TrainState, seconds: float) -> Iterator[Par
         Work(moved, moved) // AVERAGED_EVERY,
         "optimiser",
     )
-
-
-def time_report(trainer: Trainer, state: TrainState, seconds: float) -> Timing:
-    """Time a report, for which the host reads what a step measured; the device has nothing else."""
-    _, measured = trainer.advance(state, rate=0.0)
-    mx.eval(measured, state.arrays())
-
-    def once() -> float:
-        again = measured + 0  # an array that was read is on the host
-        mx.eval(again)
-        start = time.perf_counter()
-        read(again, state)
-        return time.perf_counter() - start
-
-    (spent,) = measure_interleaved([once], seconds=seconds, what=None)
-    return quartiles(spent)
 
 
 def _compiled(trainer: Trainer, state: TrainState, which: int) -> Callable[[], Any]:
@@ -227,3 +208,54 @@ def stages(parts: Iterable[Part]) -> dict[str, list[Part]]:
     for part in parts:
         found.setdefault(part.stage, []).append(part)
     return found
+
+
+class Host(NamedTuple):
+    """A step as the host sees it."""
+
+    step: Timing  # from its beginning to that of the next
+    work: Timing  # building it, and its part of updates and reports
+    launch: Timing  # handing it to the device; MLX waits in there if a CPU has enough to do
+    wait: Timing  # for the device, which is behind
+    steps: int
+
+    def to_json(self) -> dict[str, Any]:
+        """The record as JSON values, times in milliseconds."""
+        *timings, steps = self._asdict().items()
+        return dict([steps]) | {f"{name}_ms": each._asdict() for name, each in timings}
+
+
+def take_steps(run: Run, steps: int) -> Timeline:
+    """Train `run` on by so many steps, and record them."""
+    with recording() as timeline:
+        for _ in run.fit(Goal(steps=run.state.step + steps)):
+            pass
+    return timeline
+
+
+def host_of(timeline: Timeline) -> Host:
+    """What the host did for the steps of `timeline`; the last step is left out if there are more.
+
+    A step that is followed by a report ends with it: the host reads there what the device has
+    computed, so all of a report counts as waiting.
+    """
+    entries = sorted(timeline.entries, key=lambda each: each.start)
+    begins = [each.start for each in entries if each.name == "step"]
+    ends = begins[1:] or [max(each.end or each.start for each in entries)]
+    spans = list(zip(begins, ends, strict=False))
+    whole = np.array([(end - begin) / 1e9 for begin, end in spans])
+    waits = np.array([_spent(entries, span, ("wait for the device", "report")) for span in spans])
+    launches = np.array([_spent(entries, span, ("launch",)) for span in spans])
+    return Host(
+        step=quartiles(whole),
+        work=quartiles(whole - waits - launches),
+        launch=quartiles(launches),
+        wait=quartiles(waits),
+        steps=len(spans),
+    )
+
+
+def _spent(entries: list[Entry], span: tuple[int, int], names: tuple[str, ...]) -> float:
+    """Seconds of the intervals of these names that began between two moments."""
+    begin, end = span
+    return sum(each.seconds for each in entries if each.name in names and begin <= each.start < end)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,13 +18,15 @@ from nerfmac.backend.machine import machine
 from nerfmac.checks import InputError
 from nerfmac.film import check_video, film
 from nerfmac.measure.ceilings import Ceilings, measure_ceilings
-from nerfmac.measure.profile.host import Host, host_of, take_steps
 from nerfmac.measure.profile.parts import (
     STAGES,
+    Host,
     Part,
     WholeStep,
+    host_of,
     parts,
     stages,
+    take_steps,
     time_launch,
     time_step,
 )
@@ -41,7 +44,7 @@ LANE = "kernels"
 
 HEADING = (
     f"{'stage and kernel':32}{'ms':>9}{'':20}{'share':>7}{'MB':>10}{'MFLOP':>10}{'M atomics':>10}"
-    f"{'GB/s':>9}{'GFLOP/s':>9}{'of most':>14}  {'dtype':18}{'runs as'}"
+    f"{'GB/s':>10}{'GFLOP/s':>10}{'of most':>14}  {'dtype':18}{'runs as'}"
 )
 COLUMNS = """\
 ms: a kernel's launches by themselves (quartiles), with the arrays of a recorded step. MB: each
@@ -128,12 +131,8 @@ class Profile:
         once, again = (part.fraction(self.ceilings, cached=cached) for cached in (True, False))
         of_most = f"{once or 0.0:.0%}" + (f" - {again or 0.0:.0%}" if again != once else "")
         counts = [count / 1e6 for count in (work.cached, work.operations, work.atomics)]
-        rates = [(part.per_second(count) or 0.0) / 1e9 for count in work[:3:2]]
-        for number, columns in (
-            *zip(counts, (10, 10, 10), strict=True),
-            *zip(rates, (9, 9), strict=True),
-        ):
-            figures += f"{number:{columns}.2f}" if number else f"{'-':>{columns}}"
+        counts += [(part.per_second(count) or 0.0) / 1e9 for count in work[:3:2]]
+        figures += "".join(f"{each:10.2f}" if each else f"{'-':>10}" for each in counts)
         figures += f"{of_most if once else '-':>14}"
         return f"{part.name:{width}}{figures}  {', '.join(part.dtypes):18}{part.backend}"
 
@@ -210,3 +209,25 @@ def _launch_one_by_one(run: Run) -> None:
 def _sum(parts: Sequence[Part]) -> float:
     """Milliseconds of several parts together, by their medians."""
     return sum(part.timing.median for part in parts)
+
+
+def check_capture(path: Path) -> None:
+    """Raise `InputError` if no trace of the GPU can be written to `path` here."""
+    if not mx.metal.is_available():
+        raise InputError("a GPU trace is Metal's; expected an Apple GPU for --gpu-trace")
+    if os.environ.get("MTL_CAPTURE_ENABLED") != "1":
+        raise InputError("Metal writes a GPU trace only if MTL_CAPTURE_ENABLED=1 is set")
+    if path.suffix != ".gputrace":
+        raise InputError(f"{path} is no GPU trace's name; expected an ending of .gputrace")
+    if path.exists():
+        raise InputError(f"{path} exists already; Metal replaces no GPU trace")
+
+
+@contextmanager
+def captured(path: Path) -> Iterator[None]:
+    """Record the GPU's work within the block to `path`, for Xcode. See `check_capture`."""
+    mx.metal.start_capture(str(path))
+    try:
+        yield
+    finally:
+        mx.metal.stop_capture()

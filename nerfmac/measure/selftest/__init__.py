@@ -9,6 +9,7 @@ differentiable argument the gradient of a fixed random sum of the results. `case
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 
 from nerfmac.measure.selftest.comparison import Case as Case
 from nerfmac.measure.selftest.comparison import Outcome as Outcome
@@ -32,13 +33,8 @@ from nerfmac.measure.selftest.rays import (
 
 def cases() -> Iterator[Case]:
     """All cases, operation by operation."""
-    yield from hash_encode_cases()
-    yield from spherical_harmonics_cases()
-    yield from networks_cases()
-    yield from draw_pixels_cases()
-    yield from march_cases()
-    yield from packing_cases()
-    yield from composite_cases()
-    yield from trace_cases()
-    yield from occupancy_update_cases()
-    yield from adam_cases()
+    return chain(
+        *(hash_encode_cases(), spherical_harmonics_cases(), networks_cases()),
+        *(draw_pixels_cases(), march_cases(), packing_cases(), composite_cases()),
+        *(trace_cases(), occupancy_update_cases(), adam_cases()),
+    )

@@ -8,9 +8,12 @@ options can change in a kernel, and the launches recorded.
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from collections.abc import Iterator
+from importlib.metadata import version
 from itertools import product, zip_longest
+from pathlib import Path
 
 import mlx.core as mx
 
@@ -18,12 +21,14 @@ from nerfmac.backend import using
 from nerfmac.backend.metal_text import Launch, recorded
 from nerfmac.backend.variants import VARIANTS
 from nerfmac.config import Config, override
+from nerfmac.files import appearing, check_free, make_folder
 from nerfmac.geometry.samples import Samples
 from nerfmac.kernel_sizes import FEATURES, WIDEST_FEATURES, WIDTHS
 from nerfmac.measure.step import small_camera, unseen
 from nerfmac.presets import PRESETS
 from nerfmac.training.state import TrainState
 from nerfmac.training.trainer import Trainer
+from nerfmac.version import __version__
 
 _LEVELS = (2, 4, 16, 32)  # few make the levels' own arrays short enough for `constant`
 _LAYERS = range(1, 4 + 1)
@@ -76,3 +81,39 @@ def _brightness(trainer: Trainer, state: TrainState, position: mx.array) -> mx.a
     samples = Samples(position, numbers, numbers, numbers.astype(mx.int32), count, count[1:])
     density, _ = trainer.field(state.parameters, samples, mx.zeros((16, 3)))
     return density.sum()
+
+
+_BUFFER = re.compile(r"^\s*(?P<type>\S.*?) (?P<name>\w+) \[\[buffer\((?P<index>\d+)\)\]\]", re.M)
+
+
+def write_metal(folder: Path) -> list[Path]:
+    """Write `<specialisation>.metal` for each into `folder`, which is new or empty.
+
+    Otherwise raises `InputError`, before anything is written.
+    """
+    check_free(folder)
+    make_folder(folder)
+    paths = []
+    for name, launch in specialisations().items():
+        path = folder / f"{name}.metal"
+        with appearing(path) as partial:
+            partial.write_text(f"{heading(launch)}\n{launch.text}", encoding="utf-8")
+        paths.append(path)
+    return paths
+
+
+def heading(launch: Launch) -> str:
+    """The comment at the top of a file, which describes its text."""
+    shapes = ", ".join(str(shape) for shape in launch.output_shapes)
+    lines = [
+        f"{launch.name}, of nerfmac {__version__}",
+        f"as MLX {version('mlx')} gives it to Metal's compiler, after MLX's own header",
+        f"an example of its launch: {_by(launch.grid)} threads in groups of {_by(launch.group)}",
+        f"outputs of shapes {shapes}" + (", which start from zero" if launch.zeroed else ""),
+        *(f"buffer {b['index']}: {b['type']} {b['name']}" for b in _BUFFER.finditer(launch.text)),
+    ]
+    return "\n".join(f"// {line}" for line in lines)
+
+
+def _by(size: tuple[int, int, int]) -> str:
+    return " x ".join(map(str, size))

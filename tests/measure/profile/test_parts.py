@@ -44,8 +44,7 @@ def test_the_parts_cover_every_kernel_that_a_step_launches(run, whole, measured)
     named = [part.name for part in measured]
     assert len(named) == len(set(named))
     interval = CONFIG.occupancy.interval_at(whole.state.step)
-    update, report = (f"{each}, 1/{interval}" for each in ("occupancy update", "report"))
-    kernels = set(named) - {"everything else", update, report, "average, 1/8"}
+    kernels = set(named) - {"everything else", f"occupancy update, 1/{interval}", "average, 1/8"}
     assert len(kernels) == 15
     # The occupancy update's own, and those whose results nobody asks for.
     others = {f"occupancy_{each}" for each in ("choose", "splat", "pack")}
@@ -55,10 +54,10 @@ def test_the_parts_cover_every_kernel_that_a_step_launches(run, whole, measured)
     assert kernels | others == {each.name for some in recorded for each in some}
 
 
-def test_every_part_but_the_report_and_the_rest_is_counted_and_survives_json(measured):
+def test_every_part_but_the_rest_is_counted_and_survives_json(measured):
     for part in measured:
         values = json.loads(json.dumps(part.to_json(MOST)))
-        if part.stage in ("report", "everything else"):
+        if part.name == "everything else":
             assert part.work == Work()
         else:
             assert 0.0 < values["limit_cached_ms"] <= values["limit_uncached_ms"]
@@ -75,7 +74,7 @@ def test_parts_name_their_stage_their_types_and_what_runs_them(measured):
     assert sum(map(len, by_stage.values())) == len(measured)
     assert set(by_stage) == {
         *("rays", "samples", "encoding", "networks", "compositing", "optimiser"),
-        *("everything else", "occupancy update", "report"),
+        *("everything else", "occupancy update"),
     }
 
 
@@ -103,21 +102,6 @@ def test_a_kernel_s_time_is_that_of_all_its_launches_less_empty_ones(run, monkey
     assert names.count("adam") == 3  # one for each array of parameters
     for name, part in found.items():
         assert part.timing.median == pytest.approx(1.0 + 0.99 * names.count(name))
-
-
-def test_a_report_is_the_reading_of_what_a_step_measured(run, monkeypatch):
-    state = run.trainer.init()
-    clock, given = [0.0], []
-
-    def read_in_half_a_second(measured, of):
-        given.append((measured.shape, of is state))
-        clock[0] += 0.5
-
-    monkeypatch.setattr(module, "read", read_in_half_a_second)
-    monkeypatch.setattr(module.time, "perf_counter", lambda: clock[0])
-    found = module.time_report(run.trainer, state, 0.0)
-    assert (found.median, found.calls) == (500.0, 5)
-    assert set(given) == {((4,), True)}
 
 
 def test_interleaved_timing_goes_on_until_the_time_is_over(monkeypatch):

@@ -10,10 +10,9 @@ from nerfmac.backend import choose_device, device
 from nerfmac.measure.bench.roofline import chip_named
 from nerfmac.measure.ceilings import Ceilings
 from nerfmac.measure.launches import Launched
-from nerfmac.measure.selftest import findings as found_out
-from nerfmac.measure.selftest.findings import FINDINGS, Findings, in_words
-from nerfmac.measure.selftest.report import Report
-from nerfmac.measure.tuning.choosing import Tried, Tuned
+from nerfmac.measure.selftest import report as found_out
+from nerfmac.measure.selftest.report import FINDINGS, Findings, Report, in_words
+from nerfmac.measure.tuning import Tried, Tuned
 from tests.scene_factory import CONFIG
 
 

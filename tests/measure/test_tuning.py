@@ -18,10 +18,9 @@ from nerfmac.backend import (
 )
 from nerfmac.backend.variants import VARIANTS, choose_first, is_tuned
 from nerfmac.checks import InputError
+from nerfmac.measure import tuning as choosing
 from nerfmac.measure.selftest import Case
-from nerfmac.measure.tuning import choosing
-from nerfmac.measure.tuning.choosing import tune
-from nerfmac.measure.tuning.trials import trials
+from nerfmac.measure.tuning import trials, tune
 from nerfmac.presets import PRESETS
 
 TINY = PRESETS["tiny"]

@@ -27,12 +27,12 @@ from nerfmac.scenes import Views
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed; `pip install torch`")
 
-from peer.torch_arrays import EPSILON, RANDOM, in_torch, parameters_of, uncompiled  # noqa: E402 - they import torch
 from torch_peer.composite import is_reached, weights  # noqa: E402
 from torch_peer.field import TorchField, spherical_harmonics  # noqa: E402
 from torch_peer.march import Marcher  # noqa: E402
 from torch_peer.occupancy import TorchOccupancy  # noqa: E402
 from torch_peer.pixels import TorchPixels  # noqa: E402
+from torch_peer.tests.torch_arrays import EPSILON, RANDOM, in_torch, parameters_of, uncompiled  # noqa: E402 - they import torch
 
 
 @pytest.fixture(autouse=True)

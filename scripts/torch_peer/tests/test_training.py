@@ -33,10 +33,10 @@ from nerfmac.training.trainer import Trainer
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed; `pip install torch`")
 
-from peer.torch_arrays import EPSILON, RANDOM, in_torch, parameters_of  # noqa: E402 - they import torch
 from torch_peer import peer as peer_module  # noqa: E402
 from torch_peer.field import TorchField  # noqa: E402
 from torch_peer.peer import TorchPeer  # noqa: E402
+from torch_peer.tests.torch_arrays import EPSILON, RANDOM, in_torch, parameters_of  # noqa: E402 - they import torch
 
 
 @pytest.fixture(autouse=True)

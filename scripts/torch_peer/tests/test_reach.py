@@ -18,10 +18,10 @@ from nerfmac.sampling.marching import MarchingSampler
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed; `pip install torch`")
 
-from peer.torch_arrays import EPSILON, in_torch, parameters_of, uncompiled  # noqa: E402 - they import torch
 from torch_peer.field import TorchField  # noqa: E402
 from torch_peer.march import Marcher  # noqa: E402
 from torch_peer.reach import ReachSampler  # noqa: E402
+from torch_peer.tests.torch_arrays import EPSILON, in_torch, parameters_of, uncompiled  # noqa: E402 - they import torch
 
 RAYS = 200
 

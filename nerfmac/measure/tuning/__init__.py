@@ -1,1 +1,0 @@
-"""`nerfmac tune`: which variant of each operation is quickest here: measured, checked, kept."""
