@@ -33,8 +33,7 @@ from nerfmac.run import Run
 from nerfmac.scenes import Scene, builtin_scene_path, load_scene
 from nerfmac.training.measured import DivergedError
 
-MODES = ("scaling", "models", "film", "roofline")
-"""Flags that measure something else instead; at most one is given."""
+MODES = ("scaling", "models", "film", "roofline")  # at most one is given
 PART_OF = {
     "plot": "models",
     "vanilla_seconds": "models",

@@ -20,8 +20,7 @@ from nerfmac.run import Run
 from nerfmac.scenes import Scene
 from nerfmac.training.goal import Goal, Report
 
-BACKGROUND = BACKGROUNDS["white"]
-"""Background of renderings and photographs (sRGB)."""
+BACKGROUND = BACKGROUNDS["white"]  # of renderings and photographs (sRGB)
 VIEW_PIXELS = {"cpu": 2**12}
 """Most pixels of a view to evaluate, by device; elsewhere all. On a CPU the vanilla model's
 pictures would take longer than its training."""

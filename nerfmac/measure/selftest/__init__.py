@@ -1,9 +1,8 @@
 """`nerfmac selftest`: every kernel against its reference on this machine.
 
-The test suite asserts what the verb prints: a user's machine is checked in the same way as ours. A
-case runs twice, with kernels and without. It gives named arrays: results, and for every
-differentiable argument the gradient of a fixed random sum of the results. `case_of` and
-`compare_all` do the same for a user's own kernel.
+The test suite asserts the same cases. A case runs twice, with kernels and without. It gives named
+arrays: results, and for every differentiable argument the gradient of a fixed random sum of the
+results. `case_of` and `compare_all` do the same for a user's own kernel.
 """
 
 from __future__ import annotations
