@@ -1,15 +1,18 @@
 // One step of Adam (Kingma and Ba 2015, algorithm 1) in one pass over the arrays. One thread an
 // element. An element without a gradient stays as it is, with its moments.
 //
+// unscale[0] is the factor on the gradient, one over the loss scale. With 0 the step is skipped:
+// every element stays as it is, whatever its gradient.
+//
 // Both moments share 32 bits. The high 20 are the second moment, which is not negative: a float's
 // exponent and the first 12 bits of its fraction. The low 12 are the first moment as a fraction of
 // the most that it can be beside that second moment, `most` times its root, in steps of 1 / 2047
 // from -1 on. It is rounded up as often as it is near the step above, by bits of the gradient: to
 // the nearest, a moment that falls by less than half a step would not fall any more.
 //
-// step = [beta1, beta2, size, epsilon, l2, unscale, most]: the moments' decay, the step's size and
-// epsilon with the bias corrections in them, the weight of the squared parameters in the loss, what
-// the gradient is multiplied by, and the bound above.
+// step = [beta1, beta2, size, epsilon, l2, most]: the moments' decay, the step's size and epsilon
+// with the bias corrections in them, the weight of the squared parameters in the loss, and the bound
+// above.
 
 struct AdamMoments {
   float first;
@@ -33,18 +36,18 @@ METAL_FUNC uint adam_pack(AdamMoments moments, float most, float gradient) {
   return second << 12 | uint(int(floor(fraction * 2047.0f + dither)) + 2048);
 }
 
-template <typename Parameters, typename Moments, typename Gradient, typename Step,
-          typename NewParameters, typename NewMoments>
+template <typename Parameters, typename Moments, typename Gradient, typename Unscale,
+          typename Step, typename NewParameters, typename NewMoments>
 METAL_FUNC void adam(
     uint3 thread_index, int count, Parameters parameters, Moments moments, Gradient gradient,
-    Step step, NewParameters new_parameters, NewMoments new_moments) {
+    Unscale unscale, Step step, NewParameters new_parameters, NewMoments new_moments) {
   // Read before anything depends on the thread: a CPU's compiler then makes vectors of the threads.
   const float beta1 = step[0], beta2 = step[1], size = step[2], epsilon = step[3];
-  const float l2 = step[4], unscale = step[5], most = step[6];
+  const float l2 = step[4], most = step[5], factor = unscale[0];
   const int i = int(thread_index.x);
   if (i >= count) return;
   const AdamMoments before = adam_unpack(moments[i], most);
-  const float slope = unscale * gradient[i] + l2 * parameters[i];
+  const float slope = factor != 0.0f ? factor * gradient[i] + l2 * parameters[i] : 0.0f;
   AdamMoments after;
   after.first = beta1 * before.first + (1.0f - beta1) * slope;
   after.second = beta2 * before.second + (1.0f - beta2) * slope * slope;

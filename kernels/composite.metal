@@ -116,7 +116,10 @@ METAL_FUNC void composite_gradient(
       }
     }
     const float own = sample.weight * along;
-    const float after = behind - simd_prefix_exclusive_sum(own) - own;
+    // Nothing counts behind the ray's end. The difference leaves a rounding error there, which a
+    // large density would multiply: matter would grow denser without end.
+    const float rest = behind - simd_prefix_exclusive_sum(own) - own;
+    const float after = sample.passing >= composite_end ? rest : 0.0f;
     behind -= simd_sum(own);
     if (i < end) {
       for (int c = 0; c < 3; ++c) d_colour[3 * i + c] = sample.weight * d_ray_colour[3 * ray + c];

@@ -109,12 +109,14 @@ METAL_FUNC NetworkScale<Values> network_scale(Values values, int columns) {
   return NetworkScale<Values>{values, columns};
 }
 
-// The density's activation, a colour's, and their derivatives: of one sum or of a vector of them.
+// The activations of density and colour, and their derivatives: of one sum or of a vector of them.
+constant constexpr float network_density_limit = 15.0f;  // DENSITY_LIMIT in nerfmac/ops/networks.py
+
 template <int THINNESS>
 struct NetworkExp {
   template <typename Sum>
   METAL_FUNC Sum operator()(Sum sum) const {
-    return exp(sum - float(THINNESS));
+    return exp(clamp(sum - float(THINNESS), -104.0f, network_density_limit));  // e^-104 is zero
   }
 };
 
@@ -122,8 +124,7 @@ template <int THINNESS>
 struct NetworkExpSlope {
   template <typename Sum>
   METAL_FUNC Sum operator()(Sum sum) const {
-    // Beyond the limits, the derivative at the nearest point.
-    return exp(clamp(sum - float(THINNESS), -15.0f, 15.0f));
+    return exp(clamp(sum - float(THINNESS), -network_density_limit, network_density_limit));
   }
 };
 

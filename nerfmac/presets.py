@@ -89,6 +89,7 @@ def vanilla(config: Config) -> Config:
             beta2=0.999,
             epsilon=1e-7,
             l2=0.0,
+            warmup_steps=0,
             hold=0.0,
             final_rate=0.1,
             average=0.0,

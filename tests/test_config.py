@@ -257,12 +257,21 @@ def test_override_replaces_some_fields_and_keeps_the_others():
 
 def test_the_rate_holds_and_then_falls_exponentially_to_its_final_fraction():
     schedule = OptimiserConfig(rate=0.02, hold=0.25, final_rate=0.01)
-    assert [schedule.rate_at(p) for p in (0.0, 0.1, 0.25)] == [0.02] * 3
-    assert schedule.rate_at(1.0) == pytest.approx(0.02 * 0.01)
-    assert schedule.rate_at(0.625) == pytest.approx(0.02 * 0.1)  # half way down: the root
-    later = [schedule.rate_at(0.25 + 0.05 * i) for i in range(16)]
+    assert [schedule.rate_at(p, 10**6) for p in (0.0, 0.1, 0.25)] == [0.02] * 3
+    assert schedule.rate_at(1.0, 10**6) == pytest.approx(0.02 * 0.01)
+    assert schedule.rate_at(0.625, 10**6) == pytest.approx(0.02 * 0.1)  # half way down: the root
+    later = [schedule.rate_at(0.25 + 0.05 * i, 10**6) for i in range(16)]
     ratios = [b / a for a, b in pairwise(later)]
     assert ratios == pytest.approx([0.01 ** (1 / 15)] * 15)
+
+
+def test_the_rate_rises_over_the_warm_up_whatever_the_progress():
+    schedule = OptimiserConfig(rate=0.02, warmup_steps=4, hold=0.0, final_rate=0.01)
+    assert [schedule.rate_at(0.0, step) for step in range(6)] == pytest.approx(
+        [0.005, 0.01, 0.015, 0.02, 0.02, 0.02]
+    )
+    assert schedule.rate_at(0.5, 1) == pytest.approx(0.01 * 0.1)
+    assert OptimiserConfig(rate=0.02, warmup_steps=0).rate_at(0.0, 0) == 0.02
 
 
 def test_finer_details_come_in_over_the_coarse_steps():
@@ -305,3 +314,7 @@ def test_poses_move_in_every_coarse_step_and_then_in_every_so_many(coarse, every
     assert moves == expected
     assert [config.moves_until(step) for step in moves] == list(range(1, len(moves) + 1))
     assert not any(RefineConfig(exposures=True).moves_at(step) for step in range(40))
+
+
+def test_a_setting_that_older_versions_wrote_is_read_over():
+    assert Config.from_json({"ranks": {"late": True, "every": 2}}).ranks == RanksConfig(every=2)

@@ -159,7 +159,7 @@ def test_a_long_run_is_saved_now_and_then(scene, tmp_path, monkeypatch):
 def test_a_run_that_diverges_keeps_its_last_good_state(scene, tmp_path):
     config = override(CONFIG, optimiser={"rate": 1e14})
     settings = {**SETTINGS, "config": config}
-    with pytest.raises(DivergedError, match=r"(at|after) step \d") as caught:
+    with pytest.raises(DivergedError) as caught:
         train(scene, steps=50, out=tmp_path, **settings)
     assert caught.value.run.state.step == Run.load(tmp_path).state.step
     for name, values in Run.load(tmp_path).state.arrays().items():

@@ -172,7 +172,7 @@ def _film(scene: Scene, config: Config) -> dict[str, Any]:
     _show(f"{about['device_name']}, mlx {about['mlx_version']}, preset {config.preset}")
     speed = time_film(trained(Run.begin(scene, config), STEPS))
     _show("\n".join(speed.lines()))
-    return {**about, "preset": config.preset, "scene": scene.name, **speed.to_json()}
+    return {**about, "preset": config.preset, "scene": scene.name, **speed._asdict()}
 
 
 def _models(

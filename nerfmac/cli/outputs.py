@@ -126,6 +126,7 @@ def summary(
         "seed": run.config.seed,
         "ranks": run.trainer.ranks.size,
         "steps": run.state.step,
+        "skipped_steps": run.skipped_steps,
         "train_seconds": run.state.train_seconds,
         "kernel_build_seconds": run.build_seconds,
         "variants": variants_here(),

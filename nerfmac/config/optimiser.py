@@ -11,9 +11,12 @@ from nerfmac import checks
 class OptimiserConfig:
     """Adam, its schedule, and the average of the parameters that pictures are rendered with.
 
-    In a run of known length the learning rate stays until `hold` of it is done and then falls
-    exponentially. (Instant-NGP: 0.01 for all, times 0.33 at fixed steps.) Networks, which every
-    sample moves, bear a smaller rate than tables. L2 would make tables forget.
+    The learning rate rises for `warmup_steps`, as in nerfacc's training of Instant-NGP. Adam's
+    first steps have their full length whatever the gradient: in a dark scene they made the colours
+    so black that no gradient came through the sigmoid any more. In a run of known length the rate
+    stays until `hold` of it is done and then falls exponentially. (Instant-NGP: 0.01 for all, times
+    0.33 at fixed steps.) Networks, which every sample moves, bear a smaller rate than tables. L2
+    would make tables forget.
     """
 
     rate: float = 3e-2  # Learning rate at the start.
@@ -22,6 +25,7 @@ class OptimiserConfig:
     beta2: float = 0.99  # Adam's decay of the mean squared gradient; more than beta1^2.
     epsilon: float = 1e-15  # Adam's addend to the root of the mean squared gradient.
     l2: float = 1e-7  # Factor of the L2 penalty on the networks' weights.
+    warmup_steps: int = 100  # Steps over which the learning rate rises from 0; 0: none.
     hold: float = 0.7  # Fraction of the run after which the learning rate begins to fall.
     final_rate: float = 0.01  # Learning rate at the end, as a fraction of that at the start.
     average: float = 0.95  # Factor on the running average of the parameters at every step.
@@ -34,8 +38,10 @@ class OptimiserConfig:
         checks.number("optimiser.beta2", self.beta2, low=self.beta1**2 + 1e-6, high=0.9999)
         checks.number("optimiser.networks", self.networks, low=1e-3, high=1e3)
         checks.number("optimiser.l2", self.l2, low=0.0)
+        checks.number("optimiser.warmup_steps", self.warmup_steps, low=0, whole=True)
 
-    def rate_at(self, progress: float) -> float:
-        """The learning rate when `progress`, in [0, 1], of the run is done."""
+    def rate_at(self, progress: float, step: int) -> float:
+        """The learning rate of `step`, counted from 0, at `progress` in [0, 1] of the run."""
+        rising = min((step + 1) / self.warmup_steps, 1.0) if self.warmup_steps else 1.0
         falling = max(0.0, (progress - self.hold) / (1.0 - self.hold))
-        return self.rate * self.final_rate**falling
+        return self.rate * rising * self.final_rate**falling

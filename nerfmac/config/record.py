@@ -82,10 +82,17 @@ def override(config: Config, **changes: Any) -> Config:
     return replace(config, **parts)
 
 
+REMOVED = {RanksConfig: {"late"}}
+"""Settings that older versions wrote; they are read over, since rendering does not need them."""
+
+
 def _from_json(kind: Any, given: Fields) -> Any:
-    given.allow_only(*(each.name for each in fields(kind)))
+    removed = REMOVED.get(kind, set())
+    given.allow_only(*(each.name for each in fields(kind)), *removed)
     default, arguments = kind(), {}
     for name, value in given.values.items():
+        if name in removed:
+            continue
         old = getattr(default, name)
         if is_dataclass(old):
             part = Fields.of(value, f"{given.where}.{name}")

@@ -25,7 +25,9 @@ class TrainConfig:
     entropy: float = 0.0  # Weight, in the loss, of rays that half see through.
     near: float = 0.0  # Model hash: least distance of samples from cameras; 0: by sparse points.
     gradient_scaling: float = 1.0  # Camera distance from which on samples learn in full; 0: all do.
-    loss_scale: float = 1024.0  # Factor that lifts gradients above half precision's least numbers.
+    loss_scale: float = (
+        1024.0  # Loss scale at the start; overflow halves it, long success doubles it.
+    )
     blend: Literal["srgb", "linear"] = "srgb"  # Light in which pictures' alpha is blended.
 
     def __post_init__(self) -> None:

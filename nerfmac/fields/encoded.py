@@ -52,11 +52,6 @@ class EncodedField(Field):
         return {**self.encoding.shapes, **self._networks.shapes}
 
     @property
-    def tables(self) -> frozenset[str]:
-        """The names of what the encoding learns."""
-        return frozenset(self.encoding.shapes)
-
-    @property
     def decayed(self) -> frozenset[str]:
         """The names of the networks' weights."""
         return frozenset(self._networks.shapes)

@@ -60,18 +60,10 @@ class Field(ABC):
         return self.density(parameters, position)
 
     @property
-    def tables(self) -> frozenset[str]:
-        """Names of the parameters of which each step reads only a part: by default none.
-
-        Ranks may move them a step late (`--ranks.late`), which networks do not bear.
-        """
-        return frozenset()
-
-    @property
     def decayed(self) -> frozenset[str]:
         """Names of the parameters that L2 regularisation shrinks: by default none.
 
-        Leave out `tables`: what a step does not read must not shrink.
+        Leave out tables of which a step reads only a part: what it does not read must not shrink.
         """
         return frozenset()
 

@@ -26,7 +26,7 @@ from nerfmac.backend import Kernel, runs_kernel
 def _kernel(axes: int) -> Kernel:
     """The kernel for arrays of so many axes: flattening them would add to each step's graph."""
     rows = " * ".join(f"gradient_shape[{axis}]" for axis in range(axes)) or "1"
-    inputs = ("parameters", "moments", "gradient", "step")
+    inputs = ("parameters", "moments", "gradient", "unscale", "step")
     return Kernel("adam", "adam", inputs, ("new_parameters", "new_moments"), rows)
 
 
@@ -38,7 +38,6 @@ class Step(NamedTuple):
     size: float  # the learning rate, corrected for both moments' bias
     epsilon: float  # Adam's, corrected for the second moment's bias
     l2: float  # weight of half the squared parameters in the loss
-    unscale: float  # factor on the gradient
     most: float  # `most_first` of the betas
 
 
@@ -52,7 +51,11 @@ def most_first(beta1: float, beta2: float) -> float:
 
 
 def adam_step(
-    parameters: mx.array, moments: mx.array, gradient: mx.array, step: mx.array
+    parameters: mx.array,
+    moments: mx.array,
+    gradient: mx.array,
+    unscale: mx.array,
+    step: mx.array,
 ) -> tuple[mx.array, mx.array]:
     """The parameters and their moments after one step along `gradient`.
 
@@ -60,7 +63,9 @@ def adam_step(
         parameters: float32 of any shape.
         moments: uint32 of that shape, as `pack_moments` makes them; zeros before the first step.
         gradient: float32 of that shape.
-        step: a `Step` as an array, (7,) float32: it changes from step to step, and a compiled
+        unscale: (1,) float32, factor on the gradient: one over the loss scale. With 0 nothing
+            changes, whatever the gradient.
+        step: a `Step` as an array, (6,) float32: it changes from step to step, and a compiled
             function would keep plain numbers as constants.
 
     Raises:
@@ -69,12 +74,13 @@ def adam_step(
     for name, values in (("parameters", parameters), ("moments", moments), ("gradient", gradient)):
         checks.shape(name, values, gradient.shape)
         checks.dtype(name, values, mx.uint32 if name == "moments" else mx.float32)
-    checks.shape("step", step, (len(Step._fields),))
-    checks.dtype("step", step, mx.float32)
+    for name, values, size in (("unscale", unscale, 1), ("step", step, len(Step._fields))):
+        checks.shape(name, values, (size,))
+        checks.dtype(name, values, mx.float32)
     if not runs_kernel("adam"):
-        return adam_reference(parameters, moments, gradient, step)
+        return adam_reference(parameters, moments, gradient, unscale, step)
     moved, after = _kernel(gradient.ndim)(
-        *(parameters, moments, gradient, step),
+        *(parameters, moments, gradient, unscale, step),
         grid=(gradient.size, 1, 1),
         output_shapes=[gradient.shape] * 2,
         output_dtypes=[mx.float32, mx.uint32],
@@ -83,12 +89,16 @@ def adam_step(
 
 
 def adam_reference(
-    parameters: mx.array, moments: mx.array, gradient: mx.array, step: mx.array
+    parameters: mx.array,
+    moments: mx.array,
+    gradient: mx.array,
+    unscale: mx.array,
+    step: mx.array,
 ) -> tuple[mx.array, mx.array]:
     """The same in plain MLX."""
-    beta1, beta2, size, epsilon, l2, unscale, most = (step[i] for i in range(len(Step._fields)))
+    beta1, beta2, size, epsilon, l2, most = (step[i] for i in range(len(Step._fields)))
     first, second = unpack_moments(moments, most)
-    slope = unscale * gradient + l2 * parameters
+    slope = mx.where(unscale != 0, unscale * gradient + l2 * parameters, 0.0)
     first = beta1 * first + (1.0 - beta1) * slope
     second = beta2 * second + (1.0 - beta2) * mx.square(slope)
     moved = parameters - size * first / (mx.sqrt(second) + epsilon)

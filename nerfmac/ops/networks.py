@@ -155,15 +155,25 @@ def _check(features: mx.array, density: mx.array, colour: mx.array, shape: Netwo
     return _TAKES.check(features, density, colour, features=shape.features, **weights)["slots"]
 
 
+DENSITY_LIMIT = 15.0
+"""Largest logarithm of a density: e^15 per scene unit lets no light through one training step.
+
+Without it the sum over a ray's samples becomes infinite where the network's output passes 88."""
+
+
 @mx.custom_function
 def truncated_exp(x: mx.array) -> mx.array:
-    """exp(x); its gradient is that at the nearest point of [-15, 15], as in Instant-NGP."""
-    return mx.exp(x)
+    """exp(min(x, DENSITY_LIMIT)).
+
+    Its gradient is exp's at the nearest point of [-DENSITY_LIMIT, DENSITY_LIMIT], as in
+    Instant-NGP.
+    """
+    return mx.exp(mx.minimum(x, DENSITY_LIMIT))
 
 
 @truncated_exp.vjp
 def _truncated_exp_vjp(x, cotangent, _output):  # type: ignore[no-untyped-def]
-    return cotangent * mx.exp(mx.clip(x, -15.0, 15.0))
+    return cotangent * mx.exp(mx.clip(x, -DENSITY_LIMIT, DENSITY_LIMIT))
 
 
 def mlp_reference(inputs: mx.array, weights: mx.array, shape: MlpShape) -> mx.array:

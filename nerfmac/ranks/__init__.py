@@ -11,8 +11,6 @@ from nerfmac.ranks.lost import noticed as noticed
 from nerfmac.ranks.lost import watched as watched
 from nerfmac.ranks.ranks import ALONE as ALONE
 from nerfmac.ranks.ranks import Ranks as Ranks
-from nerfmac.ranks.ranks import Sums as Sums
 from nerfmac.ranks.ranks import current_ranks as current_ranks
 from nerfmac.ranks.ranks import join as join
-from nerfmac.ranks.ranks import mean_of as mean_of
 from nerfmac.ranks.ranks import rank_given as rank_given

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import mlx.core as mx
 import numpy as np
@@ -31,13 +31,6 @@ _VARIABLES = {
 """By which of MLX's environment variables a back end is known to be meant."""
 
 
-class Sums(NamedTuple):
-    """All ranks' arrays added up, each rank's so many times as its weight says."""
-
-    large: dict[str, mx.array]  # in `Words`
-    small: mx.array  # (n,) float32: the small ones, one after the other, and the weights
-
-
 @dataclass(frozen=True)
 class Ranks:
     """This process among those that train together."""
@@ -46,19 +39,11 @@ class Ranks:
     size: int = 1
     backend: str = "none"  # `ring`, `jaccl` or `nccl`
     group: Any = None  # MLX's
-    stream: Any = None  # MLX's, in which they talk; by default the one in which arrays are computed
 
     @property
     def is_first(self) -> bool:
         """Whether this rank writes, shows the bar and prints."""
         return self.rank == 0
-
-    def aside(self) -> Ranks:
-        """The same ranks, who talk beside what is computed, on this thread, and not in between."""
-        if self.size == 1:
-            return self
-        device = mx.gpu if self.backend == "nccl" else mx.cpu
-        return replace(self, stream=mx.new_stream(device))
 
     def own(self, drawn: mx.array) -> mx.array:
         """This rank's columns of `drawn` (rows, size * n): (rows, n)."""
@@ -71,7 +56,7 @@ class Ranks:
         """The sum of all ranks' `values`, which have one shape and type. Not evaluated."""
         if self.size == 1:
             return values
-        return mx.distributed.all_sum(values, group=self.group, stream=self.stream)
+        return mx.distributed.all_sum(values, group=self.group)
 
     def mean(self, values: mx.array) -> mx.array:
         """The mean of all ranks' `values`; of a type of floats. Not evaluated."""
@@ -87,17 +72,22 @@ class Ranks:
         """
         if self.size == 1:
             return dict(arrays)
-        return mean_of(self.weighted_sums(arrays, weight, words), arrays)
-
-    def weighted_sums(self, arrays: Mapping[str, mx.array], weight: mx.array, words: Words) -> Sums:
-        """What `weighted_mean` sends; `mean_of` makes the mean of it. Not evaluated."""
         sent = mx.bfloat16 if words == "bfloat16" else mx.float32
-        flat = [weight * each.reshape(-1) for each in arrays.values() if each.size < LARGE]
-        small = self.sum(mx.concatenate([*flat, weight.reshape(1)]))
-        large = {name: each for name, each in arrays.items() if each.size >= LARGE}
-        return Sums(
-            {name: self.sum((weight * each).astype(sent)) for name, each in large.items()}, small
+        small = [weight * values.reshape(-1) for values in arrays.values() if values.size < LARGE]
+        *parts, total = mx.split(
+            self.sum(mx.concatenate([*small, weight.reshape(1)])),
+            np.cumsum([values.size for values in small]).tolist(),
         )
+        # Where no weight is positive, the sums are 0 and so is the mean.
+        factor, rest = 1.0 / mx.maximum(total, 1e-12), iter(parts)
+        means = {}
+        for name, values in arrays.items():
+            if values.size < LARGE:
+                summed = next(rest).reshape(values.shape)
+            else:
+                summed = self.sum((weight * values).astype(sent)).astype(mx.float32)
+            means[name] = summed * factor
+        return means
 
     def of_first(self, arrays: Mapping[str, mx.array]) -> dict[str, mx.array]:
         """The first rank's `arrays`, on all ranks, bit for bit; all have its shapes and types."""
@@ -148,20 +138,6 @@ class Ranks:
 
     def __str__(self) -> str:
         return f"rank {self.rank} of {self.size}, by {self.backend}"
-
-
-def mean_of(sums: Sums, like: Mapping[str, mx.array]) -> dict[str, mx.array]:
-    """The mean, float32, of arrays with the names and shapes of `like`. Not evaluated."""
-    small = [values for values in like.values() if values.size < LARGE]
-    ends = np.cumsum([values.size for values in small]).tolist()
-    *parts, total = mx.split(sums.small, ends) if ends else [sums.small]
-    # Where nothing has a weight, the sums are 0 and so is the mean.
-    factor, rest = 1.0 / mx.maximum(total, 1e-12), iter(parts)
-    means = {}
-    for name, values in like.items():
-        summed = sums.large[name] if name in sums.large else next(rest).reshape(values.shape)
-        means[name] = summed.astype(mx.float32) * factor
-    return means
 
 
 ALONE = Ranks()

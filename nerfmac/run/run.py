@@ -22,6 +22,7 @@ from nerfmac.checks import InputError
 from nerfmac.config import REFINED, Config, override
 from nerfmac.files import check_free, make_folder, read_json, user_path, write_json
 from nerfmac.ranks import noticed, watched
+from nerfmac.run import learning
 from nerfmac.run.bar import training_bar
 from nerfmac.run.configured import configured, fitted
 from nerfmac.run.folder import read_record, same_views
@@ -67,6 +68,8 @@ class Run(Pictured):
     """Seconds spent compiling kernels, in all."""
     rates: tuple[float, float] = (0.0, 0.0)
     """Rays and samples per second of training, smoothed over some twenty reports."""
+    _is_checked: bool = False  # whether it was looked at if the field learns
+    _good: TrainState | None = None  # the last reported state whose step was not skipped
     _prepared: Trainer | None = None  # the trainer whose functions are compiled
     _aligned: dict[tuple[str, int], Views] = field(default_factory=dict)  # by split and step
 
@@ -137,6 +140,11 @@ class Run(Pictured):
         return f"Run({self.scene.path or 'a scene in memory'}, {self.config.preset}, {state})"
 
     @property
+    def skipped_steps(self) -> int:
+        """Steps so far whose gradients were not all finite; they changed nothing."""
+        return int(self.state.scaling["skipped"])
+
+    @property
     def curve(self) -> list[tuple[int, float, float]]:
         """At most 100 points (step, seconds of training, PSNR in dB of training pixels)."""
         return self.history.curve(CURVE_POINTS)
@@ -193,7 +201,7 @@ class Run(Pictured):
                     self.save_checkpoint(self.folder)
                     saved = time.perf_counter()
         except DivergedError as error:
-            error.run = self
+            self.state, error.run = self._good or self.state, self
             raise
         finally:
             if self.folder is not None:
@@ -217,7 +225,13 @@ class Run(Pictured):
 
     def _take(self, report: Report) -> None:
         self.state = report.state
+        if not report.is_skipped:
+            self._good = report.state
         self.history.add(report)
+        if self.state.step >= learning.CHECKED_AT and not self._is_checked and self.history.points:
+            self._is_checked = True
+            points, views = self.history.points, self.trainer.views
+            learning.warn_if_nothing_is_learned(points, views, self.config.train.blend)
         old, new = self.rates, (report.rays_per_second, report.samples_per_second)
         if any(old):
             new = old[0] + 0.05 * (new[0] - old[0]), old[1] + 0.05 * (new[1] - old[1])

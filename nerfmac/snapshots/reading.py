@@ -27,6 +27,7 @@ from nerfmac.snapshots.container import is_snapshot, read_container
 from nerfmac.snapshots.dataset import read_cameras, read_placement
 from nerfmac.snapshots.density_grid import read_grid
 from nerfmac.snapshots.field import read_field, read_parameters
+from nerfmac.training.loss_scale import LossScale
 from nerfmac.training.method import Method
 from nerfmac.training.optimiser import no_moments
 from nerfmac.training.state import TrainState
@@ -71,6 +72,7 @@ def load_snapshot(path: str | Path, scene: str | Path | None = None) -> Run:
         parameters,
         no_moments(parameters),
         _sampling(snapshot, config, sampler.geometry),
+        LossScale.init(config.train.loss_scale)._asdict(),
         mx.array(1.0),
         step=int(snapshot.number("training_step", 0)),
         rays=config.train.rays,

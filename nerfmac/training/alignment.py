@@ -90,21 +90,22 @@ def refine_alone(
     parts = Parts(trainer.field, trainer.sampler, trainer.loss)
     step = Step(config, parts, views, corrections, Ranks(), RanksConfig())
     parameters = trainer.corrections.of_field(state.average)
-    optimiser, unscale, moving = OptimiserConfig(), 1.0 / config.loss_scale, Kind(moves=True)
+    optimiser, moving = OptimiserConfig(), Kind(moves=True)
+    scale, unscale = mx.array(config.loss_scale), mx.array([1.0 / config.loss_scale])
     rays, seed = min(RAYS, config.most_rays), trainer.config.seed
 
     @mx.compile
     def update(now: Any, key: mx.array, numbers: Any) -> Updated:
         poses, whole = Updated(*now).parameters, mx.array(1.0)
-        loss_of = step.losses(rays, moving, parameters | poses, sampling, key, whole)
+        loss_of = step.losses(rays, moving, parameters | poses, sampling, key, whole, scale)
         gradients = mx.grad(lambda moved: loss_of(parameters | moved)[0])(poses)
-        return adam(Updated(*now), gradients, StepNumbers(*numbers), ())
+        return adam(Updated(*now), gradients, StepNumbers(*numbers), (), unscale)
 
     poses = corrections.init()
     now = Updated(poses, no_moments(poses))
     for index in tqdm(range(STEPS), "cameras", **shown_late(progress)):
         own = {POSES: OwnRate(RATE * 0.01 ** (index / STEPS), 0.0)}
-        numbers = step_numbers(index + 1, 0.0, optimiser, unscale, own)
+        numbers = step_numbers(index + 1, 0.0, optimiser, own)
         now = Updated(*update(now, mx.array([seed, index], mx.uint32), numbers))
         mx.eval(now.parameters)
     return replace(views, cameras=corrections.cameras(now.parameters))

@@ -11,10 +11,11 @@ from __future__ import annotations
 import logging
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import mlx.core as mx
 
-from nerfmac.backend import compile_seldom
+from nerfmac.backend import Arrays, compile_seldom
 from nerfmac.config import RanksConfig
 from nerfmac.fields.field import Parameters
 from nerfmac.ranks import Ranks
@@ -42,7 +43,7 @@ def kept_alike(ranks: Ranks, state: TrainState) -> TrainState:
     """
     if ranks.size == 1 or state.step % COMPARED_EVERY:
         return state
-    if ranks.alike(state.parameters | state.sampling):
+    if ranks.alike(state.parameters | state.sampling | state.scaling):
         return state
     log.info("the ranks differ after step %d; all go on with the first one's state", state.step)
     return of_first(ranks, state)
@@ -66,9 +67,9 @@ class Meeting:
         """Take note of the parameters that all ranks have in common."""
         self._last, self._last_step = state.parameters, state.step
 
-    def trial(self, state: TrainState) -> Parameters:
+    def trial(self, state: TrainState) -> Any:
         """A meeting of which nothing comes, so that the first one has nothing to compile."""
-        return self._mean(state.parameters, state.parameters) if self.is_on else {}
+        return self._mean(state.parameters, state.parameters, state.scaling) if self.is_on else {}
 
     def end(self, state: TrainState, *, must_meet: bool) -> TrainState:
         """`state`, after a step, with the ranks' mean parameters if they meet after it.
@@ -80,13 +81,21 @@ class Meeting:
             return state
         if state.step % self._every and not must_meet:
             return state
-        met = self._mean(state.parameters, self._last)
+        met, scaling = self._mean(state.parameters, self._last, state.scaling)
         self._last, self._last_step = met, state.step
-        return replace(state, parameters=met)
+        return replace(state, parameters=met, scaling=scaling)
 
 
-def _met(ranks: Ranks, config: RanksConfig, now: Parameters, last: Parameters) -> Parameters:
-    """The ranks' mean of `now`, sent as what has changed since `last`, which all have."""
+def _met(
+    ranks: Ranks, config: RanksConfig, now: Parameters, last: Parameters, scaling: Arrays
+) -> tuple[Parameters, Arrays]:
+    """The ranks' mean of `now`, sent as what has changed since `last`, which all have.
+
+    The `scaling`, a `LossScale`'s fields, becomes the first rank's.
+    """
     changes = {name: values - last[name] for name, values in now.items()}
     means = ranks.weighted_mean(changes, mx.array(1.0), config.words)
-    return {name: last[name] + change for name, change in means.items()}
+    mine = mx.stack([values.astype(mx.float32) for values in scaling.values()])
+    first = ranks.sum(mine if ranks.is_first else mx.zeros_like(mine))
+    agreed = {name: first[i].astype(scaling[name].dtype) for i, name in enumerate(scaling)}
+    return {name: last[name] + change for name, change in means.items()}, agreed

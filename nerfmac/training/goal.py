@@ -41,6 +41,10 @@ class Report:
     progress: float  # in [0, 1], of the steps or seconds asked for
     rays_per_second: float  # since the last report
     samples_per_second: float
+    skipped_steps: int = 0
+    """Steps of the whole run whose gradients were not all finite; they changed nothing."""
+    is_skipped: bool = False
+    """Whether the last step was skipped; loss and PSNR are then those of the report before."""
 
     def __str__(self) -> str:
         return (

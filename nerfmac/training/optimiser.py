@@ -22,7 +22,7 @@ AVERAGED_EVERY = 8  # steps
 
 
 class Updated(NamedTuple):
-    """What one step changes; each field has the names and shapes of the parameters."""
+    """What one step of Adam changes; each field has the names and shapes of the parameters."""
 
     parameters: Parameters
     moments: Arrays  # uint32, as `ops.adam` packs them
@@ -53,24 +53,22 @@ def step_numbers(
     step: int,
     rate: float,
     config: OptimiserConfig,
-    unscale: float = 1.0,
     own: Mapping[str, OwnRate] | None = None,
 ) -> StepNumbers:
     """The numbers of step number `step`, counted from 1, at the learning rate `rate`.
 
-    Gradients are multiplied by `unscale`. `own`: other rates of some parameters. Bias correction as
-    in Kingma and Ba 2015, section 2.
+    `own`: other rates of some parameters. Bias correction as in Kingma and Ba 2015, section 2.
     """
-    numbers = _numbers(step, rate, 0.0, config, unscale)
+    numbers = _numbers(step, rate, 0.0, config)
     decayed = numbers._replace(size=config.networks * numbers.size, l2=config.l2)
     others = {
-        name: mx.array(_numbers(each.step or step, each.rate, each.l2, config, unscale))
+        name: mx.array(_numbers(each.step or step, each.rate, each.l2, config))
         for name, each in (own or {}).items()
     }
     return StepNumbers(mx.array(numbers), mx.array(decayed), others)
 
 
-def _numbers(step: int, rate: float, l2: float, config: OptimiserConfig, unscale: float) -> Step:
+def _numbers(step: int, rate: float, l2: float, config: OptimiserConfig) -> Step:
     correction = sqrt(1.0 - config.beta2**step)
     return Step(
         beta1=config.beta1,
@@ -78,20 +76,26 @@ def _numbers(step: int, rate: float, l2: float, config: OptimiserConfig, unscale
         size=rate * correction / (1.0 - config.beta1**step),
         epsilon=config.epsilon * correction,
         l2=l2,
-        unscale=unscale,
         most=most_first(config.beta1, config.beta2),
     )
 
 
 def adam(
-    now: Updated, gradients: Parameters, numbers: StepNumbers, decayed: Collection[str]
+    now: Updated,
+    gradients: Parameters,
+    numbers: StepNumbers,
+    decayed: Collection[str],
+    unscale: mx.array,
 ) -> Updated:
-    """One step of Adam (Kingma and Ba 2015, algorithm 1), with L2 on the `decayed` parameters."""
+    """One step of Adam (Kingma and Ba 2015, algorithm 1), with L2 on the `decayed` parameters.
+
+    `unscale` (1,) float32 is as in `adam_step`.
+    """
     after = Updated({}, {})
     for name, gradient in gradients.items():
         plain = numbers.decayed if name in decayed else numbers.plain
         own = numbers.own.get(name, plain)
-        moved = adam_step(now.parameters[name], now.moments[name], gradient, own)
+        moved = adam_step(now.parameters[name], now.moments[name], gradient, unscale, own)
         for tree, values in zip(after, moved, strict=True):
             tree[name] = values
     return after

@@ -10,6 +10,7 @@ import mlx.core as mx
 from nerfmac.backend import Arrays, Shapes
 from nerfmac.checks import InputError
 from nerfmac.fields.field import Parameters
+from nerfmac.training.loss_scale import LossScale
 
 
 @dataclass(frozen=True)
@@ -20,12 +21,13 @@ class TrainState:
     average: Parameters  # for pictures
     moments: Arrays  # Adam's, as `ops.adam` packs them
     sampling: Arrays  # the sampler's state
+    scaling: Arrays  # the fields of a `LossScale`
     samples_per_ray: mx.array  # () float32, as last measured
     step: int = 0
     rays: int = 0  # rays of the next step
     train_seconds: float = 0.0  # spent in steps so far
 
-    _TREES = ("parameters", "average", "moments", "sampling")
+    _TREES = ("parameters", "average", "moments", "sampling", "scaling")
     _NUMBERS = ("step", "rays", "train_seconds")
 
     def arrays(self) -> Arrays:
@@ -44,10 +46,14 @@ class TrainState:
     @classmethod
     def shapes(cls, parameters: Shapes, sampling: Shapes) -> Shapes:
         """The shapes of `arrays()`, given the parameters' and those of the sampler's state."""
+        others: dict[str, Shapes] = {
+            "sampling": sampling,
+            "scaling": dict.fromkeys(LossScale._fields, ()),
+        }
         trees = {
             f"{tree}.{name}": shape
             for tree in cls._TREES
-            for name, shape in (sampling if tree == "sampling" else parameters).items()
+            for name, shape in others.get(tree, parameters).items()
         }
         return {**trees, "samples_per_ray": ()}
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import mlx.core as mx
 
@@ -20,11 +20,11 @@ from nerfmac.geometry.colour import over
 from nerfmac.geometry.samples import Samples
 from nerfmac.ops.composite import Composited, composite
 from nerfmac.ops.draw_pixels import chosen_pixels, draw_pixels
-from nerfmac.ranks import Ranks, Sums
+from nerfmac.ranks import Ranks
 from nerfmac.scenes import Views
 from nerfmac.training.corrections import Corrections
 from nerfmac.training.gradient_scaling import scaled
-from nerfmac.training.late import Own, stepping
+from nerfmac.training.loss_scale import LossScale, all_finite
 from nerfmac.training.method import Parts
 from nerfmac.training.optimiser import StepNumbers, Updated, adam
 from nerfmac.training.regularisers import entropy, spread
@@ -77,33 +77,37 @@ class Step:
         kind: Kind,
         now: Updated,
         sampling: Arrays,
+        scaling: Arrays,
         key: mx.array,
         numbers: StepNumbers,
         detail: mx.array,
-        sums: Sums | tuple[()] = (),
-    ) -> tuple[Any, mx.array, Own | tuple[()]]:
-        """One update, [loss, mean squared error, samples, slots that a ray takes], what is late.
+    ) -> tuple[Updated, Arrays, mx.array]:
+        """One update; the `scaling` after it; loss, mean squared error, samples and slots per ray.
 
-        `now` is an `Updated`, `sampling` the sampler's state; both come back in the same order.
-        `detail` () is as in `Field.coarsened`, `sums` those of `Late`. The measurements are (4,)
-        float32, of this rank's `rays`. The update is by all ranks' gradients, each by how many of
+        `now` is an `Updated`, `sampling` the sampler's state, `scaling` a `LossScale`'s fields. If
+        the gradients are not all finite, only `scaling` changes.
+        `detail` () is as in `Field.coarsened`. The measurements are (4,) float32, of this rank's
+        `rays`. The update is by all ranks' gradients, each by how many of
         its rays fit, unless ranks take steps of their own. What a step of this `kind` does not
         learn stays as it is.
         """
-        config, decayed = self.config, self.parts.field.decayed
+        decayed = self.parts.field.decayed
         parameters, moments = now = Updated(*now)
-        loss_of = self.losses(rays, kind, parameters, sampling, key, detail)
+        before = LossScale(**scaling)
+        loss_of = self.losses(rays, kind, parameters, sampling, key, detail, before.scale)
         kept = {} if kind.moves else self.corrections.of_cameras(parameters)
         learned = {name: each for name, each in parameters.items() if name not in kept}
         with repeatable() if self.is_deterministic else nullcontext():
             gradient = mx.value_and_grad(lambda learned: loss_of(parameters | learned))
             (loss, *measured, share), gradients = gradient(learned)
-        own: Own | tuple[()] = ()
         if self.exchange.every == 1:
-            gradients, own = stepping(self.ranks, self.exchange, gradients, share, sums)
-        moved = adam(now, gradients, StepNumbers(*numbers), decayed)
+            gradients = self.ranks.weighted_mean(gradients, share, self.exchange.words)
+        is_good = all_finite(gradients)
+        unscale = mx.where(is_good, 1.0 / before.scale, 0.0).reshape(1)
+        moved = adam(now, gradients, StepNumbers(*numbers), decayed, unscale)
         updated = Updated(parameters | moved.parameters, moments | moved.moments)
-        return updated, mx.stack([loss / config.loss_scale, *measured]), own
+        measurements = mx.stack([loss / before.scale, *measured])
+        return updated, before.after(is_good)._asdict(), measurements
 
     def losses(
         self,
@@ -113,14 +117,15 @@ class Step:
         sampling: Arrays,
         key: mx.array,
         detail: mx.array,
+        scale: mx.array,
     ) -> Callable[[Parameters], tuple[mx.array, ...]]:
-        """Of `rays` of the cameras as they are `now`, the scaled loss, and what a step measures.
+        """Of `rays` of the cameras as they are `now`, the loss times `scale`, and what is measured.
 
         It is a function of all that is learned, whose values are those of `now` when it is called.
         Last it gives the fraction of the rays that fit.
         """
         config, (field, sampler, loss_between) = self.config, self.parts
-        corrections, scale = self.corrections, config.loss_scale
+        corrections = self.corrections
         place, along, background = self._drawn(rays, key)
         cameras = corrections.cameras(now)
         rays_of, rgba, view = draw_pixels(self.views.pixels, cameras, place)
@@ -145,7 +150,7 @@ class Step:
             error = _mean(mx.square(predicted[-1].colour - target), fits)
             losses = [_mean(loss_between(each, target), fits, scale) for each in predicted]
             loss = sum(losses[1:], start=losses[0])
-            loss = loss + self._regularised(density, samples, seen.opacity, fits)
+            loss = loss + self._regularised(density, samples, seen.opacity, fits, scale)
             used = samples.used.reshape(()).astype(mx.float32)
             return loss, error, used, sampled.slots_per_ray, fits.mean()
 
@@ -170,11 +175,15 @@ class Step:
         return fits
 
     def _regularised(
-        self, density: mx.array, samples: Samples, opacity: mx.array, fits: mx.array
+        self,
+        density: mx.array,
+        samples: Samples,
+        opacity: mx.array,
+        fits: mx.array,
+        scale: mx.array,
     ) -> mx.array:
         """() what is added to the scaled loss against floaters."""
         config, added = self.config, mx.array(0.0)
-        scale = config.loss_scale
         if config.distortion:
             added = added + _mean(spread(density, samples), fits, scale * config.distortion)
         if config.entropy:
@@ -187,7 +196,7 @@ def _in_front_of(background: mx.array, seen: Composited) -> Composited:
     return seen._replace(colour=seen.colour + (1.0 - seen.opacity[:, None]) * background)
 
 
-def _mean(values: mx.array, fits: mx.array, scale: float = 1.0) -> mx.array:
+def _mean(values: mx.array, fits: mx.array, scale: float | mx.array = 1.0) -> mx.array:
     """`scale` times the mean of `values` (rays,) or (rays, n) over rays of which `fits` (rays, 1)
     is 1.
     """

@@ -36,8 +36,8 @@ from nerfmac.training.clock import Clock, RanksTime
 from nerfmac.training.corrections import Corrections
 from nerfmac.training.exchange import Meeting, kept_alike, of_first
 from nerfmac.training.goal import Goal, Report
-from nerfmac.training.late import Late
-from nerfmac.training.measured import read
+from nerfmac.training.loss_scale import LossScale
+from nerfmac.training.measured import Measured, read
 from nerfmac.training.method import Method, Parts
 from nerfmac.training.optimiser import (
     Updated,
@@ -74,17 +74,15 @@ class Trainer:
             cameras: those of the training views, if `views` is None.
         """
         self.config, self.extent, self.method = config, extent, method
-        ranks = current_ranks()
-        self.ranks = ranks.aside() if config.ranks.late else ranks
+        self.ranks = current_ranks()
         self._meeting = Meeting(self.ranks, config.ranks)
         self.field, self.sampler, self.loss = method.parts(config, extent)
-        self._late = Late(self.ranks, config.ranks, self.field.tables)
         self._given_views = views
         stacked = Cameras.stack(cameras) if cameras else None
         self.corrections = Corrections(config.refine, views.cameras if views else stacked)
         self.traces = Traces()
         self._step_for = cache(self._compiled_step)
-        self._averaged = self.traces.compiled(averaged, "average")
+        self._averaged = self.traces.compiled(_averaged_if_good, "average")
         self._update_sampling = [
             compile_seldom(partial(self._sampling_step, phase))
             for phase in range(self.sampler.phases)
@@ -105,25 +103,28 @@ class Trainer:
         """Whether there are views to train on; without, it can only render."""
         return self._given_views is not None
 
-    def _compiled_step(self, rays: int, kind: Kind) -> Callable[..., tuple[Any, mx.array, Any]]:
+    def _compiled_step(
+        self, rays: int, kind: Kind
+    ) -> Callable[..., tuple[Updated, Arrays, mx.array]]:
         parts = Parts(self.field, self.sampler, self.loss)
         # Cameras of an object alone stand outside of its cube: nothing is in front of them.
         full = self.config.train.gradient_scaling if self.extent > 1 else 0.0
         step = Step(
-            *(self.config.train, parts, self._views, self.corrections),
+            *(self.config.train, parts, self.views, self.corrections),
             *(self.ranks, self.config.ranks, self.config.deterministic, full),
         )
         return self.traces.compiled(partial(step, rays, kind), f"step of {rays} rays{kind}")
 
     @property
-    def _views(self) -> Views:
+    def views(self) -> Views:
+        """The views to train on; raises `InputError` if there are none."""
         if self._given_views is None:
             raise InputError("this trainer was made without views; it can only render")
         return self._given_views
 
     def init(self) -> TrainState:
         """The state before the first step."""
-        views, key = self._views, _key(self.config.seed, 0, stream=3)
+        views, key = self.views, _key(self.config.seed, 0, stream=3)
         parameters = self.field.init(_key(self.config.seed, 0, stream=2))
         parameters |= self.corrections.init()
         return TrainState(
@@ -131,6 +132,7 @@ class Trainer:
             average=parameters,
             moments=no_moments(parameters),
             sampling=self.sampler.init(ray_batches(views.pixels, views.cameras, FIRST_RAYS, key)),
+            scaling=LossScale.init(self.config.train.loss_scale)._asdict(),
             samples_per_ray=mx.array(FILL * self.config.train.slots / self.config.train.rays),
             rays=self.config.train.rays,
         )
@@ -155,7 +157,6 @@ class Trainer:
         Last come steps of other kinds, where training has some.
         """
         key = _key(self.config.seed, 0, stream=1)
-        self._late.begin(state.parameters)
         for update in self._update_sampling:
             yield update(state.parameters, state.sampling, key)
         now = Kind.at(state.step, self.config.refine)
@@ -183,19 +184,18 @@ class Trainer:
         """
         state = of_first(self.ranks, state)
         self._meeting.begin(state)
-        self._late.begin(state.parameters)
         clock, queue, rays_done = Clock(state.train_seconds), Queue(), 0
+        found: Measured | None = None
         common = RanksTime(self.ranks, state.step, state.train_seconds)
         while (progress := goal.progress(state)) < 1.0:
             if self._is_update_at(state.step):
                 with interval("occupancy update", step=state.step):
                     state = self._keep_sampling(state, goal.most_rays)
             rays_done += state.rays * self.ranks.size
-            rate = goal.rate * self.config.optimiser.rate_at(progress)
+            rate = goal.rate * self.config.optimiser.rate_at(progress, state.step)
             with interval("step", step=state.step, rays=state.rays):
                 state, measured = self.advance(state, rate, progress)
                 queue.add(state)  # measurements are computed only where they are read
-                self._late.start()
             state = replace(state, train_seconds=common.at(state.step, clock.read()))
             is_measured = self._is_report_at(state.step) or goal.progress(state) >= 1.0
             if is_measured or clock.is_over(goal.report_interval):
@@ -203,7 +203,7 @@ class Trainer:
                     measured = self.ranks.mean(measured)
                     state = self._meeting.end(state, must_meet=True)
                 with interval("report", step=state.step):
-                    found = read(measured, state)
+                    found = read(measured, state, found)
                 seconds = common.at(state.step, clock.read(), must_agree=is_measured)
                 wanted = mx.array(found.slots_per_ray) if is_measured else state.samples_per_ray
                 state = replace(state, train_seconds=seconds, samples_per_ray=wanted)
@@ -215,10 +215,11 @@ class Trainer:
                     progress=min(goal.progress(state), 1.0),
                     rays_per_second=rays_per_second,
                     samples_per_second=rays_per_second * found.samples / state.rays,
+                    skipped_steps=found.skipped_steps,
+                    is_skipped=found.is_skipped,
                 )
                 rays_done = 0
                 clock.go_on()
-        self._late.end()
 
     def _is_update_at(self, step: int) -> bool:
         """Whether the sampler's state is updated before the step that follows `step`."""
@@ -247,8 +248,8 @@ class Trainer:
         `progress` of the run is done before. Nothing is evaluated.
         """
         kind = Kind.at(state.step, self.config.refine)
-        updated, measured = self._one_step(state, kind, rate, progress)
-        state = replace(state, step=state.step + 1, **updated._asdict())
+        updated, scaling, measured = self._one_step(state, kind, rate, progress)
+        state = replace(state, step=state.step + 1, scaling=scaling, **updated._asdict())
         averages = is_averaged(state.step)  # of parameters that all ranks have
         state = self._meeting.end(state, must_meet=averages or self._is_update_at(state.step))
         if averages:
@@ -258,33 +259,40 @@ class Trainer:
 
     def _one_step(
         self, state: TrainState, kind: Kind, rate: float, progress: float
-    ) -> tuple[Updated, mx.array]:
-        """What a step of this kind changes, and what it measured."""
-        unscale, optimiser = 1.0 / self.config.train.loss_scale, self.config.optimiser
+    ) -> tuple[Updated, Arrays, mx.array]:
+        """What a step of this kind changes, and what it measured, as `Step` has it."""
+        optimiser = self.config.optimiser
         own = self.corrections.rates(state.step, rate / optimiser.rate, progress)
-        updated, measured, unsent = self._step_for(state.rays, kind)(
+        updated, scaling, measured = self._step_for(state.rays, kind)(
             Updated(state.parameters, state.moments),
             state.sampling,
+            state.scaling,
             _key(self.config.seed, state.step, stream=0),
-            step_numbers(state.step + 1, rate, optimiser, unscale, own),
+            step_numbers(state.step + 1, rate, optimiser, own),
             mx.array(self.config.refine.detail_at(state.step)),
-            self._late.sums,
         )
-        self._late.send(unsent)
-        return Updated(*updated), measured
+        return Updated(*updated), scaling, measured
 
     def _average(self, state: TrainState) -> Parameters:
         weight = newest_weight(max(state.step, 1), self.config.optimiser)  # step 0 is a trial
-        return self._averaged(state.average, state.parameters, mx.array(weight))
+        skipped = state.scaling["skipped_in_a_row"]
+        return self._averaged(state.average, state.parameters, mx.array(weight), skipped)
 
     def _sampling_step(
         self, phase: int, parameters: Parameters, sampling: Arrays, key: mx.array
     ) -> Arrays:
         place, own = mx.random.split(key)
-        views = self._views
+        views = self.views
         cameras = self.corrections.cameras(parameters)
         rays = random_rays(views.pixels, cameras, self.sampler.followed, place)
         return self.sampler.update(parameters, sampling, rays, own, phase)
+
+
+def _averaged_if_good(
+    average: Parameters, parameters: Parameters, weight: mx.array, skipped_in_a_row: mx.array
+) -> Parameters:
+    """The average after a step; a skipped step does not change it."""
+    return averaged(average, parameters, mx.where(skipped_in_a_row == 0, weight, 0.0))
 
 
 def _key(seed: int, step: int, *, stream: int) -> mx.array:

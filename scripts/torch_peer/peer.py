@@ -218,7 +218,7 @@ class TorchPeer:
         """Move the parameters, and their average, by the gradients they hold."""
         config = self.config.optimiser
         table, networks = self._optimiser.param_groups
-        table["lr"] = config.rate_at(progress)
+        table["lr"] = config.rate_at(progress, self.steps)
         networks["lr"] = config.networks * table["lr"]
         self._scaler.step(self._optimiser)
         self._scaler.update()

@@ -127,6 +127,23 @@ def test_weights_sum_to_opacity(thickness):
     assert_matches(depth, opacity, rel=4 * 33 * ROUNDOFF, name="depth")
 
 
+def test_matter_that_lets_no_light_through_has_no_gradient_in_its_density():
+    # A rounding error there, times a large density, would make it denser without end.
+    values = scene()
+    density = values["density"].astype(np.float32)
+    density[::3] = 3e6
+    mixed = np.random.default_rng(4).normal(size=(len(COUNTS), 5)).astype(np.float32)
+
+    def weighed(density: mx.array) -> mx.array:
+        seen = composite(**on_device(values) | {"density": density})
+        parts = [seen.colour, seen.opacity[:, None], seen.depth[:, None]]
+        return (mx.concatenate(parts, axis=1) * mx.array(mixed)).sum()
+
+    slopes = np.array(mx.grad(weighed)(mx.array(density)))
+    assert not slopes[::3].any()
+    assert slopes.any()
+
+
 @pytest.mark.parametrize(("left", "is_seen"), [(1.1e-4, True), (0.9e-4, False)])
 def test_a_ray_ends_before_the_sample_that_too_little_light_reaches(left, is_seen):
     values = scene(counts=(2,))

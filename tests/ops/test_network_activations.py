@@ -39,9 +39,9 @@ def activated(sums: np.ndarray) -> list[np.ndarray]:
     return [np.array(each) for each in networks(*arrays, SHAPE)]
 
 
-def test_the_density_is_exp_from_nothing_to_infinity_and_nan_stays(run_by):
-    with np.errstate(over="ignore", under="ignore"):
-        want = np.exp(SUMS.astype(np.float64)).astype(np.float32)
+def test_the_density_is_exp_from_nothing_to_its_limit_and_nan_stays(run_by):
+    with np.errstate(under="ignore"):
+        want = np.exp(np.minimum(SUMS.astype(np.float64), 15)).astype(np.float32)
     # MLX's own exp is coarser than the kernel's, and knows nothing below the normal numbers.
     rtol, atol = (4 * ROUNDOFF, 2e-45) if run_by == "kernel" else (64 * ROUNDOFF, SMALLEST)
     np.testing.assert_allclose(activated(SUMS)[0], want, rtol=rtol, atol=atol)

@@ -23,7 +23,7 @@ from nerfmac.training.goal import Goal
 from nerfmac.training.method import Method
 from nerfmac.training.state import TrainState
 from nerfmac.training.trainer import Trainer
-from tests.ranks.shared import CONFIG, EVERY, LATE, LATE_STEPS, MEETING, STEPS, told
+from tests.ranks.shared import CONFIG, EVERY, MEETING, STEPS, told
 
 SECONDS, TICK = 1.0, 0.02
 
@@ -114,8 +114,6 @@ def main(scene_path: Path, folder: Path) -> None:
         **saved("every, early", trained(scene, EVERY, Goal(steps=3))),
         **saved("every, in seconds", by_clocks_that_differ(scene, ranks, EVERY)),
         **saved("every, at a report", stopped_early(scene)),
-        **saved("late one", trained(scene, LATE, Goal(steps=1))),
-        **saved("late", trained(scene, LATE, Goal(steps=LATE_STEPS))),
         "steps_of_seconds": np.array(by_clocks_that_differ(scene, ranks, CONFIG).step),
     }
     np.savez(folder / f"{ranks.rank}.npz", **found)

@@ -22,10 +22,6 @@ what was rounding grows; with a large one steps are smooth in the gradient.
 """
 EVERY: Config = override(CONFIG, ranks={"every": 4})
 
-LATE: Config = override(CONFIG, grid={"log2_entries": 14}, ranks={"late": True})
-"""With a table large enough to be late."""
-LATE_STEPS = 20
-
 
 def double(config: Config) -> Config:
     """`config` for one rank that is to do what two ranks do."""

@@ -8,14 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nerfmac.config import override
 from nerfmac.ranks import ALONE, LostRankError, Ranks, join, start_local
 from nerfmac.run import Run
 from nerfmac.scenes import load_scene
 from nerfmac.training.goal import Goal
 from nerfmac.training.trainer import Trainer
 from tests.numerics import assert_matches
-from tests.ranks.shared import CONFIG, LATE, LATE_STEPS, STEPS, double, told
+from tests.ranks.shared import CONFIG, STEPS, double, told
 
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE = 300.0  # seconds, on a machine that does other things
@@ -127,33 +126,6 @@ def test_two_ranks_are_one_with_twice_the_rays(both, scene, label, steps, rel):
     for name, allowed in rel.items():
         values = got[f"parameters.{name}"], want[f"parameters.{name}"]
         assert_matches(*values, rel=allowed, name=name)
-
-
-def test_with_late_gradients_all_ranks_have_the_same_state(both):
-    assert_same_bits(*(of("late", found) for found in both))
-
-
-@pytest.mark.usefixtures("on_the_cpu")
-def test_late_gradients_move_the_table_a_step_later_and_networks_at_once(both, scene):
-    trainer = Trainer(double(LATE), scene.extent, scene.views("train"))
-    begin = {name: np.array(values) for name, values in trainer.init().parameters.items()}
-    first = of("late one", both[0])
-    assert first["parameters.table"].tobytes() == begin["table"].tobytes()
-    assert not first["moments.table"].any()
-    now = trained_alone(scene, override(LATE, ranks={"late": False}), 1)
-    for name in ("density", "colour"):
-        assert_matches(first[f"parameters.{name}"], now[f"parameters.{name}"], rel=1e-5, name=name)
-
-
-@pytest.mark.usefixtures("on_the_cpu")
-def test_two_ranks_with_late_gradients_are_one_whose_table_is_late(both, scene):
-    trainer = Trainer(double(LATE), scene.extent, scene.views("train"))
-    trainer._late.is_on = True  # of one rank it never is
-    *_, last = trainer.train(trainer.init(), Goal(steps=LATE_STEPS))
-    # As above; and the table's gradient is sent with 8 bits.
-    for name, allowed in {"table": 0.15, "density": 1e-3, "colour": 1e-2}.items():
-        got, want = of("late", both[0])[f"parameters.{name}"], last.state.parameters[name]
-        assert_matches(got, np.array(want), rel=allowed, name=name)
 
 
 def test_all_ranks_stop_when_the_first_has_had_its_seconds(both):

@@ -14,6 +14,7 @@ import pytest
 from nerfmac.checks import InputError
 from nerfmac.training import checkpoint
 from nerfmac.training.checkpoint import load_checkpoint, save_checkpoint
+from nerfmac.training.loss_scale import LossScale
 from nerfmac.training.state import TrainState
 
 PARAMETERS = {"table": (40, 2), "density": (7,), "colour": (11,)}
@@ -39,7 +40,10 @@ def state():
     bits = mx.array([7, 2**32 - 1], mx.uint32)
     sampling = {"values": mx.arange(CELLS).astype(mx.float32), "bits": bits}
     trees = [tree(first) for first in (0, 1000, 2000)]
-    return TrainState(*trees, sampling, mx.array(3.5), step=17, rays=96, train_seconds=1 / 3)
+    scaling = LossScale(mx.array(512.0), *(mx.array(n, mx.int32) for n in (7, 3, 1)))._asdict()
+    return TrainState(
+        *trees, sampling, scaling, mx.array(3.5), step=17, rays=96, train_seconds=1 / 3
+    )
 
 
 @pytest.fixture

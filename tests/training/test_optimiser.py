@@ -26,6 +26,7 @@ ROUNDOFF = 2.0**-24
 CONFIG = OptimiserConfig(rate=0.03, networks=0.4, beta1=0.8, beta2=0.95, l2=0.02, average=0.7)
 DECAYED = frozenset({"density", "colour"})
 MOST = most_first(0.8, 0.95)
+ONE = mx.array([1.0])
 RATES = 0.03 * 0.9 ** np.arange(10)
 
 
@@ -54,7 +55,7 @@ def fresh(values: dict[str, np.ndarray]) -> Updated:
 
 def stepped(now: Updated, slopes, step: int, rate: float, config=CONFIG) -> Updated:
     given = {name: mx.array(each, mx.float32) for name, each in slopes.items()}
-    return adam(now, given, step_numbers(step, float(rate), config), DECAYED)
+    return adam(now, given, step_numbers(step, float(rate), config), DECAYED, ONE)
 
 
 def ten_steps(config: OptimiserConfig = CONFIG) -> list[Updated]:
@@ -211,8 +212,33 @@ def test_what_packing_rounds_does_not_keep_moments_from_falling(disabled, monkey
     moments = mx.zeros(2000, mx.uint32)
     for size in (1.0,) * 60 + (1e-4,) * 100:
         gradient = mx.array(size * (1.0 + random.normal(size=2000)), mx.float32)
-        values, moments = adam_step(values, moments, gradient, numbers)
+        values, moments = adam_step(values, moments, gradient, ONE, numbers)
     first, second = map(np.array, unpack_moments(moments, most))
     assert second.mean() == pytest.approx(2.0 * (1 - 0.99**60) * 0.99**100, rel=0.1)
     step = most * np.sqrt(second) / 2047
     assert abs((first / step).mean()) < 0.25  # rounded to the nearest, five steps would be left
+
+
+@pytest.mark.parametrize("disabled", ["", "1"])
+def test_a_factor_of_zero_changes_nothing_whatever_the_gradient(disabled, monkeypatch):
+    monkeypatch.setenv("NERFMAC_DISABLE_KERNELS", disabled)
+    now = stepped(fresh(start()), gradients(1), 1, 0.03)
+    spoilt = {name: np.full(each.shape, np.nan) for name, each in start().items()}
+    spoilt["table"][:3] = np.inf, 1.0
+    given = {name: mx.array(each, mx.float32) for name, each in spoilt.items()}
+    after = adam(now, given, step_numbers(2, 0.03, CONFIG), DECAYED, mx.array([0.0]))
+    for one, other in zip(now, after, strict=True):
+        for name, values in one.items():
+            assert np.array(values).tobytes() == np.array(other[name]).tobytes(), name
+
+
+@pytest.mark.parametrize("disabled", ["", "1"])
+def test_the_factor_multiplies_the_gradient_and_not_the_penalty(disabled, monkeypatch):
+    monkeypatch.setenv("NERFMAC_DISABLE_KERNELS", disabled)
+    given = {name: mx.array(each, mx.float32) for name, each in gradients(1).items()}
+    larger = {name: 8.0 * each for name, each in given.items()}
+    numbers = step_numbers(1, 0.03, CONFIG)
+    one = adam(fresh(start()), given, numbers, DECAYED, ONE)
+    other = adam(fresh(start()), larger, numbers, DECAYED, mx.array([0.125]))
+    for name in given:
+        assert_matches(other.parameters[name], one.parameters[name], rel=0.0, name=name)

@@ -93,7 +93,9 @@ METAL_FUNC Value simd_prefix_exclusive_sum(Value value) {
     const Value below = __shfl_up_sync(~0u, sum, distance);
     if (lane >= distance) sum += below;
   }
-  return sum - value;
+  // Not sum - value, which loses what is small beside `value`, and is NaN if that is infinite.
+  const Value before = __shfl_up_sync(~0u, sum, 1);
+  return lane == 0 ? Value(0) : before;
 }
 template <typename Value>
 METAL_FUNC Value simd_broadcast(Value value, int lane) {

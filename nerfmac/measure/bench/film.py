@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from itertools import cycle, islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -30,15 +30,7 @@ class FilmSpeed(NamedTuple):
     rendered: float  # frames a second, nothing else being done
     encoded: float  # frames a second, nothing else being done
     both: float  # frames a second of the film
-
-    @property
-    def overlap(self) -> float:
-        """The film's rate over the slower one's: 1 if neither ever waits for the other."""
-        return self.both / min(self.rendered, self.encoded)
-
-    def to_json(self) -> dict[str, Any]:
-        """The record as JSON values."""
-        return {**self._asdict(), "overlap": self.overlap}
+    overlap: float  # the film's rate over the slower one's: 1 if neither ever waits for the other
 
     def lines(self) -> list[str]:
         """The same for people."""
@@ -79,7 +71,7 @@ def time_film(
         rendered = _rate(count, lambda: [None for _ in shown(source.pictures(takes), count)])
         again = islice(cycle(kept), count)
         encoded = _rate(count, lambda: written(shown(again, 2 * count)))
-    return FilmSpeed(size, count, rendered, encoded, both)
+    return FilmSpeed(size, count, rendered, encoded, both, both / min(rendered, encoded))
 
 
 def _rate(count: int, make: Callable[[], object]) -> float:

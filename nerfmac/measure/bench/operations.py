@@ -74,10 +74,11 @@ def computations(config: Config) -> Iterator[Named]:
     shape, keys = inputs.table.shape, mx.random.split(mx.random.key(14))
     parameters, gradient = (mx.random.uniform(shape=shape, key=key) for key in keys)
     most = most_first(0.9, 0.99)
-    step = mx.array(Step(0.9, 0.99, size=1e-3, epsilon=1e-15, l2=1e-6, unscale=1e-3, most=most))
-    _, moments = adam_step(parameters, mx.zeros(shape, mx.uint32), gradient, step)
+    step = mx.array(Step(0.9, 0.99, size=1e-3, epsilon=1e-15, l2=1e-6, most=most))
+    unscale = mx.array([1e-3])
+    _, moments = adam_step(parameters, mx.zeros(shape, mx.uint32), gradient, unscale, step)
     mx.eval(parameters, moments, gradient)
-    yield "adam", lambda: adam_step(parameters, moments, gradient, step)
+    yield "adam", lambda: adam_step(parameters, moments, gradient, unscale, step)
 
 
 def _both(

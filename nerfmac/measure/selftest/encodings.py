@@ -112,9 +112,9 @@ def _moved(shape: tuple[int, ...]) -> Arrays:
     gradient, first = (mx.where(is_still, 0.0, each) for each in drawn[:2])
     second = mx.where(is_still, 0.0, mx.square(drawn[1]))
     most = most_first(0.9, 0.99)
-    step = Step(0.9, 0.99, size=0.01, epsilon=1e-8, l2=1e-3, unscale=0.25, most=most)
+    step = Step(0.9, 0.99, size=0.01, epsilon=1e-8, l2=1e-3, most=most)
     moments = pack_moments(first, second, most)
-    moved, after = adam_step(drawn[2], moments, gradient, mx.array(step))
+    moved, after = adam_step(drawn[2], moments, gradient, mx.array([0.25]), mx.array(step))
     # A moment on the border between two codes may become either.
     first, second = unpack_moments(after, most)
     return {"parameters": moved, "first": first, "second": second}

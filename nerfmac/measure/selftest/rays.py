@@ -159,11 +159,14 @@ def composite_cases() -> Iterator[Case]:
         "many": [i * 7919 % 61 for i in range(517)],
     }
     for name, counts in lengths.items():
-        for density_scale in (3.0, 300.0):  # seen through; ending early
+        # Seen through; ending early; seen through, up to walls that let nothing through.
+        for label, density_scale, walls in (("3", 3.0, 0), ("300", 300.0, 0), ("walls", 3.0, 0.1)):
             used = sum(counts)
             slots = used + 13  # some slots belong to no ray
-            keys = mx.random.split(mx.random.key(slots), 3)
+            keys = mx.random.split(mx.random.key(slots), 4)
             density = density_scale * mx.random.uniform(shape=(slots,), key=keys[0])
+            is_wall = mx.random.uniform(shape=(slots,), key=keys[3]) < walls
+            density = mx.where(is_wall, 3e6, density)
             colour = mx.random.uniform(shape=(slots, 3), key=keys[1])
             widths = 0.02 * mx.random.uniform(0.5, 1.0, (slots,), key=keys[2])
             starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
@@ -171,7 +174,7 @@ def composite_cases() -> Iterator[Case]:
             distances = mx.array(0.02 * (np.arange(slots) - np.pad(first, (0, 13))), mx.float32)
 
             run = partial(_composited, density, colour, distances, widths, mx.array(starts))
-            yield Case("composite", f"{name}-{density_scale:g}", run, 256)
+            yield Case("composite", f"{name}-{label}", run, 256)
 
 
 def _composited(density: mx.array, colour: mx.array, *packed: mx.array) -> Arrays:

@@ -145,8 +145,8 @@ def test_adam_and_the_average_are_nerfmac_s(scene):
             parameter.grad = gradient.detach()
         peer._move(progress)
         drawn = {name: mx.array(values) for name, values in gradients.items()}
-        rate = CONFIG.optimiser.rate_at(progress)
-        now = adam(now, drawn, step_numbers(step, rate, CONFIG.optimiser), decayed)
+        rate = CONFIG.optimiser.rate_at(progress, step - 1)
+        now = adam(now, drawn, step_numbers(step, rate, CONFIG.optimiser), decayed, mx.array([1.0]))
         if is_averaged(step):
             weight = mx.array(newest_weight(step, CONFIG.optimiser))
             average = averaged(average, now.parameters, weight)

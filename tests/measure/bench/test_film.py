@@ -24,7 +24,7 @@ def test_its_rates_are_of_all_frames(scene):
     assert min(speed.rendered, speed.encoded, speed.both) > 0.0
     assert speed.overlap == pytest.approx(speed.both / min(speed.rendered, speed.encoded))
     assert "6 frames of 32x24" in speed.lines()[0]
-    assert json.loads(json.dumps(speed.to_json()))["both"] == speed.both
+    assert json.loads(json.dumps(speed._asdict()))["both"] == speed.both
 
 
 @pytest.mark.slow

@@ -101,7 +101,7 @@ def state(geometry: MarchGeometry, occupied: np.ndarray | None = None, **trees) 
     cells = occupied.reshape(-1, *3 * (geometry.resolution,))
     values = mx.array(in_bricks(cells).astype(np.float32))
     sampling = {"values": values, "bits": pack_bits(values, mx.array([0.5]))}
-    return TrainState({}, trees.get("average", {}), {}, sampling, mx.array(1.0))
+    return TrainState({}, trees.get("average", {}), {}, sampling, {}, mx.array(1.0))
 
 
 def box_hits(

@@ -1,0 +1,57 @@
+"""Dynamic loss scaling: half precision's underflow is avoided, and its overflow does no harm.
+
+Gradients are those of the loss times a scale. A step whose gradients are not all finite is skipped
+and halves the scale; `GROWTH_INTERVAL` steps without a skip double it (Micikevicius et al. 2018,
+section 3.2). All of it is part of the step's graph, so the host never waits for it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import mlx.core as mx
+
+from nerfmac.backend import Arrays
+
+GROWTH_INTERVAL = 2000
+"""Steps without a skip after which the scale doubles."""
+
+LARGEST, SMALLEST = 2.0**16, 2.0**-14
+"""Bounds of the scale."""
+
+
+class LossScale(NamedTuple):
+    """The scale and its history; every field is an array of shape ()."""
+
+    scale: mx.array  # float32, a power of two times the configured scale
+    good_steps: mx.array  # int32, steps since the scale changed or a step was skipped
+    skipped: mx.array  # int32, skipped steps of the whole run
+    skipped_in_a_row: mx.array  # int32, skipped steps since the last good one
+
+    @classmethod
+    def init(cls, scale: float) -> LossScale:
+        """The state before the first step."""
+        return cls(mx.array(scale), *(mx.array(0, mx.int32) for _ in range(3)))
+
+    @property
+    def is_last_good(self) -> mx.array:
+        """() bool: whether the last step was not skipped."""
+        return self.skipped_in_a_row == 0
+
+    def after(self, is_good: mx.array) -> LossScale:
+        """The state after a step whose gradients were all finite if `is_good` () bool."""
+        good_steps = mx.where(is_good, self.good_steps + 1, 0)
+        grows = good_steps >= GROWTH_INTERVAL
+        grown = mx.where(grows, mx.minimum(2.0 * self.scale, LARGEST), self.scale)
+        return LossScale(
+            mx.where(is_good, grown, mx.maximum(0.5 * self.scale, SMALLEST)),
+            mx.where(grows, 0, good_steps),
+            self.skipped + mx.where(is_good, 0, 1),
+            mx.where(is_good, 0, self.skipped_in_a_row + 1),
+        )
+
+
+def all_finite(gradients: Arrays) -> mx.array:
+    """() bool: whether every number of the `gradients` is finite."""
+    # A number that is not finite makes its array's sum not finite: one pass is enough.
+    return mx.isfinite(mx.stack([gradient.sum() for gradient in gradients.values()])).all()

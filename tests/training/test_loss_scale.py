@@ -1,0 +1,187 @@
+"""Overflow in half precision skips a step and lowers the loss scale; nothing else changes."""
+
+from dataclasses import replace
+
+import mlx.core as mx
+import numpy as np
+import pytest
+
+from nerfmac.config import override
+from nerfmac.fields.encoded import EncodedField
+from nerfmac.ops.networks import truncated_exp
+from nerfmac.ops.spherical_harmonics import spherical_harmonics
+from nerfmac.run import Run
+from nerfmac.training.checkpoint import load_checkpoint, save_checkpoint
+from nerfmac.training.goal import Goal
+from nerfmac.training.loss_scale import GROWTH_INTERVAL, LARGEST, SMALLEST, LossScale, all_finite
+from nerfmac.training.losses import huber
+from nerfmac.training.measured import MOST_SKIPPED, DivergedError
+from nerfmac.training.method import Method
+from nerfmac.training.trainer import Trainer
+from tests.scene_factory import CONFIG
+
+pytestmark = pytest.mark.usefixtures("on_the_cpu")
+
+GOOD, BAD = mx.array(True), mx.array(False)
+
+
+def numbers(scale: LossScale) -> list[float]:
+    return [np.array(each).item() for each in scale]
+
+
+def test_a_skipped_step_halves_the_scale_down_to_its_least():
+    scale = LossScale.init(1024.0).after(GOOD).after(BAD).after(BAD)
+    assert numbers(scale) == [256.0, 0, 2, 2]
+    assert numbers(scale.after(GOOD)) == [256.0, 1, 2, 0]
+    lowest = LossScale.init(SMALLEST).after(BAD)
+    assert numbers(lowest) == [SMALLEST, 0, 1, 1]
+
+
+def test_many_good_steps_in_a_row_double_the_scale_up_to_its_most():
+    scale = LossScale.init(1024.0)
+    for _ in range(GROWTH_INTERVAL - 1):
+        scale = scale.after(GOOD)
+    assert numbers(scale) == [1024.0, GROWTH_INTERVAL - 1, 0, 0]
+    assert numbers(scale.after(GOOD)) == [2048.0, 0, 0, 0]
+    assert numbers(scale.after(BAD).after(GOOD)) == [512.0, 1, 1, 0]
+    top = scale._replace(scale=mx.array(LARGEST))
+    assert numbers(top.after(GOOD)) == [LARGEST, 0, 0, 0]
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_one_number_that_is_not_finite_is_found_anywhere(bad):
+    gradients = {"table": np.ones((300, 2), np.float32), "colour": np.ones(7, np.float32)}
+    assert all_finite({name: mx.array(each) for name, each in gradients.items()}).item()
+    for name, values in gradients.items():
+        spoilt = values.copy()
+        spoilt.reshape(-1)[-2] = bad
+        arrays = {other: mx.array(each) for other, each in gradients.items()}
+        assert not all_finite(arrays | {name: mx.array(spoilt)}).item(), name
+
+
+@mx.custom_function
+def through_half(values):
+    """The values; their gradients pass through half precision, 400 times as large."""
+    return values
+
+
+@through_half.vjp
+def _through_half_vjp(_values, cotangent, _output):
+    return (400.0 * cotangent).astype(mx.float16).astype(mx.float32) / 400.0
+
+
+def overflowing(seen, target):
+    """A loss whose gradients are finite up to a loss scale of some thousands only."""
+    return huber(through_half(seen.colour), target, 0.1)
+
+
+def trainer_for(scene, **changes):
+    config = override(CONFIG, train={"loss_scale": 2.0**16} | changes)
+    return Trainer(config, scene.extent, scene.views("train"), Method(loss=overflowing))
+
+
+def in_bytes(tree) -> dict[str, bytes]:
+    return {name: np.array(values).tobytes() for name, values in tree.items()}
+
+
+def test_a_step_whose_gradients_overflow_changes_nothing_but_the_scale(scene):
+    trainer = trainer_for(scene)
+    before = trainer.init()
+    after, _ = trainer.advance(before, 0.01)
+    for tree in ("parameters", "moments", "average", "sampling"):
+        assert in_bytes(getattr(after, tree)) == in_bytes(getattr(before, tree)), tree
+    assert numbers(LossScale(**after.scaling)) == [2.0**15, 0, 1, 1]
+    assert after.step == before.step + 1
+
+
+def test_the_scale_falls_until_gradients_fit_and_training_goes_on(scene):
+    *_, last = trainer_for(scene).train(trainer_for(scene).init(), Goal(steps=60))
+    skipped = last.skipped_steps
+    assert 1 <= skipped <= 12
+    assert last.state.scaling["scale"].item() == 2.0 ** (16 - skipped)
+    assert not last.is_skipped
+    assert last.psnr > 12.0
+    never = trainer_for(scene, loss_scale=1.0)
+    *_, other = never.train(never.init(), Goal(steps=60))
+    assert other.skipped_steps == 0
+
+
+def test_a_skipped_step_is_reported_with_finite_figures(scene):
+    trainer = trainer_for(scene)
+    first = next(trainer.train(trainer.init(), Goal(steps=60)))
+    assert first.is_skipped
+    assert np.isfinite([first.loss, first.psnr, first.samples_per_second]).all()
+
+
+def test_a_run_resumed_between_skips_ends_with_the_same_bits(scene, tmp_path):
+    trainer = trainer_for(scene)
+    *_, whole = trainer.train(trainer.init(), Goal(steps=20))
+    *_, part = trainer.train(trainer.init(), Goal(steps=3))
+    save_checkpoint(tmp_path / "c.safetensors", part.state, {})
+    state, _ = load_checkpoint(tmp_path / "c.safetensors", trainer.shapes)
+    assert state.scaling["skipped"].item() == part.skipped_steps > 0
+    *_, resumed = trainer.train(state, Goal(steps=20))
+    assert in_bytes(resumed.state.arrays()) == in_bytes(whole.state.arrays())
+
+
+def test_training_that_cannot_recover_ends_with_its_last_good_state(scene, tmp_path):
+    def spoilt(seen, target):
+        # The scale never falls far enough for this gradient.
+        return 1e38 * huber(through_half(1e3 * seen.colour), target, 0.1)
+
+    run = Run.begin(scene, CONFIG, method=Method(loss=spoilt), out=tmp_path / "run", progress=False)
+    before = in_bytes(run.state.parameters)
+    with pytest.raises(DivergedError) as caught:
+        run.train(steps=200, progress=False)
+    assert caught.value.run is run
+    assert run.state.step < MOST_SKIPPED
+    assert in_bytes(Run.load(tmp_path / "run").state.parameters) == before
+    assert "--optimiser.rate" in str(caught.value)
+
+
+class HalfField(EncodedField):
+    """The configuration's field as a GPU computes it: features, weights and products are half."""
+
+    def __call__(self, parameters, samples, directions):
+        features = self.encoding(parameters, samples.position, samples.used)
+        is_used = (mx.arange(features.shape[0]) < samples.used)[:, None]
+        features = mx.where(is_used, features, 0.0)  # zero times what is not finite is not zero
+        embedding = half_mlp(features, parameters["density"], self.networks_shape.density)
+        density = truncated_exp(embedding[:, 0].astype(mx.float32))
+        basis = spherical_harmonics(directions)[samples.ray].astype(mx.float16)
+        inputs = mx.concatenate([embedding, basis], axis=1)
+        logits = half_mlp(inputs, parameters["colour"], self.networks_shape.colour)
+        return density, mx.sigmoid(logits[:, :3].astype(mx.float32))
+
+
+def half_mlp(inputs, weights, shape):
+    *hidden, last = (each.astype(mx.float16) for each in shape.split(weights))
+    inputs = inputs.astype(mx.float16)
+    for matrix in hidden:
+        inputs = mx.maximum(inputs @ matrix, 0.0)
+    return inputs @ last
+
+
+def half_trainer(scene):
+    config = override(CONFIG, train={"loss_scale": 2.0**16})
+    method = Method(HalfField(config, scene.extent))
+    return Trainer(config, scene.extent, scene.views("train"), method)
+
+
+def test_a_field_in_half_precision_survives_gradients_that_overflow(scene):
+    trainer = half_trainer(scene)
+    state = trainer.init()
+    # Weights so large that the features' gradients leave half's range.
+    larger = state.parameters | {"density": 50.0 * state.parameters["density"]}
+    *_, last = trainer.train(replace(state, parameters=larger), Goal(steps=120))
+    assert 0 < last.skipped_steps < 60
+    assert not last.is_skipped
+    assert all(mx.isfinite(values).all().item() for values in last.state.average.values())
+
+
+def test_a_field_whose_activations_overflow_half_precision_is_said_to_diverge(scene):
+    trainer = half_trainer(scene)
+    state = trainer.init()
+    beyond = state.parameters | {"density": 1e7 * state.parameters["density"]}
+    with pytest.raises(DivergedError, match="not finite"):
+        list(trainer.train(replace(state, parameters=beyond), Goal(steps=120)))
