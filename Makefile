@@ -19,11 +19,11 @@ ifeq ($(SYSTEM),Linux)
     FLAVOUR := cpu
   endif
   PACKAGE := .[$(FLAVOUR)]
-  PACKAGE_DEV := .[$(FLAVOUR),notebook,export,ingp,tensorboard]
+  PACKAGE_DEV := .[$(FLAVOUR),notebook,export,ingp,plot,tensorboard]
 else
   FLAVOUR := metal
   PACKAGE := .
-  PACKAGE_DEV := .[notebook,export,ingp,tensorboard]
+  PACKAGE_DEV := .[notebook,export,ingp,plot,tensorboard]
 endif
 
 BIN := $(VENV)/bin

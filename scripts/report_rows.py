@@ -38,17 +38,19 @@ def benchmark_rows(device: Values, report: Values) -> Iterator[str]:
 def speed_rows(device: Values) -> Iterator[str]:
     """What the machine can do, what its kernels reach of that, and what was predicted of a step."""
     most = found(device, "ceilings") or {"bandwidth": None, "rate": None}
-    if device["kernels"]:
+    kernels = found(device, "kernels") or []
+    if kernels:
         yield from table("kernel", "a launch", "each array moved once", "operations", "threads")
     if most["bandwidth"] and most["rate"]:
         highest = rate(most["bandwidth"] / 1e9, "GB/s"), rate(most["rate"] / 1e9, "GFLOPS")
         yield f"| the highest rates | | {highest[0]} | {highest[1]} | |"
-    for each in device["kernels"]:
+    for each in kernels:
         moved = rate(each["gigabytes_per_second"], "GB/s", most["bandwidth"])
         computed = rate(each["gigaflops"], "GFLOPS", most["rate"])
         threads = each["most_threads"] or ""
         took = spread(each["milliseconds"])
-        yield f"| {each['function']} | {took} | {moved} | {computed} | {threads} |"
+        name = f"{each['computation']}, {each['function']}"
+        yield f"| {name} | {took} | {moved} | {computed} | {threads} |"
     if watched := found(device, "watchdog"):
         longest = f"{watched['longest_ms']:.1f} ms ({watched['launch']})"
         yield from (
@@ -75,7 +77,7 @@ def settled_rows(device: Values, report: Values, name: str) -> Iterator[str]:
     arrays = [array for case in cases for array in case["arrays"]]
     if arrays and all(array["passed"] for array in arrays):
         yield row("Results and gradients equal", f"{len(arrays)} arrays agree; {where}")
-    limits = {each["most_threads"]: each["function"] for each in device["kernels"]}
+    limits = {each["most_threads"]: each["function"] for each in found(device, "kernels") or []}
     if known := [limit for limit in limits if limit]:
         least = f"the least that a pipeline allows is {min(known)} threads ({limits[min(known)]})"
         yield row("The grid is exact", f"{least}; {where}")
@@ -91,7 +93,7 @@ def settled_rows(device: Values, report: Values, name: str) -> Iterator[str]:
         yield row("Speed", f"{speed}; {where}")
 
 
-def found(device: Values, finding: str) -> Values | None:
+def found(device: Values, finding: str) -> Any:
     """A finding of the report; None if it was not made, or failed."""
     values = device.get(finding)
     return values if values and "fault" not in values else None

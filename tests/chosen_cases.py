@@ -14,9 +14,9 @@ from math import prod
 from unittest import mock
 
 from nerfmac.backend.metal_text import Launch, recorded
+from nerfmac.measure.selftest import Case, cases
+from nerfmac.measure.selftest.specialisations import specialisations
 from nerfmac.presets import PRESETS
-from nerfmac.selftest import Case, cases
-from nerfmac.selftest.specialisations import specialisations
 
 _SPECIALISATION = re.compile(
     r"(?P<function>[a-z_]+?)(?:__(?P<values>\d+(?:_\d+)*))?"
@@ -59,7 +59,7 @@ def aspects(launch: Launch) -> set[tuple[str, str, str]]:
 
 def reached_by(preset: str) -> set[str]:
     """The specialisations that a preset, with no option changed, reaches."""
-    configurations = "nerfmac.selftest.specialisations.configurations"
+    configurations = "nerfmac.measure.selftest.specialisations.configurations"
     with mock.patch(configurations, return_value=[PRESETS[preset]]):
         return set(specialisations())
 

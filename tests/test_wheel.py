@@ -90,4 +90,6 @@ print(nerfmac.__version__)
 
 def test_the_installed_wheel_runs(installed, tmp_path):
     printed = run(installed / "nerfmac", "info", cwd=tmp_path)
-    assert "mlx" in printed.lower()
+    (kernels,) = (line.split()[-1] for line in printed.splitlines() if line.startswith("kernels "))
+    assert Path(kernels).is_relative_to(installed.parent.resolve())
+    assert any(Path(kernels).glob("*.metal"))

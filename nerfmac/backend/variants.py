@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from functools import cache
+from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,8 +24,10 @@ from typing import Any, NamedTuple
 from nerfmac import checks
 from nerfmac.backend.cache import cache_folder
 from nerfmac.backend.device import current_device, device_name
+from nerfmac.backend.fallback import why_reference
 from nerfmac.backend.sources import kernel_source, operations
 from nerfmac.checks import InputError
+from nerfmac.config import Config
 from nerfmac.files import make_folder, read_json, write_json
 
 log = logging.getLogger("nerfmac")
@@ -151,6 +154,22 @@ def keep(chosen: Mapping[str, str], measured: Mapping[str, Any]) -> Path:
 def is_tuned() -> bool:
     """Whether the cache has a choice for the current device."""
     return bool(_stored(current_device()))
+
+
+def is_untuned_gpu() -> bool:
+    """Whether kernels run on a GPU here and the cache has no choice for it."""
+    return current_device() != "cpu" and not why_reference() and not is_tuned()
+
+
+def choose_first(config: Config, extent: float, *, shows_bar: bool = True) -> None:
+    """Measure and keep the quickest variants if this is the first training on a GPU.
+
+    `config` and `extent`, the side of the scene's cube, give the sizes of the operations;
+    `shows_bar` shows progress. The measuring module is imported by name, and only here: training
+    imports nothing that measures.
+    """
+    if is_untuned_gpu():
+        import_module("nerfmac.measure.tuning").tune_first(config, extent, shows_bar=shows_bar)
 
 
 @cache

@@ -12,22 +12,15 @@ import tyro
 
 from nerfmac import checks
 from nerfmac.backend import choose_device, current_device, memory_bytes
-from nerfmac.bench import trained
 from nerfmac.checks import InputError
 from nerfmac.cli.arguments import optional
 from nerfmac.cli.choices import Device, Model, Preset
 from nerfmac.cli.scene_flags import SceneFlags
 from nerfmac.files import appearing, write_json
+from nerfmac.measure.profile.parts import take_steps
+from nerfmac.measure.profile.profiling import captured, check_capture, profile
+from nerfmac.measure.step import trained
 from nerfmac.presets import preset
-from nerfmac.profile import (
-    STEPS,
-    captured,
-    check_capture,
-    profile,
-    python_profile,
-    take_steps,
-    write_graph,
-)
 from nerfmac.run import CONFIGURED, Run, is_run
 from nerfmac.scenes import builtin_scene_path, load_scene
 from nerfmac.training.method import Method
@@ -55,10 +48,6 @@ class Arguments(SceneFlags):
     kernel by kernel, an evaluation and a film with its encoder."""
     json: Annotated[Path | None, optional("FILE")] = None
     """Write the figures to this file too; RUN/profile.json is shown by nerfmac report."""
-    cprofile: Annotated[Path | None, optional("FILE")] = None
-    """Write Python's own profile of the host to this file, for snakeviz or pstats."""
-    graph: Annotated[Path | None, optional("FILE.dot")] = None
-    """Write the compiled step as a graph, for Graphviz."""
     gpu_trace: Annotated[Path | None, optional("FILE.gputrace")] = None
     """On a Mac, write what the GPU does in a step, for Xcode; needs MTL_CAPTURE_ENABLED=1."""
     preset: Preset = "auto"
@@ -82,13 +71,11 @@ def main(argv: list[str], method: Method = CONFIGURED) -> int:
         check_capture(arguments.gpu_trace)
     with ExitStack() as files:
         # Files that cannot be written fail now; they appear when they are complete.
-        trace, json, cprofile, graph = (
+        trace, json = (
             files.enter_context(appearing(path)) if path else None
-            for path in (arguments.trace, arguments.json, arguments.cprofile, arguments.graph)
+            for path in (arguments.trace, arguments.json)
         )
         run = _run(arguments, method)
-        if graph:
-            write_graph(graph, run.trainer, run.state)
         figures = profile(
             run,
             steps=arguments.steps,
@@ -98,10 +85,6 @@ def main(argv: list[str], method: Method = CONFIGURED) -> int:
         )
         if json:
             write_json(json, figures.to_json())
-        if cprofile:
-            with python_profile(cprofile) as lines:
-                take_steps(run, arguments.steps or STEPS)
-            print("\n".join(lines))
         if arguments.gpu_trace:
             with captured(arguments.gpu_trace):
                 take_steps(run, 1)

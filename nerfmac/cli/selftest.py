@@ -17,35 +17,30 @@ from nerfmac.backend.machine import software
 from nerfmac.backend.sources import kernels_folder
 from nerfmac.checks import InputError
 from nerfmac.cli.arguments import optional
-from nerfmac.cli.machine_report import SECONDS, MachineReport, in_words
-from nerfmac.presets import PRESETS
-from nerfmac.selftest import (
-    FINDINGS,
+from nerfmac.measure.selftest import cases
+from nerfmac.measure.selftest.diagnosis import (
     Compared,
-    Report,
-    Timed,
     as_text,
-    cases,
     compared,
     compile_for,
-    print_case,
     print_sum,
     reach,
-    timed,
-    write_metal,
 )
+from nerfmac.measure.selftest.report import FINDINGS, SECONDS, Findings, Report, in_words
+from nerfmac.measure.selftest.specialisations import write_metal
 
 
 @dataclass(frozen=True)
 class Arguments:
-    """Compare every kernel with plain MLX operations, and time it."""
+    """Compare every kernel with plain MLX operations."""
 
     device: Literal["all", "metal", "cuda", "cpu"] = "all"
     """Which of this machine's devices."""
     operation: Annotated[str | None, optional("NAME")] = None
     """Only the kernels of this operation (`nerfmac info` lists them)."""
     report: Annotated[Path | None, optional("FILE")] = None
-    """Write everything to this JSON file too, and train for a while: attach it to a bug report."""
+    """Write everything to this JSON file too, train for a while and time the kernels: attach it to
+    a bug report."""
     seconds: Annotated[float | None, optional("FLOAT")] = None
     """With --report, seconds of training on the built-in scene, on each device: 30; 0 for none."""
     dump_metal: Annotated[Path | None, optional("FOLDER")] = None
@@ -55,8 +50,11 @@ class Arguments:
 def main(argv: list[str]) -> int:
     """Test as `argv` says; return 0 if everything agrees, else 1."""
     arguments = tyro.cli(Arguments, prog="nerfmac selftest", args=argv)
-    if arguments.dump_metal:
-        return _dump(arguments, arguments.dump_metal)
+    if folder := arguments.dump_metal:
+        if arguments != Arguments(dump_metal=folder):
+            raise InputError("--dump-metal tests nothing; expected no other option with it")
+        print(f"the Metal text of {len(write_metal(folder))} specialisations is in {folder}")
+        return 0
     if arguments.seconds is not None:
         checks.number("seconds", arguments.seconds, low=0)
         if arguments.report is None or arguments.operation:
@@ -86,14 +84,6 @@ def main(argv: list[str]) -> int:
     elif not report.passed:
         print("to report this, attach the file that `nerfmac selftest --report FILE` writes")
     return 0 if report.passed else 1
-
-
-def _dump(arguments: Arguments, folder: Path) -> int:
-    if arguments != Arguments(dump_metal=folder):
-        raise InputError("--dump-metal tests nothing; expected no other option with it")
-    paths = write_metal(folder)
-    print(f"the Metal text of {len(paths)} specialisations is in {folder}")
-    return 0
 
 
 def _testable(wanted: str, operations: list[str]) -> list[str]:
@@ -131,62 +121,34 @@ def _test(report: Report, operation: str | None, seconds: float) -> None:
     for case in chosen:
         report.begin(str(case))
         outcome = compared(case)
-        report.add_case(outcome)
-        print_case(outcome, {each.fault for each in done})
+        report.add("cases", outcome.to_json(), passed=outcome.passed)
+        print(outcome.line({each.fault for each in done}), flush=True)
         done.append(outcome)
     if current_device() == "metal" and operation is None:
-        _print_reach(report, done)
-    if not any(outcome.fault for outcome in done):
-        _time(report, operation)
-        if report.path and operation is None and seconds > 0:
-            _train(report, seconds)
-    report.end_device()
+        ran, not_run = reach(done)
+        print(f"  {len(ran)} of {len(ran) + len(not_run)} reachable specialisations ran")
+        for name in not_run:
+            report.add("not_run", name, passed=False)
+            print(f"    NOT RUN: {name}")
+    if report.path and operation is None and seconds > 0 and not any(each.fault for each in done):
+        _find(report, seconds)
+    report.begin(None)
     print_sum(done)
 
 
-def _print_reach(report: Report, done: list[Compared]) -> None:
-    ran, not_run = reach(done)
-    report.add_not_run(not_run)
-    print(f"  {len(ran)} of {len(ran) + len(not_run)} reachable specialisations ran")
-    for name in not_run:
-        print(f"    NOT RUN: {name}")
-
-
-def _time(report: Report, operation: str | None) -> None:
-    preset = "small" if current_device() == "cpu" else "base"
-    print(
-        f"  kernels at the sizes of preset {preset}; GB/s as if each array were moved once, "
-        "or twice if added into"
-    )
-    report.begin("timing")
-    try:
-        for each in timed(PRESETS[preset], operation):
-            report.add_timed(each)
-            _print_timed(each)
-    except Exception as error:
-        report.add_kernels_fault(as_text(error))
-        print(f"  timing FAILS: {as_text(error)}")
-
-
-def _train(report: Report, seconds: float) -> None:
+def _find(report: Report, seconds: float) -> None:
     """Find out how fast the machine is, which variants are quickest, and how well it learns."""
     print(f"  the machine, with {seconds:g} s of training on the built-in scene")
-    machine = MachineReport(seconds)
+    findings = Findings(seconds)
     for finding in FINDINGS:
         if finding == "watchdog" and current_device() == "cpu":
             continue
         report.begin(finding)
         try:
-            values = machine.find(finding)
+            values = findings.find(finding)
         except Exception as error:
-            report.add(finding, {"fault": as_text(error)})
+            report.add(finding, {"fault": as_text(error)}, passed=False)
             print(f"    {finding} FAILS: {as_text(error)}")
             return
         report.add(finding, values)
         print(f"    {finding:12}{in_words(finding, values)}", flush=True)
-
-
-def _print_timed(each: Timed) -> None:
-    median, low, high, _ = each.timing
-    spread = f"({low:.2f} to {high:.2f})"
-    print(f"  {each!s:48}{median:8.2f} ms {spread:>18}{each.bandwidth:8.1f} GB/s", flush=True)

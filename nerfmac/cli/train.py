@@ -22,6 +22,7 @@ from nerfmac.backend import (
     uncompiled,
 )
 from nerfmac.backend.memory import check_memory_limit, limit_memory
+from nerfmac.backend.variants import choose_first
 from nerfmac.capture import captured
 from nerfmac.checks import InputError
 from nerfmac.cli.arguments import optional, unboxed
@@ -50,7 +51,6 @@ from nerfmac.scenes import builtin_scene_path, load_scene, recorded_path
 from nerfmac.scenes.options import SceneOptions, described
 from nerfmac.training.method import Method
 from nerfmac.training.refined import refined_in_words
-from nerfmac.tuning import tune_first
 
 log = logging.getLogger("nerfmac")
 
@@ -155,7 +155,7 @@ def _train(arguments: Arguments, config: Config, method: Method) -> int:
     before = run.state.train_seconds
     log.info("%s, %s back end, preset %s", device_name(), backend(), run.config.preset)
     if run.config.model == "hash":
-        tune_first(run.config, run.scene.extent, shows_bar=ranks.is_first)
+        choose_first(run.config, run.scene.extent, shows_bar=ranks.is_first)
     limits = {"--steps": arguments.steps, "--seconds": arguments.seconds}
     with ExitStack() as stack:
         stack.enter_context(run.locked())

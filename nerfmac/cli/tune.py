@@ -17,10 +17,10 @@ from nerfmac.cli.arguments import optional
 from nerfmac.cli.choices import Device, Preset
 from nerfmac.cli.scene_flags import SceneFlags
 from nerfmac.files import appearing, write_json
+from nerfmac.measure.tuning import SECONDS, Tried, Tuned, tune
 from nerfmac.presets import preset
 from nerfmac.run import CONFIGURED, fitted
 from nerfmac.scenes import load_scene
-from nerfmac.tuning import SECONDS, Tried, Tuned, tune
 
 
 @dataclass(frozen=True)

@@ -23,10 +23,11 @@ import numpy as np
 
 from nerfmac import checks
 from nerfmac.backend import backend, device_name
-from nerfmac.bench import Bar, Curve, HeldOutViews, Timing, evaluation_times, quartiles
 from nerfmac.config import Config, override
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.rays import Rays, camera_rays
+from nerfmac.measure.bench.quality import HeldOutViews, evaluation_times
+from nerfmac.measure.timing import Bar, Timing, quartiles
 from nerfmac.scenes import Scene
 from torch_peer.implementations import Implementation, Nerfmac, Torch, Window
 
@@ -104,15 +105,14 @@ class Comparison:
             )
             yield f"{f'after {ours.seconds:.1f} s':18}{cells}{ours.psnr - theirs.psnr:+6.2f} dB"
 
-    def curves(self) -> list[Curve]:
-        """Both, for `nerfmac.bench.plot_quality`."""
-        return [
-            Curve(
-                f"{result.name}, {result.step.median:.3g} ms a step",
-                [(point.seconds, point.psnr) for point in result.curve],
-            )
+    def curves(self) -> dict[str, list[tuple[float, float]]]:
+        """Both results for `plot_quality`, by their names in the legend."""
+        return {
+            f"{result.name}, {result.step.median:.3g} ms a step": [
+                (point.seconds, point.psnr) for point in result.curve
+            ]
             for result in (self.nerfmac, self.torch)
-        ]
+        }
 
     def to_json(self) -> dict[str, Any]:
         """All of it as JSON values, times in milliseconds."""

@@ -11,11 +11,11 @@ import mlx.core as mx
 import numpy as np
 
 from nerfmac.backend import current_device
-from nerfmac.bench import BACKGROUND
 from nerfmac.checks import InputError
 from nerfmac.config import Config
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.rays import Rays
+from nerfmac.measure.bench.quality import BACKGROUND
 from nerfmac.rendering.renderer import Picture
 from nerfmac.run import Run
 from nerfmac.scenes import Scene

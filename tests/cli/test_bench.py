@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from nerfmac.bench import benchmarks, models
 from nerfmac.config import override
+from nerfmac.measure.bench import benchmark, models
 from nerfmac.run import Run
 from nerfmac.training.measured import DivergedError
 from tests.scene_factory import CONFIG, nerfmac, write_scene
@@ -37,13 +37,14 @@ def refused(capsys, tmp_path, *arguments, names):
         (("--roofline", "--bandwidth", 0, "--rate", 3), ["bandwidth is 0"]),
         (("--roofline", "--bandwidth", 100, "--rate", "nan"), ["rate is nan"]),
         (("--roofline", "--seconds", 3), ["--seconds"]),
+        (("--roofline", "--scene", "nowhere"), ["--scene"]),
         (("--roofline", "--models"), ["--models"]),
         (("--roofline", "--film"), ["--film"]),
         (("--film", "--seconds", 3), ["--film takes its own time"]),
         (("--scaling", 0), ["scaling is 0"]),
         (("--scaling", 2, "--models"), ["--scaling and --models"]),
+        (("--scaling", 2, "--roofline"), ["--scaling and --roofline"]),
         (("--ranks.every", 2), ["--ranks", "--scaling"]),
-        (("--roofline", "--scaling", 2), ["--roofline", "--scaling"]),
         (("--device", "cpu", "--scene", "nowhere"), ["nowhere does not exist"]),
         (("--models", "--device", "cpu", "--scene", "nowhere"), ["nowhere does not exist"]),
     ],
@@ -113,7 +114,7 @@ def test_a_model_that_diverges_ends_the_comparison_with_one_line(
 
 
 def test_everything_is_shown_and_written(capsys, tmp_path, monkeypatch):
-    monkeypatch.setattr(benchmarks, "STEPS", 20)
+    monkeypatch.setattr(benchmark, "STEPS", 20)
     scene, path = write_scene(tmp_path / "balls"), tmp_path / "b.json"
     flags = ("--preset", "tiny", "--device", "cpu", "--seconds", 0.01)
     assert nerfmac("bench", *flags, "--scene", scene, "--json", path) == 0

@@ -1,7 +1,6 @@
 """What `nerfmac profile` says, writes and refuses."""
 
 import json
-import pstats
 import sys
 
 import numpy as np
@@ -16,7 +15,7 @@ QUICK = ("--device", "cpu", "--seconds", 0.01)
 def done(made, tmp_path_factory):
     """The folder with all that the verb writes for 20 steps of a run, and what it says."""
     place = tmp_path_factory.mktemp("profile")
-    files = {"--json": "p.json", "--trace": "t.json", "--graph": "g.dot", "--cprofile": "c.prof"}
+    files = {"--json": "p.json", "--trace": "t.json"}
     flags = [word for flag, name in files.items() for word in (flag, place / name)]
     with pytest.MonkeyPatch.context() as patch:
         said = []
@@ -33,11 +32,9 @@ def test_the_parts_are_shown_and_written_and_their_sum_set_against_the_step(done
     step = values["step"]
     total = sum(part["ms"]["median"] for part in step["parts"])
     assert step["sum_ms"] == pytest.approx(total)
-    assert step["sum_from_step_percent"] == pytest.approx(100 * (total / step["ms"]["median"] - 1))
     assert sum(step["stages_ms"].values()) == pytest.approx(total)
     for part in step["parts"]:
         assert f"\n{part['part']} " in said or f"\n  {part['part']} " in said
-    assert "from the step's" in said
     assert values["references"] == {}
     host = values["host"]
     assert host["steps"] == 19  # the last one's end is not seen
@@ -68,9 +65,7 @@ def test_the_timeline_nests_and_its_parts_fill_the_whole(done):
         for each in kernels
         if whole["ts"] <= each["ts"] < whole["ts"] + whole["dur"] and each is not whole
     ]
-    assert {"hash_encode_forward", "networks_gradient", "adam", "MLX operations"} <= {
-        each["name"] for each in inside
-    }
+    assert {"hash_encode_forward", "networks_gradient", "adam"} <= {each["name"] for each in inside}
     filled = sum(each["dur"] for each in inside)
     assert 0.3 * whole["dur"] < filled <= whole["dur"]
 
@@ -113,16 +108,6 @@ def test_without_an_encoder_the_timeline_has_no_film_and_a_line_says_so(
     assert {"step", "step, kernel by kernel", "begin a view"} <= names
 
 
-def test_the_graph_and_pythons_profile_are_those_of_the_step(done):
-    place, said = done
-    graph = (place / "g.dot").read_text()
-    assert graph.startswith("digraph")
-    assert "nerfmac_networks_gradient" in graph
-    called = {name for _, _, name in pstats.Stats(str(place / "c.prof")).stats}
-    assert "advance" in called
-    assert "Ordered by: internal time" in said
-
-
 def test_a_disabled_operation_is_named_with_the_reason(run, tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("NERFMAC_DISABLE_KERNELS", "spherical_harmonics")
     path = tmp_path / "p.json"
@@ -146,7 +131,7 @@ def test_a_run_is_profiled_where_it_stands_for_a_single_step(run, capsys):
     assert {path.name: path.read_bytes() for path in run.iterdir()} == before
     events = json.loads((run.parent / "t.json").read_text())["traceEvents"]
     assert [e["args"]["step"] for e in events if e["name"] == "step"] == [2]
-    assert "from the step's" in capsys.readouterr().out
+    assert "\na step of " in capsys.readouterr().out
 
 
 def test_a_scene_is_trained_for_a_while_first(tmp_path, capsys):

@@ -8,8 +8,8 @@ from importlib import import_module
 import pytest
 
 import nerfmac
-from nerfmac.bench import scaling, scaling_rank
 from nerfmac.checks import InputError
+from nerfmac.measure.bench import scaling
 from tests.cli.refusals import refused
 from tests.scene_factory import HEIGHT, WIDTH
 from tests.scene_factory import nerfmac as command
@@ -66,7 +66,7 @@ def test_ranks_are_told_how_to_read_the_scene(scene, tmp_path, monkeypatch):
             pass
 
     def rank(words, count, folder, **_):
-        scaling_rank.main(*(folder / name for name in ("request.json", "found.json")))
+        scaling.serve(*(folder / name for name in ("request.json", "found.json")))
         return [Ended()]
 
     def follow(scene, config, seconds):
@@ -75,7 +75,7 @@ def test_ranks_are_told_how_to_read_the_scene(scene, tmp_path, monkeypatch):
 
     seen = []
     monkeypatch.setattr(scaling, "start_local", rank)
-    monkeypatch.setattr(scaling_rank, "follow", follow)
+    monkeypatch.setattr(scaling, "follow", follow)
     given = ("--scaling", 1, "--scene", scene, "--device", "cpu", "--seconds", 1)
     assert command("bench", *given, *FLAGS, "--no-masks") == 0
     assert [vars(each) for each in seen] == [OPTIONS]

@@ -6,7 +6,8 @@ import pytest
 
 from nerfmac.backend import choose_device, variants
 from nerfmac.cli import tune as verb
-from nerfmac.tuning import Tried, Tuned, choosing
+from nerfmac.measure import tuning as choosing
+from nerfmac.measure.tuning import Tried, Tuned
 from tests.scene_factory import nerfmac
 
 

@@ -16,7 +16,7 @@ import mlx.core as mx
 
 from nerfmac.backend import choose_device
 from nerfmac.backend.metal_text import Launch, on_metal
-from nerfmac.selftest import Outcome, compare
+from nerfmac.measure.selftest import Outcome, compare
 from tests.chosen_cases import all_cases, chosen, function, launches_of_cases
 from tests.metal.execute import ExecutionError, Executor
 from tests.metal.execute_program import parameters

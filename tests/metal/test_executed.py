@@ -17,6 +17,7 @@ from nerfmac.backend import choose_device, kernels_disabled
 from nerfmac.backend.metal_text import Launch, on_metal
 from nerfmac.geometry.cameras import Camera, Cameras
 from nerfmac.geometry.lenses import Lens
+from nerfmac.measure.selftest.specialisations import specialisations
 from nerfmac.ops.composite import composite
 from nerfmac.ops.draw_pixels import draw_pixels
 from nerfmac.ops.hash_encode import HashLevels, hash_encode
@@ -25,7 +26,6 @@ from nerfmac.ops.networks import _GROUPS, networks, networks_density
 from nerfmac.ops.networks_shape import NetworksShape
 from nerfmac.ops.occupancy_update import pack_bits, splat
 from nerfmac.ops.spherical_harmonics import spherical_harmonics
-from nerfmac.selftest.specialisations import specialisations
 from tests.chosen_cases import aspects, chosen, function, launches_of_cases, reached_by
 from tests.metal.execute import Executor
 from tests.metal.executed_cases import Runs, run

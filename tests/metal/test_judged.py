@@ -8,7 +8,7 @@ import pytest
 from nerfmac.backend.sources import kernels_folder
 from nerfmac.config import Config, override
 from nerfmac.kernel_sizes import FEATURES, WIDEST_FEATURES, WIDEST_LAYERS
-from nerfmac.selftest.specialisations import specialisations
+from nerfmac.measure.selftest.specialisations import specialisations
 from tests.chosen_cases import launches_of_cases
 from tests.metal.judge import clang, judge_all
 
@@ -30,7 +30,7 @@ def _extremes():
     shapes = [(128, 1, WIDEST_LAYERS - 1), (128, WIDEST_LAYERS - 1, 1), (64, 4, 4)]
     names = ("width", "density_layers", "colour_layers")
     configs = [override(widest, networks=dict(zip(names, shape, strict=True))) for shape in shapes]
-    configurations = "nerfmac.selftest.specialisations.configurations"
+    configurations = "nerfmac.measure.selftest.specialisations.configurations"
     with mock.patch(configurations, return_value=configs):
         return specialisations()
 

@@ -28,21 +28,6 @@ def test_a_probes_kernel_is_judged_and_executed(probe, executor):
     assert out.sum().item() == probe.want
 
 
-def test_the_program_of_a_probe_runs_that_kernel(monkeypatch):
-    made = {}
-
-    def metal_kernel(**arguments):
-        made.update(arguments)
-        return lambda **call: [mx.full((64,), 31.5)] if call["grid"] == (64, 1, 1) else []
-
-    monkeypatch.setattr(mx.fast, "metal_kernel", metal_kernel)
-    monkeypatch.setattr(mx, "set_default_device", lambda _: None)
-    names = {}
-    exec(KERNELS[-1].program, names)
-    assert made == KERNELS[-1].made
-    assert names["got"] == 2016.0
-
-
 @pytest.mark.parametrize(
     ("program", "said"),
     [

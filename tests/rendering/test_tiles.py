@@ -1,22 +1,22 @@
 """Tiles are few rays at first, and no launch holds up a GPU for long, be it slow or quick."""
 
+import itertools
 from dataclasses import replace
-from math import ceil
 
 import mlx.core as mx
 import pytest
 
 from nerfmac.backend.device import pretended
-from nerfmac.bench.step_work import step_work, update_work
-from nerfmac.bench.work import Sizes, hash_encode_forward, networks_forward
 from nerfmac.config import Config
+from nerfmac.geometry.samples import Samples
+from nerfmac.measure.launches import launches
+from nerfmac.measure.step import recorded_launches, unseen
 from nerfmac.presets import preset
 from nerfmac.rendering import tiles
 from nerfmac.rendering.tiles import FIRST, LEAST, MOST, Tiles
-from nerfmac.sampling.occupancy import AT_ONCE
 
 PICTURE = 1920 * 1080
-M1 = 68e9, 2.6e12  # bytes and operations a second, as in `bench.roofline`
+M1 = 68e9, 2.6e12  # bytes and operations a second, as in `measure/bench/roofline.py`
 LONGEST = 0.1  # seconds of a launch
 PRESETS = ("tiny", "small", "base", "big")
 
@@ -78,15 +78,19 @@ def test_a_cpu_has_no_display_to_hold_up():
 @pytest.mark.parametrize("extent", [1.0, 16.0, 128.0])
 def test_no_launch_of_a_preset_is_estimated_to_hold_up_an_m1(name, extent):
     config: Config = preset(name, "metal", 2**36)
-    sizes = Sizes.of(config, extent, config.train.most_rays, on_gpu=True)
-    samples = 110  # of a ray of a picture, as many as in a photograph's fog
-    traced = replace(sizes, slots=FIRST * samples, rays=FIRST)
-    # A picture's rays wait for each other: a third of a chip's rate is much.
-    trace = 3 * (networks_forward(traced) + hash_encode_forward(traced, traced.slots)).seconds(
-        *M1, cached=False
-    )
-    visited = ceil(sizes.cells * config.occupancy.warmup_fraction)
-    warmup = replace(sizes, visited=min(visited, AT_ONCE))
-    launches = {**step_work(sizes), **update_work(warmup)}
-    longest = {each: work.seconds(*M1, cached=False) for each, work in launches.items()}
-    assert {each: s for each, s in {**longest, "trace": trace}.items() if s > LONGEST} == {}
+    trainer, state = unseen(config, extent)
+    state = replace(state, rays=config.train.most_rays)
+    recorded = itertools.chain(*recorded_launches(trainer, state, on_metal=True))
+    longest = {each.name: each.work.seconds(*M1) for each in recorded}
+    assert "networks_gradient" in longest
+    # A picture's rays have as many samples as in a photograph's fog, and wait for each other: a
+    # third of a chip's rate is much.
+    position = mx.zeros((110 * FIRST, 3))
+    count = mx.array([0, len(position)], mx.int32)
+    samples = Samples(position, *3 * [mx.zeros(len(position), mx.int32)], count, count[1:])
+
+    def seen():
+        return trainer.field(state.parameters, samples, mx.zeros((FIRST, 3)))
+
+    longest["trace"] = 3 * sum(e.work.seconds(*M1) for e in launches(seen, on_metal=True))
+    assert {each: s for each, s in longest.items() if s > LONGEST} == {}

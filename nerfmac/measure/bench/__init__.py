@@ -1,0 +1,1 @@
+"""`nerfmac bench`: how fast this machine computes, and how fast a model learns on it."""

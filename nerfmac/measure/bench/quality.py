@@ -1,0 +1,104 @@
+"""Quality while a field trains: the PSNR of a few held-out views, more densely at first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from math import ceil, sqrt
+
+import mlx.core as mx
+import numpy as np
+
+from nerfmac import checks
+from nerfmac.backend import current_device
+from nerfmac.geometry.cameras import Camera
+from nerfmac.geometry.colour import over
+from nerfmac.rendering.evaluation import BACKGROUNDS
+from nerfmac.rendering.metrics import psnr
+from nerfmac.rendering.renderer import Picture
+from nerfmac.run import Run
+from nerfmac.scenes import Scene
+from nerfmac.training.goal import Goal, Report
+
+BACKGROUND = BACKGROUNDS["white"]  # of renderings and photographs (sRGB)
+VIEW_PIXELS = {"cpu": 2**12}
+"""Most pixels of a view to evaluate, by device; elsewhere all. On a CPU the vanilla model's
+pictures would take longer than its training."""
+
+
+class HeldOutViews:
+    """Some views of a scene's test split, spread evenly over it, on the host."""
+
+    def __init__(
+        self, scene: Scene, count: int, blend: str, *, most_pixels: int | None = None
+    ) -> None:
+        """Take at most `count` views, and of each at most `most_pixels` on an even grid.
+
+        `blend` is as `train.blend` of the configuration; `most_pixels` defaults to `VIEW_PIXELS`.
+        Raises `InputError` if the scene has no test views or `count` is no positive integer.
+        """
+        checks.number("test_views", count, low=1, whole=True)
+        most_pixels = most_pixels or VIEW_PIXELS.get(current_device())
+        views = scene.views("test")
+        self.names: list[str] = []
+        self.cameras: list[Camera] = []
+        self._photographs: list[Picture] = []
+        for index in map(int, np.unique(np.linspace(0, len(views.names) - 1, count).astype(int))):
+            photograph = views.image(index).astype(mx.float32) / 255.0
+            if photograph.shape[2] == 4:
+                photograph = over(photograph, mx.array(BACKGROUND), blend)
+            camera, step = views.cameras[index], 1
+            if most_pixels:
+                step = ceil(sqrt(camera.lens.width * camera.lens.height / most_pixels))
+            self.names.append(views.names[index])
+            self.cameras.append(every_nth_pixel(camera, step))
+            self._photographs.append(np.array(photograph)[step // 2 :: step, step // 2 :: step])
+
+    def psnr(self, render: Callable[[Camera], Picture]) -> float:
+        """The mean PSNR in dB of the pictures that `render` makes of the views' cameras."""
+        both = zip(self.cameras, self._photographs, strict=True)
+        return float(np.mean([psnr(render(camera), photograph) for camera, photograph in both]))
+
+    def psnr_of(self, run: Run) -> float:
+        """`psnr` of the run as it is now."""
+        return self.psnr(lambda camera: run.renderer().render(camera, BACKGROUND).colour)
+
+
+def evaluation_times(seconds: float, points: int) -> list[float]:
+    """The `points` moments in `seconds` of training at which to evaluate, the last at its end.
+
+    They grow as squares: they lie closer together at first, where quality changes fastest.
+    """
+    return [seconds * (index / points) ** 2 for index in range(1, points + 1)]
+
+
+def followed(run: Run, goal: Goal, points: int) -> Iterator[tuple[Report, bool]]:
+    """Train `run` to the goal's seconds: each report, and whether to evaluate the run now.
+
+    A moment of `evaluation_times` is due at the first report after it; moments that have passed
+    together are evaluated once.
+    """
+    due = evaluation_times(goal.seconds or 0.0, points)
+    for report in run.fit(goal):
+        now = run.state.train_seconds
+        left = [moment for moment in due if moment > now]
+        yield report, len(left) < len(due)
+        due = left
+
+
+def every_nth_pixel(camera: Camera, step: int) -> Camera:
+    """The camera whose pixels are every `step`-th of `camera`'s, from pixel `step // 2` on.
+
+    Its pixel (x, y) looks along the same ray as the pixel (step x + step // 2, step y + step // 2).
+    """
+    lens, first = camera.lens, step // 2
+    smaller = replace(
+        lens,
+        width=len(range(first, lens.width, step)),
+        height=len(range(first, lens.height, step)),
+        fl_x=lens.fl_x / step,
+        fl_y=lens.fl_y / step,
+        cx=(lens.cx - first - 0.5) / step + 0.5,
+        cy=(lens.cy - first - 0.5) / step + 0.5,
+    )
+    return Camera(smaller, camera.pose)

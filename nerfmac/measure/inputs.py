@@ -1,0 +1,78 @@
+"""Arrays like those of a training step, to time operations and their variants with.
+
+Positions matter, since neighbouring samples of a ray share cells of the encoding. So rays from
+around meet a thick shell in an otherwise empty grid, and samples are what marching finds there. A
+third of the samples has no gradient, as those behind a surface; the others' differ by orders of
+magnitude.
+
+Nothing here picks elements by an index, not even one of several random keys: on CUDA MLX would
+compile a kernel for that, and the user wait for it.
+"""
+
+from __future__ import annotations
+
+import mlx.core as mx
+
+from nerfmac.config import Config
+from nerfmac.fields.encodings import HashGrid
+from nerfmac.ops.march import MarchGeometry, cell_of, march
+from nerfmac.ops.networks_shape import BASIS, NetworksShape
+from nerfmac.ops.occupancy_update import pack_bits, splat
+from nerfmac.sampling.occupancy import march_geometry
+
+SAMPLES_PER_RAY = 8
+"""Samples of a ray, about: as many as light reaches in an object, once empty cells are known."""
+RADIUS, THICKNESS = 0.3, 0.03
+"""Radius and thickness of the shell, in scene units."""
+
+
+class StepInputs:
+    """Arrays of a step with `config` in a scene of side `extent`, all evaluated."""
+
+    def __init__(self, config: Config, extent: float = 1.0) -> None:
+        self.slots, widths = config.train.slots, config.networks
+        self.rays = rays = max(self.slots // SAMPLES_PER_RAY, 1)
+        self.geometry, self.grid = march_geometry(config, extent), HashGrid(config.grid, extent)
+        layers = widths.density_layers, widths.colour_layers
+        self.shape = NetworksShape(self.grid.outputs, widths.width, *layers, widths.thinness)
+        around, inside, along = mx.random.split(mx.random.key(21), 3)
+        origins = _directions(rays, around) * 1.6 + 0.5
+        targets = 0.5 + 0.9 * RADIUS * mx.random.uniform(-1, 1, (rays, 3), key=inside)
+        directions = targets - origins
+        directions = directions / mx.linalg.norm(directions, axis=1, keepdims=True)
+        jitter = mx.random.uniform(shape=(rays,), key=along)
+        self.marched = origins, directions, jitter, _shell(self.geometry), self.geometry
+        self.samples = march(*self.marched, self.slots)
+        self.positions = mx.clip((self.samples.position - 0.5) / extent + 0.5, 0.0, 1.0)
+        self.table = self.grid.init(mx.random.key(23))["table"]
+        of_features, of_basis, *others = mx.random.split(mx.random.key(25), 4)
+        self.features = mx.random.normal((self.slots, self.shape.features), key=of_features)
+        self.basis = mx.random.normal((rays, BASIS), key=of_basis)
+        self.weights = [
+            widths.width**-0.5 * mx.random.normal((each.weights,), key=key)
+            for each, key in zip((self.shape.density, self.shape.colour), others, strict=True)
+        ]
+        mx.eval(self.marched[:4], self.samples, self.positions, self.table)
+        mx.eval(self.features, self.basis, self.weights)
+
+
+def slopes(shape: tuple[int, ...], seed: int) -> mx.array:
+    """Gradients of samples, the rows: a third is zero, the others differ by orders of magnitude."""
+    size, seen, value = mx.random.split(mx.random.key(seed), 3)
+    sizes = mx.exp(1.5 * mx.random.normal((shape[0], 1), key=size))
+    is_seen = mx.random.uniform(shape=(shape[0], 1), key=seen) < 2 / 3
+    return mx.where(is_seen, sizes * mx.random.normal(shape, key=value), 0.0)
+
+
+def _directions(count: int, key: mx.array) -> mx.array:
+    drawn = mx.random.normal((count, 3), key=key)
+    return drawn / mx.linalg.norm(drawn, axis=1, keepdims=True)
+
+
+def _shell(geometry: MarchGeometry) -> mx.array:
+    """The occupancy bits of a grid in which only a shell is occupied."""
+    away, around = mx.random.split(mx.random.key(22))
+    points = 4 * geometry.resolution**2
+    radius = RADIUS + THICKNESS * mx.random.uniform(-0.5, 0.5, (points, 1), key=away)
+    cells = cell_of(0.5 + radius * _directions(points, around), geometry)
+    return pack_bits(splat(cells, mx.ones(points), geometry.cells), mx.array([0.5]))

@@ -1,0 +1,39 @@
+"""`nerfmac selftest`: every kernel against its reference on this machine.
+
+The test suite asserts the same cases. A case runs twice, with kernels and without. It gives named
+arrays: results, and for every differentiable argument the gradient of a fixed random sum of the
+results. `case_of` and `compare_all` do the same for a user's own kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import chain
+
+from nerfmac.measure.selftest.comparison import Case as Case
+from nerfmac.measure.selftest.comparison import Outcome as Outcome
+from nerfmac.measure.selftest.comparison import case_of as case_of
+from nerfmac.measure.selftest.comparison import compare as compare
+from nerfmac.measure.selftest.diagnosis import compare_all as compare_all
+from nerfmac.measure.selftest.encodings import (
+    adam_cases,
+    hash_encode_cases,
+    spherical_harmonics_cases,
+)
+from nerfmac.measure.selftest.fields import networks_cases, trace_cases
+from nerfmac.measure.selftest.rays import (
+    composite_cases,
+    draw_pixels_cases,
+    march_cases,
+    occupancy_update_cases,
+    packing_cases,
+)
+
+
+def cases() -> Iterator[Case]:
+    """All cases, operation by operation."""
+    return chain(
+        *(hash_encode_cases(), spherical_harmonics_cases(), networks_cases()),
+        *(draw_pixels_cases(), march_cases(), packing_cases(), composite_cases()),
+        *(trace_cases(), occupancy_update_cases(), adam_cases()),
+    )

@@ -1,0 +1,208 @@
+"""Cases of rays: drawing them, marching, compositing and the occupancy grid."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import mlx.core as mx
+import numpy as np
+
+from nerfmac.backend import kernels_disabled
+from nerfmac.backend.variants import VARIANTS
+from nerfmac.geometry.cameras import Camera, Cameras
+from nerfmac.geometry.lenses import Lens
+from nerfmac.geometry.rays import Rays
+from nerfmac.geometry.samples import Samples
+from nerfmac.measure.selftest.comparison import Arrays, Case, in_variant, with_gradients
+from nerfmac.ops.composite import composite, count_reached
+from nerfmac.ops.draw_pixels import draw_pixels
+from nerfmac.ops.march import MarchGeometry, march, write_samples
+from nerfmac.ops.occupancy_update import choose, pack_bits, splat
+from nerfmac.ops.packing import demand, ray_starts
+from nerfmac.ops.reach import FAR, lit_cells
+from nerfmac.sampling.occupancy import random_bits
+
+
+def drawn_rays(count: int, extent: float) -> tuple[mx.array, mx.array, mx.array]:
+    """Rays from around towards the unit cube; the first three run along axes."""
+    keys = mx.random.split(mx.random.key(count), 3)
+    origins = 0.5 + extent * (mx.random.uniform(shape=(count, 3), key=keys[0]) - 0.45) * 2.0
+    targets = mx.random.uniform(shape=(count, 3), key=keys[1])
+    directions = targets - origins
+    directions = directions / mx.linalg.norm(directions, axis=1, keepdims=True)
+    along = mx.array([[0.0, 0.0, 1.0], [-1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
+    start = mx.array([[0.3, 0.7, -2.0], [2.0 * extent, 0.4, 0.6], [5.0 * extent, -3.0, 0.2]])
+    origins = mx.concatenate([start, origins[3:]])[:count]
+    directions = mx.concatenate([along, directions[3:]])[:count]
+    return origins, directions, mx.random.uniform(shape=(count,), key=keys[2])
+
+
+def draw_pixels_cases() -> Iterator[Case]:
+    """Pictures of several sizes, with and without alpha, through all kinds of lenses."""
+    lenses = {
+        "pinhole": Lens(37, 23, 30.0, 28.0, 17.0, 12.5),
+        "photograph": Lens(37, 23, 34.0, 34.5, 18.0, 11.0, 0.06, -0.08, 0.0, 0.0, -0.001, 2e-4),
+        "strong": Lens(37, 23, 24.0, 23.0, 19.0, 10.8, -0.2, 0.05, -0.01, 0.002, 0.003, -0.004),
+        "fisheye": Lens(37, 23, 12.0, 11.5, 19.0, 10.8, 0.03, -0.01, 2e-3, -4e-4, is_fisheye=True),
+    }
+    for name, lens in lenses.items():
+        for views, channels, count in ((1, 4, 300), (5, 3, 1), (5, 3, 700), (5, 4, 700)):
+            cameras = Cameras.stack([_view(lens, view) for view in range(views)])
+            shape = cameras.pixels, channels
+            pixels = mx.random.randint(0, 256, shape, key=mx.random.key(7)).astype(mx.uint8)
+            fractions = mx.random.uniform(shape=(3, count), key=mx.random.key(3))
+            run = partial(_drawn, pixels, cameras, fractions)
+            yield Case("draw_pixels", f"{name}-{views}-{channels}-{count}", run, 64)
+
+
+def _drawn(pixels: mx.array, cameras: Cameras, fractions: mx.array) -> Arrays:
+    rays, colour, view = draw_pixels(pixels, cameras, fractions)
+    return {**rays._asdict(), "colour": colour, "view": view}
+
+
+def _view(lens: Lens, index: int) -> Camera:
+    """The camera of a view; the third has a smaller picture, the fourth one of another shape."""
+    width, height = {2: (11, 23), 3: (23, 37)}.get(index, (lens.width, lens.height))
+    eye = 1.0 + index, 2.0 - index, 0.5 + 0.1 * index
+    return Camera.look_at(eye, (0.1, 0.2, 0.0), (0, 0.3, 1), lens.scaled(width, height))
+
+
+def march_cases() -> Iterator[Case]:
+    """Grids from empty to full, in one cascade and in several."""
+    geometries = {
+        "object": MarchGeometry(1.0, 32, 0.05, 3**0.5 / 256, 0.0),
+        "scene": MarchGeometry(4.0, 32, 0.1, 3**0.5 / 256, 1 / 64),
+        "odd": MarchGeometry(3.0, 16, 0.0, 3**0.5 / 128, 1 / 256),
+    }
+    for name, geometry in geometries.items():
+        for count, filled, slots in ((2, 0.5, 999), (301, 0.2, 9000), (64, 1, 9000), (9, 0, 64)):
+            run = partial(_marched, geometry, count, filled, slots)
+            outliers = 0.03 if count > 100 else 0.0
+            case = Case("march", f"{name}-{count}-{float(filled)}", run, 512, outliers)
+            yield case
+            if name == "scene":
+                for chosen in VARIANTS["march_count"].all:
+                    yield in_variant(case, "march_count", chosen)
+        for count in (1, 40, 500):
+            # Rounding moves a place over a face here and there.
+            yield Case("march", f"{name}-lit-{count}", partial(_lit, geometry, count), 1, 0.01)
+
+
+def _lit(geometry: MarchGeometry, count: int) -> Arrays:
+    origins, directions, jitter = drawn_rays(count, geometry.extent)
+    # Every third ray goes on for ever, some end before the cube.
+    until = 4.0 * geometry.extent * mx.random.uniform(shape=(count,), key=mx.random.key(1))
+    until = mx.where(mx.arange(count) % 3 == 0, FAR, until)
+    lit = lit_cells(Rays(origins, directions), jitter, until, geometry)
+    return {"lit": lit.astype(mx.float32)}
+
+
+def _marched(geometry: MarchGeometry, count: int, filled: float, slots: int) -> Arrays:
+    drawn = mx.random.uniform(shape=(geometry.cells,), key=mx.random.key(3))
+    rays = drawn_rays(count, geometry.extent)
+    with kernels_disabled():  # packing has its own cases
+        bits = pack_bits((drawn < filled).astype(mx.float32), mx.array([0.5]))
+    samples = march(*rays, bits, geometry, slots)
+    # The same samples without each ray's first two.
+    skip = mx.minimum(samples.ray_start[1:] - samples.ray_start[:-1], 2)
+    left = samples.ray_start - mx.concatenate([mx.zeros(1, mx.int32), mx.cumsum(skip)])
+    later = write_samples(*rays, bits, geometry, slots, left, skip)
+    # Slots for more samples than there are.
+    more = mx.minimum(samples.ray_start + 5 * mx.arange(count + 1), slots)
+    roomy = write_samples(*rays, bits, geometry, slots, more, mx.zeros_like(skip))
+    # Rounding may move a sample over a cell's face, and with it all that follow: so rays' sums are
+    # compared, and not slots.
+    return {
+        **_sums_by_ray(samples, count, "position", "distance", "width"),
+        **{f"later {k}": v for k, v in _sums_by_ray(later, count, "distance").items()},
+        **{f"roomy {k}": v for k, v in _sums_by_ray(roomy, count, "distance").items()},
+        "empty": (roomy.width == 0).astype(mx.float32),
+        "wanted": samples.wanted,
+        "fits": samples.fits,
+    }
+
+
+def _sums_by_ray(samples: Samples, rays: int, *names: str) -> Arrays:
+    ray = mx.where(samples.width > 0, samples.ray, rays)
+    values = {name: getattr(samples, name) for name in names}
+    return {
+        name: mx.zeros((rays + 1, *each.shape[1:])).at[ray].add(each)[:rays]
+        for name, each in values.items()
+    }
+
+
+def packing_cases() -> Iterator[Case]:
+    """Rays that all fit, that stop fitting in the middle, and of which none fits."""
+    for rays in (1, 5, 300, 4097):
+        keys = mx.random.split(mx.random.key(rays), 2)
+        tried = mx.random.randint(0, 40, (rays,), key=keys[0])
+        kept = (tried * mx.random.uniform(shape=(rays,), key=keys[1])).astype(mx.int32)
+        for fraction in (0.0, 0.4, 2.0):
+            yield Case("packing", f"{rays}-{fraction}", partial(_packed, tried, kept, fraction), 1)
+
+
+def _packed(tried: mx.array, kept: mx.array, fraction: float) -> Arrays:
+    room = int(20 * tried.shape[0] * fraction) + 1
+    starts, needed = ray_starts(tried, room), demand(tried, kept, room, room // 2 + 1)
+    return {"starts": starts, "demand": needed.reshape(1)}
+
+
+def composite_cases() -> Iterator[Case]:
+    """Rays of one sample, of all samples and of none."""
+    lengths = {
+        "one": [5],
+        "empty": [0, 0, 0],
+        "mixed": [0, 1, 64, 0, 33, 7, 200, 0],
+        "single": [600],
+        "many": [i * 7919 % 61 for i in range(517)],
+    }
+    for name, counts in lengths.items():
+        # Seen through; ending early; seen through, up to walls that let nothing through.
+        for label, density_scale, walls in (("3", 3.0, 0), ("300", 300.0, 0), ("walls", 3.0, 0.1)):
+            used = sum(counts)
+            slots = used + 13  # some slots belong to no ray
+            keys = mx.random.split(mx.random.key(slots), 4)
+            density = density_scale * mx.random.uniform(shape=(slots,), key=keys[0])
+            is_wall = mx.random.uniform(shape=(slots,), key=keys[3]) < walls
+            density = mx.where(is_wall, 3e6, density)
+            colour = mx.random.uniform(shape=(slots, 3), key=keys[1])
+            widths = 0.02 * mx.random.uniform(0.5, 1.0, (slots,), key=keys[2])
+            starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
+            first = np.repeat(starts[:-1], counts)
+            distances = mx.array(0.02 * (np.arange(slots) - np.pad(first, (0, 13))), mx.float32)
+
+            run = partial(_composited, density, colour, distances, widths, mx.array(starts))
+            yield Case("composite", f"{name}-{label}", run, 256)
+
+
+def _composited(density: mx.array, colour: mx.array, *packed: mx.array) -> Arrays:
+    _, widths, ray_start = packed
+    seen = with_gradients(
+        lambda d, c: list(composite(d, c, *packed)), density=density, colour=colour
+    )
+    wanted = 1000 + mx.arange(ray_start.shape[0] - 1)
+    return {**seen, "reached": count_reached(density, widths, ray_start, wanted)}
+
+
+def occupancy_update_cases() -> Iterator[Case]:
+    """Estimates that meet in cells, and words of bits."""
+
+    def case(name: str, result: str, operation: Callable[..., mx.array], *given: Any) -> Case:
+        return Case("occupancy_update", name, lambda: {result: operation(*given)}, 1)
+
+    for count in (1, 5, 4000):
+        cells = mx.random.randint(0, 1000, (count,), key=mx.random.key(count))
+        estimates = mx.random.uniform(shape=(count,), key=mx.random.key(5))
+        yield case(f"splat-{count}", "peaks", splat, cells, estimates, 1024)
+    for count in (32, 96, 8192, 8224):
+        values = mx.random.uniform(-0.1, 1.0, (count,), key=mx.random.key(count))
+        yield case(f"pack-{count}", "bits", pack_bits, values, mx.array([0.6]))
+    for words, empty in ((1, 0.0), (3, 0.9), (700, 0.5), (8192, 0.97), (5, 1.0)):
+        keys = mx.random.split(mx.random.key(words), 3)
+        bits = random_bits(words, keys[0])
+        bits = mx.where(mx.random.uniform(shape=(words,), key=keys[1]) < empty, 0, bits)
+        ends = mx.array([0, 2**32 - 1], mx.uint32)
+        draws = mx.concatenate([ends, random_bits(2000, keys[2])])
+        yield case(f"choose-{words}-{empty}", "cells", choose, bits, draws)

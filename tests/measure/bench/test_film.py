@@ -1,0 +1,54 @@
+"""A film's speed is that of its parts, and its memory that of a few frames."""
+
+import json
+import sys
+import tracemalloc
+
+import mlx.core as mx
+import numpy as np
+import pytest
+
+from nerfmac.film import film, write_video
+from nerfmac.measure.bench.film import time_film
+from nerfmac.run import Run
+from tests.scene_factory import CONFIG
+
+pytestmark = pytest.mark.usefixtures("on_the_cpu")
+
+
+def test_its_rates_are_of_all_frames(scene):
+    run = Run.begin(scene, CONFIG)
+    speed = time_film(run, frames=6, size=(32, 24))
+    assert speed.frames == 6
+    assert speed.size == (32, 24)
+    assert min(speed.rendered, speed.encoded, speed.both) > 0.0
+    assert speed.overlap == pytest.approx(speed.both / min(speed.rendered, speed.encoded))
+    assert "6 frames of 32x24" in speed.lines()[0]
+    assert json.loads(json.dumps(speed._asdict()))["both"] == speed.both
+
+
+@pytest.mark.slow
+def test_memory_does_not_grow_with_the_frames(scene, tmp_path, monkeypatch):
+    run = Run.begin(scene, CONFIG)
+    cameras = run.orbit(300, (32, 24))
+    held = {}
+
+    def watched(path, frames, fps):
+        def counted():
+            for index, frame in enumerate(frames, 1):
+                yield frame
+                if index in (60, 300):
+                    held[index] = tracemalloc.get_traced_memory()[0], mx.get_active_memory()
+
+        write_video(path, counted(), fps)
+
+    monkeypatch.setattr(sys.modules[film.__module__], "write_video", watched)
+    tracemalloc.start()
+    try:
+        film(run, cameras, tmp_path / "film.mp4", progress=False)
+    finally:
+        tracemalloc.stop()
+    host, device = np.subtract(held[300], held[60])
+    frame = 32 * 24 * 3
+    assert host < 60 * frame, "frames are kept on the host"
+    assert device < 60 * frame, "frames are kept on the device"
