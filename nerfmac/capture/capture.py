@@ -19,10 +19,10 @@ from nerfmac.capture.material import (
     MOST_35MM,
     Picture,
     choose_frames,
+    focal_in_pixels,
     is_material,
     is_video,
     pictures_in,
-    focal_in_pixels,
     take_frames,
     take_pictures,
 )

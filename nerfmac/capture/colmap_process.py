@@ -152,8 +152,8 @@ def map_cameras(pycolmap: Any, folder: Path, plan: Any) -> None:
 def _hold_lens(pycolmap: Any, folder: Path, plan: Any, options: Any) -> set[int]:
     """Give lenses without parameters the plan's, and hold all lenses while mapping.
 
-    Returns the numbers of the cameras that have the plan's lens. They get a prior: without one,
-    COLMAP estimates the focal length anew as it places a camera, though it is to hold it.
+    Returns the numbers of the cameras that have the plan's lens. They are marked as known: else
+    COLMAP may estimate the focal length from fundamental matrices, and hold that one.
     """
     focal, *distortion = plan["lens"]
     guessed = set()

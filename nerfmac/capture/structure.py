@@ -220,8 +220,10 @@ class Solver:
             self.run("mapping", len(some), f"focal length {guess}")
             summary = read_json(self.folder / "trial" / "summary.json")
             if summary["models"]:
-                fit = summary["error"], summary["observations"], len(summary["seen"])
-                trials.append(Trial(guess, *summary["lens"], *fit))
+                error, observations = summary["error"], summary["observations"]
+                focal, k1, k2 = summary["lens"]
+                fit = error, observations, len(summary["seen"])
+                trials.append(Trial(guess, focal, k1, k2, *fit))
             if is_settled(trials):
                 break
         if not trials:
@@ -244,7 +246,8 @@ class Solver:
     def run(self, stage: str, total: int, shown: str = "") -> None:
         """Run a stage to its end, with a bar named `shown`, or after the stage.
 
-        Raises InputError with COLMAP's last words if it fails. An interruption ends it; what it has done is kept, and a later run goes on from there.
+        Raises InputError with COLMAP's last words if it fails. An interruption ends it; what it has
+        done is kept, and a later run goes on from there.
         """
         write_json(self.folder / "plan.json", self._plan)
         # By its path, since the package would take a second to import, and is not needed.

@@ -93,7 +93,7 @@ def test_a_trial_spreads_over_the_pictures_and_each_is_matched_to_two():
     assert len(some) == TRIAL_PICTURES
     assert NAMES.index(some[-1]) - NAMES.index(some[0]) > 1.5 * TRIAL_PICTURES
     for name in some:
-        counts = sorted((matches.get((min(name, each), max(name, each)), 0) for each in some))
+        counts = sorted(matches.get((min(name, each), max(name, each)), 0) for each in some)
         assert counts[-2] >= ENOUGH
 
 

@@ -27,15 +27,28 @@ def solver(tmp_path):
     return solver_of
 
 
-def test_a_wrong_guess_that_keeps_few_points_does_not_win(solver, monkeypatch):
-    monkeypatch.setattr(structure, "GUESSES", (0.85, 1.4))
-    trials = []
+@pytest.fixture
+def trials(monkeypatch):
+    """Return the trials of two guesses, once they are done."""
+    done = []
 
     def choose(tried):
-        trials.extend(tried)
+        done.extend(tried)
         return focal.choose_trial(tried)
 
+    monkeypatch.setattr(structure, "GUESSES", (0.85, 1.4))
     monkeypatch.setattr(structure, "choose_trial", choose)
+    return done
+
+
+def test_a_guess_is_held_while_mapping(solver, trials):
+    found = solver(focal=1.4, depth=0.4)._map("sequential")
+    far, near = trials
+    assert far.observations < near.observations
+    assert found.focal == pytest.approx(1.4, rel=0.005)
+
+
+def test_a_wrong_guess_that_keeps_few_points_does_not_win(solver, trials):
     found = solver(focal=1.4)._map("sequential")
     least = min(trials, key=lambda trial: trial.error)
     assert abs(least.focal - 1.4) > 0.02, "the least error alone is that of a wrong focal length"
