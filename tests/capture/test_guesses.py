@@ -12,6 +12,8 @@ from tests.capture.matched_ring import WIDTH, write_matches
 
 pytest.importorskip("pycolmap", reason="needs pycolmap, of the extra capture")
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def solver(tmp_path):
