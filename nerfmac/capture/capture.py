@@ -15,8 +15,11 @@ from tqdm.auto import tqdm
 from nerfmac import checks
 from nerfmac.capture.libraries import need_pycolmap
 from nerfmac.capture.material import (
+    LEAST_35MM,
+    MOST_35MM,
     Picture,
     choose_frames,
+    focal_in_pixels,
     is_material,
     is_video,
     pictures_in,
@@ -42,6 +45,8 @@ FEWEST = 3
 """Pictures that a capture takes at least."""
 TOO_FEW = 1 / 3
 """A capture fails if fewer of its pictures than this part get a camera."""
+FOLDED = 2
+"""A fold tears so many pairs of neighbours at least; one may be a stray camera."""
 
 log = logging.getLogger("nerfmac")
 
@@ -65,6 +70,7 @@ def capture_scene(
     longest_side: int = 1920,
     frames: int | None = None,
     matching: str = "auto",
+    focal_35mm: float | None = None,
     progress: bool = True,
 ) -> Path:
     """Find where the cameras of a video or of photographs stood; returns the scene's folder.
@@ -81,16 +87,21 @@ def capture_scene(
             40 that follow it. `auto` is the first for a video; for photographs too, if it finds the
             cameras of nearly all and they agree with the order of names, and else the second for
             fewer than 100, the third for more: whichever has more cameras that agree.
+        focal_35mm: focal length of every picture in millimetres as on 35 mm film, in place of what
+            EXIF says. By default EXIF's; where it names none, several guesses are tried on a few
+            pictures.
         progress: show a bar for each stage.
 
     A capture that was interrupted goes on where it was, as the interruption says, and one that is
     done is not done again.
 
-    Raises InputError without pycolmap, for a source or an `out` that cannot serve, and if too few
-    of the pictures get a camera; the message says what to do.
+    Raises InputError without pycolmap, for a source or an `out` that cannot serve, if too few of
+    the pictures get a camera, and if the cameras are probably wrong: EXIF names no focal length and
+    the pictures do not tell it, or `auto` finds only cameras that contradict the order of names.
+    The message says what to do.
     """
     source = user_path(source)
-    _check(source, longest_side, frames, matching)
+    _check(source, longest_side, frames, matching, focal_35mm)
     need_pycolmap()
     folder = user_path(out) if out is not None else HOME / source.resolve().stem
     asked = {
@@ -98,6 +109,7 @@ def capture_scene(
         "longest_side": int(longest_side),
         "frames": frames,
         "matching": matching,
+        "focal_35mm": focal_35mm,
     }
     if _is_done(folder, asked):
         log.info("%s holds this capture already", folder)
@@ -118,7 +130,9 @@ def capture_scene(
     return folder
 
 
-def _check(source: Path, longest_side: int, frames: int | None, matching: str) -> None:
+def _check(
+    source: Path, longest_side: int, frames: int | None, matching: str, focal_35mm: float | None
+) -> None:
     """Raise InputError for arguments of `capture_scene` that cannot be."""
     checks.number("longest_side", longest_side, low=64, whole=True)
     checks.choice("matching", matching, MATCHING)
@@ -130,6 +144,8 @@ def _check(source: Path, longest_side: int, frames: int | None, matching: str) -
             f"{source} is a scene, whose cameras are known: `nerfmac train {source}` trains on it; "
             "to find them anew, name a folder that holds its pictures alone"
         )
+    if focal_35mm is not None:
+        checks.number("focal_35mm", focal_35mm, low=LEAST_35MM, high=MOST_35MM)
     if not is_material(source):
         expected = "a video, or a folder of photographs"
         state = (
@@ -177,6 +193,11 @@ def _material(source: Path, folder: Path, asked: dict[str, Any], bar: Any) -> li
             pictures = take_pictures(paths, *to, counting)
         else:
             pictures = take_frames(source, numbers, *to, counting)
+    if millimetres := asked["focal_35mm"]:
+        pictures = [
+            each._replace(focal=focal_in_pixels(millimetres, each.width, each.height))
+            for each in pictures
+        ]
     if len(pictures) < FEWEST:
         raise InputError(f"{source} gives {len(pictures)} pictures; expected {FEWEST} or more")
     write_json(taken, [picture._asdict() for picture in pictures])
@@ -197,7 +218,7 @@ def _finish(
     names = [picture.name for picture in pictures]
     with_camera = {image.name for image in structure.model.images}
     missing = missing_pictures(folder / "images", names, with_camera)
-    _warn_of_folds(structure)
+    _tell_folds(structure, asked["matching"])
     some = pictures[:: max(given // 3, 1)]
     is_object = any(is_cut_out(folder / "images" / picture.name) for picture in some)
     write_scene(folder, structure, is_object=is_object)
@@ -216,6 +237,7 @@ def _finish(
         "pictures_of_each_model": structure.models,
         "matched": structure.matching,
         "torn": structure.agreement.torn,
+        "focal_trial": structure.trial and structure.trial._asdict(),
         "aabb_scale": scene.extent,
     }
     write_json(folder / RECORD, asked | result)
@@ -227,16 +249,23 @@ def _finish(
     )
 
 
-def _warn_of_folds(structure: Structure) -> None:
-    """Say in a line if cameras are torn apart that are near in the pictures' order."""
+def _tell_folds(structure: Structure, asked: str) -> None:
+    """Say in a line if cameras are torn apart that are near in the pictures' order.
+
+    Raises InputError for several if no `matching` but auto was asked for: part of the cameras stand
+    on the wrong side.
+    """
     torn = structure.agreement.torn
-    if torn:
-        one, other, degrees = max(torn, key=lambda pair: pair[2])
-        log.warning(
-            "%s and %s show the same, but their cameras look %.0f degrees apart, and %d such pairs "
-            "are torn: what looks the same from two sides may be folded; %s",
-            *(one, other, degrees, len(torn)),
-            "take it again with more of what surrounds it in the pictures"
-            if structure.matching == "sequential"
-            else "--matching sequential may do better where names are in the order of a walk",
-        )
+    if not torn:
+        return
+    one, other, degrees = max(torn, key=lambda pair: pair[2])
+    said = (
+        f"{one} and {other} show the same, but their cameras look {degrees:.0f} degrees apart, and "
+        f"{len(torn)} such pairs are torn: what looks the same from two sides may be folded"
+    )
+    again = "take it again with more of what surrounds it in the pictures"
+    kept = f"--matching {structure.matching} --out FOLDER keeps this one with a warning"
+    ordered = "--matching sequential may do better where names are in the order of a walk"
+    if asked == "auto" and len(torn) >= FOLDED:
+        raise InputError(f"{said}; {again}, in smaller steps; {kept}")
+    log.warning("%s; %s", said, again if structure.matching == "sequential" else ordered)

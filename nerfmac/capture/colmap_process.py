@@ -100,12 +100,20 @@ def match(pycolmap: Any, folder: Path, plan: Any) -> None:
 def map_cameras(pycolmap: Any, folder: Path, plan: Any) -> None:
     """Find the cameras, and keep the model that has most of them, with its points.
 
-    `summary.json` beside it has the pictures of every model, the mean reprojection error in pixels,
-    and how many points each camera of the one that is kept sees.
+    The plan's `only` are the pictures to map, all if empty. Its `lens` is what lenses without
+    parameters of their own have in common, [focal length in longer sides, k1, k2]; it is held
+    while mapping and released in a last adjustment. Without `lens` lenses are adjusted throughout.
+
+    `summary.json` beside the model has the pictures of every model, the mean reprojection error in
+    pixels, how many observations it is the mean of, how many points each camera of the one that is
+    kept sees, and the `lens` that was found.
     """
     options = pycolmap.IncrementalPipelineOptions()
     options.random_seed = SEED
     options.min_model_size = plan["fewest"]
+    options.image_names = plan["only"]
+    if plan["lens"]:
+        guessed = _hold_lens(pycolmap, folder, plan, options)
     work, sparse = folder / "partial", folder / plan["model"]
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir()
@@ -123,8 +131,13 @@ def map_cameras(pycolmap: Any, folder: Path, plan: Any) -> None:
     summary: dict[str, Any] = {"models": [model.num_reg_images() for model in models.values()]}
     if models:
         best = max(models.values(), key=lambda model: model.num_reg_images())
+        if plan["lens"]:
+            pycolmap.bundle_adjustment(best, pycolmap.BundleAdjustmentOptions(print_summary=False))
+            best.update_point_3d_errors()
+            summary["lens"] = _most_common_lens(best, guessed)
         best.write_binary(work)
         summary["error"] = best.compute_mean_reprojection_error()
+        summary["observations"] = best.compute_num_observations()
         seen = {image.name: image.num_points3D for image in best.images.values()}
         summary["seen"] = {image: seen[image] for image in sorted(seen)}
         summary["points"] = [
@@ -134,6 +147,38 @@ def map_cameras(pycolmap: Any, folder: Path, plan: Any) -> None:
     (work / "summary.json").write_text(json.dumps(summary), encoding="utf-8")
     shutil.rmtree(sparse, ignore_errors=True)
     work.rename(sparse)
+
+
+def _hold_lens(pycolmap: Any, folder: Path, plan: Any, options: Any) -> set[int]:
+    """Give lenses without parameters the plan's, and hold all lenses while mapping.
+
+    Returns the numbers of the cameras that have the plan's lens. They are marked as known: else
+    COLMAP may estimate the focal length from fundamental matrices, and hold that one.
+    """
+    focal, *distortion = plan["lens"]
+    guessed = set()
+    with pycolmap.Database.open(folder / "database.db") as opened:
+        for lens in plan["lenses"]:
+            if not lens["parameters"]:
+                number = opened.read_image_with_name(lens["pictures"][0]).camera_id
+                camera = opened.read_camera(number)
+                middle = camera.width / 2, camera.height / 2
+                camera.params = [focal * max(camera.width, camera.height), *middle, *distortion]
+                camera.has_prior_focal_length = True
+                opened.update_camera(camera)
+                guessed.add(number)
+    options.ba_refine_focal_length = options.ba_refine_extra_params = False
+    options.mapper.abs_pose_refine_focal_length = False
+    options.mapper.abs_pose_refine_extra_params = False
+    return guessed
+
+
+def _most_common_lens(model: Any, guessed: set[int]) -> list[float]:
+    """Focal length in longer sides, k1 and k2 of the `guessed` camera with the most pictures."""
+    numbers = [image.camera_id for image in model.images.values() if image.camera_id in guessed]
+    camera = model.cameras[max(sorted(set(numbers)), key=numbers.count)]
+    focal, _, _, *distortion = camera.params.tolist()
+    return [focal / max(camera.width, camera.height), *distortion]
 
 
 class _Told:

@@ -31,6 +31,8 @@ PLAIN = (".png", ".jpg", ".jpeg", ".webp")
 EXIF_TAGS, FOCAL_35MM = 0x8769, 0xA405
 DIAGONAL_35MM = 43.27
 """Millimetres: CIPA's rule for the focal length that EXIF calls the equivalent of 35 mm film."""
+LEAST_35MM, MOST_35MM = 4.0, 2000.0
+"""Millimetres: shortest and longest focal length of a lens, as on 35 mm film."""
 QUALITY = 95
 """JPEG's, of pictures that are not copied as they are."""
 LEAST_CONTRAST = 2.0
@@ -156,14 +158,21 @@ def _take_picture(path: Path, images: Path, longest: int) -> Picture:
             upright.thumbnail((longest, longest), Image.Resampling.LANCZOS, reducing_gap=3.0)
             _save(upright.convert("RGBA" if has_alpha else "RGB"), images / name)
             size = upright.size
-    # CIPA defines it by the diagonal, which is the same for a picture lying or standing.
-    return Picture(name, *size, focal * float(np.hypot(*size)) / DIAGONAL_35MM)
+    return Picture(name, *size, focal_in_pixels(focal, *size))
+
+
+def focal_in_pixels(focal_35mm: float, width: int, height: int) -> float:
+    """The focal length in pixels of a picture, by that in millimetres as on 35 mm film.
+
+    CIPA defines it by the diagonal, which is the same for a picture lying or standing.
+    """
+    return focal_35mm * float(np.hypot(width, height)) / DIAGONAL_35MM
 
 
 def _focal_35mm(image: Image.Image) -> float:
     with suppress(*UNREADABLE, TypeError):
         value = float(image.getexif().get_ifd(EXIF_TAGS).get(FOCAL_35MM, 0))
-        return value if 3 < value < 2000 else 0.0
+        return value if LEAST_35MM <= value <= MOST_35MM else 0.0
     return 0.0
 
 

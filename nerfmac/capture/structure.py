@@ -17,6 +17,15 @@ import numpy as np
 
 from nerfmac.capture import colmap_process
 from nerfmac.capture.agreement import Agreement, agreement, is_walk, linked
+from nerfmac.capture.focal import (
+    GUESSES,
+    Trial,
+    UnknownFocalError,
+    check_focal,
+    choose_trial,
+    is_settled,
+    trial_pictures,
+)
 from nerfmac.capture.material import Picture
 from nerfmac.capture.pairs import LONG_WINDOW, Pairs, every_pair, in_sequence, in_space
 from nerfmac.checks import InputError
@@ -25,7 +34,8 @@ from nerfmac.scenes.colmap import camera_to_file
 from nerfmac.scenes.colmap_model import ColmapModel, read_model
 
 FOCAL_GUESS = 0.85
-"""The focal length of an unknown lens, in longer sides of the picture: that of phones."""
+"""The focal length of an unknown lens that could not be tried, in longer sides of the picture: that
+of phones."""
 FEWEST = 3
 """Cameras of a model that is kept."""
 MISSING = 0.95
@@ -52,7 +62,8 @@ class Structure(NamedTuple):
     `points` (n, 8) are x, y, z, red, green, blue, error and how many pictures see it, and `models`
     how many pictures each model has, this one and those that fit nowhere. `matching` is how
     pictures were compared, `agreement` how far the cameras keep the pictures' order, and the files
-    are in `folder`.
+    are in `folder`. `trial` is what mapping started from where EXIF names no focal length, and
+    `focal` that lens's focal length in the model, in longer sides.
     """
 
     model: ColmapModel
@@ -63,6 +74,8 @@ class Structure(NamedTuple):
     matching: str
     agreement: Agreement
     folder: Path
+    trial: Trial | None = None
+    focal: float = 0.0
 
 
 class Solver:
@@ -78,15 +91,25 @@ class Solver:
             "focal_guess": FOCAL_GUESS,
             "fewest": FEWEST,
             "pairs": [],
+            "only": [],
+            "lens": None,
         }
+        self._trial: Trial | None = None
 
     def solve(self, matching: str) -> Structure:
         """The cameras of the pictures; `matching` is as in `capture_scene`.
 
-        Raises InputError if no two pictures fit each other, or a stage fails.
+        Raises InputError if no two pictures fit each other, a stage fails, or the focal length is
+        unknown and the pictures do not tell it.
         """
         names = [picture.name for picture in self.pictures]
         self.run("features", len(names))
+        structure = self._compared(names, matching)
+        if structure.trial is not None:
+            check_focal(structure.trial, structure.focal, structure.error)
+        return structure
+
+    def _compared(self, names: Sequence[str], matching: str) -> Structure:
         if matching == "auto":
             return self._ordered_or_not(names)
         if matching == "sequential":
@@ -115,7 +138,9 @@ class Solver:
             with appearing(more.folder / DATABASE) as partial:
                 shutil.copyfile(self.folder / DATABASE, partial)
         matching = "exhaustive" if len(names) < ALL_BELOW else "window"
+        more._trial = self._trial
         other = more._in_any_order(names, matching)
+        self._trial = more._trial
         if is_walked and is_broken and not self._is_whole(other):
             ordered = self._if_any(names)
         if ordered is None:
@@ -130,7 +155,7 @@ class Solver:
 
     def _if_any(self, names: Sequence[str]) -> Structure | None:
         """What the order of names gives, if any cameras."""
-        with suppress(NoCamerasError):
+        with suppress(NoCamerasError, UnknownFocalError):
             return self._in_order(names)
         return None
 
@@ -163,32 +188,72 @@ class Solver:
         return {(one, other): count for one, other, count in found}
 
     def _map(self, matching: str, to: str = "sparse") -> Structure:
-        self._plan["model"] = to
+        if self._trial is None:
+            self._trial = self._try_guesses()
+        lens = [self._trial.focal, self._trial.k1, self._trial.k2] if self._trial else None
+        self._plan |= {"model": to, "only": [], "lens": lens}
         self.run("mapping", len(self.pictures))
         folder, names = self.folder / to, [picture.name for picture in self.pictures]
         summary = read_json(folder / "summary.json")
         if not summary["models"]:
-            raise NoCamerasError(
-                f"no two of the {len(names)} pictures show the same things from two "
-                "places: walk around what you film, slowly and in good light, and keep most of a "
-                "picture in the next one"
-            )
+            raise self._no_cameras()
         model = read_model(folder)
         points = np.array(summary["points"], np.float64).reshape(-1, 8)
         kept = agreement(names, _poses(model), self._matches())
         found = summary["error"], summary["seen"], points, summary["models"]
-        return Structure(model, *found, matching, kept, folder)
+        focal = summary["lens"][0] if lens else 0.0
+        return Structure(model, *found, matching, kept, folder, self._trial, focal)
 
-    def run(self, stage: str, total: int) -> None:
-        """Run a stage to its end. Raises InputError with COLMAP's last words if it fails.
+    def _try_guesses(self) -> Trial | None:
+        """Map a few pictures of unknown focal length with each guess, and choose one.
 
-        An interruption ends it; what it has done is kept, and a later run goes on from there.
+        None if there are too few of them. Raises NoCamerasError or UnknownFocalError if no guess
+        gives cameras, or several do equally well.
+        """
+        unknown = [picture.name for picture in self.pictures if not picture.focal]
+        some = trial_pictures(unknown, self._matches()) if unknown else []
+        if len(some) < FEWEST:
+            return None
+        trials: list[Trial] = []
+        for guess in GUESSES:
+            self._plan |= {"model": "trial", "only": some, "lens": [guess, 0.0, 0.0]}
+            self.run("mapping", len(some), f"focal length {guess}")
+            summary = read_json(self.folder / "trial" / "summary.json")
+            if summary["models"]:
+                error, observations = summary["error"], summary["observations"]
+                focal, k1, k2 = summary["lens"]
+                fit = error, observations, len(summary["seen"])
+                trials.append(Trial(guess, focal, k1, k2, *fit))
+            if is_settled(trials):
+                break
+        if not trials:
+            raise self._no_cameras()
+        best = choose_trial(trials)
+        log.info(
+            "EXIF names no focal length: %.2f of the longer side fits %d pictures, tried from %d "
+            "guesses",
+            *(best.focal, best.pictures, len(trials)),
+        )
+        return best
+
+    def _no_cameras(self) -> NoCamerasError:
+        return NoCamerasError(
+            f"no two of the {len(self.pictures)} pictures show the same things from two "
+            "places: walk around what you film, slowly and in good light, and keep most of a "
+            "picture in the next one"
+        )
+
+    def run(self, stage: str, total: int, shown: str = "") -> None:
+        """Run a stage to its end, with a bar named `shown`, or after the stage.
+
+        Raises InputError with COLMAP's last words if it fails. An interruption ends it; what it has
+        done is kept, and a later run goes on from there.
         """
         write_json(self.folder / "plan.json", self._plan)
         # By its path, since the package would take a second to import, and is not needed.
         command = [sys.executable, "-P", colmap_process.__file__, stage, str(self.folder)]
         words = self.folder / f"{stage}.log"
-        with words.open("w", encoding="utf-8") as told, self._bar(stage, total) as bar:
+        with words.open("w", encoding="utf-8") as told, self._bar(shown or stage, total) as bar:
             # In its own process group, so that Ctrl-C reaches only us; we then end it.
             process = subprocess.Popen(
                 command, stdout=subprocess.PIPE, stderr=told, text=True, process_group=0

@@ -29,6 +29,9 @@ class Arguments:
     """Compare each picture with those that follow it, and then those nearby; each with each; or
     each with the 40 that follow it. auto: the first, and for photographs whose names are in no
     order that agrees with the cameras the second, or from 100 on the third."""
+    focal_35mm: Annotated[float | None, optional("MM")] = None
+    """Focal length of every picture in millimetres as on 35 mm film, in place of EXIF's: 24 to 28
+    for the main lens of most phones. By default EXIF's; where it names none, several are tried."""
 
 
 def main(argv: list[str]) -> int:
@@ -42,6 +45,7 @@ def main(argv: list[str]) -> int:
         longest_side=arguments.longest_side,
         frames=arguments.frames,
         matching=arguments.matching,
+        focal_35mm=arguments.focal_35mm,
     )
     print(folder)
     return 0

@@ -91,6 +91,45 @@ def test_cameras_that_are_torn_apart_are_told_and_kept_in_the_report(
     assert (report["matching"], report["matched"]) == ("exhaustive", "exhaustive")
 
 
+def test_several_torn_pairs_are_refused_unless_the_matching_is_asked_for(
+    photographs, tmp_path, solved, monkeypatch
+):
+    torn = [("03.png", "04.png", 171.2)]
+    solve = Solver.solve
+
+    def fold(self, matching):
+        found = solve(self, matching)
+        return found._replace(agreement=Agreement(found.agreement.groups, torn))
+
+    monkeypatch.setattr(Solver, "solve", fold)
+    capture_scene(photographs, tmp_path / "stray", progress=False)
+    torn.append(("03.png", "05.png", 168.0))
+    with pytest.raises(InputError, match=r"03\.png and 04\.png .*--matching sequential --out"):
+        capture_scene(photographs, tmp_path / "folded", progress=False)
+    assert not (tmp_path / "folded" / "transforms.json").exists()
+    capture_scene(photographs, tmp_path / "kept", matching="sequential", progress=False)
+
+
+def test_a_focal_length_that_is_given_goes_before_exifs_and_reaches_the_solver(
+    photographs, tmp_path, solved, monkeypatch, capsys
+):
+    focals = []
+    solve = Solver.solve
+
+    def noted(self, matching):
+        focals.extend({picture.focal for picture in self.pictures})
+        return solve(self, matching)
+
+    monkeypatch.setattr(Solver, "solve", noted)
+    assert nerfmac("capture", photographs, "--out", tmp_path / "s", "--focal-35mm", 26) == 0
+    assert focals == [pytest.approx(26 * np.hypot(64, 48) / 43.27)]
+    capsys.readouterr()
+    refused(
+        *(capsys, tmp_path, "capture", photographs, "--out", tmp_path / "t", "--focal-35mm", 1),
+        names=["focal_35mm", "1"],
+    )
+
+
 def test_a_scene_without_any_is_captured_once_where_one_is_wanted(photographs, solved, caplog):
     caplog.set_level("INFO", "nerfmac")
     folder = captured(photographs)
