@@ -27,7 +27,7 @@ except ImportError as error:
 
 from nerfmac.backend import Kernel
 from nerfmac.capture import capture_scene
-from nerfmac.checks import InputError
+from nerfmac.common.checks import InputError
 from nerfmac.config import Config
 from nerfmac.fields.field import Field
 from nerfmac.geometry.cameras import Camera

@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from nerfmac.backend import device_name  # noqa: E402
-from nerfmac.checks import InputError  # noqa: E402
+from nerfmac.common.checks import InputError  # noqa: E402
 from nerfmac.run import Run  # noqa: E402
 from tests.viewer.notebook.browser import running_chromium  # noqa: E402
 from tests.viewer.notebook.desk import Desk, at_desk  # noqa: E402

@@ -17,14 +17,14 @@ from typing import Annotated
 import tyro
 from torch_peer.compare import Comparison, compare
 
-from nerfmac import checks
 from nerfmac.backend import choose_device, current_device, memory_bytes
 from nerfmac.backend.build import BuildError
-from nerfmac.checks import InputError
 from nerfmac.cli.choices import Device, Preset
-from nerfmac.files import appearing, write_json
+from nerfmac.common import checks
+from nerfmac.common.checks import InputError
+from nerfmac.common.files import appearing, write_json
+from nerfmac.config.presets import preset
 from nerfmac.measure.bench.plot import plot_quality
-from nerfmac.presets import preset
 from nerfmac.scenes import builtin_scene_path, load_scene
 from nerfmac.training.measured import DivergedError
 

@@ -14,9 +14,9 @@ from math import prod
 from unittest import mock
 
 from nerfmac.backend.metal_text import Launch, recorded
+from nerfmac.config.presets import PRESETS
 from nerfmac.measure.selftest import Case, cases
 from nerfmac.measure.selftest.specialisations import specialisations
-from nerfmac.presets import PRESETS
 
 _SPECIALISATION = re.compile(
     r"(?P<function>[a-z_]+?)(?:__(?P<values>\d+(?:_\d+)*))?"

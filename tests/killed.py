@@ -6,7 +6,7 @@ from pathlib import Path
 
 WRITE = """import sys
 from pathlib import Path
-from nerfmac.files import appearing
+from nerfmac.common.files import appearing
 with appearing(Path(sys.argv[1])) as partial:
     print(partial, flush=True)
     sys.stdin.read()

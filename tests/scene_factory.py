@@ -15,9 +15,9 @@ from PIL import Image
 
 from nerfmac.cli import main
 from nerfmac.config import Config, override
+from nerfmac.config.presets import PRESETS
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
-from nerfmac.presets import PRESETS
 
 WIDTH, HEIGHT = 20, 16
 ANGLE = 0.7  # radians that a picture is wide

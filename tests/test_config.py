@@ -10,8 +10,8 @@ from typing import get_args
 import pytest
 
 import nerfmac
-from nerfmac.checks import InputError
 from nerfmac.cli.choices import Preset
+from nerfmac.common.checks import InputError
 from nerfmac.config import (
     PRESET_NAMES,
     Config,
@@ -25,7 +25,7 @@ from nerfmac.config import (
     TrainConfig,
     override,
 )
-from nerfmac.presets import PRESETS, preset
+from nerfmac.config.presets import PRESETS, preset
 
 PACKAGE = Path(nerfmac.__file__).parent
 RECORDS = (

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import nerfmac
-import nerfmac.presets
+import nerfmac.config.presets
 from nerfmac import Method, Run
 from nerfmac.cli import main
 from nerfmac.fields.vanilla import VanillaField
@@ -114,7 +114,7 @@ def test_what_is_no_camera_is_refused(scene):
 
 
 def test_the_vanilla_sampler_needs_its_own_coarse_network(scene, tmp_path):
-    config = nerfmac.presets.preset("tiny", "cpu", 0, "vanilla")
+    config = nerfmac.config.presets.preset("tiny", "cpu", 0, "vanilla")
     with pytest.raises(nerfmac.InputError, match=r"vanilla.* Ball .*sampler"):
         Run.begin(scene, config, method=Method(field=Ball()), out=tmp_path / "run")
     assert not (tmp_path / "run").exists()

@@ -6,8 +6,8 @@ import pytest
 import nerfmac
 from nerfmac import Run
 from nerfmac.config import VanillaConfig, override
+from nerfmac.config.presets import PRESETS, preset, vanilla
 from nerfmac.export import extract_density, extract_mesh
-from nerfmac.presets import PRESETS, preset, vanilla
 from nerfmac.viewer.pictures.modes import Look, Pictures
 from tests.scene_factory import CONFIG
 

@@ -22,7 +22,7 @@ SHORTENED = [path for path in ALL if path.name != IN_FULL]
 COARSER = """
 def make_coarser():
     from nerfmac.config import override
-    from nerfmac.presets import PRESETS
+    from nerfmac.config.presets import PRESETS
 
     sizes = {"slots": 2**13, "rays": 256, "most_rays": 2**12}
     PRESETS["small"] = override(PRESETS["small"], march={"steps": 64}, train=sizes)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import nerfmac
-from nerfmac.checks import InputError
+from nerfmac.common.checks import InputError
 from nerfmac.config import override
 from nerfmac.run import Run, train
 from nerfmac.training import checkpoint

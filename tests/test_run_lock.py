@@ -8,7 +8,7 @@ import sys
 import pytest
 
 import nerfmac
-from nerfmac.checks import InputError
+from nerfmac.common.checks import InputError
 from nerfmac.run import Run, train
 from nerfmac.run import run as run_module
 from tests.cli.refusals import refused

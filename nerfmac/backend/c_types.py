@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import mlx.core as mx
 
-from nerfmac.checks import InputError
+from nerfmac.common.checks import InputError
 
 
 def type_in_c(name: str, dtype: mx.Dtype, types: Mapping[mx.Dtype, str], where: str) -> str:

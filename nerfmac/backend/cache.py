@@ -6,8 +6,8 @@ import os
 import platform
 from pathlib import Path
 
-from nerfmac.checks import InputError
-from nerfmac.files import user_path
+from nerfmac.common.checks import InputError
+from nerfmac.common.files import user_path
 
 ELSEWHERE = "NERFMAC_CACHE names another folder"
 """What to do where the folder cannot be written."""

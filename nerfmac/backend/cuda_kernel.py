@@ -22,8 +22,8 @@ from nerfmac.backend.build import BuildError, compile_together
 from nerfmac.backend.c_types import type_in_c
 from nerfmac.backend.cache import ELSEWHERE, cache_folder
 from nerfmac.backend.device import compute_capability
-from nerfmac.checks import InputError
-from nerfmac.files import appearing, make_folder
+from nerfmac.common.checks import InputError
+from nerfmac.common.files import appearing, make_folder
 
 _TYPES = {
     mx.float32: "float",

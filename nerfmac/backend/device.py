@@ -16,9 +16,9 @@ from pathlib import Path
 
 import mlx.core as mx
 
-from nerfmac import checks
 from nerfmac.backend.cache import cache_folder
 from nerfmac.backend.host_memory import host_memory_bytes
+from nerfmac.common import checks
 
 log = logging.getLogger("nerfmac")
 

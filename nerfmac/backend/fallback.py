@@ -19,7 +19,7 @@ from nerfmac.backend.cpu_kernel import cpu_kernel
 from nerfmac.backend.device import compute_capability, current_device, device_name
 from nerfmac.backend.extension import extension
 from nerfmac.backend.sources import dialect_source, operations
-from nerfmac.checks import InputError
+from nerfmac.common.checks import InputError
 
 log = logging.getLogger("nerfmac")
 

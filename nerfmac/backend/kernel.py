@@ -26,7 +26,7 @@ from nerfmac.backend.cuda_kernel import CudaKernel
 from nerfmac.backend.device import current_device
 from nerfmac.backend.fallback import users_operations, why_no_extension
 from nerfmac.backend.sources import kernel_source, read_ascii, user_source
-from nerfmac.checks import InputError
+from nerfmac.common.checks import InputError
 
 _GROUP = 256  # threads of a group; some Apple GPUs do not allow a kernel more
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import mlx.core as mx
 
-from nerfmac import checks
 from nerfmac.backend.device import memory_bytes
-from nerfmac.checks import InputError
+from nerfmac.common import checks
+from nerfmac.common.checks import InputError
 
 GIB = 2**30
 

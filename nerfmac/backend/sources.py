@@ -9,7 +9,7 @@ from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
-from nerfmac.checks import InputError
+from nerfmac.common.checks import InputError
 
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"(?P<name>[^"\n]+)"[ \t]*(//.*)?$', re.MULTILINE)
 

@@ -21,14 +21,14 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from nerfmac import checks
 from nerfmac.backend.cache import cache_folder
 from nerfmac.backend.device import current_device, device_name
 from nerfmac.backend.fallback import why_reference
 from nerfmac.backend.sources import kernel_source, operations
-from nerfmac.checks import InputError
+from nerfmac.common import checks
+from nerfmac.common.checks import InputError
+from nerfmac.common.files import make_folder, read_json, write_json
 from nerfmac.config import Config
-from nerfmac.files import make_folder, read_json, write_json
 
 log = logging.getLogger("nerfmac")
 

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 from tqdm.auto import tqdm
 
-from nerfmac import checks
 from nerfmac.capture.libraries import need_pycolmap
 from nerfmac.capture.material import (
     LEAST_35MM,
@@ -29,8 +28,9 @@ from nerfmac.capture.material import (
 from nerfmac.capture.missing import missing_pictures
 from nerfmac.capture.placed import write_scene
 from nerfmac.capture.structure import Solver, Structure
-from nerfmac.checks import InputError
-from nerfmac.files import check_free, make_folder, read_json, user_path, write_json
+from nerfmac.common import checks
+from nerfmac.common.checks import InputError
+from nerfmac.common.files import check_free, make_folder, read_json, user_path, write_json
 from nerfmac.scenes import holds_scene, load_scene
 from nerfmac.scenes.diagram import draw_scene
 from nerfmac.scenes.pictures import is_cut_out

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from nerfmac.capture.agreement import ALIKE, Matches
-from nerfmac.checks import InputError
+from nerfmac.common.checks import InputError
 
 GUESSES = (1.0, 0.85, 1.2, 0.7, 1.4)
 """Focal lengths to try, the most central first. Phones have 0.7 to 0.9, cameras up to 1.4."""

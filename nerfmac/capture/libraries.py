@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
-from nerfmac.checks import InputError
-from nerfmac.extras import install
+from nerfmac.common.checks import InputError
+from nerfmac.common.extras import install
 
 INSTALL = install("capture")
 

@@ -21,9 +21,9 @@ from PIL import Image, ImageOps
 from nerfmac.capture.choice import choose
 from nerfmac.capture.motion import measure
 from nerfmac.capture.video import full_frames, grey_frames, is_video, open_video
-from nerfmac.checks import InputError
-from nerfmac.extras import needed
-from nerfmac.files import appearing, counted
+from nerfmac.common.checks import InputError
+from nerfmac.common.extras import needed
+from nerfmac.common.files import appearing, counted
 from nerfmac.scenes.pictures import ALPHA_MODES, HEIF, ORIENTATION_TAG, UNREADABLE, is_picture
 
 PLAIN = (".png", ".jpg", ".jpeg", ".webp")

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nerfmac.capture.structure import Structure
-from nerfmac.files import write_json
+from nerfmac.common.files import write_json
 from nerfmac.geometry.lenses import Lens
 from nerfmac.scenes.colmap import camera_to_file, lens_of
 from nerfmac.scenes.placement import Placement, fit

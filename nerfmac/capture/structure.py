@@ -28,8 +28,8 @@ from nerfmac.capture.focal import (
 )
 from nerfmac.capture.material import Picture
 from nerfmac.capture.pairs import LONG_WINDOW, Pairs, every_pair, in_sequence, in_space
-from nerfmac.checks import InputError
-from nerfmac.files import appearing, make_folder, read_json, write_json
+from nerfmac.common.checks import InputError
+from nerfmac.common.files import appearing, make_folder, read_json, write_json
 from nerfmac.scenes.colmap import camera_to_file
 from nerfmac.scenes.colmap_model import ColmapModel, read_model
 

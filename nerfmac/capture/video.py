@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from nerfmac.checks import InputError
+from nerfmac.common.checks import InputError
 
 Pixels = npt.NDArray[np.uint8]
 

@@ -12,10 +12,10 @@ from nerfmac.backend.build import BuildError
 from nerfmac.backend.device import refuse_windows
 from nerfmac.backend.faults import in_words
 from nerfmac.backend.variants import from_environment
-from nerfmac.checks import InputError
 from nerfmac.cli.arguments import HELP, checked, meant
 from nerfmac.cli.logs import logged, without_log_file
 from nerfmac.cli.terminal import printable, printing_quoted
+from nerfmac.common.checks import InputError
 from nerfmac.ranks import rank_given
 from nerfmac.run import CONFIGURED
 from nerfmac.training.method import Method

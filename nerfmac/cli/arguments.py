@@ -19,8 +19,8 @@ from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import tyro
 
-from nerfmac.checks import InputError
-from nerfmac.files import user_path
+from nerfmac.common.checks import InputError
+from nerfmac.common.files import user_path
 from nerfmac.rendering.crop import Box
 
 HELP = ("-h", "--help")

@@ -10,15 +10,16 @@ from typing import Annotated, Any
 
 import tyro
 
-from nerfmac import checks
 from nerfmac.backend import choose_device, current_device, memory_bytes
 from nerfmac.backend.machine import machine
-from nerfmac.checks import InputError
 from nerfmac.cli.arguments import optional, unboxed
 from nerfmac.cli.choices import Device, Preset
 from nerfmac.cli.scene_flags import SceneFlags
+from nerfmac.common import checks
+from nerfmac.common.checks import InputError
+from nerfmac.common.files import appearing, write_json
 from nerfmac.config import Config, RanksConfig, override
-from nerfmac.files import appearing, write_json
+from nerfmac.config.presets import preset
 from nerfmac.film import check_video
 from nerfmac.measure.bench import models
 from nerfmac.measure.bench.benchmark import STEPS, benchmark
@@ -27,7 +28,6 @@ from nerfmac.measure.bench.plot import check_plot
 from nerfmac.measure.bench.roofline import CHIPS, Chip, Roofline
 from nerfmac.measure.bench.scaling import measure_scaling
 from nerfmac.measure.step import trained
-from nerfmac.presets import preset
 from nerfmac.ranks import LostRankError, join
 from nerfmac.run import Run
 from nerfmac.scenes import Scene, builtin_scene_path, load_scene

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from nerfmac.checks import InputError
 from nerfmac.cli.arguments import meant
+from nerfmac.common.checks import InputError
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
 from nerfmac.paths import MOVES, SPLITS, CameraPath, tour

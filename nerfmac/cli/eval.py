@@ -11,12 +11,12 @@ import tyro
 
 from nerfmac.backend import choose_device
 from nerfmac.backend.machine import machine
-from nerfmac.checks import InputError
 from nerfmac.cli.arguments import optional
 from nerfmac.cli.choices import Device
 from nerfmac.cli.outputs import quality
+from nerfmac.common.checks import InputError
+from nerfmac.common.files import appearing, write_json
 from nerfmac.export import evaluate_to_page, worst
-from nerfmac.files import appearing, write_json
 from nerfmac.rendering.perceptual import Lpips
 from nerfmac.run import CONFIGURED, Run, read_record
 from nerfmac.scenes import load_scene

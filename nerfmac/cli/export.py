@@ -10,9 +10,10 @@ from typing import Annotated, Any, Literal
 import tyro
 
 from nerfmac.backend import choose_device
-from nerfmac.checks import InputError
 from nerfmac.cli.arguments import box, optional
 from nerfmac.cli.choices import Device
+from nerfmac.common.checks import InputError
+from nerfmac.common.files import appearing, remove_abandoned, write_json
 from nerfmac.export import (
     extract_cameras,
     extract_density,
@@ -20,7 +21,6 @@ from nerfmac.export import (
     extract_points,
     need_libraries,
 )
-from nerfmac.files import appearing, remove_abandoned, write_json
 from nerfmac.run import CONFIGURED, Run
 from nerfmac.snapshots import open_run, save_snapshot
 from nerfmac.training.method import Method

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from nerfmac.backend.faults import in_words, is_out_of_memory
-from nerfmac.checks import InputError
+from nerfmac.common.checks import InputError
 from nerfmac.ranks import LostRankError
 from nerfmac.run import Run, what_to_lower
 from nerfmac.training.measured import DivergedError

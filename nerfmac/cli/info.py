@@ -16,7 +16,7 @@ from nerfmac.backend.fallback import why_reference
 from nerfmac.backend.sources import kernels_folder, operations
 from nerfmac.backend.variants import VARIANTS, from_environment, is_tuned, variants_here
 from nerfmac.cli.choices import Device
-from nerfmac.presets import preset
+from nerfmac.config.presets import preset
 from nerfmac.ranks import Ranks, join
 from nerfmac.scenes import picture_cache
 from nerfmac.version import __version__

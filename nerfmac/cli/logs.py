@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from nerfmac.checks import InputError
 from nerfmac.cli.terminal import printable
+from nerfmac.common.checks import InputError
 
 VARIABLE = "NERFMAC_LOG"
 LEVELS = {"info": logging.INFO, "debug": logging.DEBUG}

@@ -15,7 +15,7 @@ from nerfmac.backend import current_device
 from nerfmac.backend.machine import machine, peak_memory_bytes
 from nerfmac.backend.memory import active_memory_bytes
 from nerfmac.backend.variants import variants_here
-from nerfmac.files import appearing
+from nerfmac.common.files import appearing
 from nerfmac.film import film
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens

@@ -10,17 +10,17 @@ from typing import Annotated
 
 import tyro
 
-from nerfmac import checks
 from nerfmac.backend import choose_device, current_device, memory_bytes
-from nerfmac.checks import InputError
 from nerfmac.cli.arguments import optional
 from nerfmac.cli.choices import Device, Model, Preset
 from nerfmac.cli.scene_flags import SceneFlags
-from nerfmac.files import appearing, write_json
+from nerfmac.common import checks
+from nerfmac.common.checks import InputError
+from nerfmac.common.files import appearing, write_json
+from nerfmac.config.presets import preset
 from nerfmac.measure.profile.parts import take_steps
 from nerfmac.measure.profile.profiling import captured, check_capture, profile
 from nerfmac.measure.step import trained
-from nerfmac.presets import preset
 from nerfmac.run import CONFIGURED, Run, is_run
 from nerfmac.scenes import builtin_scene_path, load_scene
 from nerfmac.training.method import Method

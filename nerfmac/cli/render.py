@@ -13,13 +13,13 @@ from typing import Annotated, Literal
 
 import tyro
 
-from nerfmac import checks
 from nerfmac.backend import choose_device
-from nerfmac.checks import InputError
 from nerfmac.cli.arguments import box, numbers, optional
 from nerfmac.cli.camera_paths import NamedPath
 from nerfmac.cli.choices import Device
 from nerfmac.cli.failures import keeping
+from nerfmac.common import checks
+from nerfmac.common.checks import InputError
 from nerfmac.film import VIDEOS, Shot, Take, blurred, check_video, even, film, refuse_existing
 from nerfmac.geometry.cameras import Camera
 from nerfmac.rendering.evaluation import BACKGROUNDS

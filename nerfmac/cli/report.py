@@ -8,10 +8,10 @@ from typing import Annotated
 
 import tyro
 
-from nerfmac import checks
 from nerfmac.backend import choose_device
 from nerfmac.cli.arguments import optional
 from nerfmac.cli.choices import Device
+from nerfmac.common import checks
 from nerfmac.export import write_report
 from nerfmac.run import CONFIGURED, Run
 from nerfmac.training.method import Method

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-from nerfmac.checks import InputError
 from nerfmac.cli.arguments import optional
+from nerfmac.common.checks import InputError
 from nerfmac.scenes.options import SceneOptions, split_of, up_of
 from nerfmac.scenes.record import SceneRecord
 

@@ -9,14 +9,14 @@ from typing import Annotated, Literal
 
 import tyro
 
-from nerfmac import checks
 from nerfmac.backend import choose_device, current_device, device_name
 from nerfmac.backend.device import gpu
 from nerfmac.backend.fallback import why_reference
 from nerfmac.backend.machine import software
 from nerfmac.backend.sources import kernels_folder
-from nerfmac.checks import InputError
 from nerfmac.cli.arguments import optional
+from nerfmac.common import checks
+from nerfmac.common.checks import InputError
 from nerfmac.measure.selftest import cases
 from nerfmac.measure.selftest.diagnosis import (
     Compared,

@@ -24,16 +24,16 @@ from nerfmac.backend import (
 from nerfmac.backend.memory import check_memory_limit, limit_memory
 from nerfmac.backend.variants import choose_first
 from nerfmac.capture import captured
-from nerfmac.checks import InputError
 from nerfmac.cli.arguments import optional, unboxed
 from nerfmac.cli.choices import Device, Model, Preset
 from nerfmac.cli.failures import explained, keeping
 from nerfmac.cli.outputs import save_preview, save_turntable, summary
 from nerfmac.cli.scene_flags import SceneFlags
+from nerfmac.common.checks import InputError
+from nerfmac.common.files import check_free, write_json
 from nerfmac.config import Config, override
-from nerfmac.files import check_free, write_json
+from nerfmac.config.presets import preset as presets
 from nerfmac.inspection import training_findings
-from nerfmac.presets import preset as presets
 from nerfmac.ranks import Ranks, join
 from nerfmac.rendering.evaluation import measured
 from nerfmac.run import (

@@ -9,16 +9,16 @@ from typing import Annotated
 
 import tyro
 
-from nerfmac import checks
 from nerfmac.backend import choose_device, current_device, memory_bytes
 from nerfmac.backend.machine import machine
 from nerfmac.backend.variants import VARIANTS, from_environment, path
 from nerfmac.cli.arguments import optional
 from nerfmac.cli.choices import Device, Preset
 from nerfmac.cli.scene_flags import SceneFlags
-from nerfmac.files import appearing, write_json
+from nerfmac.common import checks
+from nerfmac.common.files import appearing, write_json
+from nerfmac.config.presets import preset
 from nerfmac.measure.tuning import SECONDS, Tried, Tuned, tune
-from nerfmac.presets import preset
 from nerfmac.run import CONFIGURED, fitted
 from nerfmac.scenes import load_scene
 

@@ -18,12 +18,12 @@ from urllib.parse import quote
 
 import tyro
 
-from nerfmac import checks
 from nerfmac.capture import captured
-from nerfmac.checks import InputError
 from nerfmac.cli.arguments import optional
 from nerfmac.cli.scene_flags import SceneFlags
-from nerfmac.files import read_json, write_json
+from nerfmac.common import checks
+from nerfmac.common.checks import InputError
+from nerfmac.common.files import read_json, write_json
 from nerfmac.run import is_run, read_record
 from nerfmac.scenes import builtin_scene_path, holds_scene, load_scene
 from nerfmac.snapshots import is_snapshot, read_container

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from nerfmac import checks
-from nerfmac.checks import InputError
-from nerfmac.kernel_sizes import FEATURES, WIDEST_FEATURES, WIDEST_LAYERS, WIDTHS
+from nerfmac.common import checks
+from nerfmac.common.checks import InputError
+from nerfmac.config.kernel_sizes import FEATURES, WIDEST_FEATURES, WIDEST_LAYERS, WIDTHS
 
 
 @dataclass(frozen=True)

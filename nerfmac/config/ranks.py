@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from nerfmac import checks
+from nerfmac.common import checks
 
 EVERY = (1, 2, 4, 8)
 """Allowed steps between exchanges: they divide the steps between updates of the average."""

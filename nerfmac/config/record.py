@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, fields, is_dataclass, replace
 from typing import Any, Literal, get_type_hints
 
-from nerfmac import checks
-from nerfmac.checks import InputError
+from nerfmac.common import checks
+from nerfmac.common.checks import InputError
+from nerfmac.common.json_reader import Fields
 from nerfmac.config.fields import HashGridConfig, NetworkConfig, VanillaConfig
 from nerfmac.config.optimiser import OptimiserConfig
 from nerfmac.config.ranks import RanksConfig
 from nerfmac.config.refine import RefineConfig
 from nerfmac.config.sampling import MarchConfig, OccupancyConfig
 from nerfmac.config.training import TrainConfig
-from nerfmac.json_reader import Fields
 
 PRESET_NAMES = ("tiny", "small", "base", "big")
 
@@ -25,8 +25,8 @@ _LEFT_OUT: Any = None
 class Config:
     """One run; saved with it as `config.json`.
 
-    Without arguments it is preset base. The others are in `nerfmac.presets.PRESETS`, and `override`
-    changes some of their numbers. Raises `InputError` for another preset's name whose numbers are
+    Without arguments it is preset base. The others are in `nerfmac.config.presets.PRESETS`, and
+    `override` changes some of their numbers. Raises `InputError` for another preset's name whose numbers are
     left out.
     """
 
@@ -60,7 +60,7 @@ class Config:
             raise InputError(
                 f"preset is {self.preset!r}, but {left_out[0]} is left out and would be base's; "
                 f"give preset={self.preset!r} to nerfmac.train or nerfmac.Viewer, or take "
-                f"nerfmac.presets.PRESETS[{self.preset!r}]"
+                f"nerfmac.config.presets.PRESETS[{self.preset!r}]"
             )
         for name in left_out:
             object.__setattr__(self, name, get_type_hints(Config)[name]())  # the record is frozen

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from nerfmac import checks
+from nerfmac.common import checks
 
 REFINED = ("poses", "lenses", "exposures", "colours")
 """What can be corrected: names of the switches."""

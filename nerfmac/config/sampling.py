@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import sqrt
 
-from nerfmac import checks
-from nerfmac.checks import InputError
+from nerfmac.common import checks
+from nerfmac.common.checks import InputError
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from nerfmac import checks
+from nerfmac.common import checks
 
 FILL = 0.95
 """Fraction of a step's slots that its number of rays is chosen to fill."""

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from nerfmac.checks import InputError
+from nerfmac.common.checks import InputError
 from nerfmac.run import Run, placement_of
 
 log = logging.getLogger("nerfmac")

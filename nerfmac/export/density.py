@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from nerfmac.checks import InputError
+from nerfmac.common.checks import InputError
+from nerfmac.common.files import appearing, user_path
 from nerfmac.export.lattice import Lattice, check_memory, sampled
 from nerfmac.export.subject import Subject
 from nerfmac.export.vdb import write_vdb
-from nerfmac.files import appearing, user_path
 from nerfmac.rendering.crop import Box
 from nerfmac.run import Run
 

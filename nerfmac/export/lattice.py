@@ -15,9 +15,9 @@ import numpy as np
 import numpy.typing as npt
 from tqdm.auto import tqdm
 
-from nerfmac import checks
 from nerfmac.backend.host_memory import host_memory_bytes
-from nerfmac.checks import InputError
+from nerfmac.common import checks
+from nerfmac.common.checks import InputError
 from nerfmac.export.matter import Coordinates, Matter
 from nerfmac.export.region import Region
 from nerfmac.scenes.placement import Placement

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from nerfmac import extras
+from nerfmac.common import extras
 
 
 def need_libraries() -> None:

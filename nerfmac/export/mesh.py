@@ -15,15 +15,15 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from nerfmac import checks
-from nerfmac.checks import InputError
+from nerfmac.common import checks
+from nerfmac.common.checks import InputError
+from nerfmac.common.files import appearing, user_path
 from nerfmac.export.lattice import Lattice, check_memory, sampled
 from nerfmac.export.libraries import needed
 from nerfmac.export.pieces import seen_pieces
 from nerfmac.export.shape_files import ENDINGS, write_shape
 from nerfmac.export.subject import Subject
 from nerfmac.export.threshold import surface_threshold
-from nerfmac.files import appearing, user_path
 from nerfmac.rendering.crop import Box
 from nerfmac.run import Run
 

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from nerfmac.checks import InputError
+from nerfmac.common.checks import InputError
 from nerfmac.rendering.colour_map import INFERNO, TURBO, Anchors, coloured
 from nerfmac.rendering.evaluation import Compared, ViewQuality
 from nerfmac.rendering.renderer import Picture

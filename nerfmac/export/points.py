@@ -11,13 +11,13 @@ import numpy as np
 import numpy.typing as npt
 from tqdm.auto import tqdm
 
-from nerfmac import checks
-from nerfmac.checks import InputError
+from nerfmac.common import checks
+from nerfmac.common.checks import InputError
+from nerfmac.common.files import appearing, user_path
 from nerfmac.export.region import Region
 from nerfmac.export.shape_files import write_shape
 from nerfmac.export.subject import Subject
 from nerfmac.export.training_rays import training_rays
-from nerfmac.files import appearing, user_path
 from nerfmac.geometry.cameras import Camera
 from nerfmac.rendering.crop import Box
 from nerfmac.rendering.renderer import Renderer

@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 from tqdm.auto import tqdm
 
+from nerfmac.common.files import appearing
 from nerfmac.export.page import check_page, head, scene_name, view_section
-from nerfmac.files import appearing
 from nerfmac.rendering.evaluation import Compared, ViewQuality, evaluate
 from nerfmac.rendering.perceptual import Lpips
 from nerfmac.run import Run

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from nerfmac.checks import InputError, finite
+from nerfmac.common.checks import InputError, finite
 from nerfmac.export.matter import Matter
 from nerfmac.rendering.crop import Box
 from nerfmac.scenes.placement import Placement

@@ -16,11 +16,11 @@ import numpy as np
 from tqdm.auto import tqdm
 
 from nerfmac.backend.machine import machine
-from nerfmac.checks import InputError
+from nerfmac.common.checks import InputError
+from nerfmac.common.files import appearing, read_json
+from nerfmac.config.presets import PRESETS
 from nerfmac.export.curve_svg import curve_svg
 from nerfmac.export.page import check_page, figure, head, scene_name, table, view_section
-from nerfmac.files import appearing, read_json
-from nerfmac.presets import PRESETS
 from nerfmac.rendering.evaluation import Compared, ViewQuality, evaluate, measured
 from nerfmac.run import Run, read_scalars
 from nerfmac.scenes.pictures import decode

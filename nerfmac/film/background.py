@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from queue import Queue
 from typing import TypeVar
 
-from nerfmac.timeline import interval
+from nerfmac.common.timeline import interval
 
 Item = TypeVar("Item")
 

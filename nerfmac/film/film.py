@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 
 from tqdm.auto import tqdm
 
-from nerfmac.checks import InputError
-from nerfmac.files import user_path
+from nerfmac.common.checks import InputError
+from nerfmac.common.files import user_path
 from nerfmac.film import series
 from nerfmac.film.background import in_background
 from nerfmac.film.frames import Joined, Pixels

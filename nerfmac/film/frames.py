@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from nerfmac.backend import unfused
-from nerfmac.checks import InputError
+from nerfmac.common.checks import InputError
+from nerfmac.common.timeline import interval
 from nerfmac.film.shot import Shot
 from nerfmac.film.takes import Take, spread
 from nerfmac.geometry.cameras import Camera
@@ -24,7 +25,6 @@ from nerfmac.rendering.crop import cropped
 from nerfmac.rendering.normals import normals
 from nerfmac.rendering.renderer import Renderer
 from nerfmac.run import Run, placement_of
-from nerfmac.timeline import interval
 
 Values = npt.NDArray[np.float32]
 Pixels = npt.NDArray[np.uint8]

@@ -21,9 +21,9 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from nerfmac import checks
-from nerfmac.checks import InputError
-from nerfmac.files import appearing, read_json, remove_abandoned, write_json
+from nerfmac.common import checks
+from nerfmac.common.checks import InputError
+from nerfmac.common.files import appearing, read_json, remove_abandoned, write_json
 from nerfmac.film.frames import Frame
 from nerfmac.film.shot import Shot
 from nerfmac.film.video import alpha_options, encoder, file_url, said

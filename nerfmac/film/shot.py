@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from nerfmac import checks
-from nerfmac.checks import InputError
+from nerfmac.common import checks
+from nerfmac.common.checks import InputError
 from nerfmac.rendering.colour_map import MAPS
 from nerfmac.rendering.crop import Box
 

@@ -15,7 +15,7 @@ import shutil
 import struct
 from pathlib import Path
 
-from nerfmac.files import appearing
+from nerfmac.common.files import appearing
 
 STEREO_MODES = {None: 0, "over-under": 1, "side-by-side": 2}
 """The numbers of the layouts that `Shot.stereo` names."""

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from nerfmac import checks
+from nerfmac.common import checks
 from nerfmac.geometry.cameras import Camera
 
 Take = Sequence[Camera]

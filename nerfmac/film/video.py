@@ -24,9 +24,9 @@ from pathlib import Path
 
 import numpy as np
 
-from nerfmac import checks
-from nerfmac.checks import InputError
-from nerfmac.files import appearing, remove_abandoned
+from nerfmac.common import checks
+from nerfmac.common.checks import InputError
+from nerfmac.common.files import appearing, remove_abandoned
 from nerfmac.film.background import in_background
 from nerfmac.film.spatial import mark_spatial
 

@@ -15,8 +15,8 @@ import mlx.core as mx
 import numpy as np
 import numpy.typing as npt
 
-from nerfmac import checks
-from nerfmac.checks import InputError
+from nerfmac.common import checks
+from nerfmac.common.checks import InputError
 from nerfmac.geometry.lenses import Lens
 from nerfmac.geometry.pixel_places import COLUMNS, pixel_places
 

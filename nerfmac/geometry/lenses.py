@@ -18,8 +18,8 @@ from typing import Self
 
 import mlx.core as mx
 
-from nerfmac import checks
-from nerfmac.checks import InputError
+from nerfmac.common import checks
+from nerfmac.common.checks import InputError
 
 NEWTON_STEPS = 5
 """To float32 precision, lenses of photographs need 3 steps, and strong lenses 4."""

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import mlx.core as mx
 
-from nerfmac import checks
+from nerfmac.common import checks
 from nerfmac.geometry.cameras import Camera, Cameras
 from nerfmac.geometry.fisheye import fisheye_directions
 from nerfmac.geometry.lenses import undistort

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from tqdm.auto import tqdm
 
-from nerfmac.checks import InputError
+from nerfmac.common.checks import InputError
 from nerfmac.inspection.findings import shown_names
 from nerfmac.inspection.pictures import look_at, normalised
 from nerfmac.scenes import Frame, Scene, load_scene

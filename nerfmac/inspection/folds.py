@@ -15,7 +15,7 @@ import numpy.typing as npt
 from PIL import Image
 
 from nerfmac.capture.agreement import APART, WALKED
-from nerfmac.files import counted
+from nerfmac.common.files import counted
 from nerfmac.geometry.cameras import Camera
 from nerfmac.inspection.findings import shown_names, summed_up
 from nerfmac.inspection.pictures import THUMBNAIL, normalised

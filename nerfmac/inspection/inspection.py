@@ -14,7 +14,7 @@ import numpy.typing as npt
 from tqdm.auto import tqdm
 
 from nerfmac.capture import captured
-from nerfmac.files import user_path
+from nerfmac.common.files import user_path
 from nerfmac.geometry.lenses import Lens
 from nerfmac.inspection.cameras import camera_findings
 from nerfmac.inspection.findings import shown_names

@@ -18,7 +18,7 @@ from nerfmac.backend import Arrays, device_name, runs_kernel, working_dtype
 from nerfmac.backend.build import BuildError
 from nerfmac.backend.fallback import why_reference
 from nerfmac.backend.variants import VARIANTS, keep
-from nerfmac.checks import InputError
+from nerfmac.common.checks import InputError
 from nerfmac.config import Config
 from nerfmac.measure.inputs import StepInputs, slopes
 from nerfmac.measure.selftest.comparison import Case, agreement, in_variant

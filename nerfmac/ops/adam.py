@@ -18,8 +18,8 @@ from typing import NamedTuple
 
 import mlx.core as mx
 
-from nerfmac import checks
 from nerfmac.backend import Kernel, runs_kernel
+from nerfmac.common import checks
 
 
 @cache

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import mlx.core as mx
 
-from nerfmac import checks
 from nerfmac.backend import Kernel, runs_kernel
+from nerfmac.common import checks
 from nerfmac.geometry.cameras import Cameras
 from nerfmac.geometry.lenses import NEWTON_STEPS
 from nerfmac.geometry.pixel_places import WHOLE

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import mlx.core as mx
 
-from nerfmac import checks
+from nerfmac.common import checks
 
 EMBEDDING = 16
 """Outputs of the density network, which the colour network reads."""

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import mlx.core as mx
 
-from nerfmac import checks
 from nerfmac.backend import Kernel, runs_kernel
+from nerfmac.common import checks
 from nerfmac.ops.signature import Signature
 
 _SPLAT_TAKES = Signature(cells=(mx.int32, "estimates"), estimates=(mx.float32, "estimates"))

@@ -14,7 +14,7 @@ from typing import Any
 
 import mlx.core as mx
 
-from nerfmac import checks
+from nerfmac.common import checks
 
 Dtype = mx.Dtype | Callable[[], mx.Dtype]
 """A type, or a function that returns it, such as `nerfmac.backend.working_dtype`."""

@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from nerfmac import checks
-from nerfmac.checks import InputError
-from nerfmac.files import user_path, write_json
+from nerfmac.common import checks
+from nerfmac.common.checks import InputError
+from nerfmac.common.files import user_path, write_json
+from nerfmac.common.json_reader import read_fields
 from nerfmac.geometry.cameras import Camera
-from nerfmac.json_reader import read_fields
 from nerfmac.paths.curve import Curve
 from nerfmac.paths.formats import instant_ngp, nerfstudio, own
 from nerfmac.paths.keyframe import Keyframe

@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from nerfmac import checks
+from nerfmac.common import checks
 from nerfmac.geometry.cameras import Camera
 from nerfmac.paths.rig import CIRCLE, Rig
 

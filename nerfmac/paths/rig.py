@@ -21,8 +21,8 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from nerfmac import checks
-from nerfmac.checks import InputError
+from nerfmac.common import checks
+from nerfmac.common.checks import InputError
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
 

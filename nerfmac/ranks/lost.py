@@ -20,7 +20,7 @@ from contextlib import contextmanager, suppress
 from types import TracebackType
 from typing import TypeVar
 
-from nerfmac import checks
+from nerfmac.common import checks
 from nerfmac.ranks.ranks import Ranks
 
 log = logging.getLogger("nerfmac")

@@ -15,7 +15,7 @@ from typing import Any, Literal
 import mlx.core as mx
 import numpy as np
 
-from nerfmac.checks import InputError
+from nerfmac.common.checks import InputError
 
 Words = Literal["bfloat16", "float32"]
 """The type in which large arrays are sent."""

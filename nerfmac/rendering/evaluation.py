@@ -10,13 +10,13 @@ from typing import NamedTuple
 import mlx.core as mx
 import numpy as np
 
-from nerfmac.checks import InputError
+from nerfmac.common.checks import InputError
+from nerfmac.common.timeline import interval
 from nerfmac.rendering.metrics import WINDOW, Sums, decibels, similarity, squared_error
 from nerfmac.rendering.pace import middle_rows, seconds_per_pixel, spread
 from nerfmac.rendering.perceptual import Lpips
 from nerfmac.rendering.renderer import Picture, Renderer
 from nerfmac.scenes import Views
-from nerfmac.timeline import interval
 
 BACKGROUNDS = {"white": (1.0, 1.0, 1.0), "black": (0.0, 0.0, 0.0)}
 

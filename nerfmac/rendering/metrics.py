@@ -31,7 +31,7 @@ from typing import Any, NamedTuple
 import mlx.core as mx
 import numpy as np
 
-from nerfmac.checks import InputError
+from nerfmac.common.checks import InputError
 
 Image = mx.array | np.ndarray
 

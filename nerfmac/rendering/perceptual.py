@@ -19,7 +19,7 @@ from typing import NamedTuple
 import mlx.core as mx
 from mlx import nn
 
-from nerfmac.checks import InputError
+from nerfmac.common.checks import InputError
 
 SHIFT, SPREAD = (-0.030, -0.088, -0.188), (0.458, 0.448, 0.450)
 

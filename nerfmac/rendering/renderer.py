@@ -9,8 +9,8 @@ import mlx.core as mx
 import numpy as np
 import numpy.typing as npt
 
-from nerfmac import checks
 from nerfmac.backend import Arrays, compile_seldom, unfused
+from nerfmac.common import checks
 from nerfmac.fields.field import Field, Parameters, Tracer
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.rays import Rays, camera_rays

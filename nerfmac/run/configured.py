@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import logging
 
-from nerfmac import checks
 from nerfmac.backend import current_device, memory_bytes
+from nerfmac.common import checks
 from nerfmac.config import Config, override
+from nerfmac.config.presets import preset as preset_of
 from nerfmac.geometry.cameras import Cameras
-from nerfmac.presets import preset as preset_of
 from nerfmac.scenes import Scene
 from nerfmac.scenes.near_plane import near_plane
 from nerfmac.training.method import Method

@@ -6,8 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from nerfmac.checks import InputError
-from nerfmac.files import read_json
+from nerfmac.common.checks import InputError
+from nerfmac.common.files import read_json
 from nerfmac.scenes import holds_scene
 from nerfmac.scenes.options import SceneOptions
 from nerfmac.scenes.record import SceneRecord

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from nerfmac import checks
-from nerfmac.checks import InputError
+from nerfmac.common import checks
+from nerfmac.common.checks import InputError
 
 
 def check_limits(steps: int | None, seconds: float | None) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from nerfmac.checks import InputError
+from nerfmac.common.checks import InputError
 
 NAME = ".lock"
 """The file in a run's folder. It holds the name of the process that trains."""

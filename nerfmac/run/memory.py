@@ -7,7 +7,7 @@ from math import prod
 
 from nerfmac.backend import working_dtype
 from nerfmac.backend.memory import GIB
-from nerfmac.checks import InputError
+from nerfmac.common.checks import InputError
 from nerfmac.config import Config
 from nerfmac.scenes import Scene
 from nerfmac.training.method import Method

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import numpy as np
 
-from nerfmac.checks import InputError
-from nerfmac.files import user_path
-from nerfmac.json_reader import read_fields
+from nerfmac.common.checks import InputError
+from nerfmac.common.files import user_path
+from nerfmac.common.json_reader import read_fields
 from nerfmac.paths import CameraPath
 from nerfmac.run.placed import placement_of
 from nerfmac.run.run import Run

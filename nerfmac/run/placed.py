@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nerfmac.checks import InputError
+from nerfmac.common.checks import InputError
 from nerfmac.run.run import Run
 from nerfmac.scenes.placement import Placement
 from nerfmac.scenes.record import SceneRecord

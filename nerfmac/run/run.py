@@ -17,10 +17,11 @@ from pathlib import Path
 
 import mlx.core as mx
 
-from nerfmac import checks
-from nerfmac.checks import InputError
+from nerfmac.common import checks
+from nerfmac.common.checks import InputError
+from nerfmac.common.files import check_free, make_folder, read_json, user_path, write_json
+from nerfmac.common.timeline import interval
 from nerfmac.config import REFINED, Config, override
-from nerfmac.files import check_free, make_folder, read_json, user_path, write_json
 from nerfmac.ranks import noticed, watched
 from nerfmac.run import learning
 from nerfmac.run.bar import training_bar
@@ -32,7 +33,6 @@ from nerfmac.run.log import log_how
 from nerfmac.run.pictured import Pictured
 from nerfmac.scenes import Scene, Views
 from nerfmac.scenes.record import SceneRecord
-from nerfmac.timeline import interval
 from nerfmac.training.checkpoint import load_checkpoint, save_checkpoint
 from nerfmac.training.goal import Goal, Report
 from nerfmac.training.history import History

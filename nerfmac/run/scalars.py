@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from nerfmac.checks import InputError
-from nerfmac.files import appearing
+from nerfmac.common.checks import InputError
+from nerfmac.common.files import appearing
 from nerfmac.rendering.evaluation import ViewQuality
 from nerfmac.training.goal import Report
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from nerfmac.checks import InputError
+from nerfmac.common.checks import InputError
 from nerfmac.geometry.cameras import Camera
 from nerfmac.run.run import Run
 from nerfmac.scenes import read_again

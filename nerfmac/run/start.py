@@ -8,9 +8,9 @@ from pathlib import Path
 
 from nerfmac.backend import backend, choose_device, device_name
 from nerfmac.capture import captured
-from nerfmac.checks import InputError
+from nerfmac.common.checks import InputError
+from nerfmac.common.files import check_free, user_path
 from nerfmac.config import Config, override
-from nerfmac.files import check_free, user_path
 from nerfmac.run.configured import check_given, configured
 from nerfmac.run.folder import read_record
 from nerfmac.run.limits import check_limits

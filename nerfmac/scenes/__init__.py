@@ -10,9 +10,9 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from nerfmac.checks import InputError
-from nerfmac.files import user_path
-from nerfmac.json_reader import read_fields
+from nerfmac.common.checks import InputError
+from nerfmac.common.files import user_path
+from nerfmac.common.json_reader import read_fields
 from nerfmac.scenes import blender, colmap, llff, polycam, record3d, transforms
 from nerfmac.scenes.builtin import builtin_scene_path
 from nerfmac.scenes.masks import masked

@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from nerfmac.checks import InputError
-from nerfmac.json_reader import Fields, read_fields
+from nerfmac.common.checks import InputError
+from nerfmac.common.json_reader import Fields, read_fields
 from nerfmac.scenes.frames import Entry, entries_of, mirror_space, shots_of
 from nerfmac.scenes.options import SceneOptions
 from nerfmac.scenes.picture_search import PictureSearch

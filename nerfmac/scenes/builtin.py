@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from nerfmac.checks import InputError
+from nerfmac.common.checks import InputError
 
 NAME = "still_life"
 

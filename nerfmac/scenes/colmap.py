@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from nerfmac.checks import InputError
+from nerfmac.common.checks import InputError
 from nerfmac.geometry.lenses import Lens
 from nerfmac.scenes.colmap_model import (
     ColmapCamera,

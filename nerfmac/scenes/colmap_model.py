@@ -16,7 +16,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from nerfmac.checks import LARGEST, InputError
+from nerfmac.common.checks import LARGEST, InputError
 from nerfmac.scenes.shots import rotation_of
 
 PARAMETERS = {

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image, ImageDraw
 
-from nerfmac.files import appearing
+from nerfmac.common.files import appearing
 from nerfmac.geometry.cameras import Camera
 from nerfmac.scenes.scene import Scene
 from nerfmac.scenes.upright import levelling

@@ -10,9 +10,9 @@ import logging
 from dataclasses import dataclass
 from typing import Any
 
-from nerfmac.checks import InputError
+from nerfmac.common.checks import InputError
+from nerfmac.common.json_reader import Fields
 from nerfmac.geometry.lenses import Lens, focal_length
-from nerfmac.json_reader import Fields
 from nerfmac.scenes.pictures import Header
 
 LENS_MODELS = ("OPENCV", "PINHOLE", "PERSPECTIVE", "SIMPLE_PINHOLE", "SIMPLE_RADIAL", "RADIAL")

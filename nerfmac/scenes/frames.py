@@ -15,8 +15,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from nerfmac.checks import InputError
-from nerfmac.json_reader import Fields
+from nerfmac.common.checks import InputError
+from nerfmac.common.json_reader import Fields
 from nerfmac.scenes.frame_lens import lens_of
 from nerfmac.scenes.masks import mask_of
 from nerfmac.scenes.picture_search import PictureSearch

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from nerfmac.checks import LARGEST, InputError
+from nerfmac.common.checks import LARGEST, InputError
 from nerfmac.geometry.lenses import Lens
 from nerfmac.scenes.options import SceneOptions
 from nerfmac.scenes.pictures import is_picture

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from nerfmac.checks import InputError
-from nerfmac.json_reader import Fields
+from nerfmac.common.checks import InputError
+from nerfmac.common.json_reader import Fields
 from nerfmac.scenes.pictures import TRIED
 from nerfmac.scenes.scene import Frame
 

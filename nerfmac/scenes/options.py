@@ -10,9 +10,9 @@ from pathlib import Path
 
 import numpy as np
 
-from nerfmac import checks
-from nerfmac.checks import InputError
-from nerfmac.files import user_path
+from nerfmac.common import checks
+from nerfmac.common.checks import InputError
+from nerfmac.common.files import user_path
 
 Split = int | float | tuple[str, ...]
 """Which views are held out: every Nth (0: none), a fraction of them, or those of these names."""

@@ -18,8 +18,8 @@ import numpy as np
 from PIL import Image
 
 from nerfmac.backend.cache import cache_folder
-from nerfmac.checks import InputError
-from nerfmac.files import appearing, make_folder
+from nerfmac.common.checks import InputError
+from nerfmac.common.files import appearing, make_folder
 from nerfmac.scenes.pictures import UNREADABLE, Pixels, decode_reduced, with_channels
 
 MOST_BYTES = 4 * 2**30

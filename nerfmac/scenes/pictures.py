@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from nerfmac.checks import InputError
-from nerfmac.extras import needed
+from nerfmac.common.checks import InputError
+from nerfmac.common.extras import needed
 
 Pixels = npt.NDArray[np.uint8]
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from nerfmac.json_reader import Fields
+from nerfmac.common.json_reader import Fields
 from nerfmac.scenes.coverage import patch_medians
 from nerfmac.scenes.options import LARGEST_EXTENT, Direction
 from nerfmac.scenes.strays import stray_cameras, stray_points

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from nerfmac.checks import LARGEST, InputError
-from nerfmac.files import appearing
+from nerfmac.common.checks import LARGEST, InputError
+from nerfmac.common.files import appearing
 
 TYPES = {
     **dict.fromkeys(("char", "int8"), "i1"),

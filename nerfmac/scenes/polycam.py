@@ -11,9 +11,9 @@ from pathlib import Path
 
 import numpy as np
 
-from nerfmac.checks import InputError
+from nerfmac.common.checks import InputError
+from nerfmac.common.json_reader import Fields, read_fields
 from nerfmac.geometry.lenses import Lens
-from nerfmac.json_reader import Fields, read_fields
 from nerfmac.scenes.options import SceneOptions
 from nerfmac.scenes.picture_search import PictureSearch
 from nerfmac.scenes.pictures import Header

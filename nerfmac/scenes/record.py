@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from nerfmac.checks import InputError
+from nerfmac.common.checks import InputError
+from nerfmac.common.json_reader import Fields
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
-from nerfmac.json_reader import Fields
 from nerfmac.scenes.options import USUAL, Direction, SceneOptions, Split
 from nerfmac.scenes.placement import Placement
 from nerfmac.scenes.scene import Scene

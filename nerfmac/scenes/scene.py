@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from tqdm.auto import tqdm
 
-from nerfmac.checks import InputError
+from nerfmac.common.checks import InputError
 from nerfmac.geometry.cameras import Camera, Cameras, shown_sizes
 from nerfmac.geometry.colour import over
 from nerfmac.scenes.in_turn import in_turn, shown_late

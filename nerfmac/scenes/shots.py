@@ -12,7 +12,7 @@ from typing import NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from nerfmac.checks import LARGEST, InputError
+from nerfmac.common.checks import LARGEST, InputError
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
 from nerfmac.scenes.options import Direction, SceneOptions

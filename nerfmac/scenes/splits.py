@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 
-from nerfmac.checks import InputError
-from nerfmac.json_reader import Fields
+from nerfmac.common.checks import InputError
+from nerfmac.common.json_reader import Fields
 from nerfmac.scenes.options import Split
 from nerfmac.scenes.scene import Frame
 

@@ -19,8 +19,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from nerfmac.checks import InputError
-from nerfmac.json_reader import Fields, read_fields
+from nerfmac.common.checks import InputError
+from nerfmac.common.json_reader import Fields, read_fields
 from nerfmac.scenes.blender import file_name
 from nerfmac.scenes.transforms import FILE_NAME
 

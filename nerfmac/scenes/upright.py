@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from nerfmac.json_reader import Fields
+from nerfmac.common.json_reader import Fields
 from nerfmac.scenes.options import Direction
 
 UP = (0.0, 0.0, 1.0)

@@ -6,10 +6,10 @@ import zlib
 from pathlib import Path
 from typing import Any
 
-from nerfmac.checks import InputError
-from nerfmac.extras import needed
-from nerfmac.files import appearing
-from nerfmac.json_reader import Fields
+from nerfmac.common.checks import InputError
+from nerfmac.common.extras import needed
+from nerfmac.common.files import appearing
+from nerfmac.common.json_reader import Fields
 
 ENDINGS = (".ingp", ".msgpack")
 GZIP_OR_ZLIB = zlib.MAX_WBITS | 32

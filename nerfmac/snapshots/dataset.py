@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from nerfmac.checks import InputError
+from nerfmac.common.checks import InputError
+from nerfmac.common.json_reader import Fields
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
-from nerfmac.json_reader import Fields
 from nerfmac.scenes.placement import Placement
 
 CYCLE = np.array([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [1.0, 0.0, 0.0]])

@@ -8,14 +8,14 @@ import mlx.core as mx
 import numpy as np
 import numpy.typing as npt
 
-from nerfmac.checks import InputError
+from nerfmac.common.checks import InputError
+from nerfmac.common.json_reader import Fields
 from nerfmac.config import Config, NetworkConfig, override
+from nerfmac.config.presets import PRESETS
 from nerfmac.fields.encoded import EncodedField
 from nerfmac.fields.field import Parameters
-from nerfmac.json_reader import Fields
 from nerfmac.ops.hash_encode import HashLevels
 from nerfmac.ops.networks_shape import BASIS, EMBEDDING
-from nerfmac.presets import PRESETS
 from nerfmac.snapshots.grid import SnapshotGrid, grid_config, read_levels
 from nerfmac.snapshots.networks import Mlp, read_mlp
 

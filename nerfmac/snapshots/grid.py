@@ -7,10 +7,10 @@ from functools import cached_property
 
 import numpy as np
 
+from nerfmac.common.json_reader import Fields
 from nerfmac.config import HashGridConfig
+from nerfmac.config.kernel_sizes import FEATURES
 from nerfmac.fields.encodings import HashGrid
-from nerfmac.json_reader import Fields
-from nerfmac.kernel_sizes import FEATURES
 from nerfmac.ops.hash_encode import HashLevels
 
 FINEST = 2048.0

@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from nerfmac.json_reader import Fields
-from nerfmac.kernel_sizes import WIDTHS
+from nerfmac.common.json_reader import Fields
+from nerfmac.config.kernel_sizes import WIDTHS
 from nerfmac.ops.networks_shape import MlpShape
 
 Array = npt.NDArray[np.float32]

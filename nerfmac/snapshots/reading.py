@@ -10,11 +10,11 @@ import mlx.core as mx
 import numpy as np
 
 from nerfmac.backend import Arrays
-from nerfmac.checks import InputError
+from nerfmac.common.checks import InputError
+from nerfmac.common.files import user_path
+from nerfmac.common.json_reader import Fields
 from nerfmac.config import Config, override
-from nerfmac.files import user_path
 from nerfmac.geometry.cameras import Camera
-from nerfmac.json_reader import Fields
 from nerfmac.ops.march import MarchGeometry
 from nerfmac.ops.occupancy_update import pack_bits
 from nerfmac.rendering.crop import Box, cropped

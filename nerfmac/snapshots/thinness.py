@@ -17,8 +17,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from nerfmac.checks import InputError
-from nerfmac.kernel_sizes import WIDTHS
+from nerfmac.common.checks import InputError
+from nerfmac.config.kernel_sizes import WIDTHS
 from nerfmac.ops.hash_encode import HashLevels
 from nerfmac.ops.networks_shape import EMBEDDING, MlpShape
 

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from nerfmac.checks import InputError
+from nerfmac.common.checks import InputError
+from nerfmac.common.files import user_path
 from nerfmac.fields.encoded import EncodedField
 from nerfmac.fields.encodings import HashGrid
-from nerfmac.files import user_path
 from nerfmac.ops.hash_encode import HashLevels
 from nerfmac.ops.networks_shape import MlpShape
 from nerfmac.run import Run, placement_of

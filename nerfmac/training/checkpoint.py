@@ -17,9 +17,9 @@ import mlx.core as mx
 import numpy as np
 
 from nerfmac.backend import Arrays, Shapes
-from nerfmac.checks import InputError
+from nerfmac.common.checks import InputError
+from nerfmac.common.files import appearing, remove_abandoned
 from nerfmac.config import TrainConfig
-from nerfmac.files import appearing, remove_abandoned
 from nerfmac.training.loss_scale import LossScale
 from nerfmac.training.state import TrainState
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from nerfmac import checks
-from nerfmac.checks import InputError
+from nerfmac.common import checks
+from nerfmac.common.checks import InputError
 from nerfmac.config import Config
 from nerfmac.fields.encoded import EncodedField
 from nerfmac.fields.field import Field

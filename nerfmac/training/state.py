@@ -8,7 +8,7 @@ from typing import Any
 import mlx.core as mx
 
 from nerfmac.backend import Arrays, Shapes
-from nerfmac.checks import InputError
+from nerfmac.common.checks import InputError
 from nerfmac.fields.field import Parameters
 from nerfmac.training.loss_scale import LossScale
 

@@ -6,7 +6,7 @@ from collections import deque
 
 import mlx.core as mx
 
-from nerfmac.timeline import interval
+from nerfmac.common.timeline import interval
 from nerfmac.training.state import TrainState
 
 

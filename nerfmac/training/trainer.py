@@ -22,7 +22,8 @@ import mlx.core as mx
 import numpy as np
 
 from nerfmac.backend import Arrays, Shapes, Traces, compile_ahead, compile_seldom
-from nerfmac.checks import InputError
+from nerfmac.common.checks import InputError
+from nerfmac.common.timeline import interval
 from nerfmac.config import FILL, Config
 from nerfmac.fields.field import Parameters
 from nerfmac.geometry.cameras import Camera, Cameras
@@ -31,7 +32,6 @@ from nerfmac.ops.march import Occupied
 from nerfmac.ranks import current_ranks
 from nerfmac.rendering.renderer import Renderer, tracer_of
 from nerfmac.scenes import Views
-from nerfmac.timeline import interval
 from nerfmac.training.clock import Clock, RanksTime
 from nerfmac.training.corrections import Corrections
 from nerfmac.training.exchange import Meeting, kept_alike, of_first

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from nerfmac.extras import install
+from nerfmac.common.extras import install
 
 if TYPE_CHECKING:
     from nerfmac.viewer.widget import Viewer as Viewer

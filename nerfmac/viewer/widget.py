@@ -18,8 +18,8 @@ from tqdm.auto import tqdm
 
 from nerfmac.backend import choose_device
 from nerfmac.capture import captured
+from nerfmac.common.files import check_free, user_path
 from nerfmac.config import Config
-from nerfmac.files import check_free, user_path
 from nerfmac.paths import CameraPath
 from nerfmac.run import CONFIGURED, Run, configured, is_run
 from nerfmac.scenes import Scene, load_scene

@@ -20,7 +20,7 @@ from typing import Protocol, TypeVar
 
 import mlx.core as mx
 
-from nerfmac.timeline import interval
+from nerfmac.common.timeline import interval
 
 T = TypeVar("T")
 

@@ -21,8 +21,8 @@ from typing import Any, NamedTuple
 import mlx.core as mx
 import numpy as np
 
-from nerfmac import checks
 from nerfmac.backend import backend, device_name
+from nerfmac.common import checks
 from nerfmac.config import Config, override
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.rays import Rays, camera_rays

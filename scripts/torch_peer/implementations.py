@@ -11,7 +11,7 @@ import mlx.core as mx
 import numpy as np
 
 from nerfmac.backend import current_device
-from nerfmac.checks import InputError
+from nerfmac.common.checks import InputError
 from nerfmac.config import Config
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.rays import Rays

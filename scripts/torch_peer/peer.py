@@ -22,7 +22,7 @@ import torch
 from torch.nn import functional
 
 from nerfmac.backend.device import processors
-from nerfmac.checks import InputError
+from nerfmac.common.checks import InputError
 from nerfmac.config import Config
 from nerfmac.geometry.cameras import Camera
 from nerfmac.ops.reach import FAR

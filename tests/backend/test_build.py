@@ -11,7 +11,7 @@ import pytest
 from nerfmac.backend import build, device, extension
 from nerfmac.backend.build import Library
 from nerfmac.backend.cache import cache_folder
-from nerfmac.checks import InputError
+from nerfmac.common.checks import InputError
 
 SOURCE = 'extern "C" int answer() { return 42; }\n'
 TOY = Library("toy", {"toy.cpp": SOURCE})

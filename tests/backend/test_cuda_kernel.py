@@ -9,7 +9,7 @@ import pytest
 from nerfmac.backend import Kernel, compile_ahead, cuda_kernel, kernel, nvrtc
 from nerfmac.backend.build import BuildError
 from nerfmac.backend.device import pretended
-from nerfmac.checks import InputError
+from nerfmac.common.checks import InputError
 
 SOURCE = """
 template <int POWER, typename In, typename Out>

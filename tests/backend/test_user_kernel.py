@@ -8,7 +8,7 @@ import pytest
 
 from nerfmac.backend import Kernel, choose_device
 from nerfmac.backend.metal_text import recorded
-from nerfmac.checks import InputError
+from nerfmac.common.checks import InputError
 
 SCALE = """
 template <int POWER, typename In, typename Out>

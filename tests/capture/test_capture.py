@@ -10,7 +10,7 @@ import pytest
 from nerfmac.capture import capture, capture_scene, captured, structure
 from nerfmac.capture.agreement import Agreement
 from nerfmac.capture.structure import Solver
-from nerfmac.checks import InputError
+from nerfmac.common.checks import InputError
 from nerfmac.film.video import write_video
 from nerfmac.scenes import load_scene
 from tests.capture.structures import ring_of, write_pictures

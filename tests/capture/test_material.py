@@ -18,7 +18,7 @@ from nerfmac.capture.material import (
     take_pictures,
 )
 from nerfmac.capture.video import full_frames, open_video
-from nerfmac.checks import InputError
+from nerfmac.common.checks import InputError
 from nerfmac.film.video import write_video
 
 ORIENTATION, EXIF, FOCAL_35MM = 0x0112, 0x8769, 0xA405

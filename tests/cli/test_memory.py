@@ -9,7 +9,7 @@ import pytest
 
 from nerfmac.backend.device import memory_bytes
 from nerfmac.backend.memory import limit_memory
-from nerfmac.checks import InputError
+from nerfmac.common.checks import InputError
 from nerfmac.config import override
 from nerfmac.fields.vanilla import VanillaField
 from nerfmac.run import Run, check_memory, needed_memory

@@ -4,7 +4,7 @@ import pytest
 
 import nerfmac as library
 from nerfmac.capture import capture
-from nerfmac.checks import InputError
+from nerfmac.common.checks import InputError
 from tests.capture.structures import write_pictures
 from tests.cli.refusals import refused
 from tests.scene_factory import FLAGS

@@ -8,7 +8,7 @@ from importlib import import_module
 import pytest
 
 import nerfmac
-from nerfmac.checks import InputError
+from nerfmac.common.checks import InputError
 from nerfmac.measure.bench import scaling
 from tests.cli.refusals import refused
 from tests.scene_factory import HEIGHT, WIDTH

@@ -9,7 +9,7 @@ import pytest
 from nerfmac.backend import device, kernel
 from nerfmac.backend.cpu_kernel import cpu_kernel
 from nerfmac.backend.metal_text import recorded
-from nerfmac.files import partial_path
+from nerfmac.common.files import partial_path
 from nerfmac.measure.selftest import Case, cases
 from nerfmac.measure.selftest.diagnosis import Compared, compared, reach
 from nerfmac.measure.selftest.specialisations import heading, specialisations

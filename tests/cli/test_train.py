@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from nerfmac.checks import InputError
+from nerfmac.common.checks import InputError
 from nerfmac.config import Config, override
 from nerfmac.run import Run, train
 from tests.conftest import ROOT

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from nerfmac.checks import InputError
+from nerfmac.common.checks import InputError
 from nerfmac.export import extract_cameras
 from nerfmac.run import Run
 from nerfmac.scenes import load_scene

@@ -4,7 +4,7 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
-from nerfmac.checks import InputError
+from nerfmac.common.checks import InputError
 from nerfmac.export import extract_density
 from tests.export.egg import Egg, egg_run
 

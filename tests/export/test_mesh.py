@@ -9,7 +9,7 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
-from nerfmac.checks import InputError
+from nerfmac.common.checks import InputError
 from nerfmac.export import extract_mesh
 from nerfmac.export.libraries import needed
 from nerfmac.geometry.cameras import Camera

@@ -4,7 +4,7 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
-from nerfmac.checks import InputError
+from nerfmac.common.checks import InputError
 from nerfmac.export import extract_points
 from tests.export.egg import Egg, colour_of, distance_to, egg_run, size_of, slope_of
 

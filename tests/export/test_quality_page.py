@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from nerfmac.checks import InputError
+from nerfmac.common.checks import InputError
 from nerfmac.export import evaluate_to_page, worst
 from nerfmac.rendering.evaluation import ViewQuality
 from tests.scene_factory import HEIGHT, WIDTH

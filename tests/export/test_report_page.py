@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nerfmac.checks import InputError
+from nerfmac.common.checks import InputError
 from nerfmac.config import override
 from nerfmac.export import report_page, write_report
 from nerfmac.export.curve_svg import curve_svg

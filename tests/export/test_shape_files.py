@@ -7,7 +7,7 @@ from importlib.util import find_spec
 import numpy as np
 import pytest
 
-from nerfmac.checks import InputError
+from nerfmac.common.checks import InputError
 from nerfmac.export import Mesh, Points
 
 # Imported where it is used: it brings SciPy, and each process that has tests imports this file.

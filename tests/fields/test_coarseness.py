@@ -5,11 +5,11 @@ import numpy as np
 import pytest
 
 from nerfmac.config import override
+from nerfmac.config.presets import PRESETS, vanilla
 from nerfmac.fields.coarseness import level_weights
 from nerfmac.fields.encoded import EncodedField
 from nerfmac.fields.vanilla import VanillaField
 from nerfmac.geometry.samples import Samples
-from nerfmac.presets import PRESETS, vanilla
 from tests.scene_factory import CONFIG
 
 pytestmark = pytest.mark.usefixtures("on_the_cpu")

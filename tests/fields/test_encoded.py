@@ -11,12 +11,12 @@ from numerics import assert_matches
 
 from nerfmac.backend import choose_device, kernels_disabled
 from nerfmac.config import Config, HashGridConfig, override
+from nerfmac.config.presets import PRESETS
 from nerfmac.fields.encoded import EncodedField
 from nerfmac.fields.encodings import HashGrid
 from nerfmac.geometry.samples import Samples
 from nerfmac.ops.hash_encode import hash_encode
 from nerfmac.ops.spherical_harmonics import spherical_harmonics
-from nerfmac.presets import PRESETS
 
 ROUNDOFF = 2.0**-24
 CONFIG: Config = override(

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from nerfmac.backend import choose_device
-from nerfmac.checks import InputError
+from nerfmac.common.checks import InputError
 from nerfmac.fields.networks import StackedMlps, uniform_by_layer
 from nerfmac.ops.networks import networks, networks_density
 from nerfmac.ops.networks_shape import MlpShape, NetworksShape

@@ -10,7 +10,7 @@ import pytest
 from numerics import assert_matches
 
 from nerfmac.backend import choose_device
-from nerfmac.checks import InputError
+from nerfmac.common.checks import InputError
 from nerfmac.config import VanillaConfig
 from nerfmac.fields.vanilla import VanillaField
 from nerfmac.geometry.rays import Rays

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from nerfmac.checks import InputError
+from nerfmac.common.checks import InputError
 from nerfmac.film import Shot, film
 from nerfmac.film import series as numbered
 from nerfmac.geometry.cameras import Camera

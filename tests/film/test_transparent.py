@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from nerfmac.checks import InputError
+from nerfmac.common.checks import InputError
 from nerfmac.film import Shot, film
 from nerfmac.film.series import _linear
 from tests.film.ball import FRONT, LENS, SIDE, hits, rays, values_of

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from nerfmac.checks import InputError
+from nerfmac.common.checks import InputError
 from nerfmac.film import write_video
 from nerfmac.film.series import make_series, name_of, read_png, save_png
 from tests.decoding import decoded

@@ -4,7 +4,7 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
-from nerfmac.checks import InputError
+from nerfmac.common.checks import InputError
 from nerfmac.geometry.cameras import Camera, Cameras
 from nerfmac.geometry.fisheye import fisheye_directions
 from nerfmac.geometry.lenses import Lens

@@ -6,7 +6,7 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
-from nerfmac.checks import InputError
+from nerfmac.common.checks import InputError
 from nerfmac.geometry.cameras import Camera, Cameras
 from nerfmac.geometry.lenses import Lens
 from nerfmac.geometry.rays import camera_rays, rays_through

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from nerfmac.checks import InputError
+from nerfmac.common.checks import InputError
 from nerfmac.inspection import compare_cameras
 from nerfmac.inspection.comparison import differences
 from nerfmac.scenes import load_scene

@@ -6,12 +6,12 @@ import pytest
 
 from nerfmac.backend import choose_device, using
 from nerfmac.config import override
+from nerfmac.config.presets import PRESETS
 from nerfmac.measure.launches import Work, launches
 from nerfmac.measure.step import recorded_launches, step_work, unseen
 from nerfmac.ops.hash_encode import HashLevels, hash_encode
 from nerfmac.ops.networks import networks
 from nerfmac.ops.networks_shape import NetworksShape
-from nerfmac.presets import PRESETS
 
 LEVELS, FEATURES, POINTS = HashLevels(4, 12, 16, 2.0), 4, 100
 SETTINGS = 256

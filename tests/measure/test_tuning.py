@@ -17,11 +17,11 @@ from nerfmac.backend import (
     variants,
 )
 from nerfmac.backend.variants import VARIANTS, choose_first, is_tuned
-from nerfmac.checks import InputError
+from nerfmac.common.checks import InputError
+from nerfmac.config.presets import PRESETS
 from nerfmac.measure import tuning as choosing
 from nerfmac.measure.selftest import Case
 from nerfmac.measure.tuning import trials, tune
-from nerfmac.presets import PRESETS
 
 TINY = PRESETS["tiny"]
 FOUR, TWO, EIGHT = VARIANTS["march_count"].on_cpu

@@ -8,7 +8,7 @@ import pytest
 from numerics import assert_matches
 
 from nerfmac.backend import choose_device, kernels_disabled
-from nerfmac.checks import InputError
+from nerfmac.common.checks import InputError
 from nerfmac.ops.composite import composite
 
 ROUNDOFF = 2.0**-24

@@ -10,7 +10,7 @@ import pytest
 from numerics import assert_matches
 
 from nerfmac.backend import choose_device, kernels_disabled
-from nerfmac.checks import InputError
+from nerfmac.common.checks import InputError
 from nerfmac.ops.hash_encode import HashLevels, hash_encode
 
 ROUNDOFF = 2.0**-24

@@ -6,9 +6,9 @@ import pytest
 from numerics import assert_matches
 
 from nerfmac.backend import choose_device, using
+from nerfmac.config.presets import PRESETS
 from nerfmac.measure.tuning import trials
 from nerfmac.ops.hash_encode import HashLevels, hash_encode
-from nerfmac.presets import PRESETS
 
 MIXED = HashLevels(levels=5, log2_entries=10, coarsest=3, growth=1.7)  # 2 levels dense, 3 hashed
 

@@ -9,7 +9,7 @@ import pytest
 from numerics import assert_matches
 
 from nerfmac.backend import choose_device, kernels_disabled
-from nerfmac.checks import InputError
+from nerfmac.common.checks import InputError
 from nerfmac.ops.march import MarchGeometry, count_samples, march
 from tests.ops.marching import GEOMETRIES, grid, packed, run, some_rays
 

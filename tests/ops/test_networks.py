@@ -8,7 +8,7 @@ import pytest
 from numerics import assert_matches
 
 from nerfmac.backend import choose_device, device, kernels_disabled, using
-from nerfmac.checks import InputError
+from nerfmac.common.checks import InputError
 from nerfmac.ops.networks import gradient_padding, networks, networks_density, truncated_exp
 from nerfmac.ops.networks_shape import NetworksShape
 from tests.ops.networks_oracle import (

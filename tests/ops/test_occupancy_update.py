@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from nerfmac.backend import choose_device, kernels_disabled
-from nerfmac.checks import InputError
+from nerfmac.common.checks import InputError
 from nerfmac.ops.occupancy_update import choose, pack_bits, splat
 
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from nerfmac.backend import kernels_disabled
-from nerfmac.checks import InputError
+from nerfmac.common.checks import InputError
 from nerfmac.ops.packing import demand, ray_starts
 
 COUNTS = [3, 0, 4, 2, 9, 1, 0]

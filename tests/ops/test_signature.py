@@ -3,7 +3,7 @@
 import mlx.core as mx
 import pytest
 
-from nerfmac.checks import InputError
+from nerfmac.common.checks import InputError
 from nerfmac.ops.signature import Signature
 
 PACKED = Signature(

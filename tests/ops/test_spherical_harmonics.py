@@ -9,7 +9,7 @@ import pytest
 from numerics import assert_matches
 
 from nerfmac.backend import choose_device, kernels_disabled
-from nerfmac.checks import InputError
+from nerfmac.common.checks import InputError
 from nerfmac.ops.spherical_harmonics import spherical_harmonics
 
 ROUNDOFF = 2.0**-24

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from nerfmac.backend import choose_device
-from nerfmac.checks import InputError
+from nerfmac.common.checks import InputError
 from nerfmac.ops.hash_encode import HashLevels
 from nerfmac.ops.march import MarchGeometry
 from nerfmac.ops.networks_shape import NetworksShape

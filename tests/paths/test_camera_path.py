@@ -6,7 +6,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from nerfmac.checks import InputError
+from nerfmac.common.checks import InputError
 from nerfmac.paths import CameraPath, Keyframe
 from nerfmac.paths import camera_path as path
 from nerfmac.paths.quaternions import matrices, product, quaternions

@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from nerfmac.checks import InputError
+from nerfmac.common.checks import InputError
 from nerfmac.paths import CameraPath, Keyframe
 
 THIRD = 1.0 / 3.0  # has no end in decimals either

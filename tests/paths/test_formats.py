@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from nerfmac.checks import InputError
+from nerfmac.common.checks import InputError
 from nerfmac.paths import CameraPath
 from tests.paths.test_camera_path import KEYFRAMES, sampled
 from tests.paths.test_timing import timed

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from nerfmac.checks import InputError
+from nerfmac.common.checks import InputError
 from nerfmac.geometry.cameras import Camera
 from nerfmac.paths import dolly_zoom, figure_of_eight, orbit, spiral, tour
 from nerfmac.paths.quaternions import logarithm, quaternions

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from nerfmac.checks import InputError
+from nerfmac.common.checks import InputError
 from nerfmac.paths import CameraPath, Keyframe
 from tests.paths.test_camera_path import KEYFRAMES, angles, sampled
 

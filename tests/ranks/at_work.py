@@ -12,7 +12,7 @@ import mlx.core as mx
 import numpy as np
 
 from nerfmac.backend import choose_device
-from nerfmac.checks import InputError
+from nerfmac.common.checks import InputError
 from nerfmac.config import Config
 from nerfmac.fields.encoded import EncodedField
 from nerfmac.ranks import Ranks, current_ranks, join

@@ -6,7 +6,7 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
-from nerfmac.checks import InputError
+from nerfmac.common.checks import InputError
 from nerfmac.rendering.perceptual import Lpips
 from nerfmac.run import Run
 from nerfmac.scenes import load_scene

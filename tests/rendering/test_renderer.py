@@ -9,7 +9,7 @@ import pytest
 from numerics import assert_matches
 
 from nerfmac.backend import choose_device
-from nerfmac.checks import InputError
+from nerfmac.common.checks import InputError
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
 from nerfmac.geometry.rays import Rays, camera_rays

@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 
-from nerfmac.checks import InputError
+from nerfmac.common.checks import InputError
 from nerfmac.scenes import builtin, load_scene
 from tests.scenes.scene_files import (
     HEIGHT,

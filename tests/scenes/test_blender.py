@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from nerfmac.checks import InputError
+from nerfmac.common.checks import InputError
 from nerfmac.scenes import load_scene
 from tests.scenes.scene_files import HEIGHT, WIDTH, matrix, pixels, save, write_blender, write_json
 

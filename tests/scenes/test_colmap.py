@@ -5,7 +5,7 @@ import shutil
 import numpy as np
 import pytest
 
-from nerfmac.checks import InputError
+from nerfmac.common.checks import InputError
 from nerfmac.scenes import load_scene
 from tests.scenes.colmap_files import OPENCV, write_colmap
 from tests.scenes.projection import assert_same_pixels

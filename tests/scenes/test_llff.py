@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from nerfmac.checks import InputError
+from nerfmac.common.checks import InputError
 from nerfmac.scenes import load_scene
 from tests.scenes.projection import assert_same_pixels
 from tests.scenes.scene_files import HEIGHT, WIDTH, matrix, pixels, save, write_json

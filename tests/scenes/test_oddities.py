@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from nerfmac.checks import InputError
+from nerfmac.common.checks import InputError
 from nerfmac.scenes import load_scene
 from tests.scenes.projection import assert_same_pixels
 from tests.scenes.scene_files import (
@@ -235,7 +235,7 @@ def test_without_pillow_heif_it_is_said_how_to_install_it(tmp_path, monkeypatch)
     def absent(name):
         raise ModuleNotFoundError(name=name)
 
-    monkeypatch.setattr("nerfmac.extras.import_module", absent)
+    monkeypatch.setattr("nerfmac.common.extras.import_module", absent)
     path = of_an_iphone(tmp_path)
     (tmp_path / "images/000.HEIC").write_bytes(b"picture")
     with pytest.raises(InputError, match=r"pillow_heif is not installed; 000.HEIC needs: pip"):

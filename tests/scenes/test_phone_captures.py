@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from nerfmac.checks import InputError
+from nerfmac.common.checks import InputError
 from nerfmac.paths.quaternions import quaternions
 from nerfmac.scenes import load_scene
 from tests.scenes.projection import assert_same_pixels

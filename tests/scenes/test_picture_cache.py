@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from nerfmac.checks import InputError
+from nerfmac.common.checks import InputError
 from nerfmac.scenes import load_scene, picture_cache
 from nerfmac.scenes.picture_cache import decode_once, trim
 from nerfmac.scenes.pictures import decode

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from nerfmac.checks import InputError
+from nerfmac.common.checks import InputError
 from nerfmac.scenes.pictures import decode, inspect
 from tests.scenes.scene_files import pixels
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from nerfmac.checks import InputError
+from nerfmac.common.checks import InputError
 from nerfmac.scenes import load_scene
 from nerfmac.scenes.ply_points import read_ply_points, write_ply_points
 from tests.scenes.scene_files import matrix, write_json, write_transforms

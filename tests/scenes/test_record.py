@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nerfmac.checks import InputError
+from nerfmac.common.checks import InputError
 from nerfmac.scenes import load_scene, read_again
 from nerfmac.scenes.record import SceneRecord
 from tests.scenes.scene_files import write_transforms

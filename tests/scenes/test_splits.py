@@ -2,7 +2,7 @@
 
 import pytest
 
-from nerfmac.checks import InputError
+from nerfmac.common.checks import InputError
 from nerfmac.scenes import load_scene
 from tests.scenes.scene_files import write_transforms
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 import msgpack
 import pytest
 
-from nerfmac.checks import InputError
+from nerfmac.common.checks import InputError
 from nerfmac.snapshots import container, read_container
 
 

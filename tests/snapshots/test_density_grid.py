@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from nerfmac.checks import InputError
+from nerfmac.common.checks import InputError
 from nerfmac.geometry.cells import Cells, number_of
 from nerfmac.snapshots.density_grid import read_grid, written_grid
 from tests.snapshots import instant_ngp as ngp

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from nerfmac.checks import InputError
 from nerfmac.cli.view import _notebook_for
+from nerfmac.common.checks import InputError
 from nerfmac.geometry.samples import Samples
 from nerfmac.rendering.metrics import psnr
 from nerfmac.scenes.pictures import decode

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from nerfmac.backend import choose_device
-from nerfmac.checks import InputError
+from nerfmac.common.checks import InputError
 from nerfmac.config import override
 from nerfmac.fields.vanilla import VanillaField
 from nerfmac.run import Run

@@ -12,7 +12,7 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
-from nerfmac.checks import InputError
+from nerfmac.common.checks import InputError
 from nerfmac.training import checkpoint
 from nerfmac.training.checkpoint import load_checkpoint, save_checkpoint
 from nerfmac.training.loss_scale import LossScale

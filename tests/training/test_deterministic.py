@@ -6,8 +6,8 @@ import pytest
 
 from nerfmac.backend import choose_device, current_device
 from nerfmac.config import override
+from nerfmac.config.presets import PRESETS
 from nerfmac.ops import hash_encode
-from nerfmac.presets import PRESETS
 from nerfmac.training.goal import Goal
 from nerfmac.training.trainer import Trainer
 from tests.scene_factory import CONFIG, nerfmac

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from nerfmac.backend import backend
-from nerfmac.checks import InputError
+from nerfmac.common.checks import InputError
 from nerfmac.config import override
 from nerfmac.rendering.evaluation import evaluate
 from nerfmac.training.checkpoint import load_checkpoint, save_checkpoint

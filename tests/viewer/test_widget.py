@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import nerfmac
-from nerfmac.checks import InputError
+from nerfmac.common.checks import InputError
 from nerfmac.paths import CameraPath, Keyframe
 from nerfmac.run import Run
 from nerfmac.training.measured import DivergedError

@@ -9,7 +9,7 @@ from typing import Any
 from nerfmac.backend import current_device
 from nerfmac.backend.fallback import why_reference
 from nerfmac.backend.machine import machine
-from nerfmac.checks import InputError
+from nerfmac.common.checks import InputError
 from nerfmac.config import Config
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens

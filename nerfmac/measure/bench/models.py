@@ -14,14 +14,14 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from nerfmac import checks
 from nerfmac.backend import current_device, memory_bytes
 from nerfmac.backend.machine import machine
+from nerfmac.common import checks
 from nerfmac.config import Config
+from nerfmac.config.presets import preset
 from nerfmac.measure.bench.plot import plot_quality
 from nerfmac.measure.bench.quality import HeldOutViews, followed
 from nerfmac.measure.timing import Bar
-from nerfmac.presets import preset
 from nerfmac.run import Run
 from nerfmac.scenes import Scene
 from nerfmac.training.goal import Goal

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
-from nerfmac.checks import InputError
-from nerfmac.extras import needed
-from nerfmac.files import appearing
+from nerfmac.common.checks import InputError
+from nerfmac.common.extras import needed
+from nerfmac.common.files import appearing
 
 
 def check_plot() -> None:

@@ -9,8 +9,8 @@ from math import ceil, sqrt
 import mlx.core as mx
 import numpy as np
 
-from nerfmac import checks
 from nerfmac.backend import current_device
+from nerfmac.common import checks
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.colour import over
 from nerfmac.rendering.evaluation import BACKGROUNDS

@@ -16,12 +16,12 @@ from math import floor
 from pathlib import Path
 from typing import Any
 
-from nerfmac import checks
 from nerfmac.backend import choose_device, current_device
 from nerfmac.backend.machine import machine
-from nerfmac.checks import InputError
+from nerfmac.common import checks
+from nerfmac.common.checks import InputError
+from nerfmac.common.files import read_json, write_json
 from nerfmac.config import Config
-from nerfmac.files import read_json, write_json
 from nerfmac.measure.bench.quality import HeldOutViews, followed
 from nerfmac.ranks import LostRankError, current_ranks, join, start_local
 from nerfmac.run import Run

@@ -22,13 +22,13 @@ import mlx.core as mx
 import numpy as np
 
 from nerfmac.backend import current_device, uncompiled
+from nerfmac.common.timeline import Entry, Timeline, recording
 from nerfmac.measure.ceilings import Ceilings
 from nerfmac.measure.launches import Launched, Work, total
 from nerfmac.measure.step import NEVER_EVALUATED, recorded_launches
 from nerfmac.measure.timing import Timing, measure, measure_interleaved, quartiles
 from nerfmac.ops.occupancy_update import pack_bits
 from nerfmac.run import Run
-from nerfmac.timeline import Entry, Timeline, recording
 from nerfmac.training.goal import Goal, Report
 from nerfmac.training.optimiser import AVERAGED_EVERY
 from nerfmac.training.state import TrainState

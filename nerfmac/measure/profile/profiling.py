@@ -15,7 +15,8 @@ import mlx.core as mx
 from nerfmac.backend import references
 from nerfmac.backend.device import processors
 from nerfmac.backend.machine import machine
-from nerfmac.checks import InputError
+from nerfmac.common.checks import InputError
+from nerfmac.common.timeline import Timeline, interval, recording
 from nerfmac.film import check_video, film
 from nerfmac.measure.ceilings import Ceilings, measure_ceilings
 from nerfmac.measure.profile.parts import (
@@ -33,7 +34,6 @@ from nerfmac.measure.profile.parts import (
 from nerfmac.measure.step import NEVER_EVALUATED, recorded_launches
 from nerfmac.measure.timing import Timing
 from nerfmac.run import Run
-from nerfmac.timeline import Timeline, interval, recording
 
 STEPS = 64
 """Steps that the host's time and the timeline are of."""

@@ -18,7 +18,7 @@ from nerfmac.backend import compile_ahead, current_device, device_name, kernel
 from nerfmac.backend.build import BuildError
 from nerfmac.backend.fallback import why_reference
 from nerfmac.backend.metal_text import exported
-from nerfmac.checks import InputError
+from nerfmac.common.checks import InputError
 from nerfmac.measure.launches import Build
 from nerfmac.measure.selftest.comparison import Case, Outcome, compare
 from nerfmac.measure.selftest.specialisations import specialisations

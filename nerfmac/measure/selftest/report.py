@@ -22,14 +22,14 @@ from nerfmac.backend.build import compiler_version
 from nerfmac.backend.machine import software
 from nerfmac.backend.metal_text import exported
 from nerfmac.backend.variants import variants_here
-from nerfmac.files import write_json
+from nerfmac.common.files import write_json
+from nerfmac.config.presets import preset
 from nerfmac.measure.bench.roofline import Chip, chip_named, estimate
 from nerfmac.measure.ceilings import Ceilings, measure_ceilings
 from nerfmac.measure.launches import Launched, launches
 from nerfmac.measure.step import NEVER_EVALUATED, recorded_launches, step_work
 from nerfmac.measure.timing import measure
 from nerfmac.measure.tuning import try_variants
-from nerfmac.presets import preset
 from nerfmac.run import Run
 from nerfmac.scenes import builtin_scene_path, load_scene
 

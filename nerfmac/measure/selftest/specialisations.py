@@ -20,12 +20,12 @@ import mlx.core as mx
 from nerfmac.backend import using
 from nerfmac.backend.metal_text import Launch, recorded
 from nerfmac.backend.variants import VARIANTS
+from nerfmac.common.files import appearing, check_free, make_folder
 from nerfmac.config import Config, override
-from nerfmac.files import appearing, check_free, make_folder
+from nerfmac.config.kernel_sizes import FEATURES, WIDEST_FEATURES, WIDTHS
+from nerfmac.config.presets import PRESETS
 from nerfmac.geometry.samples import Samples
-from nerfmac.kernel_sizes import FEATURES, WIDEST_FEATURES, WIDTHS
 from nerfmac.measure.step import small_camera, unseen
-from nerfmac.presets import PRESETS
 from nerfmac.training.state import TrainState
 from nerfmac.training.trainer import Trainer
 from nerfmac.version import __version__

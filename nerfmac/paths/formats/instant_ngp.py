@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from nerfmac.checks import InputError
-from nerfmac.json_reader import Fields
+from nerfmac.common.checks import InputError
+from nerfmac.common.json_reader import Fields
 from nerfmac.paths.keyframe import Keyframe
 from nerfmac.paths.quaternions import matrices, quaternions
 

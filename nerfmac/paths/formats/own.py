@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from nerfmac.checks import InputError
-from nerfmac.json_reader import Fields
+from nerfmac.common.checks import InputError
+from nerfmac.common.json_reader import Fields
 from nerfmac.paths.keyframe import Keyframe
 
 SCHEMA = 1

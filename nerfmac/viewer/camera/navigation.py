@@ -19,8 +19,8 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from nerfmac import checks
-from nerfmac.checks import InputError
+from nerfmac.common import checks
+from nerfmac.common.checks import InputError
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import focal_length
 from nerfmac.paths import Keyframe, orbit

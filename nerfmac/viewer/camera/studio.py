@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from nerfmac import checks
-from nerfmac.checks import InputError
-from nerfmac.files import user_path
+from nerfmac.common import checks
+from nerfmac.common.checks import InputError
+from nerfmac.common.files import user_path
 from nerfmac.geometry.cameras import Camera
 from nerfmac.paths import MOVES, SPLITS, CameraPath, Keyframe, tour
 from nerfmac.rendering.gaze import centre_seen

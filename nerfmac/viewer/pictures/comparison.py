@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from nerfmac.checks import InputError
+from nerfmac.common.checks import InputError
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.colour import over
 from nerfmac.rendering.metrics import psnr

@@ -25,8 +25,8 @@ import mlx.core as mx
 import numpy as np
 import numpy.typing as npt
 
-from nerfmac import checks
-from nerfmac.checks import InputError
+from nerfmac.common import checks
+from nerfmac.common.checks import InputError
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.colour import exposed
 from nerfmac.geometry.rays import camera_rays

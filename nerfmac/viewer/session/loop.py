@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable
 from functools import partial
 
-from nerfmac.checks import InputError
+from nerfmac.common.checks import InputError
 from nerfmac.training.measured import DivergedError
 from nerfmac.viewer.screen.jpeg import encoded, padded
 from nerfmac.viewer.screen.screen import QUALITY, Frame, Target

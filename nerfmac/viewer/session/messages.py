@@ -30,9 +30,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from nerfmac import checks
-from nerfmac.checks import InputError
-from nerfmac.json_reader import Fields
+from nerfmac.common import checks
+from nerfmac.common.checks import InputError
+from nerfmac.common.json_reader import Fields
 from nerfmac.viewer.screen.jpeg import encoded
 from nerfmac.viewer.screen.pick import seen_point
 from nerfmac.viewer.screen.screen import QUALITY

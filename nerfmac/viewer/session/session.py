@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from nerfmac import checks
-from nerfmac.checks import InputError
+from nerfmac.common import checks
+from nerfmac.common.checks import InputError
 from nerfmac.geometry.cameras import Camera
 from nerfmac.run import Run
 from nerfmac.viewer.camera.film import Cancelled, Film

@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from nerfmac import checks
-from nerfmac.checks import InputError
+from nerfmac.common import checks
+from nerfmac.common.checks import InputError
 from nerfmac.rendering.crop import Box
 from nerfmac.viewer.pictures.modes import MODES, Look
 

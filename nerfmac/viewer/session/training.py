@@ -8,7 +8,7 @@ from collections.abc import Generator
 from typing import Any
 
 from nerfmac.backend.variants import choose_first, is_untuned_gpu
-from nerfmac.checks import InputError
+from nerfmac.common.checks import InputError
 from nerfmac.config import REFINED
 from nerfmac.run import Run
 from nerfmac.training.goal import Goal, Report

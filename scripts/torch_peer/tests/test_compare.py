@@ -11,8 +11,8 @@ from torch_peer.compare import Comparison, Point, Result, _train, compare
 from torch_peer.implementations import Window
 
 from nerfmac.backend import choose_device
-from nerfmac.checks import InputError
-from nerfmac.files import write_json
+from nerfmac.common.checks import InputError
+from nerfmac.common.files import write_json
 from nerfmac.measure.bench.quality import HeldOutViews, evaluation_times
 from nerfmac.measure.timing import Timing
 from nerfmac.scenes import load_scene

@@ -7,7 +7,7 @@ import mlx.core as mx
 import pytest
 from torch_peer.compare import compare
 
-from nerfmac.presets import PRESETS
+from nerfmac.config.presets import PRESETS
 from tests.scene_factory import CONFIG, write_scene
 
 

@@ -12,6 +12,7 @@ from scene_factory import CONFIG
 
 from nerfmac.backend import choose_device, kernels_disabled
 from nerfmac.config import override
+from nerfmac.config.presets import PRESETS
 from nerfmac.fields.encoded import EncodedField
 from nerfmac.fields.encodings import HashGrid
 from nerfmac.geometry.cameras import Camera, Cameras
@@ -21,7 +22,6 @@ from nerfmac.ops.composite import composite_reference, count_reached_reference
 from nerfmac.ops.hash_encode import hash_encode_reference
 from nerfmac.ops.march import march
 from nerfmac.ops.spherical_harmonics import spherical_harmonics_reference
-from nerfmac.presets import PRESETS
 from nerfmac.sampling.occupancy import Occupancy, OccupancyGrid
 from nerfmac.scenes import Views
 

@@ -8,7 +8,7 @@ from ops.marching import PLENTY, some_rays, words
 from scene_factory import CONFIG, write_scene
 
 from nerfmac.backend import choose_device, kernels_disabled
-from nerfmac.checks import InputError
+from nerfmac.common.checks import InputError
 from nerfmac.config import override
 from nerfmac.fields.encoded import EncodedField
 from nerfmac.geometry.colour import over

@@ -6,8 +6,9 @@ from itertools import count, pairwise
 import pytest
 
 from nerfmac.backend import choose_device
-from nerfmac.checks import InputError
+from nerfmac.common.checks import InputError
 from nerfmac.config import override
+from nerfmac.config.presets import preset
 from nerfmac.measure.bench import models
 from nerfmac.measure.bench.models import (
     ModelComparison,
@@ -18,7 +19,6 @@ from nerfmac.measure.bench.models import (
     training_pixels,
 )
 from nerfmac.measure.bench.quality import evaluation_times
-from nerfmac.presets import preset
 from nerfmac.scenes import load_scene
 from nerfmac.training.trainer import Trainer
 from tests.scene_factory import CONFIG, HEIGHT, WIDTH, write_scene

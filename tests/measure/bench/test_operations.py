@@ -7,10 +7,10 @@ import pytest
 from nerfmac.backend import kernels_disabled, runs_kernel
 from nerfmac.backend.sources import kernels_folder
 from nerfmac.config import override
+from nerfmac.config.presets import PRESETS
 from nerfmac.measure.bench import operations
 from nerfmac.measure.bench.operations import computations, measure_operations
 from nerfmac.measure.timing import measure
-from nerfmac.presets import PRESETS
 
 SMALL = override(PRESETS["tiny"], train={"slots": 2048, "rays": 64})
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from nerfmac.checks import InputError
+from nerfmac.common.checks import InputError
 from nerfmac.measure.bench.plot import plot_quality
 
 pytest.importorskip("matplotlib", reason="matplotlib is not installed; `pip install matplotlib`")

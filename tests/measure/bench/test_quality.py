@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from nerfmac.backend import choose_device
-from nerfmac.checks import InputError
+from nerfmac.common.checks import InputError
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
 from nerfmac.geometry.rays import camera_rays

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from nerfmac.config import override
+from nerfmac.config.presets import PRESETS
 from nerfmac.measure.bench.roofline import CHIPS, Chip, Roofline
-from nerfmac.presets import PRESETS
 
 BASE = PRESETS["base"]
 

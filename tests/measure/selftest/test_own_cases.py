@@ -6,7 +6,7 @@ import mlx.core as mx
 import pytest
 
 from nerfmac.backend import Kernel, choose_device
-from nerfmac.checks import InputError
+from nerfmac.common.checks import InputError
 from nerfmac.measure.selftest import case_of, compare_all
 
 SQUARE = """

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from nerfmac.checks import InputError
+from nerfmac.common.checks import InputError
 from nerfmac.viewer.camera.navigation import CLOSEST, FARTHEST, View
 from tests.viewer.camera.standing import CENTRE, EYE, FOV, UP, level
 

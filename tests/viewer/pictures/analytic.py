@@ -7,12 +7,12 @@ import numpy as np
 
 from nerfmac.backend import Shapes
 from nerfmac.config import override
+from nerfmac.config.presets import PRESETS
 from nerfmac.fields.field import Field
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
 from nerfmac.ops.march import MarchGeometry
 from nerfmac.ops.occupancy_update import pack_bits
-from nerfmac.presets import PRESETS
 from nerfmac.sampling.marching import MarchingSampler
 from nerfmac.training.method import Method
 from nerfmac.training.state import TrainState

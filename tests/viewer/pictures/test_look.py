@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from nerfmac.checks import InputError
+from nerfmac.common.checks import InputError
 from nerfmac.viewer.pictures.modes import MODES, Look
 
 BAD = {

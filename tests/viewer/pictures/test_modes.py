@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 from nerfmac.backend import choose_device
-from nerfmac.checks import InputError
 from nerfmac.cli.outputs import to_bytes
+from nerfmac.common.checks import InputError
 from nerfmac.config import override
+from nerfmac.config.presets import PRESETS
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
 from nerfmac.geometry.rays import camera_rays
 from nerfmac.ops.march import count_samples
-from nerfmac.presets import PRESETS
 from nerfmac.rendering.colour_map import INFERNO, TURBO
 from nerfmac.training.trainer import Trainer
 from nerfmac.viewer.pictures.modes import CASCADES, FACES, MODES, SHADES, Look, Pictures

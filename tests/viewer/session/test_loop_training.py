@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from nerfmac.checks import InputError
+from nerfmac.common.checks import InputError
 from nerfmac.run import Run
 from nerfmac.run.lock import locked
 from nerfmac.training.goal import Goal

@@ -2,7 +2,7 @@
 
 import pytest
 
-from nerfmac.checks import InputError
+from nerfmac.common.checks import InputError
 from nerfmac.viewer.session.settings import Settings
 
 

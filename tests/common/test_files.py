@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from nerfmac import files
-from nerfmac.checks import InputError
-from nerfmac.files import (
+from nerfmac.common import files
+from nerfmac.common.checks import InputError
+from nerfmac.common.files import (
     appearing,
     partial_path,
     read_json,

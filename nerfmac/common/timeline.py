@@ -24,7 +24,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple
 
-from nerfmac.files import appearing
+from nerfmac.common.files import appearing
 
 
 class Entry(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from nerfmac import checks
+from nerfmac.common import checks
 from nerfmac.config import (
     Config,
     HashGridConfig,

@@ -14,7 +14,7 @@ from threading import get_ident
 from typing import Any
 from zlib import crc32
 
-from nerfmac.checks import InputError
+from nerfmac.common.checks import InputError
 
 _DEVICE_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from nerfmac.checks import InputError
+from nerfmac.common.checks import InputError
 
 
 def install(extra: str) -> str:

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from nerfmac.checks import LARGEST, InputError
-from nerfmac.files import read_json
+from nerfmac.common.checks import LARGEST, InputError
+from nerfmac.common.files import read_json
 
 
 @dataclass(frozen=True)

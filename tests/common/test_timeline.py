@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from nerfmac import timeline
-from nerfmac.checks import InputError
-from nerfmac.timeline import event, interval, recording
+from nerfmac.common import timeline
+from nerfmac.common.checks import InputError
+from nerfmac.common.timeline import event, interval, recording
 
 
 def intervals(values):
