@@ -10,9 +10,9 @@ from imageio_ffmpeg import get_ffmpeg_exe
 from PIL import Image
 from tqdm import tqdm
 
-from nerfmac.capture.material import (
+from nerfmac.capture.inputs import (
     choose_frames,
-    is_material,
+    is_input,
     pictures_in,
     take_frames,
     take_pictures,
@@ -142,17 +142,17 @@ def test_one_that_is_cut_short_is_left_out_with_a_line(tmp_path, bar, caplog):
 
 
 def test_what_can_be_captured_is_known_by_its_kind(tmp_path):
-    assert not is_material(tmp_path)
+    assert not is_input(tmp_path)
     (tmp_path / "notes.txt").write_text("no picture")
-    assert not is_material(tmp_path)
+    assert not is_input(tmp_path)
     _made(tmp_path)
     photograph(tmp_path / "images" / "b.jpg")
     photograph(tmp_path / "images" / "a.JPG")
     assert [path.name for path in pictures_in(tmp_path)] == ["a.JPG", "b.jpg"]
-    assert is_material(tmp_path)
+    assert is_input(tmp_path)
     (tmp_path / "film.MOV").write_bytes(b"")
-    assert is_material(tmp_path / "film.MOV")
-    assert not is_material(tmp_path / "notes.txt")
+    assert is_input(tmp_path / "film.MOV")
+    assert not is_input(tmp_path / "notes.txt")
 
 
 def test_frames_of_a_video_are_those_that_were_chosen(tmp_path, bar):
