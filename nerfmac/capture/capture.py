@@ -65,7 +65,7 @@ def captured(path: Path) -> Path:
         return path
     out = HOME / path.resolve().stem
     kind = "a video" if is_video(path) else "a folder of photographs alone"
-    log.warning("%s is %s: its cameras are looked for, and the scene goes to %s", path, kind, out)
+    log.warning("%s is %s: finding its cameras; the scene goes to %s", path, kind, out)
     return capture_scene(path, out)
 
 
@@ -129,8 +129,8 @@ def capture_scene(
             matching = "sequential"
         structure = Solver(folder / WORK, folder / "images", pictures, bar).solve(matching)
     except KeyboardInterrupt as interruption:
-        done = f"what is done is in {folder}, and the same command goes on"
-        raise KeyboardInterrupt(done if folder.exists() else "nothing is kept") from interruption
+        kept = f"finished work is in {folder}; the same command continues it"
+        raise KeyboardInterrupt(kept if folder.exists() else "nothing is kept") from interruption
     _finish(folder, options, pictures, structure)
     return folder
 
@@ -138,9 +138,7 @@ def capture_scene(
 def need_pycolmap() -> None:
     """Raise `InputError` unless pycolmap is installed; does not import it."""
     if find_spec("pycolmap") is None:
-        raise InputError(
-            f"pycolmap is not installed; finding where cameras stood needs: {install('capture')}"
-        )
+        raise InputError(f"pycolmap is not installed; finding cameras needs: {install('capture')}")
 
 
 def missing_pictures(images: Path, names: Sequence[str], registered: Container[str]) -> list[str]:
@@ -241,8 +239,8 @@ def _make_pictures(source: Path, folder: Path, options: dict[str, Any], bar: Any
     paths = [] if is_video(source) else pictures_in(source)
     if paths and len(paths) < FEWEST:
         raise InputError(
-            f"{source} has {len(paths)} picture{'s'[: len(paths) > 1]}; where cameras stood can be "
-            "told from three that overlap, and a scene wants 30 or more from all sides"
+            f"{source} has {len(paths)} picture{'s'[: len(paths) > 1]}; expected at "
+            "least three that overlap, better 30 or more from all sides"
         )
     numbers = []
     if not paths:
@@ -310,21 +308,22 @@ def _finish(
 def _report_folds(check: FoldCheck, matching: str, asked: str) -> None:
     """Warn of torn pairs; raise InputError for several folded ones if `asked` is auto.
 
-    Part of the cameras then stand on the wrong side. `matching` is how the cameras were found.
+    Part of the cameras then stand on the wrong side. `matching` is that of the cameras.
     """
     if not check.torn:
         return
     one, other, degrees = max(check.torn, key=lambda pair: pair[2])
-    found = (
+    message = (
         f"{one} and {other} show the same, but their cameras look {degrees:.0f} degrees apart, and "
-        f"{len(check.torn)} such pairs are torn: what looks the same from two sides may be folded"
+        f"{len(check.torn)} such pairs are torn: an object that looks the same from two sides may "
+        "be folded"
     )
-    again = "take it again with more of what surrounds it in the pictures"
-    ordered = "--matching sequential may do better where names are in the order of a walk"
+    again = "photograph it again with more of its surroundings in each picture"
+    ordered = "--matching sequential may do better if the names are in the order of a walk"
     if asked == "auto" and len(check.folded) >= FOLDED:
         kept = f"--matching {matching} keeps these cameras with a warning"
-        raise InputError(f"{found}; {again}, in smaller steps; {kept}")
-    log.warning("%s; %s", found, again if matching == "sequential" else ordered)
+        raise InputError(f"{message}; {again}, in smaller steps; {kept}")
+    log.warning("%s; %s", message, again if matching == "sequential" else ordered)
 
 
 def _sharpness(path: Path) -> float:

@@ -90,11 +90,11 @@ def match(pycolmap: Any, folder: Path, plan: Any) -> None:
     with pycolmap.Database.open(folder / "database.db") as opened:
         names = {image.image_id: image.name for image in opened.read_all_images()}
         pairs, counts = opened.read_two_view_geometry_num_inliers()
-    found = []
+    numbers = []
     for pair, count in zip(pairs, counts, strict=True):
-        one, other = sorted(names[number] for number in pycolmap.pair_id_to_image_pair(pair))
-        found.append([one, other, count])
-    (folder / "matches.json").write_text(json.dumps(sorted(found)), encoding="utf-8")
+        one, other = sorted(names[image] for image in pycolmap.pair_id_to_image_pair(pair))
+        numbers.append([one, other, count])
+    (folder / "matches.json").write_text(json.dumps(sorted(numbers)), encoding="utf-8")
 
 
 def map_cameras(pycolmap: Any, folder: Path, plan: Any) -> None:

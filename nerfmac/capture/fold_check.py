@@ -121,11 +121,11 @@ def _stand_among(apart: Floats, leaps: npt.NDArray[np.intp]) -> npt.NDArray[np.b
     """Whether, at each leap, half the cameras of one side stand among those of the other side."""
     ends = [0, *(leaps + 1).tolist(), len(apart)]
     stretches = [slice(first, last) for first, last in pairwise(ends)]
-    found = []
+    among = []
     for before, after in pairwise(stretches):
         near = apart[before, after] < AMONG
-        found.append(max(near.any(axis=0).mean(), near.any(axis=1).mean()) >= 0.5)
-    return np.array(found, np.bool_)
+        among.append(max(near.any(axis=0).mean(), near.any(axis=1).mean()) >= 0.5)
+    return np.array(among, np.bool_)
 
 
 def _groups(items: Sequence, pairs: Sequence) -> list[set]:

@@ -56,10 +56,10 @@ def is_input(path: Path) -> bool:
 
 def pictures_in(folder: Path) -> list[Path]:
     """Picture files in `folder`, or in its `images` if it has none, by name and number."""
-    for place in (folder, folder / "images"):
-        names = os.listdir(place) if place.is_dir() else []
-        if found := sorted(filter(is_picture, names), key=counted):
-            return [place / name for name in found]
+    for parent in (folder, folder / "images"):
+        files = os.listdir(parent) if parent.is_dir() else []
+        if names := sorted(filter(is_picture, files), key=counted):
+            return [parent / name for name in names]
     return []
 
 
@@ -74,12 +74,11 @@ def choose_frames(path: Path, count: int | None, bar: Any) -> list[int]:
     if not len(frames.sharpness):
         raise InputError(f"{path} has no frame that can be decoded")
     if frames.contrast.max() < LEAST_CONTRAST:
-        raise InputError(f"{path} shows nothing: every frame of it is of one colour, as if black")
+        raise InputError(f"{path} shows nothing: every frame has a single colour")
     decoded = min(len(frames.sharpness) * video.step / video.frames, 1.0)
     if video.is_cut or decoded < 0.9:
         log.warning(
-            "%s breaks off: it says it lasts %.1f seconds, and %.1f, %d frames, can be decoded; "
-            "these are used",
+            "%s is cut off: of %.1f seconds in its header %.1f (%d frames) can be decoded",
             *(path, video.says, decoded * video.seconds, decoded * video.frames),
         )
     return [number * video.step for number in select_frames(frames, count)]
@@ -139,7 +138,7 @@ def _without_copies(paths: list[Path]) -> list[Path]:
     if len(kept) < len(paths):
         gone = next(path for path in paths if kept[path.stem] != path)
         log.warning(
-            "%d of %d pictures are left out, as another has the name but for its ending: %s is %s",
+            "%d of %d pictures are left out: others differ in their endings only, as %s from %s",
             *(len(paths) - len(kept), len(paths), gone, kept[gone.stem].name),
         )
     return [path for path in paths if kept[path.stem] == path]

@@ -45,11 +45,11 @@ def in_space(poses: Mapping[str, npt.NDArray[np.float64]], radius: float, known:
     names = sorted(poses)
     eyes = np.stack([poses[name][:, 3] for name in names])
     axes = np.stack([poses[name][:, 2] for name in names])
-    before, found = {frozenset(pair) for pair in known}, set()
+    before, pairs = {frozenset(pair) for pair in known}, set()
     for index, name in enumerate(names):
         distance = np.linalg.norm(eyes - eyes[index], axis=1)
         fits = (distance < radius) & (axes @ axes[index] > SIFT_COSINE)
         others = [names[other] for other in np.argsort(distance, kind="stable") if fits[other]]
         new = [other for other in others if other != name and {name, other} not in before]
-        found |= {(min(name, other), max(name, other)) for other in new[:NEAREST]}
-    return sorted(found)
+        pairs |= {(min(name, other), max(name, other)) for other in new[:NEAREST]}
+    return sorted(pairs)

@@ -267,11 +267,14 @@ class Solver:
         write_json(self.folder / "plan.json", self._plan)
         # By its path: importing the package would take a second, and the stage does not need it.
         command = [sys.executable, "-P", colmap_process.__file__, stage, str(self.folder)]
-        words = self.folder / f"{stage}.log"
-        with words.open("w", encoding="utf-8") as told, self._bar(shown or stage, total) as bar:
+        log_path = self.folder / f"{stage}.log"
+        with (
+            log_path.open("w", encoding="utf-8") as messages,
+            self._bar(shown or stage, total) as bar,
+        ):
             # In its own process group, so that Ctrl-C reaches only this process, which ends it.
             process = subprocess.Popen(
-                command, stdout=subprocess.PIPE, stderr=told, text=True, process_group=0
+                command, stdout=subprocess.PIPE, stderr=messages, text=True, process_group=0
             )
             try:
                 assert process.stdout is not None
@@ -283,7 +286,7 @@ class Solver:
                 process.kill()
                 process.communicate()
         if code != 0:
-            raise _failure(stage, words, code)
+            raise _failure(stage, log_path, code)
 
 
 def _lenses(pictures: Sequence[Picture]) -> list[dict[str, Any]]:
@@ -308,15 +311,13 @@ def _agreeing(structure: Structure) -> int:
     return structure.fold_check.agreeing
 
 
-def _failure(stage: str, words: Path, code: int) -> InputError:
-    with words.open(encoding="utf-8", errors="replace") as lines:
+def _failure(stage: str, log_path: Path, code: int) -> InputError:
+    with log_path.open(encoding="utf-8", errors="replace") as lines:
         last = [line.strip() for line in deque(lines, 40) if line.strip()]
-    has_room = shutil.disk_usage(words.parent).free > ROOM
+    has_room = shutil.disk_usage(log_path.parent).free > ROOM
     if not has_room or any(message in line for message in FULL for line in last):
         return InputError(
-            f"{words.parent} has no more room: make some, and the same command goes on"
+            f"the disk of {log_path.parent} is full: free some space and repeat the command"
         )
-    told = last[-1] if last else "nothing"
-    return InputError(
-        f"COLMAP's stage {stage} ended with code {code}: {told} ({words} has all that it said)"
-    )
+    reason = last[-1] if last else "no message"
+    return InputError(f"COLMAP's stage {stage} failed with code {code}: {reason}; log: {log_path}")

@@ -28,7 +28,7 @@ GREY_SIZE = 640
 MOST_COMPARED = 4000
 """Most frames that are compared. Of a longer video every second frame is, or every third, ..."""
 CUT = ("partial file", "corrupt input packet", "ended prematurely")
-"""Words of ffmpeg about a file whose end is missing."""
+"""Messages of ffmpeg about a file whose end is missing."""
 NO_INDEX = "moov atom not found"
 
 
@@ -38,7 +38,7 @@ class Video(NamedTuple):
     path: Path
     frames: int
     seconds: float
-    says: float  # length in seconds by its header, which may count the sound
+    says: float  # seconds by its header, which may count the sound
     is_cut: bool  # whether the file's end is missing
 
     @property
@@ -54,19 +54,19 @@ def is_video(path: Path) -> bool:
 
 def open_video(path: Path) -> Video:
     """Read the lengths of the video `path`. Raises InputError if ffmpeg finds no video in it."""
-    with tempfile.TemporaryFile() as words:
+    with tempfile.TemporaryFile() as errors:
         # Without `file:`, ffmpeg reads what precedes a colon as a protocol.
         command = [_ffmpeg(), "-v", "info", "-i", f"file:{path}", "-map", "0:v:0", "-c", "copy"]
         command += ["-f", "null", "-"]
         null = subprocess.DEVNULL
-        code = subprocess.run(command, stdin=null, stdout=null, stderr=words).returncode
-        words.seek(0)
-        told = words.read().decode(errors="replace")
-    counted = re.findall(r"frame=\s*(\d+)", told)
+        code = subprocess.run(command, stdin=null, stdout=null, stderr=errors).returncode
+        errors.seek(0)
+        messages = errors.read().decode(errors="replace")
+    counted = re.findall(r"frame=\s*(\d+)", messages)
     if code != 0 or not counted or int(counted[-1]) == 0:
-        raise _unreadable(path, told)
-    seconds, says = _seconds("time=", told), _seconds("Duration:", told)
-    return Video(path, int(counted[-1]), seconds, says, any(words in told for words in CUT))
+        raise _unreadable(path, messages)
+    seconds, says = _seconds("time=", messages), _seconds("Duration:", messages)
+    return Video(path, int(counted[-1]), seconds, says, any(message in messages for message in CUT))
 
 
 def grey_frames(video: Video) -> Iterator[Pixels]:
@@ -104,10 +104,10 @@ def _frames(path: Path, selection: str, layout: str, form: str) -> Iterator[Pixe
     command += ["-fps_mode", "passthrough", "-pix_fmt", layout, "-c:v", form]
     command += ["-f", "image2pipe", "-"]
     count = 0
-    with tempfile.TemporaryFile() as words:
+    with tempfile.TemporaryFile() as errors:
         null, pipe = subprocess.DEVNULL, subprocess.PIPE
         # In its own process group, so that Ctrl-C reaches only this process, which then ends it.
-        process = subprocess.Popen(command, stdin=null, stdout=pipe, stderr=words, process_group=0)
+        process = subprocess.Popen(command, stdin=null, stdout=pipe, stderr=errors, process_group=0)
         stream = process.stdout
         assert stream is not None
         try:
@@ -124,9 +124,9 @@ def _frames(path: Path, selection: str, layout: str, form: str) -> Iterator[Pixe
         finally:
             process.kill()
             process.communicate()
-        words.seek(0)
+        errors.seek(0)
         if not count:
-            raise _unreadable(path, words.read().decode(errors="replace"))
+            raise _unreadable(path, errors.read().decode(errors="replace"))
 
 
 def _ffmpeg() -> str:
@@ -141,20 +141,20 @@ def _ffmpeg() -> str:
         ) from error
 
 
-def _seconds(label: str, told: str) -> float:
-    """The last time after `label` in ffmpeg's words, in seconds; 0 if there is none."""
-    times = re.findall(rf"{label}\s*(\d+):(\d+):([\d.]+)", told)
+def _seconds(label: str, messages: str) -> float:
+    """The last time after `label` in ffmpeg's messages, in seconds; 0 if there is none."""
+    times = re.findall(rf"{label}\s*(\d+):(\d+):([\d.]+)", messages)
     if not times:
         return 0.0
     hours, minutes, seconds = map(float, times[-1])
     return 3600 * hours + 60 * minutes + seconds
 
 
-def _unreadable(path: Path, told: str) -> InputError:
-    if NO_INDEX in told:
+def _unreadable(path: Path, messages: str) -> InputError:
+    if NO_INDEX in messages:
         why = "it has no index, so its end is missing or its recording was never finished"
     else:
-        lines = [re.sub(r"^\[.*?\] ", "", line).strip() for line in told.splitlines()]
+        lines = [re.sub(r"^\[.*?\] ", "", line).strip() for line in messages.splitlines()]
         lines = [line for line in lines if line and "frame=" not in line]
         why = lines[-1] if lines else "it is empty"
     return InputError(f"{path} cannot be read as a video: {why}")

@@ -55,9 +55,9 @@ class OccupiedCells:
         resolution, held = self._geometry.resolution, np.zeros(shape, bool)
         inner = np.zeros(shape, bool)  # positions in a smaller cascade
         for cascade in range(self._geometry.cascades):
-            places = [((values - 0.5) / 2.0**cascade + 0.5) * resolution for values in (x, y, z)]
-            within = [(place >= 0) & (place <= resolution) for place in places]
-            cells = [np.clip(place, 0, resolution - 1).astype(np.int32) for place in places]
+            grid = [((values - 0.5) / 2.0**cascade + 0.5) * resolution for values in (x, y, z)]
+            within = [(along >= 0) & (along <= resolution) for along in grid]
+            cells = [np.clip(along, 0, resolution - 1).astype(np.int32) for along in grid]
             number = number_of(Cells(np.int32(cascade), *cells), resolution)
             is_inside = within[0] & within[1] & within[2]
             held |= is_inside & ~inner & self._is_set[number]

@@ -69,16 +69,16 @@ def written_grid(values: Array, resolution: int, cascades: int) -> bytes:
 def _resampled(grid: Array, axis: int) -> Array:
     """`grid` with 128 cells along `axis`, each the maximum of the cells that it overlaps."""
     count = grid.shape[axis]
-    place = np.arange(RESOLUTION)
-    first = place * count // RESOLUTION
-    last = -(-(place + 1) * count // RESOLUTION) - 1
+    cell = np.arange(RESOLUTION)
+    first = cell * count // RESOLUTION
+    last = -(-(cell + 1) * count // RESOLUTION) - 1
     steps = range(int((last - first).max()) + 1)
     return np.max([grid.take(np.minimum(first + step, last), axis) for step in steps], axis=0)
 
 
-def _spread(place: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """The lowest 10 bits of `place`, spread to every third bit."""
-    result = np.zeros_like(place)
+def _spread(number: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """The lowest 10 bits of `number`, spread to every third bit."""
+    result = np.zeros_like(number)
     for bit in range(10):
-        result |= (place >> bit & 1) << 3 * bit
+        result |= (number >> bit & 1) << 3 * bit
     return result
