@@ -16,7 +16,7 @@ from nerfmac.common.checks import InputError
 GUESSES = (1.0, 0.85, 1.2, 0.7, 1.4)
 """Focal lengths to try, the central one first. Phones have 0.7 to 0.9, cameras up to 1.4."""
 TRIAL_PICTURES = 16
-"""Pictures of a trial."""
+"""Most pictures of a trial."""
 ENOUGH = 100
 """Matches that a picture of a trial should have with two others of it."""
 REJECTED = 4.0

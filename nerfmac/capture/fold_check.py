@@ -27,26 +27,19 @@ WALKED = 0.8
 NEAR = 2
 """Largest distance in the order of a torn pair. Pictures further apart may match by chance."""
 APART = 60.0
-"""Degrees between two viewing axes beyond which SIFT matches nothing."""
+"""Degrees between viewing axes beyond which SIFT cannot match the same side of an object."""
 AMONG = 15.0
-"""Degrees to the nearest axis of another stretch, within which a camera stands among its cameras.
-"""
+"""Degrees to the nearest axis of another stretch, below which a camera stands among it."""
 BY_CHANCE = 0.9
 """Quantile of likeness over all pairs `APART`; a fold's neighbours look at least as alike."""
 
 
 class FoldCheck(NamedTuple):
-    """Groups of pictures whose cameras agree with their order, and pairs that contradict it.
+    """Groups of pictures whose cameras agree with their order, and pairs that contradict it."""
 
-    Attributes:
-        groups: names of pictures, the largest group first.
-        torn: near pictures that show the same things, but whose cameras stand in different groups.
-        folded: the pairs of `torn` that only a fold explains, not a rig of fixed cameras.
-    """
-
-    groups: Sequence[set[str]]
-    torn: Sequence[Torn] = ()
-    folded: Sequence[Torn] = ()
+    groups: Sequence[set[str]]  # the largest first
+    torn: Sequence[Torn] = ()  # near pictures that match, with cameras in different groups
+    folded: Sequence[Torn] = ()  # the torn pairs that a fold explains, not a rig
 
     @property
     def agreeing(self) -> int:
@@ -58,7 +51,7 @@ class FoldCheck(NamedTuple):
 
 
 def is_walk(names: Sequence[str], matches: Matches) -> bool:
-    """Whether most pictures, in the order of `names`, show what the next one shows."""
+    """Whether at least `WALKED` of the pictures match the next one in the order of `names`."""
     matched = [_count(pair, matches) >= MATCHED for pair in in_sequence(names, 1)]
     return bool(matched) and sum(matched) >= WALKED * len(matched)
 

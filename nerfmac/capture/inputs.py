@@ -130,7 +130,7 @@ def focal_in_pixels(focal_35mm: float, width: int, height: int) -> float:
 
 
 def _without_copies(paths: list[Path]) -> list[Path]:
-    """The first path of each stem; a warning names the others.
+    """The first path of each stem; a warning counts the others.
 
     Phones store one photograph in two formats, IMG_1.HEIC and IMG_1.JPG.
     """

@@ -55,31 +55,18 @@ class NoCamerasError(InputError):
 
 
 class Structure(NamedTuple):
-    """The model with the most pictures, and what is known of it beside its cameras.
-
-    Attributes:
-        model: cameras, images and points.
-        error: mean reprojection error in pixels.
-        seen: number of points of each picture.
-        points: (n, 8) x, y, z, red, green, blue, error, and number of pictures that see the point.
-        models: number of pictures of each model that COLMAP made; the largest is kept.
-        matching: how pairs were chosen, as in `capture_scene`.
-        fold_check: whether the cameras agree with the pictures' order.
-        folder: COLMAP's files.
-        trial: the trial that mapping started from, if EXIF names no focal length.
-        focal: that lens's focal length in the model, in longer sides.
-    """
+    """The model with the most pictures, and measures of it."""
 
     model: ColmapModel
-    error: float
-    seen: dict[str, int]
-    points: np.ndarray
-    models: list[int]
-    matching: str
+    error: float  # mean reprojection error in pixels
+    seen: dict[str, int]  # number of points of each picture
+    points: np.ndarray  # (n, 8) x, y, z, red, green, blue, error, number of pictures that see it
+    models: list[int]  # number of pictures of each model that COLMAP made; the largest is kept
+    matching: str  # choice of pairs, as in `capture_scene`
     fold_check: FoldCheck
-    folder: Path
-    trial: Trial | None = None
-    focal: float = 0.0
+    folder: Path  # COLMAP's files
+    trial: Trial | None = None  # start of mapping, if EXIF names no focal length
+    focal: float = 0.0  # that lens's focal length in the model, in longer sides
 
 
 class Solver:
