@@ -299,9 +299,8 @@ def _finish(
     write_json(folder / RECORD, options | result)
     shutil.rmtree(folder / WORK)
     log.info(
-        "%d of %d pictures have a camera; points are off by %.2f pixels in the mean; cameras.png "
-        "in %s shows them",
-        *(registered, total, structure.error, folder),
+        f"{registered} of {total} pictures have a camera; points are off by {structure.error:.2f} "
+        f"pixels in the mean; cameras.png in {folder} shows them"
     )
 
 

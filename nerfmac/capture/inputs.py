@@ -78,8 +78,8 @@ def choose_frames(path: Path, count: int | None, bar: Any) -> list[int]:
     decoded = min(len(frames.sharpness) * video.step / video.frames, 1.0)
     if video.is_cut or decoded < 0.9:
         log.warning(
-            "%s is cut off: of %.1f seconds in its header %.1f (%d frames) can be decoded",
-            *(path, video.says, decoded * video.seconds, decoded * video.frames),
+            f"{path} is cut off: of {video.says:.1f} seconds in its header "
+            f"{decoded * video.seconds:.1f} ({decoded * video.frames:.0f} frames) can be decoded"
         )
     return [number * video.step for number in select_frames(frames, count)]
 
@@ -138,8 +138,8 @@ def _without_copies(paths: list[Path]) -> list[Path]:
     if len(kept) < len(paths):
         gone = next(path for path in paths if kept[path.stem] != path)
         log.warning(
-            "%d of %d pictures are left out: others differ in their endings only, as %s from %s",
-            *(len(paths) - len(kept), len(paths), gone, kept[gone.stem].name),
+            f"{len(paths) - len(kept)} of {len(paths)} pictures are left out: others differ only in "
+            f"their endings, as {gone} from {kept[gone.stem].name}"
         )
     return [path for path in paths if kept[path.stem] == path]
 

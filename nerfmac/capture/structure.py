@@ -138,8 +138,8 @@ class Solver:
             return other
         chosen, left = sorted((ordered, other), key=_agreeing, reverse=True)
         log.info(
-            "matching is %s: the cameras of %d pictures agree with their order, of %d if it is %s",
-            *(chosen.matching, _agreeing(chosen), _agreeing(left), left.matching),
+            f"matching is {chosen.matching}: the cameras of {_agreeing(chosen)} pictures agree "
+            f"with their order, of {_agreeing(left)} if it is {left.matching}"
         )
         return chosen
 
@@ -232,9 +232,8 @@ class Solver:
             raise self._no_cameras()
         best = choose_trial(trials)
         log.info(
-            "EXIF names no focal length: %.2f of the longer side fits %d pictures, tried from %d "
-            "guesses",
-            *(best.focal, best.pictures, len(trials)),
+            f"EXIF names no focal length: {best.focal:.2f} of the longer side fits {best.pictures} "
+            f"pictures, tried from {len(trials)} guesses"
         )
         return best
 

@@ -90,9 +90,8 @@ def extract_mesh(
     if threshold is None:
         threshold = surface_threshold(source, region, run.cameras, run.config.seed)
         logger.info(
-            "the surface is where the density is %.3g: there the training cameras' light ends; a "
-            "threshold sets another",
-            threshold,
+            f"the surface is where the density is {threshold:.3g}: there the training cameras' "
+            "light ends; a threshold sets another"
         )
     values = lattice.sample(source, progress=progress)
     for axis in range(3):  # close the surface on the box's faces
@@ -113,9 +112,8 @@ def extract_mesh(
     position, faces, pieces = _seen_pieces(lattice.position(index), faces, cameras, smallest)
     if pieces > 1:
         logger.warning(
-            "the mesh is in %d pieces: a threshold below %.3g may join them; a larger `smallest`, "
-            "now %g, leaves more of the small ones out",
-            *(pieces, threshold, smallest),
+            f"the mesh is in {pieces} pieces: a threshold below {threshold:.3g} may join them; a "
+            f"larger `smallest`, now {smallest:g}, leaves more of the small ones out"
         )
     reach = source.placement.scale * lattice.spacing
     return Mesh(position, *source.surface(source.placement.to_scene(position), reach), faces)

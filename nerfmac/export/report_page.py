@@ -190,12 +190,11 @@ def _profile(profile: Mapping[str, Any]) -> str:
 
 def _part(part: Mapping[str, Any], step: float) -> Sequence[object]:
     milliseconds = part["ms"]["median"]
-    rates = (part["bytes_per_second"], part["operations_per_second"])
-    return (
-        *(part["stage"], part["part"], f"{milliseconds:.3f}", f"{milliseconds / step:.1%}"),
-        *("-" if rate is None else f"{rate / 1e9:.1f}" for rate in rates),
-        *(", ".join(part["dtypes"]), part["backend"]),
-    )
+    times = [f"{milliseconds:.3f}", f"{milliseconds / step:.1%}"]
+    rates = part["bytes_per_second"], part["operations_per_second"]
+    shown_rates = ["-" if rate is None else f"{rate / 1e9:.1f}" for rate in rates]
+    dtypes = ", ".join(part["dtypes"])
+    return [part["stage"], part["part"], *times, *shown_rates, dtypes, part["backend"]]
 
 
 def _configuration(values: Mapping[str, Any]) -> str:

@@ -78,8 +78,8 @@ def compare_cameras(scene: Scene, against: Scene | str | os.PathLike[str]) -> Co
                 f"expected {FEWEST} or more"
             )
         log.info(
-            "pictures are matched by what they show, as %d have the same name: %d, such as %s",
-            *(same, len(common), next(iter(common))),
+            f"pictures are matched by what they show, as {same} have the same name: {len(common)}, "
+            f"such as {next(iter(common))}"
         )
     names, pairs = sorted(common), [common[name] for name in sorted(common)]
     poses = np.array([[frame.camera.pose for frame in pair] for pair in pairs], np.float64)
