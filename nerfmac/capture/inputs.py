@@ -138,8 +138,8 @@ def _without_copies(paths: list[Path]) -> list[Path]:
     if len(kept) < len(paths):
         gone = next(path for path in paths if kept[path.stem] != path)
         log.warning(
-            f"{len(paths) - len(kept)} of {len(paths)} pictures are left out: others differ only in "
-            f"their endings, as {gone} from {kept[gone.stem].name}"
+            f"{len(paths) - len(kept)} of {len(paths)} pictures are left out: others differ only "
+            f"in their endings, as {gone} from {kept[gone.stem].name}"
         )
     return [path for path in paths if kept[path.stem] == path]
 

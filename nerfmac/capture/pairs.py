@@ -14,7 +14,7 @@ Matches = Mapping[tuple[str, str], int]
 MATCHED = 30
 """Matches from which two pictures show the same things; COLMAP registers no picture with fewer."""
 WINDOW, LONG_WINDOW = 10, 40
-"""Following pictures that each picture is matched with: in a video, and in a large folder."""
+"""Following pictures that each picture is matched with, for `sequential` and for `window`."""
 NEAREST = 12
 """Nearest cameras that each camera is matched with, beside its neighbours in the order."""
 SIFT_COSINE = np.cos(np.radians(35.0))

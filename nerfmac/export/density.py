@@ -32,7 +32,7 @@ BATCH = 2**18
 SLAB = 2**18
 """Approximate number of points that are looked up in the occupancy grid at a time."""
 BYTES = 6
-"""Approximate memory of a point: its float32, and the part of a surface through it."""
+"""Approximate bytes of memory a point: its float32, and the part of a surface through it."""
 SHARE = 0.8
 """Fraction of the machine's memory that an export may take."""
 
