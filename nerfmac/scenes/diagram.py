@@ -16,8 +16,8 @@ from PIL import Image, ImageDraw
 
 from nerfmac.common.files import appearing
 from nerfmac.geometry.cameras import Camera
+from nerfmac.scenes.poses import levelling
 from nerfmac.scenes.scene import Scene
-from nerfmac.scenes.upright import levelling
 
 PANEL = 640
 """Pixels of a panel's side."""

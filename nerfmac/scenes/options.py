@@ -60,8 +60,7 @@ class SceneOptions:
             checks.number("max_images", self.max_images, low=1, whole=True)
 
 
-USUAL = SceneOptions()
-"""Nothing in particular is asked for."""
+DEFAULTS = SceneOptions()
 
 
 def check_extent(extent: float) -> None:

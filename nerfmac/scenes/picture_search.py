@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 
+from nerfmac.common.checks import InputError
 from nerfmac.scenes.pictures import ENDINGS, TRIED, inspect, is_picture
 
 OTHER_FOLDERS = re.compile(r"(mask|depth|normal|semantic|label|images_).*", re.IGNORECASE)
@@ -35,6 +36,25 @@ class PictureSearch:
     def __init__(self, folder: Path, *, roots: Sequence[Path] = (), tail: int = 1) -> None:
         self.folder, self._roots, self._tail = folder, (*roots, folder), tail
         self._as_named: list[Path] = []
+
+    def existing(self, names: Sequence[str], where: str) -> list[tuple[int, Path]]:
+        """Return index and path of the pictures among `names` that exist; warns of the others.
+
+        Raises InputError that names the file `where` if none exists.
+        """
+        found = self.find_all(names, where)
+        there = [(index, path) for index, path in enumerate(found) if path]
+        if not there:
+            raise InputError(
+                f"none of the {len(names)} pictures of {where} exist; the first is {names[0]!r}, "
+                f"looked for in {self.folder}"
+            )
+        if len(there) < len(names):
+            log.warning(
+                "%d of %d pictures of %s do not exist; the other %d are used",
+                *(len(names) - len(there), len(names), where, len(there)),
+            )
+        return there
 
     def find_all(self, names: Sequence[str], where: str) -> list[Path | None]:
         """The pictures that the file `where` calls `names`; None for those that do not exist.

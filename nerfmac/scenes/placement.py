@@ -14,14 +14,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from nerfmac.common.json_reader import Fields
-from nerfmac.scenes.coverage import patch_medians
-from nerfmac.scenes.options import LARGEST_EXTENT, Direction
-from nerfmac.scenes.strays import stray_cameras, stray_points
+from nerfmac.scenes.options import Direction
+from nerfmac.scenes.sparse_points import patch_medians, stray_cameras, stray_points
 
-KEYS = ("aabb_scale", "scale", "offset")
-DEFAULT_SCALE = 0.33  # instant-ngp's, made for the Blender scenes of 2020
-DEFAULT_OFFSET = 0.5
 SURROUNDED_EXTENT = 4.0
 """Least extent of fitted scenes without alpha, with room for the background: cameras are 1 away."""
 WIDEST_EXTENT = 16.0
@@ -93,27 +88,6 @@ class Placement(NamedTuple):
         """
         offset = 0.5 + MIRROR * (self.offset - 0.5)
         return self._replace(offset=offset, rotation=MIRROR[:, None] * self.rotation)
-
-
-def is_placed(file: Fields) -> bool:
-    """Whether the file has a placement."""
-    return any(key in file for key in KEYS)
-
-
-def placement_of(file: Fields) -> Placement:
-    """The placement in the file, with instant-ngp's defaults; `offset` is one number or three.
-
-    Raises InputError for a scale that is not positive and an aabb_scale outside (0, 128].
-    """
-    extent = file.number("aabb_scale", 1.0, above=0)
-    if extent > LARGEST_EXTENT:
-        raise file.wrong("aabb_scale", f"a number above 0 and up to {LARGEST_EXTENT:g}")
-    scale = file.number("scale", DEFAULT_SCALE, above=0)
-    if isinstance(file.values.get("offset"), list):
-        offset = np.array(file.numbers("offset", 3))
-    else:
-        offset = np.full(3, file.number("offset", DEFAULT_OFFSET))
-    return Placement(scale, offset, extent)
 
 
 def fit(

@@ -12,7 +12,7 @@ from nerfmac.common.checks import InputError
 from nerfmac.common.json_reader import Fields
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
-from nerfmac.scenes.options import USUAL, Direction, SceneOptions, Split
+from nerfmac.scenes.options import DEFAULTS, Direction, SceneOptions, Split
 from nerfmac.scenes.placement import Placement
 from nerfmac.scenes.scene import Scene
 
@@ -39,7 +39,7 @@ class SceneRecord:
     extent: float
     up: Direction
     cameras: tuple[Camera, ...]
-    options: SceneOptions = USUAL
+    options: SceneOptions = DEFAULTS
     placement: Placement | None = None  # of the scene's files; None where that is unknown
 
     @classmethod

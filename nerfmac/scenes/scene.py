@@ -19,11 +19,11 @@ from tqdm.auto import tqdm
 from nerfmac.common.checks import InputError
 from nerfmac.geometry.cameras import Camera, Cameras, shown_sizes
 from nerfmac.geometry.colour import over
-from nerfmac.scenes.in_turn import in_turn, shown_late
-from nerfmac.scenes.options import USUAL, Direction, SceneOptions, check_extent
+from nerfmac.scenes.options import DEFAULTS, Direction, SceneOptions, check_extent
 from nerfmac.scenes.picture_cache import decode_once, trim
 from nerfmac.scenes.pictures import decode
 from nerfmac.scenes.placement import Placement
+from nerfmac.scenes.prefetch import delayed_progress, prefetch
 
 Colour = tuple[float, float, float]
 
@@ -117,7 +117,7 @@ class Scene:
     up: Direction = (0.0, 0.0, 1.0)
     has_alpha: bool = False
     path: Path | None = None
-    options: SceneOptions = USUAL
+    options: SceneOptions = DEFAULTS
     placement: Placement | None = None
     points: npt.NDArray[np.float64] | None = None
     _views: dict[str, Views] = field(default_factory=dict, init=False, repr=False)
@@ -186,7 +186,7 @@ def _decoded(frames: tuple[Frame, ...], channels: int, progress: bool) -> Views:
         return picture.reshape(-1, channels), None if mask is None else mask.ravel()
 
     # Only this thread uses MLX.
-    bar = tqdm(in_turn(read, len(frames)), "pictures", len(frames), **shown_late(progress))
+    bar = tqdm(prefetch(read, len(frames)), "pictures", len(frames), **delayed_progress(progress))
     end = 0
     for picture, mask in bar:
         start, end = end, end + len(picture)

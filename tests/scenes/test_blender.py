@@ -77,7 +77,7 @@ def test_missing_pictures_are_left_out_with_a_line_a_split(tmp_path, caplog):
     for name in ("train/r_0", "test/r_1", "val/r_0", "val/r_1"):
         (tmp_path / f"{name}.png").unlink()
     assert sizes(load_scene(tmp_path)) == {"train": 2, "test": 1}
-    of = [f"named in {tmp_path / f'transforms_{split}.json'}" for split in ("train", "val", "test")]
+    of = [f"of {tmp_path / f'transforms_{split}.json'}" for split in ("train", "val", "test")]
     assert caplog.messages == [
         f"1 of 3 pictures {of[0]} do not exist; the other 2 are used",
         f"none of the 2 pictures {of[1]} exist; the first is './val/r_0', looked for in {tmp_path}"

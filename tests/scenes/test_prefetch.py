@@ -9,7 +9,7 @@ import pytest
 
 from nerfmac.backend import choose_device
 from nerfmac.scenes import load_scene
-from nerfmac.scenes.in_turn import in_turn, shown_late
+from nerfmac.scenes.prefetch import delayed_progress, prefetch
 from tests.scenes.scene_files import pixels, save, write_transforms
 
 
@@ -19,7 +19,7 @@ def test_results_come_in_order(count):
         time.sleep(0.001 * (index % 3))
         return index, threading.current_thread()
 
-    got = list(in_turn(work, count))
+    got = list(prefetch(work, count))
     assert [index for index, _ in got] == list(range(count))
     assert all(thread is not threading.main_thread() for _, thread in got)
 
@@ -27,7 +27,7 @@ def test_results_come_in_order(count):
 def test_no_more_than_a_few_are_worked_on_ahead(monkeypatch):
     monkeypatch.setattr("os.cpu_count", lambda: 3)
     begun = []
-    results = in_turn(lambda index: begun.append(index) or index, 50)
+    results = prefetch(lambda index: begun.append(index) or index, 50)
     for index in results:
         assert len(begun) <= index + 5
     assert sorted(begun) == list(range(50))
@@ -43,7 +43,7 @@ def test_an_error_comes_in_its_place_and_ends_the_work(monkeypatch):
             raise ValueError("the fifth")
         return index
 
-    results = in_turn(work, 100)
+    results = prefetch(work, 100)
     assert [next(results) for _ in range(4)] == [0, 1, 2, 3]
     with pytest.raises(ValueError, match="the fifth"):
         next(results)
@@ -80,7 +80,7 @@ def test_pictures_of_several_sizes_are_held_once(tmp_path, device):
 
 
 def test_a_bar_comes_late_and_only_where_somebody_sees_it(monkeypatch, capsys):
-    shown = shown_late(progress=True)
+    shown = delayed_progress(progress=True)
     assert (shown["disable"], shown["leave"]) == (None, False)  # tqdm's None: in a terminal only
     assert 1.0 <= shown["delay"] <= 2.0
-    assert shown_late(progress=False)["disable"] is True
+    assert delayed_progress(progress=False)["disable"] is True

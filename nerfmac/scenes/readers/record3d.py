@@ -1,9 +1,9 @@
 """Record3D's export: `metadata` (JSON, with or without that ending) beside a folder of pictures.
 
 A pose is a quaternion (x, y, z, w) and a position, camera to world with OpenGL's axes, as ARKit
-gives them. `K` lists the matrix of intrinsics column after column, for pictures of `w` x `h`. The
-picture of a pose is called by its number; a pose without a picture is left out, as phones write
-more poses than pictures. Depth is not used.
+writes them. `K` is the matrix of intrinsics, column after column, for pictures of `w` x `h`. A
+pose's picture is named by its number. Poses without a picture are left out, as phones write more
+poses than pictures. Depth is not used.
 """
 
 from __future__ import annotations
@@ -16,18 +16,17 @@ import numpy.typing as npt
 from nerfmac.common.checks import InputError
 from nerfmac.common.json_reader import Fields, read_fields
 from nerfmac.geometry.lenses import Lens
-from nerfmac.scenes.options import SceneOptions
+from nerfmac.scenes.parsed_scene import ParsedScene, PosedPicture, headers_of
 from nerfmac.scenes.pictures import Header, is_picture
-from nerfmac.scenes.scene import Scene
-from nerfmac.scenes.shots import Shot, headers_of, levelled, rotation_of
+from nerfmac.scenes.poses import rotation_of
 
 FOLDERS = ("rgbd", "rgb", "images", "color")
-OF_A_FRAME = "perFrameIntrinsicCoeffs"
-"""Newer versions list [fl_x, fl_y, cx, cy] for each pose."""
+FRAME_INTRINSICS = "perFrameIntrinsicCoeffs"
+"""Newer versions list [fl_x, fl_y, cx, cy] of every pose under this key."""
 
 
 def metadata_of(folder: Path) -> Path | None:
-    """The file of the capture in `folder`; None if there is none."""
+    """Return the metadata of a capture in `folder`; None without one."""
     for name in ("metadata", "metadata.json"):
         path = folder / name
         if path.is_file() and b'"poses"' in path.read_bytes():
@@ -35,32 +34,29 @@ def metadata_of(folder: Path) -> Path | None:
     return None
 
 
-def read_record3d(path: Path, options: SceneOptions) -> Scene:
-    """The scene of the file `path`; see `load_scene` for InputError.
-
-    Every 8th view is held out as "test", unless `options` say otherwise.
-    """
+def read_record3d(path: Path) -> ParsedScene:
+    """Read the scene of the metadata at `path`; see `load_scene` for InputError."""
     file = read_fields(path)
-    poses = file.rows("poses", 7)
-    pictures = _pictures(path.parent)
-    numbers = [number for number in sorted(pictures) if number < len(poses)]
+    poses, files = file.rows("poses", 7), _pictures(path.parent)
+    numbers = [number for number in sorted(files) if number < len(poses)]
     if not numbers:
         raise InputError(
             f"{path} has {len(poses)} poses but no picture is called by a number below that; "
             f"looked in {', '.join(FOLDERS)} of {path.parent}"
         )
-    there = [pictures[number] for number in numbers]
-    headers, shots = headers_of(there), []
-    for number, picture, header in zip(numbers, there, headers, strict=True):
-        where = f"{path}, pose {number}"
-        lens = _lens(file, number, header, where)
-        shot = Shot.of(picture, header, lens, _pose(poses[number], where), where)
-        # So that they are in order by name.
-        shots.append(shot._replace(name=f"{number:06d}{picture.suffix}"))
-    return levelled(path.parent, shots, headers=headers, points=None, options=options)
+    headers, pictures = headers_of([files[number] for number in numbers]), []
+    for number, header in zip(numbers, headers, strict=True):
+        where, picture = f"{path}, pose {number}", files[number]
+        lens, pose = _lens(file, number, header, where), _pose(poses[number], where)
+        name = f"{number:06d}{picture.suffix}"  # in order by name
+        pictures.append(
+            PosedPicture.of(picture, header, lens=lens, pose=pose, where=where, name=name)
+        )
+    return ParsedScene(str(path.parent), path.parent, pictures)
 
 
 def _pictures(folder: Path) -> dict[int, Path]:
+    """The pictures by their numbers, from the first of FOLDERS that has any."""
     for name in FOLDERS:
         place = folder / name
         files = sorted(place.iterdir()) if place.is_dir() else []
@@ -80,11 +76,13 @@ def _pose(row: tuple[float, ...], where: str) -> npt.NDArray[np.float64]:
 
 
 def _lens(file: Fields, number: int, picture: Header, where: str) -> Lens:
-    if OF_A_FRAME in file:
-        lengths = file.rows(OF_A_FRAME, 4)
-        if number >= len(lengths):
-            raise InputError(f"{where}: {OF_A_FRAME} has {len(lengths)} rows; expected one a pose")
-        fl_x, fl_y, cx, cy = lengths[number]
+    if FRAME_INTRINSICS in file:
+        rows = file.rows(FRAME_INTRINSICS, 4)
+        if number >= len(rows):
+            raise InputError(
+                f"{where}: {FRAME_INTRINSICS} has {len(rows)} rows; expected one for each pose"
+            )
+        fl_x, fl_y, cx, cy = rows[number]
     else:
         fl_x, _, _, _, fl_y, _, cx, cy, _ = file.numbers("K", 9)
     width, height = file.count("w", picture.width), file.count("h", picture.height)

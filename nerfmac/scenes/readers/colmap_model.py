@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nerfmac.common.checks import LARGEST, InputError
-from nerfmac.scenes.shots import rotation_of
+from nerfmac.scenes.poses import rotation_of
 
 PARAMETERS = {
     "SIMPLE_PINHOLE": "f cx cy",

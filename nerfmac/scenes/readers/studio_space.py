@@ -21,8 +21,8 @@ import numpy.typing as npt
 
 from nerfmac.common.checks import InputError
 from nerfmac.common.json_reader import Fields, read_fields
-from nerfmac.scenes.blender import file_name
-from nerfmac.scenes.transforms import FILE_NAME
+from nerfmac.scenes.readers.blender import file_name
+from nerfmac.scenes.readers.transforms import FILE_NAME
 
 Array = npt.NDArray[np.float64]
 

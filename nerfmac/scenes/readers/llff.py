@@ -1,8 +1,8 @@
 """LLFF's format: `poses_bounds.npy` beside the pictures, sorted by name, in `images` or `images_N`.
 
-As written by the scripts of Mildenhall et al., 2019 (local light field fusion): a row a picture, of
-a 3x5 matrix [R | t | (height, width, focal length)] from camera to world, whose axes point down,
-right and backwards, and the depths within which the picture's points lie. The lens is for pictures
+Written by the scripts of Mildenhall et al. 2019 (local light field fusion). A row holds a picture's
+3x5 matrix [R | t | (height, width, focal length)], camera to world with axes that point down, right
+and backwards, and the least and largest depth of what the picture shows. The lens is for pictures
 of that height and width and has no distortion.
 """
 
@@ -15,35 +15,31 @@ import numpy.typing as npt
 
 from nerfmac.common.checks import LARGEST, InputError
 from nerfmac.geometry.lenses import Lens
-from nerfmac.scenes.options import SceneOptions
+from nerfmac.scenes.parsed_scene import ParsedScene, PosedPicture, headers_of
 from nerfmac.scenes.pictures import is_picture
-from nerfmac.scenes.scene import Scene
-from nerfmac.scenes.shots import Shot, headers_of, levelled, rigid
+from nerfmac.scenes.poses import rigid
 
 FILE_NAME = "poses_bounds.npy"
 
+Array = npt.NDArray[np.float64]
 
-def read_llff(path: Path, options: SceneOptions) -> Scene:
-    """The scene of the file `path`; see `load_scene` for InputError.
 
-    Every 8th view by name is held out as "test", unless `options` say otherwise.
-    """
+def read_llff(path: Path) -> ParsedScene:
+    """Read the scene of the file `path`; see `load_scene` for InputError."""
     table = _table(path)
-    pictures = _pictures(path.parent, len(table), path)
-    headers = headers_of(pictures)
-    shots = []
-    for index, (row, picture, header) in enumerate(zip(table, pictures, headers, strict=True)):
+    files = _pictures(path.parent, len(table), path)
+    pictures = []
+    for index, (row, file, header) in enumerate(zip(table, files, headers_of(files), strict=True)):
         where = f"{path}, row {index}"
-        matrix = row[:15].reshape(3, 5)
-        down, right, backwards, position, (height, width, focal) = matrix.T
-        pose = np.stack([right, -down, backwards, position], axis=1)
+        down, right, backwards, position, (height, width, focal) = row[:15].reshape(3, 5).T
+        pose = rigid(np.stack([right, -down, backwards, position], axis=1), where)
         lens = _lens(width, height, focal, where)
-        shots.append(Shot.of(picture, header, lens, rigid(pose, where), where))
-    points = _seen(np.stack([shot.pose for shot in shots]), table[:, 15:])
-    return levelled(path.parent, shots, headers=headers, points=points, options=options)
+        pictures.append(PosedPicture.of(file, header, lens=lens, pose=pose, where=where))
+    points = _seen(np.stack([picture.pose for picture in pictures]), table[:, 15:])
+    return ParsedScene(str(path.parent), path.parent, pictures, points=points)
 
 
-def _table(path: Path) -> npt.NDArray[np.float64]:
+def _table(path: Path) -> Array:
     try:
         # Mapped, a header that claims more than the file holds takes no memory.
         table = np.load(path, mmap_mode="r", allow_pickle=False)
@@ -61,12 +57,11 @@ def _table(path: Path) -> npt.NDArray[np.float64]:
 
 
 def _pictures(folder: Path, count: int, path: Path) -> list[Path]:
-    """The pictures, sorted by name: of the folders that have `count`, the largest pictures."""
-    places = [folder / "images", *sorted(folder.glob("images_*"), key=_factor)]
+    """The pictures by name, from the first of `images`, `images_2` ... that has `count`."""
     found = {}
-    for place in places:
+    for place in [folder / "images", *sorted(folder.glob("images_*"), key=_factor)]:
         names = sorted(place.iterdir()) if place.is_dir() else []
-        found[place.name] = [each for each in names if is_picture(each.name)]
+        found[place.name] = [file for file in names if is_picture(file.name)]
         if len(found[place.name]) == count:
             return found[place.name]
     numbers = ", ".join(f"{len(names)} in {name}" for name, names in found.items())
@@ -92,9 +87,7 @@ def _lens(width: float, height: float, focal: float, where: str) -> Lens:
         raise InputError(f"{where}: {error}") from error
 
 
-def _seen(
-    poses: npt.NDArray[np.float64], depths: npt.NDArray[np.float64]
-) -> npt.NDArray[np.float64]:
-    """What lies in the middle of the pictures at their least and largest depth (2 n, 3)."""
+def _seen(poses: Array, depths: Array) -> Array:
+    """Points (2 n, 3) on the pictures' optical axes, at the least and the largest depth."""
     eyes, axes = poses[:, None, :, 3], poses[:, None, :, 2]
     return np.asarray(eyes - depths[:, :, None] * axes).reshape(-1, 3)

@@ -1,4 +1,4 @@
-"""Work on all cores whose results come one after the other, with few of them in memory."""
+"""Work on all cores whose results come in order, with few of them in memory."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any, TypeVar
 
 Result = TypeVar("Result")
 
-SECONDS = 1.5
-"""What takes no longer than this shows no bar."""
+DELAY = 1.5
+"""Seconds after which a progress bar appears."""
 
 
-def in_turn(work: Callable[[int], Result], count: int) -> Iterator[Result]:
-    """`work(0)`, `work(1)` and so on to `count`, done by threads, and no more than a few ahead.
+def prefetch(work: Callable[[int], Result], count: int) -> Iterator[Result]:
+    """Yield `work(0)` to `work(count - 1)`, computed by threads that run only a few ahead.
 
     Meant for pictures: Pillow releases the interpreter's lock while it decodes.
     """
@@ -23,12 +23,12 @@ def in_turn(work: Callable[[int], Result], count: int) -> Iterator[Result]:
     with ThreadPoolExecutor(threads) as pool:
         waiting = deque(pool.submit(work, index) for index in range(min(threads + 1, count)))
         for index in range(len(waiting), count + len(waiting)):
-            done = waiting.popleft().result()
+            result = waiting.popleft().result()
             if index < count:
                 waiting.append(pool.submit(work, index))
-            yield done
+            yield result
 
 
-def shown_late(progress: bool) -> dict[str, Any]:
-    """How tqdm shows a bar of what may be short: late, and only in a terminal or a notebook."""
-    return {"delay": SECONDS, "leave": False, "disable": None if progress else True}
+def delayed_progress(progress: bool) -> dict[str, Any]:
+    """Return tqdm's arguments for a bar that short work never shows, nor a plain log file."""
+    return {"delay": DELAY, "leave": False, "disable": None if progress else True}
