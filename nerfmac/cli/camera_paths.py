@@ -12,7 +12,7 @@ from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
 from nerfmac.paths import MOVES, SPLITS, CameraPath, tour
 from nerfmac.paths.camera_path import DEFAULT_SECONDS
-from nerfmac.paths.named import TOUR_SECONDS
+from nerfmac.paths.tour import TOUR_SECONDS
 from nerfmac.rendering.gaze import centre_seen
 from nerfmac.run import Run, load_path, split_cameras
 
@@ -85,7 +85,7 @@ class NamedPath:
         if self.is_split:
             move, given = tour, split_cameras(run, self.name)
         else:
-            move, given = MOVES[self.name].cameras, run.scene.cameras
+            move, given = MOVES[self.name], run.scene.cameras
         scene = run.scene
         centre = centre_seen(run.renderer(), scene.cameras, scene.up)
         return _scaled(move(given, up=scene.up, frames=frames, size=twice, centre=centre), size)

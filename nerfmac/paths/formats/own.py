@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from nerfmac.common.checks import InputError
+from nerfmac.common.checks import prefix_errors
 from nerfmac.common.json_reader import Fields
 from nerfmac.paths.keyframe import Keyframe
 
@@ -16,16 +16,16 @@ SCHEMA = 1
 
 
 def read(file: Fields) -> tuple[list[Keyframe], bool]:
-    """The keyframes in the file, and whether the path is closed. Raises `InputError`."""
+    """Return the file's keyframes, and whether the path is closed. Raises InputError."""
     file.allow_only("schema", "closed", "keyframes")
     if file.number("schema") != SCHEMA:
         raise file.wrong("schema", f"{SCHEMA}, the only one that this version reads")
     closed = file.flag("closed")
-    return [_keyframe(each) for each in file.objects("keyframes")], closed
+    return [_keyframe(fields) for fields in file.objects("keyframes")], closed
 
 
 def values(keyframes: Sequence[Keyframe], closed: bool) -> dict[str, Any]:
-    """The path as JSON values."""
+    """Return the path as JSON values."""
     return {"schema": SCHEMA, "closed": closed, "keyframes": [_values(k) for k in keyframes]}
 
 
@@ -34,10 +34,8 @@ def _keyframe(fields: Fields) -> Keyframe:
     pose, fov = np.array(fields.table("pose", (3,), 4)), fields.number("fov")
     seconds = fields.number("seconds") if "seconds" in fields else None
     ease = fields.flag("ease", False)
-    try:
+    with prefix_errors(fields.where):
         return Keyframe(pose, fov, seconds, ease)
-    except InputError as error:
-        raise InputError(f"{fields.where}: {error}") from error
 
 
 def _values(keyframe: Keyframe) -> dict[str, Any]:
