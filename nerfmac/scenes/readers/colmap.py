@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from nerfmac.common.checks import InputError
+from nerfmac.common.checks import InputError, prefix_errors
 from nerfmac.geometry.lenses import Lens
 from nerfmac.scenes.parsed_scene import ParsedScene, PosedPicture, headers_of
 from nerfmac.scenes.picture_search import PictureSearch
@@ -138,10 +138,8 @@ def lens_of(camera: ColmapCamera, where: str) -> Lens:
             f"expected one of {', '.join(SUPPORTED)}: COLMAP's image_undistorter makes pictures "
             "and a model of PINHOLE cameras"
         )
-    try:
+    with prefix_errors(where):
         return Lens(camera.width, camera.height, **parameters, is_fisheye=camera.model in FISHEYE)
-    except InputError as error:
-        raise InputError(f"{where}: {error}") from error
 
 
 def camera_to_file(image: ColmapImage) -> np.ndarray:

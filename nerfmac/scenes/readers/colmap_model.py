@@ -1,9 +1,9 @@
-"""A COLMAP model: `cameras`, `images` and `points3D`, each a .bin or a .txt file.
+"""A COLMAP model: `cameras`, `images` and `points3D`, all .bin or all .txt files.
 
 The layout is that of COLMAP's documentation ("Output Format"). Poses map world to camera with
-OpenCV's axes: x right, y down, z forwards; the quaternion is (w, x, y, z). Pixel positions are this
-package's: the centre of the top left pixel is (0.5, 0.5). The files `rigs` and `frames` of newer
-models add nothing here, for `images` still has the pose of every picture.
+OpenCV's axes: x right, y down, z forwards; quaternions are (w, x, y, z). As in this package, the
+centre of the top left pixel is (0.5, 0.5). The files `rigs` and `frames` of newer models are not
+needed, as `images` still has the pose of every picture.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from nerfmac.common.checks import LARGEST, InputError
+from nerfmac.common.checks import LARGEST, InputError, prefix_errors
 from nerfmac.scenes.poses import rotation_of
 
 PARAMETERS = {
@@ -33,12 +33,10 @@ PARAMETERS = {
     "THIN_PRISM_FISHEYE": "fl_x fl_y cx cy k1 k2 p1 p2 k3 k4 sx1 sy1",
     "RAD_TAN_THIN_PRISM_FISHEYE": "fl_x fl_y cx cy k1 k2 k3 k4 k5 k6 p1 p2 sx1 sx2 sy1 sy2",
 }
-"""The camera models in the order of their numbers in binary files, and what each one's parameters
-are called here; d1 to d3 are the coefficients of FULL_OPENCV's denominator."""
+"""Names of the parameters of COLMAP's camera models, in the order of the models' numbers in binary
+files. d1 to d3 are the coefficients of FULL_OPENCV's denominator."""
 
-NAMES = ("cameras", "images", "points3D")
-
-Read = TypeVar("Read")
+Parsed = TypeVar("Parsed")
 
 UNREADABLE = (struct.error, UnicodeDecodeError, ValueError, IndexError)
 
@@ -69,12 +67,15 @@ class ColmapModel(NamedTuple):
 
 
 def is_model(folder: Path) -> bool:
-    """Whether `folder` holds the cameras and pictures of a model, in either form."""
-    return any(all((folder / f"{n}.{e}").is_file() for n in NAMES[:2]) for e in ("bin", "txt"))
+    """Return whether `folder` holds the cameras and pictures of a model, in either form."""
+    return any(
+        (folder / f"cameras.{ending}").is_file() and (folder / f"images.{ending}").is_file()
+        for ending in ("bin", "txt")
+    )
 
 
 def count_images(folder: Path) -> int:
-    """How many pictures the model in `folder` has; binary models are not read for it."""
+    """Return the number of pictures of the model in `folder`, from a binary file's first bytes."""
     path = folder / "images.bin"
     if path.is_file():
         return int.from_bytes(_bytes(path)[:8], "little")
@@ -82,32 +83,35 @@ def count_images(folder: Path) -> int:
 
 
 def read_model(folder: Path) -> ColmapModel:
-    """The model in `folder`; the binary files if both forms are there. Points may be absent.
+    """Read the model in `folder`; the binary files if both forms are there. Points may be absent.
 
     Raises InputError that names the file if it is cut short or is no such file, and for a number
     that is not finite.
     """
-    ending = "bin" if (folder / "cameras.bin").is_file() else "txt"
-    cameras, images, points = (folder / f"{name}.{ending}" for name in NAMES)
-    is_binary = ending == "bin"
-    given = dict(_read(cameras, _binary_cameras if is_binary else _text_cameras))
-    pictures = list(_read(images, _binary_images if is_binary else _text_images))
-    sparse = _read(points, _binary_points if is_binary else _text_points)
-    for image in pictures:
-        if image.camera not in given:
-            raise InputError(f"{images}: {image.name} has camera {image.camera}, not in {cameras}")
-    return ColmapModel(given, pictures, np.array(sparse, np.float64).reshape(-1, 3))
+    if (folder / "cameras.bin").is_file():
+        ending, parsers = "bin", (_binary_cameras, _binary_images, _binary_points)
+    else:
+        ending, parsers = "txt", (_text_cameras, _text_images, _text_points)
+    paths = [folder / f"{name}.{ending}" for name in ("cameras", "images", "points3D")]
+    cameras = dict(_parsed(paths[0], parsers[0]))
+    images = _parsed(paths[1], parsers[1])
+    points = _parsed(paths[2], parsers[2]) if paths[2].is_file() else []
+    for image in images:
+        if image.camera not in cameras:
+            raise InputError(
+                f"{paths[1]}: {image.name} has camera {image.camera}, not in {paths[0]}"
+            )
+    return ColmapModel(cameras, images, np.array(points, np.float64).reshape(-1, 3))
 
 
-def _read(path: Path, parse: Callable[[bytes], Iterator[Read]]) -> list[Read]:
-    if path.stem == "points3D" and not path.is_file():
-        return []
+def _parsed(path: Path, parse: Callable[[bytes], Iterator[Parsed]]) -> list[Parsed]:
     content = _bytes(path)
     try:
-        return list(parse(content))
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from error
+        with prefix_errors(str(path)):
+            return list(parse(content))
     except UNREADABLE as error:
+        if isinstance(error, InputError):
+            raise
         raise InputError(f"{path} is no whole file of a COLMAP model: {error}") from error
 
 
@@ -131,12 +135,12 @@ def _camera(model: str, width: int, height: int, values: list[float]) -> ColmapC
     return ColmapCamera(model, width, height, named)
 
 
-def _image(
-    name: str, camera: int, quaternion: list[float], translation: list[float]
-) -> ColmapImage:
-    if not all(abs(each) <= LARGEST for each in translation):
+def _image(name: str, camera: int, pose: list[float]) -> ColmapImage:
+    """The picture of a `pose` of 7 numbers: quaternion and translation."""
+    translation = pose[4:]
+    if not all(abs(number) <= LARGEST for number in translation):
         raise InputError(f"{name} has the position {translation}; expected finite numbers")
-    return ColmapImage(name, camera, np.column_stack([rotation_of(quaternion, name), translation]))
+    return ColmapImage(name, camera, np.column_stack([rotation_of(pose[:4], name), translation]))
 
 
 def _binary_cameras(content: bytes) -> Iterator[tuple[int, ColmapCamera]]:
@@ -146,9 +150,9 @@ def _binary_cameras(content: bytes) -> Iterator[tuple[int, ColmapCamera]]:
         number, model, width, height = struct.unpack_from("<IiQQ", content, at)
         if not 0 <= model < len(models):
             raise InputError(f"camera {number} has model {model}; expected 0 to {len(models) - 1}")
-        form = f"<{len(PARAMETERS[models[model]].split())}d"
-        values = struct.unpack_from(form, content, at + 24)
-        at += 24 + struct.calcsize(form)
+        layout = f"<{len(PARAMETERS[models[model]].split())}d"
+        values = struct.unpack_from(layout, content, at + 24)
+        at += 24 + struct.calcsize(layout)
         yield number, _camera(models[model], width, height, list(values))
 
 
@@ -162,7 +166,7 @@ def _binary_images(content: bytes) -> Iterator[ColmapImage]:
         at = end + 9 + 24 * points  # a point: x, y and the number of its 3D point
         if at > len(content):
             raise InputError(f"it ends within {name}")
-        yield _image(name, camera, pose[:4], pose[4:])
+        yield _image(name, camera, pose)
 
 
 def _binary_points(content: bytes) -> Iterator[tuple[float, ...]]:
@@ -185,13 +189,12 @@ def _text_cameras(content: bytes) -> Iterator[tuple[int, ColmapCamera]]:
 def _text_images(content: bytes) -> Iterator[ColmapImage]:
     is_points = False
     for line in content.decode("utf-8-sig").splitlines():
-        # Its points follow a picture: a line that may be empty, and that some programs leave out.
+        # A picture's line is followed by its points': maybe empty, and absent from some programs'.
         if is_points and (not line.strip() or _is_number(line.split()[-1])):
             is_points = False
-        elif line.strip() and not _is_comment(line):
+        elif line.strip() and not line.lstrip().startswith("#"):
             _, *pose, camera, name = line.strip().split(maxsplit=9)
-            values = [float(value) for value in pose]
-            yield _image(name, int(camera), values[:4], values[4:])
+            yield _image(name, int(camera), [float(value) for value in pose])
             is_points = True
 
 
@@ -200,14 +203,10 @@ def _text_points(content: bytes) -> Iterator[tuple[float, ...]]:
         yield tuple(float(value) for value in line.split(maxsplit=4)[1:4])
 
 
-def _lines(content: bytes) -> Iterator[str]:
-    for line in content.decode("utf-8-sig").splitlines():
-        if line.strip() and not _is_comment(line):
-            yield line
-
-
-def _is_comment(line: str) -> bool:
-    return line.lstrip().startswith("#")
+def _lines(content: bytes) -> list[str]:
+    """The lines that are neither empty nor comments."""
+    lines = content.decode("utf-8-sig").splitlines()
+    return [line for line in lines if line.strip() and not line.lstrip().startswith("#")]
 
 
 def _is_number(word: str) -> bool:

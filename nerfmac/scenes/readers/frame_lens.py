@@ -10,7 +10,7 @@ import logging
 from dataclasses import dataclass
 from typing import Any
 
-from nerfmac.common.checks import InputError
+from nerfmac.common.checks import InputError, prefix_errors
 from nerfmac.common.json_reader import Fields
 from nerfmac.geometry.lenses import Lens, focal_length
 from nerfmac.scenes.pictures import Header
@@ -50,10 +50,8 @@ def lens_of(frame: Fields, file: Fields, picture: Header, warned: set[str]) -> L
             f"{frame.where}: fl_x is {fl_x:g}, cx {rest['cx']:g} and cy {rest['cy']:g}; expected "
             f"pixels of {width}x{height}, not parts of the picture's sides"
         )
-    try:
+    with prefix_errors(frame.where):
         return Lens(width, height, fl_x, fl_y, **rest, is_fisheye=is_fisheye)
-    except InputError as error:
-        raise InputError(f"{frame.where}: {error}") from error
 
 
 def _normalised(fields: Fields, warned: set[str]) -> Fields:

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from nerfmac.common.checks import LARGEST, InputError
+from nerfmac.common.checks import LARGEST, InputError, prefix_errors
 from nerfmac.geometry.lenses import Lens
 from nerfmac.scenes.parsed_scene import ParsedScene, PosedPicture, headers_of
 from nerfmac.scenes.pictures import is_picture
@@ -81,10 +81,8 @@ def _lens(width: float, height: float, focal: float, where: str) -> Lens:
         raise InputError(
             f"{where}: pictures of {width:g}x{height:g} pixels; expected whole numbers"
         )
-    try:
+    with prefix_errors(where):
         return Lens(round(width), round(height), focal, focal, width / 2, height / 2)
-    except InputError as error:
-        raise InputError(f"{where}: {error}") from error
 
 
 def _seen(poses: Array, depths: Array) -> Array:

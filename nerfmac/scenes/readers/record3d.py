@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from nerfmac.common.checks import InputError
+from nerfmac.common.checks import InputError, prefix_errors
 from nerfmac.common.json_reader import Fields, read_fields
 from nerfmac.geometry.lenses import Lens
 from nerfmac.scenes.parsed_scene import ParsedScene, PosedPicture, headers_of
@@ -86,7 +86,5 @@ def _lens(file: Fields, number: int, picture: Header, where: str) -> Lens:
     else:
         fl_x, _, _, _, fl_y, _, cx, cy, _ = file.numbers("K", 9)
     width, height = file.count("w", picture.width), file.count("h", picture.height)
-    try:
+    with prefix_errors(where):
         return Lens(width, height, fl_x, fl_y, cx, cy)
-    except InputError as error:
-        raise InputError(f"{where}: {error}") from error

@@ -1,14 +1,14 @@
-"""`StudioSpace`: where the coordinates of a scene's files lie in nerfstudio's scene.
+"""`StudioSpace`: from the coordinates of a scene's files to nerfstudio's scene.
 
-nerfstudio turns, moves and scales a scene when it reads it, and leaves what it did beside the
-trained model, in dataparser_transforms.json:
+nerfstudio turns, moves and scales a scene when it reads it, and writes how beside the trained model
+to dataparser_transforms.json:
 
     transform    3 rows of 4 numbers, [R | t]
     scale        one number
 
-Its own position is scale * (R position + t). Where the transforms.json has an `applied_transform`,
-`position` is that of before this was applied to the file's poses, and the scale counts from before
-its `applied_scale`. So both have to be known too. (nerfstudio's nerfstudio_dataparser.py.)
+Its own position is scale * (R position + t). If the transforms.json has an `applied_transform` and
+an `applied_scale`, `position` and `scale` are those before these were applied to the file's poses:
+so the transforms.json has to be known too. (nerfstudio's nerfstudio_dataparser.py.)
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Array = npt.NDArray[np.float64]
 
 TRANSFORMS = "dataparser_transforms.json"
 ROTATION_WITHIN = 1e-3
-"""How far R^T R may be from the identity: the file's numbers are float32."""
+"""Largest |R^T R - 1|: the file's numbers are float32."""
 
 
 class StudioSpace(NamedTuple):
@@ -39,16 +39,15 @@ class StudioSpace(NamedTuple):
     scale: float
 
     def to_file(self, pose: Array) -> Array:
-        """The camera-to-world `pose` (3, 4) of nerfstudio's scene in the files' coordinates."""
-        turned = self.rotation.T @ pose[:, :3]
-        place = self.rotation.T @ (pose[:, 3] / self.scale - self.offset)
-        return np.concatenate([turned, place[:, None]], axis=1)
+        """Return the camera-to-world `pose` (3, 4) of nerfstudio's scene in the file's axes."""
+        position = self.rotation.T @ (pose[:, 3] / self.scale - self.offset)
+        return np.column_stack([self.rotation.T @ pose[:, :3], position])
 
 
 def read_studio_space(path: Path, scene: Path | None) -> StudioSpace:
-    """What the dataparser_transforms.json `path` says of the scene that was read from `scene`.
+    """Read the dataparser_transforms.json `path` of the scene that was read from `scene`.
 
-    Raises `InputError` for a file that cannot be read, or with a matrix that is no rotation.
+    Raises InputError for a file that cannot be read, or with a matrix that is no rotation.
     """
     file = read_fields(path)
     transform = np.array(file.table("transform", (3,), 4))
@@ -69,7 +68,7 @@ def read_studio_space(path: Path, scene: Path | None) -> StudioSpace:
 
 
 def _transforms_of(scene: Path | None) -> Fields | None:
-    """The transforms.json that the scene was read from; None if it was another format."""
+    """The transforms.json of `scene`; None if it has another format."""
     if scene is None:
         return None
     if scene.is_dir():
