@@ -16,7 +16,7 @@ from nerfmac.common.files import user_path, write_json
 from nerfmac.common.json_reader import read_fields
 from nerfmac.geometry.cameras import Camera
 from nerfmac.paths.curve import Curve
-from nerfmac.paths.formats import instant_ngp, nerfstudio, own
+from nerfmac.paths.formats import nerfstudio_values, ngp_values, own_values, read_path
 from nerfmac.paths.keyframe import Keyframe
 from nerfmac.paths.quaternions import matrices, quaternions
 from nerfmac.paths.timing import Timing
@@ -122,13 +122,13 @@ class CameraPath:
             raise InputError("the camera path has no keyframes to save; add one first")
         checks.choice("kind", kind, KINDS)
         if kind == "nerfmac":
-            values = own.values(self.keyframes, self.closed)
+            values = own_values(self.keyframes, self.closed)
         elif kind == "instant-ngp":
-            values = instant_ngp.values(self.keyframes, self.closed)
+            values = ngp_values(self.keyframes, self.closed)
         else:
             checks.number("fps", fps, low=1.0)
             frames = max(round((self.seconds or DEFAULT_SECONDS) * fps), 1)
-            values = nerfstudio.values(self._frames(frames), self.closed, fps, size)
+            values = nerfstudio_values(self._frames(frames), self.closed, fps, size)
         write_json(user_path(path), values)
 
     @classmethod
@@ -137,12 +137,7 @@ class CameraPath:
 
         Raises InputError that names the file and the field.
         """
-        file = read_fields(user_path(path))
-        if "camera_path" in file:
-            return cls(*nerfstudio.read(file))
-        if "path" in file:
-            return cls(*instant_ngp.read(file))
-        return cls(*own.read(file))
+        return cls(*read_path(read_fields(user_path(path))))
 
     def _check(self, index: int) -> None:
         if not self.keyframes:
