@@ -90,7 +90,7 @@ def _fitted(parsed: ParsedScene, options: SceneOptions) -> Placement:
 
 
 def _are_cut_out(pictures: Sequence[PosedPicture]) -> bool:
-    """Whether alpha cuts out an object, judged by three of the pictures that have alpha.
+    """Whether the pictures show an object cut out by alpha, judged by three that have alpha.
 
     Some programs write alpha into every picture, opaque throughout.
     """
@@ -100,7 +100,7 @@ def _are_cut_out(pictures: Sequence[PosedPicture]) -> bool:
 
 
 def _split(parsed: ParsedScene, frames: Frames, split: Split | None) -> Splits:
-    """The splits of the files, with a `split` of the user's held out of their "train"."""
+    """The files' splits; a user's `split` of their "train" replaces their "test"."""
     if parsed.splits is None:
         return _held_out(frames, split or 0, parsed.source)
     splits = {name: tuple(frames[i] for i in indices) for name, indices in parsed.splits.items()}
@@ -137,7 +137,7 @@ def _held_out(frames: Frames, split: Split, where: str) -> Splits:
 
 
 def _index_of(name: str, frames: Frames, where: str) -> int:
-    """The index of the view called `name`: the whole name, or the file's if only one has that."""
+    """Index of the view whose name, file name or file stem is `name`; InputError without one."""
     wanted = PurePosixPath(name.replace("\\", "/"))
     paths = [PurePosixPath(frame.name) for frame in frames]
     for matches in (

@@ -23,9 +23,9 @@ from nerfmac.common.files import appearing, make_folder
 from nerfmac.scenes.pictures import UNREADABLE, Pixels, decode_reduced, with_channels
 
 MOST_BYTES = 4 * 2**30
-"""Largest size of the cache; the least recently used pictures are removed first."""
+"""Largest size of the cache in bytes; the least recently used pictures are removed first."""
 LEAST_BYTES = 2**18
-"""Smallest picture file that is cached: smaller ones decode as quickly as the cache reads."""
+"""Smallest size in bytes of a picture file that is cached: smaller ones decode as quickly."""
 METHOD = "mean of blocks"
 """Name of the reduction; another method needs another name, as it makes other pixels."""
 

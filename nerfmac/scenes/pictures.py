@@ -119,7 +119,7 @@ def decode_reduced(
 
 
 def with_channels(pixels: Pixels, channels: int, name: str) -> Pixels:
-    """Return the pixels with alpha 255 added if missing; InputError for alpha in excess."""
+    """Return the pixels with `channels`: adds alpha 255; raises InputError for alpha too many."""
     if pixels.shape[2] > channels:
         raise InputError(f"picture {name} has alpha in a scene that has none")
     if pixels.shape[2] < channels:
@@ -142,7 +142,7 @@ def _opened(path: Path) -> Iterator[Image.Image]:
 
 
 def _orientation(image: Image.Image) -> int:
-    # For EXIF, Pillow would decode a whole PNG, as it may stand behind the pixels; it hardly does.
+    # Pillow decodes a whole PNG to look for EXIF behind the pixels, where it hardly ever is.
     if image.format == "PNG" and not {"exif", "Raw profile type exif"} & image.info.keys():
         return 1
     return int(image.getexif().get(ORIENTATION_TAG, 1))

@@ -20,13 +20,13 @@ from nerfmac.scenes.sparse_points import patch_medians, stray_cameras, stray_poi
 Array = npt.NDArray[np.float64]
 
 SURROUNDED_EXTENT = 4.0
-"""Smallest extent of fitted scenes with a background: cameras are 1 away."""
+"""Smallest extent of fitted scenes with a background, in units of the cameras' mean distance."""
 WIDEST_EXTENT = 16.0
 """Largest extent for points around: cells of a larger cube would be too coarse for the rest."""
 OUTWARD_EXTENT = 64.0
-"""Largest extent for cameras that look outwards, as in a room: they are 1 from their centre."""
+"""Largest extent for cameras that look outwards, as in a room, in the same units."""
 ROOM_EXTENT = 32.0
-"""Extent for such cameras without points: walls are about ten times as far away."""
+"""Extent for cameras that look outwards without points: walls are about ten times as far."""
 WITHIN = 0.95
 """Fraction of what pictures show that the cube holds; many of the other points are wrong."""
 

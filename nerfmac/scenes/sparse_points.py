@@ -31,7 +31,7 @@ SMOOTH = 0.1
 Measured on surfaces: 0.003 to 0.035 (garden, table top, painted wall); on points strewn in space:
 0.2 to 1."""
 FEWEST_OF_SURFACE = 5
-"""Fewest points that can be told to be a surface or strays."""
+"""Fewest points among which a surface can be recognised."""
 MOST_COMPARED = 1000
 """Most points that are compared with each other; they are spread evenly over all."""
 

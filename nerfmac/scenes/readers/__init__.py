@@ -49,7 +49,7 @@ def read_scene(path: Path) -> ParsedScene:
         raise InputError(f"{path} does not exist; expected the folder of a scene")
     if (read := reader_of(path)) is not None:
         return read()
-    below = [each for each in sorted(path.iterdir()) if each.is_dir() and reader_of(each)]
+    below = [entry for entry in sorted(path.iterdir()) if entry.is_dir() and reader_of(entry)]
     if below:
         raise InputError(f"{path} holds no scene itself, but {below[0]} does: name that")
     state = "is empty" if not any(path.iterdir()) else "holds no scene"

@@ -104,7 +104,7 @@ def _remedy(roots: Sequence[Path]) -> str:
 
 
 def _reduced_in(folder: Path) -> list[Path]:
-    """Without `images` the folder `images_N` of the smallest N, with a warning; or none."""
+    """The folder `images_N` of the smallest N if there is no `images`, with a warning."""
     if (folder / "images").is_dir():
         return []
     numbered = {path.name.removeprefix("images_"): path for path in folder.glob("images_*")}

@@ -189,7 +189,7 @@ def _text_cameras(content: bytes) -> Iterator[tuple[int, ColmapCamera]]:
 def _text_images(content: bytes) -> Iterator[ColmapImage]:
     is_points = False
     for line in content.decode("utf-8-sig").splitlines():
-        # A picture's line is followed by its points': maybe empty, and absent from some programs'.
+        # The line after a picture's has its points. It may be empty, and some programs omit it.
         if is_points and (not line.strip() or _is_number(line.split()[-1])):
             is_points = False
         elif line.strip() and not line.lstrip().startswith("#"):

@@ -29,7 +29,7 @@ Array = npt.NDArray[np.float64]
 SPLITS = ("train", "val", "test")
 POSE = "transform_matrix"
 DEFAULT_SCALE, DEFAULT_OFFSET = 0.33, 0.5
-"""instant-ngp's, made for the Blender scenes of 2020."""
+"""instant-ngp's default `scale` and `offset`, made for the Blender scenes of 2020."""
 
 _UNDISTORTED = "a lens of one of OpenCV's two models: undistort the pictures first"
 _ALPHA = "pictures with an alpha channel, or masks"
@@ -50,7 +50,7 @@ log = logging.getLogger("nerfmac")
 
 
 class Entry(NamedTuple):
-    """One of the `frames` of a `file`, which has its defaults, and the picture that it names."""
+    """A frame of a JSON file: its fields, the `file` with their defaults, its name and picture."""
 
     fields: Fields
     file: Fields

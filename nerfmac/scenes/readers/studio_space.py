@@ -45,7 +45,7 @@ class StudioSpace(NamedTuple):
 
 
 def read_studio_space(path: Path, scene: Path | None) -> StudioSpace:
-    """Read the dataparser_transforms.json `path` of the scene that was read from `scene`.
+    """Read the dataparser_transforms.json at `path`; `scene` is the path of the scene's files.
 
     Raises InputError for a file that cannot be read, or with a matrix that is no rotation.
     """
