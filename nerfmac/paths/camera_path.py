@@ -141,7 +141,9 @@ class CameraPath:
 
     def _check(self, index: int) -> None:
         if not self.keyframes:
-            raise InputError(f"keyframe {index} does not exist; the camera path has none")
+            raise InputError(
+                f"keyframe {index} does not exist; the camera path has none: add one first"
+            )
         checks.number("keyframe", index, low=0, high=len(self.keyframes) - 1, whole=True)
 
     def _frames(self, frames: int) -> list[Keyframe]:

@@ -43,7 +43,10 @@ class Keyframe:
         rotation = pose[:, :3]
         error = np.abs(rotation.T @ rotation - np.eye(3)).max()
         if error > RIGID_WITHIN or np.linalg.det(rotation) < 0.0:
-            raise InputError("pose is not rigid; expected a rotation and a position")
+            raise InputError(
+                f"pose is not rigid: R^T R is {error:.3g} from 1, or it mirrors; expected a "
+                "rotation and a position"
+            )
         pose.setflags(write=False)
         object.__setattr__(self, "pose", pose)
         focal_length("fov", self.fov, 1)

@@ -74,7 +74,7 @@ def holds_scene(path: Path) -> bool:
 def recorded_path(record: SceneRecord) -> Path:
     """Return the path of a run's scene; raises InputError if the scene is in no files now."""
     if record.path is None:
-        raise InputError("the run's scene was never in files: it cannot be read again")
+        raise InputError("the run's scene was never in files; give it: Run.load(..., source=scene)")
     if not Path(record.path).exists():
         raise InputError(
             f"the run's scene, {record.path}, is not there any more; put it back, or name where it "

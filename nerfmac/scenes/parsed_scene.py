@@ -52,7 +52,8 @@ class PosedPicture(NamedTuple):
             return cls(picture, header, name, lens, pose, is_upright=False)
         raise InputError(
             f"{picture} is {header.width}x{header.height} pixels but {where} "
-            f"has a lens for {lens.width}x{lens.height}; expected the same aspect ratio"
+            f"has a lens for {lens.width}x{lens.height}; expected the same aspect ratio: take "
+            "the pictures that the cameras were estimated from"
         )
 
     def placed(self, placement: Placement) -> Frame:

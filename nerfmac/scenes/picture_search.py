@@ -47,7 +47,7 @@ class PictureSearch:
         if not there:
             raise InputError(
                 f"none of the {len(names)} pictures of {where} exist; the first is {names[0]!r}, "
-                f"looked for in {self.folder}"
+                f"looked for in {self.folder}: put them there"
             )
         if len(there) < len(names):
             log.warning(

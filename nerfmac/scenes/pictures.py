@@ -121,7 +121,7 @@ def decode_reduced(
 def with_channels(pixels: Pixels, channels: int, name: str) -> Pixels:
     """Return the pixels with `channels`: adds alpha 255; raises InputError for alpha too many."""
     if pixels.shape[2] > channels:
-        raise InputError(f"picture {name} has alpha in a scene that has none")
+        raise InputError(f"picture {name} has alpha in a scene that has none; expected RGB")
     if pixels.shape[2] < channels:
         opaque = np.full((*pixels.shape[:2], 1), 255, np.uint8)
         return np.concatenate([pixels, opaque], axis=2)
@@ -138,7 +138,9 @@ def _opened(path: Path) -> Iterator[Image.Image]:
     except UNREADABLE as error:
         if isinstance(error, InputError):
             raise
-        raise InputError(f"{path} is not a readable picture: {error}") from error
+        raise InputError(
+            f"{path} is not a readable picture: {error}; replace it, or leave it out"
+        ) from error
 
 
 def _orientation(image: Image.Image) -> int:
@@ -159,7 +161,9 @@ def _decode_file(path: Path, upright: bool) -> Pixels:
         if image.mode.startswith("I"):
             pixels = _from_sixteen_bits(image)
         elif image.mode == "F":
-            raise InputError(f"{path} holds floating point numbers; expected 8 or 16 bits")
+            raise InputError(
+                f"{path} holds floating point numbers; expected 8 or 16 bits: convert it"
+            )
         else:
             pixels = image.convert(mode)
         return np.asarray(pixels if transpose is None else pixels.transpose(transpose))

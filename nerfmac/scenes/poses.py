@@ -39,7 +39,7 @@ def rigid(matrix: Array, where: str, *, mirrored: bool = False) -> Array:
             "length one and right angles; expected a rotation and a position"
         )
     if bool(np.linalg.det(rotation) < 0) != mirrored:
-        raise InputError(f"{where} mirrors space; expected a rotation")
+        raise InputError(f"{where} mirrors space; expected a rotation, with the determinant 1")
     left, _, right = np.linalg.svd(rotation)
     return np.concatenate([left @ right, matrix[:, 3:]], axis=1)
 

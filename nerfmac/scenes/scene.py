@@ -180,7 +180,7 @@ def _decoded(frames: tuple[Frame, ...], channels: int, progress: bool) -> Views:
         if picture.shape[:2] != (height, width):
             raise InputError(
                 f"{frame.name} is {picture.shape[1]}x{picture.shape[0]} pixels; its lens is for "
-                f"{width}x{height}"
+                f"{width}x{height}: expected a picture of that size"
             )
         mask = _mask_of(frame, width, height) if frame.mask else None
         return picture.reshape(-1, channels), None if mask is None else mask.ravel()

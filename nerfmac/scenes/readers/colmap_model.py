@@ -99,7 +99,8 @@ def read_model(folder: Path) -> ColmapModel:
     for image in images:
         if image.camera not in cameras:
             raise InputError(
-                f"{paths[1]}: {image.name} has camera {image.camera}, not in {paths[0]}"
+                f"{paths[1]}: {image.name} has camera {image.camera}, not in {paths[0]}; expected "
+                "files of one model"
             )
     return ColmapModel(cameras, images, np.array(points, np.float64).reshape(-1, 3))
 

@@ -66,7 +66,9 @@ def entries_of(file: Fields, search: PictureSearch) -> list[Entry]:
     given = file.objects("frames")
     frames = [fields for fields in given if POSE not in fields or not fields.is_null(POSE)]
     if not frames:
-        raise InputError(f"{file.where}: {POSE} is null in each of the {len(given)} frames")
+        raise InputError(
+            f"{file.where}: {POSE} is null in each of the {len(given)} frames; expected 4x4 numbers"
+        )
     if len(frames) < len(given):
         log.warning(
             "%d of %d frames of %s have no pose; the other %d are used",

@@ -44,7 +44,9 @@ def _table(path: Path) -> Array:
         # Mapped, a header that claims more than the file holds takes no memory.
         table = np.load(path, mmap_mode="r", allow_pickle=False)
     except (OSError, ValueError, EOFError, OverflowError) as error:
-        raise InputError(f"{path} is no NumPy array: {error}") from error
+        raise InputError(
+            f"{path} is no NumPy array: {error}; expected floats (pictures, 17)"
+        ) from error
     if not isinstance(table, np.ndarray):
         raise InputError(f"{path} is an archive of arrays; expected one array, by numpy.save")
     if table.ndim != 2 or table.shape[1] != 17 or not len(table) or table.dtype.kind != "f":
@@ -52,7 +54,7 @@ def _table(path: Path) -> Array:
             f"{path} holds {table.dtype} {table.shape}; expected floats (pictures, 17)"
         )
     if not (np.abs(table) <= LARGEST).all():
-        raise InputError(f"{path} holds a number that is not finite")
+        raise InputError(f"{path} holds a number that is not finite; expected finite poses")
     return table.astype(np.float64)
 
 

@@ -84,7 +84,8 @@ def _listed_splits(file: Fields, names: Sequence[str]) -> dict[str, list[int]] |
         for name in listed:
             if name not in known:
                 raise InputError(
-                    f"{file.where}: {key} lists {name!r}, which is the file_path of no frame"
+                    f"{file.where}: {key} lists {name!r}, which is the file_path of no frame; "
+                    f"expected one such as {names[0]!r}"
                 )
         chosen = sorted(index_of[name] for name in listed if name in index_of)
         if chosen:
@@ -92,6 +93,6 @@ def _listed_splits(file: Fields, names: Sequence[str]) -> dict[str, list[int]] |
     if "train" not in splits:
         raise InputError(
             f"{file.where}: no view is left to train on: {keys['train']} is missing or lists no "
-            "frame that has a picture"
+            f"frame that has a picture; expected a list of names such as {names[0]!r}"
         )
     return splits
