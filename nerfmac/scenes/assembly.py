@@ -52,12 +52,15 @@ def assemble(parsed: ParsedScene, path: Path, options: SceneOptions) -> Scene:
         splits = masked(splits)
     name = parsed.folder.resolve().name
     if options.extent not in (None, placement.extent):
-        old, new = placement.extent, options.extent
-        log.info("the cube of %s has the side %g, in place of %g", name, new, old)
-        placement = placement._replace(extent=new)
+        log.info(
+            f"the cube of {name} has the side {options.extent:g}, in place of {placement.extent:g}"
+        )
+        placement = placement._replace(extent=options.extent)
     points = parsed.points
     scene = Scene(
-        *(name, placement.extent, splits),
+        name=name,
+        extent=placement.extent,
+        splits=splits,
         up=UP if parsed.up is None else placement.turned_to_scene(options.up or parsed.up),
         has_alpha=any(picture.header.has_alpha for picture in pictures),
         path=path,
@@ -82,7 +85,9 @@ def _fitted(parsed: ParsedScene, options: SceneOptions) -> Placement:
     is_object, pictures = _are_cut_out(parsed.pictures), _in_order(parsed)
     poses = [picture.pose for picture in pictures]
     return fit(
-        *(poses, is_object, parsed.source),
+        poses,
+        is_object,
+        parsed.source,
         points=parsed.points,
         tangents=[picture.lens.tangents for picture in pictures],
         rotation=np.eye(3) if parsed.up else levelling(poses, options.up),
@@ -182,9 +187,8 @@ def _warn_of_stored(pictures: Sequence[PosedPicture], where: str) -> None:
     stored = [picture.picture for picture in pictures if not picture.is_upright]
     if stored:
         log.warning(
-            "the lenses of %s are for %d of %d pictures as they are stored, before EXIF turns "
-            "them: they are left so, such as %s",
-            *(where, len(stored), len(pictures), stored[0]),
+            f"the lenses of {where} are for {len(stored)} of {len(pictures)} pictures as they are "
+            f"stored, before EXIF turns them: they are left so, such as {stored[0]}"
         )
 
 
@@ -194,8 +198,8 @@ def _warn_of_shared(scene: Scene) -> None:
     shared = sum(picture in train for picture in test)
     if shared:
         log.warning(
-            "%d of %d test pictures of %s are trained on too: their quality says little",
-            *(shared, len(test), scene.name),
+            f"{shared} of {len(test)} test pictures of {scene.name} are trained on too: their "
+            "quality says little"
         )
 
 
@@ -209,7 +213,6 @@ def _warn_of_links(scene: Scene, path: Path) -> None:
     outside = [file for file in real if not real[file].is_relative_to(folder.resolve())]
     if outside:
         log.warning(
-            "%d of %d pictures and masks of %s are read from outside its folder, through links "
-            "such as %s to %s",
-            *(len(outside), len(files), scene.name, outside[0], real[outside[0]]),
+            f"{len(outside)} of {len(files)} pictures and masks of {scene.name} are read from "
+            f"outside its folder, through links such as {outside[0]} to {real[outside[0]]}"
         )

@@ -43,8 +43,8 @@ def masked(splits: Mapping[str, tuple[Frame, ...]]) -> dict[str, tuple[Frame, ..
     masks = [frame.mask for frame in frames if frame.mask]
     if masks:
         log.info(
-            "%d of %d pictures have a mask, such as %s: what is black in it is left out",
-            *(len(masks), len(frames), masks[0]),
+            f"{len(masks)} of {len(frames)} pictures have a mask, such as {masks[0]}: what is "
+            "black in it is left out"
         )
     return found
 

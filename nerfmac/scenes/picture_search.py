@@ -51,8 +51,8 @@ class PictureSearch:
             )
         if len(there) < len(names):
             log.warning(
-                "%d of %d pictures of %s do not exist; the other %d are used",
-                *(len(names) - len(there), len(names), where, len(there)),
+                f"{len(names) - len(there)} of {len(names)} pictures of {where} do not exist; the "
+                f"other {len(there)} are used"
             )
         return there
 
@@ -73,8 +73,8 @@ class PictureSearch:
         if elsewhere:
             first = next(iter(elsewhere))
             log.warning(
-                "%d of %d pictures are not where %s says, and were found by their names: %r is %s",
-                *(len(elsewhere), len(names), where, names[first], elsewhere[first]),
+                f"{len(elsewhere)} of {len(names)} pictures are not where {where} says, and were "
+                f"found by their names: {names[first]!r} is {elsewhere[first]}"
             )
         return found
 
@@ -99,10 +99,9 @@ class PictureSearch:
         if unlike:
             path = elsewhere[unlike[0]]
             log.warning(
-                "%d of %d pictures of %s are missing; others of their names are not taken, as they "
-                "differ from the rest: %r would be %s (%s), the rest are %s",
-                *(len(unlike), len(names), where, names[unlike[0]], path, _format(path)),
-                formats.most_common(1)[0][0],
+                f"{len(unlike)} of {len(names)} pictures of {where} are missing; others of their "
+                f"names are not taken, as they differ from the rest: {names[unlike[0]]!r} would be "
+                f"{path} ({_format(path)}), the rest are {formats.most_common(1)[0][0]}"
             )
         return unlike
 

@@ -120,9 +120,8 @@ def fit(
     is_stray = stray_cameras(np.stack([pose[:, 3] for pose in poses]))
     if is_stray.any():
         log.warning(
-            "%d of %d cameras of %s are far from all others; where the scene is and how large "
-            "follows from the others alone",
-            *(is_stray.sum(), len(poses), where),
+            f"{is_stray.sum()} of {len(poses)} cameras of {where} are far from all others; where "
+            "the scene is and how large follows from the others alone"
         )
     poses, tangents = list(compress(poses, ~is_stray)), list(compress(tangents, ~is_stray))
     eyes, axes = np.stack([p[:, 3] for p in poses]), np.stack([p[:, 2] for p in poses])
@@ -134,7 +133,7 @@ def fit(
     looks_away = np.einsum("ij,ij->i", eyes - centre, axes) < 0
     if meet and looks_away.mean() > OUTWARD:
         least, most = least if len(points) else ROOM_EXTENT, OUTWARD_EXTENT
-        log.warning("most cameras of %s look outwards: the cube is larger, as for a room", where)
+        log.warning(f"most cameras of {where} look outwards: the cube is larger, as for a room")
     in_scene = scale * (points - centre) @ rotation.T
     is_stray = stray_points(in_scene, least, most)
     points, in_scene = points[~is_stray], in_scene[~is_stray]
@@ -153,9 +152,8 @@ def _centre(eyes: Array, axes: Array, points: Array, where: str) -> tuple[Array,
         depth = np.median((eyes.mean(0) - points) @ axes.mean(0))
         return eyes.mean(0) - depth * axes.mean(0), False
     log.warning(
-        "the cameras of %s look in one direction, so what they look at is unknown; put scale, "
-        "offset and aabb_scale into the file if the scene is not found",
-        where,
+        f"the cameras of {where} look in one direction, so what they look at is unknown; put "
+        "scale, offset and aabb_scale into the file if the scene is not found"
     )
     return eyes.mean(0), False
 

@@ -98,5 +98,5 @@ def _other_json(folder: Path) -> tuple[Path, Fields] | None:
             f"them: {names}"
         )
     for path, _ in candidates:
-        log.warning("there is no %s in %s; %s is read", transforms.FILE_NAME, folder, path.name)
+        log.warning(f"there is no {transforms.FILE_NAME} in {folder}; {path.name} is read")
     return candidates[0] if candidates else None

@@ -55,13 +55,16 @@ def read_blender(folder: Path) -> ParsedScene:
         except InputError as error:
             if split == "train" or "frames" not in file:
                 raise
-            log.warning("%s; there is no %r split", error, split)  # pictures are often left out
+            log.warning(f"{error}; there is no {split!r} split")  # pictures are often left out
         else:
             splits[split] = range(len(entries), len(entries) + len(found))
             entries += found
     train, pictures = files["train"], pictures_of(entries, folder)
     return ParsedScene(
-        *(train.where, folder, pictures, up_of(train)),
+        source=train.where,
+        folder=folder,
+        pictures=pictures,
+        up=up_of(train),
         placement=_placement(train, pictures),
         splits=splits,
     )
@@ -77,8 +80,7 @@ def _placement(file: Fields, pictures: list[PosedPicture]) -> Placement | None:
     if USUAL_DISTANCES[0] < distance < USUAL_DISTANCES[1]:
         return usual
     log.warning(
-        "the cameras of %s are %.3g units from the origin, where 4 are usual; the scene is centred "
-        "and scaled by its cameras",
-        *(file.where, distance / usual.scale),
+        f"the cameras of {file.where} are {distance / usual.scale:.3g} units from the origin, where "
+        "4 are usual; the scene is centred and scaled by its cameras"
     )
     return None

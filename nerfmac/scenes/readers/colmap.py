@@ -110,7 +110,7 @@ def _reduced_in(folder: Path) -> list[Path]:
     numbered = {path.name.removeprefix("images_"): path for path in folder.glob("images_*")}
     folders = [numbered[n] for n in sorted(filter(str.isdecimal, numbered), key=int)][:1]
     for reduced in folders:
-        log.warning("there is no images in %s; %s is read", folder, reduced.name)
+        log.warning(f"there is no images in {folder}; {reduced.name} is read")
     return folders
 
 
@@ -120,8 +120,7 @@ def _warn_of_unposed(model_path: Path, pictures: list[Path]) -> None:
     without = len(files) - len(pictures)
     if without > 0:
         log.warning(
-            "%d of %d pictures have no camera in %s and are left out",
-            *(without, len(files), model_path),
+            f"{without} of {len(files)} pictures have no camera in {model_path} and are left out"
         )
 
 

@@ -165,7 +165,7 @@ def _warn(where: str, what: str, warned: set[str]) -> None:
     kind = what.split(maxsplit=1)[0]
     if kind not in warned:
         warned.add(kind)
-        log.warning("%s: %s", where, what)
+        log.warning(f"{where}: {what}")
 
 
 def _is_middle(centre: tuple[float, float], size: tuple[int, int]) -> bool:

@@ -71,8 +71,8 @@ def entries_of(file: Fields, search: PictureSearch) -> list[Entry]:
         )
     if len(frames) < len(given):
         log.warning(
-            "%d of %d frames of %s have no pose; the other %d are used",
-            *(len(given) - len(frames), len(given), file.where, len(frames)),
+            f"{len(given) - len(frames)} of {len(given)} frames of {file.where} have no pose; the "
+            f"other {len(frames)} are used"
         )
     names = [fields.text("file_path") for fields in frames]
     entries = []
@@ -156,8 +156,8 @@ def _poses(frames: Sequence[Fields]) -> list[Array]:
     scale = float(np.median(scales))
     if scale > 0 and abs(scale - 1) > RIGID_WITHIN and np.ptp(scales) < RIGID_WITHIN * scale:
         log.warning(
-            "the rotations of all %d poses are scaled by %.4g, as in %s; the scale is taken out",
-            *(len(frames), scale, frames[0].where),
+            f"the rotations of all {len(frames)} poses are scaled by {scale:.4g}, as in "
+            f"{frames[0].where}; the scale is taken out"
         )
         matrices = [np.c_[matrix[:, :3] / scale, matrix[:, 3:]] for matrix in matrices]
     poses = [
@@ -166,9 +166,9 @@ def _poses(frames: Sequence[Fields]) -> list[Array]:
     ]
     if mirrored:
         log.warning(
-            "all %d poses mirror space, as in %s: the file's axes are taken for left-handed, and x "
-            "is mirrored; if nothing is found where cameras look, an axis of each camera is wrong",
-            *(len(frames), frames[0].where),
+            f"all {len(frames)} poses mirror space, as in {frames[0].where}: the file's axes are "
+            "taken for left-handed, and x is mirrored; if nothing is found where cameras look, an "
+            "axis of each camera is wrong"
         )
     return poses
 

@@ -57,12 +57,12 @@ def _points_of(file: Fields, folder: Path) -> npt.NDArray[np.float64] | None:
     name = file.text("ply_file_path")
     path = Path(os.path.normpath(folder / name.replace("\\", "/")))
     if not path.is_relative_to(os.path.normpath(folder)) or not path.is_file():
-        log.warning("%s: ply_file_path %s does not exist", file.where, name)
+        log.warning(f"{file.where}: ply_file_path {name} does not exist")
         return None
     try:
         return read_ply_points(path)
     except InputError as error:
-        log.warning("%s; how large the scene is follows from its cameras", error)
+        log.warning(f"{error}; how large the scene is follows from its cameras")
         return None
 
 
