@@ -80,7 +80,7 @@ def _placement(file: Fields, pictures: list[PosedPicture]) -> Placement | None:
     if USUAL_DISTANCES[0] < distance < USUAL_DISTANCES[1]:
         return usual
     log.warning(
-        f"the cameras of {file.where} are {distance / usual.scale:.3g} units from the origin, where "
-        "4 are usual; the scene is centred and scaled by its cameras"
+        f"the cameras of {file.where} are {distance / usual.scale:.3g} units from the origin, "
+        "where 4 are usual; the scene is centred and scaled by its cameras"
     )
     return None
