@@ -20,7 +20,16 @@ from nerfmac.cli.choices import Device
 from nerfmac.cli.failures import keeping
 from nerfmac.common import checks
 from nerfmac.common.checks import InputError
-from nerfmac.film import VIDEOS, Shot, Take, blurred, check_video, even, film, refuse_existing
+from nerfmac.film import (
+    VIDEOS,
+    CameraSamples,
+    RenderOptions,
+    blurred,
+    check_video,
+    even,
+    film,
+    refuse_existing,
+)
 from nerfmac.geometry.cameras import Camera
 from nerfmac.rendering.evaluation import BACKGROUNDS
 from nerfmac.run import CONFIGURED, Run
@@ -118,9 +127,9 @@ class Arguments:
 def main(argv: list[str], method: Method = CONFIGURED) -> int:
     """Render as `argv` says; return the exit code."""
     arguments = tyro.cli(Arguments, prog="nerfmac render", args=argv)
-    shot, size = _shot(arguments), _size(arguments.size) if arguments.size else None
+    options, size = _options(arguments), _size(arguments.size) if arguments.size else None
     path = NamedPath.read(arguments.path, arguments.transforms)
-    fps, size = _asked_for(path, shot, arguments.fps, size)
+    fps, size = _asked_for(path, options, arguments.fps, size)
     out = arguments.out or _own_name(arguments.run, Path(arguments.path).stem)
     _check(arguments, fps, out)
     # A job's time limit ends it as Ctrl-C does: no half video is left.
@@ -128,7 +137,7 @@ def main(argv: list[str], method: Method = CONFIGURED) -> int:
     choose_device(arguments.device)
     run = open_run(arguments.run, method=method)
     path = path.within(run)
-    size = _fitting(out, size or _own_size(run, path, shot))
+    size = _fitting(out, size or _own_size(run, path, options))
     cameras = _cameras(run, path, arguments, fps, size)
     beside = arguments.beside.split(",") if arguments.beside else []
     with keeping(_kept(out, resume=arguments.resume)):
@@ -136,7 +145,7 @@ def main(argv: list[str], method: Method = CONFIGURED) -> int:
             [run, *(open_run(other, method=method) for other in beside)],
             cameras,
             out,
-            shot,
+            options,
             fps=fps,
             form=arguments.format,
             resume=arguments.resume,
@@ -163,14 +172,14 @@ def _kept(out: Path, *, resume: bool) -> str:
 
 
 def _asked_for(
-    path: NamedPath, shot: Shot, fps: float | None, size: tuple[int, int] | None
+    path: NamedPath, options: RenderOptions, fps: float | None, size: tuple[int, int] | None
 ) -> tuple[float, tuple[int, int] | None]:
     """Frames a second, and a frame's size: as flags say, else as the path's file asks; logs that.
 
     Raises `InputError` for numbers of the file that cannot be.
     """
     taken = []
-    if size is None and path.size and shot.projection == "perspective":
+    if size is None and path.size and options.projection == "perspective":
         size = path.size
         for name, pixels in zip(("render_width", "render_height"), size, strict=True):
             checks.number(f"{path.name}: {name}", pixels, low=2, high=LARGEST_SIDE)
@@ -207,7 +216,7 @@ def _check(arguments: Arguments, fps: float, out: Path) -> None:
 
 def _cameras(
     run: Run, path: NamedPath, arguments: Arguments, fps: float, size: tuple[int, int]
-) -> Sequence[Camera | Take]:
+) -> Sequence[Camera | CameraSamples]:
     """The cameras of every frame."""
     shown = arguments.frames or arguments.seconds
     if path.is_split and not shown:
@@ -233,9 +242,9 @@ def _samples(arguments: Arguments) -> int:
     return BLURRED_SAMPLES if is_blurred else 1
 
 
-def _shot(arguments: Arguments) -> Shot:
+def _options(arguments: Arguments) -> RenderOptions:
     """What is shown and how. Raises `InputError`."""
-    return Shot(
+    return RenderOptions(
         output=arguments.output,
         background=_background(arguments.background),
         exposure=arguments.exposure,
@@ -252,9 +261,9 @@ def _shot(arguments: Arguments) -> Shot:
     )
 
 
-def _own_size(run: Run, path: NamedPath, shot: Shot) -> tuple[int, int]:
+def _own_size(run: Run, path: NamedPath, options: RenderOptions) -> tuple[int, int]:
     """The size of pictures if nothing is said about it."""
-    if shot.projection != "perspective":
+    if options.projection != "perspective":
         return PANORAMA
     lens = path.lens(run)
     return lens.width, lens.height

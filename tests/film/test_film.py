@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 
 from nerfmac.common.checks import InputError
-from nerfmac.film import Shot, film
+from nerfmac.film import RenderOptions, film
 from nerfmac.film import series as numbered
 from nerfmac.geometry.cameras import Camera
 from nerfmac.run import Run
@@ -42,14 +42,14 @@ def test_depth_is_the_distance_in_scene_units(run, tmp_path):
     assert (got["opacity"][seen] > 0.99).all()
     assert np.array_equal(got["pose"], FRONT.pose)
     assert got["lens"] == pytest.approx([62.0, 58.0, 21.0, 14.0])
-    film(run, [FRONT], tmp_path / "exr", Shot(output="depth"), form="exr", progress=False)
+    film(run, [FRONT], tmp_path / "exr", RenderOptions(output="depth"), form="exr", progress=False)
     exr = read_exr(tmp_path / "exr" / "frame_00000.exr", 1)
     assert np.array_equal(exr, got["depth"])
 
 
 def test_a_folder_for_exr_files_may_have_a_colon(run, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    film(run, [FRONT], "12:30", Shot(output="opacity"), form="exr", progress=False)
+    film(run, [FRONT], "12:30", RenderOptions(output="opacity"), form="exr", progress=False)
     assert read_exr(tmp_path / "12:30" / "frame_00000.exr", 1).max() > 0.99
 
 
@@ -60,9 +60,9 @@ def test_normals_point_out_of_the_ball(run, tmp_path):
     want = (origin + distance[seen][:, None] * direction[seen] - CENTRE) / RADIUS
     got = values_of(run, tmp_path, "npz", output="normal")["normal"]
     assert np.mean((got[seen] * want).sum(axis=1)) > 0.97
-    film(run, [FRONT], tmp_path / "exr", Shot(output="normal"), form="exr", progress=False)
+    film(run, [FRONT], tmp_path / "exr", RenderOptions(output="normal"), form="exr", progress=False)
     assert np.array_equal(read_exr(tmp_path / "exr" / "frame_00000.exr", 3), got)
-    film(run, [FRONT], tmp_path / "png", Shot(output="normal"), progress=False)
+    film(run, [FRONT], tmp_path / "png", RenderOptions(output="normal"), progress=False)
     with Image.open(tmp_path / "png" / "frame_00000.png") as picture:
         assert np.abs(np.asarray(picture)[seen] - 127.5 * (1.0 + got[seen])).max() < 1.0
 
@@ -73,7 +73,7 @@ def test_colours_are_srgb_in_numpy_and_linear_light_in_exr(run, tmp_path):
     assert got[outside] == pytest.approx(np.tile([0.2, 0.4, 0.6], (outside.sum(), 1)), abs=1e-6)
     want = 255.0 * run.render(FRONT, (0.2, 0.4, 0.6)).colour
     assert 255.0 * got == pytest.approx(want, abs=1e-3)
-    shot = Shot(background=(0.2, 0.4, 0.6))
+    shot = RenderOptions(background=(0.2, 0.4, 0.6))
     film(run, [FRONT], tmp_path / "exr", shot, form="exr", progress=False)
     exr = read_exr(tmp_path / "exr" / "frame_00000.exr", 3)
     assert exr[outside][0] == pytest.approx([0.0331, 0.1329, 0.3185], abs=2e-4)
@@ -91,7 +91,7 @@ def test_exposure_doubles_the_light(run, tmp_path):
 
 
 def test_opacity_is_black_and_white(run, tmp_path):
-    film(run, [FRONT], tmp_path / "png", Shot(output="opacity"), progress=False)
+    film(run, [FRONT], tmp_path / "png", RenderOptions(output="opacity"), progress=False)
     with Image.open(tmp_path / "png" / "frame_00000.png") as picture:
         got, want = np.asarray(picture), hits(*rays(FRONT))
     assert (got[np.isfinite(want)] == 255).all()
@@ -99,7 +99,9 @@ def test_opacity_is_black_and_white(run, tmp_path):
 
 
 def test_depth_is_coloured_alike_in_all_frames(run, tmp_path):
-    shot = Shot(output="depth", colour_map="grey", background=(0.0, 0.0, 0.0), depth_range=(1, 2))
+    shot = RenderOptions(
+        output="depth", colour_map="grey", background=(0.0, 0.0, 0.0), depth_range=(1, 2)
+    )
     film(run, [FRONT, SIDE], tmp_path / "png", shot, progress=False)
     for index, camera in enumerate([FRONT, SIDE]):
         want = hits(*rays(camera))
@@ -216,7 +218,11 @@ def test_a_broken_video_goes_on_where_it_broke(run, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(
     ("change", "named"),
-    [({"shot": Shot(exposure=1.0)}, "exposure"), ({"form": "npz"}, "format"), ({}, "path")],
+    [
+        ({"options": RenderOptions(exposure=1.0)}, "exposure"),
+        ({"form": "npz"}, "format"),
+        ({}, "path"),
+    ],
 )
 def test_frames_of_another_film_are_not_taken_for_this_ones(run, tmp_path, change, named):
     film(run, [FRONT], tmp_path / "some", progress=False)
@@ -263,7 +269,7 @@ def test_a_film_without_frames_is_refused(run, tmp_path):
 )
 def test_a_shot_that_cannot_be_taken_is_refused(change, fault):
     with pytest.raises(InputError, match=fault):
-        Shot(**change)
+        RenderOptions(**change)
 
 
 def test_the_record_of_a_series_is_json(run, tmp_path):
