@@ -6,7 +6,7 @@ import numpy as np
 from nerfmac.film import RenderOptions, film
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
-from tests.viewer.pictures.analytic import Known
+from tests.viewer.analytic import Known
 
 CENTRE, RADIUS = np.array([0.55, 0.45, 0.6]), 0.22
 LENS = Lens(40, 30, 62.0, 58.0, 21.0, 14.0)

@@ -260,14 +260,18 @@ def test_a_film_without_frames_is_refused(run, tmp_path):
         ({"near": -1.0}, "near is -1"),
         ({"crop": ((0, 0, 0), (1, 0, 1))}, "lowest corner first"),
         ({"crop": ((0, 0, 0), (1, math.nan, 1))}, "crop's highest corner is nan"),
+        ({"crop": ((0, 0, 0), (1, math.inf, 1))}, "crop's highest corner is inf"),
+        ({"crop": ((0, 0), (1, 1, 1))}, "crop's lowest corner has 2 numbers"),
+        ({"crop": ((0, 0, 0),)}, "crop has 1 corners"),
         ({"background": (0.0, 2.0, 0.0)}, "background is 2"),
+        ({"background": (1.0, 1.0)}, "background has 2 numbers"),
         ({"depth_range": (2.0, 1.0)}, "depth range is 1"),
         ({"colour_map": "jet"}, "colour map is 'jet'"),
         ({"aperture": 0.1}, "an aperture needs several samples"),
         ({"aperture": 0.1, "samples": 4, "projection": "equirectangular"}, "has no aperture"),
     ],
 )
-def test_a_shot_that_cannot_be_taken_is_refused(change, fault):
+def test_options_that_cannot_be_are_refused(change, fault):
     with pytest.raises(InputError, match=fault):
         RenderOptions(**change)
 
