@@ -15,11 +15,10 @@ from tqdm.auto import tqdm
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import user_path
 from nerfmac.film import series
-from nerfmac.film.background import in_background
 from nerfmac.film.camera_samples import CameraSamples
 from nerfmac.film.frames import SideBySide
 from nerfmac.film.options import RenderOptions
-from nerfmac.film.video import VIDEOS, check_video, write_video
+from nerfmac.film.video import VIDEOS, check_video, in_background, write_video
 from nerfmac.geometry.cameras import Camera
 from nerfmac.run import Run
 

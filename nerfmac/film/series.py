@@ -26,7 +26,7 @@ from nerfmac.common.checks import InputError
 from nerfmac.common.files import appearing, read_json, remove_abandoned, write_json
 from nerfmac.film.frames import FrameValues
 from nerfmac.film.options import RenderOptions
-from nerfmac.film.video import alpha_options, encoder, file_url, said
+from nerfmac.film.video import alpha_options, encoder, file_url, first_line
 from nerfmac.geometry.cameras import Camera
 
 FORMATS = ("png", "exr", "npz")
@@ -132,7 +132,7 @@ def save_exr(path: Path, options: RenderOptions, frame: FrameValues) -> None:
             command, input=planes.astype("<f4").tobytes(), capture_output=True, check=False
         )
         if done.returncode:
-            raise InputError(f"{path} cannot be written, ffmpeg said: {said(done.stderr)}")
+            raise InputError(f"{path} cannot be written, ffmpeg said: {first_line(done.stderr)}")
 
 
 def _linear(values: np.ndarray) -> np.ndarray:
