@@ -66,8 +66,8 @@ class Arguments:
     transforms: Annotated[Path | None, optional("FILE.json")] = None
     """nerfstudio's dataparser_transforms.json, if it is not beside nerfstudio's path."""
     frames: Annotated[int | None, optional("INT")] = None
-    """Number of frames; by default the path's duration times --fps, and one per view of --path train
-    or test."""
+    """Number of frames; by default the path's duration times --fps, for train and test one per
+    view."""
     seconds: Annotated[float | None, optional("FLOAT")] = None
     """Duration of the video, instead of --frames."""
     fps: Annotated[float | None, optional("FLOAT")] = None

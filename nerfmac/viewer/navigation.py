@@ -28,7 +28,7 @@ from nerfmac.paths.rig import centre_of
 Vector = npt.NDArray[np.float64]
 
 STEEPEST = math.radians(89.0)
-"""Largest elevation of an orbiting view, in radians. At 90 degrees the next move would turn the view
+"""Largest elevation of an orbiting view, in radians. At 90 degrees the next move would turn it
 upside down, and close to that a small move to the side would spin it."""
 
 CLOSEST = 0.1

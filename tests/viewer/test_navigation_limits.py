@@ -64,7 +64,7 @@ def test_numbers_that_are_not_finite_are_refused(number):
 @pytest.mark.parametrize(
     ("ask", "fault"),
     [
-        (lambda view: view.look_at(view.pose[:, 3]), "where the camera stands"),
+        (lambda view: view.look_at(view.pose[:, 3]), "camera's own position"),
         (lambda view: view.look_at((1.0, 2.0)), r"point has shape \(2,\); expected \(3,\)"),
         (lambda view: view.stand(np.eye(4)), r"pose has shape \(4, 4\)"),
         (lambda view: view.with_fov(math.pi), "fov is 3.14159; expected radians between 0 and pi"),
