@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
+import nerfmac.film
 from nerfmac.common.checks import InputError
-from nerfmac.film import RenderOptions, film
+from nerfmac.film import DIAGNOSTICS, RENAMED, RenderOptions, film
 from nerfmac.film import series as numbered
 from nerfmac.geometry.cameras import Camera
 from nerfmac.run import Run
@@ -274,6 +275,20 @@ def test_a_film_without_frames_is_refused(run, tmp_path):
 def test_options_that_cannot_be_are_refused(change, fault):
     with pytest.raises(InputError, match=fault):
         RenderOptions(**change)
+
+
+@pytest.mark.parametrize("output", DIAGNOSTICS)
+def test_a_film_has_no_diagnostic_output(run, tmp_path, output):
+    with pytest.raises(InputError, match=output):
+        film(run, [FRONT], tmp_path / "some", RenderOptions(output=output), progress=False)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("old", RENAMED)
+def test_an_old_name_warns_and_means_the_new_one(old):
+    with pytest.warns(DeprecationWarning, match=RENAMED[old]):
+        renamed = getattr(nerfmac.film, old)
+    assert renamed is getattr(nerfmac.film, RENAMED[old])
 
 
 def test_the_record_of_a_series_is_json(run, tmp_path):
