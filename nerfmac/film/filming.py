@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import shutil
 from collections.abc import Iterator, Sequence
@@ -124,13 +125,8 @@ def _made_by(
             digest.update(camera.pose.tobytes())
             digest.update(repr(camera.lens).encode())
     states = [{"step": run.state.step, "seconds": run.state.train_seconds} for run in runs]
-    values = {name: _as_lists(value) for name, value in asdict(options).items()}
+    values = json.loads(json.dumps(asdict(options)))  # lists in place of tuples
     return {"format": form, **values, "path": digest.hexdigest(), "run": states}
-
-
-def _as_lists(value: Any) -> Any:
-    """The `value` after JSON: lists in place of tuples."""
-    return [_as_lists(item) for item in value] if isinstance(value, tuple) else value
 
 
 def _write_files(
