@@ -18,11 +18,11 @@ FLOORS = (
     ("backend", "geometry", "ranks"),
     ("ops", "scenes", "paths"),
     ("fields", "sampling", "capture"),
-    ("rendering",),
+    ("rendering", "inspection"),
     ("training",),
     ("run",),
     ("snapshots",),
-    ("film", "export", "inspection", "viewer", "measure"),
+    ("film", "export", "viewer", "measure"),
     ("cli",),
     ("__init__", "__main__"),  # above all: the public names, and `python -m nerfmac`
 )

@@ -16,8 +16,9 @@ from nerfmac.cli.arguments import HELP, checked, meant
 from nerfmac.cli.logs import logged, without_log_file
 from nerfmac.cli.terminal import printable, printing_quoted
 from nerfmac.common.checks import InputError
-from nerfmac.ranks import rank_given
+from nerfmac.ranks import LostRankError, rank_given
 from nerfmac.run import CONFIGURED
+from nerfmac.training.measured import DivergedError
 from nerfmac.training.method import Method
 from nerfmac.version import __version__
 
@@ -90,12 +91,14 @@ def main(arguments: list[str] | None = None, *, method: Method = CONFIGURED) -> 
             raise
         _refuse(f"{error.filename or 'a file'} cannot be written: {error.strerror}")
     except RuntimeError as error:
-        if (told := in_words(error)) is None:
+        is_told = isinstance(error, DivergedError | LostRankError)
+        if (told := str(error) if is_told else in_words(error)) is None:
             raise
-        _refuse(told)
-    except KeyboardInterrupt as told:
-        kept = f"; {told}" if str(told) else ""
-        print(printable(f"nerfmac: interrupted{kept}"), file=sys.stderr)
+        _refuse("; ".join([told, *getattr(error, "__notes__", ())]))
+    except KeyboardInterrupt as interruption:
+        notes = [str(interruption), *getattr(interruption, "__notes__", ())]
+        told = "; ".join(["interrupted", *filter(None, notes)])
+        print(printable(f"nerfmac: {told}"), file=sys.stderr)
         sys.exit(130)
 
 

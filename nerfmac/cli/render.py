@@ -17,7 +17,6 @@ from nerfmac.backend import choose_device
 from nerfmac.cli.arguments import box, numbers, optional
 from nerfmac.cli.camera_paths import NamedPath
 from nerfmac.cli.choices import Device
-from nerfmac.cli.failures import keeping
 from nerfmac.common import checks
 from nerfmac.common.checks import InputError
 from nerfmac.film import VIDEOS, Shot, Take, blurred, check_video, even, film, refuse_existing
@@ -131,7 +130,7 @@ def main(argv: list[str], method: Method = CONFIGURED) -> int:
     size = _fitting(out, size or _own_size(run, path, shot))
     cameras = _cameras(run, path, arguments, fps, size)
     beside = arguments.beside.split(",") if arguments.beside else []
-    with keeping(_kept(out, resume=arguments.resume)):
+    try:
         film(
             [run, *(open_run(other, method=method) for other in beside)],
             cameras,
@@ -142,6 +141,9 @@ def main(argv: list[str], method: Method = CONFIGURED) -> int:
             resume=arguments.resume,
             overwrite=arguments.overwrite,
         )
+    except KeyboardInterrupt as interruption:
+        interruption.add_note(_kept(out, resume=arguments.resume))
+        raise
     print(out)
     return 0
 

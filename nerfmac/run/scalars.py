@@ -90,9 +90,9 @@ class Scalars:
             log.warning("%s cannot be written: %s; going on without", self._path, error.strerror)
 
 
-def check_tensorboard() -> None:
-    """Raise `InputError` if there is no writer for TensorBoard."""
-    if find_spec("tensorboardX") is None:
+def check_tensorboard(*, needed: bool = True) -> None:
+    """Raise `InputError` if a writer for TensorBoard is `needed` and not installed."""
+    if needed and find_spec("tensorboardX") is None:
         raise InputError('--tensorboard needs tensorboardX: pip install "nerfmac[tensorboard]"')
 
 
