@@ -1,4 +1,4 @@
-"""`nerfmac capture`: a video or photographs in, a scene with its cameras out."""
+"""`nerfmac capture`: from a video or photographs to a scene with cameras."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from nerfmac.cli.arguments import optional
 
 @dataclass(frozen=True)
 class Arguments:
-    """Find where the cameras of a video or of photographs stood, and write a scene."""
+    """Estimate the cameras of a video or of photographs, and write a scene."""
 
     source: Annotated[Path, tyro.conf.Positional]
     """A video, or a folder of photographs."""
@@ -24,20 +24,20 @@ class Arguments:
     longest_side: Annotated[int, tyro.conf.arg(metavar="PIXELS")] = 1920
     """Reduce pictures whose longer side has more pixels."""
     frames: Annotated[int | None, optional("N")] = None
-    """Take about N frames of a video; by default as many as its motion asks for."""
+    """Take about N frames of a video; by default their number follows from its motion."""
     matching: Literal["auto", "sequential", "exhaustive", "window"] = "auto"
-    """Compare each picture with those that follow it, and then those nearby; each with each; or
-    each with the 40 that follow it. auto: the first, and for photographs whose names are in no
-    order that agrees with the cameras the second, or from 100 on the third."""
+    """Pairs of pictures to compare. sequential: each with the next ones, then with nearby ones.
+    exhaustive: all pairs. window: each with the next 40. auto: sequential; and for photographs
+    whose names do not follow the cameras, exhaustive, or from 100 photographs on window."""
     focal_35mm: Annotated[float | None, optional("MM")] = None
-    """Focal length of every picture in millimetres as on 35 mm film, in place of EXIF's: 24 to 28
-    for the main lens of most phones. By default EXIF's; where it names none, several are tried."""
+    """Focal length of all pictures, in mm on 35 mm film, in place of EXIF's; 24 to 28 for the main
+    lens of most phones. By default EXIF's; several are tried if EXIF has none."""
 
 
 def main(argv: list[str]) -> int:
     """Capture as `argv` says; print the scene's folder and return the exit code."""
     arguments = tyro.cli(Arguments, prog="nerfmac capture", args=argv)
-    # A terminated capture goes on later like an interrupted one.
+    # A terminated capture can be resumed like an interrupted one.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     folder = capture_scene(
         arguments.source,

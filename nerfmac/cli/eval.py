@@ -1,4 +1,4 @@
-"""`nerfmac eval`: quality of a saved run."""
+"""`nerfmac eval`: PSNR, SSIM and LPIPS of a saved run."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ class Arguments:
     run: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
     """Folder of a run, or a snapshot of instant-ngp (.ingp, .msgpack)."""
     scene: Annotated[Path | None, optional("SCENE")] = None
-    """The scene that it was trained on: of a snapshot, or of a run whose scene has been moved."""
+    """Scene that the run was trained on, for a snapshot or a scene that has been moved."""
     split: Literal["test", "val", "train"] = "test"
-    """Which of the scene's views."""
+    """Split of the scene to evaluate."""
     background: Literal["white", "black"] = "white"
-    """What lies behind the scene, and behind pictures with alpha."""
+    """Colour behind the scene and behind pictures with alpha."""
     json: Annotated[Path | None, optional("FILE")] = None
-    """Write the figures and how they were measured to this file too."""
+    """Write the figures, and the protocol that measured them, to this file too."""
     html: Annotated[Path | None, optional("FILE")] = None
-    """Write a page with truth, rendering, error and depth of each view, to be opened from disk."""
+    """Write an HTML page with photograph, rendering, error and depth of each view."""
     lpips: Annotated[Path | None, optional("WEIGHTS")] = None
-    """Measure LPIPS too, by the weights in this file, .safetensors or .npz; README says how it is
-    made."""
+    """Measure LPIPS too, with the weights in this file, .safetensors or .npz; README says how to
+    make it."""
     device: Device = "auto"
-    """What computes."""
+    """Device that computes; auto takes the GPU if there is one."""
 
 
 def main(argv: list[str], method: Method = CONFIGURED) -> int:
@@ -55,7 +55,7 @@ def main(argv: list[str], method: Method = CONFIGURED) -> int:
     if arguments.json is None:
         _evaluated(run, arguments)
     else:
-        with appearing(arguments.json) as partial:  # refused now, not after all views
+        with appearing(arguments.json) as partial:  # a bad path is refused before evaluating
             write_json(partial, _evaluated(run, arguments))
     return 0
 
@@ -81,16 +81,16 @@ def _evaluated(run: Run, arguments: Arguments) -> dict[str, Any]:
     else:
         views = run.evaluate(split, background, lpips=lpips)
     for view in views:
-        looks = _shown(view.lpips)
-        print(f"{view.name:30} {view.psnr:6.2f} dB  SSIM {view.ssim:.4f}{looks}")
+        lpips_text = _lpips_text(view.lpips)
+        print(f"{view.name:30} {view.psnr:6.2f} dB  SSIM {view.ssim:.4f}{lpips_text}")
     least = worst(views)
     if least:
         print("worst: " + ", ".join(f"{view.name} ({view.psnr:.2f} dB)" for view in least))
     figures = quality(views, len(views), background=background, split=split)
     psnr, ssim = figures[f"psnr_{split}"], figures[f"ssim_{split}"]
-    found = [view.lpips for view in views if view.lpips is not None]
-    mean = float(np.mean(found)) if found else None
-    print(f"{f'mean of {len(views)}':30} {psnr:6.2f} dB  SSIM {ssim:.4f}{_shown(mean)}")
+    distances = [view.lpips for view in views if view.lpips is not None]
+    mean = float(np.mean(distances)) if distances else None
+    print(f"{f'mean of {len(views)}':30} {psnr:6.2f} dB  SSIM {ssim:.4f}{_lpips_text(mean)}")
     return {
         **machine(),
         **figures,
@@ -103,12 +103,12 @@ def _evaluated(run: Run, arguments: Arguments) -> dict[str, Any]:
     }
 
 
-def _shown(lpips: float | None) -> str:
+def _lpips_text(lpips: float | None) -> str:
     return "" if lpips is None else f"  LPIPS {lpips:.4f}"
 
 
 def _protocol(run: Run, arguments: Arguments) -> dict[str, Any]:
-    """How the figures were measured: what has to agree before others' are compared with them."""
+    """Conditions of the measurement; figures under other conditions do not compare."""
     lens = run.pictures().views(arguments.split).cameras[0].lens
     return {
         "scene": run.scene.path,

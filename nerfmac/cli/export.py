@@ -1,4 +1,4 @@
-"""`nerfmac export`: what other programs can use of a saved run."""
+"""`nerfmac export`: a saved run as a mesh, points, cameras, density or a snapshot."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ ENDINGS = {
     "density": (".npz", ".vdb"),
     "snapshot": (".ingp", ".msgpack"),
 }
-"""Of the files that hold each kind; the first kind that has an ending is the one it stands for."""
+"""File endings of each kind of export; an ending means the first kind that has it."""
 OPTIONS = {
     "mesh": {"resolution", "threshold", "smallest", "crop"},
     "points": {"count", "crop"},
@@ -40,7 +40,7 @@ OPTIONS = {
     "density": {"resolution", "crop"},
     "snapshot": set(),
 }
-"""The options that each kind has."""
+"""Options of each kind of export."""
 
 
 @dataclass(frozen=True)
@@ -59,22 +59,22 @@ class Arguments:
             name="as", metavar="mesh|points|cameras|density|snapshot", help_behavior_hint=""
         ),
     ] = None
-    """What to write; by default what the file's ending says."""
+    """Kind of export; by default the file's ending says it."""
     resolution: Annotated[int | None, optional("INT")] = None
-    """Of a mesh or density: cells along the longest side of the box; by default 256."""
+    """Cells along the longest side of the box, for a mesh or density; by default 256."""
     threshold: Annotated[float | None, optional("FLOAT")] = None
-    """Of a mesh: the density on its surface, per scene unit. A lower one closes holes and joins
-    pieces, and adds fog; by default chosen so that the surface is where the cameras' light ends."""
+    """Density on a mesh's surface, per scene unit. Lower values close holes and join pieces, but
+    add fog. By default the surface lies where the training cameras' light ends."""
     smallest: Annotated[float | None, optional("FLOAT")] = None
-    """Of a mesh: pieces with a smaller part of the largest piece's surface are left out; by default
-    0.01."""
+    """Leave out pieces of a mesh with less than this fraction of the largest piece's area; by
+    default 0.01."""
     count: Annotated[int | None, optional("INT")] = None
-    """How many points; by default 500000."""
+    """Number of points; by default 500000."""
     crop: Annotated[str | None, optional("X,Y,Z,X,Y,Z")] = None
-    """Lowest and highest corner of the box, in the coordinates of the scene's files; by default
-    around what is occupied in the unit cube, and for points no box."""
+    """Lowest and highest corner of the box, in the coordinates of the scene's files. By default the
+    bounds of the occupied cells in the unit cube; for points no box."""
     device: Device = "auto"
-    """What computes."""
+    """Device that computes; auto takes the GPU if there is one."""
 
 
 def main(argv: list[str], method: Method = CONFIGURED) -> int:
@@ -88,8 +88,8 @@ def main(argv: list[str], method: Method = CONFIGURED) -> int:
     run = open_run(arguments.run, method=method)
     remove_abandoned(arguments.file.parent, arguments.file.name)
     with appearing(arguments.file) as partial:
-        told = WRITERS[kind](run, partial, options)
-    print(f"{arguments.file}: {told}")
+        summary = WRITERS[kind](run, partial, options)
+    print(f"{arguments.file}: {summary}")
     return 0
 
 
@@ -99,7 +99,7 @@ def _kind(file: Path, asked: str | None) -> str:
     if asked is None and fitting:
         return fitting[0]
     if asked is None:
-        known = ", ".join(sorted({each for endings in ENDINGS.values() for each in endings}))
+        known = ", ".join(sorted({ending for endings in ENDINGS.values() for ending in endings}))
         raise InputError(f"{file} does not say what to export; expected an ending among {known}")
     if asked not in fitting:
         raise InputError(
@@ -109,14 +109,14 @@ def _kind(file: Path, asked: str | None) -> str:
 
 
 def _options(arguments: Arguments, kind: str) -> dict[str, Any]:
-    """The options given, by name, once all of them are known to mean something for the kind."""
+    """The given options by name. Raises `InputError` for one that the kind does not have."""
     names = sorted(set().union(*OPTIONS.values()))
     given = {name: getattr(arguments, name) for name in names}
     options = {name: value for name, value in given.items() if value is not None}
     for name in options:
         if name not in OPTIONS[kind]:
-            known = ", ".join(f"--{each}" for each in sorted(OPTIONS[kind])) or "no such flags"
-            raise InputError(f"--{name} is nothing that {kind} have; {kind} take {known}")
+            known = ", ".join(f"--{option}" for option in sorted(OPTIONS[kind])) or "no such flags"
+            raise InputError(f"--{name} is not an option of {kind}, which takes {known}")
     if "crop" in options:
         options["crop"] = box("--crop", options["crop"])
     return options

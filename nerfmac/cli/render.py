@@ -1,4 +1,4 @@
-"""`nerfmac render`: novel views of a saved run, to a video or to numbered files."""
+"""`nerfmac render`: novel views of a saved run, as a video or numbered files."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ from nerfmac.training.method import Method
 log = logging.getLogger("nerfmac")
 
 BLURRED_SAMPLES = 32
-"""Rays through a pixel where a lens or motion blurs it."""
+"""Default samples per pixel with depth of field or motion blur."""
 
 USUAL_FPS, FASTEST = 24.0, 1000.0
-"""Frames a second, if nothing is said about them, and at most."""
+"""Default and largest number of frames per second."""
 
 LARGEST_SIDE = 8192
-"""Pixels of a frame's width or height, at most."""
+"""Largest width and height of a frame, in pixels."""
 
 MOST_FRAMES = 1_000_000
-"""Of a film: eleven hours at 24 a second, whose cameras take a gigabyte."""
+"""Largest number of frames: eleven hours at 24 a second, with a gigabyte of cameras."""
 
 PANORAMA = 1920, 960
-"""Pixels of an equirectangular picture."""
+"""Default width and height of an equirectangular picture, in pixels."""
 
 
 @dataclass(frozen=True)
@@ -51,67 +51,68 @@ class Arguments:
     run: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
     """Folder of a run, or a snapshot of instant-ngp (.ingp, .msgpack)."""
     path: Annotated[str, tyro.conf.arg(metavar="NAME|FILE.json")] = "orbit"
-    """orbit, spiral, figure-of-eight or dolly-zoom around the scene; train or test: those views'
-    cameras, with --frames or --seconds a smooth tour along them; or a camera path that the viewer,
-    nerfstudio or instant-ngp saved."""
+    """orbit, spiral, figure-of-eight or dolly-zoom around the scene; train or test: the cameras of
+    these views, or with --frames or --seconds a smooth tour along them; or a camera path saved by
+    the viewer, nerfstudio or instant-ngp."""
     transforms: Annotated[Path | None, optional("FILE.json")] = None
-    """nerfstudio's dataparser_transforms.json, where its path is not beside it."""
+    """nerfstudio's dataparser_transforms.json, if it is not beside its path."""
     frames: Annotated[int | None, optional("INT")] = None
-    """Pictures on the path; by default as many as suit it."""
+    """Number of frames; by default the path's duration times --fps."""
     seconds: Annotated[float | None, optional("FLOAT")] = None
-    """How long the video is, in place of --frames."""
+    """Duration of the video, in place of --frames."""
     fps: Annotated[float | None, optional("FLOAT")] = None
-    """Frames per second of the video; by default those of nerfstudio's path, else 24."""
+    """Frames per second; by default those in nerfstudio's path, else 24."""
     size: Annotated[str | None, optional("WxH")] = None
-    """Pixels, such as 1280x720; by default those of nerfstudio's path, else as many as the
-    photographs have. A wide frame shows less above and below than upright photographs, and more to
-    the sides."""
+    """Width and height in pixels, such as 1280x720; by default those in nerfstudio's path, else the
+    photographs'. A wide frame shows less above and below than upright photographs, and more to the
+    sides."""
     output: Literal["rgb", "depth", "normal", "opacity"] = "rgb"
-    """What is shown."""
+    """Quantity to render."""
     colormap: Literal["turbo", "inferno", "grey"] = "turbo"
-    """Colours of depth."""
+    """Colour map of depth."""
     depth_range: Annotated[str | None, optional("NEAR,FAR")] = None
-    """Distances at the ends of the colour map; by default estimated, the same for all frames."""
+    """Distances at the ends of the colour map; by default estimated once for all frames."""
     background: Annotated[str, tyro.conf.arg(metavar="white|black|transparent|R,G,B")] = "white"
-    """What lies behind the scene; R, G and B from 0 to 255. transparent: PNG and EXR files in a
-    folder get an alpha channel."""
+    """Colour behind the scene; R, G and B from 0 to 255. transparent gives PNG and EXR files an
+    alpha channel."""
     exposure: float = 0.0
-    """Stops by which pictures are brighter, or darker if below 0."""
+    """Brighten pictures by this many stops, or darken them if negative."""
     near: Annotated[float | None, optional("FLOAT")] = None
-    """Nothing nearer to the camera than this, in scene units, is shown."""
+    """Hide what is nearer to the camera than this, in scene units."""
     crop: Annotated[str | None, optional("X,Y,Z,X,Y,Z")] = None
-    """Lowest and highest corner of what is shown, in the coordinates of the scene's files, as in
-    nerfmac export."""
+    """Hide what is outside this box: lowest and highest corner, in the coordinates of the scene's
+    files, as in nerfmac export."""
     samples_per_pixel: Annotated[int | None, optional("INT")] = None
-    """Rays through a pixel: 4 smooth edges; by default 1, or 32 where something is blurred."""
+    """Rays per pixel; 4 smooth edges. By default 1, or 32 with depth of field or motion blur."""
     depth_of_field: float = 0.0
-    """Radius of the lens's opening in scene units, such as 0.02; 0: all is sharp."""
+    """Radius of the aperture in scene units, such as 0.02; 0 keeps everything sharp."""
     focus: Annotated[float | None, optional("FLOAT")] = None
-    """Distance at which it is sharp; by default that of what the training cameras look at."""
+    """Focus distance; by default that of the point that the training cameras look at."""
     motion_blur: float = 0.0
-    """Fraction of the time between frames that the shutter is open, such as 0.5; 0: none."""
+    """Open the shutter for this fraction of a frame's time, such as 0.5; 0: no motion blur."""
     beside: Annotated[str | None, optional("RUN,...")] = None
-    """Other runs of the scene, to stand beside it from left to right, by the same cameras."""
+    """Other runs of the same scene, rendered by the same cameras to the right of this run."""
     projection: Literal["perspective", "equirectangular"] = "perspective"
-    """equirectangular: 360 degrees around, 180 from top to bottom, from the path's places; an .mp4
-    tells players so."""
+    """equirectangular: panoramas, 360 degrees wide and 180 high; an .mp4 tells players so."""
     stereo: Annotated[
         Literal["side-by-side", "over-under"] | None, optional("side-by-side|over-under")
     ] = None
-    """For two eyes: the left eye's picture beside or above the right eye's, each of --size."""
+    """Two pictures of --size, the left eye's beside or above the right eye's."""
     eye_distance: Annotated[float, optional("FLOAT")] = 0.0
-    """Between the two eyes of --stereo, in scene units, such as 0.03."""
+    """Distance between the eyes of --stereo, in scene units, such as 0.03."""
     format: Literal["png", "exr", "npz"] = "png"
-    """Of the files in a folder: pictures, or values such as depth in scene units."""
+    """Format of the files in a folder: png pictures; exr or npz values, such as depth in scene
+    units."""
     out: Annotated[Path | None, optional("FILE.mp4|.webm|.gif|FOLDER")] = None
-    """A video, or a folder for numbered files; by default RUN/PATH.mp4, beside a snapshot
-    NAME-PATH.mp4."""
+    """A video, or a folder of numbered files; by default RUN/PATH.mp4, or for a snapshot
+    NAME-PATH.mp4 beside it."""
     resume: bool = False
-    """Go on with an interrupted folder of files; a video's frames are kept until it is complete."""
+    """Resume an interrupted folder of files, or video. Until the video is complete, its frames are
+    kept in a folder."""
     overwrite: bool = False
-    """Replace what --out names."""
+    """Replace an existing --out."""
     device: Device = "auto"
-    """What computes."""
+    """Device that computes; auto takes the GPU if there is one."""
 
 
 def main(argv: list[str], method: Method = CONFIGURED) -> int:
@@ -122,7 +123,7 @@ def main(argv: list[str], method: Method = CONFIGURED) -> int:
     fps, size = _asked_for(path, shot, arguments.fps, size)
     out = arguments.out or _own_name(arguments.run, Path(arguments.path).stem)
     _check(arguments, fps, out)
-    # A job's time limit ends it as Ctrl-C does: no half video is left.
+    # A terminated job ends as Ctrl-C does: it leaves no partial video.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     choose_device(arguments.device)
     run = open_run(arguments.run, method=method)
@@ -149,14 +150,14 @@ def main(argv: list[str], method: Method = CONFIGURED) -> int:
 
 
 def _own_name(run: Path, path: str) -> Path:
-    """The video's name if nothing is said about it."""
+    """Default path of the video."""
     if is_snapshot(run):
         return run.with_name(f"{run.stem}-{path}.mp4")
     return run / f"{path}.mp4"
 
 
 def _kept(out: Path, *, resume: bool) -> str:
-    """What is left of a film that is interrupted, and how to go on."""
+    """What an interrupted film leaves, and how to resume it."""
     if out.suffix.lower() not in VIDEOS:
         return f"its frames so far are in {out}; with --resume the same command goes on"
     if resume:
@@ -167,9 +168,9 @@ def _kept(out: Path, *, resume: bool) -> str:
 def _asked_for(
     path: NamedPath, shot: Shot, fps: float | None, size: tuple[int, int] | None
 ) -> tuple[float, tuple[int, int] | None]:
-    """Frames a second, and a frame's size: as flags say, else as the path's file asks; logs that.
+    """Frames per second and size: the flags' values, else those in the path's file, with a log line.
 
-    Raises `InputError` for numbers of the file that cannot be.
+    Raises `InputError` for impossible numbers in the file.
     """
     taken = []
     if size is None and path.size and shot.projection == "perspective":
@@ -187,7 +188,7 @@ def _asked_for(
 
 
 def _check(arguments: Arguments, fps: float, out: Path) -> None:
-    """Raise `InputError` for what is wrong whatever the run is, before it is read."""
+    """Raise `InputError` for wrong arguments, before the run is read."""
     checks.number("--fps", fps, low=1, high=FASTEST)
     if arguments.frames is not None:
         checks.number("--frames", arguments.frames, low=1, high=MOST_FRAMES, whole=True)
@@ -210,12 +211,12 @@ def _check(arguments: Arguments, fps: float, out: Path) -> None:
 def _cameras(
     run: Run, path: NamedPath, arguments: Arguments, fps: float, size: tuple[int, int]
 ) -> Sequence[Camera | Take]:
-    """The cameras of every frame."""
+    """The camera, or with motion blur the cameras, of every frame."""
     shown = arguments.frames or arguments.seconds
     if path.is_split and not shown:
         if arguments.motion_blur:
             raise InputError(f"--motion-blur needs a tour of --path {path.name}: give --seconds")
-        return path.own(run, size)
+        return path.split_cameras(run, size)
     seconds = arguments.seconds or path.seconds
     frames = arguments.frames or max(round(seconds * fps), 1)
 
@@ -228,7 +229,7 @@ def _cameras(
 
 
 def _samples(arguments: Arguments) -> int:
-    """Rays through a pixel."""
+    """Rays per pixel."""
     if arguments.samples_per_pixel is not None:
         return arguments.samples_per_pixel
     is_blurred = arguments.depth_of_field or arguments.motion_blur
@@ -236,7 +237,7 @@ def _samples(arguments: Arguments) -> int:
 
 
 def _shot(arguments: Arguments) -> Shot:
-    """What is shown and how. Raises `InputError`."""
+    """The rendering options of the flags. Raises `InputError`."""
     return Shot(
         output=arguments.output,
         background=_background(arguments.background),
@@ -255,7 +256,7 @@ def _shot(arguments: Arguments) -> Shot:
 
 
 def _own_size(run: Run, path: NamedPath, shot: Shot) -> tuple[int, int]:
-    """The size of pictures if nothing is said about it."""
+    """Default width and height."""
     if shot.projection != "perspective":
         return PANORAMA
     lens = path.lens(run)
@@ -263,7 +264,7 @@ def _own_size(run: Run, path: NamedPath, shot: Shot) -> tuple[int, int]:
 
 
 def _fitting(out: Path, size: tuple[int, int]) -> tuple[int, int]:
-    """The largest size within `size` that `out` can have; prints a note if that is smaller."""
+    """The largest size within `size` that the format of `out` allows; prints a note if smaller."""
     if out.suffix.lower() not in VIDEOS:
         return size
     width, height = even(out, size)

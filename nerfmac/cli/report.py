@@ -1,4 +1,4 @@
-"""`nerfmac report`: one page of a run, to be attached to a paper or a fault."""
+"""`nerfmac report`: one HTML page about a run, for a paper or a bug report."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from nerfmac.training.method import Method
 
 @dataclass(frozen=True)
 class Arguments:
-    """Write one HTML page of a run, with everything inside: configuration, curves, pictures, worst
-    views, versions, times and, if RUN/profile.json is there, a profile."""
+    """Write one self-contained HTML page about a run: configuration, curves, pictures, worst views,
+    versions, times and, from RUN/profile.json, a profile."""
 
     run: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
     """Folder of a run."""
     out: Annotated[Path | None, optional("FILE.html")] = None
-    """The page; by default RUN/report.html."""
+    """File of the page; by default RUN/report.html."""
     seconds: float = 20.0
-    """Time for test views: as many are evaluated as fit into it."""
+    """Evaluate as many test views as fit into this many seconds."""
     device: Device = "auto"
-    """What computes."""
+    """Device that computes; auto takes the GPU if there is one."""
 
 
 def main(argv: list[str], method: Method = CONFIGURED) -> int:

@@ -13,7 +13,7 @@ from typing import Any
 
 from nerfmac.backend import backend, choose_device, device_name
 from nerfmac.backend.faults import in_words, is_out_of_memory
-from nerfmac.backend.memory import limit_memory
+from nerfmac.backend.memory import check_memory_limit, limit_memory
 from nerfmac.backend.variants import choose_first
 from nerfmac.capture import captured
 from nerfmac.common.checks import InputError
@@ -104,20 +104,18 @@ def train(
     start = time.perf_counter()
     choose_device(device)
     check_limits(steps, seconds)
-    limit = limit_memory(memory_limit, memory_fraction)
+    check_memory_limit(memory_limit, memory_fraction)
     check_types(config, method)
     check_tensorboard(needed=tensorboard)
     is_first = join().is_first
     progress = progress and is_first
     source, folder = _scene_and_folder(scene, out, options, resume=resume, is_first=is_first)
     own = folder if is_first else None  # the first rank alone locks and writes
-    resumed: Run | None = None
-    if resume and folder is not None:
-        resumed = (Run.resume if is_first else Run.load)(folder, source, method=method)
-        config = resumed.config
-    else:
-        config = _config(config or config_for_device(preset, seed), steps, source, method)
-    needed = check_memory(config, source, method, limit)
+    load = Run.resume if is_first else Run.load
+    resumed = load(folder, source, method=method) if resume and folder else None
+    config = config or config_for_device(preset, seed)
+    config = resumed.config if resumed else _config(config, steps, source, method)
+    needed = check_memory(config, source, method, limit_memory(memory_limit, memory_fraction))
     if folder is not None and source.splits.get("test"):
         source.views("test", progress=progress)  # a broken picture is found before training
     run = resumed or Run.begin(source, config, method=method, out=own, progress=progress)
