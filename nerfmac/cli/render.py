@@ -57,7 +57,7 @@ class Arguments:
     transforms: Annotated[Path | None, optional("FILE.json")] = None
     """nerfstudio's dataparser_transforms.json, if it is not beside its path."""
     frames: Annotated[int | None, optional("INT")] = None
-    """Number of frames; by default the path's duration times --fps."""
+    """Number of frames; by default the path's duration times the frame rate."""
     seconds: Annotated[float | None, optional("FLOAT")] = None
     """Duration of the video, in place of --frames."""
     fps: Annotated[float | None, optional("FLOAT")] = None
@@ -168,7 +168,7 @@ def _kept(out: Path, *, resume: bool) -> str:
 def _asked_for(
     path: NamedPath, shot: Shot, fps: float | None, size: tuple[int, int] | None
 ) -> tuple[float, tuple[int, int] | None]:
-    """Frames per second and size: the flags' values, else those in the path's file, with a log line.
+    """Frames per second and size: the flags' values, else those in the path's file (logged).
 
     Raises `InputError` for impossible numbers in the file.
     """
