@@ -68,8 +68,8 @@ def train(
 ) -> Run:
     """Train a field on a scene.
 
-    With `out` the folder then holds the run, `scalars.jsonl`, `metrics.json` with the quality of
-    test views, and `preview.png`. These take as long as training and half a minute, at most.
+    With `out`, the folder holds the run, `scalars.jsonl`, `metrics.json` with the quality of test
+    views, and `preview.png`. These take at most as long as the training, plus half a minute.
 
     Args:
         scene: a `Scene`, or the path of one; a video or a folder of photographs is captured first.
@@ -96,7 +96,9 @@ def train(
         on_end: called at the end, with the run and the seconds left for more outputs.
         options: how to read `scene`, if it is a path; see `load_scene`.
 
-    Under `mlx.launch` all ranks call it, and the first one alone writes. Raises:
+    Under `mlx.launch` every rank calls it, and the first rank alone writes.
+
+    Raises:
         InputError: the request cannot be met.
         DivergedError: the loss is no longer finite; `error.run` is the run before that.
         LostRankError: another rank is gone.
@@ -147,7 +149,10 @@ def _scene_and_folder(
     resume: bool,
     is_first: bool,
 ) -> tuple[Scene, Path | None]:
-    """The scene to train on, and the run's folder. Raises `InputError`, before a capture."""
+    """The scene to train on, and the run's folder; None: in memory.
+
+    Raises `InputError`, for bad `options` or an occupied folder before anything is captured.
+    """
     known = {option.name for option in fields(SceneOptions)}
     for name in options:
         if name not in known:
