@@ -93,14 +93,14 @@ def main(arguments: list[str] | None = None, *, method: Method = CONFIGURED) -> 
             raise
         _refuse(f"{error.filename or 'a file'} cannot be written: {error.strerror}")
     except RuntimeError as error:
-        is_told = isinstance(error, DivergedError | LostRankError)
-        if (told := str(error) if is_told else in_words(error)) is None:
+        is_plain = isinstance(error, DivergedError | LostRankError)
+        if (message := str(error) if is_plain else in_words(error)) is None:
             raise
-        _refuse("; ".join([told, *getattr(error, "__notes__", ())]))
+        _refuse("; ".join([message, *getattr(error, "__notes__", ())]))
     except KeyboardInterrupt as interruption:
         notes = [str(interruption), *getattr(interruption, "__notes__", ())]
-        told = "; ".join(["interrupted", *filter(None, notes)])
-        print(printable(f"nerfmac: {told}"), file=sys.stderr)
+        message = "; ".join(["interrupted", *filter(None, notes)])
+        print(printable(f"nerfmac: {message}"), file=sys.stderr)
         sys.exit(130)
 
 

@@ -111,8 +111,8 @@ def _kind(file: Path, asked: str | None) -> str:
 def _options(arguments: Arguments, kind: str) -> dict[str, Any]:
     """The given options by name. Raises `InputError` for one that the kind does not have."""
     names = sorted(set().union(*OPTIONS.values()))
-    given = {name: getattr(arguments, name) for name in names}
-    options = {name: value for name, value in given.items() if value is not None}
+    values = {name: getattr(arguments, name) for name in names}
+    options = {name: value for name, value in values.items() if value is not None}
     for name in options:
         if name not in OPTIONS[kind]:
             known = ", ".join(f"--{option}" for option in sorted(OPTIONS[kind])) or "no such flags"

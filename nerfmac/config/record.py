@@ -138,23 +138,23 @@ def _of_this_version(values: Any) -> Any:
 def _part(values: dict[str, Any], path: str, *, make: bool = False) -> tuple[dict[str, Any], str]:
     """The object that holds the last key of a dotted `path`, and that key."""
     *parts, key = path.split(".")
-    found: Any = values
+    part: Any = values
     for name in parts:
-        found = found.setdefault(name, {}) if make else found.get(name, {})
-        if not isinstance(found, dict):
+        part = part.setdefault(name, {}) if make else part.get(name, {})
+        if not isinstance(part, dict):
             return {}, key
-    return found, key
+    return part, key
 
 
-def _from_json(kind: Any, given: Fields) -> Any:
-    given.allow_only(*(setting.name for setting in fields(kind)))
+def _from_json(kind: Any, json: Fields) -> Any:
+    json.allow_only(*(setting.name for setting in fields(kind)))
     default = kind()
     arguments = {setting.name: getattr(default, setting.name) for setting in fields(kind)}
-    for name, value in given.values.items():
+    for name, value in json.values.items():
         old = getattr(default, name)
         if is_dataclass(old):
-            part = Fields.of(value, f"{given.where}.{name}")
+            part = Fields.of(value, f"{json.where}.{name}")
             arguments[name] = _from_json(type(old), part)
         else:
-            arguments[name] = given.like(name, old)
+            arguments[name] = json.like(name, old)
     return kind(**arguments)

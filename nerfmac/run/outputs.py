@@ -21,7 +21,7 @@ from nerfmac.geometry.lenses import Lens
 from nerfmac.rendering.evaluation import ViewQuality, measured
 from nerfmac.rendering.pace import seconds_per_pixel
 from nerfmac.rendering.renderer import Picture
-from nerfmac.run.progress import log_memory
+from nerfmac.run.messages import log_memory
 from nerfmac.run.run import Run
 from nerfmac.run.scalars import Scalars
 from nerfmac.scenes.options import described
@@ -97,8 +97,8 @@ class Outputs:
         if views and (len(views) < of or views[0].row_fraction < 1.0):
             part = measured(views, of, "test")
             log.info("as time is short, evaluated %s; --all-views evaluates all", part)
-        if said := refined_in_words(run.refined):
-            log.info("%s", said)
+        if refinements := refined_in_words(run.refined):
+            log.info("%s", refinements)
         preview = folder / "preview.png"
         save_preview(preview, run, has_test=bool(of), seconds=PREVIEW * left())
         wall_seconds = time.perf_counter() - self._start
