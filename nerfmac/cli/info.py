@@ -10,9 +10,8 @@ import tyro
 
 from nerfmac.backend import choose_device, current_device, device_name, memory_bytes
 from nerfmac.backend.build import BuildError, compiler_version
-from nerfmac.backend.cache import cache_folder
-from nerfmac.backend.device import processors
 from nerfmac.backend.fallback import why_reference
+from nerfmac.backend.host import cache_folder, processors
 from nerfmac.backend.sources import kernels_folder, operations
 from nerfmac.backend.variants import VARIANTS, from_environment, is_tuned, variants_here
 from nerfmac.cli.choices import Device

@@ -14,7 +14,7 @@ import mlx.core as mx
 import numpy as np
 
 from nerfmac.backend import current_device, working_dtype
-from nerfmac.backend.cpu_kernel import cpu_kernel
+from nerfmac.backend.cpu_kernel import CpuKernel
 from nerfmac.backend.sources import dialect_source
 from nerfmac.measure.timing import measure
 
@@ -62,7 +62,7 @@ def _of_gpu(seconds: float) -> Ceilings:
 
 
 def _of_cpu(seconds: float) -> Ceilings:
-    copy = cpu_kernel("nerfmac_copy", ["array"], ["done"], _COPY, dialect_source("cpu"))
+    copy = CpuKernel("nerfmac_copy", ["array"], ["done"], _COPY, dialect_source("cpu"))
     array, chunks = mx.zeros(2 * _CPU_FLOATS), _CPU_FLOATS // _CHUNK
     matrix = np.random.default_rng(0).random((_CPU_SIZE, _CPU_SIZE), np.float32)
     mx.eval(array)

@@ -7,7 +7,7 @@ import logging
 import mlx.core as mx
 
 from nerfmac.backend import backend, references
-from nerfmac.backend.machine import peak_memory_bytes
+from nerfmac.backend.memory import peak_memory_bytes
 
 log = logging.getLogger("nerfmac")
 

@@ -7,7 +7,7 @@ import mlx.core as mx
 import pytest
 
 from nerfmac.backend import device, kernel
-from nerfmac.backend.cpu_kernel import cpu_kernel
+from nerfmac.backend.cpu_kernel import CpuKernel
 from nerfmac.backend.metal_text import recorded
 from nerfmac.common.files import partial_path
 from nerfmac.measure.selftest import Case, cases
@@ -169,7 +169,7 @@ def test_a_kernel_that_differs_from_its_reference_is_named(wrong, tmp_path, monk
 
 def test_a_kernel_that_the_compiler_refuses_is_reported_and_the_others_go_on(tmp_path, capsys):
     header = "#include <cstdint>\nstruct uint3 { std::uint32_t x, y, z; };"
-    broken = cpu_kernel("nerfmac_broken", ["x"], ["y"], "y[0] = no_such_name;", header)
+    broken = CpuKernel("nerfmac_broken", ["x"], ["y"], "y[0] = no_such_name;", header)
 
     def launch(build, **call):
         return (broken if call["output_shapes"][0][0] == 2 else build)(**call)

@@ -8,10 +8,10 @@ import pytest
 from mlx.utils import tree_flatten
 
 from nerfmac.backend import (
-    ahead,
     choose_device,
     cpu_kernel,
     device,
+    kernel,
     runs_kernel,
     variant,
     variants,
@@ -190,7 +190,7 @@ def test_no_trial_has_mlx_compile_a_kernel_of_its_own_on_cuda(monkeypatch):
 def test_all_kernels_are_compiled_ahead_together_those_of_the_inputs_too(took, monkeypatch):
     assert runs_kernel("march")  # a kernel of its own has found that out
     together, alone = [], []
-    of_together, of_one = ahead.compile_together, cpu_kernel.shared_library
+    of_together, of_one = kernel.compile_together, cpu_kernel.shared_library
 
     def noted_together(libraries):
         together.append({library.path() for library in libraries})
@@ -200,7 +200,7 @@ def test_all_kernels_are_compiled_ahead_together_those_of_the_inputs_too(took, m
         alone.append(library.path())
         return of_one(library)
 
-    monkeypatch.setattr(ahead, "compile_together", noted_together)
+    monkeypatch.setattr(kernel, "compile_together", noted_together)
     monkeypatch.setattr(cpu_kernel, "shared_library", noted_alone)
     cpu_kernel._function.cache_clear()
     took(four=0.5, two=0.4, eight=0.3)

@@ -13,7 +13,7 @@ from typing import Any
 import mlx.core as mx
 
 from nerfmac.backend import references
-from nerfmac.backend.device import processors
+from nerfmac.backend.host import processors
 from nerfmac.backend.machine import machine
 from nerfmac.common.checks import InputError
 from nerfmac.common.timeline import Timeline, interval, recording
