@@ -1,9 +1,9 @@
-"""Recorded launches of kernels, and the bytes, operations and float atomics that each one needs.
+"""Recorded launches of kernels, and the work of each: bytes, operations and float atomics.
 
-Everything is read from a launch: the sizes of its arrays, its grid and its template. Bytes moved
-are counted for two caches. `cached` is a perfect cache: each input is read once and each output
-written once, or twice if the kernel adds into it. `uncached` is no cache: each row that a kernel
-gathers from a table, or adds to one, is moved every time. Every slot counts as a sample.
+The work follows from the launch: the sizes of its arrays, its grid and its template. Bytes are
+counted for two caches. `cached` assumes a perfect cache: each input is read once and each output
+written once, or twice if the kernel adds to it. `uncached` assumes none: each access to a row of a
+table moves that row. Unused samples of the batch count as samples.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ Build = Callable[..., list[mx.array]]
 Call = dict[str, Any]
 
 CORNERS = 8
-"""Corners of a cell, whose rows of the table a point of the hash encoding reads or adds to."""
+"""Corners of a cell: rows of the table that the hash encoding of a point reads or adds to."""
 
 
 class Work(NamedTuple):
-    """Bytes, operations and atomics, counted as the module's docstring says."""
+    """Bytes, operations and float atomics; the module's docstring defines them."""
 
     cached: int = 0  # bytes
     uncached: int = 0  # bytes
     operations: int = 0
-    """Floating-point operations, a multiply-add two. They are counted for the encoding and the
-    networks; other kernels have at most about one operation a byte, so that bytes decide."""
+    """Floating-point operations; a multiply-add is two. Counted for the hash encoding and the
+    networks only: other kernels have at most about one operation per byte, so bytes decide."""
     atomics: int = 0
-    """Float additions to memory that other threads add to as well, at most: neighbours of a
-    simdgroup that lie in one cell add their sum."""
+    """Upper bound of atomic float additions: neighbours of a simdgroup in the same cell may add
+    their sum at once."""
 
     def __add__(self, other: Work) -> Work:  # type: ignore[override]
         return Work(*map(sum, zip(self, other, strict=True)))
@@ -47,7 +47,7 @@ class Work(NamedTuple):
         return Work(*(number // parts for number in self))
 
     def seconds(self, bandwidth: float, rate: float, *, cached: bool = False) -> float:
-        """The longer of two times: moving the bytes, and computing. Both rates are a second."""
+        """Roofline model: max(bytes / bandwidth, operations / rate), rates per second."""
         moved = self.cached if cached else self.uncached
         return max(moved / bandwidth, self.operations / rate)
 
@@ -59,7 +59,7 @@ def total(works: Iterable[Work]) -> Work:
 
 @dataclass(frozen=True)
 class Launched:
-    """One launch: a built kernel, the arguments of its launch and its outputs."""
+    """One launch: a built kernel, its arguments and its outputs."""
 
     build: Build
     call: Call
@@ -77,22 +77,22 @@ class Launched:
 
     @property
     def dtypes(self) -> tuple[str, ...]:
-        """Types of the floats that it reads and writes, sorted; without floats its integers'."""
-        arrays = {each.dtype for each in self.call["inputs"]} | {*self.call["output_dtypes"]}
-        floats = {each for each in arrays if mx.issubdtype(each, mx.floating)} or arrays
-        return tuple(sorted(str(each).removeprefix("mlx.core.") for each in floats))
+        """Sorted names of the float dtypes that it reads and writes; without floats all dtypes."""
+        dtypes = {array.dtype for array in self.call["inputs"]} | {*self.call["output_dtypes"]}
+        floats = {dtype for dtype in dtypes if mx.issubdtype(dtype, mx.floating)} or dtypes
+        return tuple(sorted(str(dtype).removeprefix("mlx.core.") for dtype in floats))
 
     def again(self) -> list[mx.array]:
-        """Launch the same again; return the outputs, not evaluated."""
+        """Launch the kernel again with the same arguments; return the unevaluated outputs."""
         return self.build(**self.call)
 
     @property
     def work(self) -> Work:
-        """What the launch moves and computes."""
+        """The bytes that the launch moves, its operations and its float atomics."""
         outputs = zip(self.call["output_shapes"], self.call["output_dtypes"], strict=True)
         written = sum(prod(shape) * dtype.size for shape, dtype in outputs)
         inputs = dict(zip(kernel.kernel_of(self.build).inputs, self.call["inputs"], strict=True))
-        read = sum(each.nbytes for each in inputs.values())
+        read = sum(array.nbytes for array in inputs.values())
         adds = "init_value" in self.call
         moved = Work(read + (1 + adds) * written, read + (1 + adds) * written)
         if self.name == "draw_pixels":
@@ -102,7 +102,7 @@ class Launched:
             return moved + Work(operations=self._multiplications(inputs))
         if self.operation != "hash_encode" or "positions" not in inputs:
             return moved
-        cells = inputs["positions"].shape[0] * inputs["scales"].size  # of all points and levels
+        cells = inputs["positions"].shape[0] * inputs["scales"].size  # points x levels
         features = dict(self.call["template"])["FEATURES"]
         moved += Work(operations=cells * (15 + CORNERS * (2 + 2 * features)))
         if adds:
@@ -113,7 +113,7 @@ class Launched:
         return moved + _rows(table.nbytes, table.nbytes // table.shape[0], CORNERS * cells)
 
     def _multiplications(self, inputs: dict[str, mx.array]) -> int:
-        """Operations of the networks' products: a gradient takes three times those of forward."""
+        """Operations of the networks' matrix products; a gradient takes three times the forward."""
         sizes = dict(self.call["template"])
         if "features" not in inputs:
             return 0
@@ -126,22 +126,22 @@ class Launched:
 
 
 def _rows(whole: int, row: int, rows: int) -> Work:
-    """The correction for `rows` rows of `row` bytes gathered from an array of `whole` bytes."""
+    """Correction for gathering `rows` rows of `row` bytes, not all `whole` bytes of an array."""
     return Work(min(rows * row, whole) - whole, rows * row - whole)
 
 
 def launches(compute: Callable[[], Any], *, on_metal: bool = False) -> list[Launched]:
-    """The launches of `compute` in order; its results need not be evaluated.
+    """Record the launches of `compute`, in order; its results need not be evaluated.
 
-    With `on_metal` they are those that an Apple GPU would get, on any machine: nothing is launched,
-    and their outputs are zeros of the right shapes.
+    With `on_metal` they are the launches that an Apple GPU would get, on any machine: nothing is
+    launched, and outputs are zeros of the right shapes.
     """
-    found: list[Launched] = []
+    recorded: list[Launched] = []
 
     def launch(build: Build, **call: Any) -> list[mx.array]:
         zeros = map(mx.zeros, call["output_shapes"], call["output_dtypes"])
-        found.append(Launched(build, call, list(zeros) if on_metal else build(**call)))
-        return found[-1].outputs
+        recorded.append(Launched(build, call, list(zeros) if on_metal else build(**call)))
+        return recorded[-1].outputs
 
     with ExitStack() as stack:
         if on_metal:
@@ -149,4 +149,4 @@ def launches(compute: Callable[[], Any], *, on_metal: bool = False) -> list[Laun
             stack.enter_context(pretended("metal"))
         stack.enter_context(kernel.launched_by(launch))
         compute()
-    return found
+    return recorded

@@ -1,4 +1,4 @@
-"""A training step's launches, recorded: of a run where it stands, or of a configuration alone."""
+"""Recorded launches of a training step: of a run in its current state, or of a configuration."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from nerfmac.training.state import TrainState
 from nerfmac.training.trainer import Trainer
 
 NEVER_EVALUATED = ("hash_encode_position_gradient", "packing_demand")
-"""Kernels in a step's graph whose results are not used, or are used for a report only."""
-_WORDS = ("sampling.bits", "moments.")  # arrays of a state that are uint32
+"""Kernels of a step's graph whose results a step does not use, or uses for a report only."""
+_WORDS = ("sampling.bits", "moments.")  # prefixes of a state's uint32 arrays
 
 
 def trained(run: Run, steps: int) -> Run:
-    """The run, trained until it has `steps` steps in all; a bar shows how far it is."""
+    """Train `run` to a total of `steps` steps, with a progress bar; return it."""
     with Bar("training", steps, "steps") as bar:
         for report in run.fit(Goal(steps=steps)):
             bar.reach(report.state.step)
@@ -35,22 +35,23 @@ def trained(run: Run, steps: int) -> Run:
 def recorded_launches(
     trainer: Trainer, state: TrainState, *, on_metal: bool = False
 ) -> list[list[Launched]]:
-    """The launches of each computation of `Trainer.trial`: updates of the sampler, step, average.
+    """Record the launches of each computation of `Trainer.trial`: updates, step, average.
 
-    The last update is that after the warm-up. Inputs and outputs are evaluated, unless `on_metal`:
-    then nothing is launched, and the launches are those that an Apple GPU would get.
+    Updates are the occupancy updates of the sampler's phases; the last phase is the one after the
+    warm-up. Inputs and outputs are evaluated. With `on_metal` nothing is launched; the launches are
+    then those that an Apple GPU would get.
     """
     with uncompiled():
         trial, count = trainer.trial(state), trainer.sampler.phases + 2
-        found = [launches(partial(next, trial), on_metal=on_metal) for _ in range(count)]
+        recorded = [launches(partial(next, trial), on_metal=on_metal) for _ in range(count)]
     if not on_metal:
-        for each in itertools.chain(*found):
-            mx.eval(each.call["inputs"], each.outputs)
-    return found
+        for launched in itertools.chain(*recorded):
+            mx.eval(launched.call["inputs"], launched.outputs)
+    return recorded
 
 
 def unseen(config: Config, extent: float = 1.0) -> tuple[Trainer, TrainState]:
-    """A trainer of `config` with one picture of four pixels, and a state of zeros."""
+    """A trainer of `config` with one view of four pixels, and a state of zeros."""
     views = Views(mx.zeros((4, 4), mx.uint8), Cameras.stack([small_camera(4)]), ("one",))
     trainer = Trainer(config, extent, views=views)
     arrays = {
@@ -62,35 +63,41 @@ def unseen(config: Config, extent: float = 1.0) -> tuple[Trainer, TrainState]:
 
 
 def small_camera(pixels: int) -> Camera:
-    """A camera above the scene with a picture of `pixels` x 1."""
+    """A camera above the scene whose picture has `pixels` x 1 pixels."""
     return Camera.look_at((2, 1, 3), (0, 0, 0), (0, 0, 1), Lens.from_fov(1.0, pixels, 1))
 
 
 def step_work(recorded: list[list[Launched]], interval: int) -> dict[str, Work]:
-    """A step's work by kernel, with 1/`interval` of the last update of the sampler.
+    """Work of a step by kernel, plus 1/`interval` of the last occupancy update.
 
-    `recorded` is as `recorded_launches` gives it.
+    `recorded` is the result of `recorded_launches`.
     """
     *updates, step, _average = recorded
-    work = _by_kernel(step) | {"between kernels": _between(step)}
-    for name, one in _by_kernel(updates[-1] if updates else []).items():
+    work = _work_by_kernel(step) | {"between kernels": _between(step)}
+    for name, one in _work_by_kernel(updates[-1] if updates else []).items():
         work[f"{name} (occupancy)"] = one // interval
     return work
 
 
-def _by_kernel(launched: list[Launched]) -> dict[str, Work]:
-    counted = [each for each in launched if each.name not in NEVER_EVALUATED]
-    return {
-        name: total(each.work for each in counted if each.name == name)
-        for name in dict.fromkeys(each.name for each in counted)
-    }
+def by_kernel(recorded: list[Launched]) -> dict[str, list[Launched]]:
+    """The recorded launches by kernel name, in order of first launch, without `NEVER_EVALUATED`."""
+    kernels: dict[str, list[Launched]] = {}
+    for launched in recorded:
+        if launched.name not in NEVER_EVALUATED:
+            kernels.setdefault(launched.name, []).append(launched)
+    return kernels
+
+
+def _work_by_kernel(recorded: list[Launched]) -> dict[str, Work]:
+    kernels = by_kernel(recorded).items()
+    return {name: total(launched.work for launched in same) for name, same in kernels}
 
 
 def _between(step: list[Launched]) -> Work:
-    """The largest work of MLX's own operations: rounding the table, adding the partial sums."""
+    """The largest work of MLX's own operations: rounding the table, adding partial sums."""
     moved = 0
     encoded = [each.call["inputs"][1] for each in step if each.name == "hash_encode_forward"]
-    for table in encoded[:1]:  # rounded once a step, from float32
+    for table in encoded[:1]:  # rounded from float32 once a step
         moved += table.size * (4 + 2) if table.dtype == mx.float16 else 0
     for each in step:
         if each.name == "networks_gradient":

@@ -1,4 +1,4 @@
-"""A PNG of PSNR over seconds of training: named curves, by matplotlib."""
+"""Plots of PSNR over training time, by matplotlib."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def plot_quality(
 
     Args:
         path: name of the file.
-        curves: for each name in the legend, at least one point (seconds, PSNR in dB) in order.
+        curves: at least one point (seconds, PSNR in dB), in order, by name in the legend.
         title: text above the axes.
-        log_time: draw the axis of time logarithmically.
+        log_time: whether the time axis is logarithmic.
 
     Raises:
         InputError: matplotlib is missing, a curve is empty or not finite, a time on a logarithmic

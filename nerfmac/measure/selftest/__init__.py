@@ -1,8 +1,8 @@
-"""`nerfmac selftest`: every kernel against its reference on this machine.
+"""`nerfmac selftest`: every kernel compared with its reference on this machine.
 
-The test suite asserts the same cases. A case runs twice, with kernels and without. It gives named
-arrays: results, and for every differentiable argument the gradient of a fixed random sum of the
-results. `case_of` and `compare_all` do the same for a user's own kernel.
+A case runs twice, with kernels and with references, and returns named arrays: results, and for
+every differentiable argument the gradient of a fixed random sum of the results. The test suite
+asserts the same cases. `case_of` and `compare_all` compare a user's own kernel.
 """
 
 from __future__ import annotations

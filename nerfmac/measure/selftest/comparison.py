@@ -1,4 +1,4 @@
-"""A case, and the comparison of a kernel's results with its reference's."""
+"""Test cases, and the comparison of a kernel's results with its reference's."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from nerfmac.backend import Arrays as Arrays
 from nerfmac.backend import kernels_disabled, runs_kernel, using, working_dtype
 
 Function = Callable[..., mx.array | Sequence[mx.array]]
-"""A function to compare: it takes arrays and returns one or several."""
+"""A function of arrays that returns one array or several."""
 ROUNDOFF, HALF_ROUNDOFF = 2.0**-24, 2.0**-11
 """Unit roundoff of float32 and of float16."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """One comparison; `run` computes named arrays on the current back end."""
+    """A comparison of kernel and reference; `run` computes named arrays on the current back end."""
 
     operation: str
     name: str
     run: Callable[[], Arrays]
     terms: int  # approximate number of roundings that add up in one output
-    outliers: float = 0.0  # fraction of entries left out, where rounding decides about a jump
-    half_terms: int = 0  # the same, for computations in half precision
+    outliers: float = 0.0  # fraction of entries to ignore, for functions that jump
+    half_terms: int = 0  # `terms` if the computation is in float16
 
     @property
     def tolerance(self) -> float:
-        """Relative error of a whole array, as a vector, that rounding alone explains."""
+        """Largest relative error |got - want| / |want| of an array that rounding explains."""
         if self.half_terms and working_dtype() == mx.float16:
             return 8 * HALF_ROUNDOFF * self.half_terms
         return 8 * ROUNDOFF * self.terms
@@ -41,7 +41,7 @@ class Case:
 
 
 def in_variant(case: Case, name: str, chosen: str) -> Case:
-    """The `case` with `name` computed by the variant `chosen`; see `nerfmac.backend.variants`."""
+    """The `case` with the variant `chosen` of the operation `name` (`nerfmac.backend.variants`)."""
 
     def run() -> Arrays:
         with using(**{name: chosen}):
@@ -54,12 +54,12 @@ class Outcome(NamedTuple):
     """The comparison of one array of a case."""
 
     array: str
-    error: float  # relative to the reference's length; infinite where a result is not finite
+    error: float  # |got - want| / |want|; infinite if a result is not finite
     passed: bool
 
 
 def compare(case: Case) -> list[Outcome]:
-    """Run `case` with kernels and with references, and compare each array."""
+    """Run `case` with kernels and with references; compare each array."""
     got = case.run()
     mx.eval(got)
     with kernels_disabled():
@@ -69,7 +69,7 @@ def compare(case: Case) -> list[Outcome]:
 
 
 def agreement(case: Case, got: Arrays, want: Arrays) -> list[Outcome]:
-    """The comparison of each array that `case` has given with the one that it should have given."""
+    """The comparison of each array of `got` with the array of `want` of the same name."""
     outcomes = []
     for name, expected in want.items():
         error = _error(np.array(got[name]), np.array(expected), case.outliers)
@@ -104,13 +104,12 @@ def case_of(
     terms: int,
     outliers: float = 0.0,
 ) -> Case:
-    """The case of a `kernel` and a `reference` that are given the same `inputs`, in their order.
+    """A case that compares results and gradients of `kernel` and `reference`.
 
-    Both are functions of the inputs only. They return one or several float32 arrays that are
-    differentiable in every input. Results and gradients are compared. `terms` is the approximate
-    number of roundings that add up in one output. `outliers` is the fraction of an array's entries
-    to leave out, those that differ most: use it for functions with jumps, where rounding may decide
-    on the side.
+    Both are called with the arrays of `inputs`, in order. They return one or several float32 arrays
+    that are differentiable in every input. `terms` is the approximate number of roundings that add
+    up in one output. `outliers` is the fraction of an array's entries, those with the largest
+    errors, to ignore: use it for functions that jump, where rounding decides on the side.
     """
 
     def run() -> Arrays:
@@ -126,7 +125,7 @@ def case_of(
 
 
 def with_gradients(function: Callable[..., list[mx.array]], **arguments: mx.array) -> Arrays:
-    """Results of `function`, and for each argument the gradient of a random sum of them."""
+    """Results of `function`, and for each argument the gradient of a random sum of the results."""
     results = function(*arguments.values())
     keys = mx.random.split(mx.random.key(7), len(results))
     weights = [mx.random.normal(r.shape, key=k) for r, k in zip(results, keys, strict=True)]

@@ -1,7 +1,7 @@
-"""The comparison of every case on one device.
+"""Comparison of all cases on the current device.
 
-An exception, such as a compiler's that refuses a kernel, is a finding like any other: it is kept,
-and the rest goes on.
+An exception in a case, for example a compiler error, is recorded as its fault, and the next case
+runs.
 """
 
 from __future__ import annotations
@@ -23,37 +23,40 @@ from nerfmac.measure.launches import Build
 from nerfmac.measure.selftest.comparison import Case, Outcome, compare
 from nerfmac.measure.selftest.specialisations import specialisations
 
+HEADING = f"  {'case':36} {'error':>10}  {'tolerance':>9}"
+"""Heading of the lines of `Compared`: relative errors, the largest of a case's arrays."""
+
 
 @dataclass(frozen=True)
 class Compared:
     """The comparison of a case."""
 
     case: Case
-    outcomes: list[Outcome]
-    fault: str | None  # the exception, if there was one; then there are no outcomes
-    launched: list[str]  # specialisations in order; recorded on Metal alone
+    outcomes: list[Outcome]  # empty after an exception
+    fault: str | None  # the exception
+    launched: list[str]  # specialisations in order; recorded on Metal only
 
     @property
     def differing(self) -> list[str]:
-        """Names of the arrays that do not agree with the reference."""
+        """Names of the arrays that disagree with the reference."""
         return [outcome.array for outcome in self.outcomes if not outcome.passed]
 
     @property
     def passed(self) -> bool:
-        """Whether it ran and everything agrees."""
+        """Whether the case ran and all arrays agree."""
         return self.fault is None and not self.differing
 
     def line(self, faults: Collection[str | None]) -> str:
-        """A line for people; a fault that is among `faults`, printed before, is not repeated."""
+        """The printed line; a fault in `faults`, which was printed before, is not repeated."""
         if self.fault:
-            told = "as above" if self.fault in faults else self.fault
-            return f"  {self.case!s:36} FAILS: {told}"
-        worst = max(each.error for each in self.outcomes)
+            fault = "as above" if self.fault in faults else self.fault
+            return f"  {self.case!s:36} FAILS: {fault}"
+        worst = max(outcome.error for outcome in self.outcomes)
         verdict = f"DIFFERS: {', '.join(self.differing)}" if self.differing else "ok"
-        return f"  {self.case!s:36} error {worst:8.1e}  of {self.case.tolerance:.1e}  {verdict}"
+        return f"  {self.case!s:36} {worst:10.1e}  {self.case.tolerance:9.1e}  {verdict}"
 
     def to_json(self) -> dict[str, Any]:
-        """The record as JSON values; an error is null if a result is not finite or misshapen."""
+        """The record as JSON values; infinite errors are null."""
         return {
             "case": str(self.case),
             "passed": self.passed,
@@ -72,19 +75,19 @@ class Compared:
 
 
 def as_text(error: Exception) -> str:
-    """An exception as a report shows it."""
+    """The type and message of an exception."""
     return f"{type(error).__name__}: {error}"
 
 
-def compile_for(chosen: Iterable[Case]) -> None:
-    """Compile the kernels of the `chosen` cases side by side; ignore what fails.
+def compile_for(cases: Iterable[Case]) -> None:
+    """Compile the kernels of the `cases` in parallel; ignore errors.
 
-    Those that make the cases' inputs are among them if the cases are made as they are asked for.
+    If `cases` is a generator, the kernels that make the inputs are compiled too.
     """
 
     def build_graphs() -> None:
-        for case in chosen:
-            with suppress(Exception):  # `compared` meets the exception again and keeps it
+        for case in cases:
+            with suppress(Exception):  # `compared` meets the exception again and records it
                 case.run()
 
     with suppress(BuildError):
@@ -92,7 +95,7 @@ def compile_for(chosen: Iterable[Case]) -> None:
 
 
 def compared(case: Case) -> Compared:
-    """Run `case` with and without kernels; keep what is raised."""
+    """Compare `case`; record an exception as its fault."""
     launched: list[str] = []
 
     def launch(build: Build, **call: Any) -> list[mx.array]:
@@ -110,38 +113,38 @@ def compared(case: Case) -> Compared:
 
 
 def compare_all(cases: Iterable[Case]) -> list[Compared]:
-    """Compare each of the `cases` on the current device, and print the table.
+    """Compare the `cases` on the current device and print a table.
 
-    Everything agrees if `all(case.passed for case in compare_all(...))`. Raises `InputError` where
-    kernels do not run, so that there is nothing to compare.
+    All arrays agree if `all(case.passed for case in compare_all(...))`. Raises `InputError` if an
+    operation's kernel does not run here.
     """
-    print(f"{current_device()}: {device_name()}")
+    print(f"{current_device()}: {device_name()}\n{HEADING}")
     done: list[Compared] = []
     for case in cases:
         if reason := why_reference(case.operation):
             raise InputError(f"no kernel of {case.operation} runs on {current_device()}: {reason}")
         outcome = compared(case)
-        print(outcome.line({each.fault for each in done}), flush=True)
+        print(outcome.line({earlier.fault for earlier in done}), flush=True)
         done.append(outcome)
     print_sum(done)
     return done
 
 
 def print_sum(done: Sequence[Compared]) -> None:
-    """Print how many arrays agreed with the reference, and how many cases failed altogether."""
-    arrays = [outcome for each in done for outcome in each.outcomes]
-    agreed = sum(outcome.passed for outcome in arrays)
-    faults = sum(each.fault is not None for each in done)
-    print(f"{current_device()}: {agreed} of {len(arrays)} arrays agree with their references")
+    """Print the number of arrays that agree and of cases that failed."""
+    outcomes = [outcome for case in done for outcome in case.outcomes]
+    agreed = sum(outcome.passed for outcome in outcomes)
+    faults = sum(case.fault is not None for case in done)
+    print(f"{current_device()}: {agreed} of {len(outcomes)} arrays agree with their references")
     if faults:
         print(f"{current_device()}: {faults} of {len(done)} cases FAIL")
 
 
-def reach(comparisons: Iterable[Compared]) -> tuple[list[str], list[str]]:
-    """The specialisations that a preset or an option can reach: those that ran, those that did not.
+def launched_and_missed(done: Iterable[Compared]) -> tuple[list[str], list[str]]:
+    """The reachable specialisations that ran, and those that did not.
 
     Metal's compiler sees only kernels that are launched, so it has not seen the latter.
     """
-    launched = {name for each in comparisons if not each.fault for name in each.launched}
+    launched = {name for case in done if not case.fault for name in case.launched}
     reachable = specialisations()
     return [n for n in reachable if n in launched], [n for n in reachable if n not in launched]
