@@ -24,7 +24,7 @@ from nerfmac.common import checks
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import appearing, write_json
 from nerfmac.config.presets import preset
-from nerfmac.measure.bench.plot import plot_quality
+from nerfmac.measure.bench.models import plot_quality
 from nerfmac.scenes import builtin_scene_path, load_scene
 from nerfmac.training.measured import DivergedError
 

@@ -24,10 +24,9 @@ from nerfmac.film import check_video
 from nerfmac.measure.bench import models
 from nerfmac.measure.bench.benchmark import STEPS, benchmark
 from nerfmac.measure.bench.film import time_film
-from nerfmac.measure.bench.plot import check_plot
 from nerfmac.measure.bench.roofline import CHIPS, Chip, Roofline
 from nerfmac.measure.bench.scaling import measure_scaling
-from nerfmac.measure.step import trained
+from nerfmac.measure.launches import trained
 from nerfmac.ranks import LostRankError, join
 from nerfmac.run import Run
 from nerfmac.scenes import Scene, builtin_scene_path, load_scene
@@ -133,7 +132,7 @@ def _mode(arguments: Arguments) -> str:
         arguments.refuse("none with --roofline")
     arguments.options()
     if arguments.plot:
-        check_plot()
+        models.check_plot()
     return first
 
 

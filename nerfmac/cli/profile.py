@@ -18,9 +18,9 @@ from nerfmac.common import checks
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import appearing, write_json
 from nerfmac.config.presets import preset
+from nerfmac.measure.launches import trained
 from nerfmac.measure.profile.parts import take_steps
 from nerfmac.measure.profile.profiling import captured, check_capture, profile
-from nerfmac.measure.step import trained
 from nerfmac.run import CONFIGURED, Run, is_run
 from nerfmac.scenes import builtin_scene_path, load_scene
 from nerfmac.training.method import Method

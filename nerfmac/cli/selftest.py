@@ -18,7 +18,7 @@ from nerfmac.cli.arguments import optional
 from nerfmac.common import checks
 from nerfmac.common.checks import InputError
 from nerfmac.measure.selftest import cases
-from nerfmac.measure.selftest.diagnosis import (
+from nerfmac.measure.selftest.comparison import (
     HEADING,
     Compared,
     as_text,

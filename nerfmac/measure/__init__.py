@@ -1,7 +1,7 @@
 """Measures speed (bench, profile), compares kernels (selftest), chooses variants (tuning).
 
 timing, ceilings   median and quartiles of a call; the device's highest rates
-launches, step     recorded launches and their work; the launches of a training step
+launches           recorded launches of a step or of any computation, and their work
 inputs             arrays like those of a training step
 bench              operations, a picture, models, a film, ranks; the roofline
 profile            time of a training step by kernel

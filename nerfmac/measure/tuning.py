@@ -21,8 +21,7 @@ from nerfmac.backend.variants import VARIANTS, keep
 from nerfmac.common.checks import InputError
 from nerfmac.config import Config
 from nerfmac.measure.inputs import StepInputs, slopes
-from nerfmac.measure.selftest.comparison import Case, agreement, in_variant
-from nerfmac.measure.selftest.diagnosis import as_text, compile_for
+from nerfmac.measure.selftest.comparison import Case, agreement, as_text, compile_for, in_variant
 from nerfmac.measure.timing import Timing, measure_interleaved, quartiles, timer
 from nerfmac.ops.hash_encode import hash_encode
 from nerfmac.ops.march import count_samples

@@ -11,7 +11,7 @@ from nerfmac.backend.cpu_kernel import CpuKernel
 from nerfmac.backend.metal_text import recorded
 from nerfmac.common.files import partial_path
 from nerfmac.measure.selftest import Case, cases
-from nerfmac.measure.selftest.diagnosis import Compared, compared, launched_and_missed
+from nerfmac.measure.selftest.comparison import Compared, compared, launched_and_missed
 from nerfmac.measure.selftest.specialisations import heading, specialisations
 from nerfmac.ops import spherical_harmonics
 from tests.scene_factory import nerfmac

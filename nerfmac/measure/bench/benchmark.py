@@ -21,7 +21,7 @@ from nerfmac.geometry.cameras import Camera, Cameras
 from nerfmac.geometry.lenses import Lens
 from nerfmac.measure.ceilings import measure_ceilings
 from nerfmac.measure.inputs import StepInputs
-from nerfmac.measure.step import trained
+from nerfmac.measure.launches import trained
 from nerfmac.measure.timing import Timing, measure
 from nerfmac.ops.adam import Step, adam_step, most_first
 from nerfmac.ops.composite import composite

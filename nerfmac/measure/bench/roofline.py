@@ -19,8 +19,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from nerfmac.config import Config
-from nerfmac.measure.launches import Work, total
-from nerfmac.measure.step import recorded_launches, step_work, unseen
+from nerfmac.measure.launches import Work, recorded_launches, step_work, total, unseen
 
 
 class Chip(NamedTuple):

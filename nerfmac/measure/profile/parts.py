@@ -1,8 +1,7 @@
 """The parts of a training step, with the time and the work of each.
 
-A step is recorded in the run's current state (`nerfmac.measure.step`). Each kernel's launches are
-repeated with the same arrays, without the rest of the step, and timed; the time of as many empty
-launches is subtracted. The remainder of the step is "everything else": MLX's own operations,
+A step is recorded in the run's current state. Each kernel's launches are repeated with the same
+arrays, without the rest of the step, and timed; the time of as many empty launches is subtracted. The remainder of the step is "everything else": MLX's own operations,
 operations that run as reference, launching, reports, and waiting for the host. It may be negative,
 since a repeated kernel finds more of its inputs in a cache and overlaps with nothing. The occupancy
 update and the average of the parameters are not in every step; they count by their share.
@@ -23,8 +22,7 @@ import numpy as np
 from nerfmac.backend import current_device, uncompiled
 from nerfmac.common.timeline import Entry, Timeline, recording
 from nerfmac.measure.ceilings import Ceilings
-from nerfmac.measure.launches import Launched, Work, total
-from nerfmac.measure.step import by_kernel, recorded_launches
+from nerfmac.measure.launches import Launched, Work, by_kernel, recorded_launches, total
 from nerfmac.measure.timing import Timing, measure, measure_interleaved, quartiles
 from nerfmac.ops.occupancy_update import pack_bits
 from nerfmac.run import Run

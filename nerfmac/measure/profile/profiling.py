@@ -19,6 +19,7 @@ from nerfmac.common.checks import InputError
 from nerfmac.common.timeline import Timeline, interval, recording
 from nerfmac.film import check_video, film
 from nerfmac.measure.ceilings import Ceilings, measure_ceilings
+from nerfmac.measure.launches import NEVER_EVALUATED, recorded_launches
 from nerfmac.measure.profile.parts import (
     STAGES,
     Host,
@@ -31,7 +32,6 @@ from nerfmac.measure.profile.parts import (
     time_launch,
     time_step,
 )
-from nerfmac.measure.step import NEVER_EVALUATED, recorded_launches
 from nerfmac.measure.timing import Timing
 from nerfmac.run import Run
 

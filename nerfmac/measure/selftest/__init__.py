@@ -14,7 +14,7 @@ from nerfmac.measure.selftest.comparison import Case as Case
 from nerfmac.measure.selftest.comparison import Outcome as Outcome
 from nerfmac.measure.selftest.comparison import case_of as case_of
 from nerfmac.measure.selftest.comparison import compare as compare
-from nerfmac.measure.selftest.diagnosis import compare_all as compare_all
+from nerfmac.measure.selftest.comparison import compare_all as compare_all
 from nerfmac.measure.selftest.encodings import (
     adam_cases,
     hash_encode_cases,

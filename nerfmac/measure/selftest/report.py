@@ -26,8 +26,7 @@ from nerfmac.common.files import write_json
 from nerfmac.config.presets import preset
 from nerfmac.measure.bench.roofline import Chip, chip_named, estimate
 from nerfmac.measure.ceilings import Ceilings, measure_ceilings
-from nerfmac.measure.launches import Launched, launches
-from nerfmac.measure.step import by_kernel, recorded_launches, step_work
+from nerfmac.measure.launches import Launched, by_kernel, launches, recorded_launches, step_work
 from nerfmac.measure.timing import measure
 from nerfmac.measure.tuning import try_variants
 from nerfmac.run import Run

@@ -24,7 +24,7 @@ from nerfmac.config import Config, override
 from nerfmac.config.kernel_sizes import FEATURES, WIDEST_FEATURES, WIDTHS
 from nerfmac.config.presets import PRESETS
 from nerfmac.geometry.samples import Samples
-from nerfmac.measure.step import small_camera, unseen
+from nerfmac.measure.launches import small_camera, unseen
 from nerfmac.training.state import TrainState
 from nerfmac.training.trainer import Trainer
 from nerfmac.version import __version__

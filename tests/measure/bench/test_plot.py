@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 
 from nerfmac.common.checks import InputError
-from nerfmac.measure.bench.plot import plot_quality
+from nerfmac.measure.bench.models import plot_quality
 
 pytest.importorskip("matplotlib", reason="matplotlib is not installed; `pip install matplotlib`")
 
