@@ -126,10 +126,10 @@ def write_sheet(run: nerfmac.Run, path: Path) -> None:
     for index in np.unique(np.linspace(0, len(views.names) - 1, SHEET_VIEWS).astype(int)):
         rendered = run.render(views.cameras[int(index)])
         seen = rendered.opacity > 0.5
-        farthest = np.percentile(rendered.depth[seen], 99) if seen.any() else 1.0
-        near_is_white = np.where(seen, 1.0 - rendered.depth / max(farthest, 1e-6), 0.0)
+        near, far = np.percentile(rendered.depth[seen], [1, 99]) if seen.any() else (0.0, 1.0)
+        grey = 1.0 - 0.8 * (rendered.depth - near) / max(far - near, 1e-6)  # near is white
         photograph = np.array(views.blended(int(index), blend=run.config.train.blend))
-        depth = np.repeat(near_is_white[..., None], 3, axis=2)
+        depth = np.repeat(np.where(seen, grey, 0.0)[..., None], 3, axis=2)
         rows.append(np.hstack([small(picture) for picture in (photograph, rendered.colour, depth)]))
     width = max(row.shape[1] for row in rows)
     padded = [np.pad(row, ((0, 2), (0, width - row.shape[1]), (0, 0))) for row in rows]
