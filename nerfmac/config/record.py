@@ -26,8 +26,8 @@ class Config:
     """One run; saved with it as `config.json`.
 
     Without arguments it is preset base. The others are in `nerfmac.config.presets.PRESETS`, and
-    `override` changes some of their numbers. Raises `InputError` for another preset's name whose numbers are
-    left out.
+    `override` changes some of their numbers. Raises `InputError` for another preset's name whose
+    numbers are left out.
     """
 
     preset: str = "base"  # The preset that the numbers below were taken from.
