@@ -31,16 +31,11 @@ def is_out_of_memory(error: RuntimeError) -> bool:
     return any(sign in str(error) for sign in NO_MEMORY)
 
 
-def is_ended(error: RuntimeError) -> bool:
-    """Whether MLX raised `error` because the operating system ended the GPU's work."""
-    return any(sign in str(error) for sign in ENDED)
-
-
 def in_words(error: RuntimeError) -> str | None:
     """An explanation of MLX's `error` with advice; None for other errors."""
     if is_out_of_memory(error):
         return f"no memory is left: {error}"
-    if is_ended(error):
+    if any(sign in str(error) for sign in ENDED):
         return (
             f"the system ended the GPU's work, since the display waited too long: {error}; "
             "try again over ssh, or with the display asleep: then it allows more time"

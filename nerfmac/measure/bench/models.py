@@ -14,12 +14,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from nerfmac.backend import current_device, memory_bytes
 from nerfmac.backend.machine import machine
 from nerfmac.common import checks
-from nerfmac.common.checks import InputError
 from nerfmac.common.extras import needed
 from nerfmac.common.files import appearing
 from nerfmac.config import Config
@@ -177,23 +174,10 @@ def plot_quality(
 ) -> None:
     """Write a PNG of `curves` to `path`; the file appears whole or not at all.
 
-    Args:
-        path: name of the file.
-        curves: at least one point (seconds, PSNR in dB), in order, by name in the legend.
-        title: text above the axes.
-        log_time: whether the time axis is logarithmic.
-
-    Raises:
-        InputError: matplotlib is missing, a curve is empty or not finite, a time on a logarithmic
-            axis is not positive, or the file cannot be written.
+    `curves` are points (seconds, PSNR in dB) in order, by name in the legend. `log_time`: whether
+    the time axis is logarithmic. Raises `InputError` if matplotlib is missing or the file cannot be
+    written.
     """
-    if not curves:
-        raise InputError("there are no curves to plot; expected at least one")
-    for name, points in curves.items():
-        if not points or not np.isfinite(points).all():
-            raise InputError(f"the curve {name!r} has {points}; expected points that are finite")
-        if log_time and min(seconds for seconds, _ in points) <= 0.0:
-            raise InputError(f"the curve {name!r} begins at no positive time; log_time is on")
     check_plot()
     figure = needed("matplotlib.figure", "plot", "plots need").Figure((9.6, 6.0), layout="tight")
     axes = figure.subplots()

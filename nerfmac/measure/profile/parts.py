@@ -1,10 +1,11 @@
 """The parts of a training step, with the time and the work of each.
 
 A step is recorded in the run's current state. Each kernel's launches are repeated with the same
-arrays, without the rest of the step, and timed; the time of as many empty launches is subtracted. The remainder of the step is "everything else": MLX's own operations,
-operations that run as reference, launching, reports, and waiting for the host. It may be negative,
-since a repeated kernel finds more of its inputs in a cache and overlaps with nothing. The occupancy
-update and the average of the parameters are not in every step; they count by their share.
+arrays, without the rest of the step, and timed; the time of as many empty launches is subtracted.
+The remainder of the step is "everything else": MLX's own operations, operations that run as
+reference, launching, reports, and waiting for the host. It may be negative, since a repeated kernel
+finds more of its inputs in a cache and overlaps with nothing. The occupancy update and the average
+of the parameters are not in every step; they count by their share.
 """
 
 from __future__ import annotations
