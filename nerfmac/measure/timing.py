@@ -34,10 +34,8 @@ class Timing(NamedTuple):
         return Timing(factor * self.median, factor * self.low, factor * self.high, self.calls)
 
     def less(self, other: Timing) -> Timing:
-        """The timing minus `other`; at least zero, since both have noise."""
-        pairs = zip(self[:3], other[:3], strict=True)
-        median, low, high = (max(0.0, own - part) for own, part in pairs)
-        return Timing(median, low, high, self.calls)
+        """The timing minus the median of `other`; at least zero, since both have noise."""
+        return Timing(*(max(0.0, own - other.median) for own in self[:3]), self.calls)
 
     def __str__(self) -> str:
         return f"{self.median:.2f} ms ({self.low:.2f} to {self.high:.2f})"
