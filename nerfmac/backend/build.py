@@ -152,7 +152,7 @@ def type_in_c(name: str, dtype: mx.Dtype, types: Mapping[mx.Dtype, str], where: 
     Raises `InputError` for a dtype that is not in `types`; `where` names the back end there.
     """
     if dtype not in types:
-        got, *known = (str(each).removeprefix("mlx.core.") for each in (dtype, *types))
+        got, *known = (str(one).removeprefix("mlx.core.") for one in (dtype, *types))
         raise InputError(f"{name} is {got}; {where} kernels take and give {', '.join(known)}")
     return types[dtype]
 

@@ -57,7 +57,7 @@ class Arguments(SceneFlags):
     device: Device = "auto"
     """Device that computes."""
     seconds: Annotated[float | None, optional("FLOAT")] = None
-    """Time for each figure, about 1 s by default; more shows less noise. With --models or
+    """Time for each figure, about 1 s by default; a longer time has less noise. With --models or
     --scaling: training time, 60 s or 15 s by default."""
     scene: Annotated[Path | None, optional("SCENE")] = None
     """Scene to train on; by default the built-in scene."""

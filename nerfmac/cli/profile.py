@@ -42,7 +42,7 @@ class Arguments(SceneFlags):
     warmup: Annotated[int | None, optional("N")] = None
     """Steps of training beforehand; by default none for a run and 1024 for a scene."""
     seconds: float = 1.0
-    """Time for each figure, about; more shows less noise."""
+    """Time for each figure, about; a longer time has less noise."""
     trace: Annotated[Path | None, optional("FILE.json")] = None
     """Write a timeline for ui.perfetto.dev or chrome://tracing: steps, occupancy updates, a step
     kernel by kernel, an evaluation and a film."""

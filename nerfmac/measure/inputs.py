@@ -48,8 +48,8 @@ class StepInputs:
         self.features = mx.random.normal((self.slots, self.shape.features), key=of_features)
         self.basis = mx.random.normal((rays, BASIS), key=of_basis)
         self.weights = [
-            widths.width**-0.5 * mx.random.normal((each.weights,), key=key)
-            for each, key in zip((self.shape.density, self.shape.colour), others, strict=True)
+            widths.width**-0.5 * mx.random.normal((network.weights,), key=key)
+            for network, key in zip((self.shape.density, self.shape.colour), others, strict=True)
         ]
         mx.eval(self.marched[:4], self.samples, self.positions, self.table)
         mx.eval(self.features, self.basis, self.weights)

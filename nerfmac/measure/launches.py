@@ -241,11 +241,11 @@ def _work_by_kernel(recorded: list[Launched]) -> dict[str, Work]:
 def _between(step: list[Launched]) -> Work:
     """The largest work of MLX's own operations: rounding the table, adding partial sums."""
     moved = 0
-    encoded = [each.call["inputs"][1] for each in step if each.name == "hash_encode_forward"]
+    encoded = [one.call["inputs"][1] for one in step if one.name == "hash_encode_forward"]
     for table in encoded[:1]:  # rounded from float32 once a step
         moved += table.size * (4 + 2) if table.dtype == mx.float16 else 0
-    for each in step:
-        if each.name == "networks_gradient":
-            partial_sums = each.outputs[1]  # (groups, weights)
+    for launched in step:
+        if launched.name == "networks_gradient":
+            partial_sums = launched.outputs[1]  # (groups, weights)
             moved += partial_sums.nbytes + 4 * partial_sums.shape[1]
     return Work(moved, moved)

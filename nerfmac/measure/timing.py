@@ -35,7 +35,8 @@ class Timing(NamedTuple):
 
     def less(self, other: Timing) -> Timing:
         """The timing minus the median of `other`; at least zero, since both have noise."""
-        return Timing(*(max(0.0, own - other.median) for own in self[:3]), self.calls)
+        median, low, high = (max(0.0, own - other.median) for own in self[:3])
+        return Timing(median, low, high, self.calls)
 
     def __str__(self) -> str:
         return f"{self.median:.2f} ms ({self.low:.2f} to {self.high:.2f})"

@@ -219,7 +219,7 @@ class Host(NamedTuple):
     def to_json(self) -> dict[str, Any]:
         """The record as JSON values, times in milliseconds."""
         *timings, steps = self._asdict().items()
-        return dict([steps]) | {f"{name}_ms": each._asdict() for name, each in timings}
+        return dict([steps]) | {f"{name}_ms": timing._asdict() for name, timing in timings}
 
 
 def take_steps(run: Run, steps: int) -> Timeline:

@@ -108,7 +108,7 @@ def _updated(shape: tuple[int, ...]) -> Arrays:
     keys = mx.random.split(mx.random.key(sum(shape)), 4)
     drawn = [mx.random.normal(shape, key=key) for key in keys]
     is_still = drawn[3] > 0.4
-    gradient, first = (mx.where(is_still, 0.0, each) for each in drawn[:2])
+    gradient, first = (mx.where(is_still, 0.0, array) for array in drawn[:2])
     second = mx.where(is_still, 0.0, mx.square(drawn[1]))
     most = most_first(0.9, 0.99)
     step = Step(0.9, 0.99, size=0.01, epsilon=1e-8, l2=1e-3, most=most)

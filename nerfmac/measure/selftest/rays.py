@@ -131,8 +131,8 @@ def _sums_by_ray(samples: Samples, rays: int, *names: str) -> Arrays:
     ray = mx.where(samples.width > 0, samples.ray, rays)
     values = {name: getattr(samples, name) for name in names}
     return {
-        name: mx.zeros((rays + 1, *each.shape[1:])).at[ray].add(each)[:rays]
-        for name, each in values.items()
+        name: mx.zeros((rays + 1, *array.shape[1:])).at[ray].add(array)[:rays]
+        for name, array in values.items()
     }
 
 
