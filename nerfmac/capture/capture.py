@@ -34,8 +34,8 @@ from nerfmac.common.files import check_free, make_folder, read_json, user_path, 
 from nerfmac.scenes import holds_scene, load_scene
 from nerfmac.scenes.diagram import draw_scene
 from nerfmac.scenes.pictures import is_cut_out
+from nerfmac.scenes.readers.transforms import FILE_NAME
 from nerfmac.scenes.record import refuse_run
-from nerfmac.scenes.transforms import FILE_NAME
 
 HOME = Path("captures")
 """Where captured scenes go, in the working folder, if nothing else is said."""

@@ -16,11 +16,11 @@ import numpy.typing as npt
 from nerfmac.capture.structure import Structure
 from nerfmac.common.files import write_json
 from nerfmac.geometry.lenses import Lens
-from nerfmac.scenes.colmap import camera_to_file, lens_of
 from nerfmac.scenes.placement import Placement, fit
 from nerfmac.scenes.ply_points import write_ply_points
-from nerfmac.scenes.transforms import FILE_NAME
-from nerfmac.scenes.upright import levelling
+from nerfmac.scenes.poses import levelling
+from nerfmac.scenes.readers.colmap import camera_to_file, lens_of
+from nerfmac.scenes.readers.transforms import FILE_NAME
 
 POINTS = "points.ply"
 SEEN_BY = 3

@@ -30,8 +30,8 @@ from nerfmac.capture.material import Picture
 from nerfmac.capture.pairs import LONG_WINDOW, Pairs, every_pair, in_sequence, in_space
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import appearing, make_folder, read_json, write_json
-from nerfmac.scenes.colmap import camera_to_file
-from nerfmac.scenes.colmap_model import ColmapModel, read_model
+from nerfmac.scenes.readers.colmap import camera_to_file
+from nerfmac.scenes.readers.colmap_model import ColmapModel, read_model
 
 FOCAL_GUESS = 0.85
 """The focal length of an unknown lens that could not be tried, in longer sides of the picture: that

@@ -16,7 +16,7 @@ from nerfmac.common.checks import InputError
 from nerfmac.inspection.findings import shown_names
 from nerfmac.inspection.pictures import look_at, normalised
 from nerfmac.scenes import Frame, Scene, load_scene
-from nerfmac.scenes.in_turn import shown_late
+from nerfmac.scenes.prefetch import delayed_progress
 
 Array = npt.NDArray[np.float64]
 Pair = tuple[Frame, Frame]
@@ -141,7 +141,7 @@ def _by_content(scene: Scene, other: Scene) -> dict[str, Pair]:
     """Frames of two scenes that show the same: each is of all the other scene's the most alike."""
     first, second = _frames(scene), _frames(other)
     names, others = shown_names(scene, first), shown_names(other, second)
-    with tqdm(None, "pictures", len(first) + len(second), **shown_late(True)) as bar:
+    with tqdm(None, "pictures", len(first) + len(second), **delayed_progress(True)) as bar:
         ours, theirs = (
             normalised([look.thumbnail for look in look_at(frames, bar)])
             for frames in (first, second)

@@ -21,7 +21,8 @@ from nerfmac.rendering.crop import Box, cropped
 from nerfmac.run import CONFIGURED, Run, placement_of
 from nerfmac.sampling.marching import MarchingSampler
 from nerfmac.scenes import Scene, load_scene
-from nerfmac.scenes.placement import LARGEST_EXTENT, Placement
+from nerfmac.scenes.options import LARGEST_EXTENT
+from nerfmac.scenes.placement import Placement
 from nerfmac.scenes.record import SceneRecord
 from nerfmac.snapshots.container import is_snapshot, read_container
 from nerfmac.snapshots.dataset import read_cameras, read_placement

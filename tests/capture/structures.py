@@ -7,7 +7,7 @@ from PIL import Image
 
 from nerfmac.capture.agreement import Agreement
 from nerfmac.capture.structure import Structure
-from nerfmac.scenes.colmap_model import ColmapCamera, ColmapImage, ColmapModel
+from nerfmac.scenes.readers.colmap_model import ColmapCamera, ColmapImage, ColmapModel
 
 TO_OPENCV = np.array([1.0, -1.0, -1.0])
 LENS = {"fl_x": 70.0, "fl_y": 71.0, "cx": 32.0, "cy": 24.0}

@@ -9,8 +9,8 @@ import pytest
 from nerfmac.capture.placed import write_scene
 from nerfmac.geometry.lenses import distort
 from nerfmac.scenes import load_scene
-from nerfmac.scenes.colmap_model import ColmapCamera
 from nerfmac.scenes.ply_points import read_ply_points
+from nerfmac.scenes.readers.colmap_model import ColmapCamera
 from tests.capture.structures import ring_of, write_pictures
 
 TURN = np.linalg.qr(np.random.default_rng(4).normal(size=(3, 3)))[0]

@@ -10,7 +10,7 @@ from nerfmac.capture.agreement import Agreement
 from nerfmac.capture.colmap_process import LENS_MODEL
 from nerfmac.capture.material import Picture
 from nerfmac.capture.structure import NoCamerasError, Solver
-from nerfmac.scenes.colmap_model import PARAMETERS
+from nerfmac.scenes.readers.colmap_model import PARAMETERS
 from tests.capture.structures import ring_of
 
 NAMES = [f"{number:02}.png" for number in range(20)]
