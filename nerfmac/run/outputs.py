@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from nerfmac.backend.machine import machine, peak_memory_bytes
-from nerfmac.backend.memory import active_memory_bytes
+from nerfmac.backend.machine import machine
+from nerfmac.backend.memory import active_memory_bytes, peak_memory_bytes
 from nerfmac.backend.variants import variants_here
 from nerfmac.common.files import appearing, write_json
 from nerfmac.geometry.cameras import Camera
