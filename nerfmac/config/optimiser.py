@@ -3,8 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from nerfmac.common import checks
+
+
+class ParameterGroup(NamedTuple):
+    """Adam's settings for one parameter that does not take the common ones."""
+
+    rate: float  # learning rate
+    l2: float  # factor of the L2 penalty
+    step: int | None = None  # updates of this parameter so far, for the bias; None: all steps
 
 
 @dataclass(frozen=True)
