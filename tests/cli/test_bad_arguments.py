@@ -6,8 +6,10 @@ from importlib import import_module
 import pytest
 
 from nerfmac.backend.device import gpu
-from nerfmac.cli import VERBS, train
+from nerfmac.cli import VERBS, arguments, train
+from nerfmac.cli import eval as eval_command
 from nerfmac.cli.arguments import Takes, checked
+from nerfmac.common.checks import InputError
 from nerfmac.version import __version__
 from tests.cli.refusals import refused, train_refused
 from tests.scene_factory import nerfmac
@@ -103,6 +105,21 @@ def test_a_mistyped_flag_is_answered_with_the_one_that_was_meant(
 ):
     monkeypatch.chdir(tmp_path)
     refused(capsys, tmp_path, *arguments, names=[f"nerfmac {arguments[0]}", f"mean {flag}?"])
+
+
+def test_a_renamed_flag_is_accepted_with_its_new_name(monkeypatch, caplog):
+    renamed = {"--train.most_old": "--train.steps", "--no-film": "--no-video", "--steps": "--seed"}
+    monkeypatch.setattr(
+        arguments, "RENAMED_FLAGS", {k.replace("_", "-"): renamed[k] for k in renamed}
+    )
+    argv = ["--train.most_old", "9", "--no-film", "--steps=5"]
+    assert checked("train", train.Arguments, argv) == ["--train.steps=9", "--no-video", "--steps=5"]
+    assert [record.args[:2] for record in caplog.records] == [
+        ("--train.most-old", "--train.steps"),
+        ("--no-film", "--no-video"),
+    ]
+    with pytest.raises(InputError, match=r"no flag --train\.most-old"):
+        checked("eval", eval_command.Arguments, ["--train.most-old=9"])
 
 
 def test_the_home_folder_in_a_flags_value_is_found_where_the_shell_leaves_it(monkeypatch):
