@@ -167,7 +167,7 @@ def _present(kind: Any) -> Any:
 
 def _current(flag: str, flags: Collection[str]) -> str:
     """The new name of a renamed `flag`, with a warning; else `flag`. `flags`: the command's."""
-    new = RENAMED_FLAGS.get(flag)
+    new = RENAMED_FLAGS.get(flag, "")
     if flag in flags or new not in flags:
         return flag
     log.warning("%s is now %s; the next version no longer accepts %s", flag, new, flag)

@@ -26,8 +26,8 @@ _LEFT_OUT: Any = None
 class Config:
     """All settings of a run, saved with it as `config.json`.
 
-    `Config()` is preset base. `nerfmac.config.presets.PRESETS` has the other presets, and `override`
-    replaces some of their settings. Raises `InputError` for another preset's name without its
+    `Config()` is preset base. `nerfmac.config.presets.PRESETS` has the other presets, and
+    `override` replaces some of their settings. Raises `InputError` for another preset's name without its
     settings.
     """
 
