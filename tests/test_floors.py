@@ -19,6 +19,7 @@ FLOORS = (
     ("ops", "scenes", "paths"),
     ("fields", "sampling", "capture"),
     ("rendering",),
+    ("refine",),
     ("training",),
     ("run",),
     ("snapshots",),

@@ -35,6 +35,7 @@ from nerfmac.config import Config, override
 from nerfmac.config.presets import preset as presets
 from nerfmac.inspection import training_findings
 from nerfmac.ranks import Ranks, join
+from nerfmac.refine.report import refinement_summary
 from nerfmac.rendering.evaluation import measured
 from nerfmac.run import (
     CONFIGURED,
@@ -50,7 +51,6 @@ from nerfmac.run import (
 from nerfmac.scenes import builtin_scene_path, load_scene, recorded_path
 from nerfmac.scenes.options import SceneOptions, described
 from nerfmac.training.method import Method
-from nerfmac.training.refined import refined_in_words
 
 log = logging.getLogger("nerfmac")
 
@@ -242,7 +242,7 @@ def _finish(
     part = measured(views, of, "test")
     if views and (len(views) < of or views[0].row_fraction < 1.0):
         log.info("as time is short, evaluated %s; --all-views evaluates all", part)
-    if said := refined_in_words(run.refined):
+    if said := refinement_summary(run.refined):
         log.info("%s", said)
     save_preview(out / "preview.png", run, has_test=has_test, seconds=PREVIEW * left())
     metrics = summary(run, views, of, wall_seconds=time.perf_counter() - start)

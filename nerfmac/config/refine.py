@@ -1,4 +1,4 @@
-"""Refinement of the training views: which parameters are learned, at which rates, in which steps."""
+"""Refinement of the training views: which parameters are learned, at which rates, and when."""
 
 from __future__ import annotations
 

@@ -17,8 +17,7 @@ import numpy as np
 
 from nerfmac.common.checks import InputError
 
-Words = Literal["bfloat16", "float32"]
-"""The type in which large arrays are sent."""
+AllreduceDtype = Literal["bfloat16", "float32"]
 
 LARGE = 2**16
 """Elements from which on an array is sent in `Words`, and by itself. Smaller ones go together."""
@@ -63,16 +62,16 @@ class Ranks:
         return values if self.size == 1 else self.sum(values) / self.size
 
     def weighted_mean(
-        self, arrays: Mapping[str, mx.array], weight: mx.array, words: Words
+        self, arrays: Mapping[str, mx.array], weight: mx.array, dtype: AllreduceDtype
     ) -> dict[str, mx.array]:
         """The mean of all ranks' float32 `arrays`, where each rank's count `weight` () times.
 
-        Large arrays are sent in `words`; small ones, and the weight, together in float32. Where all
+        Large arrays are sent in `dtype`; small ones, and the weight, together in float32. Where all
         weights are 0, so is the mean. Not evaluated.
         """
         if self.size == 1:
             return dict(arrays)
-        sent = mx.bfloat16 if words == "bfloat16" else mx.float32
+        sent = mx.bfloat16 if dtype == "bfloat16" else mx.float32
         small = [weight * values.reshape(-1) for values in arrays.values() if values.size < LARGE]
         *parts, total = mx.split(
             self.sum(mx.concatenate([*small, weight.reshape(1)])),

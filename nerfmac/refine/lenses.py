@@ -2,8 +2,8 @@
 
 Views of one size whose lenses have the same numbers are from one camera. A lens has three refined
 numbers: the logarithm of a factor on both focal lengths, and additions to k1 and k2. They are P x
-for the parameters x, with P of `lens_conditioning`. The principal point stays fixed, since moving it
-is close to rotating the camera.
+for the parameters x, with P of `lens_conditioning`. The principal point stays fixed, since moving
+it is close to rotating the camera.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class SharedLenses:
         return mx.array([self._index[key] for key in _keys(self._cameras)], mx.int32)
 
     def changes(self, parameters: mx.array) -> mx.array:
-        """(lenses, 3): log focal factor, change of k1, change of k2, for `parameters` (lenses, 3)."""
+        """(lenses, 3): log focal factor and changes of k1 and k2, for `parameters` (lenses, 3)."""
         return (self._conditioning * parameters[:, None, :]).sum(axis=2)
 
     def refined(self, cameras: Cameras, changes: mx.array) -> Cameras:

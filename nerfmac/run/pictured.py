@@ -10,14 +10,14 @@ from tqdm.auto import tqdm
 from nerfmac.config import Config
 from nerfmac.geometry.cameras import Camera
 from nerfmac.paths import orbit
+from nerfmac.refine.report import refinement_report
 from nerfmac.rendering.evaluation import ViewQuality, evaluate
 from nerfmac.rendering.gaze import centre_seen
 from nerfmac.rendering.perceptual import Lpips
 from nerfmac.rendering.renderer import Rendered, Renderer
 from nerfmac.scenes import Scene, Views, read_again
 from nerfmac.scenes.record import SceneRecord
-from nerfmac.training.alignment import aligned
-from nerfmac.training.refined import refined
+from nerfmac.training.held_out import refined_views
 from nerfmac.training.state import TrainState
 from nerfmac.training.trainer import Trainer
 
@@ -76,25 +76,27 @@ class Pictured:
         """The training cameras, with their poses and lenses as they are refined by now."""
         if not self.config.refine.cameras:
             return self.scene.cameras
-        refined = self.trainer.corrections.cameras(self.state.average)
+        refined = self.trainer.refinement.cameras(self.state.average)
         return tuple(refined[index] for index in range(len(refined)))
 
     @property
     def refined(self) -> dict[str, Any]:
-        """By how much training has corrected its views, as `nerfmac.training.refined` says."""
-        return refined(self.trainer.corrections, self.state.average)
+        """How far refinement changed the training views, as `refinement_report` says."""
+        return refinement_report(self.trainer.refinement, self.state.average)
 
     def views(self, split: str, *, progress: bool = True) -> Views:
         """A split's views, to be compared with what the field shows; raises `InputError`.
 
         Where poses or lenses are refined their cameras are too: training cameras as training
-        refined them, others aligned with these (`nerfmac.training.alignment`). `progress`: show
+        refined them, others aligned with these (`nerfmac.training.held_out`). `progress`: show
         bars if it takes more than a second or two.
         """
         views, key = self.pictures().views(split, progress=progress), (split, self.state.step)
         if self.config.refine.cameras and key not in self._aligned:
-            given = self.trainer, self.state, views, split == "train"
-            self._aligned = {key: aligned(*given, progress=progress)}
+            is_trained = split == "train"
+            given = self.trainer, self.state, views
+            refined = refined_views(*given, is_trained=is_trained, progress=progress)
+            self._aligned = {key: refined}
         return self._aligned.get(key, views)
 
     def pictures(self) -> Scene:

@@ -35,8 +35,8 @@ log = logging.getLogger("nerfmac")
 
 STEPS = 200
 RATE = 1e-3
-"""Learning rate of the first step; it falls to a hundredth. A camera can turn by about 2.5 degrees in
-all, the error expected of training cameras."""
+"""Learning rate of the first step; it falls to a hundredth. A camera can turn by about 2.5 degrees
+in all, the error expected of training cameras."""
 MAX_RAYS = 4096
 """Most rays of a step."""
 

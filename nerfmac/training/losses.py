@@ -1,14 +1,14 @@
 """Losses: functions of what a batch of rays shows and of the colours it should show.
 
-`Method(loss=...)` replaces the configuration's colour loss, `Method(extra_losses=[...])` adds terms.
-Two terms of the configuration are such extra losses, against floaters:
+`Method(loss=...)` replaces the configuration's colour loss, `Method(extra_losses=[...])` adds
+terms. Two terms of the configuration are such extra losses, against floaters:
 
     distortion = sum_ij weight_i weight_j (s_i - s_j)^2,   s = t / (1 + t) at the distance t
     entropy    = -o log o - (1 - o) log(1 - o),            for the opacity o
 
-The distortion loss is that of Mip-NeRF 360 (Barron et al. 2022, equation 15) with squares instead of
-absolute values, as in the code of 2D Gaussian Splatting (Huang et al. 2024): three sums along each
-ray then suffice. Distances are in scene units.
+The distortion loss is that of Mip-NeRF 360 (Barron et al. 2022, equation 15) with squares instead
+of absolute values, as in the code of 2D Gaussian Splatting (Huang et al. 2024): three sums along
+each ray then suffice. Distances are in scene units.
 """
 
 from __future__ import annotations
@@ -68,9 +68,9 @@ class RayBatch(NamedTuple):
 
 
 Loss = Callable[[RayBatch, mx.array], mx.array]
-"""Function of a `RayBatch` and true colours (rays, 3) over the same backgrounds. It returns the loss
-of each ray, (rays,), or several per ray, (rays, n). Training minimises their mean over the rays
-that `RayBatch.mask` counts."""
+"""Function of a `RayBatch` and true colours (rays, 3) over the same backgrounds. It returns the
+loss of each ray, (rays,), or several per ray, (rays, n). Training minimises their mean over the
+rays that `RayBatch.mask` counts."""
 
 
 def huber(predicted: mx.array, target: mx.array, delta: float) -> mx.array:

@@ -33,8 +33,8 @@ class Parts(NamedTuple):
 class Method:
     """Your own field, sampler and losses; None takes what the configuration names.
 
-    Pass the method when a run begins, and again when it is loaded. A run's files hold only the names
-    of its parts, and loading imports nothing because a file names it.
+    Pass the method when a run begins, and again when it is loaded. A run's files hold only the
+    names of its parts, and loading imports nothing because a file names it.
     """
 
     field: Field | None = None

@@ -168,7 +168,7 @@ class Step:
         return loss_of
 
     def _draw(self, key: mx.array) -> list[mx.array]:
-        """Uniform random numbers: pixels (3, rays), samples (draws, rays), backgrounds (3, rays)."""
+        """Random numbers for pixels (3, rays), samples (draws, rays), backgrounds (3, rays)."""
         # One call, since each is a launch of its own. All ranks draw the same numbers and take
         # their share, so together they draw what one rank would.
         draws = self.parts.sampler.draws
