@@ -27,8 +27,8 @@ class Config:
     """All settings of a run, saved with it as `config.json`.
 
     `Config()` is preset base. `nerfmac.config.presets.PRESETS` has the other presets, and
-    `override` replaces some of their settings. Raises `InputError` for another preset's name without its
-    settings.
+    `override` replaces some of their settings. Raises `InputError` for the name of another preset
+    without its settings.
     """
 
     preset: str = "base"  # The preset that the numbers below were taken from.
@@ -136,11 +136,12 @@ def _of_this_version(values: Any) -> Any:
 def _part(values: dict[str, Any], path: str, *, make: bool = False) -> tuple[dict[str, Any], str]:
     """The object that holds the last key of a dotted `path`, and that key."""
     *parts, key = path.split(".")
+    found: Any = values
     for name in parts:
-        values = values.setdefault(name, {}) if make else values.get(name, {})
-        if not isinstance(values, dict):
+        found = found.setdefault(name, {}) if make else found.get(name, {})
+        if not isinstance(found, dict):
             return {}, key
-    return values, key
+    return found, key
 
 
 def _from_json(kind: Any, given: Fields) -> Any:
