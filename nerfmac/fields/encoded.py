@@ -52,6 +52,16 @@ class EncodedField(Field):
         return {**self.encoding.shapes, **self._networks.shapes}
 
     @property
+    def bounded_gradients(self) -> frozenset[str]:
+        """What the encoding learns, where the networks' kernel computes in half precision.
+
+        Its factors are then finite halves, or show in the weights' gradients that they are not, and
+        it bounds the features' gradients that it hands on.
+        """
+        is_bounded = working_dtype() == mx.float16 and runs_kernel("networks")
+        return frozenset(self.encoding.shapes) if is_bounded else frozenset()
+
+    @property
     def decayed(self) -> frozenset[str]:
         """The names of the networks' weights."""
         return frozenset(self._networks.shapes)
