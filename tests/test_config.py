@@ -60,7 +60,7 @@ def changed() -> Config:
         occupancy=OccupancyConfig(resolution=48, decay=0.9),
         optimiser=OptimiserConfig(rate=3e-3, l2=0.0, average=0.5),
         train=TrainConfig(slots=5000, blend="linear"),
-        ranks=RanksConfig(every=4, words="float32"),
+        ranks=RanksConfig(every=4, allreduce_dtype="float32"),
         refine=RefineConfig(poses=True, l2=1e-3),
     )
 

@@ -26,15 +26,9 @@ _LEFT_OUT: Any = None
 class Config:
     """All settings of a run, saved with it as `config.json`.
 
-    <<<<<<< HEAD
-        `Config()` is preset base. `nerfmac.config.presets.PRESETS` has the other presets, and
-        `override` replaces some of their settings. Raises `InputError` for the name of another preset
-        without its settings.
-    =======
-        Without arguments it is preset base. The others are in `nerfmac.config.presets.PRESETS`, and
-        `override` changes some of their numbers. Raises `InputError` for another preset's name whose
-        numbers are left out.
-    >>>>>>> main
+    `Config()` is preset base. `nerfmac.config.presets.PRESETS` has the other presets, and
+    `override` replaces some of their settings. Raises `InputError` for the name of another preset
+    without its settings.
     """
 
     preset: str = "base"  # The preset that the numbers below were taken from.

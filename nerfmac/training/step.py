@@ -108,7 +108,8 @@ class Step:
         exchange = self.config.ranks
         if exchange.every == 1:
             gradients = self.ranks.weighted_mean(gradients, share, exchange.allreduce_dtype)
-        is_good = all_finite(gradients)
+        bounded = self.parts.field.bounded_gradients
+        is_good = all_finite(values for name, values in gradients.items() if name not in bounded)
         unscale = mx.where(is_good, 1.0 / scale.scale, 0.0).reshape(1)
         regularised = self.parts.field.decayed
         after = adam(before, gradients, StepNumbers(*numbers), regularised, unscale)
