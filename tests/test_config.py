@@ -334,6 +334,11 @@ def test_a_setting_that_older_versions_wrote_is_read_over():
     assert Config.from_json({"ranks": {"late": True, "every": 2}}).ranks == RanksConfig(every=2)
 
 
+def test_the_type_of_exchanged_arrays_is_read_by_its_old_name():
+    config = Config.from_json({"ranks": {"words": "float32"}})
+    assert config.ranks == RanksConfig(allreduce_dtype="float32")
+
+
 def test_a_renamed_setting_is_read_at_its_new_path(monkeypatch):
     monkeypatch.setattr(record, "RENAMED", {"train.old": "march.steps", "old_seed": "seed"})
     values = {"train": {"old": 99, "rays": 64}, "old_seed": 7}
