@@ -49,7 +49,6 @@ from nerfmac.training.optimiser import (
 )
 from nerfmac.training.state import TrainState
 from nerfmac.training.step import Step, StepFlags
-from nerfmac.training.steps_under_way import Queue
 
 FIRST_RAYS = 2**18
 """Most rays from which a sampler learns, before training, what the cameras see."""
@@ -174,7 +173,7 @@ class Trainer:
         """
         state = from_first(self.ranks, state)
         self._local_sgd.begin(state)
-        clock, queue, rays_done = Clock(state.train_seconds), Queue(), 0
+        clock, queue, rays_done = Clock(state.train_seconds), StepQueue(), 0
         last: Measured | None = None
         shared_time = RanksTime(self.ranks, state.step, state.train_seconds)
         while (progress := goal.progress(state)) < 1.0:
@@ -295,6 +294,22 @@ class Trainer:
         views, cameras = self.views, self.refinement.cameras(parameters)
         rays = random_rays(views.pixels, cameras, self.sampler.followed, ray_key)
         return self.sampler.update(parameters, sampling, rays, update_key, phase)
+
+
+class StepQueue:
+    """Steps that the host has launched and the device has not finished: at most two."""
+
+    def __init__(self) -> None:
+        self._steps: deque[mx.array] = deque()
+
+    def add(self, state: TrainState) -> None:
+        """Start computing `state`, the result of a step; wait until at most two are unfinished."""
+        with interval("launch"):
+            mx.async_eval(state.arrays())
+        self._steps.append(next(iter(state.parameters.values())))
+        if len(self._steps) > 2:
+            with interval("wait for the device"):
+                mx.eval(self._steps.popleft())
 
 
 def _averaged_if_good(
