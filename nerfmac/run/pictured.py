@@ -12,7 +12,7 @@ from nerfmac.geometry.cameras import Camera
 from nerfmac.paths import orbit
 from nerfmac.refine.report import refinement_report
 from nerfmac.rendering.evaluation import ViewQuality, evaluate
-from nerfmac.rendering.gaze import centre_seen
+from nerfmac.rendering.gaze import look_at_from_depth
 from nerfmac.rendering.perceptual import Lpips
 from nerfmac.rendering.renderer import Rendered, Renderer
 from nerfmac.scenes import Scene, Views, read_again
@@ -45,7 +45,7 @@ class Pictured:
     def orbit(self, frames: int, size: tuple[int, int] | None = None) -> list[Camera]:
         """`frames` cameras on a closed path around what the training cameras look at."""
         cameras, up = self.scene.cameras, self.scene.up
-        centre = centre_seen(self.renderer(), cameras, up)
+        centre = look_at_from_depth(self.renderer(), cameras, up)
         return orbit(cameras, up=up, frames=frames, size=size, centre=centre)
 
     def evaluate(

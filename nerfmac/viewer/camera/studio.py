@@ -14,7 +14,7 @@ from nerfmac.common.checks import InputError
 from nerfmac.common.files import user_path
 from nerfmac.geometry.cameras import Camera
 from nerfmac.paths import MOVES, SPLITS, CameraPath, Keyframe, tour
-from nerfmac.rendering.gaze import centre_seen
+from nerfmac.rendering.gaze import look_at_from_depth
 from nerfmac.run import Run, load_path, split_cameras
 from nerfmac.viewer.camera.film import Film, Render
 from nerfmac.viewer.camera.navigation import View
@@ -60,7 +60,7 @@ class Studio:
         checks.choice("move", name, (*MOVES, *SPLITS))
         scene, move = self._run.scene, MOVES[name].cameras if name in MOVES else tour
         given = split_cameras(self._run, name) if name in SPLITS else scene.cameras
-        centre = centre_seen(self._run.renderer(), scene.cameras, scene.up)
+        centre = look_at_from_depth(self._run.renderer(), scene.cameras, scene.up)
         cameras = move(given, up=scene.up, frames=MOVE_KEYFRAMES, centre=centre)
         fovs = [2.0 * atan(0.5 * each.lens.height / each.lens.fl_y) for each in cameras]
         poses = [each.pose.astype(np.float64) for each in cameras]
