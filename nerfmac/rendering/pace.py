@@ -18,7 +18,7 @@ TRIAL_SECONDS = 0.1
 
 
 def seconds_per_pixel(renderer: Renderer, cameras: Sequence[Camera]) -> float:
-    """Seconds per pixel of the cameras' pictures, measured on smaller pictures by the same cameras."""
+    """Seconds per pixel of the cameras' pictures, measured on smaller pictures of theirs."""
     lens, pixels = cameras[0].lens, TRIAL
     while True:
         scale = min(1.0, math.sqrt(pixels / (lens.width * lens.height * len(cameras))))
