@@ -49,7 +49,7 @@ _MIN_OPACITY = 1e-4  # rays below it are black, whatever their exposure
 
 @dataclass(frozen=True)
 class CameraRefinement:
-    """The refinement that the configuration asks for; by default none."""
+    """Poses, lenses, exposures and colours that the configuration refines; by default none."""
 
     config: RefineConfig
     initial: Cameras | None
@@ -109,9 +109,7 @@ class CameraRefinement:
         }
 
     def trained(self, parameters: Parameters, *, learns_cameras: bool) -> Parameters:
-        """Those `parameters` that a step trains: without poses and lenses if it `learns_cameras`
-        not.
-        """
+        """The `parameters` that a step trains; poses and lenses only if it `learns_cameras`."""
         frozen = () if learns_cameras else (POSES, LENSES)
         return {name: values for name, values in parameters.items() if name not in frozen}
 
@@ -152,7 +150,7 @@ class CameraRefinement:
             delta = (deltas - mx.stop_gradient(deltas))[view]  # zero, with a gradient
             turn = turn + mx.linalg.cross(delta[:, :3], rays.direction)
             shift = delta[:, 3:]
-        # One gather for both: each would be a launch of its own.
+        # One gather for rotation and shift, since each gather is a launch of its own.
         motion = turn if shift is None else mx.concatenate([turn, shift], axis=1)
         motion = motion[samples.ray]
         position = samples.position + samples.distance[:, None] * motion[:, :3]

@@ -20,7 +20,7 @@ VIEWS = 12
 """Most cameras whose pictures are rendered."""
 
 SIDE = 16
-"""Shorter side of these pictures, in pixels."""
+"""Shorter side of the rendered pictures, in pixels."""
 
 MIDDLE = 0.5
 """Fraction of a picture's width and height whose pixels count."""

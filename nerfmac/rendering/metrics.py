@@ -141,7 +141,7 @@ def _joined(parts: list[Any]) -> Image:
 
 
 def _begun(values: Image) -> Image:
-    """Return `values`, launched on the device if they are MLX's."""
+    """Return `values`; an MLX array begins to be computed."""
     if isinstance(values, mx.array):
         mx.async_eval(values)
     return values

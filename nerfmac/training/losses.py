@@ -80,7 +80,7 @@ def huber(predicted: mx.array, target: mx.array, delta: float) -> mx.array:
     else |e| - delta / 2. The linear part has slope one.
     """
     error = predicted - target
-    # Its gradient is zero, so leaving it out saves operations.
+    # The gradient through `clipped` is zero everywhere; stopping it saves operations.
     clipped = mx.stop_gradient(mx.clip(error, -delta, delta))
     return clipped * (error - 0.5 * clipped) / delta
 
