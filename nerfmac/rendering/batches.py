@@ -51,10 +51,10 @@ class RayBatches:
         """The composited colour of `rays`, in any order."""
         seen = []
         for first in range(0, len(rays.origin), self._rays):
-            batch = [part[first : first + self._rays] for part in rays]
+            batch = [values[first : first + self._rays] for values in rays]
             missing = self._rays - len(batch[0])
             if missing:  # all batches have one size: the last one repeats its first ray
-                batch = [mx.concatenate([part, mx.repeat(part[:1], missing, 0)]) for part in batch]
+                batch = [mx.concatenate([v, mx.repeat(v[:1], missing, 0)]) for v in batch]
             seen.append(Composited(*self._batch(*batch)))
             mx.eval(seen[-1])  # all batches together would not fit in memory
         fields = (mx.concatenate(list(parts)) for parts in zip(*seen, strict=True))

@@ -49,11 +49,11 @@ def _overlapping(
 
     The box is all positions p with low[k] < axes[k] . p < high[k]; `axes` is 3 x 3, row by row.
     """
-    cascade, *place = cells_of(mx.arange(geometry.cells, dtype=mx.int32), geometry.resolution)
+    cascade, *cell = cells_of(mx.arange(geometry.cells, dtype=mx.int32), geometry.resolution)
     values = mx.ones(geometry.cells)
     for axis, begin, end in zip(np.reshape(axes, (3, 3)), low, high, strict=True):
         lines = [_along(geometry, component) for component in axis]
-        along = sum((line[cascade, at] for line, at in zip(lines, place, strict=True)), mx.zeros(1))
+        along = sum((line[cascade, i] for line, i in zip(lines, cell, strict=True)), mx.zeros(1))
         reach = _reach(geometry, axis)[cascade]
         values = values * ((along + reach > begin) & (along - reach < end))
     bits = pack_bits(values, mx.array([0.5]))

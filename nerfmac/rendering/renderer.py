@@ -112,7 +112,7 @@ class Renderer:
             end = first + max(self._tiles.rays // width // 4 * 4, 1) * width
             tile = rays
             if first > 0 or end < pixels:
-                tile = Rays(*(part[first:end] for part in rays))
+                tile = Rays(*(values[first:end] for values in rays))
             trace = partial(self._blended, tile, width, mx.array(background))
             seen.append(self._tiles.run(trace, is_last=end >= pixels))
             first = end

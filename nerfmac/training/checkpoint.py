@@ -119,16 +119,16 @@ def _checksum(arrays: Arrays, metadata: Mapping[str, str]) -> str:
     return f"{checksum:08x}"
 
 
-def _check_own(path: Path, trained: dict[str, str], given: dict[str, str]) -> None:
+def _check_own(path: Path, trained: dict[str, str], own: dict[str, str]) -> None:
     for part in ("field", "sampler"):  # a loss leaves nothing in the state
-        if trained.get(part) == given.get(part):
+        if trained.get(part) == own.get(part):
             continue
         if part in trained:
             raise InputError(
                 f"{path} was trained with a {part} of its own, {trained[part]}; hand it in: "
                 f"method=nerfmac.Method({part}=...)"
             )
-        raise InputError(f"{path} was trained with the configuration's {part}, not {given[part]}")
+        raise InputError(f"{path} was trained with the configuration's {part}, not {own[part]}")
 
 
 def _length_fault(path: Path) -> str | None:
