@@ -139,21 +139,21 @@ class Step:
         background = background.T
         target = over(rgba, background, blend)
 
-        def loss_of(trained: Parameters) -> tuple[mx.array, ...]:
-            own = {name: trained[name] for name in field.shapes}
+        def loss_of(current: Parameters) -> tuple[mx.array, ...]:
+            own = {name: current[name] for name in field.shapes}
             if self.flags.is_coarse:
                 own = field.coarsened(own, level_progress)
             sampled = sampler.sample(own, sampling, rays, sample_draws.T)
             samples, directions = sampled.samples, rays.direction
             if self.flags.learns_cameras:
-                samples, directions = refinement.warp_samples(trained, samples, rays, view)
+                samples, directions = refinement.warp_samples(current, samples, rays, view)
             density, colour = (
                 scale_gradients(values, samples.distance, self.full_gradient_distance)
                 for values in field(own, samples, directions)
             )
             seen = composite(density, colour, samples.distance, samples.width, samples.ray_start)
             *proposals, seen = (
-                _in_front_of(background, refinement.expose(rendering, trained, view))
+                _in_front_of(background, refinement.expose(rendering, current, view))
                 for rendering in (*sampled.proposals, seen)
             )
             mask = self._mask(samples, pixel_draws)

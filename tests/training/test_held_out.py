@@ -25,7 +25,10 @@ pytestmark = pytest.mark.usefixtures("on_the_cpu")
 def run(scene):
     made = Run.begin(
         scene,
-        override(CONFIG, refine={**dict.fromkeys(REFINED, True), "every": 4, "coarse_steps": 30}),
+        override(
+            CONFIG,
+            refine={**dict.fromkeys(REFINED, True), "every": 4, "coarse_steps": 30, "l2": 1e-6},
+        ),
     )
     made.train(steps=60, progress=False)
     return made
