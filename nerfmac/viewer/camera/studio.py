@@ -58,7 +58,7 @@ class Studio:
         cameras.
         """
         checks.choice("move", name, (*MOVES, *SPLITS))
-        scene, move = self._run.scene, MOVES[name] if name in MOVES else tour
+        scene, move = self._run.scene, MOVES.get(name, tour)
         given = split_cameras(self._run, name) if name in SPLITS else scene.cameras
         centre = centre_seen(self._run.renderer(), scene.cameras, scene.up)
         cameras = move(given, up=scene.up, frames=MOVE_KEYFRAMES, centre=centre)
