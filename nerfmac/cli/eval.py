@@ -13,12 +13,11 @@ from nerfmac.backend import choose_device
 from nerfmac.backend.machine import machine
 from nerfmac.cli.arguments import optional
 from nerfmac.cli.choices import Device
-from nerfmac.cli.outputs import quality
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import appearing, write_json
 from nerfmac.export import evaluate_to_page, worst
 from nerfmac.rendering.perceptual import Lpips
-from nerfmac.run import CONFIGURED, Run, read_record
+from nerfmac.run import CONFIGURED, Run, quality, read_record
 from nerfmac.scenes import load_scene
 from nerfmac.scenes.options import described
 from nerfmac.snapshots import is_snapshot, load_snapshot
@@ -86,7 +85,7 @@ def _evaluated(run: Run, arguments: Arguments) -> dict[str, Any]:
     least = worst(views)
     if least:
         print("worst: " + ", ".join(f"{view.name} ({view.psnr:.2f} dB)" for view in least))
-    figures = quality(views, len(views), background, split)
+    figures = quality(views, len(views), background=background, split=split)
     psnr, ssim = figures[f"psnr_{split}"], figures[f"ssim_{split}"]
     distances = [view.lpips for view in views if view.lpips is not None]
     mean = float(np.mean(distances)) if distances else None

@@ -1,4 +1,4 @@
-"""`nerfmac info`: what this machine computes with, and why."""
+"""`nerfmac info`: the device, its back ends and variants, and the caches."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from nerfmac.version import __version__
 
 @dataclass(frozen=True)
 class Arguments:
-    """Show the device, the back end of every operation and where things are kept."""
+    """Show the device, the back end of every operation, and the cache folders."""
 
     device: Device = "auto"
-    """Which device to look at."""
+    """Device to show."""
 
 
 def main(argv: list[str]) -> int:
-    """Print what `argv` asks for; return the exit code."""
+    """Print all about the device; return the exit code."""
     arguments = tyro.cli(Arguments, prog="nerfmac info", args=argv)
     choose_device(arguments.device)
     ranks = join()
@@ -58,21 +58,21 @@ def main(argv: list[str]) -> int:
     print("operations")
     for name in operations():
         print(f"  {name:24}{_operation(name)}")
-    print(f"variants ({_whence()})")
+    print(f"variants ({_origin()})")
     for name, chosen in variants_here().items():
-        others = ", ".join(way for way in VARIANTS[name].here if way != chosen)
+        others = ", ".join(other for other in VARIANTS[name].here if other != chosen)
         print(f"  {name:24}{chosen}{others and f' (of {chosen}, {others})'}")
     return 0
 
 
 def _ranks(ranks: Ranks) -> list[str]:
-    """What each rank is, as all of them see it; each line is made by one of them."""
+    """A line about each rank, made by that rank."""
     own = f"{device_name()}, {memory_bytes() / 2**30:.1f} GiB, on {platform.node()}"
-    return [f"  {rank:<22}{told}" for rank, told in enumerate(ranks.texts(own))]
+    return [f"  {rank:<22}{line}" for rank, line in enumerate(ranks.texts(own))]
 
 
-def _whence() -> str:
-    """Who has chosen the variants."""
+def _origin() -> str:
+    """Where the choice of variants comes from."""
     kept = "`nerfmac tune`'s choice" if is_tuned() else "the first ones; `nerfmac tune` chooses"
     forced = from_environment()
     return f"{kept}; NERFMAC_VARIANTS goes before it" if forced else kept
