@@ -24,6 +24,7 @@ from nerfmac.config import (
     RefineConfig,
     TrainConfig,
     override,
+    record,
 )
 from nerfmac.config.presets import PRESETS, preset
 
@@ -331,3 +332,16 @@ def test_poses_move_in_every_coarse_step_and_then_in_every_so_many(coarse, every
 
 def test_a_setting_that_older_versions_wrote_is_read_over():
     assert Config.from_json({"ranks": {"late": True, "every": 2}}).ranks == RanksConfig(every=2)
+
+
+def test_a_renamed_setting_is_read_at_its_new_path(monkeypatch):
+    monkeypatch.setattr(record, "RENAMED", {"train.old": "march.steps", "old_seed": "seed"})
+    values = {"train": {"old": 99, "rays": 64}, "old_seed": 7}
+    config = Config.from_json(values)
+    assert (config.march.steps, config.seed, config.train.rays) == (99, 7, 64)
+    assert values["train"] == {"old": 99, "rays": 64}, "the caller's values were changed"
+    for refused in ({"seed": 1, "old_seed": 7}, {"train": {"old": 99}, "march": {"steps": 99}}):
+        with pytest.raises(InputError, match=r"old(_seed)? is unknown"):
+            Config.from_json(refused)
+    with pytest.raises(InputError, match="march is 3"):
+        Config.from_json({"train": {"old": 99}, "march": 3})

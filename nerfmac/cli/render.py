@@ -17,7 +17,6 @@ from nerfmac.backend import choose_device
 from nerfmac.cli.arguments import box, numbers, optional
 from nerfmac.cli.camera_paths import NamedPath
 from nerfmac.cli.choices import Device
-from nerfmac.cli.failures import keeping
 from nerfmac.common import checks
 from nerfmac.common.checks import InputError
 from nerfmac.film import (
@@ -143,7 +142,7 @@ def main(argv: list[str], method: Method = CONFIGURED) -> int:
         size = (lens.width, lens.height) if is_flat else PANORAMA_SIZE
     cameras = _cameras(run, path, arguments, fps, _even_size(out, size))
     beside = arguments.beside.split(",") if arguments.beside else []
-    with keeping(_what_is_kept(out, resume=arguments.resume)):
+    try:
         film(
             [run, *(open_run(other, method=method) for other in beside)],
             cameras,
@@ -154,6 +153,9 @@ def main(argv: list[str], method: Method = CONFIGURED) -> int:
             resume=arguments.resume,
             overwrite=arguments.overwrite,
         )
+    except KeyboardInterrupt as interruption:
+        interruption.add_note(_what_is_kept(out, resume=arguments.resume))
+        raise
     print(out)
     return 0
 

@@ -19,7 +19,7 @@ from nerfmac.common import checks
 from nerfmac.common.files import appearing, write_json
 from nerfmac.config.presets import preset
 from nerfmac.measure.tuning import SECONDS, Tried, Tuned, tune
-from nerfmac.run import CONFIGURED, fitted
+from nerfmac.run import CONFIGURED, config_for_scene
 from nerfmac.scenes import load_scene
 
 
@@ -51,7 +51,7 @@ def main(argv: list[str]) -> int:
     config, extent = preset(arguments.preset, current_device(), memory_bytes()), 1.0
     if arguments.scene is not None:
         scene = load_scene(arguments.scene, **vars(options))
-        config, extent = fitted(config, scene, CONFIGURED), scene.extent
+        config, extent = config_for_scene(config, scene, CONFIGURED), scene.extent
     with ExitStack() as files:
         json = files.enter_context(appearing(arguments.json)) if arguments.json else None
         about = machine()

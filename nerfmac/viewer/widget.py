@@ -21,7 +21,7 @@ from nerfmac.capture import captured
 from nerfmac.common.files import check_free, user_path
 from nerfmac.config import Config
 from nerfmac.paths import CameraPath
-from nerfmac.run import CONFIGURED, Run, configured, is_run
+from nerfmac.run import CONFIGURED, Run, config_for_device, is_run
 from nerfmac.scenes import Scene, load_scene
 from nerfmac.snapshots import is_snapshot, load_snapshot
 from nerfmac.training.method import Method
@@ -254,4 +254,4 @@ def _opened(
         if is_snapshot(folder):
             return load_snapshot(folder)
         source = load_scene(folder)
-    return Run.begin(source, config or configured(preset, seed), method=method, out=out)
+    return Run.begin(source, config or config_for_device(preset, seed), method=method, out=out)

@@ -22,7 +22,7 @@ from nerfmac.backend.metal_text import on_metal
 from nerfmac.backend.sources import operations
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
-from nerfmac.run.log import log_how
+from nerfmac.run.messages import log_backends
 from nerfmac.scenes import load_scene
 from nerfmac.training.goal import Goal
 from nerfmac.training.trainer import Trainer
@@ -40,7 +40,7 @@ def nothing_disabled(monkeypatch):
 def test_operations_disabled_for_one_reason_are_told_in_one_line(monkeypatch, caplog):
     monkeypatch.setenv(VARIABLE, "march,adam")
     with caplog.at_level("INFO", "nerfmac"):
-        log_how(0.0)
+        log_backends(0.0)
     (told,) = caplog.messages
     assert "adam, march" in told
     assert told.endswith(f": {VARIABLE}=march,adam")

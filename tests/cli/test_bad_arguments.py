@@ -6,8 +6,10 @@ from importlib import import_module
 import pytest
 
 from nerfmac.backend.device import gpu
-from nerfmac.cli import VERBS, train
+from nerfmac.cli import COMMANDS, arguments, train
+from nerfmac.cli import eval as eval_command
 from nerfmac.cli.arguments import Takes, checked
+from nerfmac.common.checks import InputError
 from nerfmac.version import __version__
 from tests.cli.refusals import refused, train_refused
 from tests.scene_factory import nerfmac
@@ -105,6 +107,21 @@ def test_a_mistyped_flag_is_answered_with_the_one_that_was_meant(
     refused(capsys, tmp_path, *arguments, names=[f"nerfmac {arguments[0]}", f"mean {flag}?"])
 
 
+def test_a_renamed_flag_is_accepted_with_its_new_name(monkeypatch, caplog):
+    renamed = {"--train.most_old": "--train.steps", "--no-film": "--no-video", "--steps": "--seed"}
+    monkeypatch.setattr(
+        arguments, "RENAMED_FLAGS", {k.replace("_", "-"): renamed[k] for k in renamed}
+    )
+    argv = ["--train.most_old", "9", "--no-film", "--steps=5"]
+    assert checked("train", train.Arguments, argv) == ["--train.steps=9", "--no-video", "--steps=5"]
+    assert [record.args[:2] for record in caplog.records] == [
+        ("--train.most-old", "--train.steps"),
+        ("--no-film", "--no-video"),
+    ]
+    with pytest.raises(InputError, match=r"no flag --train\.most-old"):
+        checked("eval", eval_command.Arguments, ["--train.most-old=9"])
+
+
 def test_the_home_folder_in_a_flags_value_is_found_where_the_shell_leaves_it(monkeypatch):
     monkeypatch.setenv("HOME", "/home/me")
     words = checked(
@@ -116,7 +133,7 @@ def test_the_home_folder_in_a_flags_value_is_found_where_the_shell_leaves_it(mon
 def test_an_unknown_verb(capsys, tmp_path):
     refused(capsys, tmp_path, "fly", names=["'fly'", "capture, inspect, train, view"])
     refused(capsys, tmp_path, "trian", names=["'trian'", "did you mean train?"])
-    refused(capsys, tmp_path, "--steps", names=["'--steps' is no verb"])
+    refused(capsys, tmp_path, "--steps", names=["'--steps' is no command"])
 
 
 def test_no_verb_shows_them_all(capsys):
@@ -127,7 +144,7 @@ def test_no_verb_shows_them_all(capsys):
         assert told.count(f"\n  {verb} ") == 2
 
 
-@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("verb", COMMANDS)
 def test_the_flags_that_are_let_through_are_those_of_the_help_page(capsys, verb):
     assert nerfmac(verb, "--help") == 0
     lines = [line.strip(" │") for line in capsys.readouterr().out.splitlines()]
@@ -136,7 +153,7 @@ def test_the_flags_that_are_let_through_are_those_of_the_help_page(capsys, verb)
     assert Takes.of(import_module(f"nerfmac.cli.{verb}").Arguments).flags.keys() == told
 
 
-@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("verb", COMMANDS)
 def test_no_help_page_offers_a_value_that_cannot_be_given(capsys, verb):
     assert nerfmac(verb, "--help") == 0
     told = capsys.readouterr().out

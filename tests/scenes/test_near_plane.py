@@ -8,7 +8,7 @@ import pytest
 from nerfmac.config import Config, override
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
-from nerfmac.run import CONFIGURED, fitted
+from nerfmac.run import CONFIGURED, config_for_scene
 from nerfmac.scenes.sparse_points import NEAR_FRACTION, near_plane
 from tests.scene_factory import CONFIG
 
@@ -59,12 +59,12 @@ def test_a_scene_with_points_is_trained_from_there_on_and_a_line_says_so(scene, 
     caplog.set_level("INFO", logger="nerfmac")
     plane = near_plane(thing(), scene.cameras("train"))
     pointed = replace(scene, points=thing())
-    config = fitted(CONFIG, pointed, CONFIGURED)
+    config = config_for_scene(CONFIG, pointed, CONFIGURED)
     assert config.train.near == plane > CONFIG.march.near
     assert f"nearer than {plane:.2f} to a camera" in caplog.text
     caplog.clear()
-    assert fitted(config, pointed, CONFIGURED) == config
-    assert fitted(CONFIG, scene, CONFIGURED).train.near == 0.0
+    assert config_for_scene(config, pointed, CONFIGURED) == config
+    assert config_for_scene(CONFIG, scene, CONFIGURED).train.near == 0.0
     assert not caplog.text
 
 

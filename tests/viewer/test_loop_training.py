@@ -5,7 +5,7 @@ import pytest
 
 from nerfmac.common.checks import InputError
 from nerfmac.run import Run
-from nerfmac.run.lock import locked
+from nerfmac.run.folder import locked
 from nerfmac.training.goal import Goal
 from nerfmac.training.measured import DivergedError
 from nerfmac.training.trainer import Trainer

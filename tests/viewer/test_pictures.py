@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from nerfmac.backend import choose_device
-from nerfmac.cli.outputs import to_bytes
 from nerfmac.common.checks import InputError
 from nerfmac.config import override
 from nerfmac.config.presets import PRESETS
@@ -18,6 +17,7 @@ from nerfmac.geometry.lenses import Lens
 from nerfmac.geometry.rays import camera_rays
 from nerfmac.ops.march import count_samples
 from nerfmac.rendering.colour_map import INFERNO, TURBO
+from nerfmac.run import to_bytes
 from nerfmac.training.trainer import Trainer
 from nerfmac.viewer.pictures import (
     CASCADE_COLOURS,

@@ -6,7 +6,7 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
-from nerfmac.capture.placed import write_scene
+from nerfmac.capture.scene_files import write_scene
 from nerfmac.geometry.lenses import distort
 from nerfmac.scenes import load_scene
 from nerfmac.scenes.ply_points import read_ply_points

@@ -1,7 +1,7 @@
-"""What a capture starts from, a video or a folder of photographs, made into upright pictures.
+"""Inputs of a capture, a video or a folder of photographs, made into upright pictures.
 
-They go to the scene's `images`, reduced to a longest side, so that every program that reads the
-scene sees the same pixels. A picture that is upright, small enough and no HEIC is copied as it is.
+The pictures go to the scene's `images`, reduced to a longest side, so that every program that reads
+the scene sees the same pixels. A picture that is upright, small enough and no HEIC is copied.
 """
 
 from __future__ import annotations
@@ -18,8 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from PIL import Image, ImageOps
 
-from nerfmac.capture.choice import choose
-from nerfmac.capture.motion import measure
+from nerfmac.capture.frame_selection import measure_frames, select_frames
 from nerfmac.capture.video import full_frames, grey_frames, is_video, open_video
 from nerfmac.common.checks import InputError
 from nerfmac.common.extras import needed
@@ -27,22 +26,22 @@ from nerfmac.common.files import appearing, counted
 from nerfmac.scenes.pictures import ALPHA_MODES, HEIF, ORIENTATION_TAG, UNREADABLE, is_picture
 
 PLAIN = (".png", ".jpg", ".jpeg", ".webp")
-"""Endings of pictures that every program reads, and that are copied as they are."""
+"""Endings of pictures that every program reads; these are copied."""
 EXIF_TAGS, FOCAL_35MM = 0x8769, 0xA405
 DIAGONAL_35MM = 43.27
-"""Millimetres: CIPA's rule for the focal length that EXIF calls the equivalent of 35 mm film."""
+"""Diagonal of 35 mm film in millimetres, by which CIPA defines EXIF's equivalent focal length."""
 LEAST_35MM, MOST_35MM = 4.0, 2000.0
-"""Millimetres: shortest and longest focal length of a lens, as on 35 mm film."""
+"""Shortest and longest plausible focal length in millimetres, as on 35 mm film."""
 QUALITY = 95
-"""JPEG's, of pictures that are not copied as they are."""
+"""JPEG quality of pictures that are not copied."""
 LEAST_CONTRAST = 2.0
-"""Standard deviation, of 255, below which a picture shows nothing."""
+"""Standard deviation, of 255, below which a frame shows nothing."""
 
 log = logging.getLogger("nerfmac")
 
 
 class Picture(NamedTuple):
-    """A picture in `images`: its name, its size, and its focal length in pixels, 0 if unknown."""
+    """A picture in `images`: name, size, and focal length in pixels (0 if unknown)."""
 
     name: str
     width: int
@@ -50,40 +49,39 @@ class Picture(NamedTuple):
     focal: float
 
 
-def is_material(path: Path) -> bool:
-    """Whether `path` is a video, or a folder with pictures of its own."""
+def is_input(path: Path) -> bool:
+    """Whether `path` is a video, or a folder with pictures."""
     return is_video(path) or (path.is_dir() and bool(pictures_in(path)))
 
 
 def pictures_in(folder: Path) -> list[Path]:
-    """The picture files in `folder`, or in its `images` if it has none, by name and number."""
-    for place in (folder, folder / "images"):
-        names = os.listdir(place) if place.is_dir() else []
-        if found := sorted(filter(is_picture, names), key=counted):
-            return [place / name for name in found]
+    """Picture files in `folder`, or in its `images` if it has none, by name and number."""
+    for parent in (folder, folder / "images"):
+        files = os.listdir(parent) if parent.is_dir() else []
+        if names := sorted(filter(is_picture, files), key=counted):
+            return [parent / name for name in names]
     return []
 
 
 def choose_frames(path: Path, count: int | None, bar: Any) -> list[int]:
-    """The numbers of the frames to take from the video `path`; about `count` if that is given.
+    """Numbers of the frames to use from the video `path`, about `count` if that is not None.
 
-    Raises InputError if it cannot be read, or shows nothing. `bar` counts frames.
+    `bar` counts frames. Raises InputError for a video that cannot be read or shows nothing.
     """
     video = open_video(path)
     bar.reset(video.frames // video.step)
-    frames = measure(_counted(grey_frames(video), bar))
+    frames = measure_frames(_counted(grey_frames(video), bar))
     if not len(frames.sharpness):
         raise InputError(f"{path} has no frame that can be decoded")
     if frames.contrast.max() < LEAST_CONTRAST:
-        raise InputError(f"{path} shows nothing: every frame of it is of one colour, as if black")
-    part = min(len(frames.sharpness) * video.step / video.frames, 1.0)
-    if video.is_cut or part < 0.9:
+        raise InputError(f"{path} shows nothing: every frame has a single colour")
+    decoded = min(len(frames.sharpness) * video.step / video.frames, 1.0)
+    if video.is_cut or decoded < 0.9:
         log.warning(
-            "%s breaks off: it says it lasts %.1f seconds, and %.1f, %d frames, can be decoded; "
-            "these are used",
-            *(path, video.says, part * video.seconds, part * video.frames),
+            f"{path} is cut off: of {video.says:.1f} seconds in its header "
+            f"{decoded * video.seconds:.1f} ({decoded * video.frames:.0f} frames) can be decoded"
         )
-    return [number * video.step for number in choose(frames, count)]
+    return [number * video.step for number in select_frames(frames, count)]
 
 
 def take_frames(
@@ -101,13 +99,13 @@ def take_frames(
 
 
 def take_pictures(paths: list[Path], images: Path, longest: int, bar: Any) -> list[Picture]:
-    """Bring the photographs `paths` to `images`. One that cannot be read is left out, with a line.
+    """Write the photographs `paths` to `images`; unreadable ones are left out with a warning.
 
-    Raises InputError for HEIC without pillow-heif.
+    Raises InputError for HEIC without pillow-heif, and if no picture can be read.
     """
     if any(path.suffix.lower() in HEIF for path in paths):
         needed("pillow_heif", "capture", "HEIC pictures need").register_heif_opener()
-    paths = _once(paths)
+    paths = _without_copies(paths)
     bar.reset(len(paths))
 
     def take(path: Path) -> Picture | None:
@@ -120,23 +118,28 @@ def take_pictures(paths: list[Path], images: Path, longest: int, bar: Any) -> li
             return None
 
     with ThreadPoolExecutor() as pool:
-        taken = [each for each in _counted(pool.map(take, paths), bar) if each]
+        taken = [picture for picture in _counted(pool.map(take, paths), bar) if picture]
     if not taken:
         raise InputError(f"none of the {len(paths)} pictures in {paths[0].parent} can be read")
     return taken
 
 
-def _once(paths: list[Path]) -> list[Path]:
-    """The paths, those left out that have the name of another but for the ending, with a line.
+def focal_in_pixels(focal_35mm: float, width: int, height: int) -> float:
+    """Focal length in pixels for one in millimetres as on 35 mm film, by the diagonal (CIPA)."""
+    return focal_35mm * float(np.hypot(width, height)) / DIAGONAL_35MM
 
-    Phones give one photograph in two forms, IMG_1.HEIC and IMG_1.JPG.
+
+def _without_copies(paths: list[Path]) -> list[Path]:
+    """The first path of each stem; a warning counts the others.
+
+    Phones store one photograph in two formats, IMG_1.HEIC and IMG_1.JPG.
     """
     kept = {path.stem: path for path in reversed(paths)}
     if len(kept) < len(paths):
         gone = next(path for path in paths if kept[path.stem] != path)
         log.warning(
-            "%d of %d pictures are left out, as another has the name but for its ending: %s is %s",
-            *(len(paths) - len(kept), len(paths), gone, kept[gone.stem].name),
+            f"{len(paths) - len(kept)} of {len(paths)} pictures are left out: others differ only "
+            f"in their endings, as {gone} from {kept[gone.stem].name}"
         )
     return [path for path in paths if kept[path.stem] == path]
 
@@ -147,7 +150,7 @@ def _take_picture(path: Path, images: Path, longest: int) -> Picture:
         is_plain = image.getexif().get(ORIENTATION_TAG, 1) == 1 and path.suffix.lower() in PLAIN
         is_plain = is_plain and max(image.size) <= longest
         upright = ImageOps.exif_transpose(image)
-        upright.load()  # a picture that is cut short is found here
+        upright.load()  # raises for a picture that is cut short
         if is_plain:
             name, size = path.name, image.size
             with appearing(images / name) as partial:
@@ -159,14 +162,6 @@ def _take_picture(path: Path, images: Path, longest: int) -> Picture:
             _save(upright.convert("RGBA" if has_alpha else "RGB"), images / name)
             size = upright.size
     return Picture(name, *size, focal_in_pixels(focal, *size))
-
-
-def focal_in_pixels(focal_35mm: float, width: int, height: int) -> float:
-    """The focal length in pixels of a picture, by that in millimetres as on 35 mm film.
-
-    CIPA defines it by the diagonal, which is the same for a picture lying or standing.
-    """
-    return focal_35mm * float(np.hypot(width, height)) / DIAGONAL_35MM
 
 
 def _focal_35mm(image: Image.Image) -> float:

@@ -10,9 +10,9 @@ from imageio_ffmpeg import get_ffmpeg_exe
 from PIL import Image
 from tqdm import tqdm
 
-from nerfmac.capture.material import (
+from nerfmac.capture.inputs import (
     choose_frames,
-    is_material,
+    is_input,
     pictures_in,
     take_frames,
     take_pictures,
@@ -115,7 +115,7 @@ def test_a_photograph_that_is_there_in_two_forms_is_taken_once(tmp_path, bar, ca
     assert [picture.name for picture in taken] == ["IMG_1.JPG", "IMG_2.JPG"]
     (line,) = caplog.messages
     assert line.startswith("1 of 3 pictures are left out")
-    assert line.endswith(f"{paths[1]} is IMG_1.JPG")
+    assert line.endswith(f"{paths[1]} from IMG_1.JPG")
 
 
 def test_photographs_are_in_the_order_of_their_numbers(tmp_path):
@@ -142,17 +142,17 @@ def test_one_that_is_cut_short_is_left_out_with_a_line(tmp_path, bar, caplog):
 
 
 def test_what_can_be_captured_is_known_by_its_kind(tmp_path):
-    assert not is_material(tmp_path)
+    assert not is_input(tmp_path)
     (tmp_path / "notes.txt").write_text("no picture")
-    assert not is_material(tmp_path)
+    assert not is_input(tmp_path)
     _made(tmp_path)
     photograph(tmp_path / "images" / "b.jpg")
     photograph(tmp_path / "images" / "a.JPG")
     assert [path.name for path in pictures_in(tmp_path)] == ["a.JPG", "b.jpg"]
-    assert is_material(tmp_path)
+    assert is_input(tmp_path)
     (tmp_path / "film.MOV").write_bytes(b"")
-    assert is_material(tmp_path / "film.MOV")
-    assert not is_material(tmp_path / "notes.txt")
+    assert is_input(tmp_path / "film.MOV")
+    assert not is_input(tmp_path / "notes.txt")
 
 
 def test_frames_of_a_video_are_those_that_were_chosen(tmp_path, bar):
@@ -206,7 +206,7 @@ def test_a_video_that_breaks_off_gives_what_can_be_decoded(tmp_path, bar, caplog
     numbers = choose_frames(path, 10, bar)
     assert numbers
     assert numbers[-1] < 100
-    assert "breaks off" in caplog.text
+    assert "is cut off" in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -228,7 +228,7 @@ def test_a_video_cut_short_says_how_much_of_it_is_there(tmp_path, bar, caplog, e
     cut.write_bytes(content[: len(content) // 2])
     last = choose_frames(cut, 10, bar)[-1]
     (line,) = caplog.messages
-    pattern = rf"it says it lasts {says} seconds, and ..., (\d+) frames, can be decoded"
+    pattern = rf"of {says} seconds in its header ... \((\d+) frames\) can be decoded"
     assert last < int(re.search(pattern, line)[1]) < 90
 
 
