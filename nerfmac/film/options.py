@@ -46,7 +46,7 @@ class RenderOptions:
     aperture: float = 0.0
     """Radius of the aperture; 0: everything is sharp."""
     focus: float | None = None
-    """Distance of sharp focus. None: distance of the point that the training cameras face."""
+    """Distance of sharp focus. None: that of the point where the training cameras' axes meet."""
     projection: str = "perspective"
     """`perspective`, or `equirectangular`: 360 degrees, the camera's forward axis in the middle."""
     stereo: str | None = None
