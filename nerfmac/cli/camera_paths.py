@@ -12,7 +12,7 @@ from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
 from nerfmac.paths import MOVES, SPLITS, CameraPath, tour
 from nerfmac.paths.camera_path import DEFAULT_SECONDS
-from nerfmac.paths.named import TOUR_SECONDS
+from nerfmac.paths.tour import TOUR_SECONDS
 from nerfmac.rendering.gaze import centre_seen
 from nerfmac.run import Run, load_path, split_cameras
 
@@ -84,7 +84,7 @@ class NamedPath:
         if self.is_split:
             move, views = tour, split_cameras(run, self.name)
         else:
-            move, views = MOVES[self.name].cameras, run.scene.cameras
+            move, views = MOVES[self.name], run.scene.cameras
         scene = run.scene
         centre = centre_seen(run.renderer(), scene.cameras, scene.up)
         return _scaled(move(views, up=scene.up, frames=frames, size=double, centre=centre), size)

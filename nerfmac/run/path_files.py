@@ -18,7 +18,7 @@ from nerfmac.common.json_reader import read_fields
 from nerfmac.paths import CameraPath
 from nerfmac.run.placed import placement_of
 from nerfmac.run.run import Run
-from nerfmac.scenes.studio_space import TRANSFORMS, read_studio_space
+from nerfmac.scenes.readers.studio_space import TRANSFORMS, read_studio_space
 
 log = logging.getLogger("nerfmac")
 

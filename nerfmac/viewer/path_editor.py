@@ -38,7 +38,7 @@ class PathEditor:
         `name` is a key of `paths.MOVES`; or `train` or `test`, for a tour along these views.
         """
         checks.choice("move", name, (*MOVES, *SPLITS))
-        scene, move = self._run.scene, MOVES[name].cameras if name in MOVES else tour
+        scene, move = self._run.scene, MOVES.get(name, tour)
         views = split_cameras(self._run, name) if name in SPLITS else scene.cameras
         centre = centre_seen(self._run.renderer(), scene.cameras, scene.up)
         cameras = move(views, up=scene.up, frames=MOVE_KEYFRAMES, centre=centre)
