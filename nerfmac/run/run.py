@@ -31,8 +31,7 @@ from nerfmac.rendering.evaluation import ViewQuality, evaluate
 from nerfmac.rendering.gaze import centre_seen
 from nerfmac.rendering.perceptual import Lpips
 from nerfmac.rendering.renderer import Rendered, Renderer
-from nerfmac.run import configuration
-from nerfmac.run import messages
+from nerfmac.run import configuration, messages
 from nerfmac.run.configuration import CONFIGURED
 from nerfmac.run.folder import checkpoint_mark, is_run, locked, read_record, same_views
 from nerfmac.scenes import Scene, Views, read_again
