@@ -19,9 +19,8 @@ import numpy as np
 
 from nerfmac.backend import choose_device, device_name
 from nerfmac.run import Run
-from nerfmac.viewer.pictures.modes import MODES
-from nerfmac.viewer.session.loop import Loop
-from nerfmac.viewer.session.session import Message, Session
+from nerfmac.viewer.loop import Loop
+from nerfmac.viewer.session import OUTPUT_OF_MODE, Message, Session
 from nerfmac.viewer.worker import Worker
 
 
@@ -77,7 +76,7 @@ def main() -> None:
     worker = Worker()
     page = Page(worker, given.run, (width, height))
     figures = {}
-    for mode in MODES:
+    for mode in OUTPUT_OF_MODE:
         page.say("set", values={"mode": mode})
         page.drag(1.0)  # sizes that have not been drawn yet are
         figures[mode] = page.drag(given.seconds)

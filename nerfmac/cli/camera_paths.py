@@ -1,4 +1,4 @@
-"""`NamedPath`: the value of `render --path`: a move around the scene, a split, or a file."""
+"""Camera paths by the names of `--path`: a move around the scene, the views of a split, a file."""
 
 from __future__ import annotations
 
@@ -12,25 +12,24 @@ from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
 from nerfmac.paths import MOVES, SPLITS, CameraPath, tour
 from nerfmac.paths.camera_path import DEFAULT_SECONDS
-from nerfmac.paths.named import TOUR_SECONDS
+from nerfmac.paths.tour import TOUR_SECONDS
 from nerfmac.rendering.gaze import centre_seen
 from nerfmac.run import Run, load_path, split_cameras
 
 
 @dataclass(frozen=True)
 class NamedPath:
-    """A camera path by its name."""
+    """A camera path by its `name` of `--path`."""
 
     name: str
-    """A move, such as "orbit", a split, or a file's name."""
     file: CameraPath | None = None
-    """The path in the file; None for a move or a split."""
+    """The path in the file `name`; None for a move or a split."""
     transforms: Path | None = None
-    """nerfstudio's dataparser_transforms.json, for a file of nerfstudio."""
+    """nerfstudio's dataparser_transforms.json, for a path of nerfstudio."""
 
     @classmethod
     def read(cls, name: str, transforms: Path | None = None) -> NamedPath:
-        """The path called `name`; a file is read. Raises `InputError`."""
+        """The path of that name; reads a file now. Raises `InputError`."""
         known = (*MOVES, *SPLITS)
         if name in known:
             if transforms is not None:
@@ -49,7 +48,7 @@ class NamedPath:
 
     @property
     def is_split(self) -> bool:
-        """Whether the path leads along the cameras of a split."""
+        """Whether it goes along the views of a split, whose cameras can be used as they are."""
         return self.name in SPLITS
 
     @property
@@ -61,34 +60,34 @@ class NamedPath:
 
     @property
     def fps(self) -> float | None:
-        """Frames per second in its file; None if the file has none."""
+        """Frames per second named in the file, if any."""
         return self.file.fps if self.file else None
 
     @property
     def size(self) -> tuple[int, int] | None:
-        """Width and height in pixels in its file; None if the file has none."""
+        """Width and height of a frame in pixels named in the file, if any."""
         return self.file.size if self.file else None
 
     def lens(self, run: Run) -> Lens:
-        """The lens of the split's first photograph, or else of the first training photograph."""
+        """The lens of the first photograph."""
         return (split_cameras(run, self.name) if self.is_split else run.scene.cameras)[0].lens
 
-    def split_cameras(self, run: Run, size: tuple[int, int]) -> Sequence[Camera]:
-        """The split's own cameras, with pictures of `size`. Raises `InputError`."""
+    def view_cameras(self, run: Run, size: tuple[int, int]) -> Sequence[Camera]:
+        """The cameras of the split's views, for pictures of `size`. Raises `InputError`."""
         return _scaled(split_cameras(run, self.name), size)
 
     def cameras(self, run: Run, frames: int, size: tuple[int, int]) -> Sequence[Camera]:
-        """`frames` cameras on the path, with pictures of `size`. Raises `InputError`."""
-        twice = 2 * size[0], 2 * size[1]  # paths round sizes to even ones
+        """The cameras of `frames` frames of `size` along the path. Raises `InputError`."""
+        double = 2 * size[0], 2 * size[1]  # paths have even sizes only
         if self.file is not None:
-            return _scaled(self.file.cameras(frames, twice), size)
+            return _scaled(self.file.cameras(frames, double), size)
         if self.is_split:
-            move, cameras = tour, split_cameras(run, self.name)
+            move, views = tour, split_cameras(run, self.name)
         else:
-            move, cameras = MOVES[self.name].cameras, run.scene.cameras
+            move, views = MOVES[self.name], run.scene.cameras
         scene = run.scene
         centre = centre_seen(run.renderer(), scene.cameras, scene.up)
-        return _scaled(move(cameras, up=scene.up, frames=frames, size=twice, centre=centre), size)
+        return _scaled(move(views, up=scene.up, frames=frames, size=double, centre=centre), size)
 
 
 def _scaled(cameras: Sequence[Camera], size: tuple[int, int]) -> list[Camera]:

@@ -1,4 +1,4 @@
-"""`nerfmac eval`: PSNR, SSIM and LPIPS of a saved run."""
+"""`nerfmac eval`: quality of a saved run."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ class Arguments:
     run: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
     """Folder of a run, or a snapshot of instant-ngp (.ingp, .msgpack)."""
     scene: Annotated[Path | None, optional("SCENE")] = None
-    """Scene that the run was trained on, for a snapshot or a scene that has been moved."""
+    """Folder of the training scene, for a snapshot, or for a run whose scene has moved."""
     split: Literal["test", "val", "train"] = "test"
-    """Split of the scene to evaluate."""
+    """Views of the scene to evaluate."""
     background: Literal["white", "black"] = "white"
-    """Colour behind the scene and behind pictures with alpha."""
+    """Background of renderings, and of pictures with alpha."""
     json: Annotated[Path | None, optional("FILE")] = None
-    """Write the figures, and the protocol that measured them, to this file too."""
+    """Write the figures and the protocol of their measurement to this file too."""
     html: Annotated[Path | None, optional("FILE")] = None
-    """Write an HTML page with photograph, rendering, error and depth of each view."""
+    """Write a page with photograph, rendering, error and depth of each view, to open from disk."""
     lpips: Annotated[Path | None, optional("WEIGHTS")] = None
-    """Measure LPIPS too, with the weights in this file, .safetensors or .npz; README says how to
-    make it."""
+    """Measure LPIPS too, with the weights in this .safetensors or .npz; README says how to make
+    it."""
     device: Device = "auto"
-    """Device that computes; auto takes the GPU if there is one."""
+    """Device that computes."""
 
 
 def main(argv: list[str], method: Method = CONFIGURED) -> int:
@@ -55,7 +55,7 @@ def main(argv: list[str], method: Method = CONFIGURED) -> int:
     if arguments.json is None:
         _evaluated(run, arguments)
     else:
-        with appearing(arguments.json) as partial:  # a bad path is refused before evaluating
+        with appearing(arguments.json) as partial:  # refused now, not after all views
             write_json(partial, _evaluated(run, arguments))
     return 0
 
@@ -81,8 +81,7 @@ def _evaluated(run: Run, arguments: Arguments) -> dict[str, Any]:
     else:
         views = run.evaluate(split, background, lpips=lpips)
     for view in views:
-        lpips_text = _lpips_text(view.lpips)
-        print(f"{view.name:30} {view.psnr:6.2f} dB  SSIM {view.ssim:.4f}{lpips_text}")
+        print(_line(view.name, view.psnr, view.ssim, view.lpips))
     least = worst(views)
     if least:
         print("worst: " + ", ".join(f"{view.name} ({view.psnr:.2f} dB)" for view in least))
@@ -90,7 +89,7 @@ def _evaluated(run: Run, arguments: Arguments) -> dict[str, Any]:
     psnr, ssim = figures[f"psnr_{split}"], figures[f"ssim_{split}"]
     distances = [view.lpips for view in views if view.lpips is not None]
     mean = float(np.mean(distances)) if distances else None
-    print(f"{f'mean of {len(views)}':30} {psnr:6.2f} dB  SSIM {ssim:.4f}{_lpips_text(mean)}")
+    print(_line(f"mean of {len(views)}", psnr, ssim, mean))
     return {
         **machine(),
         **figures,
@@ -103,12 +102,13 @@ def _evaluated(run: Run, arguments: Arguments) -> dict[str, Any]:
     }
 
 
-def _lpips_text(lpips: float | None) -> str:
-    return "" if lpips is None else f"  LPIPS {lpips:.4f}"
+def _line(name: str, psnr: float, ssim: float, lpips: float | None) -> str:
+    end = "" if lpips is None else f"  LPIPS {lpips:.4f}"
+    return f"{name:30} {psnr:6.2f} dB  SSIM {ssim:.4f}{end}"
 
 
 def _protocol(run: Run, arguments: Arguments) -> dict[str, Any]:
-    """Conditions of the measurement; figures under other conditions do not compare."""
+    """The protocol of the measurement; figures of another protocol are not comparable."""
     lens = run.pictures().views(arguments.split).cameras[0].lens
     return {
         "scene": run.scene.path,

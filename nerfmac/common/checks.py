@@ -7,7 +7,8 @@ is a fault of the program and keeps its traceback.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 
 import mlx.core as mx
 import numpy as np
@@ -19,6 +20,15 @@ LARGEST = 1e15
 
 class InputError(ValueError):
     """A request that cannot be met. The message says what is wrong, where, and what is right."""
+
+
+@contextmanager
+def prefix_errors(where: str) -> Iterator[None]:
+    """Context manager that puts `where`, a file or a part of it, before a refusal's message."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(f"{where}: {error}") from error
 
 
 def shape(name: str, values: mx.array, expected: Sequence[int | None]) -> None:

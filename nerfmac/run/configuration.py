@@ -14,7 +14,7 @@ from nerfmac.config import Config, override
 from nerfmac.config.presets import preset as preset_config
 from nerfmac.geometry.cameras import Cameras
 from nerfmac.scenes import Scene
-from nerfmac.scenes.near_plane import near_plane
+from nerfmac.scenes.sparse_points import near_plane
 from nerfmac.training.method import Method
 from nerfmac.training.trainer import Trainer
 

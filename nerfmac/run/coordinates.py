@@ -21,8 +21,8 @@ from nerfmac.paths import CameraPath
 from nerfmac.run.run import Run
 from nerfmac.scenes import read_again
 from nerfmac.scenes.placement import Placement
+from nerfmac.scenes.readers.studio_space import TRANSFORMS, read_studio_space
 from nerfmac.scenes.record import SceneRecord
-from nerfmac.scenes.studio_space import TRANSFORMS, read_studio_space
 
 log = logging.getLogger("nerfmac")
 

@@ -9,7 +9,7 @@ from nerfmac.config import Config, override
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
 from nerfmac.run import CONFIGURED, config_for_scene
-from nerfmac.scenes.near_plane import PART, near_plane
+from nerfmac.scenes.sparse_points import NEAR_FRACTION, near_plane
 from tests.scene_factory import CONFIG
 
 LENS = Lens.from_fov(0.8, 64, 48)
@@ -32,7 +32,7 @@ def nearest(points: np.ndarray) -> float:
 
 def test_it_is_in_front_of_the_nearest_points_of_the_nearest_camera():
     points = thing()
-    assert near_plane(points, cameras()) == pytest.approx(PART * nearest(points), rel=0.02)
+    assert near_plane(points, cameras()) == pytest.approx(NEAR_FRACTION * nearest(points), rel=0.02)
 
 
 def test_a_few_wrong_points_right_in_front_of_a_camera_do_not_count():

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nerfmac.backend import current_device
-from nerfmac.film import Frames, Shot, write_video
+from nerfmac.film import FrameRenderer, RenderOptions, write_video
 from nerfmac.measure.timing import Bar
 from nerfmac.run import Run
 
@@ -54,7 +54,7 @@ def time_film(
     usual = FILM.get(current_device(), (1000, (1920, 1080)))
     count, size = frames or usual[0], size or usual[1]
     takes = [[camera] for camera in run.orbit(count, size)]
-    source = Frames(run, Shot())
+    source = FrameRenderer(run, RenderOptions())
     with tempfile.TemporaryDirectory() as folder, Bar("film", 3.0 * count, "frames") as bar:
         path = Path(folder) / "film.mp4"
 

@@ -26,7 +26,7 @@ from nerfmac.measure.bench.quality import HeldOutViews, followed
 from nerfmac.ranks import LostRankError, current_ranks, join, start_local
 from nerfmac.run import Run
 from nerfmac.scenes import Scene, load_scene
-from nerfmac.scenes.options import USUAL, SceneOptions
+from nerfmac.scenes.options import DEFAULTS, SceneOptions
 from nerfmac.training.goal import Goal
 
 POINTS, VIEWS = 24, 4
@@ -78,7 +78,7 @@ def table(found: Sequence[RankedTraining]) -> Iterator[str]:
 def measure_scaling(
     scene: Path,
     config: Config,
-    options: SceneOptions = USUAL,
+    options: SceneOptions = DEFAULTS,
     *,
     counts: Sequence[int],
     seconds: float,
