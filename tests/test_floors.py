@@ -15,7 +15,7 @@ LONGEST_FUNCTION = 60  # lines of a function, without its docstring
 MOST_PARAMETERS = 7  # of a function, without self and cls
 OVERLOADED = {
     "run/start.py: train",  # the way in: a keyword for each flag of `nerfmac train`
-    *("film/film.py: film", "ops/trace.py: trace", "ops/trace.py: _trace"),
+    *("film/filming.py: film", "ops/trace.py: trace", "ops/trace.py: _trace"),
     *("ops/march.py: write_samples", "ops/march.py: _write", "ops/march.py: _write_reference"),
     "training/step.py: __call__",
 }
