@@ -60,7 +60,7 @@ def changed() -> Config:
         occupancy=OccupancyConfig(resolution=48, decay=0.9),
         optimiser=OptimiserConfig(rate=3e-3, l2=0.0, average=0.5),
         train=TrainConfig(slots=5000, blend="linear"),
-        ranks=RanksConfig(every=4, words="float32"),
+        ranks=RanksConfig(every=4, allreduce_dtype="float32"),
         refine=RefineConfig(poses=True, l2=1e-3),
     )
 
@@ -290,8 +290,8 @@ def test_the_rate_rises_over_the_warm_up_whatever_the_progress():
 
 def test_finer_details_come_in_over_the_coarse_steps():
     config = RefineConfig(coarse_steps=400)
-    assert [config.detail_at(step) for step in (0, 100, 400, 9000)] == [0.0, 0.25, 1.0, 1.0]
-    assert RefineConfig(coarse_steps=0).detail_at(0) == 1.0
+    assert [config.level_progress_at(step) for step in (0, 100, 400, 9000)] == [0.0, 0.25, 1.0, 1.0]
+    assert RefineConfig(coarse_steps=0).level_progress_at(0) == 1.0
 
 
 def test_a_step_is_its_fraction_of_the_unit_cubes_diagonal():
@@ -324,14 +324,19 @@ def test_the_finest_level_has_five_cells_for_four_pixels_unless_it_is_given():
 )
 def test_poses_move_in_every_coarse_step_and_then_in_every_so_many(coarse, every, expected):
     config = RefineConfig(poses=True, coarse_steps=coarse, every=every)
-    moves = [step for step in range(13) if config.moves_at(step)]
+    moves = [step for step in range(13) if config.learns_cameras_at(step)]
     assert moves == expected
-    assert [config.moves_until(step) for step in moves] == list(range(1, len(moves) + 1))
-    assert not any(RefineConfig(exposures=True).moves_at(step) for step in range(40))
+    assert [config.camera_updates(step) for step in moves] == list(range(1, len(moves) + 1))
+    assert not any(RefineConfig(exposures=True).learns_cameras_at(step) for step in range(40))
 
 
 def test_a_setting_that_older_versions_wrote_is_read_over():
     assert Config.from_json({"ranks": {"late": True, "every": 2}}).ranks == RanksConfig(every=2)
+
+
+def test_the_type_of_exchanged_arrays_is_read_by_its_old_name():
+    config = Config.from_json({"ranks": {"words": "float32"}})
+    assert config.ranks == RanksConfig(allreduce_dtype="float32")
 
 
 def test_a_renamed_setting_is_read_at_its_new_path(monkeypatch):

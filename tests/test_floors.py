@@ -27,6 +27,7 @@ FLOORS = (
     ("ops", "scenes", "paths"),
     ("fields", "sampling", "capture"),
     ("rendering", "inspection"),
+    ("refine",),
     ("training",),
     ("run",),
     ("snapshots",),

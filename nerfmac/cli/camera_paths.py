@@ -13,7 +13,7 @@ from nerfmac.geometry.lenses import Lens
 from nerfmac.paths import MOVES, SPLITS, CameraPath, tour
 from nerfmac.paths.camera_path import DEFAULT_SECONDS
 from nerfmac.paths.tour import TOUR_SECONDS
-from nerfmac.rendering.gaze import centre_seen
+from nerfmac.rendering.gaze import look_at_from_depth
 from nerfmac.run import Run, load_path, split_cameras
 
 
@@ -86,7 +86,7 @@ class NamedPath:
         else:
             move, views = MOVES[self.name], run.scene.cameras
         scene = run.scene
-        centre = centre_seen(run.renderer(), scene.cameras, scene.up)
+        centre = look_at_from_depth(run.renderer(), scene.cameras, scene.up)
         return _scaled(move(views, up=scene.up, frames=frames, size=double, centre=centre), size)
 
 

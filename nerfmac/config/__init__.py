@@ -6,7 +6,7 @@ comment is also the help text of its flag, as `nerfmac train --help` prints it.
 """
 
 from nerfmac.config.fields import HashGridConfig, NetworkConfig, VanillaConfig
-from nerfmac.config.optimiser import OptimiserConfig
+from nerfmac.config.optimiser import OptimiserConfig, ParameterGroup
 from nerfmac.config.ranks import RanksConfig
 from nerfmac.config.record import PRESET_NAMES, Config, override
 from nerfmac.config.refine import REFINED, RefineConfig
@@ -23,6 +23,7 @@ __all__ = [
     "NetworkConfig",
     "OccupancyConfig",
     "OptimiserConfig",
+    "ParameterGroup",
     "RanksConfig",
     "RefineConfig",
     "TrainConfig",

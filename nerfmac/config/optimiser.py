@@ -1,34 +1,43 @@
-"""Adam and its schedule."""
+"""Settings of Adam, its schedule, and the average of the parameters."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from nerfmac.common import checks
+
+
+class ParameterGroup(NamedTuple):
+    """Adam's settings for one parameter that does not take the common ones."""
+
+    rate: float  # learning rate
+    l2: float  # factor of the L2 penalty
+    step: int | None = None  # updates of this parameter so far, for the bias; None: all steps
 
 
 @dataclass(frozen=True)
 class OptimiserConfig:
     """Adam, its schedule, and the average of the parameters that pictures are rendered with.
 
-    The learning rate rises for `warmup_steps`, as in nerfacc's training of Instant-NGP. Adam's
-    first steps have their full length whatever the gradient: in a dark scene they made the colours
-    so black that no gradient came through the sigmoid any more. In a run of known length the rate
-    stays until `hold` of it is done and then falls exponentially. (Instant-NGP: 0.01 for all, times
-    0.33 at fixed steps.) Networks, which every sample moves, bear a smaller rate than tables. L2
-    would make tables forget.
+    The learning rate rises over `warmup_steps`, as in nerfacc's training of Instant-NGP. Without
+    that, Adam's first steps have full length whatever the gradient. In a dark scene they made
+    colours so black that no gradient passed the sigmoid any more. In a run of known length the rate
+    is constant until `hold` of the run, then falls exponentially. (Instant-NGP: 0.01 for all, times
+    0.33 at fixed steps.) Networks take a smaller rate than tables, since every sample changes them.
+    L2 applies to networks only; tables would forget what a step does not read.
     """
 
-    rate: float = 3e-2  # Learning rate at the start.
-    networks: float = 0.2  # Factor on the learning rate of the networks' weights.
+    rate: float = 3e-2  # Learning rate after warm-up; lower it if training diverges.
+    networks: float = 0.2  # Factor on the learning rate for the networks' weights.
     beta1: float = 0.9  # Adam's decay of the mean gradient, per step.
     beta2: float = 0.99  # Adam's decay of the mean squared gradient; more than beta1^2.
-    epsilon: float = 1e-15  # Adam's addend to the root of the mean squared gradient.
+    epsilon: float = 1e-15  # Added to the root of the mean squared gradient.
     l2: float = 1e-7  # Factor of the L2 penalty on the networks' weights.
     warmup_steps: int = 100  # Steps over which the learning rate rises from 0; 0: none.
-    hold: float = 0.7  # Fraction of the run after which the learning rate begins to fall.
-    final_rate: float = 0.01  # Learning rate at the end, as a fraction of that at the start.
-    average: float = 0.95  # Factor on the running average of the parameters at every step.
+    hold: float = 0.7  # Fraction of the run after which the learning rate falls.
+    final_rate: float = 0.01  # Learning rate at the end, as a fraction of `rate`.
+    average: float = 0.95  # Decay of the parameters' moving average, per step.
 
     def __post_init__(self) -> None:
         for name in ("rate", "epsilon", "final_rate"):
@@ -41,7 +50,7 @@ class OptimiserConfig:
         checks.number("optimiser.warmup_steps", self.warmup_steps, low=0, whole=True)
 
     def rate_at(self, progress: float, step: int) -> float:
-        """The learning rate of `step`, counted from 0, at `progress` in [0, 1] of the run."""
+        """The learning rate of `step`, counted from 0, at the finished fraction `progress`."""
         rising = min((step + 1) / self.warmup_steps, 1.0) if self.warmup_steps else 1.0
         falling = max(0.0, (progress - self.hold) / (1.0 - self.hold))
         return self.rate * rising * self.final_rate**falling

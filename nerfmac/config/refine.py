@@ -1,4 +1,4 @@
-"""What training corrects of its views."""
+"""Refinement of the training views: which parameters are learned, at which rates, and when."""
 
 from __future__ import annotations
 
@@ -7,28 +7,28 @@ from dataclasses import dataclass
 from nerfmac.common import checks
 
 REFINED = ("poses", "lenses", "exposures", "colours")
-"""What can be corrected: names of the switches."""
+"""Names of the switches for what can be refined."""
 
 
 @dataclass(frozen=True)
 class RefineConfig:
-    """Corrections of the training views: their cameras, their lenses, their pictures' colours.
+    """Refinement of training views: camera poses, lenses, exposures and colours.
 
     They are learned with the field (BARF, Lin et al. 2021), by Adam with rates of their own.
     """
 
-    poses: bool = False  # Correct each camera's rotation and place.
-    lenses: bool = False  # Correct each camera's focal length and k1, k2; views may share a camera.
-    exposures: bool = False  # Correct each picture's brightness, one number for each colour.
-    colours: bool = False  # Correct each picture's colours, by an affine map of its own.
-    every: int = 8  # After the coarse steps, one step in so many learns poses and lenses.
-    pose_rate: float = 5e-4  # Learning rate of poses at the start, in radians of what cameras see.
-    lens_rate: float = 2e-4  # Learning rate of lenses at the start, likewise.
-    exposure_rate: float = 2e-3  # Learning rate of exposures at the start, in powers of e.
-    colour_rate: float = 1e-3  # Learning rate of colours' maps at the start, of colours in [0, 1].
-    final_rate: float = 0.01  # These rates' factor at the end, beside the field's own.
-    l2: float = 0.0  # Factor of the L2 penalty on corrections.
-    coarse_steps: int = 1000  # With poses or lenses: steps until the field has its finest details.
+    poses: bool = False  # Refine each camera's rotation and position.
+    lenses: bool = False  # Refine focal length, k1 and k2 of each lens; views may share a lens.
+    exposures: bool = False  # Refine each picture's brightness, one factor per colour channel.
+    colours: bool = False  # Refine each picture's colours, by an affine map of its own.
+    every: int = 8  # Train poses and lenses in one of so many steps, after the coarse steps.
+    pose_rate: float = 5e-4  # Learning rate of poses at the start, in radians in the picture.
+    lens_rate: float = 2e-4  # Learning rate of lenses at the start, in radians in the picture.
+    exposure_rate: float = 2e-3  # Learning rate of exposures at the start; 1 is a factor of e.
+    colour_rate: float = 1e-3  # Learning rate of colour maps at the start; colours are in [0, 1].
+    final_rate: float = 0.01  # Decay of these rates over the run, on top of the field's own.
+    l2: float = 0.0  # Factor of the L2 penalty on refinement.
+    coarse_steps: int = 1000  # With poses or lenses: steps until all levels of the field take part.
     warmup_steps: int = 250  # Steps over which the rates of poses and lenses rise from 0.
 
     def __post_init__(self) -> None:
@@ -43,35 +43,34 @@ class RefineConfig:
 
     @property
     def cameras(self) -> bool:
-        """Whether anything of the cameras is corrected, and not of their pictures alone."""
+        """Whether poses or lenses are refined."""
         return self.poses or self.lenses
 
-    def moves_at(self, step: int) -> bool:
-        """Whether `step`, counted from 0, learns poses and lenses."""
+    def learns_cameras_at(self, step: int) -> bool:
+        """Whether `step`, counted from 0, trains poses and lenses."""
         return self.cameras and (step < self.coarse_steps or step % self.every == 0)
 
-    def moves_until(self, step: int) -> int:
-        """How many steps learn poses and lenses, up to `step`, counted from 0, and with it."""
+    def camera_updates(self, step: int) -> int:
+        """Number of steps from 0 to `step`, inclusive, that train poses and lenses."""
         if step < self.coarse_steps:
             return step + 1
         return self.coarse_steps + step // self.every - (self.coarse_steps - 1) // self.every
 
     def is_coarse_at(self, step: int) -> bool:
-        """Whether `step`, counted from 0, leaves out some of the field's detail."""
+        """Whether `step`, counted from 0, leaves out the field's finest levels (BARF)."""
         return self.cameras and step < self.coarse_steps
 
-    def detail_at(self, step: int) -> float:
-        """How much of the field's detail takes part in `step`, in [0, 1]."""
-        return _part(step, self.coarse_steps)
+    def level_progress_at(self, step: int) -> float:
+        """Fraction of the field's levels, in [0, 1], that take part in `step`."""
+        return _fraction(step, self.coarse_steps)
 
     def warmup_at(self, step: int) -> float:
-        """The part, in [0, 1], of their rates by which poses and lenses are learned in `step`.
+        """Factor in [0, 1] on the rates of poses and lenses in `step`.
 
-        The first fields say nothing of cameras, and Adam's steps are as long for nothing.
+        Early fields say nothing about cameras, yet Adam's steps have full length from the start.
         """
-        return _part(step, self.warmup_steps)
+        return _fraction(step, self.warmup_steps)
 
 
-def _part(step: int, steps: int) -> float:
-    """How much of the first `steps` is done before `step`, in [0, 1]."""
+def _fraction(step: int, steps: int) -> float:
     return min(step / steps, 1.0) if steps else 1.0

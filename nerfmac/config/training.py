@@ -1,4 +1,4 @@
-"""A training step: its samples, its rays, its loss."""
+"""Settings of a training step: samples, rays, loss."""
 
 from __future__ import annotations
 
@@ -8,27 +8,25 @@ from typing import Literal
 from nerfmac.common import checks
 
 FILL = 0.95
-"""Fraction of a step's slots that its number of rays is chosen to fill."""
+"""Fraction of the sample budget that the number of rays is chosen to fill."""
 
 
 @dataclass(frozen=True)
 class TrainConfig:
-    """A training step, and how long to go on."""
+    """A training step, and the number of steps."""
 
     steps: int = 20_000  # Training steps of a run, unless --steps or --seconds says otherwise.
-    slots: int = 2**17  # Samples that a step has room for.
+    slots: int = 2**17  # Sample budget of a step; more is slower and takes more memory.
     candidates: int = 4  # Samples that are tried for light, over slots; 0: all are kept untried.
-    rays: int = 4096  # Rays of the first step; later steps have as many as fill the slots.
-    most_rays: int = 2**16  # Most rays of a step.
-    huber: float = 0.1  # Error, of colours in [0, 1], at which the loss goes from square to linear.
-    distortion: float = 0.0  # Weight, in the loss, of how far apart the matter on a ray is.
-    entropy: float = 0.0  # Weight, in the loss, of rays that half see through.
+    rays: int = 4096  # Rays of the first step; later steps take as many as fill the budget.
+    most_rays: int = 2**16  # Most rays of a step, however few samples they need.
+    huber: float = 0.1  # Colour error, in [0, 1], above which the loss grows linearly.
+    distortion: float = 0.0  # Weight of the distortion loss; more pulls a ray's matter together.
+    entropy: float = 0.0  # Weight of the opacity's entropy; more makes rays opaque or empty.
     near: float = 0.0  # Model hash: least distance of samples from cameras; 0: by sparse points.
-    gradient_scaling: float = 1.0  # Camera distance from which on samples learn in full; 0: all do.
-    loss_scale: float = (
-        1024.0  # Loss scale at the start; overflow halves it, long success doubles it.
-    )
-    blend: Literal["srgb", "linear"] = "srgb"  # Light in which pictures' alpha is blended.
+    gradient_scaling: float = 1.0  # Camera distance below which samples learn less; 0: never.
+    loss_scale: float = 1024.0  # First loss scale; overflow halves it, 2,000 good steps double it.
+    blend: Literal["srgb", "linear"] = "srgb"  # Light in which the pictures' alpha is blended.
 
     def __post_init__(self) -> None:
         checks.number("train.steps", self.steps, low=1, whole=True)
@@ -45,11 +43,10 @@ class TrainConfig:
         checks.choice("train.blend", self.blend, ("srgb", "linear"))
 
     def rays_for(self, samples_per_ray: float, most: int | None = None) -> int:
-        """The largest number of rays whose samples fit, among powers of the eighth root of two.
+        """Number of rays that fill `FILL` of the sample budget: about 2^(k/8), a multiple of 16.
 
-        For each new number of rays the step is traced again, which takes as long as half a step.
-        So only few numbers are used, but enough of them to leave few slots without a sample.
-        `most` is a limit in addition to `most_rays`.
+        Each new number of rays costs a trace, half a step's time. So few numbers are used, but
+        enough of them to fill the budget well. `most` is a limit besides `most_rays`.
         """
         most = self.most_rays if most is None else min(most, self.most_rays)
         wanted = min(FILL * self.slots / max(samples_per_ray, 1e-3), most)

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from tqdm.auto import tqdm
 
-from nerfmac.backend.host_memory import host_memory_bytes
+from nerfmac.backend.memory import host_memory_bytes
 from nerfmac.common import checks
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import appearing, user_path

@@ -1,4 +1,4 @@
-"""Where a pixel looks when its lens changes, to the first order: for gradients in lenses.
+"""How a pixel's direction changes with its lens, to first order: gradients for lenses.
 
 A pixel at the fixed place m sees the direction (x, y, 1) with focal distort(x, y) = m, so that
 
@@ -16,14 +16,14 @@ from nerfmac.geometry.lenses import distort_with_slopes
 _LEAST = 1e-6
 
 
-def looks_elsewhere(
+def lens_jvp(
     direction: mx.array, stretch: mx.array, distortion: mx.array, is_fisheye: bool
 ) -> mx.array:
-    """How the unit `direction` (r, 3) of each pixel's ray moves with its lens: zeros (r, 3).
+    """Zeros (r, 3) that carry gradients: d(direction) by d(stretch) and by d(distortion).
 
-    Their gradients in `stretch` (r, 1), the logarithm of a factor on the focal length, which is 0,
-    and in `distortion` (r, 7), as in `Cameras`, are those of the direction. It has x right, y down,
-    z forwards, and is what the lens is known to see there. `is_fisheye`: some lenses are.
+    `direction` (r, 3) is the unit direction of each pixel's ray through the lens as it is, with x
+    right, y down, z forwards. `stretch` (r, 1) is the logarithm of a factor on the focal length, 0.
+    `distortion` (r, 7) is as in `Cameras`. `is_fisheye`: some lenses are fisheyes.
     """
     direction = mx.stop_gradient(direction)
     straight = _straight(direction, stretch, distortion)

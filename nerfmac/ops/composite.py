@@ -127,6 +127,14 @@ def count_reached_reference(
     return mx.where(ray_start[1:] > ray_start[:-1], reached, wanted)
 
 
+def sample_weights(density: mx.array, widths: mx.array, ray_start: mx.array) -> mx.array:
+    """(slots,) float32: each sample's weight; 0 for slots of no ray. Differentiable in `density`.
+
+    Arguments as in `composite`. Plain MLX on every back end, by a scan of log2(slots) passes.
+    """
+    return _light(density, widths, ray_start)[2]
+
+
 def composite_reference(
     density: mx.array,
     colour: mx.array,

@@ -1,8 +1,8 @@
 """Ranks: processes, on one machine or several, that train one model together.
 
-`mlx.launch -n 4 -- nerfmac train ...` starts them, or anything else that sets MLX's environment
-variables. Each rank has the whole scene and the whole model, and draws its own share of a step's
-rays; what they learn is exchanged by `mlx.core.distributed`. Alone, nothing here does anything.
+`mlx.launch -n 4 -- nerfmac train ...` starts them, or any program that sets MLX's environment
+variables. Each rank has the whole scene and the whole model, and draws its share of a step's rays.
+Gradients or parameters are averaged by `mlx.core.distributed`. A single process exchanges nothing.
 """
 
 from nerfmac.ranks.local import start_local as start_local

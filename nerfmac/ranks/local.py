@@ -15,20 +15,20 @@ from typing import Any
 _HOST = "127.0.0.1"
 
 _PORTS = range(20000, 32768)
-"""Below those that Linux and macOS give to whoever asks for any. A rank takes seconds to start, in
-which another program would be given its port; the ring then closes through that program."""
+"""Ports below the ephemeral ones of Linux and macOS. While a rank starts, which takes seconds, the
+system could give an ephemeral port to another program, and the ring would go through it."""
 
 
 def start_local(
     command: Sequence[str], count: int, folder: Path, *, backend: str = "ring", **popen: Any
 ) -> list[subprocess.Popen[Any]]:
-    """Start `command` as `count` ranks that find each other; one rank is started as it is.
+    """Start `command` as `count` ranks that find each other; a single rank starts as is.
 
     Args:
         command: program and arguments.
-        count: how many.
-        folder: an existing one, for the list of hosts.
-        backend: `ring`, or `nccl`, for which each rank sees one GPU only.
+        count: number of ranks.
+        folder: existing folder for the list of hosts.
+        backend: `ring`, or `nccl`, with which each rank sees one GPU only.
         popen: further arguments of `subprocess.Popen`.
     """
     if count == 1:
@@ -50,15 +50,15 @@ def start_local(
 
 
 def _gpus() -> list[str]:
-    return [each for each in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if each]
+    return [gpu for gpu in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if gpu]
 
 
 def _free_ports(count: int) -> list[int]:
-    found: list[int] = []
+    ports: list[int] = []
     for port in random.sample(_PORTS, len(_PORTS)):
         with socket.socket() as probe, suppress(OSError):
             probe.bind((_HOST, port))
-            found.append(port)
-        if len(found) == count:
+            ports.append(port)
+        if len(ports) == count:
             break
-    return found
+    return ports

@@ -1,9 +1,9 @@
-"""A rank that is lost ends the training of all: what is seen of it, and when.
+"""Lost ranks: a rank that is gone ends the training of all ranks.
 
-By the ring, a neighbour's next exchange mostly fails with an exception, at once; if it was between
-two exchanges it may also wait without end (MLX 0.32.4). By NCCL and JACCL the others always wait,
-and so they do for a rank that is there but does not answer. So a `Watch` ends a rank that has
-waited too long, or that was told to end while it waits, as `mlx.launch` does when another has.
+With the ring, the neighbours' next exchange usually raises an exception at once; if the rank was
+lost between two exchanges they may wait for ever (MLX 0.32.4). With NCCL and JACCL the others
+always wait, as they do for a rank that hangs. So a `Watch` ends a process that has waited too long,
+or that gets a signal to end while it waits, which `mlx.launch` sends when another rank has ended.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ log = logging.getLogger("nerfmac")
 Item = TypeVar("Item")
 
 LOST = 2
-"""Exit code of a rank that gave up waiting: that of all that cannot be done."""
+"""Exit code of a rank that gave up waiting, as of all commands that cannot be done."""
 
 GRACE = 10.0
-"""Seconds in which a rank that was told to end must, and in which it must have saved its state."""
+"""Seconds until a rank that got a signal is ended, and seconds it has to save its state."""
 
 _VARIABLE = "NERFMAC_RANK_TIMEOUT"
 _SECONDS = "120"
 
 
 class LostRankError(RuntimeError):
-    """Another rank is gone, so this one cannot go on. The message says what was seen of it."""
+    """Another rank is gone, so this one cannot go on. The message says how it was noticed."""
 
 
 def watched(ranks: Ranks, items: Iterable[Item], save: Callable[[], str]) -> Generator[Item]:
-    """The `items`, which `ranks` compute together; a `Watch` is on while the next one is computed.
+    """The `items`, which the `ranks` compute together, with a `Watch` on while one is computed.
 
-    `save` is the `Watch`'s. Raises `LostRankError`.
+    `save` is as in `Watch`. Raises `LostRankError`.
     """
     with Watch(ranks, save) as watch, noticed(ranks):
         watch.beat()
@@ -56,7 +56,7 @@ def watched(ranks: Ranks, items: Iterable[Item], save: Callable[[], str]) -> Gen
 
 @contextmanager
 def noticed(ranks: Ranks) -> Iterator[None]:
-    """Within it, what MLX raises at an exchange with a lost rank is raised as `LostRankError`."""
+    """Raise MLX's errors of an exchange with a lost rank as `LostRankError`."""
     try:
         yield
     except RuntimeError as error:
@@ -66,16 +66,16 @@ def noticed(ranks: Ranks) -> Iterator[None]:
 
 
 class Watch:
-    """`with Watch(ranks, save) as watch:` ends the process if `beat` is not called for too long.
+    """`with Watch(ranks, save) as watch:` ends the process if `beat` is not called in time.
 
-    That is 120 seconds, or as many as NERFMAC_RANK_TIMEOUT says; 0 waits for ever. Python cannot
-    interrupt an exchange, so it is the whole process that ends, with a message and exit code 2.
+    The limit is 120 seconds, or NERFMAC_RANK_TIMEOUT seconds; 0 waits for ever. Python cannot
+    interrupt an exchange, so the whole process ends, with a message and exit code 2.
     """
 
     def __init__(self, ranks: Ranks, save: Callable[[], str]) -> None:
-        """`save` saves what can be saved, on another thread, and says where. Raises `InputError`.
+        """`save` saves the state from another thread and returns a sentence that says where.
 
-        It may use evaluated arrays only.
+        It may use evaluated arrays only. Raises `InputError` for a wrong NERFMAC_RANK_TIMEOUT.
         """
         text = os.environ.get(_VARIABLE, _SECONDS)
         seconds = float(text) if text.replace(".", "", 1).isdecimal() else text
@@ -108,11 +108,11 @@ class Watch:
             self._signals.close()
 
     def beat(self) -> None:
-        """Say that training goes on; count from now."""
+        """Restart the time limit: training goes on."""
         self._last = time.monotonic()
 
     def pause(self) -> None:
-        """Count no longer, until the next `beat`."""
+        """Stop the time limit until the next `beat`."""
         self._last = None
 
     def _watch(self) -> None:
@@ -130,7 +130,7 @@ class Watch:
                     self._give_up(f"the others have not answered for {self._seconds:g} s")
 
     def _give_up(self, why: str) -> None:
-        threading.Timer(GRACE, os._exit, [LOST]).start()  # should there be no saving it
+        threading.Timer(GRACE, os._exit, [LOST]).start()  # in case saving hangs
         left = "its last checkpoint stays"
         with suppress(Exception):
             left = self._save()

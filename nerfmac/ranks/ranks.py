@@ -1,7 +1,7 @@
-"""`Ranks`: which of how many processes this one is, and what they tell each other.
+"""`Ranks`: this process among those that train together, and their collective operations.
 
-All ranks must call the same functions in the same order. Sums are made once and handed on, so their
-results are the same on all ranks, bit for bit.
+All ranks must call the same functions in the same order. A sum is computed once and distributed, so
+all ranks get the same bits.
 """
 
 from __future__ import annotations
@@ -17,18 +17,17 @@ import numpy as np
 
 from nerfmac.common.checks import InputError
 
-Words = Literal["bfloat16", "float32"]
-"""The type in which large arrays are sent."""
+AllreduceDtype = Literal["bfloat16", "float32"]
 
 LARGE = 2**16
-"""Elements from which on an array is sent in `Words`, and by itself. Smaller ones go together."""
+"""Fewest elements of an array that is sent alone, as `AllreduceDtype`; others go together."""
 
 _VARIABLES = {
     "nccl": ("NCCL_HOST_IP", "NCCL_PORT", "MLX_WORLD_SIZE"),
     "jaccl": ("MLX_IBV_DEVICES",),
     "ring": ("MLX_HOSTFILE",),
 }
-"""By which of MLX's environment variables a back end is known to be meant."""
+"""MLX's environment variables that select each back end."""
 
 
 @dataclass(frozen=True)
@@ -42,43 +41,42 @@ class Ranks:
 
     @property
     def is_first(self) -> bool:
-        """Whether this rank writes, shows the bar and prints."""
+        """Whether this rank writes files, shows the bar and prints."""
         return self.rank == 0
 
     def own(self, drawn: mx.array) -> mx.array:
         """This rank's columns of `drawn` (rows, size * n): (rows, n)."""
         if self.size == 1:
             return drawn
-        each = drawn.shape[1] // self.size
-        return mx.contiguous(drawn[:, self.rank * each : (self.rank + 1) * each])
+        share = drawn.shape[1] // self.size
+        return mx.contiguous(drawn[:, self.rank * share : (self.rank + 1) * share])
 
     def sum(self, values: mx.array) -> mx.array:
-        """The sum of all ranks' `values`, which have one shape and type. Not evaluated."""
+        """Sum over the ranks of `values`, of the same shape and type on all. Not evaluated."""
         if self.size == 1:
             return values
         return mx.distributed.all_sum(values, group=self.group)
 
     def mean(self, values: mx.array) -> mx.array:
-        """The mean of all ranks' `values`; of a type of floats. Not evaluated."""
+        """Mean over the ranks of `values`, of a float type. Not evaluated."""
         return values if self.size == 1 else self.sum(values) / self.size
 
     def weighted_mean(
-        self, arrays: Mapping[str, mx.array], weight: mx.array, words: Words
+        self, arrays: Mapping[str, mx.array], weight: mx.array, dtype: AllreduceDtype
     ) -> dict[str, mx.array]:
-        """The mean of all ranks' float32 `arrays`, where each rank's count `weight` () times.
+        """Mean over the ranks of float32 `arrays`, weighted by each rank's `weight` ().
 
-        Large arrays are sent in `words`; small ones, and the weight, together in float32. Where all
+        Large arrays are sent as `dtype`; small ones and the weight go together in float32. If all
         weights are 0, so is the mean. Not evaluated.
         """
         if self.size == 1:
             return dict(arrays)
-        sent = mx.bfloat16 if words == "bfloat16" else mx.float32
+        sent = mx.bfloat16 if dtype == "bfloat16" else mx.float32
         small = [weight * values.reshape(-1) for values in arrays.values() if values.size < LARGE]
         *parts, total = mx.split(
             self.sum(mx.concatenate([*small, weight.reshape(1)])),
             np.cumsum([values.size for values in small]).tolist(),
         )
-        # Where no weight is positive, the sums are 0 and so is the mean.
         factor, rest = 1.0 / mx.maximum(total, 1e-12), iter(parts)
         means = {}
         for name, values in arrays.items():
@@ -90,49 +88,49 @@ class Ranks:
         return means
 
     def of_first(self, arrays: Mapping[str, mx.array]) -> dict[str, mx.array]:
-        """The first rank's `arrays`, on all ranks, bit for bit; all have its shapes and types."""
+        """The first rank's `arrays` on all ranks, bit for bit; shapes and types must be equal."""
         if self.size == 1:
             return dict(arrays)
-        found = {}
+        received = {}
         for name, values in arrays.items():
             words = mx.view(values.reshape(-1), mx.uint32 if values.dtype.size == 4 else mx.uint8)
-            # One at a time: the others' zeros need not all be in memory together.
+            # One at a time, so that the zeros of the other ranks are never all in memory.
             words = self.sum(words if self.is_first else mx.zeros_like(words))
-            found[name] = mx.view(words, values.dtype).reshape(values.shape)
-            mx.eval(found[name])
-        return found
+            received[name] = mx.view(words, values.dtype).reshape(values.shape)
+            mx.eval(received[name])
+        return received
 
     def number_of_first(self, value: float) -> float:
-        """The first rank's `value`, on all ranks."""
+        """The first rank's `value` on all ranks."""
         if self.size == 1:
             return value
-        # In two parts, as a float32 alone would lose the milliseconds of a day.
+        # In two parts: one float32 would lose the milliseconds of a day.
         whole = float(int(value))
         both = mx.array([whole, value - whole]) * float(self.is_first)
         return float(np.array(self.sum(both), np.float64).sum())
 
     def texts(self, text: str) -> list[str]:
-        """Each rank's `text`, of which the first 256 bytes are told, in the order of ranks."""
+        """The first 256 bytes of each rank's `text`, in the order of ranks."""
         if self.size == 1:
             return [text]
         row = np.zeros((self.size, 256), np.uint8)
-        told = text.encode()[:256]
-        row[self.rank, : len(told)] = np.frombuffer(told, np.uint8)
+        sent = text.encode()[:256]
+        row[self.rank, : len(sent)] = np.frombuffer(sent, np.uint8)
         rows = np.array(self.sum(mx.array(row)))
-        return [bytes(each).rstrip(b"\0").decode(errors="replace") for each in rows]
+        return [bytes(line).rstrip(b"\0").decode(errors="replace") for line in rows]
 
     def alike(self, arrays: Mapping[str, mx.array]) -> bool:
-        """Whether all ranks have the same bits in `arrays`, whose types have 32 of them."""
+        """Whether `arrays`, of 32-bit types, have the same bits on all ranks."""
         return self.size == 1 or self._is_alike([_checksum(values) for values in arrays.values()])
 
     def check_alike(self, what: str, text: str) -> None:
-        """Raise `InputError`, on all ranks, unless all have the same `text`, which says `what`."""
+        """Raise `InputError` on all ranks unless all have the same `text`; `what` names it."""
         words = np.frombuffer(sha256(text.encode()).digest(), np.uint32)
         if self.size > 1 and not self._is_alike([mx.array(words)]):
             raise InputError(f"the ranks differ in {what}; expected the same on all of them")
 
     def _is_alike(self, words: list[mx.array]) -> bool:
-        mine = mx.concatenate([each.reshape(-1) for each in words])
+        mine = mx.concatenate([values.reshape(-1) for values in words])
         differ = mx.array(mine != self.of_first({"": mine})[""])
         return not np.array(self.sum(differ.sum())).any()
 
@@ -146,25 +144,25 @@ _current = ALONE
 
 
 def current_ranks() -> Ranks:
-    """The ranks that `join` found; `ALONE` before it."""
+    """The ranks that `join` found; `ALONE` before."""
     return _current
 
 
 def rank_given() -> int:
-    """The rank that the environment gives this process; 0 where it gives none."""
+    """This process's rank by the environment; 0 without one."""
     rank = os.environ.get("MLX_RANK", "0")
     return int(rank) if rank.isdecimal() else 0
 
 
 def join() -> Ranks:
-    """Meet the other ranks that the environment names; without them, `ALONE`.
+    """Connect to the other ranks that the environment names; `ALONE` if it names none.
 
-    It names them as MLX has it: MLX_RANK with MLX_HOSTFILE (ring), with NCCL_HOST_IP, NCCL_PORT and
-    MLX_WORLD_SIZE (NCCL), or with MLX_IBV_DEVICES (JACCL). Later calls give the same ranks. Raises
-    `InputError` if they do not find each other.
+    The variables are MLX's: MLX_RANK with MLX_HOSTFILE (ring), with NCCL_HOST_IP, NCCL_PORT and
+    MLX_WORLD_SIZE (NCCL), or with MLX_IBV_DEVICES (JACCL). Later calls return the same ranks.
+    Raises `InputError` if the ranks cannot connect.
     """
     global _current
-    backend = _backend_meant()
+    backend = _selected_backend()
     if _current is not ALONE or backend is None:
         return _current
     try:
@@ -175,7 +173,7 @@ def join() -> Ranks:
     return _current
 
 
-def _backend_meant() -> str | None:
+def _selected_backend() -> str | None:
     if not os.environ.get("MLX_RANK", "").isdecimal():
         return None
     for backend, names in _VARIABLES.items():
@@ -185,7 +183,7 @@ def _backend_meant() -> str | None:
 
 
 def _checksum(values: mx.array) -> mx.array:
-    """(1,) uint32 that any changed bit changes, and exchanged elements nearly always do."""
+    """(1,) uint32 that changes with any bit, and almost always if elements are exchanged."""
     words = mx.view(values.reshape(-1), mx.uint32)
-    places = mx.arange(words.size, dtype=mx.uint32) * 2654435761 + 1
-    return (words * (places | 1)).sum().reshape(1)
+    factors = mx.arange(words.size, dtype=mx.uint32) * 2654435761 + 1
+    return (words * (factors | 1)).sum().reshape(1)

@@ -1,4 +1,4 @@
-"""Colour maps: numbers in [0, 1] to colours, through anchors that are interpolated linearly."""
+"""Colour maps: numbers in [0, 1] to sRGB, by linear interpolation between anchors."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TURBO: Anchors = (
     (0.675, 0.089, 0.004),
     (0.480, 0.016, 0.011),
 )
-"""Google's Turbo (Mikhailov 2019), from violet over green to red: shows small differences."""
+"""Google's Turbo (Mikhailov 2019), violet to green to red: it shows small differences."""
 
 INFERNO: Anchors = (
     (0.001, 0.000, 0.014),
@@ -40,18 +40,18 @@ INFERNO: Anchors = (
     (0.965, 0.840, 0.267),
     (0.988, 0.998, 0.645),
 )
-"""Matplotlib's Inferno (Smith and van der Walt 2015): brightness grows evenly, black to yellow."""
+"""Matplotlib's Inferno (Smith and van der Walt 2015), black to yellow, with even brightness."""
 
 GREY: Anchors = ((0.0, 0.0, 0.0), (1.0, 1.0, 1.0))
 
 MAPS = {"turbo": TURBO, "inferno": INFERNO, "grey": GREY}
-"""By the names that users choose them by."""
+"""The colour maps by name, as users choose them."""
 
 
 def coloured(values: mx.array, anchors: Anchors) -> mx.array:
-    """(n, 3) sRGB in [0, 1] for `values` (n,), which are cut off at 0 and 1."""
+    """(n, 3) sRGB in [0, 1] for `values` (n,), clipped to [0, 1]."""
     table = mx.array(anchors)
-    place = mx.clip(values, 0.0, 1.0) * (len(anchors) - 1)
-    below = mx.minimum(place.astype(mx.int32), len(anchors) - 2)
-    fraction = (place - below)[:, None]
+    position = mx.clip(values, 0.0, 1.0) * (len(anchors) - 1)
+    below = mx.minimum(position.astype(mx.int32), len(anchors) - 2)
+    fraction = (position - below)[:, None]
     return table[below] * (1.0 - fraction) + table[below + 1] * fraction

@@ -1,8 +1,7 @@
-"""A box that cuts a scene down to what is inside it, in whole cells of the occupancy grid.
+"""Cropping: hides everything outside a box, in whole cells of the occupancy grid.
 
-Nothing is seen where the grid is empty. So cells that do not overlap the box are emptied, which
-hides them in all kinds of pictures at no cost. What stays visible ends at faces of cells, at most
-one cell outside the box.
+Cells that do not overlap the box are marked empty, which hides them in every kind of picture at no
+cost. The crop therefore ends at cell faces, at most one cell outside the box.
 """
 
 from __future__ import annotations
@@ -20,16 +19,16 @@ from nerfmac.scenes.placement import Placement
 
 Corner = tuple[float, float, float]
 Box = tuple[Corner, Corner]
-"""Lowest and highest corner."""
+"""Lowest and highest corner of a box."""
 
 
 def cropped(
     bits: mx.array, geometry: MarchGeometry, box: Box | None, placement: Placement | None = None
 ) -> mx.array:
-    """The occupancy `bits`, as `ops.march` takes them, of the cells that overlap `box` alone.
+    """The occupancy `bits`, as in `ops.march`, with only the cells that overlap `box`.
 
-    The box is in scene units, or with a `placement` in the coordinates of the scene's files. If
-    these are turned, a cell is left that overlaps the box along each of the box's axes.
+    The box is in scene coordinates, or in the coordinates of the scene's files with a `placement`.
+    If the box is rotated, a cell stays if it overlaps the box along each of the box's axes.
     """
     if box is None:
         return bits
@@ -46,15 +45,15 @@ def cropped(
 def _overlapping(
     geometry: MarchGeometry, low: Corner, high: Corner, axes: tuple[float, ...]
 ) -> mx.array:
-    """(cells / 32,) uint32, one bit a cell: whether it overlaps a box; touching is not enough.
+    """(cells / 32,) uint32, one bit per cell: whether it overlaps the box; touching does not count.
 
-    The box holds the positions p with low[k] < axes[k] . p < high[k]; `axes` are three by three.
+    The box is all positions p with low[k] < axes[k] . p < high[k]; `axes` is 3 x 3, row by row.
     """
-    cascade, *place = cells_of(mx.arange(geometry.cells, dtype=mx.int32), geometry.resolution)
+    cascade, *cell = cells_of(mx.arange(geometry.cells, dtype=mx.int32), geometry.resolution)
     values = mx.ones(geometry.cells)
     for axis, begin, end in zip(np.reshape(axes, (3, 3)), low, high, strict=True):
-        lines = [_along(geometry, part) for part in axis]
-        along = sum((line[cascade, at] for line, at in zip(lines, place, strict=True)), mx.zeros(1))
+        lines = [_along(geometry, component) for component in axis]
+        along = sum((line[cascade, i] for line, i in zip(lines, cell, strict=True)), mx.zeros(1))
         reach = _reach(geometry, axis)[cascade]
         values = values * ((along + reach > begin) & (along - reach < end))
     bits = pack_bits(values, mx.array([0.5]))
@@ -62,14 +61,14 @@ def _overlapping(
     return bits
 
 
-def _along(geometry: MarchGeometry, part: float) -> mx.array:
-    """(cascades, resolution) float32: `part` times where cells' middles are along a scene axis."""
+def _along(geometry: MarchGeometry, component: float) -> mx.array:
+    """(cascades, resolution) float32: `component` times the cell centres along a scene axis."""
     middle = (np.arange(geometry.resolution) + 0.5) / geometry.resolution - 0.5
     sizes = 2.0 ** np.arange(geometry.cascades)
-    return mx.array((part * (sizes[:, None] * middle + 0.5)).astype(np.float32))
+    return mx.array((component * (sizes[:, None] * middle + 0.5)).astype(np.float32))
 
 
 def _reach(geometry: MarchGeometry, axis: npt.NDArray[np.float64]) -> mx.array:
-    """(cascades,) float32: how far a cell extends from its middle along the direction `axis`."""
+    """(cascades,) float32: half the extent of a cell along the direction `axis`."""
     half = 0.5 * 2.0 ** np.arange(geometry.cascades) / geometry.resolution
     return mx.array((half * np.abs(axis).sum()).astype(np.float32))

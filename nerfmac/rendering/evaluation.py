@@ -1,4 +1,4 @@
-"""Quality on a split: views rendered and compared with their photographs, on the device."""
+"""Evaluation of a split: views are rendered and compared with their photographs, on the device."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ BACKGROUNDS = {"white": (1.0, 1.0, 1.0), "black": (0.0, 0.0, 0.0)}
 
 
 class ViewQuality(NamedTuple):
-    """One view's outcome."""
+    """The metrics of one view."""
 
     name: str
     psnr: float  # dB
     ssim: float
-    row_fraction: float = 1.0  # of the picture's rows, how many were compared: those in its middle
-    lpips: float | None = None  # where it is measured
+    row_fraction: float = 1.0  # fraction of the rows that was compared, from the middle
+    lpips: float | None = None  # None if not measured
 
 
 def measured(views: Sequence[ViewQuality], of: int, split: str) -> str:
-    """What `views` say how much of, such as "the middle 62 % of 1 of 9 test views".
+    """The part of a split that `views` measure, such as "the middle 62 % of 1 of 9 test views".
 
     `of` is the number of views in the `split`.
     """
@@ -43,35 +43,35 @@ def measured(views: Sequence[ViewQuality], of: int, split: str) -> str:
 
 
 class Compared(NamedTuple):
-    """A view's pictures on the host, of the rows that were compared."""
+    """The pictures of a view on the host, in the rows that were compared."""
 
     truth: Picture  # (h, w, 3) sRGB in [0, 1], over the background
     rendering: Picture  # (h, w, 3), likewise
     opacity: Picture  # (h, w)
-    depth: Picture  # (h, w) in scene units; 0 where nothing is
+    depth: Picture  # (h, w) in scene units; 0 in empty space
 
 
 OnView = Callable[[ViewQuality, Compared], None]
-"""Is given each view's outcome and pictures."""
+"""Called with the metrics and the pictures of each view."""
 
 
 class _Comparison(NamedTuple):
-    """A view that the device is busy with."""
+    """A comparison that the device has not finished."""
 
     name: str
     error: Sums
     similarity: Sums
     row_fraction: float
     lpips: mx.array | None
-    kept: mx.array  # the part of the pixels that no mask leaves out
-    pictures: tuple[mx.array, ...] = ()  # as in `Compared`, if they are wanted
+    unmasked: mx.array  # () fraction of the pixels that are not masked
+    pictures: tuple[mx.array, ...]  # as in `Compared`
 
     def outcome(self, on_view: OnView | None) -> ViewQuality:
         # Masked pixels are equal in both pictures: they add nothing to either sum of differences.
         with interval("wait for a view", view=self.name):
-            kept = max(float(self.kept), 1e-9)
-            psnr = decibels(self.error.mean() / kept)
-            ssim = 1.0 - (1.0 - self.similarity.mean()) / kept
+            unmasked = max(float(self.unmasked), 1e-9)
+            psnr = decibels(self.error.mean() / unmasked)
+            ssim = 1.0 - (1.0 - self.similarity.mean()) / unmasked
             lpips = None if self.lpips is None else float(self.lpips)
         if math.isnan(psnr):
             raise InputError(f"{self.name} cannot be measured: its picture is not finite")
@@ -91,44 +91,41 @@ def evaluate(
     on_view: OnView | None = None,
     lpips: Lpips | None = None,
 ) -> Iterator[ViewQuality]:
-    """Render and compare view after view; no picture is kept, but `on_view` is given each.
+    """Render and compare view after view; the metric of a split is the mean over its views.
 
-    `background` is `white` or `black`; where pictures have alpha they are blended over it in the
-    light that `blend` names. What a mask leaves out is shown as the photograph has it: it counts
-    neither for PSNR nor for SSIM, whose windows count by the pixels that are left, but for `lpips`
-    as equal. The measure of a split is the mean over its views of PSNR and SSIM, and of `lpips` if
-    it is given.
+    `background` is `white` or `black`. Pictures with alpha are blended over it in the light that
+    `blend` names. Masked pixels are copied from the photograph. PSNR and SSIM ignore them; LPIPS
+    sees them as identical. No picture is kept, but `on_view` gets each.
 
-    With `seconds`, as many views as fit into that time, spread evenly over the split, in an order
-    of their own: at least one, and of that one the middle rows alone if the whole does not fit.
-    The first view's size and pace are taken for all, then the pace so far.
+    With `seconds`, only as many views are compared as fit into that time, spread evenly over the
+    split. At least one is compared, and if it does not fit, only its middle rows. The time is
+    estimated from the first view's size and pace, then from the pace so far.
 
-    Raises `InputError` for a view whose picture has numbers that are not finite.
+    Raises `InputError` for a view whose picture is not finite.
     """
     order: Sequence[int] = range(len(views.names))
     lens = views.cameras[0].lens
-    part, start, each = 1.0, time.perf_counter(), 0.0
+    fraction, start, view_seconds = 1.0, time.perf_counter(), 0.0
     if seconds is not None:
         order = spread(len(views.names))
-        each = seconds_per_pixel(renderer, [views.cameras[0]]) * lens.width * lens.height
+        pace = seconds_per_pixel(renderer, [views.cameras[0]])
+        view_seconds = pace * lens.width * lens.height
         seconds -= time.perf_counter() - start
-        if each > seconds:
-            part = seconds / each
+        if view_seconds > seconds:
+            fraction = seconds / view_seconds
         start = time.perf_counter()
-    under_way: _Comparison | None = None
+    previous: _Comparison | None = None
     for begun, index in enumerate(order):
-        if seconds is not None and begun and (begun + 1) * each > seconds:
+        if seconds is not None and begun and (begun + 1) * view_seconds > seconds:
             break
-        light = background, blend
-        keep = on_view is not None
         with interval("begin a view", view=views.names[index]):
-            comparison = _compare(renderer, views, index, light, part, lpips, keep=keep)
-        if under_way:  # the device goes on with the next view while the host waits for this one
-            yield under_way.outcome(on_view)
-            each = (time.perf_counter() - start) / begun
-        under_way = comparison
-    if under_way:
-        yield under_way.outcome(on_view)
+            comparison = _compare(renderer, views, index, (background, blend), fraction, lpips)
+        if previous:  # the device works on the next view while the host waits for this one
+            yield previous.outcome(on_view)
+            view_seconds = (time.perf_counter() - start) / begun
+        previous = comparison
+    if previous:
+        yield previous.outcome(on_view)
 
 
 def _compare(
@@ -136,29 +133,29 @@ def _compare(
     views: Views,
     index: int,
     light: tuple[str, str],
-    part: float,
+    fraction: float,
     lpips: Lpips | None,
-    *,
-    keep: bool,
 ) -> _Comparison:
-    """Begin to render this `part` of a view, its middle rows, and to compare; keep the pictures or
-    not.
-    """
+    """Begin to render and compare the middle rows of a view, this `fraction` of them."""
     background, blend = light
     colour, (_, height) = BACKGROUNDS[background], views.cameras.sizes[index]
-    rows = min(max(int(height * part), WINDOW), height)
+    rows = min(max(int(height * fraction), WINDOW), height)
     first = (height - rows) // 2
     target = views.blended(index, colour, blend)[first : first + rows]
     pixels, opacity, depth = renderer.pixels(middle_rows(views.cameras[index], rows), colour)
-    rendered, part_kept = pixels.reshape(target.shape), mx.array(1.0)
-    if (kept_pixels := views.kept_of(index)) is not None:
-        looked_at = kept_pixels[first : first + rows]
-        rendered = mx.where(looked_at[..., None], rendered, target)
-        part_kept = looked_at.astype(mx.float32).mean()
+    rendered, unmasked = pixels.reshape(target.shape), mx.array(1.0)
+    if (mask := views.kept_of(index)) is not None:
+        mask = mask[first : first + rows]
+        rendered = mx.where(mask[..., None], rendered, target)
+        unmasked = mask.astype(mx.float32).mean()
     error, alike = squared_error(rendered, target), similarity(rendered, target)
-    looks = lpips(rendered, target) if lpips else None
-    if looks is not None:
-        mx.async_eval(looks)
-    pictures = (target, rendered, *(each.reshape(target.shape[:2]) for each in (opacity, depth)))
-    kept = pictures if keep else ()
-    return _Comparison(views.names[index], error, alike, rows / height, looks, part_kept, kept)
+    distance = lpips(rendered, target) if lpips else None
+    if distance is not None:
+        mx.async_eval(distance)
+    pictures = (
+        target,
+        rendered,
+        *(values.reshape(target.shape[:2]) for values in (opacity, depth)),
+    )
+    name, part = views.names[index], rows / height
+    return _Comparison(name, error, alike, part, distance, unmasked, pictures)

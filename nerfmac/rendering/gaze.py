@@ -1,8 +1,8 @@
-"""What cameras on one side of a scene look at, by the depth that is rendered.
+"""The point that cameras on one side of a scene look at, from rendered depth.
 
-Where cameras stand all around something, their axes meet in it. On one side only they meet behind
-what is seen, and somebody who turned about that point would lose the front from sight. There the
-middle of the surfaces in the middle of their pictures is the better centre.
+The axes of cameras all around an object meet in it. The axes of cameras on one side meet behind the
+visible surfaces, and an orbit around that point would lose the front from sight. The surfaces in
+the middle of their pictures give a better centre.
 """
 
 from __future__ import annotations
@@ -20,42 +20,44 @@ VIEWS = 12
 """Most cameras whose pictures are rendered."""
 
 SIDE = 16
-"""Pixels of their shorter side."""
+"""Shorter side of the rendered pictures, in pixels."""
 
 MIDDLE = 0.5
-"""Part of their width and height that counts."""
+"""Fraction of a picture's width and height whose pixels count."""
 
-SEEN = 0.5
-"""Opacity of a pixel that counts."""
+MIN_OPACITY = 0.5
+"""Smallest opacity of a pixel that counts."""
 
 
-def centre_seen(
+def look_at_from_depth(
     renderer: Renderer, cameras: Sequence[Camera], up: npt.ArrayLike
 ) -> npt.NDArray[np.float64] | None:
-    """The centre (3,) of what the `cameras` look at; None where their axes tell it, or nothing is.
+    """The centre (3,) of the surfaces that the `cameras` look at.
 
-    Raises `InputError` as `paths.orbit`.
+    None if the cameras stand all around, so that their axes tell it, or if no surface is visible.
+    Raises `InputError` as `paths.orbit` does.
     """
     rig = Rig.of(cameras, up)
     if rig.goes_round or rig.distance <= 0.0:
         return None
     chosen = np.unique(np.linspace(0, len(cameras) - 1, VIEWS).astype(int))
-    found = [point for index in chosen if (point := _seen(renderer, cameras[index])) is not None]
-    return np.mean(found, axis=0) if found else None
+    centres = [_visible_centre(renderer, cameras[index]) for index in chosen]
+    points = [centre for centre in centres if centre is not None]
+    return np.mean(points, axis=0) if points else None
 
 
-def _seen(renderer: Renderer, camera: Camera) -> npt.NDArray[np.float64] | None:
-    """The median (3,) of the points that the middle of the camera's picture shows."""
+def _visible_centre(renderer: Renderer, camera: Camera) -> npt.NDArray[np.float64] | None:
+    """The median (3,) of the surface points in the middle of the camera's picture."""
     lens = camera.lens
     scale = SIDE / min(lens.width, lens.height)
     lens = lens.scaled(round(lens.width * scale), round(lens.height * scale))
     picture = renderer.render(Camera(lens, camera.pose))
     row, column = np.mgrid[: lens.height, : lens.width] + 0.5
-    counts = (picture.opacity > SEEN) & (abs(row / lens.height - 0.5) < 0.5 * MIDDLE)
+    counts = (picture.opacity > MIN_OPACITY) & (abs(row / lens.height - 0.5) < 0.5 * MIDDLE)
     counts &= abs(column / lens.width - 0.5) < 0.5 * MIDDLE
     if not counts.any():
         return None
-    # Distortion is left out: in the middle of a picture there is next to none.
+    # Distortion is ignored: the middle of a picture has almost none.
     x, y = (column - lens.cx) / lens.fl_x, (lens.cy - row) / lens.fl_y
     direction = np.stack([x, y, -np.ones_like(x)], axis=-1)[counts] @ camera.pose[:, :3].T
     direction /= np.linalg.norm(direction, axis=1, keepdims=True)

@@ -6,21 +6,21 @@
 
 with values in [0, 1], C1 = 0.01^2 and C2 = 0.03^2 (Wang et al. 2004). The means mu, variances and
 covariance s are weighted by a Gaussian window of 11 x 11 pixels, sigma 1.5, wherever it fits whole
-into the image, in each channel; the scores are averaged. scikit-image gives the same figure for
-`gaussian_weights=True, sigma=1.5, use_sample_covariance=False, data_range=1`; its default, a flat
-7 x 7 window, gives another.
+into the image, per channel; the scores are averaged. scikit-image agrees with
+`gaussian_weights=True, sigma=1.5, use_sample_covariance=False, data_range=1`, but not with its
+default, a flat 7 x 7 window.
 
-MLX arrays are compared on the device, in float32 and by the ready-made kernels of MLX alone: there
-is nothing to compile, whatever the images' size. Two NumPy arrays are compared on the host, in
-float64. The figures agree to 1e-3 dB and 1e-4, since SSIM is computed from the difference
-d = x - y and the centred sum c = x + y - 1, whose moments lose little to cancellation:
+MLX arrays are compared on the device in float32, by MLX's own kernels, so nothing is compiled for a
+new image size. Two NumPy arrays are compared on the host in float64. Both agree to 1e-3 dB and
+1e-4, since SSIM is computed from the difference d = x - y and the centred sum c = x + y - 1, whose
+moments lose little to cancellation:
 
     SSIM = mean of (1 - mu_d^2 / (mu_x^2 + mu_y^2 + C1)) (1 - s_d^2 / (s_x^2 + s_y^2 + C2))
 
     mu_x^2 + mu_y^2 = ((1 + mu_c)^2 + mu_d^2) / 2          s_x^2 + s_y^2 = (s_c^2 + s_d^2) / 2
 
-The PSNR of a set of images is the mean of their PSNRs, as papers report it, not that of their mean
-error.
+The PSNR of a set of images is the mean of their PSNRs, as papers report it, not the PSNR of their
+mean error.
 """
 
 from __future__ import annotations
@@ -38,20 +38,20 @@ Image = mx.array | np.ndarray
 WINDOW = 11  # pixels on a side
 SIGMA = 1.5  # pixels
 C1, C2 = 0.01**2, 0.03**2
-BAND = 2**17  # pixels whose windows are filtered at a time: it bounds the memory
+BAND = 2**17  # pixels filtered at a time, to bound memory
 
 _gauss = [math.exp(-0.5 * ((i - WINDOW // 2) / SIGMA) ** 2) for i in range(WINDOW)]
 TAPS = tuple(value / sum(_gauss) for value in _gauss)
 
 
 class Sums(NamedTuple):
-    """The terms of a mean, summed along rows where the images are; `mean` adds up the rest."""
+    """The terms of a mean, summed per row on the images' device; `mean` adds up the rows."""
 
     parts: list[Image]  # each (rows,)
     terms: int  # of the mean
 
     def mean(self) -> float:
-        """The mean, added up in float64; waits for the device."""
+        """The mean, summed in float64; waits for the device."""
         return sum(float(np.sum(np.asarray(part, np.float64))) for part in self.parts) / self.terms
 
 
@@ -77,14 +77,14 @@ def decibels(error: float) -> float:
 
 
 def squared_error(image: Image, target: Image) -> Sums:
-    """Return all values' squared errors, in progress on the device. Raises as `psnr` does."""
+    """Return the squared errors of all values, launched on the device. Raises as `psnr` does."""
     x, y = _pair(image, target)
     d = (x - y).reshape(x.shape[0], -1)
     return Sums([_begun((d * d).sum(axis=1))], x.size)
 
 
 def similarity(image: Image, target: Image) -> Sums:
-    """Return all windows' SSIM, in progress on the device. Raises as `ssim` does."""
+    """Return the SSIM of all windows, launched on the device. Raises as `ssim` does."""
     x, y = _pair(image, target)
     height, width, channels = x.shape
     if min(height, width) < WINDOW:
@@ -101,16 +101,15 @@ def similarity(image: Image, target: Image) -> Sums:
 def _similarity(x: Image, y: Image) -> Image:
     """Return the SSIM of two `(h, w, channels)` images' windows, summed over each row: `(h - 10,)`.
 
-    The four moments are filtered as one flat vector, in which a pixel's neighbours stand at fixed
-    distances. Windows that run over the end of a row or of a moment give numbers that mean nothing,
-    and are cut off.
+    The four moments are filtered as one flat vector, in which a pixel's neighbours are at fixed
+    offsets. Windows across the end of a row or of a moment are meaningless and cut off.
     """
     height, width, channels = x.shape
     d, c = x - y, x + y - 1.0
     moments = _joined([d, c, d * d, c * c])
     blurred = _blur(_blur(moments, channels), width * channels)
     rows = height - WINDOW + 1
-    beyond = (WINDOW - 1) * channels  # values that the last row of the last moment lacks
+    beyond = (WINDOW - 1) * channels  # values missing in the last row of the last moment
     count = rows * width * channels - beyond
     mean_d, mean_c, square_d, square_c = (
         blurred[first : first + count] for first in range(0, x.size * 4, x.size)
@@ -126,30 +125,30 @@ def _similarity(x: Image, y: Image) -> Image:
 
 
 def _blur(values: Image, stride: int) -> Image:
-    """Return `values` `(n,)`, each averaged with the ten that follow it, `stride` apart."""
+    """Return the mean of each value and the ten after it, `stride` apart, weighted by `TAPS`."""
     count = values.shape[0] - (WINDOW - 1) * stride
-    taken = [values[i * stride : i * stride + count] for i in range(WINDOW)]
-    total = TAPS[WINDOW // 2] * taken[WINDOW // 2]
+    shifted = [values[i * stride : i * stride + count] for i in range(WINDOW)]
+    total = TAPS[WINDOW // 2] * shifted[WINDOW // 2]
     for i in range(WINDOW // 2):  # the window is symmetric: two taps share a product
-        total = total + TAPS[i] * (taken[i] + taken[WINDOW - 1 - i])
+        total = total + TAPS[i] * (shifted[i] + shifted[WINDOW - 1 - i])
     return total
 
 
 def _joined(parts: list[Any]) -> Image:
-    """Return all values of `parts`, which are of one kind, as one flat vector."""
+    """Return all values of `parts`, all MLX or all NumPy, as one flat vector."""
     flat = [part.reshape(-1) for part in parts]
     return mx.concatenate(flat) if isinstance(flat[0], mx.array) else np.concatenate(flat)
 
 
 def _begun(values: Image) -> Image:
-    """Return `values`, with which the device has begun if it is to compute them."""
+    """Return `values`; an MLX array begins to be computed."""
     if isinstance(values, mx.array):
         mx.async_eval(values)
     return values
 
 
 def _pair(image: Image, target: Image) -> tuple[Image, Image]:
-    """Return both images where they are to be compared, or raise `InputError`."""
+    """Return both images, float32 on the device or float64 on the host. Raises `InputError`."""
     for name, values in (("image", image), ("target", target)):
         if values.ndim != 3 or values.shape[2] != 3 or values.size == 0:
             raise InputError(f"{name} has shape {tuple(values.shape)}; expected (height, width, 3)")
@@ -164,5 +163,5 @@ def _pair(image: Image, target: Image) -> tuple[Image, Image]:
 
 
 def _on_device(values: Image) -> mx.array:
-    """Return `values` in float32; no copy if they are."""
+    """Return `values` in float32, without a copy if they are already."""
     return (values if isinstance(values, mx.array) else mx.array(values)).astype(mx.float32)

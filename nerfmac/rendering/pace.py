@@ -1,4 +1,4 @@
-"""How long pictures take to render, so that no more of them are begun than there is time for."""
+"""Rendering pace: it tells how many pictures fit into a time limit."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from nerfmac.geometry.cameras import Camera
 from nerfmac.rendering.renderer import Renderer
 
 TRIAL = 2**11
-"""Pixels that are rendered first to measure the pace, about."""
+"""Pixels of the first trial, about."""
 TRIAL_SECONDS = 0.1
-"""Of a trial that is believed. A quicker one tells of a GPU's launches rather than of its pace."""
+"""Shortest trial that counts. A shorter one measures a GPU's launches instead of its pace."""
 
 
 def seconds_per_pixel(renderer: Renderer, cameras: Sequence[Camera]) -> float:
-    """Seconds that a pixel of the cameras' pictures takes, measured on smaller ones of the same."""
+    """Seconds per pixel of the cameras' pictures, measured on smaller pictures of theirs."""
     lens, pixels = cameras[0].lens, TRIAL
     while True:
         scale = min(1.0, math.sqrt(pixels / (lens.width * lens.height * len(cameras))))
@@ -30,7 +30,7 @@ def seconds_per_pixel(renderer: Renderer, cameras: Sequence[Camera]) -> float:
 
 
 def _seconds(renderer: Renderer, cameras: Sequence[Camera]) -> float:
-    mx.eval(renderer.pixels(cameras[0], (1.0, 1.0, 1.0)))  # what is compiled once
+    mx.eval(renderer.pixels(cameras[0], (1.0, 1.0, 1.0)))  # compiles
     start = time.perf_counter()
     for camera in cameras:
         mx.eval(renderer.pixels(camera, (1.0, 1.0, 1.0)))
@@ -38,14 +38,14 @@ def _seconds(renderer: Renderer, cameras: Sequence[Camera]) -> float:
 
 
 def middle_rows(camera: Camera, count: int) -> Camera:
-    """The camera that takes `count` rows of `camera`'s picture alone, in its middle."""
+    """A camera for the middle `count` rows of `camera`'s picture."""
     return Camera(camera.lens.rows((camera.lens.height - count) // 2, count), camera.pose)
 
 
 def spread(count: int) -> list[int]:
-    """The numbers 0 to `count` - 1 in an order in which those up to any point are spread evenly.
+    """The numbers 0 to `count` - 1, ordered so that every prefix is spread evenly.
 
-    It is van der Corput's sequence: 0, then the half, the quarters, the eighths and so on.
+    This is van der Corput's sequence: 0, then the half, the quarters, the eighths and so on.
     """
     bits = (count - 1).bit_length()
     halves = (int(f"{i:0{bits}b}"[::-1], 2) for i in range(2**bits))

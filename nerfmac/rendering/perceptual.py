@@ -1,13 +1,13 @@
-"""LPIPS: how alike two pictures look, by what a network for recognising objects sees in them.
+"""LPIPS: perceptual distance of two pictures, by the features of a network for recognition.
 
 Zhang, Isola, Efros, Shechtman, Wang: The Unreasonable Effectiveness of Deep Features as a
-Perceptual Metric (2018), version 0.1 with AlexNet. Both pictures, as values in [-1, 1] less a mean
-and over a spread for each channel, go through AlexNet's five convolutions. After each, channels are
-normalised to length one, and
+Perceptual Metric (2018), version 0.1 with AlexNet. Both pictures, in [-1, 1] and normalised per
+channel, pass AlexNet's five convolutions. The features after each, x and y, are normalised to unit
+length per pixel, and
 
-    LPIPS = sum over layers of the mean over places of sum over channels w (x - y)^2
+    LPIPS = sum over layers of the mean over pixels of sum over channels w (x - y)^2
 
-The weights, of AlexNet and w, are the user's: nerfmac has none and fetches none.
+The user supplies the weights, AlexNet's and w. nerfmac has none and downloads none.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from nerfmac.common.checks import InputError
 SHIFT, SPREAD = (-0.030, -0.088, -0.188), (0.458, 0.448, 0.450)
 
 SMALLEST = 31
-"""Pixels on a side, of which AlexNet's last layers leave one."""
+"""Smallest side of a picture, in pixels; AlexNet's last layers shrink it to one."""
 
 RECIPE = "lpips.LPIPS(net='alex').state_dict() saved by safetensors.torch.save_file, or as an .npz"
 
 
 class Layer(NamedTuple):
-    """A convolution of AlexNet, followed by ReLU."""
+    """A convolution of AlexNet, with ReLU after it."""
 
-    number: int  # in torchvision's list
+    number: int  # its index in torchvision's AlexNet
     stride: int
     padding: int
-    is_pooled: bool  # whether its input is the maximum over 3 x 3, every second one
+    is_pooled: bool  # whether its input is max-pooled, 3 x 3 with stride 2
     shape: tuple[int, int, int, int]  # outputs, inputs, height, width
 
 
@@ -49,26 +49,26 @@ LAYERS = (
 
 
 class Lpips:
-    """The measure, with weights from a file."""
+    """LPIPS with weights from a file."""
 
     def __init__(self, path: str | Path) -> None:
-        """Read the weights of the file, .safetensors or .npz, by the names that lpips has.
+        """Read weights from a .safetensors or .npz file with the names of the package lpips.
 
         They are `net.sliceN.M.weight` and `.bias`, M as in torchvision's AlexNet, and
-        `linN.model.1.weight`; other names are ignored. Raises `InputError`.
+        `linN.model.1.weight`. Other names are ignored. Raises `InputError`.
         """
-        given = _read(Path(path))
+        arrays = _read(Path(path))
         self._layers = []
         for index, layer in enumerate(LAYERS):
             convolution = rf"(net\.slice\d\.|features\.){layer.number}\."
             outputs = layer.shape[0]
-            weight = _only(given, convolution + "weight", layer.shape, path)
-            bias = _only(given, convolution + "bias", (outputs,), path)
-            linear = _only(given, rf"lin{index}\.model\.1\.weight", (1, outputs, 1, 1), path)
+            weight = _weights(arrays, convolution + "weight", layer.shape, path)
+            bias = _weights(arrays, convolution + "bias", (outputs,), path)
+            linear = _weights(arrays, rf"lin{index}\.model\.1\.weight", (1, outputs, 1, 1), path)
             self._layers.append((weight.transpose(0, 2, 3, 1), bias, linear.reshape(outputs)))
 
     def __call__(self, image: mx.array, target: mx.array) -> mx.array:
-        """() float32, of two (h, w, 3) pictures in [0, 1]; 0 if they are equal.
+        """() float32: the LPIPS of two (h, w, 3) pictures in [0, 1]; 0 if they are equal.
 
         Raises `InputError` for different shapes, and for fewer than 31 pixels on a side.
         """
@@ -102,13 +102,13 @@ def _read(path: Path) -> dict[str, mx.array]:
     return loaded
 
 
-def _only(
-    given: dict[str, mx.array], pattern: str, shape: tuple[int, ...], path: str | Path
+def _weights(
+    arrays: dict[str, mx.array], pattern: str, shape: tuple[int, ...], path: str | Path
 ) -> mx.array:
-    """The array whose name fits, float32. Raises `InputError`."""
-    found = [values for name, values in given.items() if re.fullmatch(pattern, name)]
-    if not found:
+    """The array whose name matches `pattern`, as float32. Raises `InputError`."""
+    matches = [values for name, values in arrays.items() if re.fullmatch(pattern, name)]
+    if not matches:
         raise InputError(f"{path} has no {pattern.replace(chr(92), '')}; expected {RECIPE}")
-    if found[0].shape != shape:
-        raise InputError(f"{path}: weights have shape {found[0].shape}; AlexNet's are {shape}")
-    return found[0].astype(mx.float32)
+    if matches[0].shape != shape:
+        raise InputError(f"{path}: weights have shape {matches[0].shape}; AlexNet's are {shape}")
+    return matches[0].astype(mx.float32)

@@ -1,4 +1,4 @@
-"""Rays to pixels: the shading that training and rendering have in common, and whole pictures."""
+"""`Renderer`: whole pictures, by the fastest way that field and sampler allow."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ from nerfmac.geometry.rays import Rays, camera_rays
 from nerfmac.geometry.samples import Samples
 from nerfmac.ops.composite import Composited, composite
 from nerfmac.ops.march import Occupied
-from nerfmac.rendering.ray_batches import RayBatches
-from nerfmac.rendering.sample_batches import SampleBatches
+from nerfmac.rendering.batches import RayBatches, SampleBatches
 from nerfmac.rendering.tiles import Tiles
 from nerfmac.sampling.sampler import Sampler
 
@@ -30,13 +29,13 @@ class Rendered(NamedTuple):
 
     colour: Picture  # (h, w, 3) sRGB in [0, 1], over the background
     opacity: Picture  # (h, w) in [0, 1]
-    depth: Picture  # (h, w) mean distance of what is seen, in scene units; 0 where nothing is
+    depth: Picture  # (h, w) mean distance from the camera, in scene units; 0 in empty space
 
 
 def shade(
     field: Field, parameters: Parameters, samples: Samples, directions: mx.array
 ) -> Composited:
-    """What rays with `directions` (rays, 3) see of the field at their `samples`."""
+    """The composited `samples` of rays with unit `directions` (rays, 3)."""
     density, colour = field(parameters, samples, directions)
     return composite(density, colour, samples.distance, samples.width, samples.ray_start)
 
@@ -52,10 +51,10 @@ def tracer_of(
     """The fastest tracer that `field` and `sampler` allow.
 
     Args:
-        field, parameters: what is rendered.
-        sampler, sampling: where rays are sampled, and the sampler's state.
-        slots: samples evaluated at a time, where no kernel traces whole rays.
-        occupied: the cells to sample in, in place of those that the sampler knows of.
+        field, parameters: the field to render.
+        sampler, sampling: the sampler and its state.
+        slots: samples evaluated at a time, if no kernel traces whole rays.
+        occupied: cells to sample in, in place of the sampler's.
     """
     occupied = occupied or sampler.occupied(sampling)
     if occupied is None:
@@ -65,7 +64,7 @@ def tracer_of(
 
 
 class Renderer:
-    """Renders pictures of what a tracer sees."""
+    """Renders pictures by a tracer."""
 
     def __init__(self, tracer: Tracer) -> None:
         self._tracer, self._tiles = tracer, Tiles()
@@ -73,9 +72,9 @@ class Renderer:
     def render(
         self, camera: Camera, background: tuple[float, float, float] = (1.0, 1.0, 1.0)
     ) -> Rendered:
-        """The picture that `camera` takes, over `background` (sRGB in [0, 1]).
+        """The picture of `camera`, over `background` (sRGB in [0, 1]).
 
-        Raises `InputError` for what is no camera.
+        Raises `InputError` if `camera` is no `Camera`.
         """
         expected = "a nerfmac.Camera, such as one of run.orbit(frames=24)"
         checks.kind("camera", camera, Camera, expected)
@@ -88,10 +87,10 @@ class Renderer:
         )
 
     def see(self, rays: Rays, width: int = 0) -> Composited:
-        """What any `rays` see, on the device: colour without a background, opacity and depth.
+        """Colour without background, opacity and depth of any `rays`, on the device.
 
-        Depth is not divided by opacity. If the rays are a picture's pixels, row by row, `width` is
-        the picture's: neighbours are then traced together, which changes only the time. Raises
+        Depth is not divided by opacity. If the rays are the pixels of a picture, row by row,
+        `width` is its width; neighbours are then traced together, which saves time. Raises
         `InputError` for a wrong shape or type.
         """
         return self._tracer(rays, width)
@@ -107,22 +106,22 @@ class Renderer:
     def over(
         self, rays: Rays, width: int, background: tuple[float, float, float]
     ) -> tuple[mx.array, mx.array, mx.array]:
-        """What `pixels` gives, of a picture of any `rays`, row by row, and any lens."""
+        """The same as `pixels`, for any `rays`, row by row, so for any lens."""
         pixels, seen, first = rays.origin.shape[0], [], 0
         while first < pixels:
             end = first + max(self._tiles.rays // width // 4 * 4, 1) * width
             tile = rays
             if first > 0 or end < pixels:
-                tile = Rays(*(part[first:end] for part in rays))
-            shown = partial(self._shown, tile, width, mx.array(background))
-            seen.append(self._tiles.run(shown, is_last=end >= pixels))
+                tile = Rays(*(values[first:end] for values in rays))
+            trace = partial(self._blended, tile, width, mx.array(background))
+            seen.append(self._tiles.run(trace, is_last=end >= pixels))
             first = end
         if len(seen) == 1:
             return seen[0]
         colour, opacity, depth = (mx.concatenate(list(parts)) for parts in zip(*seen, strict=True))
         return colour, opacity, depth
 
-    def _shown(
+    def _blended(
         self, rays: Rays, width: int, background: mx.array
     ) -> tuple[mx.array, mx.array, mx.array]:
         return _over(*self.see(rays, width), background)

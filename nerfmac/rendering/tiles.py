@@ -1,8 +1,8 @@
-"""How many rays are traced by one launch: few at first, then as many as take a moment.
+"""`Tiles`: rays per launch, chosen so that each launch takes a moment.
 
-A system ends a launch that holds up its display, and macOS does so within a second or less
-(ml-explore/mlx issue 3267). How long rays take depends on the GPU, on the field and on how much of
-the scene is fog, so it is measured. A CPU has no display to hold up.
+The system ends a launch that holds up its display; macOS does so within a second or less
+(ml-explore/mlx issue 3267). How long rays take depends on the GPU, the field and the fog in the
+scene, so it is measured. A CPU has no display to hold up.
 """
 
 from __future__ import annotations
@@ -17,24 +17,23 @@ from nerfmac.backend import current_device
 
 Result = TypeVar("Result")
 
-FIRST = 2**14
-MOST = 2**20
-LEAST = 2**10
+FIRST, LEAST, MOST = 2**14, 2**10, 2**20
+"""Rays of the first tile, and bounds for later ones."""
 MOMENT = 0.05
-"""Seconds that a tile may take."""
+"""Target time of a tile, in seconds."""
 
 
 class Tiles:
-    """Chooses the rays of each tile by the time that the one before it took."""
+    """Chooses the rays of each tile by the time of the one before."""
 
     def __init__(self) -> None:
         self.rays = MOST if current_device() == "cpu" else FIRST
-        """Of the next tile, at most."""
+        """Most rays of the next tile."""
 
     def run(self, trace: Callable[[], Result], is_last: bool) -> Result:
-        """What `trace` gives for a tile. It is waited for if another one is to follow.
+        """The result of `trace` for one tile; waits for it unless it is the last.
 
-        A tile's time is its own: what was launched before it is waited for too.
+        Waits first for everything launched before, so that only the tile is timed.
         """
         if is_last or self.rays == MOST:
             result = trace()

@@ -11,7 +11,7 @@ import mlx.core as mx
 from tqdm.auto import tqdm
 
 from nerfmac.backend import backend, references
-from nerfmac.backend.machine import peak_memory_bytes
+from nerfmac.backend.memory import peak_memory_bytes
 from nerfmac.geometry.colour import over
 from nerfmac.ops.draw_pixels import chosen_pixels, draw_pixels
 from nerfmac.scenes import Views

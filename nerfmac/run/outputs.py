@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from nerfmac.backend.machine import machine, peak_memory_bytes
-from nerfmac.backend.memory import active_memory_bytes
+from nerfmac.backend.machine import machine
+from nerfmac.backend.memory import active_memory_bytes, peak_memory_bytes
 from nerfmac.backend.variants import variants_here
 from nerfmac.common.files import appearing, write_json
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
+from nerfmac.refine.report import refinement_summary
 from nerfmac.rendering.evaluation import ViewQuality, measured
 from nerfmac.rendering.pace import seconds_per_pixel
 from nerfmac.rendering.renderer import Picture
@@ -26,7 +27,6 @@ from nerfmac.run.run import Run
 from nerfmac.run.scalars import Scalars
 from nerfmac.scenes.options import described
 from nerfmac.training.goal import Report
-from nerfmac.training.refined import refined_in_words
 
 log = logging.getLogger("nerfmac")
 
@@ -97,7 +97,7 @@ class Outputs:
         if views and (len(views) < of or views[0].row_fraction < 1.0):
             part = measured(views, of, "test")
             log.info("as time is short, evaluated %s; --all-views evaluates all", part)
-        if refinements := refined_in_words(run.refined):
+        if refinements := refinement_summary(run.refined):
             log.info("%s", refinements)
         preview = folder / "preview.png"
         save_preview(preview, run, has_test=bool(of), seconds=PREVIEW * left())

@@ -27,8 +27,9 @@ from nerfmac.config import REFINED, Config, override
 from nerfmac.geometry.cameras import Camera
 from nerfmac.paths import orbit
 from nerfmac.ranks import noticed, watched
+from nerfmac.refine.report import refinement_report
 from nerfmac.rendering.evaluation import ViewQuality, evaluate
-from nerfmac.rendering.gaze import centre_seen
+from nerfmac.rendering.gaze import look_at_from_depth
 from nerfmac.rendering.perceptual import Lpips
 from nerfmac.rendering.renderer import Rendered, Renderer
 from nerfmac.run import configuration, messages
@@ -36,13 +37,12 @@ from nerfmac.run.configuration import CONFIGURED
 from nerfmac.run.folder import checkpoint_mark, is_run, locked, read_record, same_views
 from nerfmac.scenes import Scene, Views, read_again
 from nerfmac.scenes.record import SceneRecord
-from nerfmac.training.alignment import aligned
 from nerfmac.training.checkpoint import load_checkpoint, save_checkpoint
 from nerfmac.training.goal import Goal, Report
+from nerfmac.training.held_out import refined_views
 from nerfmac.training.history import History
 from nerfmac.training.measured import DivergedError
 from nerfmac.training.method import Method
-from nerfmac.training.refined import refined
 from nerfmac.training.state import TrainState
 from nerfmac.training.trainer import Trainer
 
@@ -341,7 +341,7 @@ class Run:
     def orbit(self, frames: int, size: tuple[int, int] | None = None) -> list[Camera]:
         """`frames` cameras on a closed path around the point that the training cameras look at."""
         cameras, up = self.scene.cameras, self.scene.up
-        centre = centre_seen(self.renderer(), cameras, up)
+        centre = look_at_from_depth(self.renderer(), cameras, up)
         return orbit(cameras, up=up, frames=frames, size=size, centre=centre)
 
     def evaluate(
@@ -371,25 +371,26 @@ class Run:
         """The training cameras, with refined poses and lenses."""
         if not self.config.refine.cameras:
             return self.scene.cameras
-        cameras = self.trainer.corrections.cameras(self.state.average)
+        cameras = self.trainer.refinement.cameras(self.state.average)
         return tuple(cameras[index] for index in range(len(cameras)))
 
     @property
     def refined(self) -> dict[str, Any]:
-        """Sizes of the refinements so far, as `nerfmac.training.refined` describes them."""
-        return refined(self.trainer.corrections, self.state.average)
+        """Sizes of the refinements so far, as `refinement_report` describes them."""
+        return refinement_report(self.trainer.refinement, self.state.average)
 
     def views(self, split: str, *, progress: bool = True) -> Views:
         """The views of `split`, to compare with renderings. Raises `InputError`.
 
         With refined poses or lenses, training cameras are the refined ones, and other cameras are
-        aligned with these (`nerfmac.training.alignment`). `progress` shows bars if it takes more
+        aligned with these (`nerfmac.training.held_out`). `progress` shows bars if it takes more
         than a second or two.
         """
         views, key = self.pictures().views(split, progress=progress), (split, self.state.step)
         if self.config.refine.cameras and key not in self._aligned:
-            trained = self.trainer, self.state
-            self._aligned = {key: aligned(*trained, views, split == "train", progress=progress)}
+            is_trained, trained = split == "train", (self.trainer, self.state)
+            refined = refined_views(*trained, views, is_trained=is_trained, progress=progress)
+            self._aligned = {key: refined}
         return self._aligned.get(key, views)
 
     def pictures(self) -> Scene:

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from nerfmac.backend.cache import cache_folder
+from nerfmac.backend.host import cache_folder
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import appearing, make_folder
 from nerfmac.scenes.pictures import UNREADABLE, Pixels, decode_reduced, with_channels

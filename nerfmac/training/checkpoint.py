@@ -1,7 +1,7 @@
-"""`TrainState` to one safetensors file and back.
+"""Checkpoints: a `TrainState` in one safetensors file.
 
-The arrays are named as in `TrainState.arrays`. The header's metadata holds the state's other
-numbers, as JSON, the format's version and a checksum. The file appears whole or not at all.
+The arrays have the names of `TrainState.arrays`. The header's metadata has the state's numbers as
+JSON, the format and a checksum. The file appears whole or not at all.
 """
 
 from __future__ import annotations
@@ -25,17 +25,18 @@ from nerfmac.training.state import TrainState
 
 FORMAT = "nerfmac checkpoint 8"
 OLDER = "nerfmac checkpoint 7"
-"""A format that is still read; `_upgrade` adds what it lacks."""
+"""An older format that can be read; `_upgrade` adds what it lacks."""
+
+_REPAIR = "put back a copy of the file, or train the run again"
 
 
 def save_checkpoint(
     path: Path, state: TrainState, notes: dict[str, Any], own: Mapping[str, str] | None = None
 ) -> None:
-    """Write `state`, and `notes` (JSON values) beside it, to `path`.
+    """Write `state` and the JSON values `notes` to `path`.
 
-    `own` names the parts of the method that the user supplied, as `Method.own` does.
-
-    Raises `InputError` if it cannot be written; an older file at `path` then stays.
+    `own` is `Method.own`: the names of the user's parts. Raises `InputError` if the file cannot be
+    written; an older file at `path` then stays.
     """
     metadata = {
         "format": FORMAT,
@@ -53,33 +54,33 @@ def save_checkpoint(
         except RuntimeError as error:
             raise InputError(f"{path} cannot be written: {error}; is there room for it?") from error
         # On a disk that fills up, MLX may lose part of the file without an error.
-        if fault := _fault(partial):
+        if fault := _length_fault(partial):
             raise InputError(f"{path} cannot be written: it {fault}; is there room for it?")
 
 
 def load_checkpoint(
     path: Path, shapes: Shapes, own: Mapping[str, str] | None = None
 ) -> tuple[TrainState, Any]:
-    """The state and the notes in `path`; `shapes` are those of its arrays.
+    """The state and the notes in `path`, whose arrays must have these `shapes`.
 
-    Raises `InputError` for a file that is absent, cut short, broken in its middle, of another
-    format, of another configuration, or of another field or sampler than `own` names, and for
-    parameters that are not finite.
+    Raises `InputError` for a file that is absent, cut short, damaged, of another format or of
+    another configuration, for another field or sampler than `own` names, and for parameters that
+    are not finite.
     """
     if not path.is_file():
         raise InputError(f"{path} does not exist")
-    if fault := _fault(path):
+    if fault := _length_fault(path):
         raise InputError(f"{path} {fault}")
     try:
         loaded: Any = mx.load(str(path), return_metadata=True)
     except (RuntimeError, ValueError) as error:
         raise InputError(f"{path} is not a safetensors file: {error}") from error
     arrays, metadata = loaded
-    found = metadata.get("format", "no nerfmac checkpoint")
-    if found not in (FORMAT, OLDER):
-        read = f"this version reads {FORMAT!r} and {OLDER!r}"
-        raise InputError(f"{path} is of format {found!r}; {read}")
-    if found == OLDER:
+    written = metadata.get("format", "no nerfmac checkpoint")
+    if written not in (FORMAT, OLDER):
+        expected = f"this version reads {FORMAT!r} and {OLDER!r}"
+        raise InputError(f"{path} is of format {written!r}; {expected}")
+    if written == OLDER:
         _upgrade(arrays, metadata)
     _check_own(path, json.loads(metadata.get("own", "{}")), dict(own or {}))
     if unknown := sorted(arrays.keys() - shapes.keys()):
@@ -88,7 +89,7 @@ def load_checkpoint(
         got = arrays[name].shape if name in arrays else None
         if got != shape:
             raise InputError(f"{path}: {name} has shape {got}; its configuration says {shape}")
-    # In the file they are sorted. Compiled functions take another order for another call.
+    # The file's names are sorted; in another order, compiled functions would be traced again.
     arrays = {name: arrays[name] for name in shapes}
     try:
         state = TrainState.of(arrays, json.loads(metadata["numbers"]))
@@ -96,16 +97,15 @@ def load_checkpoint(
     except (InputError, KeyError, ValueError) as error:
         raise InputError(f"{path} is not a whole checkpoint: {error}") from error
     if metadata.get("checksum") != _checksum(arrays, metadata):
-        raise InputError(
-            f"{path} is damaged: its content does not have the checksum that was saved with it; "
-            "put back a copy of the file, or train the run again"
-        )
-    _check_finite(path, state)
+        raise InputError(f"{path} is damaged: its checksum is another one; {_REPAIR}")
+    for name, values in arrays.items():
+        if name.startswith(("parameters.", "average.")) and not np.isfinite(values).all():
+            raise InputError(f"{path}: {name} holds numbers that are not finite; {_REPAIR}")
     return state, notes
 
 
 def _upgrade(arrays: Arrays, metadata: dict[str, str]) -> None:
-    """Add what a file of format `OLDER` lacks: a loss scale, and the checksum of what it holds."""
+    """Add a loss scale to a file of format `OLDER`, and the checksum that includes it."""
     scaling = LossScale.init(TrainConfig().loss_scale)._asdict()
     arrays.update({f"scaling.{name}": values for name, values in scaling.items()})
     metadata["checksum"] = _checksum(arrays, metadata)
@@ -119,38 +119,27 @@ def _checksum(arrays: Arrays, metadata: Mapping[str, str]) -> str:
     return f"{checksum:08x}"
 
 
-def _check_finite(path: Path, state: TrainState) -> None:
-    for tree, arrays in (("parameters", state.parameters), ("average", state.average)):
-        for name, values in arrays.items():
-            if not np.isfinite(np.asarray(values)).all():
-                raise InputError(
-                    f"{path}: {tree}.{name} holds numbers that are not finite; put back a copy of "
-                    "the file, or train the run again"
-                )
-
-
-def _check_own(path: Path, trained: dict[str, str], given: dict[str, str]) -> None:
+def _check_own(path: Path, trained: dict[str, str], own: dict[str, str]) -> None:
     for part in ("field", "sampler"):  # a loss leaves nothing in the state
-        if trained.get(part) == given.get(part):
+        if trained.get(part) == own.get(part):
             continue
         if part in trained:
             raise InputError(
                 f"{path} was trained with a {part} of its own, {trained[part]}; hand it in: "
                 f"method=nerfmac.Method({part}=...)"
             )
-        raise InputError(f"{path} was trained with the configuration's {part}, not {given[part]}")
+        raise InputError(f"{path} was trained with the configuration's {part}, not {own[part]}")
 
 
-def _fault(path: Path) -> str | None:
-    """What is wrong with a safetensors file's length; None if its header says the same length."""
+def _length_fault(path: Path) -> str | None:
+    """What is wrong with the length of a safetensors file, by its header; None if nothing is."""
     size = path.stat().st_size
     try:
         with path.open("rb") as file:
             (length,) = struct.unpack("<Q", file.read(8))
             header = json.loads(file.read(min(length, size)))
-        ends = [
-            tensor["data_offsets"][1] for key, tensor in header.items() if key != "__metadata__"
-        ]
+        tensors = (tensor for key, tensor in header.items() if key != "__metadata__")
+        ends = [tensor["data_offsets"][1] for tensor in tensors]
         expected = 8 + length + max(ends, default=0)
     except (struct.error, ValueError, LookupError, TypeError, AttributeError):
         return "is not a safetensors file, or cut short in its header"

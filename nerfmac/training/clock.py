@@ -1,6 +1,6 @@
-"""The time that training takes; time between a report and the next step does not count.
+"""Training time, without the time between a report and the next step.
 
-Several ranks have the time of the first: they would decide differently, each by its own clock.
+All ranks use the first rank's time, since decisions by clocks of their own would differ.
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ class Clock:
     """Counts seconds of training; time between `lap` and `go_on` does not count."""
 
     def __init__(self, seconds: float) -> None:
-        """`seconds`: the training so far."""
+        """`seconds`: the training time so far."""
         self._seconds = self._last_lap = seconds
         self.go_on()
 
     def go_on(self) -> None:
-        """Let time count again from now on."""
+        """Count time again from now on."""
         self._since = time.perf_counter()
 
     def read(self) -> float:
-        """All seconds so far."""
+        """Seconds of training so far."""
         now = time.perf_counter()
         self._seconds += now - self._since
         self._since = now
         return self._seconds
 
     def is_over(self, interval: float | None) -> bool:
-        """Whether the lap had lasted for `interval` seconds at the last `read`; None: never."""
+        """Whether the lap had lasted `interval` seconds at the last `read`; None: never."""
         return interval is not None and self._seconds - self._last_lap >= interval
 
     def lap(self) -> float:
@@ -41,18 +41,18 @@ class Clock:
 
 
 class RanksTime:
-    """The seconds of training by which all ranks decide alike, without asking at every step.
+    """Training time on which all ranks agree, without an exchange at every step.
 
-    Between two reports that is what the last report's steps took on the first rank, for each step.
+    Between reports it advances per step at the first rank's pace before the last report.
     """
 
     def __init__(self, ranks: Ranks, step: int, seconds: float) -> None:
         self._ranks, self._step, self._seconds, self._pace = ranks, step, seconds, 0.0
 
     def at(self, step: int, seconds: float, *, must_agree: bool = False) -> float:
-        """The time at `step`; `seconds` is what this rank's clock says.
+        """The agreed time at `step`; `seconds` is this rank's clock.
 
-        With `must_agree` it is what the first one's says: all ranks call this at the same `step`.
+        `must_agree` takes the first rank's clock instead. All ranks pass it at the same `step`.
         """
         if self._ranks.size == 1:
             return seconds

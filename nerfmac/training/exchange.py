@@ -1,9 +1,9 @@
-"""What ranks exchange in training: gradients at every step, or parameters at every few.
+"""What ranks exchange in training: gradients at every step, or parameters every few steps.
 
-The mean of gradients over ranks, each by how many of its rays fit, is the gradient of all rays
-together: N ranks take the steps that one would with N times the rays and slots. Parameters that
-meet every few steps only (local SGD, McMahan et al. 2017) take less of the network, and no longer
-the same steps.
+The mean of the ranks' gradients, weighted by the rays of each that count, is the gradient of all
+rays together. So N ranks take the steps of one rank with N times the rays and samples. Local SGD
+(McMahan et al. 2017) averages parameters every few steps instead. It loads the network less, but
+its steps are different ones.
 """
 
 from __future__ import annotations
@@ -24,39 +24,39 @@ from nerfmac.training.state import TrainState
 log = logging.getLogger("nerfmac")
 
 COMPARED_EVERY = 256
-"""Steps from one comparison of all ranks' parameters to the next."""
+"""Steps between comparisons of all ranks' states."""
 
 
-def of_first(ranks: Ranks, state: TrainState) -> TrainState:
+def from_first(ranks: Ranks, state: TrainState) -> TrainState:
     """The first rank's `state`, on all ranks, bit for bit."""
     if ranks.size == 1:
         return state
     numbers = {name: ranks.number_of_first(value) for name, value in state.numbers().items()}
-    whole = {name: int(numbers[name]) for name in ("step", "rays")}
-    return TrainState.of(ranks.of_first(state.arrays()), numbers | whole)
+    integers = {name: int(numbers[name]) for name in ("step", "rays")}
+    return TrainState.of(ranks.of_first(state.arrays()), numbers | integers)
 
 
-def kept_alike(ranks: Ranks, state: TrainState) -> TrainState:
-    """`state`; or the first rank's, where it is time to look, and ranks were found to differ.
+def synchronised(ranks: Ranks, state: TrainState) -> TrainState:
+    """`state`; every `COMPARED_EVERY` steps the first rank's, if the ranks' states differ.
 
-    Ranks on chips of one kind do not. Others may round differently, a last bit here and there.
+    Ranks on the same kind of chip do not differ. Others may round a last bit differently.
     """
     if ranks.size == 1 or state.step % COMPARED_EVERY:
         return state
     if ranks.alike(state.parameters | state.sampling | state.scaling):
         return state
     log.info("the ranks differ after step %d; all go on with the first one's state", state.step)
-    return of_first(ranks, state)
+    return from_first(ranks, state)
 
 
-class Meeting:
-    """Where ranks that take steps of their own bring their parameters together."""
+class LocalSgd:
+    """Averages the parameters of ranks that take steps of their own."""
 
     def __init__(self, ranks: Ranks, config: RanksConfig) -> None:
         self._every = config.every if ranks.size > 1 else 1
         self._last: Parameters | None = None
         self._last_step = 0
-        self._mean = compile_seldom(partial(_met, ranks, config))
+        self._mean = compile_seldom(partial(_mean, ranks, config))
 
     @property
     def is_on(self) -> bool:
@@ -64,37 +64,37 @@ class Meeting:
         return self._every > 1
 
     def begin(self, state: TrainState) -> None:
-        """Take note of the parameters that all ranks have in common."""
+        """Note the parameters of `state`, which all ranks have in common."""
         self._last, self._last_step = state.parameters, state.step
 
     def trial(self, state: TrainState) -> Any:
-        """A meeting of which nothing comes, so that the first one has nothing to compile."""
+        """An average without effect, so that the first one has nothing to compile."""
         return self._mean(state.parameters, state.parameters, state.scaling) if self.is_on else {}
 
-    def end(self, state: TrainState, *, must_meet: bool) -> TrainState:
-        """`state`, after a step, with the ranks' mean parameters if they meet after it.
+    def end(self, state: TrainState, *, force_average: bool) -> TrainState:
+        """`state` after a step, with averaged parameters if it is time to average.
 
-        They do after every so many steps, and where they `must_meet`: all of them, or none. Where
-        they have met after this step already, nothing changes.
+        That is every few steps, or with `force_average`, which must be the same on all ranks. A
+        second call after the same step changes nothing.
         """
         if not self.is_on or self._last is None or state.step == self._last_step:
             return state
-        if state.step % self._every and not must_meet:
+        if state.step % self._every and not force_average:
             return state
-        met, scaling = self._mean(state.parameters, self._last, state.scaling)
-        self._last, self._last_step = met, state.step
-        return replace(state, parameters=met, scaling=scaling)
+        mean, scaling = self._mean(state.parameters, self._last, state.scaling)
+        self._last, self._last_step = mean, state.step
+        return replace(state, parameters=mean, scaling=scaling)
 
 
-def _met(
-    ranks: Ranks, config: RanksConfig, now: Parameters, last: Parameters, scaling: Arrays
+def _mean(
+    ranks: Ranks, config: RanksConfig, parameters: Parameters, last: Parameters, scaling: Arrays
 ) -> tuple[Parameters, Arrays]:
-    """The ranks' mean of `now`, sent as what has changed since `last`, which all have.
+    """The ranks' mean `parameters`, exchanged as differences from `last`, which all ranks have.
 
-    The `scaling`, a `LossScale`'s fields, becomes the first rank's.
+    Of `scaling`, the fields of a `LossScale`, all ranks get the first one's.
     """
-    changes = {name: values - last[name] for name, values in now.items()}
-    means = ranks.weighted_mean(changes, mx.array(1.0), config.words)
+    changes = {name: values - last[name] for name, values in parameters.items()}
+    means = ranks.weighted_mean(changes, mx.array(1.0), config.allreduce_dtype)
     mine = mx.stack([values.astype(mx.float32) for values in scaling.values()])
     first = ranks.sum(mine if ranks.is_first else mx.zeros_like(mine))
     agreed = {name: first[i].astype(scaling[name].dtype) for i, name in enumerate(scaling)}

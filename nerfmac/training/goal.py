@@ -1,4 +1,4 @@
-"""`Goal`: how far to train. `Report`: how training stands on the way."""
+"""`Goal`: when training ends. `Report`: the state of training on the way."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from nerfmac.training.state import TrainState
 
 @dataclass
 class Goal:
-    """How far to train, and how. It may change during training, which reads it at every step.
+    """Limits of training; they may change while it runs, since it reads them at every step.
 
-    Without a limit training goes on for ever, at the first learning rate.
+    Without a limit training never ends, and the learning rate stays at its first value.
     """
 
     steps: int | None = None  # in all, with those before the run was loaded
-    seconds: float | None = None  # of training in all
+    seconds: float | None = None  # of training, in all
     rate: float = 1.0  # factor on the learning rate
-    most_rays: int | None = None  # of a step; None: the configuration's
+    most_rays: int | None = None  # limit on the rays of a step; None: the configuration's
     report_interval: float | None = None  # most seconds between reports; None: no limit
 
     def progress(self, state: TrainState) -> float:
-        """The fraction of the way that is done; 1 or more at the end."""
+        """Finished fraction of the training; 1 or more at the end."""
         return max(_fraction(state.step, self.steps), _fraction(state.train_seconds, self.seconds))
 
 
@@ -33,18 +33,18 @@ def _fraction(done: float, limit: float | None) -> float:
 
 @dataclass(frozen=True)
 class Report:
-    """How training stands after a step."""
+    """The state of training after a step."""
 
     state: TrainState
     loss: float
     psnr: float  # dB, over the last step's pixels
-    progress: float  # in [0, 1], of the steps or seconds asked for
+    progress: float  # finished fraction of the training, in [0, 1]
     rays_per_second: float  # since the last report
     samples_per_second: float
     skipped_steps: int = 0
     """Steps of the whole run whose gradients were not all finite; they changed nothing."""
     is_skipped: bool = False
-    """Whether the last step was skipped; loss and PSNR are then those of the report before."""
+    """Whether the last step was skipped; loss and PSNR are then the previous report's."""
 
     def __str__(self) -> str:
         return (

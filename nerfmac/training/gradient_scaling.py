@@ -1,13 +1,12 @@
-"""Gradient scaling: a sample near its camera learns by the share of views that see its place.
+"""Gradient scaling: samples near a camera learn less, against fog right in front of the cameras.
 
-Light spreads: the nearer a place is to a camera, the more of that camera's rays pass it, and the
-fewer other cameras see it. So what is wrong in a picture is mended most quickly by a fog right in
-front of its camera, which no other view contradicts. With gradients times
+Near a camera, space is crossed by more of its rays and seen by fewer other cameras. Fog there is
+the quickest way to lower the error of one picture, and no other picture contradicts it. So
+gradients are multiplied by
 
-    min(1, (t / d)^2),   t the distance of a sample, d that from which on nothing is scaled,
+    min(1, (t / d)^2),   t the distance of the sample, d the `full_gradient_distance`
 
-a place in front of a camera learns no faster than it does for others (Philip and Deschaintre 2023,
-"Floaters No More", equation 5).
+which removes this advantage (Philip and Deschaintre 2023, "Floaters No More", equation 5).
 """
 
 from __future__ import annotations
@@ -17,22 +16,27 @@ from typing import cast
 import mlx.core as mx
 
 
-def scaled(values: mx.array, distance: mx.array, full: float) -> mx.array:
-    """`values` (slots,) or (slots, n) as they are; their gradients are scaled.
+def scale_gradients(
+    values: mx.array, distance: mx.array, full_gradient_distance: float
+) -> mx.array:
+    """`values` (slots,) or (slots, n), unchanged; their gradients are scaled.
 
-    `distance` (slots,) is from the camera and `full` where gradients begin to be whole, both in
-    scene units; with 0 all are.
+    `distance` (slots,) is from the camera, in scene units like `full_gradient_distance`. With a
+    `full_gradient_distance` of 0 gradients are not scaled.
     """
-    return cast(mx.array, _unchanged(values, distance / full)) if full else values
+    if not full_gradient_distance:
+        return values
+    return cast(mx.array, _unchanged(values, distance / full_gradient_distance))
 
 
 @mx.custom_function
-def _unchanged(values: mx.array, _away: mx.array) -> mx.array:
+def _unchanged(values: mx.array, _relative_distance: mx.array) -> mx.array:
     return values
 
 
 @_unchanged.vjp
 def _unchanged_vjp(primals, cotangent, _output):  # type: ignore[no-untyped-def]
-    away = primals[1]
-    factor = mx.minimum(mx.square(away), 1.0).reshape(-1, *[1] * (cotangent.ndim - 1))
-    return factor * cotangent, mx.zeros_like(away)
+    relative_distance = primals[1]
+    factor = mx.minimum(mx.square(relative_distance), 1.0)
+    factor = factor.reshape(-1, *[1] * (cotangent.ndim - 1))
+    return factor * cotangent, mx.zeros_like(relative_distance)

@@ -8,11 +8,11 @@ from typing import NamedTuple
 from nerfmac.training.goal import Report
 
 MOST_POINTS = 1024
-"""At this number of points, which is even, neighbours are merged in pairs."""
+"""Number of points at which neighbours are merged in pairs; even."""
 
 
 class Point(NamedTuple):
-    """The mean of some reports; `step` and `seconds` are the last report's."""
+    """Mean over several reports; `step` and `seconds` are the last report's."""
 
     step: int
     seconds: float  # of training
@@ -27,30 +27,27 @@ class History:
         """`curve`: (step, seconds, PSNR) of earlier points."""
         self.points = [Point(step, seconds, None, psnr) for step, seconds, psnr in curve]
         self.generation = 0
-        self._reports_a_point = 1
-        self._pending: list[Report] = []
+        self._reports_per_point = 1
+        self._pending: list[Point] = []
 
     def add(self, report: Report) -> None:
         """Add a report."""
-        self._pending.append(report)
-        if len(self._pending) < self._reports_a_point:
-            return
-        count = len(self._pending)
-        loss = sum(each.loss for each in self._pending) / count
-        psnr = sum(each.psnr for each in self._pending) / count
         state = report.state
-        self.points.append(Point(state.step, state.train_seconds, loss, psnr))
+        self._pending.append(Point(state.step, state.train_seconds, report.loss, report.psnr))
+        if len(self._pending) < self._reports_per_point:
+            return
+        self.points.append(_merged(self._pending))
         self._pending.clear()
         if len(self.points) >= MOST_POINTS:
             self.points = [_merged(self.points[i : i + 2]) for i in range(0, len(self.points), 2)]
-            self._reports_a_point *= 2
+            self._reports_per_point *= 2
             self.generation += 1
 
     def curve(self, most: int) -> list[tuple[int, float, float]]:
-        """(step, seconds, PSNR) of at most `most` points, as `Run.curve` has them."""
-        every = -(-len(self.points) // most) or 1
-        kept = [self.points[i : i + every] for i in range(0, len(self.points), every)]
-        return [(point.step, point.seconds, point.psnr) for point in map(_merged, kept)]
+        """(step, seconds, PSNR) of at most `most` points, as in `Run.curve`."""
+        size = -(-len(self.points) // most) or 1
+        groups = [self.points[i : i + size] for i in range(0, len(self.points), size)]
+        return [(point.step, point.seconds, point.psnr) for point in map(_merged, groups)]
 
 
 def _merged(points: Sequence[Point]) -> Point:

@@ -1,34 +1,119 @@
-"""Losses: pure functions of rendered and true colours."""
+"""Losses: functions of what a batch of rays shows and of the colours it should show.
+
+`Method(loss=...)` replaces the configuration's colour loss, `Method(extra_losses=[...])` adds
+terms. Two terms of the configuration are such extra losses, against floaters:
+
+    distortion = sum_ij weight_i weight_j (s_i - s_j)^2,   s = t / (1 + t) at the distance t
+    entropy    = -o log o - (1 - o) log(1 - o),            for the opacity o
+
+The distortion loss is that of Mip-NeRF 360 (Barron et al. 2022, equation 15) with squares instead
+of absolute values, as in the code of 2D Gaussian Splatting (Huang et al. 2024): three sums along
+each ray then suffice. Distances are in scene units.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
 
 import mlx.core as mx
 
-from nerfmac.ops.composite import Composited
+from nerfmac.common.checks import InputError
+from nerfmac.config import TrainConfig
+from nerfmac.geometry.samples import Samples
+from nerfmac.ops.composite import Composited, composite, sample_weights
 
-Loss = Callable[[Composited, mx.array], mx.array]
-"""Gives each ray's loss (rays,), or several of each ray (rays, n). Its arguments are what the rays
-see and the true colours (rays, 3), both over the same backgrounds. A step descends the mean."""
+_MARGIN = 1e-4  # kept from opacities 0 and 1, where the slope of the entropy is infinite
+
+
+class RayBatch(NamedTuple):
+    """A batch of rays as a loss sees it. Nothing is computed that a loss does not ask for.
+
+    The first three fields are those of `Composited`. Everything is differentiable in the field's
+    parameters but `samples` and `mask`.
+    """
+
+    colour: mx.array  # (rays, 3) float32, over the rays' random backgrounds
+    opacity: mx.array  # (rays,) float32, in [0, 1]
+    depth: mx.array  # (rays,) float32, sum of weight * distance
+    mask: mx.array  # (rays, 1) float32: 1 where the ray counts, 0 where masked or out of samples
+    density: mx.array | None = None  # (slots,) float32; None for the rays of a proposal
+    samples: Samples | None = None  # packed; None for the rays of a proposal
+    proposals: tuple[Composited, ...] = ()  # coarser renderings of the same rays, same backgrounds
+
+    @property
+    def packed(self) -> tuple[mx.array, Samples]:
+        """Density (slots,) and `Samples`. Raises `InputError` for the rays of a proposal."""
+        if self.density is None or self.samples is None:
+            raise InputError(
+                "a proposal's rays have no samples; hand in a loss on samples as "
+                "nerfmac.Method(extra_losses=[...]), which sees the last rendering alone"
+            )
+        return self.density, self.samples
+
+    @property
+    def weights(self) -> mx.array:
+        """(slots,) float32: weight of each sample in its ray's colour. Raises as `packed` does.
+
+        `samples.ray` is the ray of each; slots of no ray have the weight 0.
+        """
+        density, samples = self.packed
+        return sample_weights(density, samples.width, samples.ray_start)
+
+    @property
+    def distances(self) -> mx.array:
+        """(slots,) float32: distance of each sample from its camera. Raises as `packed` does."""
+        return self.packed[1].distance
+
+
+Loss = Callable[[RayBatch, mx.array], mx.array]
+"""Function of a `RayBatch` and true colours (rays, 3) over the same backgrounds. It returns the
+loss of each ray, (rays,), or several per ray, (rays, n). Training minimises their mean over the
+rays that `RayBatch.mask` counts."""
 
 
 def huber(predicted: mx.array, target: mx.array, delta: float) -> mx.array:
-    """Huber's loss (1964), element by element: square up to `delta`, then linear.
+    """Huber's loss (1964), element by element: quadratic up to `delta`, then linear.
 
     Both arrays have the same shape. For an error e the result is e^2 / (2 delta) if |e| <= delta,
-    else |e| - delta / 2: where it is linear the slope is one.
+    else |e| - delta / 2. The linear part has slope one.
     """
     error = predicted - target
-    # Not differentiated: its part of the slope is zero. That leaves a step few operations.
+    # The gradient through `clipped` is zero everywhere; stopping it saves operations.
     clipped = mx.stop_gradient(mx.clip(error, -delta, delta))
     return clipped * (error - 0.5 * clipped) / delta
 
 
 def huber_loss(delta: float) -> Loss:
     """`huber` of each of a ray's three colours."""
+    return lambda rays, target: huber(rays.colour, target, delta)
 
-    def loss(seen: Composited, target: mx.array) -> mx.array:
-        return huber(seen.colour, target, delta)
 
-    return loss
+def distortion_loss(rays: RayBatch, _target: mx.array) -> mx.array:
+    """(rays,): how far apart the matter on each ray is, 0 to 1/2; formula above."""
+    density, samples = rays.packed
+    s = samples.distance / (1.0 + samples.distance)
+    # Relative to the ray's first sample: sums of squares then lose less to rounding.
+    first = samples.distance[mx.minimum(samples.ray_start[:-1], samples.distance.shape[0] - 1)]
+    s = s - (first / (1.0 + first))[samples.ray]
+    powers = mx.stack([s, mx.square(s), mx.zeros_like(s)], axis=1)
+    sums = composite(density, powers, samples.distance, samples.width, samples.ray_start)
+    mean, square = sums.colour[:, 0], sums.colour[:, 1]
+    return 2.0 * mx.maximum(sums.opacity * square - mean * mean, 0.0)
+
+
+def entropy_loss(rays: RayBatch, _target: mx.array) -> mx.array:
+    """(rays,): entropy of each ray's opacity, 0 to log 2; formula above."""
+    opacity = mx.clip(rays.opacity, _MARGIN, 1.0 - _MARGIN)
+    return -opacity * mx.log(opacity) - (1.0 - opacity) * mx.log(1.0 - opacity)
+
+
+def configured_extra_losses(config: TrainConfig) -> tuple[Loss, ...]:
+    """The extra losses whose weights in `config` are not 0."""
+    weights = ((distortion_loss, config.distortion), (entropy_loss, config.entropy))
+    return tuple(partial(_weighted, loss, weight) for loss, weight in weights if weight)
+
+
+def _weighted(loss: Loss, weight: float, rays: RayBatch, target: mx.array) -> mx.array:
+    return weight * loss(rays, target)

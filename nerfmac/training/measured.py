@@ -1,4 +1,4 @@
-"""What a step measured, read from the device; training that has diverged is found there."""
+"""A step's measurements, read from the device; diverged training is found here."""
 
 from __future__ import annotations
 
@@ -8,41 +8,40 @@ from typing import Any, NamedTuple
 import mlx.core as mx
 import numpy as np
 
-from nerfmac.fields.field import Parameters
 from nerfmac.training.state import TrainState
 
 MOST_SKIPPED = 24
-"""Skipped steps in a row after which training has diverged. By then the loss scale is 2^24 times
-smaller: the fault is not one of half precision."""
+"""Skipped steps in a row after which training has diverged. The loss scale has then shrunk by 2^24,
+so half precision is not the reason."""
 
 ADVICE = "a smaller learning rate may help (--optimiser.rate 0.01), or another --seed"
 
 
 class DivergedError(RuntimeError):
-    """The loss, the gradients or a parameter stay without a finite value; the message has the step.
+    """The loss, the gradients or a parameter are no longer finite; the message has the step.
 
-    `run` is the run as it was at the last report before.
+    `run` is the run at the last report before.
     """
 
     run: Any = None
 
 
 class Measured(NamedTuple):
-    """What a `Step` measured, on the host."""
+    """The measurements of a `Step`, on the host."""
 
     loss: float
-    error: float  # mean squared, of colours
+    error: float  # mean squared error of the colours
     samples: float
-    slots_per_ray: float  # that a ray takes
+    slots_per_ray: float
     skipped_steps: int = 0  # of the whole run
-    is_skipped: bool = False  # whether the step was skipped
+    is_skipped: bool = False  # whether this step was skipped
 
 
 def read(measured: mx.array, state: TrainState, last: Measured | None = None) -> Measured:
     """The numbers in `measured` (4,), of the step that led to `state`; waits for the device.
 
-    A skipped step has the loss and the error of `last`, or 1 if there is none: its own need not be
-    finite. Raises `DivergedError`.
+    A skipped step gets loss and error of `last`, or 1 without one: its own may not be finite.
+    Raises `DivergedError`.
     """
     loss, error, samples, slots_per_ray = map(float, np.array(measured))
     in_a_row, skipped = (int(state.scaling[f"skipped{name}"]) for name in ("_in_a_row", ""))
@@ -55,12 +54,8 @@ def read(measured: mx.array, state: TrainState, last: Measured | None = None) ->
         loss, error = (last.loss, last.error) if last else (1.0, 1.0)
     elif not isfinite(loss):
         raise DivergedError(f"the loss is {loss} at step {state.step}; {ADVICE}")
-    # The loss is that of the parameters before the step; check those after it too.
-    if not _are_finite(state.parameters):
+    # The loss is that of the parameters before the step, so those after it are checked too. One
+    # value that is not finite makes the sum not finite.
+    if not all(mx.isfinite(values.sum()) for values in state.parameters.values()):
         raise DivergedError(f"the parameters are not finite after step {state.step}; {ADVICE}")
     return Measured(loss, error, samples, slots_per_ray, skipped, in_a_row > 0)
-
-
-def _are_finite(parameters: Parameters) -> bool:
-    # A value that is not finite makes the sum not finite: one pass is enough.
-    return all(bool(mx.isfinite(values.sum())) for values in parameters.values())

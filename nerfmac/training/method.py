@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -14,41 +15,50 @@ from nerfmac.fields.vanilla import VanillaField
 from nerfmac.sampling.hierarchical import HierarchicalSampler
 from nerfmac.sampling.marching import MarchingSampler
 from nerfmac.sampling.sampler import Sampler
-from nerfmac.training.losses import Loss, huber_loss
+from nerfmac.training.losses import Loss, configured_extra_losses, huber, huber_loss
 
 
 class Parts(NamedTuple):
-    """The field, the sampler and the loss of a trainer."""
+    """The field, the sampler and the losses of a trainer."""
 
     field: Field
     sampler: Sampler
     loss: Loss
+    """The colour loss: of the field's rays, and of each proposal's."""
+    extra_losses: tuple[Loss, ...]
+    """Terms that are added, of the field's rays alone."""
 
 
 @dataclass(frozen=True)
 class Method:
-    """A field, a sampler and a loss of your own; None takes what the configuration names.
+    """Your own field, sampler and losses; None takes what the configuration names.
 
-    Pass them when a run begins, and again when it is loaded: a run's files hold their names only,
-    and nothing is imported because a file names it.
+    Pass the method when a run begins, and again when it is loaded. A run's files hold only the
+    names of its parts, and loading imports nothing because a file names it.
     """
 
     field: Field | None = None
     sampler: Sampler | None = None
     loss: Loss | None = None
+    """A colour loss, called as `loss(rays, target)`; see `nerfmac.training.losses`."""
+    extra_losses: Sequence[Loss] = ()
+    """Terms added to the loss, such as one on `rays.weights`; the configuration's stay."""
 
     def __post_init__(self) -> None:
-        """Raise `InputError` for parts that are none."""
+        """Raise `InputError` for a part of another type."""
         if self.field is not None:
             checks.kind("field", self.field, Field, "an object of a class of nerfmac.Field")
         if self.sampler is not None:
             checks.kind("sampler", self.sampler, Sampler, "an object of a class of nerfmac.Sampler")
-        if self.loss is not None and not callable(self.loss):
-            raise InputError(f"loss is {self.loss!r}; expected a function of the rays' colours")
+        checks.kind("extra_losses", self.extra_losses, Sequence, "a list of functions")
+        losses = [("extra_losses", loss) for loss in self.extra_losses]
+        for name, loss in [*losses, ("loss", huber if self.loss is None else self.loss)]:
+            if not callable(loss):
+                raise InputError(f"{name} is {loss!r}; expected a function of (rays, target)")
 
     @property
     def own(self) -> dict[str, str]:
-        """The names of the parts that are not None: of their classes, or of functions."""
+        """Names of the parts that are handed in: of their classes, or of functions."""
         parts = {name: getattr(self, name) for name in ("field", "sampler", "loss")}
         return {
             name: getattr(part, "__name__", type(part).__name__)
@@ -59,12 +69,14 @@ class Method:
     def parts(self, config: Config, extent: float) -> Parts:
         """All parts, for a scene whose cube has the side `extent`.
 
-        Raises `InputError` for a field of one's own that the configured sampler cannot sample.
+        Raises `InputError` for an own field that the configured sampler cannot sample.
         """
         field, sampler = _model(config, extent, self.field)
         if self.sampler is None and config.model == "vanilla":
             _check_coarse(config, extent, field)
-        return Parts(field, self.sampler or sampler, self.loss or huber_loss(config.train.huber))
+        loss = self.loss or huber_loss(config.train.huber)
+        extra_losses = (*configured_extra_losses(config.train), *self.extra_losses)
+        return Parts(field, self.sampler or sampler, loss, extra_losses)
 
 
 def _model(config: Config, extent: float, own: Field | None) -> tuple[Field, Sampler]:

@@ -1,8 +1,8 @@
-"""Adam, as Instant-NGP uses it: bias correction, a tiny epsilon, L2 on some parameters only.
+"""Adam as in Instant-NGP: bias correction, a tiny epsilon, L2 on some parameters only.
 
-Also the running average of the parameters, which pictures are rendered with. It is updated every
-eighth step only: an update takes a quarter of Adam's time, and in eight steps the parameters move
-little.
+Also the exponential moving average (EMA) of the parameters, with which pictures are rendered. It is
+updated at every eighth step only: an update costs a quarter of Adam's time, and in eight steps the
+parameters change little.
 """
 
 from __future__ import annotations
@@ -14,15 +14,16 @@ from typing import NamedTuple
 import mlx.core as mx
 
 from nerfmac.backend import Arrays
-from nerfmac.config import OptimiserConfig
+from nerfmac.config import OptimiserConfig, ParameterGroup
 from nerfmac.fields.field import Parameters
 from nerfmac.ops.adam import Step, adam_step, most_first
 
-AVERAGED_EVERY = 8  # steps
+AVERAGED_EVERY = 8
+"""Steps between updates of the average, after the first eight steps."""
 
 
-class Updated(NamedTuple):
-    """What one step of Adam changes; each field has the names and shapes of the parameters."""
+class OptimiserState(NamedTuple):
+    """All that a step of Adam changes; both have the parameters' names and shapes."""
 
     parameters: Parameters
     moments: Arrays  # uint32, as `ops.adam` packs them
@@ -34,38 +35,31 @@ def no_moments(parameters: Parameters) -> Arrays:
 
 
 class StepNumbers(NamedTuple):
-    """Adam's numbers of one step, as `ops.adam` takes them."""
+    """Adam's numbers in one step, each as `ops.adam` takes them."""
 
-    plain: mx.array
-    decayed: mx.array  # with L2, and a learning rate of its own
-    own: dict[str, mx.array]  # those of parameters with numbers of their own, by name
-
-
-class OwnRate(NamedTuple):
-    """What Adam does otherwise with a parameter."""
-
-    rate: float
-    l2: float
-    step: int | None = None  # the number of its own steps, for the bias; None: of all steps
+    plain: mx.array  # for tables
+    regularised: mx.array  # for networks: with L2 and a learning rate of their own
+    groups: dict[str, mx.array]  # for parameters with a `ParameterGroup`, by name
 
 
 def step_numbers(
     step: int,
     rate: float,
     config: OptimiserConfig,
-    own: Mapping[str, OwnRate] | None = None,
+    groups: Mapping[str, ParameterGroup] | None = None,
 ) -> StepNumbers:
     """The numbers of step number `step`, counted from 1, at the learning rate `rate`.
 
-    `own`: other rates of some parameters. Bias correction as in Kingma and Ba 2015, section 2.
+    `groups`: settings of some parameters, by name. Bias correction as in Kingma and Ba 2015,
+    section 2.
     """
-    numbers = _numbers(step, rate, 0.0, config)
-    decayed = numbers._replace(size=config.networks * numbers.size, l2=config.l2)
+    plain = _numbers(step, rate, 0.0, config)
+    regularised = plain._replace(size=config.networks * plain.size, l2=config.l2)
     others = {
-        name: mx.array(_numbers(each.step or step, each.rate, each.l2, config))
-        for name, each in (own or {}).items()
+        name: mx.array(_numbers(group.step or step, group.rate, group.l2, config))
+        for name, group in (groups or {}).items()
     }
-    return StepNumbers(mx.array(numbers), mx.array(decayed), others)
+    return StepNumbers(mx.array(plain), mx.array(regularised), others)
 
 
 def _numbers(step: int, rate: float, l2: float, config: OptimiserConfig) -> Step:
@@ -81,23 +75,23 @@ def _numbers(step: int, rate: float, l2: float, config: OptimiserConfig) -> Step
 
 
 def adam(
-    now: Updated,
+    before: OptimiserState,
     gradients: Parameters,
     numbers: StepNumbers,
-    decayed: Collection[str],
+    l2_regularised: Collection[str],
     unscale: mx.array,
-) -> Updated:
-    """One step of Adam (Kingma and Ba 2015, algorithm 1), with L2 on the `decayed` parameters.
+) -> OptimiserState:
+    """One step of Adam (Kingma and Ba 2015, algorithm 1) on the parameters that have `gradients`.
 
-    `unscale` (1,) float32 is as in `adam_step`.
+    `l2_regularised` names those with L2. `unscale` (1,) float32 is as in `adam_step`.
     """
-    after = Updated({}, {})
+    after = OptimiserState({}, {})
     for name, gradient in gradients.items():
-        plain = numbers.decayed if name in decayed else numbers.plain
-        own = numbers.own.get(name, plain)
-        moved = adam_step(now.parameters[name], now.moments[name], gradient, unscale, own)
-        for tree, values in zip(after, moved, strict=True):
-            tree[name] = values
+        common = numbers.regularised if name in l2_regularised else numbers.plain
+        own = numbers.groups.get(name, common)
+        after.parameters[name], after.moments[name] = adam_step(
+            before.parameters[name], before.moments[name], gradient, unscale, own
+        )
     return after
 
 
@@ -107,10 +101,10 @@ def is_averaged(step: int) -> bool:
 
 
 def newest_weight(step: int, config: OptimiserConfig) -> float:
-    """The newest parameters' weight in the average after `step`, for which `is_averaged` holds.
+    """Weight of the newest parameters in the average after `step`, for which `is_averaged` holds.
 
-    With every step the weights of older parameters fall by the factor `config.average`. As with
-    Adam's moments, the bias of the start is corrected: at step 1 the average is the parameters.
+    Weights of older parameters fall by the factor `config.average` per step. The average is
+    debiased as Adam's moments are: after step 1 it equals the parameters.
     """
     steps = AVERAGED_EVERY if step > AVERAGED_EVERY else 1  # since the last update
     return (1.0 - config.average**steps) / (1.0 - config.average**step)

@@ -15,17 +15,17 @@ from nerfmac.training.loss_scale import LossScale
 
 @dataclass(frozen=True)
 class TrainState:
-    """A run between two steps. There is no random state: a step's random key is (seed, step)."""
+    """The state between two steps. Random numbers need none: a step's key is (seed, step)."""
 
     parameters: Parameters
-    average: Parameters  # for pictures
+    average: Parameters  # moving average of the parameters, for pictures
     moments: Arrays  # Adam's, as `ops.adam` packs them
     sampling: Arrays  # the sampler's state
     scaling: Arrays  # the fields of a `LossScale`
     samples_per_ray: mx.array  # () float32, as last measured
-    step: int = 0
+    step: int = 0  # number of steps so far
     rays: int = 0  # rays of the next step
-    train_seconds: float = 0.0  # spent in steps so far
+    train_seconds: float = 0.0  # training time so far
 
     _TREES = ("parameters", "average", "moments", "sampling", "scaling")
     _NUMBERS = ("step", "rays", "train_seconds")
@@ -45,11 +45,9 @@ class TrainState:
 
     @classmethod
     def shapes(cls, parameters: Shapes, sampling: Shapes) -> Shapes:
-        """The shapes of `arrays()`, given the parameters' and those of the sampler's state."""
-        others: dict[str, Shapes] = {
-            "sampling": sampling,
-            "scaling": dict.fromkeys(LossScale._fields, ()),
-        }
+        """Shapes of `arrays()`, from those of the parameters and of the sampler's state."""
+        scaling: Shapes = dict.fromkeys(LossScale._fields, ())
+        others = {"sampling": sampling, "scaling": scaling}
         trees = {
             f"{tree}.{name}": shape
             for tree in cls._TREES
@@ -59,17 +57,14 @@ class TrainState:
 
     @classmethod
     def of(cls, arrays: Arrays, numbers: dict[str, Any]) -> TrainState:
-        """The state from `arrays()` and `numbers()`; raises `InputError` if it is not whole."""
+        """The state from `arrays()` and `numbers()`. Raises `InputError` if one is missing."""
         trees: dict[str, Any] = {tree: {} for tree in cls._TREES}
         for name, values in arrays.items():
-            tree, _, rest = name.partition(".")
+            tree, _, leaf = name.partition(".")
             if tree in trees:
-                trees[tree][rest] = values
+                trees[tree][leaf] = values
         try:
-            return cls(
-                **trees,
-                samples_per_ray=arrays["samples_per_ray"],
-                **{name: numbers[name] for name in cls._NUMBERS},
-            )
+            scalars = {name: numbers[name] for name in cls._NUMBERS}
+            return cls(**trees, samples_per_ray=arrays["samples_per_ray"], **scalars)
         except KeyError as error:
             raise InputError(f"{error.args[0]} is missing from the state") from error

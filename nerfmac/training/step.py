@@ -1,7 +1,7 @@
-"""`Step`: the training step, one function that is compiled, the same on every back end.
+"""`Step`: one training step as one compiled function, the same on every back end.
 
-It draws pixels, samples their rays, evaluates the field, composites the samples, compares the
-colours and moves the parameters. Shapes are fixed, except for the number of rays.
+It draws pixels, samples their rays, evaluates the field, composites the samples, computes the loss
+and updates the parameters.
 """
 
 from __future__ import annotations
@@ -14,182 +14,175 @@ from typing import NamedTuple
 import mlx.core as mx
 
 from nerfmac.backend import Arrays, repeatable
-from nerfmac.config import RanksConfig, RefineConfig, TrainConfig
+from nerfmac.config import Config, RefineConfig
 from nerfmac.fields.field import Parameters
 from nerfmac.geometry.colour import over
 from nerfmac.geometry.samples import Samples
 from nerfmac.ops.composite import Composited, composite
 from nerfmac.ops.draw_pixels import chosen_pixels, draw_pixels
 from nerfmac.ranks import Ranks
+from nerfmac.refine.refinement import CameraRefinement
 from nerfmac.scenes import Views
-from nerfmac.training.corrections import Corrections
-from nerfmac.training.gradient_scaling import scaled
+from nerfmac.training.gradient_scaling import scale_gradients
 from nerfmac.training.loss_scale import LossScale, all_finite
+from nerfmac.training.losses import RayBatch
 from nerfmac.training.method import Parts
-from nerfmac.training.optimiser import StepNumbers, Updated, adam
-from nerfmac.training.regularisers import entropy, spread
+from nerfmac.training.optimiser import OptimiserState, StepNumbers, adam
 
 
-class Kind(NamedTuple):
-    """What a step does beside the rest: each kind is traced and compiled by itself."""
+class StepFlags(NamedTuple):
+    """Static arguments of a step: each combination is traced and compiled by itself."""
 
-    moves: bool = False
-    """Whether it learns where cameras stand and what their lenses are."""
+    learns_cameras: bool = False
+    """Whether poses and lenses are trained too."""
     is_coarse: bool = False
-    """Whether it leaves out some of the field's detail."""
+    """Whether the field's finest levels are left out."""
 
     def __str__(self) -> str:
-        return f"{', moving cameras' * self.moves}{', coarse' * self.is_coarse}"
+        return f"{', moving cameras' * self.learns_cameras}{', coarse' * self.is_coarse}"
 
     @classmethod
-    def at(cls, step: int, config: RefineConfig) -> Kind:
-        """The kind of `step`, counted from 0."""
-        return cls(config.moves_at(step), config.is_coarse_at(step))
+    def at(cls, step: int, config: RefineConfig) -> StepFlags:
+        """The flags of `step`, counted from 0."""
+        return cls(config.learns_cameras_at(step), config.is_coarse_at(step))
 
     @classmethod
-    def others(cls, now: Kind, config: RefineConfig) -> list[Kind]:
-        """The kinds, other than `now`, that follow in training."""
+    def later(cls, now: StepFlags, config: RefineConfig) -> list[StepFlags]:
+        """The flags, other than `now`, that later steps have."""
         if not config.cameras:
             return []
-        kinds = [cls(moves=True, is_coarse=now.is_coarse), cls(moves=True)]
+        flags = [cls(learns_cameras=True, is_coarse=now.is_coarse), cls(learns_cameras=True)]
         if config.every > 1:
-            kinds.append(cls())
-        return [kind for kind in dict.fromkeys(kinds) if kind != now]
+            flags.append(cls())
+        return [later for later in dict.fromkeys(flags) if later != now]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Step:
-    """What a step needs and training does not change."""
+    """A step's constants; calling it takes the step."""
 
-    config: TrainConfig
+    config: Config
     parts: Parts
     views: Views
-    corrections: Corrections
+    refinement: CameraRefinement
     ranks: Ranks
-    exchange: RanksConfig
-    is_deterministic: bool = False
-    full: float = 0.0
-    """From which distance on samples learn in full, in scene units; see `gradient_scaling`."""
+    rays: int
+    """Rays of this rank."""
+    flags: StepFlags
+    full_gradient_distance: float = 0.0
+    """Distance from the camera, in scene units, from which on gradients are not scaled down; see
+    `gradient_scaling`."""
 
     def __call__(
         self,
-        rays: int,
-        kind: Kind,
-        now: Updated,
+        before: OptimiserState,
         sampling: Arrays,
         scaling: Arrays,
         key: mx.array,
         numbers: StepNumbers,
-        detail: mx.array,
-    ) -> tuple[Updated, Arrays, mx.array]:
-        """One update; the `scaling` after it; loss, mean squared error, samples and slots per ray.
+        level_progress: mx.array,
+    ) -> tuple[OptimiserState, Arrays, mx.array]:
+        """One update by the gradients of all ranks, or of this one if ranks take their own steps.
 
-        `now` is an `Updated`, `sampling` the sampler's state, `scaling` a `LossScale`'s fields. If
-        the gradients are not all finite, only `scaling` changes.
-        `detail` () is as in `Field.coarsened`. The measurements are (4,) float32, of this rank's
-        `rays`. The update is by all ranks' gradients, each by how many of
-        its rays fit, unless ranks take steps of their own. What a step of this `kind` does not
-        learn stays as it is.
+        Args:
+            before: an `OptimiserState`. Parameters that the flags exclude stay as they are.
+            sampling: the sampler's state.
+            scaling: the fields of a `LossScale`.
+            key: random key.
+            numbers: Adam's, a `StepNumbers`.
+            level_progress: () float32, as in `Field.coarsened`.
+
+        Returns:
+            The parameters and moments after it; the `scaling` after it, all that changes if some
+            gradient is not finite; and (4,) float32 of this rank's rays: loss, mean squared error,
+            samples, slots per ray.
         """
-        decayed = self.parts.field.decayed
-        parameters, moments = now = Updated(*now)
-        before = LossScale(**scaling)
-        loss_of = self.losses(rays, kind, parameters, sampling, key, detail, before.scale)
-        kept = {} if kind.moves else self.corrections.of_cameras(parameters)
-        learned = {name: each for name, each in parameters.items() if name not in kept}
-        with repeatable() if self.is_deterministic else nullcontext():
-            gradient = mx.value_and_grad(lambda learned: loss_of(parameters | learned))
-            (loss, *measured, share), gradients = gradient(learned)
-        if self.exchange.every == 1:
-            gradients = self.ranks.weighted_mean(gradients, share, self.exchange.words)
+        parameters, moments = before = OptimiserState(*before)
+        scale = LossScale(**scaling)
+        loss_of = self.loss_of(parameters, sampling, key, level_progress, scale.scale)
+        learns_cameras = self.flags.learns_cameras
+        trained = self.refinement.trained(parameters, learns_cameras=learns_cameras)
+        with repeatable() if self.config.deterministic else nullcontext():
+            gradient = mx.value_and_grad(lambda trained: loss_of(parameters | trained))
+            (loss, *measured, share), gradients = gradient(trained)
+        exchange = self.config.ranks
+        if exchange.every == 1:
+            gradients = self.ranks.weighted_mean(gradients, share, exchange.allreduce_dtype)
         bounded = self.parts.field.bounded_gradients
-        is_good = all_finite(each for name, each in gradients.items() if name not in bounded)
-        unscale = mx.where(is_good, 1.0 / before.scale, 0.0).reshape(1)
-        moved = adam(now, gradients, StepNumbers(*numbers), decayed, unscale)
-        updated = Updated(parameters | moved.parameters, moments | moved.moments)
-        measurements = mx.stack([loss / before.scale, *measured])
-        return updated, before.after(is_good)._asdict(), measurements
+        is_good = all_finite(values for name, values in gradients.items() if name not in bounded)
+        unscale = mx.where(is_good, 1.0 / scale.scale, 0.0).reshape(1)
+        regularised = self.parts.field.decayed
+        after = adam(before, gradients, StepNumbers(*numbers), regularised, unscale)
+        updated = OptimiserState(parameters | after.parameters, moments | after.moments)
+        measurements = mx.stack([loss / scale.scale, *measured])
+        return updated, scale.after(is_good)._asdict(), measurements
 
-    def losses(
+    def loss_of(
         self,
-        rays: int,
-        kind: Kind,
-        now: Parameters,
+        parameters: Parameters,
         sampling: Arrays,
         key: mx.array,
-        detail: mx.array,
+        level_progress: mx.array,
         scale: mx.array,
     ) -> Callable[[Parameters], tuple[mx.array, ...]]:
-        """Of `rays` of the cameras as they are `now`, the loss times `scale`, and what is measured.
+        """The function whose gradient is taken, for one draw of rays from the refined cameras.
 
-        It is a function of all that is learned, whose values are those of `now` when it is called.
-        Last it gives the fraction of the rays that fit.
+        Its argument has the values of `parameters`. It returns the loss times `scale`, the mean
+        squared error, the samples, the slots per ray, and the fraction of rays that count.
         """
-        config, (field, sampler, loss_between) = self.config, self.parts
-        corrections = self.corrections
-        place, along, background = self._drawn(rays, key)
-        cameras = corrections.cameras(now)
-        rays_of, rgba, view = draw_pixels(self.views.pixels, cameras, place)
-        # Every ray has a random background, so that matter cannot imitate it.
+        field, sampler, colour_loss, extra_losses = self.parts
+        refinement, blend = self.refinement, self.config.train.blend
+        pixel_draws, sample_draws, background = self._draw(key)
+        cameras = refinement.cameras(parameters)
+        rays, rgba, view = draw_pixels(self.views.pixels, cameras, pixel_draws)
+        # Random backgrounds, so that matter cannot imitate the background.
         background = background.T
-        target = over(rgba, background, config.blend)
+        target = over(rgba, background, blend)
 
-        def loss_of(learned: Parameters) -> tuple[mx.array, ...]:
-            parameters = corrections.of_field(learned)
-            if kind.is_coarse:
-                parameters = field.coarsened(parameters, detail)
-            sampled = sampler.sample(parameters, sampling, rays_of, along.T)
-            samples, directions = sampled.samples, rays_of.direction
-            if kind.moves:
-                samples, directions = corrections.follow(learned, samples, rays_of, view)
-            evaluated, away = field(parameters, samples, directions), samples.distance
-            density, colour = (scaled(each, away, self.full) for each in evaluated)
+        def loss_of(current: Parameters) -> tuple[mx.array, ...]:
+            own = {name: current[name] for name in field.shapes}
+            if self.flags.is_coarse:
+                own = field.coarsened(own, level_progress)
+            sampled = sampler.sample(own, sampling, rays, sample_draws.T)
+            samples, directions = sampled.samples, rays.direction
+            if self.flags.learns_cameras:
+                samples, directions = refinement.warp_samples(current, samples, rays, view)
+            density, colour = (
+                scale_gradients(values, samples.distance, self.full_gradient_distance)
+                for values in field(own, samples, directions)
+            )
             seen = composite(density, colour, samples.distance, samples.width, samples.ray_start)
-            exposed = (corrections.exposed(s, learned, view) for s in (*sampled.proposals, seen))
-            fits = self._counted(samples, place)
-            predicted = [_in_front_of(background, each) for each in exposed]
-            error = _mean(mx.square(predicted[-1].colour - target), fits)
-            losses = [_mean(loss_between(each, target), fits, scale) for each in predicted]
-            loss = sum(losses[1:], start=losses[0])
-            loss = loss + self._regularised(density, samples, seen.opacity, fits, scale)
+            *proposals, seen = (
+                _in_front_of(background, refinement.expose(rendering, current, view))
+                for rendering in (*sampled.proposals, seen)
+            )
+            mask = self._mask(samples, pixel_draws)
+            batch = RayBatch(*seen, mask, density, samples, tuple(proposals))
+            error = _mean(mx.square(batch.colour - target), mask)
+            coarser = (RayBatch(*proposal, mask) for proposal in proposals)
+            losses = [colour_loss(rays_seen, target) for rays_seen in (*coarser, batch)]
+            losses += [extra_loss(batch, target) for extra_loss in extra_losses]
+            first, *others = (_mean(loss, mask, scale) for loss in losses)
             used = samples.used.reshape(()).astype(mx.float32)
-            return loss, error, used, sampled.slots_per_ray, fits.mean()
+            return sum(others, start=first), error, used, sampled.slots_per_ray, mask.mean()
 
         return loss_of
 
-    def _drawn(self, rays: int, key: mx.array) -> list[mx.array]:
-        """Random numbers of `rays`: (3, rays) where each is, (draws, rays) where it is sampled, and
-        (3, rays) its background.
-        """
-        # All come from one call: each call would be a launch of its own. The ranks make the same
-        # ones and take a share each, so that they draw what one rank would.
+    def _draw(self, key: mx.array) -> list[mx.array]:
+        """Random numbers for pixels (3, rays), samples (draws, rays), backgrounds (3, rays)."""
+        # One call, since each is a launch of its own. All ranks draw the same numbers and take
+        # their share, so together they draw what one rank would.
         draws = self.parts.sampler.draws
-        shape = (3 + draws + 3, self.ranks.size * rays)
+        shape = (3 + draws + 3, self.ranks.size * self.rays)
         drawn = self.ranks.own(mx.random.uniform(shape=shape, key=key))
         return list(mx.split(drawn, (3, 3 + draws)))
 
-    def _counted(self, samples: Samples, place: mx.array) -> mx.array:
-        """(rays, 1): 1 for each ray that the loss counts; `place` is that of its pixel."""
-        fits = samples.fits.astype(mx.float32)[:, None]
-        if self.views.kept is not None:  # a masked pixel's ray counts for nothing
-            fits = fits * self.views.kept[chosen_pixels(self.views.cameras, place)][:, None]
-        return fits
-
-    def _regularised(
-        self,
-        density: mx.array,
-        samples: Samples,
-        opacity: mx.array,
-        fits: mx.array,
-        scale: mx.array,
-    ) -> mx.array:
-        """() what is added to the scaled loss against floaters."""
-        config, added = self.config, mx.array(0.0)
-        if config.distortion:
-            added = added + _mean(spread(density, samples), fits, scale * config.distortion)
-        if config.entropy:
-            added = added + _mean(entropy(opacity), fits, scale * config.entropy)
-        return added
+    def _mask(self, samples: Samples, pixel_draws: mx.array) -> mx.array:
+        """(rays, 1): 1 for a ray whose samples all fit and whose pixel is not masked, else 0."""
+        mask = samples.fits.astype(mx.float32)[:, None]
+        if self.views.kept is not None:
+            mask = mask * self.views.kept[chosen_pixels(self.views.cameras, pixel_draws)][:, None]
+        return mask
 
 
 def _in_front_of(background: mx.array, seen: Composited) -> Composited:
@@ -197,11 +190,9 @@ def _in_front_of(background: mx.array, seen: Composited) -> Composited:
     return seen._replace(colour=seen.colour + (1.0 - seen.opacity[:, None]) * background)
 
 
-def _mean(values: mx.array, fits: mx.array, scale: float | mx.array = 1.0) -> mx.array:
-    """`scale` times the mean of `values` (rays,) or (rays, n) over rays of which `fits` (rays, 1)
-    is 1.
-    """
-    values = values.reshape(fits.shape[0], -1)
-    weights = fits / mx.maximum(values.shape[1] * fits.sum(), 1.0)
+def _mean(values: mx.array, mask: mx.array, scale: float | mx.array = 1.0) -> mx.array:
+    """`scale` times the mean of `values`, (rays,) or (rays, n), over rays whose `mask` is 1."""
+    values = values.reshape(mask.shape[0], -1)
+    weights = mask / mx.maximum(values.shape[1] * mask.sum(), 1.0)
     # Scaling the sum would be a launch of its own, and another one backwards.
     return (scale * values * weights).sum()

@@ -1,11 +1,11 @@
-"""`Trainer`: one step after the other, as a generator of reports.
+"""`Trainer`: training as a generator of reports, one compiled step after the other.
 
-The step (`Step`) is traced again for each new number of rays; they are few
+MLX traces the step again for each new number of rays, so few numbers are used
 (`TrainConfig.rays_for`). Nothing here prints or writes.
 
-For a given seed and number of steps, results repeat bit for bit on the back ends `cpu` and
-`reference`. GPUs add floats atomically, in any order, so there the last bits vary, unless
-`Config.deterministic` has them add whole numbers.
+With the same seed and number of steps, results repeat bit for bit on the back ends `cpu` and
+`reference`. GPUs add floats atomically in any order, so there the last bits vary, unless
+`Config.deterministic` makes them add integers.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ from nerfmac.geometry.cameras import Camera, Cameras
 from nerfmac.ops.draw_pixels import random_rays, ray_batches
 from nerfmac.ops.march import Occupied
 from nerfmac.ranks import current_ranks
+from nerfmac.refine.refinement import CameraRefinement
 from nerfmac.rendering.renderer import Renderer, tracer_of
 from nerfmac.scenes import Views
 from nerfmac.training.clock import Clock, RanksTime
-from nerfmac.training.corrections import Corrections
-from nerfmac.training.exchange import Meeting, kept_alike, of_first
+from nerfmac.training.exchange import LocalSgd, from_first, synchronised
 from nerfmac.training.goal import Goal, Report
 from nerfmac.training.loss_scale import LossScale
 from nerfmac.training.measured import Measured, read
-from nerfmac.training.method import Method, Parts
+from nerfmac.training.method import Method
 from nerfmac.training.optimiser import (
-    Updated,
+    OptimiserState,
     averaged,
     is_averaged,
     newest_weight,
@@ -48,10 +48,10 @@ from nerfmac.training.optimiser import (
     step_numbers,
 )
 from nerfmac.training.state import TrainState
-from nerfmac.training.step import Kind, Step
-from nerfmac.training.steps_under_way import Queue
+from nerfmac.training.step import Step, StepFlags
 
-FIRST_RAYS = 2**18  # at most, by which a sampler learns before training what is in view
+FIRST_RAYS = 2**18
+"""Most rays from which a sampler learns, before training, what the cameras see."""
 
 
 class Trainer:
@@ -67,19 +67,20 @@ class Trainer:
     ) -> None:
         """
         Args:
-            config: every number.
+            config: every setting.
             extent: side of the scene's cube, in scene units.
             views: the training split; None for rendering only.
-            method: a field, a sampler or a loss in place of the configuration's.
-            cameras: those of the training views, if `views` is None.
+            method: a field, a sampler or losses that replace the configuration's.
+            cameras: the training cameras, if `views` is None.
         """
         self.config, self.extent, self.method = config, extent, method
         self.ranks = current_ranks()
-        self._meeting = Meeting(self.ranks, config.ranks)
-        self.field, self.sampler, self.loss = method.parts(config, extent)
+        self._local_sgd = LocalSgd(self.ranks, config.ranks)
+        self.parts = method.parts(config, extent)
+        self.field, self.sampler = self.parts.field, self.parts.sampler
         self._given_views = views
         stacked = Cameras.stack(cameras) if cameras else None
-        self.corrections = Corrections(config.refine, views.cameras if views else stacked)
+        self.refinement = CameraRefinement(config.refine, views.cameras if views else stacked)
         self.traces = Traces()
         self._step_for = cache(self._compiled_step)
         self._averaged = self.traces.compiled(_averaged_if_good, "average")
@@ -89,13 +90,13 @@ class Trainer:
         ]
 
     def without_views(self, cameras: Sequence[Camera]) -> Trainer:
-        """Another trainer of the same, for any thread, that can only render; `cameras` as above."""
+        """A trainer of the same model that can only render, for any thread; `cameras` as above."""
         return Trainer(self.config, self.extent, None, self.method, cameras)
 
     @property
     def shapes(self) -> Shapes:
-        """The shapes of a state's arrays, by the names of `TrainState.arrays`."""
-        parameters = {**self.field.shapes, **self.corrections.shapes}
+        """Shapes of a state's arrays, by the names of `TrainState.arrays`."""
+        parameters = {**self.field.shapes, **self.refinement.shapes}
         return TrainState.shapes(parameters, self.sampler.shapes)
 
     @property
@@ -103,21 +104,9 @@ class Trainer:
         """Whether there are views to train on; without, it can only render."""
         return self._given_views is not None
 
-    def _compiled_step(
-        self, rays: int, kind: Kind
-    ) -> Callable[..., tuple[Updated, Arrays, mx.array]]:
-        parts = Parts(self.field, self.sampler, self.loss)
-        # Cameras of an object alone stand outside of its cube: nothing is in front of them.
-        full = self.config.train.gradient_scaling if self.extent > 1 else 0.0
-        step = Step(
-            *(self.config.train, parts, self.views, self.corrections),
-            *(self.ranks, self.config.ranks, self.config.deterministic, full),
-        )
-        return self.traces.compiled(partial(step, rays, kind), f"step of {rays} rays{kind}")
-
     @property
     def views(self) -> Views:
-        """The views to train on; raises `InputError` if there are none."""
+        """The views to train on. Raises `InputError` if there are none."""
         if self._given_views is None:
             raise InputError("this trainer was made without views; it can only render")
         return self._given_views
@@ -126,7 +115,7 @@ class Trainer:
         """The state before the first step."""
         views, key = self.views, _key(self.config.seed, 0, stream=3)
         parameters = self.field.init(_key(self.config.seed, 0, stream=2))
-        parameters |= self.corrections.init()
+        parameters |= self.refinement.init()
         return TrainState(
             parameters=parameters,
             average=parameters,
@@ -152,23 +141,23 @@ class Trainer:
             start = time.perf_counter()
 
     def trial(self, state: TrainState) -> Iterator[Any]:
-        """All that `train` computes, once each, not evaluated: updates, a step, the average.
+        """All computations of `train`, once each and not evaluated: updates, a step, the average.
 
-        Last come steps of other kinds, where training has some.
+        Steps with other flags come last, where training has some.
         """
         key = _key(self.config.seed, 0, stream=1)
         for update in self._update_sampling:
             yield update(state.parameters, state.sampling, key)
-        now = Kind.at(state.step, self.config.refine)
-        yield self._one_step(state, now, 0.0, 0.0)
-        yield self._average(state), self._meeting.trial(state)
-        for kind in Kind.others(now, self.config.refine):
-            yield self._one_step(state, kind, 0.0, 0.0)
+        flags = StepFlags.at(state.step, self.config.refine)
+        yield self._one_step(state, flags, 0.0, 0.0)
+        yield self._average(state), self._local_sgd.trial(state)
+        for later in StepFlags.later(flags, self.config.refine):
+            yield self._one_step(state, later, 0.0, 0.0)
 
     def renderer(self, state: TrainState, occupied: Occupied | None = None) -> Renderer:
         """A renderer of the field in `state`.
 
-        `occupied`: the cells to sample in, in place of those that the sampler knows of.
+        `occupied`: the cells to sample in, in place of those that the sampler knows.
         """
         slots = self.config.train.slots
         sampled = self.sampler, state.sampling
@@ -177,16 +166,16 @@ class Trainer:
     def train(self, state: TrainState, goal: Goal) -> Iterator[Report]:
         """Train on from `state` to the goal, with a report at every update of the sampler's state.
 
-        The time that the caller takes between two reports is not training time. The reports that
-        `goal.report_interval` adds do not change the results. Several ranks begin with the first
+        The caller's time between two reports is not training time. Reports that
+        `goal.report_interval` adds do not change the results. Several ranks start from the first
         one's state, and all their other reports are of parameters that they have in common. Raises
         `DivergedError`.
         """
-        state = of_first(self.ranks, state)
-        self._meeting.begin(state)
-        clock, queue, rays_done = Clock(state.train_seconds), Queue(), 0
-        found: Measured | None = None
-        common = RanksTime(self.ranks, state.step, state.train_seconds)
+        state = from_first(self.ranks, state)
+        self._local_sgd.begin(state)
+        clock, queue, rays_done = Clock(state.train_seconds), StepQueue(), 0
+        last: Measured | None = None
+        shared_time = RanksTime(self.ranks, state.step, state.train_seconds)
         while (progress := goal.progress(state)) < 1.0:
             if self._is_update_at(state.step):
                 with interval("occupancy update", step=state.step):
@@ -196,38 +185,39 @@ class Trainer:
             with interval("step", step=state.step, rays=state.rays):
                 state, measured = self.advance(state, rate, progress)
                 queue.add(state)  # measurements are computed only where they are read
-            state = replace(state, train_seconds=common.at(state.step, clock.read()))
-            is_measured = self._is_report_at(state.step) or goal.progress(state) >= 1.0
-            if is_measured or clock.is_over(goal.report_interval):
-                if is_measured:
-                    measured = self.ranks.mean(measured)
-                    state = self._meeting.end(state, must_meet=True)
-                with interval("report", step=state.step):
-                    found = read(measured, state, found)
-                seconds = common.at(state.step, clock.read(), must_agree=is_measured)
-                wanted = mx.array(found.slots_per_ray) if is_measured else state.samples_per_ray
-                state = replace(state, train_seconds=seconds, samples_per_ray=wanted)
-                rays_per_second = rays_done / clock.lap()
-                yield Report(
-                    state=state,
-                    loss=found.loss,
-                    psnr=-10.0 * log10(max(found.error, 1e-10)),
-                    progress=min(goal.progress(state), 1.0),
-                    rays_per_second=rays_per_second,
-                    samples_per_second=rays_per_second * found.samples / state.rays,
-                    skipped_steps=found.skipped_steps,
-                    is_skipped=found.is_skipped,
-                )
-                rays_done = 0
-                clock.go_on()
+            state = replace(state, train_seconds=shared_time.at(state.step, clock.read()))
+            is_due = self._is_report_at(state.step) or goal.progress(state) >= 1.0
+            if not is_due and not clock.is_over(goal.report_interval):
+                continue
+            if is_due:
+                measured = self.ranks.mean(measured)
+                state = self._local_sgd.end(state, force_average=True)
+            with interval("report", step=state.step):
+                last = read(measured, state, last)
+            seconds = shared_time.at(state.step, clock.read(), must_agree=is_due)
+            samples_per_ray = mx.array(last.slots_per_ray) if is_due else state.samples_per_ray
+            state = replace(state, train_seconds=seconds, samples_per_ray=samples_per_ray)
+            rays_per_second = rays_done / clock.lap()
+            yield Report(
+                state=state,
+                loss=last.loss,
+                psnr=-10.0 * log10(max(last.error, 1e-10)),
+                progress=min(goal.progress(state), 1.0),
+                rays_per_second=rays_per_second,
+                samples_per_second=rays_per_second * last.samples / state.rays,
+                skipped_steps=last.skipped_steps,
+                is_skipped=last.is_skipped,
+            )
+            rays_done = 0
+            clock.go_on()
 
     def _is_update_at(self, step: int) -> bool:
         """Whether the sampler's state is updated before the step that follows `step`."""
         return step % self.sampler.interval_at(step) == 0
 
     def _is_report_at(self, step: int) -> bool:
-        """Whether there is a report after `step`: after an update; where ranks meet, before one."""
-        return self._is_update_at(step if self._meeting.is_on else step - 1)
+        """Whether a report follows `step`: after each update; with local SGD, before each."""
+        return self._is_update_at(step if self._local_sgd.is_on else step - 1)
 
     def _keep_sampling(self, state: TrainState, most_rays: int | None) -> TrainState:
         """`state` with the sampler's state updated and the number of rays chosen again."""
@@ -238,40 +228,59 @@ class Trainer:
         update = self._update_sampling[self.sampler.phase_at(state.step)]
         key = _key(self.config.seed, state.step, stream=1)
         state = replace(state, sampling=update(state.parameters, state.sampling, key))
-        return kept_alike(self.ranks, state)
+        return synchronised(self.ranks, state)
 
     def advance(
         self, state: TrainState, rate: float, progress: float = 0.0
     ) -> tuple[TrainState, mx.array]:
-        """The state after one step at the learning rate `rate`, and what the `Step` measured.
+        """The state after one step, and the step's measurements, as `Step` has them.
 
-        `progress` of the run is done before. Nothing is evaluated.
+        `rate` is the learning rate and `progress` the finished fraction of the run. Nothing is
+        evaluated.
         """
-        kind = Kind.at(state.step, self.config.refine)
-        updated, scaling, measured = self._one_step(state, kind, rate, progress)
+        flags = StepFlags.at(state.step, self.config.refine)
+        updated, scaling, measured = self._one_step(state, flags, rate, progress)
         state = replace(state, step=state.step + 1, scaling=scaling, **updated._asdict())
-        averages = is_averaged(state.step)  # of parameters that all ranks have
-        state = self._meeting.end(state, must_meet=averages or self._is_update_at(state.step))
+        averages = is_averaged(state.step)  # which takes parameters that all ranks have
+        force = averages or self._is_update_at(state.step)
+        state = self._local_sgd.end(state, force_average=force)
         if averages:
             with interval("average"):
                 state = replace(state, average=self._average(state))
         return state, measured
 
     def _one_step(
-        self, state: TrainState, kind: Kind, rate: float, progress: float
-    ) -> tuple[Updated, Arrays, mx.array]:
-        """What a step of this kind changes, and what it measured, as `Step` has it."""
+        self, state: TrainState, flags: StepFlags, rate: float, progress: float
+    ) -> tuple[OptimiserState, Arrays, mx.array]:
+        """The results of a `Step` with these flags."""
         optimiser = self.config.optimiser
-        own = self.corrections.rates(state.step, rate / optimiser.rate, progress)
-        updated, scaling, measured = self._step_for(state.rays, kind)(
-            Updated(state.parameters, state.moments),
+        groups = self.refinement.rates(state.step, rate / optimiser.rate, progress)
+        updated, scaling, measured = self._step_for(state.rays, flags)(
+            OptimiserState(state.parameters, state.moments),
             state.sampling,
             state.scaling,
             _key(self.config.seed, state.step, stream=0),
-            step_numbers(state.step + 1, rate, optimiser, own),
-            mx.array(self.config.refine.detail_at(state.step)),
+            step_numbers(state.step + 1, rate, optimiser, groups),
+            mx.array(self.config.refine.level_progress_at(state.step)),
         )
-        return Updated(*updated), scaling, measured
+        return OptimiserState(*updated), scaling, measured
+
+    def _compiled_step(
+        self, rays: int, flags: StepFlags
+    ) -> Callable[..., tuple[OptimiserState, Arrays, mx.array]]:
+        scaling = self.config.train.gradient_scaling
+        step = Step(
+            config=self.config,
+            parts=self.parts,
+            views=self.views,
+            refinement=self.refinement,
+            ranks=self.ranks,
+            rays=rays,
+            flags=flags,
+            # An object's cameras stand outside its cube, so there is no fog in front of them.
+            full_gradient_distance=scaling if self.extent > 1 else 0.0,
+        )
+        return self.traces.compiled(step, f"step of {rays} rays{flags}")
 
     def _average(self, state: TrainState) -> Parameters:
         weight = newest_weight(max(state.step, 1), self.config.optimiser)  # step 0 is a trial
@@ -281,11 +290,26 @@ class Trainer:
     def _sampling_step(
         self, phase: int, parameters: Parameters, sampling: Arrays, key: mx.array
     ) -> Arrays:
-        place, own = mx.random.split(key)
-        views = self.views
-        cameras = self.corrections.cameras(parameters)
-        rays = random_rays(views.pixels, cameras, self.sampler.followed, place)
-        return self.sampler.update(parameters, sampling, rays, own, phase)
+        ray_key, update_key = mx.random.split(key)
+        views, cameras = self.views, self.refinement.cameras(parameters)
+        rays = random_rays(views.pixels, cameras, self.sampler.followed, ray_key)
+        return self.sampler.update(parameters, sampling, rays, update_key, phase)
+
+
+class StepQueue:
+    """Steps that the host has launched and the device has not finished: at most two."""
+
+    def __init__(self) -> None:
+        self._steps: deque[mx.array] = deque()
+
+    def add(self, state: TrainState) -> None:
+        """Start computing `state`, the result of a step; wait until at most two are unfinished."""
+        with interval("launch"):
+            mx.async_eval(state.arrays())
+        self._steps.append(next(iter(state.parameters.values())))
+        if len(self._steps) > 2:
+            with interval("wait for the device"):
+                mx.eval(self._steps.popleft())
 
 
 def _averaged_if_good(
@@ -296,7 +320,6 @@ def _averaged_if_good(
 
 
 def _key(seed: int, step: int, *, stream: int) -> mx.array:
-    """The random key of a step; there is a stream for steps, sampling and initial values each."""
-    # Streams are 2^32 over the golden ratio apart, so that a seed's stream is not also the stream
-    # of a seed near by.
+    """The random key of a step; steps, sampling and initial values have a `stream` each."""
+    # Streams are 2^32 / golden ratio apart, so that a seed's stream is no nearby seed's stream.
     return mx.array([(seed + stream * 0x9E3779B9) % 2**32, step], mx.uint32)

@@ -12,7 +12,7 @@ from nerfmac.common import checks
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import user_path
 from nerfmac.paths import MOVES, SPLITS, CameraPath, Keyframe, tour
-from nerfmac.rendering.gaze import centre_seen
+from nerfmac.rendering.gaze import look_at_from_depth
 from nerfmac.run import Run, load_path, split_cameras
 from nerfmac.viewer.video_job import Render, VideoJob
 
@@ -40,7 +40,7 @@ class PathEditor:
         checks.choice("move", name, (*MOVES, *SPLITS))
         scene, move = self._run.scene, MOVES.get(name, tour)
         views = split_cameras(self._run, name) if name in SPLITS else scene.cameras
-        centre = centre_seen(self._run.renderer(), scene.cameras, scene.up)
+        centre = look_at_from_depth(self._run.renderer(), scene.cameras, scene.up)
         cameras = move(views, up=scene.up, frames=MOVE_KEYFRAMES, centre=centre)
         keyframes = [
             Keyframe(

@@ -64,13 +64,13 @@ def test_operations_are_disabled_by_name(monkeypatch):
 def test_a_name_that_is_no_operation_is_refused_whatever_is_asked_for(monkeypatch, value):
     monkeypatch.setenv(VARIABLE, value)
     for ask in (backend, lambda: runs_kernel("march")):
-        with pytest.raises(InputError, match=f"{VARIABLE} .*expected .*hash_encode.*trace"):
+        with pytest.raises(InputError, match=f"{VARIABLE}.*hash_encode.*trace"):
             ask()
 
 
 def test_a_user_disables_his_own_operation_by_its_name(monkeypatch):
     monkeypatch.setenv(VARIABLE, "march,users_own")
-    with pytest.raises(InputError, match="names users_own; expected"):
+    with pytest.raises(InputError, match="users_own"):
         runs_kernel("users_own")
     text = "METAL_FUNC void own() {}"
     Kernel("users_own", "own", inputs=(), outputs=("y",), rows="1", source=text)

@@ -4,7 +4,7 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
-from nerfmac.geometry.lens_changes import looks_elsewhere
+from nerfmac.geometry.lens_changes import lens_jvp
 from nerfmac.geometry.rays import directions
 
 pytestmark = pytest.mark.usefixtures("on_the_cpu")
@@ -31,7 +31,7 @@ def test_the_gradient_in_a_lens_is_that_of_its_inverse(name):
     seen = mx.array(unit(points, lens).astype(np.float32))
 
     def loss(stretch: mx.array, distortion: mx.array) -> mx.array:
-        return (weights * looks_elsewhere(seen, stretch, distortion, name == "fisheye")).sum()
+        return (weights * lens_jvp(seen, stretch, distortion, name == "fisheye")).sum()
 
     zero, now = mx.zeros((len(POINTS), 1)), mx.array(lens.astype(np.float32))
     assert float(loss(zero, now)) == 0.0
@@ -57,7 +57,7 @@ def test_a_direction_that_a_lens_does_not_see_has_a_finite_gradient():
     lens = mx.array([[0.1, 0, 0, 0, 0, 0, each] for each in (0, 1, 1)], mx.float32)
 
     def loss(stretch: mx.array, distortion: mx.array) -> mx.array:
-        return mx.square(looks_elsewhere(seen, stretch, distortion, True) + 1.0).sum()
+        return mx.square(lens_jvp(seen, stretch, distortion, True) + 1.0).sum()
 
     for gradient in mx.grad(loss, argnums=(0, 1))(mx.zeros((3, 1)), lens):
         assert mx.all(mx.isfinite(gradient))

@@ -8,7 +8,7 @@ from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
 from nerfmac.ops.composite import Composited
 from nerfmac.paths import centre_of, figure_of_eight, orbit
-from nerfmac.rendering.gaze import centre_seen
+from nerfmac.rendering.gaze import look_at_from_depth
 from nerfmac.rendering.renderer import Renderer
 
 UP = (0.0, 0.2, 1.0)
@@ -40,14 +40,14 @@ def test_on_one_side_the_centre_is_on_the_surfaces_and_not_behind_them():
     cameras = rig([-40, -10, 0, 25, 40])
     assert centre_of(cameras) == pytest.approx(PIVOT, abs=1e-4)
     want = np.mean([each.pose[:, 3] - WALL * each.pose[:, 2] for each in cameras], axis=0)
-    assert centre_seen(seeing(WALL), cameras, UP) == pytest.approx(want, abs=0.03)
+    assert look_at_from_depth(seeing(WALL), cameras, UP) == pytest.approx(want, abs=0.03)
 
 
 @pytest.mark.parametrize(
     ("degrees", "opacity"), [(range(0, 360, 40), 1.0), (range(-40, 40, 20), 0.2)]
 )
 def test_from_all_sides_or_in_fog_the_axes_tell_it(degrees, opacity):
-    assert centre_seen(seeing(WALL, opacity), rig(list(degrees)), UP) is None
+    assert look_at_from_depth(seeing(WALL, opacity), rig(list(degrees)), UP) is None
 
 
 @pytest.mark.parametrize("move", [orbit, figure_of_eight])

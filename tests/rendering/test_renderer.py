@@ -15,8 +15,8 @@ from nerfmac.geometry.lenses import Lens
 from nerfmac.geometry.rays import Rays, camera_rays
 from nerfmac.ops.march import MarchGeometry, Occupied, march
 from nerfmac.ops.occupancy_update import pack_bits
+from nerfmac.rendering.batches import SampleBatches
 from nerfmac.rendering.renderer import Renderer, shade
-from nerfmac.rendering.sample_batches import SampleBatches
 from tests.bricks import in_bricks
 from tests.pinhole import pixel_rays
 

@@ -6,7 +6,7 @@ import pytest
 
 from nerfmac.config import override
 from nerfmac.training.goal import Goal
-from nerfmac.training.gradient_scaling import scaled
+from nerfmac.training.gradient_scaling import scale_gradients
 from nerfmac.training.trainer import Trainer
 from tests.scene_factory import CONFIG
 
@@ -23,7 +23,7 @@ def test_the_gradient_shrinks_with_the_square_of_the_distance_and_the_value_stay
     values *= 1e4  # a sum with anything would round
 
     def run(values: mx.array) -> mx.array:
-        return scaled(values, mx.array(DISTANCE), 1.5)
+        return scale_gradients(values, mx.array(DISTANCE), 1.5)
 
     got, back = mx.vjp(run, [mx.array(values)], [mx.array(slopes)])
     assert np.array_equal(np.array(got[0]), values)

@@ -1,18 +1,22 @@
-"""Huber's loss: a parabola that goes over into two lines."""
+"""Losses equal their formulas, and so do their gradients; a user's own sees what they see."""
+
+from itertools import pairwise
 
 import mlx.core as mx
 import numpy as np
 import pytest
 
-from nerfmac.backend import choose_device
-from nerfmac.training.losses import huber
+import nerfmac
+from nerfmac.config import override
+from nerfmac.config.presets import preset
+from nerfmac.geometry.samples import Samples
+from nerfmac.training.losses import RayBatch, distortion_loss, entropy_loss, huber
+from nerfmac.training.trainer import Trainer
+from tests.scene_factory import CONFIG
+
+pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
 ROUNDOFF = 2.0**-24
-
-
-@pytest.fixture(autouse=True)
-def on_the_cpu():
-    choose_device("cpu")
 
 
 def loss(error: np.ndarray, delta: float) -> np.ndarray:
@@ -58,3 +62,159 @@ def test_it_is_element_by_element_and_symmetric():
     assert (np.array(huber(mx.array(a), mx.array(a), 0.1)) == 0).all()
     single = huber(mx.array(a[2:3, 1:2]), mx.array(b[2:3, 1:2]), 0.1).item()
     assert single == one[2, 1]
+
+
+STARTS = (0, 3, 3, 4, 9)  # the second ray has no sample; two slots are of no ray
+SLOTS = 11
+
+
+def samples() -> tuple[Samples, np.ndarray]:
+    random = np.random.default_rng(4)
+    distance = np.cumsum(random.uniform(0.1, 0.5, SLOTS)).astype(np.float32)
+    width, density = random.uniform(0.1, 0.4, (2, SLOTS)).astype(np.float32)
+    ray = np.repeat([0, 2, 3, 0], [3, 1, 5, 2]).astype(np.int32)
+    distance[9:] = width[9:] = 0.0
+    position = mx.zeros((SLOTS, 3))
+    start = mx.array(STARTS, mx.int32)
+    arrays = (mx.array(each) for each in (distance, width, ray))
+    return Samples(position, *arrays, start, start[1:] - start[:-1]), 4.0 * density
+
+
+def ray_batch(density: mx.array, samples: Samples) -> RayBatch:
+    return RayBatch(mx.zeros((4, 3)), *mx.zeros((2, 4)), mx.ones((4, 1)), density, samples)
+
+
+def distortion(density: mx.array, samples: Samples) -> mx.array:
+    return distortion_loss(ray_batch(density, samples), mx.zeros((4, 3)))
+
+
+def distortion_of_pairs(density: np.ndarray, given: Samples) -> np.ndarray:
+    found = []
+    for begin, end in pairwise(STARTS):
+        width, distance = (np.array(a)[begin:end] for a in (given.width, given.distance))
+        optical = density[begin:end].astype(float) * width
+        before = np.cumsum(optical) - optical
+        weight = np.exp(-before) * (1 - np.exp(-optical))
+        place = distance / (1.0 + distance)
+        apart = np.square(place[:, None] - place[None])
+        found.append((weight[:, None] * weight[None] * apart).sum())
+    return np.array(found)
+
+
+def test_the_distortion_is_the_sum_over_all_pairs_of_samples():
+    given, density = samples()
+    got = np.array(distortion(mx.array(density), given))
+    want = distortion_of_pairs(density, given)
+    assert want[[0, 3]].min() > 1e-3
+    np.testing.assert_allclose(got, want, atol=1e-6)
+
+
+def test_the_gradient_of_the_distortion_is_that_of_the_sum_over_pairs():
+    given, density = samples()
+    got = np.array(mx.grad(lambda each: distortion(each, given).sum())(mx.array(density)))
+    for slot in range(SLOTS):
+        step = np.zeros(SLOTS)
+        step[slot] = 1e-3
+        ends = (distortion_of_pairs(density + by, given).sum() for by in (step, -step))
+        want = np.subtract(*ends) / 2e-3
+        assert got[slot] == pytest.approx(want, abs=1e-5), slot
+
+
+def entropy(opacity: mx.array) -> mx.array:
+    batch = RayBatch(mx.zeros((5, 3)), opacity, opacity, mx.ones((5, 1)))
+    return entropy_loss(batch, mx.zeros((5, 3)))
+
+
+def test_the_entropy_is_largest_half_way_and_has_a_finite_slope():
+    opacity = mx.array([0.0, 0.1, 0.5, 0.9, 1.0])
+    got = np.array(entropy(opacity))
+    assert got[2] == pytest.approx(np.log(2), rel=1e-5)
+    assert got[1] == pytest.approx(-0.1 * np.log(0.1) - 0.9 * np.log(0.9), rel=1e-5)
+    assert got[1] == pytest.approx(got[3], rel=1e-4)
+    assert max(got[0], got[4]) < 2e-3
+    slope = np.array(mx.grad(lambda o: entropy(o).sum())(opacity))
+    assert np.isfinite(slope).all()
+    assert slope[1] > 1 > 0 > slope[3]
+
+
+@pytest.mark.parametrize("term", ["distortion", "entropy"])
+def test_a_step_counts_the_term_by_its_weight(scene, term):
+    losses = []
+    for weight in (0.0, 10.0, 20.0):
+        config = override(CONFIG, train={term: weight})
+        trainer = Trainer(config, scene.extent, scene.views("train"))
+        _, measured = trainer.advance(trainer.init(), rate=1e-2)
+        losses.append(float(measured[0]))
+    assert losses[1] - losses[0] > 1e-3
+    assert losses[2] - losses[0] == pytest.approx(2 * (losses[1] - losses[0]), rel=1e-3)
+
+
+def test_weights_are_those_of_the_formula_and_zero_in_slots_of_no_ray():
+    given, density = samples()
+    got = np.array(ray_batch(mx.array(density), given).weights)
+    want = np.zeros(SLOTS)
+    for begin, end in pairwise(STARTS):
+        optical = density[begin:end].astype(float) * np.array(given.width)[begin:end]
+        want[begin:end] = np.exp(optical - np.cumsum(optical)) * (1 - np.exp(-optical))
+    np.testing.assert_allclose(got, want, atol=1e-6)
+    assert got[:9].min() > 1e-3
+
+
+def own_distortion(rays: RayBatch, target: mx.array) -> mx.array:
+    """The distortion as a user would write it, from weights and distances: sums over pairs."""
+    assert target.shape == rays.colour.shape
+    assert rays.mask.shape == (target.shape[0], 1)
+    s = rays.distances / (1.0 + rays.distances)
+    mean, square = (
+        mx.zeros(target.shape[0]).at[rays.samples.ray].add(rays.weights * s**power)
+        for power in (1, 2)
+    )
+    return 10.0 * 2.0 * (rays.opacity * square - mean * mean)
+
+
+def first_step(scene, config, **method):
+    """The measurements of the first step, and the parameters after it."""
+    method = nerfmac.Method(**method)
+    trainer = Trainer(config, scene.extent, scene.views("train"), method)
+    after, measured = trainer.advance(trainer.init(), rate=1e-2)
+    return np.array(measured), {n: np.array(v) for n, v in after.parameters.items()}
+
+
+def test_an_own_loss_on_weights_equals_the_configured_one(scene):
+    want, moved = first_step(scene, override(CONFIG, train={"distortion": 10.0}))
+    got, same = first_step(scene, CONFIG, extra_losses=[own_distortion])
+    plain, still = first_step(scene, CONFIG)
+    assert want[0] > plain[0] + 1e-3
+    np.testing.assert_allclose(got, want, rtol=1e-4)
+    for name, values in moved.items():
+        near = np.abs(same[name] - values) < 1e-4
+        assert near.mean() > 0.99, name
+        assert name == "colour" or np.abs(still[name] - values).max() > 1e-3, name
+
+
+def test_a_colour_loss_may_be_on_weights_too(scene):
+    def loss(rays, target):
+        colour = huber(rays.colour, target, CONFIG.train.huber)
+        return colour.mean(axis=1) + own_distortion(rays, target)
+
+    want, _ = first_step(scene, CONFIG, extra_losses=[own_distortion])
+    got, _ = first_step(scene, CONFIG, loss=loss)
+    np.testing.assert_allclose(got, want, rtol=1e-4)
+
+
+def test_an_extra_loss_sees_proposals_whose_samples_a_colour_loss_cannot_have(scene):
+    config = preset("tiny", "cpu", 0, "vanilla")
+    config = override(config, train={"rays": 64, "most_rays": 64})
+    seen = []
+
+    def extra(rays, target):
+        seen.extend(rays.proposals)
+        (proposal,) = rays.proposals
+        return mx.square(proposal.colour - target)
+
+    plain, _ = first_step(scene, config)
+    more, _ = first_step(scene, config, extra_losses=[extra])
+    assert more[0] > plain[0]
+    assert all(isinstance(proposal, nerfmac.Composited) for proposal in seen)
+    with pytest.raises(nerfmac.InputError, match="extra_losses"):
+        first_step(scene, config, loss=own_distortion)

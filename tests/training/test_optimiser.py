@@ -13,7 +13,7 @@ from nerfmac.config import OptimiserConfig
 from nerfmac.ops.adam import adam_step, most_first, pack_moments, unpack_moments
 from nerfmac.training.optimiser import (
     AVERAGED_EVERY,
-    Updated,
+    OptimiserState,
     adam,
     averaged,
     is_averaged,
@@ -48,17 +48,17 @@ def gradients(step: int) -> dict[str, np.ndarray]:
     return {name: random.normal(size=values.shape) + 0.5 for name, values in start().items()}
 
 
-def fresh(values: dict[str, np.ndarray]) -> Updated:
+def fresh(values: dict[str, np.ndarray]) -> OptimiserState:
     parameters = {name: mx.array(each, mx.float32) for name, each in values.items()}
-    return Updated(parameters, no_moments(parameters))
+    return OptimiserState(parameters, no_moments(parameters))
 
 
-def stepped(now: Updated, slopes, step: int, rate: float, config=CONFIG) -> Updated:
+def stepped(now: OptimiserState, slopes, step: int, rate: float, config=CONFIG) -> OptimiserState:
     given = {name: mx.array(each, mx.float32) for name, each in slopes.items()}
     return adam(now, given, step_numbers(step, float(rate), config), DECAYED, ONE)
 
 
-def ten_steps(config: OptimiserConfig = CONFIG) -> list[Updated]:
+def ten_steps(config: OptimiserConfig = CONFIG) -> list[OptimiserState]:
     now, states = fresh(start()), []
     for step in range(1, 11):
         now = stepped(now, gradients(step), step, RATES[step - 1], config)

@@ -145,9 +145,9 @@ def test_a_finished_run_is_trained_no_further(scene):
 def test_a_step_is_traced_once_for_each_number_of_rays(scene, monkeypatch):
     traced, step = [], Step.__call__
 
-    def counting(self, rays, *arguments):
-        traced.append(rays)
-        return step(self, rays, *arguments)
+    def counting(self, *arguments):
+        traced.append(self.rays)
+        return step(self, *arguments)
 
     monkeypatch.setattr(Step, "__call__", counting)
     monkeypatch.setattr("nerfmac.training.trainer.compile_ahead", lambda _: None)  # no trace

@@ -21,7 +21,7 @@ from nerfmac.sampling.marching import MarchingSampler
 from nerfmac.scenes import load_scene
 from nerfmac.training.goal import Goal
 from nerfmac.training.optimiser import (
-    Updated,
+    OptimiserState,
     adam,
     averaged,
     is_averaged,
@@ -134,7 +134,7 @@ def test_adam_and_the_average_are_nerfmac_s(scene):
     start = peer.field.export()
     arrays = {name: mx.array(values) for name, values in start.items()}
     decayed = EncodedField(CONFIG, scene.extent).decayed
-    now, average = Updated(arrays, no_moments(arrays)), arrays
+    now, average = OptimiserState(arrays, no_moments(arrays)), arrays
     for step, progress in enumerate((0.0, 0.3, 0.9, *[0.95] * 6), 1):  # not averaged the last time
         gradients = {
             name: RANDOM.standard_normal(values.shape).astype(np.float32)

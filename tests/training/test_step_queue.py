@@ -6,8 +6,7 @@ import mlx.core as mx
 
 from nerfmac.backend import choose_device
 from nerfmac.scenes import load_scene
-from nerfmac.training.steps_under_way import Queue
-from nerfmac.training.trainer import Trainer
+from nerfmac.training.trainer import StepQueue, Trainer
 from tests.scene_factory import CONFIG, write_scene
 
 
@@ -29,7 +28,7 @@ def test_never_more_than_two_steps_are_queued(tmp_path, monkeypatch):
     states = [replace(state, parameters={"colour": mx.array(float(step))}) for step in range(6)]
     monkeypatch.setattr(mx, "async_eval", lambda arrays: begun.append(arrays["parameters.colour"]))
     monkeypatch.setattr(mx, "eval", awaited.append)
-    queue = Queue()
+    queue = StepQueue()
     for step, each in enumerate(states):
         queue.add(each)
         assert [values.item() for values in begun] == list(range(step + 1))

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from nerfmac.backend.host_memory import host_memory_bytes
+from nerfmac.backend.memory import host_memory_bytes
 
 MACHINE = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
@@ -47,7 +47,7 @@ def test_where_there_are_no_control_groups_the_machine_s_memory_counts(tmp_path)
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux holds a process to ulimit -v")
 def test_what_ulimit_leaves_is_all_there_is():
-    code = "from nerfmac.backend.host_memory import host_memory_bytes; print(host_memory_bytes())"
+    code = "from nerfmac.backend.memory import host_memory_bytes; print(host_memory_bytes())"
     kilobytes = 6_000_000
     words = ["bash", "-c", f'ulimit -v {kilobytes} && exec "$0" -c "$1"', sys.executable, code]
     done = subprocess.run(words, capture_output=True, text=True, check=True)

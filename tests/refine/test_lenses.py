@@ -11,9 +11,9 @@ from nerfmac.geometry.cameras import Camera, Cameras
 from nerfmac.geometry.lenses import Lens
 from nerfmac.geometry.rays import Rays, rays_through
 from nerfmac.geometry.samples import Samples
-from nerfmac.training.conditioning import lens_conditioning
-from nerfmac.training.corrections import LENSES, Corrections
-from nerfmac.training.shared_lenses import SharedLenses
+from nerfmac.refine.conditioning import lens_conditioning
+from nerfmac.refine.lenses import SharedLenses
+from nerfmac.refine.refinement import LENSES, CameraRefinement
 
 pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
@@ -41,7 +41,7 @@ def test_a_corrected_lens_is_that_of_all_its_views_and_of_no_other_camera():
     shared = SharedLenses(cameras(PHONE, WIDE, PHONE))
     changes = mx.array([[0.1, -0.02, 0.01], [-0.2, 0.03, 0.0]])
     other = replace(PHONE, cx=20.0)
-    found = shared.corrected(cameras(WIDE, PHONE, other), changes)
+    found = shared.refined(cameras(WIDE, PHONE, other), changes)
     assert found[0].lens.fl_x == pytest.approx(22.0 * np.exp(-0.2), rel=1e-6)
     assert found[0].lens.k1 == pytest.approx(0.03)
     assert found[1].lens.fl_y == pytest.approx(39.0 * np.exp(0.1), rel=1e-6)
@@ -67,7 +67,7 @@ def test_numbers_of_a_lens_move_what_is_seen_by_about_as_much():
 def test_the_gradient_of_lenses_is_that_of_samples_whose_pixels_stay():
     views = cameras(PHONE, WIDE, PHONE)
     config = RefineConfig(lenses=True)
-    corrections = Corrections(config, views)
+    refinement = CameraRefinement(config, views)
     view = mx.array([2, 0, 1, 2], mx.int32)
     pixel = mx.array([[33.5, 4.5], [6.5, 25.5], [24.5, 33.5], [11.5, 3.5]])
     ray = mx.array([0, 0, 1, 2, 3], mx.int32)
@@ -76,15 +76,15 @@ def test_the_gradient_of_lenses_is_that_of_samples_whose_pixels_stay():
     now = np.random.default_rng(4).normal(scale=0.02, size=(2, 3)).astype(np.float32)
 
     def rays(learned: np.ndarray) -> Rays:
-        return rays_through(corrections.cameras({LENSES: mx.array(learned)}), view, pixel)
+        return rays_through(refinement.cameras({LENSES: mx.array(learned)}), view, pixel)
 
     def loss(learned: mx.array) -> mx.array:
         given = rays(now)
         position = given.origin[ray] + distance[:, None] * given.direction[ray]
         start = mx.array([0, 2, 3, 4, 5], mx.int32)
         samples = Samples(position, distance, distance, ray, start, start[1:])
-        followed = corrections.follow({LENSES: learned}, samples, given, view)
-        return (weights * followed.samples.position).sum() + followed.directions.sum()
+        warped, directions = refinement.warp_samples({LENSES: learned}, samples, given, view)
+        return (weights * warped.position).sum() + directions.sum()
 
     def moved(learned: np.ndarray) -> float:
         given = [np.array(each, np.float64) for each in rays(learned.astype(np.float32))]

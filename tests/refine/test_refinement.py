@@ -14,14 +14,14 @@ from nerfmac.geometry.lenses import Lens
 from nerfmac.geometry.rays import Rays
 from nerfmac.geometry.samples import Samples
 from nerfmac.ops.composite import Composited
-from nerfmac.training.conditioning import conditioning
-from nerfmac.training.corrections import (
+from nerfmac.refine.conditioning import pose_conditioning
+from nerfmac.refine.refinement import (
     COLOURS,
     EXPOSURES,
     LENSES,
     POSES,
-    Corrections,
-    corrected_poses,
+    CameraRefinement,
+    moved_poses,
 )
 
 ALL = RefineConfig(poses=True, lenses=True, exposures=True, colours=True)
@@ -56,7 +56,7 @@ def turned_by(turn: np.ndarray) -> np.ndarray:
 def test_a_pose_is_turned_about_its_place_and_then_shifted():
     moves = np.array([[0.3, -0.7, 0.2, 1, 2, 3], [0, 0, 0, 0, 0, 0], [2e-4, 0, -1e-4, 0, 0.5, 0]])
     poses = np.array(cameras().poses)
-    got = np.array(corrected_poses(cameras().poses, mx.array(moves.astype(np.float32))))
+    got = np.array(moved_poses(cameras().poses, mx.array(moves.astype(np.float32))))
     for one, pose, move in zip(got, poses, moves, strict=True):
         np.testing.assert_allclose(one[:, :3], turned_by(move[:3]) @ pose[:, :3], atol=1e-6)
         np.testing.assert_allclose(one[:, 3], pose[:, 3] + move[3:], atol=1e-6)
@@ -76,7 +76,7 @@ def shown(views: Cameras, matrices: np.ndarray, view: int) -> np.ndarray:
     for axis in np.eye(6, dtype=np.float32):
         move = np.zeros((len(views), 6), np.float32)
         move[view] = 1e-2 * matrices[view] @ axis
-        moved = np.array(corrected_poses(views.poses, mx.array(move)), np.float64)
+        moved = np.array(moved_poses(views.poses, mx.array(move)), np.float64)
         difference = seen_by(moved, view, points) - seen_by(poses, view, points)
         columns.append(1e2 * difference.ravel() / 20)  # the root of the number of points
     return np.linalg.svd(np.stack(columns, axis=1), compute_uv=False)
@@ -86,7 +86,7 @@ def test_numbers_of_a_pose_move_what_is_seen_by_about_as_much():
     views = cameras()
     for view in range(len(views)):
         as_they_are = shown(views, np.stack([np.eye(6)] * 3), view)
-        conditioned = shown(views, conditioning(views), view)
+        conditioned = shown(views, pose_conditioning(views), view)
         assert as_they_are[0] > 6 * as_they_are[-1]
         assert conditioned[0] < 3.5 * conditioned[-1], conditioned
         assert 0.7 < conditioned[0] < 1.4
@@ -109,18 +109,18 @@ def sampled(views: Cameras) -> tuple[Samples, Rays, mx.array]:
 
 def test_the_gradient_of_poses_is_that_of_samples_that_move_with_their_cameras():
     views = cameras()
-    corrections = Corrections(RefineConfig(poses=True), views)
+    refinement = CameraRefinement(RefineConfig(poses=True), views)
     samples, rays, view = sampled(views)
     weights = mx.random.normal((6, 3), key=mx.random.key(1))
     along = mx.random.normal((3, 3), key=mx.random.key(2))
 
     def loss(poses: mx.array) -> mx.array:
-        followed = corrections.follow({POSES: poses}, samples, rays, view)
-        position = followed.samples.position[:6]
-        return (weights * mx.square(position)).sum() + (along * followed.directions).sum()
+        warped, directions = refinement.warp_samples({POSES: poses}, samples, rays, view)
+        position = warped.position[:6]
+        return (weights * mx.square(position)).sum() + (along * directions).sum()
 
     def moved(poses: np.ndarray) -> float:
-        after = np.array(corrections.cameras({POSES: mx.array(poses)}).poses, np.float64)
+        after = np.array(refinement.cameras({POSES: mx.array(poses)}).poses, np.float64)
         before = np.array(views.poses, np.float64)
         turn = after[:, :, :3] @ before[:, :, :3].swapaxes(1, 2)
         which = np.array(view)
@@ -141,13 +141,13 @@ def test_the_gradient_of_poses_is_that_of_samples_that_move_with_their_cameras()
     np.testing.assert_allclose(got, want, atol=2e-3 * np.abs(want).max())
 
 
-def test_following_changes_no_sample():
-    corrections = Corrections(RefineConfig(poses=True), cameras())
+def test_warping_changes_no_value():
+    refinement = CameraRefinement(RefineConfig(poses=True), cameras())
     samples, rays, view = sampled(cameras())
     learned = {POSES: mx.random.normal((3, 6), key=mx.random.key(3))}
-    followed = corrections.follow(learned, samples, rays, view)
-    assert mx.array_equal(followed.samples.position, samples.position)
-    assert mx.array_equal(followed.directions, rays.direction)
+    warped, directions = refinement.warp_samples(learned, samples, rays, view)
+    assert mx.array_equal(warped.position, samples.position)
+    assert mx.array_equal(directions, rays.direction)
 
 
 def seen(colour: mx.array, opacity: mx.array) -> Composited:
@@ -155,13 +155,13 @@ def seen(colour: mx.array, opacity: mx.array) -> Composited:
 
 
 def test_exposures_multiply_light_in_each_colour_relative_to_their_mean():
-    corrections = Corrections(RefineConfig(exposures=True), cameras())
+    refinement = CameraRefinement(RefineConfig(exposures=True), cameras())
     stops = np.array([[1.0, 0.5, 0.0], [-1.0, 0.0, 0.0], [0.0, -0.5, 0.0]])
     learned = {EXPOSURES: mx.array(np.log(2.0) * (stops + 3.0))}  # their mean is taken away
     colour = mx.array([[0.3, 0.6, 0.02], [0.5, 0.2, 0.7], [0.9, 0.1, 0.4], [0.6, 0.6, 0.6]])
     opacity = mx.array([1.0, 0.4, 0.9, 0.0])
     view = mx.array([1, 0, 0, 2], mx.int32)
-    got = corrections.exposed(seen(colour, opacity), learned, view)
+    got = refinement.expose(seen(colour, opacity), learned, view)
     for ray, (which, channel) in enumerate(zip(view.tolist(), [0, 0, 1, 2], strict=True)):
         want = brightened(colour[ray, channel], stops[which, channel])
         value = got.colour[ray, channel] / mx.maximum(opacity[ray], 1e-9)
@@ -172,13 +172,13 @@ def test_exposures_multiply_light_in_each_colour_relative_to_their_mean():
 
 
 def test_exposures_have_gradients_that_are_finite_in_the_dark_and_where_nothing_is():
-    corrections = Corrections(RefineConfig(exposures=True), cameras())
+    refinement = CameraRefinement(RefineConfig(exposures=True), cameras())
     colour, opacity = mx.array([[0.0, 0.3, 1.0]] * 3), mx.array([0.0, 0.5, 1.0])
     view = mx.array([0, 1, 1], mx.int32)
 
     def loss(exposures: mx.array, opacity: mx.array) -> mx.array:
         given = seen(colour, opacity)
-        return corrections.exposed(given, {EXPOSURES: exposures}, view).colour.sum()
+        return refinement.expose(given, {EXPOSURES: exposures}, view).colour.sum()
 
     for gradient in mx.grad(loss, argnums=(0, 1))(mx.zeros((3, 3)), opacity):
         assert mx.all(mx.isfinite(gradient))
@@ -186,36 +186,36 @@ def test_exposures_have_gradients_that_are_finite_in_the_dark_and_where_nothing_
 
 
 def test_colours_are_mapped_affinely_relative_to_the_mean_of_all_maps():
-    corrections = Corrections(RefineConfig(colours=True), cameras())
+    refinement = CameraRefinement(RefineConfig(colours=True), cameras())
     maps = np.random.default_rng(3).normal(scale=0.1, size=(3, 12)).astype(np.float32)
     colour = mx.array([[0.3, 0.6, 0.02], [0.5, 0.2, 0.7], [0.9, 0.1, 0.4]])
     opacity, view = mx.array([1.0, 0.4, 0.0]), mx.array([1, 0, 2], mx.int32)
-    got = corrections.exposed(seen(colour, opacity), {COLOURS: mx.array(maps)}, view)
+    got = refinement.expose(seen(colour, opacity), {COLOURS: mx.array(maps)}, view)
     own = (maps - maps.mean(axis=0))[[1, 0, 2]].astype(float)
     mixed = np.einsum("rij,rj->ri", np.eye(3) + own[:, :9].reshape(3, 3, 3), np.array(colour))
     want = (mixed + own[:, 9:]) * np.array(opacity)[:, None]
     np.testing.assert_allclose(got.colour, want, atol=1e-6)
     assert not got.colour[2].any(), "a ray that sees nothing stays black"
     alike = {COLOURS: mx.array(maps[:1].repeat(3, axis=0))}
-    same = corrections.exposed(seen(colour, opacity), alike, view).colour
+    same = refinement.expose(seen(colour, opacity), alike, view).colour
     np.testing.assert_allclose(same, seen(colour, opacity).colour, atol=1e-7)
 
 
 @pytest.mark.parametrize("config", [RefineConfig(), ALL])
 def test_there_are_parameters_for_what_is_refined_alone(config):
-    corrections = Corrections(config, cameras())
+    refinement = CameraRefinement(config, cameras())
     shapes = {}
     if config == ALL:
         shapes = {POSES: (3, 6), LENSES: (2, 3), EXPOSURES: (3, 3), COLOURS: (3, 12)}
-    assert corrections.shapes == shapes == {n: v.shape for n, v in corrections.init().items()}
-    assert set(corrections.rates(0, 1.0, 0.0)) == set(shapes)
+    assert refinement.shapes == shapes == {n: v.shape for n, v in refinement.init().items()}
+    assert set(refinement.rates(0, 1.0, 0.0)) == set(shapes)
 
 
 def test_rates_fall_with_the_fields_and_by_their_own_factor():
     moving = replace(ALL, pose_rate=2e-3, every=4, coarse_steps=0, warmup_steps=0)
     config = replace(moving, exposure_rate=5e-3, final_rate=0.04, l2=1e-3)
-    corrections = Corrections(config, cameras())
-    rates = corrections.rates(9, 0.5, 0.5)
+    refinement = CameraRefinement(config, cameras())
+    rates = refinement.rates(9, 0.5, 0.5)
     assert rates[POSES].rate == pytest.approx(0.5 * 0.2 * 2e-3)
     assert rates[EXPOSURES].rate == pytest.approx(0.5 * 0.2 * 5e-3)
     assert rates[POSES].l2 == 1e-3
@@ -224,8 +224,8 @@ def test_rates_fall_with_the_fields_and_by_their_own_factor():
 
 def test_rates_of_cameras_rise_from_nothing_and_those_of_pictures_do_not():
     config = replace(ALL, pose_rate=2e-3, lens_rate=1e-3, colour_rate=4e-3, warmup_steps=100)
-    corrections = Corrections(config, cameras())
-    first, quarter, last = (corrections.rates(step, 1.0, 0.0) for step in (0, 25, 300))
+    refinement = CameraRefinement(config, cameras())
+    first, quarter, last = (refinement.rates(step, 1.0, 0.0) for step in (0, 25, 300))
     assert [each[POSES].rate for each in (first, quarter, last)] == [0.0, 5e-4, 2e-3]
     assert [each[LENSES].rate for each in (first, quarter, last)] == [0.0, 2.5e-4, 1e-3]
     assert {each[COLOURS].rate for each in (first, quarter, last)} == {4e-3}

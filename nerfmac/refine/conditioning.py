@@ -1,0 +1,81 @@
+"""Preconditioning of camera parameters, so that each moves the picture by about the same amount.
+
+Rotating a camera and moving it sideways change its picture almost alike; rolling changes it little.
+So the six numbers of a pose are P x with parameters x, where
+
+    P = (S + 0.1 diag(S))^(-1/2),   S = mean of J^T J over points,   J = d(direction) / d(pose)
+
+(CamP, Park et al. 2023, section 4). Lengths of x are then angles in radians. CamP has one matrix
+for a pose and its lens. Here many poses share a lens, so the lens has a matrix of its own.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from nerfmac.geometry.cameras import Cameras
+
+Array = npt.NDArray[np.float64]
+
+DAMPING = 0.1
+"""CamP's damping: it limits how much a parameter that barely changes the picture is scaled up."""
+GRID = (-0.4, 0.0, 0.4)
+"""Coordinates of the points in the picture, in widths and heights from its centre."""
+DEPTHS = (0.6, 0.8, 1.0, 1.5, 3.0)
+"""Depths of the points, in units of the camera's distance from the scene's centre."""
+LEAST_DISTANCE = 0.1
+"""Smallest distance from the scene's centre assumed for a camera, in scene units."""
+
+
+def pose_conditioning(cameras: Cameras) -> npt.NDArray[np.float32]:
+    """The matrices P (n, 6, 6) of the poses: (rotation vector, shift) = P x."""
+    poses = np.array(cameras.poses, np.float64)
+    sizes, lenses = np.array(cameras.sizes, float), np.array(cameras.intrinsics, np.float64)
+    centre_distance = np.linalg.norm(poses[:, :, 3] - 0.5, axis=1)
+    centre_distance = np.maximum(centre_distance, LEAST_DISTANCE)
+    total = np.zeros((len(poses), 6, 6))
+    points = [(across, down, depth) for across in GRID for down in GRID for depth in DEPTHS]
+    for across, down, depth in points:
+        x, y = np.array([[across], [-down]]) * sizes.T / lenses[:, :2].T
+        jacobian = _pose_jacobian(poses, x, y, depth * centre_distance)
+        total += np.einsum("nki,nkj->nij", jacobian, jacobian) / len(points)
+    return _inverse_roots(total)
+
+
+def _pose_jacobian(poses: Array, x: Array, y: Array, depth: Array) -> Array:
+    """(n, 2, 6): d(x, y) / d(pose) of the points depth (x, y, -1) in the camera's axes."""
+    one, zero = np.ones_like(x), np.zeros_like(x)
+    axes = poses[:, :, :3].swapaxes(1, 2)  # (n, axis, 3)
+    point = np.einsum("nki,nk->ni", axes, np.stack([x, y, -one], axis=1) * depth[:, None])
+    # A rotation w moves the point, as the camera sees it, by -w x point = point x w.
+    rotated = np.cross(point[:, None], np.eye(3)).swapaxes(1, 2)
+    motion = np.concatenate([axes @ rotated, -axes], axis=2)  # (n, 3, 6) in the camera's axes
+    projection = np.stack([np.stack([one, zero, x], 1), np.stack([zero, one, y], 1)], axis=1)
+    return projection @ motion / depth[:, None, None]
+
+
+def lens_conditioning(cameras: Cameras) -> npt.NDArray[np.float32]:
+    """The matrices P (n, 3, 3) of the lenses: (log focal factor, k1, k2) = P x.
+
+    In the middle of a picture a longer focal length and distortion look almost alike. The points
+    are `GRID`'s without its centre.
+    """
+    sizes, lenses = np.array(cameras.sizes, float), np.array(cameras.intrinsics, np.float64)
+    total = np.zeros((len(sizes), 3, 3))
+    points = [(across, down) for across in GRID for down in GRID if across or down]
+    for across, down in points:
+        x, y = np.array([[across], [down]]) * sizes.T / lenses[:, :2].T
+        square = x * x + y * y
+        # Radial motion of the point in radians, for a lens that has no distortion yet.
+        jacobian = np.stack([np.ones_like(x), square, square**2])
+        jacobian = np.sqrt(square) / (1.0 + square) * jacobian
+        total += np.einsum("in,jn->nij", jacobian, jacobian) / len(points)
+    return _inverse_roots(total)
+
+
+def _inverse_roots(total: Array) -> npt.NDArray[np.float32]:
+    """(S + DAMPING diag(S))^(-1/2) for each S in `total` (n, k, k)."""
+    diagonal = np.einsum("nii->ni", total)[:, :, None] * np.eye(total.shape[1])
+    values, vectors = np.linalg.eigh(total + DAMPING * diagonal)
+    return np.einsum("nik,nk,njk->nij", vectors, values**-0.5, vectors).astype(np.float32)

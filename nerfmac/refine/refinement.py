@@ -1,0 +1,191 @@
+"""`CameraRefinement`: poses, lenses, exposures and colours of the training views, as parameters.
+
+A pose [R | t] becomes [exp(w) R | t + v]. The rotation vector w and the shift v are along the
+scene's axes (so(3) x R^3). They are `conditioning`'s linear function of six parameters per view.
+Views from one camera share a lens (`nerfmac.refine.lenses`).
+
+Exposures multiply the linear light of red, green and blue by exp(parameter). Colours c, encoded as
+sRGB, become (1 + A) c + b with nine numbers A and three b per view. This is the affine map of Urban
+Radiance Fields (Rematas et al. 2022, section 3.3), learned directly instead of from a latent code.
+It replaces the appearance vectors of NeRF-W, which a colour network would have to take as input.
+The mean over the views is subtracted from both. So the field, and every view without parameters of
+its own, shows the mean of the pictures.
+
+Gradients reach poses and lenses through the samples. A sample x on a ray with origin o moves by
+dv + dw x (x - o). A lens changes the direction of the ray. The distance of a sample from its camera
+is constant (`compute_cam_gradient_train_nerf` of Instant-NGP; BARF, Lin et al. 2021). The
+derivative by w is taken at the refined pose, to first order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import mlx.core as mx
+
+from nerfmac.backend import Shapes
+from nerfmac.config import ParameterGroup, RefineConfig
+from nerfmac.fields.field import Parameters
+from nerfmac.geometry.cameras import Cameras
+from nerfmac.geometry.colour import linear_to_srgb, srgb_to_linear
+from nerfmac.geometry.rays import Rays
+from nerfmac.geometry.samples import Samples
+from nerfmac.ops.composite import Composited
+from nerfmac.refine.conditioning import pose_conditioning
+from nerfmac.refine.lenses import LENS_PARAMETERS, SharedLenses
+
+POSES = "views.poses"
+"""Parameters (views, 6), which `pose_conditioning` maps to a rotation in radians and a shift."""
+LENSES = "views.lenses"
+"""Parameters (lenses, 3), which `lens_conditioning` maps to log focal length, k1 and k2."""
+EXPOSURES = "views.exposures"
+"""Parameters (views, 3): logarithms of factors on the light of red, green and blue."""
+COLOURS = "views.colours"
+"""Parameters (views, 12): the matrix A row by row, then b."""
+
+_MIN_OPACITY = 1e-4  # rays below it are black, whatever their exposure
+
+
+@dataclass(frozen=True)
+class CameraRefinement:
+    """Poses, lenses, exposures and colours that the configuration refines; by default none."""
+
+    config: RefineConfig
+    initial: Cameras | None
+    """The training views' cameras before refinement; None without views."""
+
+    @property
+    def _views(self) -> int:
+        return len(self.initial) if self.initial else 0
+
+    @cached_property
+    def _conditioning(self) -> mx.array:
+        assert self.initial is not None
+        return mx.array(pose_conditioning(self.initial))
+
+    @cached_property
+    def lenses(self) -> SharedLenses:
+        """The views' lenses; needs views."""
+        assert self.initial is not None
+        return SharedLenses(self.initial)
+
+    @property
+    def shapes(self) -> Shapes:
+        """The parameters' names and shapes. All are float32."""
+        shapes: Shapes = {}
+        if self.config.poses:
+            shapes[POSES] = (self._views, 6)
+        if self.config.lenses:
+            shapes[LENSES] = (len(self.lenses) if self.initial else 0, LENS_PARAMETERS)
+        if self.config.exposures:
+            shapes[EXPOSURES] = (self._views, 3)
+        if self.config.colours:
+            shapes[COLOURS] = (self._views, 12)
+        return shapes
+
+    def init(self) -> Parameters:
+        """Zeros: cameras and colours as they were given."""
+        return {name: mx.zeros(shape) for name, shape in self.shapes.items()}
+
+    def rates(self, step: int, factor: float, progress: float) -> dict[str, ParameterGroup]:
+        """Adam's settings of each parameter in `step`, counted from 0, at `progress` of the run.
+
+        `factor` is the field's learning rate now, relative to that at the start.
+        """
+        config = self.config
+        decay = factor * config.final_rate**progress
+        updates, warmup = config.camera_updates(step), config.warmup_at(step)
+        rates = {
+            POSES: (warmup * config.pose_rate, updates),
+            LENSES: (warmup * config.lens_rate, updates),
+            EXPOSURES: (config.exposure_rate, None),
+            COLOURS: (config.colour_rate, None),
+        }
+        return {
+            name: ParameterGroup(decay * rate, config.l2, updates)
+            for name, (rate, updates) in rates.items()
+            if name in self.shapes
+        }
+
+    def trained(self, parameters: Parameters, *, learns_cameras: bool) -> Parameters:
+        """The `parameters` that a step trains; poses and lenses only if it `learns_cameras`."""
+        frozen = () if learns_cameras else (POSES, LENSES)
+        return {name: values for name, values in parameters.items() if name not in frozen}
+
+    def cameras(self, parameters: Parameters) -> Cameras:
+        """The training cameras with refined poses and lenses, without gradients; needs views."""
+        assert self.initial is not None
+        cameras = self.with_lenses(self.initial, parameters)
+        if not self.config.poses:
+            return cameras
+        deltas = mx.stop_gradient(self.pose_deltas(parameters))
+        return replace(cameras, poses=moved_poses(self.initial.poses, deltas))
+
+    def with_lenses(self, cameras: Cameras, parameters: Parameters) -> Cameras:
+        """Any `cameras`, where a lens that training views share is replaced by its refined one."""
+        if not self.config.lenses or self.initial is None:
+            return cameras
+        changes = self.lenses.changes(mx.stop_gradient(parameters[LENSES]))
+        return self.lenses.refined(cameras, changes)
+
+    def pose_deltas(self, parameters: Parameters) -> mx.array:
+        """(views, 6): each camera's rotation vector, in radians, and shift, in scene units."""
+        # A sum, not matmul: a GPU may compute that in TF32, with ten bits of mantissa.
+        return (self._conditioning * parameters[POSES][:, None, :]).sum(axis=2)
+
+    def warp_samples(
+        self, parameters: Parameters, samples: Samples, rays: Rays, view: mx.array
+    ) -> tuple[Samples, mx.array]:
+        """`samples` and ray directions (rays, 3), unchanged but with gradients in the cameras.
+
+        `view` (rays,) int32 is the training view of each ray.
+        """
+        turn, shift = mx.zeros_like(rays.direction), None
+        if self.config.lenses:
+            changes = self.lenses.changes(parameters[LENSES])
+            turn = self.lenses.direction_jvp(self.cameras(parameters), changes, rays, view)
+        if self.config.poses:
+            deltas = self.pose_deltas(parameters)
+            delta = (deltas - mx.stop_gradient(deltas))[view]  # zero, with a gradient
+            turn = turn + mx.linalg.cross(delta[:, :3], rays.direction)
+            shift = delta[:, 3:]
+        # One gather for rotation and shift, since each gather is a launch of its own.
+        motion = turn if shift is None else mx.concatenate([turn, shift], axis=1)
+        motion = motion[samples.ray]
+        position = samples.position + samples.distance[:, None] * motion[:, :3]
+        if shift is not None:
+            position = position + motion[:, 3:]
+        return samples._replace(position=position), rays.direction + turn
+
+    def expose(self, seen: Composited, parameters: Parameters, view: mx.array) -> Composited:
+        """`seen` with the exposure and the colours of each ray's training `view` (rays,) int32."""
+        if self.config.exposures:
+            logarithms = parameters[EXPOSURES]
+            factor = mx.exp(logarithms - logarithms.mean(axis=0))[view]
+            opacity = mx.maximum(seen.opacity[:, None], _MIN_OPACITY)
+            light = mx.minimum(factor * srgb_to_linear(seen.colour / opacity), 1.0)
+            seen = seen._replace(colour=opacity * linear_to_srgb(light))
+        if self.config.colours:
+            maps = parameters[COLOURS]
+            affine = (maps - maps.mean(axis=0))[view]
+            mixed = (affine[:, :9].reshape(-1, 3, 3) * seen.colour[:, None, :]).sum(axis=2)
+            colour = seen.colour + mixed + seen.opacity[:, None] * affine[:, 9:]
+            seen = seen._replace(colour=colour)
+        return seen
+
+
+def moved_poses(poses: mx.array, deltas: mx.array) -> mx.array:
+    """`poses` (n, 3, 4), rotated and shifted by `deltas` (n, 6): [exp(w) R | t + v].
+
+    The exponential is by Rodrigues' formula (1840).
+    """
+    turn = deltas[:, None, :3]
+    angle = mx.maximum(mx.linalg.norm(turn, axis=-1, keepdims=True), 1e-12)
+    axes = poses[:, :, :3].swapaxes(1, 2)  # (n, axis, 3)
+    once = mx.linalg.cross(mx.broadcast_to(turn, axes.shape), axes)
+    twice = mx.linalg.cross(mx.broadcast_to(turn, axes.shape), once)
+    half = mx.sin(0.5 * angle) / angle
+    turned = axes + mx.sin(angle) / angle * once + 2.0 * half * half * twice
+    position = poses[:, :, 3:] + deltas[:, 3:, None]
+    return mx.concatenate([turned.swapaxes(1, 2), position], axis=2)

@@ -1,0 +1,73 @@
+"""How far refinement changed the training views, as JSON and as a sentence."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import mlx.core as mx
+import numpy as np
+import numpy.typing as npt
+
+from nerfmac.fields.field import Parameters
+from nerfmac.refine.refinement import COLOURS, EXPOSURES, LENSES, POSES, CameraRefinement
+
+GREY = 0.5
+"""The grey whose change measures a colour map, in [0, 1]."""
+
+
+def refinement_report(refinement: CameraRefinement, parameters: Parameters) -> dict[str, Any]:
+    """JSON values: median and largest change over the views; {} without refinement.
+
+    - `poses`: rotation in `degrees`, `shift` in scene units; a common motion of all cameras counts.
+    - `lenses`, one entry per lens: number of `views`, `focal_factor`, changes of `k1` and `k2`.
+    - `exposures`: `stops` of the colour channel that changes most.
+    - `colours`: change of a middle `grey`, in [0, 1], of the channel that changes most.
+    """
+    report: dict[str, Any] = {}
+    if POSES in parameters:
+        deltas = np.array(refinement.pose_deltas(parameters), np.float64)
+        angles, shifts = (np.linalg.norm(part, axis=1) for part in (deltas[:, :3], deltas[:, 3:]))
+        report["poses"] = {
+            "degrees": _median_and_largest(np.degrees(angles)),
+            "shift": _median_and_largest(shifts),
+        }
+    if LENSES in parameters:
+        changes = np.array(refinement.lenses.changes(parameters[LENSES]), np.float64)
+        views = np.bincount(np.array(refinement.lenses.of_views), minlength=len(changes))
+        report["lenses"] = [
+            {"views": int(count), "focal_factor": float(np.exp(focal)), "k1": k1, "k2": k2}
+            for count, (focal, k1, k2) in zip(views, changes.tolist(), strict=True)
+        ]
+    if EXPOSURES in parameters:
+        stops = _without_mean(parameters[EXPOSURES]) / np.log(2.0)
+        report["exposures"] = {"stops": _median_and_largest(np.abs(stops).max(axis=1))}
+    if COLOURS in parameters:
+        maps = _without_mean(parameters[COLOURS])
+        grey = GREY * maps[:, :9].reshape(-1, 3, 3).sum(axis=2) + maps[:, 9:]
+        report["colours"] = {"grey": _median_and_largest(np.abs(grey).max(axis=1))}
+    return report
+
+
+def refinement_summary(report: dict[str, Any]) -> str:
+    """The medians of a `refinement_report` in one line; an empty text without refinement."""
+    parts = []
+    if poses := report.get("poses"):
+        degrees, shift = poses["degrees"]["median"], poses["shift"]["median"]
+        parts.append(f"poses by {degrees:.3f} degrees and {shift:.4f} scene units")
+    if lenses := report.get("lenses"):
+        factors = ", ".join(f"{lens['focal_factor']:.4f}" for lens in lenses[:3])
+        parts.append(f"focal lengths by the factor {factors}{' ...' * (len(lenses) > 3)}")
+    if exposures := report.get("exposures"):
+        parts.append(f"exposures by {exposures['stops']['median']:.2f} stops")
+    if colours := report.get("colours"):
+        parts.append(f"colours by {colours['grey']['median']:.3f} of a middle grey")
+    return f"refined, in the median: {'; '.join(parts)}" if parts else ""
+
+
+def _without_mean(values: mx.array) -> npt.NDArray[np.float64]:
+    numbers = np.array(values, np.float64)
+    return np.asarray(numbers - numbers.mean(axis=0))
+
+
+def _median_and_largest(values: npt.NDArray[np.float64]) -> dict[str, float]:
+    return {"median": float(np.median(values)), "largest": float(values.max())}

@@ -1,0 +1,133 @@
+"""Rendering in batches of a fixed size, for fields and machines without a kernel that traces rays.
+
+One compiled function then serves pictures of any size, and memory stays bounded. `SampleBatches`
+skips empty space and what lies behind surfaces. `RayBatches` serves samplers that know no empty
+space, and evaluates every sample.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+
+import mlx.core as mx
+import numpy as np
+import numpy.typing as npt
+
+from nerfmac.backend import Arrays
+from nerfmac.geometry.rays import Rays
+from nerfmac.geometry.samples import Samples
+from nerfmac.ops.composite import END, Composited
+from nerfmac.ops.march import Occupied, count_samples, write_samples
+from nerfmac.sampling.sampler import Sampler
+
+Indices = npt.NDArray[np.signedinteger]
+Shade = Callable[[Samples, mx.array], Composited]
+
+FIRST_ROUND = 8
+"""Most samples that `SampleBatches` evaluates per ray in the first round."""
+
+MIDDLE = 0.5
+"""Value of all random numbers in a picture: samples lie in the middle of their intervals."""
+
+
+class RayBatches:
+    """Renders as many rays at a time as have room for all their samples."""
+
+    def __init__(
+        self, shade: Shade, sampler: Sampler, parameters: Arrays, sampling: Arrays, slots: int
+    ) -> None:
+        """`sampling` is the sampler's state, `slots` the most samples of a batch."""
+        self._rays = max(slots // sampler.most_samples, 1)
+
+        def batch(origin: mx.array, direction: mx.array) -> Composited:
+            middle = mx.full((self._rays, sampler.draws), MIDDLE)
+            sampled = sampler.sample(parameters, sampling, Rays(origin, direction), middle)
+            return shade(sampled.samples, direction)
+
+        self._batch: Callable[[mx.array, mx.array], Composited] = mx.compile(batch)
+
+    def __call__(self, rays: Rays, width: int = 0) -> Composited:
+        """The composited colour of `rays`, in any order."""
+        seen = []
+        for first in range(0, len(rays.origin), self._rays):
+            batch = [values[first : first + self._rays] for values in rays]
+            missing = self._rays - len(batch[0])
+            if missing:  # all batches have one size: the last one repeats its first ray
+                batch = [mx.concatenate([v, mx.repeat(v[:1], missing, 0)]) for v in batch]
+            seen.append(Composited(*self._batch(*batch)))
+            mx.eval(seen[-1])  # all batches together would not fit in memory
+        fields = (mx.concatenate(list(parts)) for parts in zip(*seen, strict=True))
+        return Composited(*(values[: len(rays.origin)] for values in fields))
+
+
+class SampleBatches:
+    """Renders rays in rounds: the next few samples of each ray that still has light.
+
+    Samples in occupied space are counted first: rays without any are background. The number of
+    samples per ray doubles with each round. So hardly any sample behind a surface is evaluated.
+    """
+
+    def __init__(self, shade: Shade, occupied: Occupied, slots: int) -> None:
+        """`slots`: most samples of a batch."""
+        self._slots = max(slots, FIRST_ROUND)
+        self._rays = self._slots // FIRST_ROUND  # most rays of a batch
+        geometry, bits = occupied
+
+        def count(origin: mx.array, direction: mx.array) -> mx.array:
+            jitter = mx.full(origin.shape[:1], MIDDLE)
+            return count_samples(origin, direction, jitter, bits, geometry)
+
+        def batch(
+            origin: mx.array, direction: mx.array, take: mx.array, skip: mx.array
+        ) -> Composited:
+            ray_start = mx.concatenate([mx.zeros(1, mx.int32), mx.cumsum(take)])
+            jitter = mx.full(take.shape, MIDDLE)
+            write = partial(write_samples, origin, direction, jitter, bits, geometry)
+            return shade(write(self._slots, ray_start, skip), direction)
+
+        self._count: Callable[..., mx.array] = mx.compile(count)
+        self._batch: Callable[..., Composited] = mx.compile(batch)
+
+    def __call__(self, rays: Rays, width: int = 0) -> Composited:
+        """The composited colour of `rays`, in any order; waits for the device after each batch."""
+        left = np.array(self._count(rays.origin, rays.direction))  # samples not yet evaluated
+        done = np.zeros_like(left)
+        colour = np.zeros((len(left), 3), np.float32)
+        transmittance = np.ones(len(left), np.float32)
+        depth = np.zeros(len(left), np.float32)
+        most = FIRST_ROUND
+        while len(alive := np.flatnonzero((left > 0) & (transmittance >= END))):
+            take = np.minimum(left[alive], min(most, self._slots))
+            for batch in self._batches(take):
+                chosen = alive[batch]
+                seen = self._see(rays, chosen, take[batch], done[chosen])
+                colour[chosen] += transmittance[chosen, None] * seen[0]
+                depth[chosen] += transmittance[chosen] * seen[2]
+                transmittance[chosen] *= 1.0 - seen[1]
+            left[alive] -= take
+            done[alive] += take
+            most *= 2
+        return Composited(mx.array(colour), mx.array(1.0 - transmittance), mx.array(depth))
+
+    def _see(
+        self, rays: Rays, chosen: Indices, take: Indices, skip: Indices
+    ) -> list[npt.NDArray[np.float32]]:
+        """Colour, opacity and depth of the chosen rays' next `take` samples after `skip`."""
+        padding = (0, self._rays - len(chosen))  # with ray 0, without samples
+        ray, take_padded, skip_padded = (
+            mx.array(np.pad(values, padding).astype(np.int32)) for values in (chosen, take, skip)
+        )
+        seen = self._batch(rays.origin[ray], rays.direction[ray], take_padded, skip_padded)
+        mx.eval(seen)
+        return [np.array(values)[: len(chosen)] for values in seen]
+
+    def _batches(self, take: Indices) -> Iterator[slice]:
+        """Ranges of rays whose samples fit a batch."""
+        ends = np.cumsum(take, dtype=np.int64)
+        begin, used = 0, 0
+        while begin < len(take):
+            end = int(np.searchsorted(ends, used + self._slots, side="right"))
+            end = min(end, begin + self._rays)
+            yield slice(begin, end)
+            begin, used = end, int(ends[end - 1])

@@ -1,0 +1,99 @@
+"""Cameras of held-out views, moved to where the field of refined training cameras shows them.
+
+Their given poses are as inaccurate as those of the training cameras were. So, as usual (BARF, Lin
+et al. 2021, section 4.1), they first move along with the training cameras; then each pose is
+optimised on its own picture, with the field fixed. Metrics then measure the field, not the poses.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from typing import Any
+
+import mlx.core as mx
+from tqdm.auto import tqdm
+
+from nerfmac.config import OptimiserConfig, ParameterGroup, RefineConfig
+from nerfmac.ranks import ALONE
+from nerfmac.refine.alignment import align_cameras
+from nerfmac.refine.refinement import POSES, CameraRefinement
+from nerfmac.scenes import Views
+from nerfmac.scenes.prefetch import delayed_progress
+from nerfmac.training.optimiser import (
+    OptimiserState,
+    StepNumbers,
+    adam,
+    no_moments,
+    step_numbers,
+)
+from nerfmac.training.state import TrainState
+from nerfmac.training.step import Step, StepFlags
+from nerfmac.training.trainer import Trainer
+
+log = logging.getLogger("nerfmac")
+
+STEPS = 200
+RATE = 1e-3
+"""Learning rate of the first step; it falls to a hundredth. A camera can turn by about 2.5 degrees
+in all, the error expected of training cameras."""
+MAX_RAYS = 4096
+"""Most rays of a step."""
+
+
+def refined_views(
+    trainer: Trainer, state: TrainState, views: Views, *, is_trained: bool, progress: bool = True
+) -> Views:
+    """`views` with the poses and lenses that fit the field in `state`.
+
+    `is_trained`: they are the training views. `progress`: show a bar once it takes over a second.
+    """
+    refinement = trainer.refinement
+    refined = refinement.cameras(state.average)
+    if is_trained or refinement.initial is None:
+        return replace(views, cameras=refined)
+    views = replace(views, cameras=refinement.with_lenses(views.cameras, state.average))
+    if not refinement.config.poses:
+        return views
+    log.info(
+        "%d cameras are moved as training moved its own, then refined each on its picture",
+        len(views.names),
+    )
+    cameras = align_cameras(views.cameras, refinement.initial, refined)
+    return optimise_poses(trainer, state, replace(views, cameras=cameras), progress=progress)
+
+
+def optimise_poses(
+    trainer: Trainer, state: TrainState, views: Views, *, progress: bool = True
+) -> Views:
+    """`views`, each pose optimised on its own picture with the field in `state` fixed."""
+    refinement = CameraRefinement(RefineConfig(poses=True), views.cameras)
+    config = trainer.config
+    step = Step(
+        config=config,
+        parts=trainer.parts,
+        views=views,
+        refinement=refinement,
+        ranks=ALONE,
+        rays=min(MAX_RAYS, config.train.most_rays),
+        flags=StepFlags(learns_cameras=True),
+    )
+    field = {name: state.average[name] for name in trainer.field.shapes}
+    scale, unscale = mx.array(config.train.loss_scale), mx.array([1.0 / config.train.loss_scale])
+
+    @mx.compile
+    def update(before: Any, key: mx.array, numbers: Any) -> OptimiserState:
+        before = OptimiserState(*before)
+        poses = before.parameters
+        loss_of = step.loss_of(field | poses, state.sampling, key, mx.array(1.0), scale)
+        gradients = mx.grad(lambda poses: loss_of(field | poses)[0])(poses)
+        return adam(before, gradients, StepNumbers(*numbers), (), unscale)
+
+    poses = refinement.init()
+    now = OptimiserState(poses, no_moments(poses))
+    for index in tqdm(range(STEPS), "cameras", **delayed_progress(progress)):
+        groups = {POSES: ParameterGroup(RATE * 0.01 ** (index / STEPS), 0.0)}
+        numbers = step_numbers(index + 1, 0.0, OptimiserConfig(), groups)
+        now = OptimiserState(*update(now, mx.array([config.seed, index], mx.uint32), numbers))
+        mx.eval(now.parameters)
+    return replace(views, cameras=refinement.cameras(now.parameters))
