@@ -8,8 +8,8 @@
 // interval k lies is a formula in k, so empty cells are crossed in one stride instead of step by
 // step. The sample lies at the same fraction, `jitter`, of each interval.
 //
-// settings = [extent, near, step, cone, log(1 + cone), resolution, cascades]; the scene is a cube
-// of side extent around (0.5, 0.5, 0.5), the last two are the occupancy grid's.
+// settings = [extent, near, step, cone, log(1 + cone), resolution, cascades]; the last two are the
+// occupancy grid's.
 
 struct MarchSettings {
   float extent, near, step, cone, growth;
@@ -56,19 +56,10 @@ METAL_FUNC MarchRay march_ray(
   r.jitter = jitter[ray];
   r.inverse = float3{march_inverse(r.direction.x), march_inverse(r.direction.y),
                      march_inverse(r.direction.z)};
-  const float half_side = 0.5f * settings.extent;
   float enter = settings.near, leave = 1e9f;
-  for (int axis = 0; axis < 3; ++axis) {
-    const float origin = origins[3 * ray + axis] - 0.5f, slope = directions[3 * ray + axis];
-    if (abs(slope) < 1e-9f) {
-      // A ray along a face: inside its two planes everywhere or nowhere.
-      if (abs(origin) > half_side) leave = -1.0f;
-    } else {
-      const float a = (-half_side - origin) / slope, b = (half_side - origin) / slope;
-      enter = max(enter, min(a, b));
-      leave = min(leave, max(a, b));
-    }
-  }
+  bounds_clip(r.origin.x, r.direction.x, settings.extent, enter, leave);
+  bounds_clip(r.origin.y, r.direction.y, settings.extent, enter, leave);
+  bounds_clip(r.origin.z, r.direction.z, settings.extent, enter, leave);
   r.first = march_number(enter, settings);
   const float room = march_number(leave, settings) - r.first;
   r.intervals = leave > enter ? int(ceil(room - r.jitter)) : 0;

@@ -96,8 +96,8 @@ template <int LEVELS, int FEATURES, typename Table, typename Scales, typename Sh
           typename Features>
 METAL_FUNC void trace_encode(
     float3 position, float extent, Table table, Scales scales, Shapes shapes, Features features) {
-  const float place[3] = {(position.x - 0.5f) / extent + 0.5f, (position.y - 0.5f) / extent + 0.5f,
-                          (position.z - 0.5f) / extent + 0.5f};
+  const float3 unit = bounds_unit(position, extent);
+  const float place[3] = {unit.x, unit.y, unit.z};
   for (int level = 0; level < LEVELS; ++level) {
     float sum[FEATURES];
     hash_interpolate<FEATURES>(place, 0, level, table, scales, shapes, sum);

@@ -7,8 +7,10 @@ import pytest
 import nerfmac
 import nerfmac.config.presets
 from nerfmac import Method, Run
+from nerfmac.backend import working_dtype
 from nerfmac.cli import main
 from nerfmac.fields.vanilla import VanillaField
+from nerfmac.geometry.bounds import Bounds
 from nerfmac.training.losses import huber_loss
 from tests.scene_factory import CONFIG
 
@@ -118,7 +120,7 @@ def test_the_vanilla_sampler_needs_its_own_coarse_network(scene, tmp_path):
     with pytest.raises(nerfmac.InputError, match=r"vanilla.* Ball .*sampler"):
         Run.begin(scene, config, method=Method(field=Ball()), out=tmp_path / "run")
     assert not (tmp_path / "run").exists()
-    for method in (Method(Ball(), Even()), Method(field=VanillaField(config.vanilla, 1.0))):
+    for method in (Method(Ball(), Even()), Method(field=VanillaField(config.vanilla, Bounds(1.0)))):
         run = Run.begin(scene, config, method=method)
         run.train(steps=2, progress=False)
         assert run.state.step == 2
@@ -224,3 +226,31 @@ def _refused(command, capsys):
         main(command)
     assert ended.value.code == 2
     return capsys.readouterr().err
+
+
+class Waves(nerfmac.Encoding):
+    """Sines of learned directions, in the unit cube of the bounds."""
+
+    outputs = 16
+    shapes = {"directions": (3, 16)}  # noqa: RUF012
+
+    def __init__(self, bounds):
+        self.bounds = bounds
+
+    def init(self, key):
+        return {"directions": 6.0 * mx.random.normal((3, 16), key=key)}
+
+    def __call__(self, parameters, position, used=None):
+        waves = mx.sin(self.bounds.to_unit(position) @ parameters["directions"])
+        return waves.astype(working_dtype())
+
+
+def test_an_own_encoding_is_trained_before_the_configured_networks(scene):
+    field = nerfmac.EncodedField(Waves(Bounds(scene.extent)), CONFIG.networks)
+    run = nerfmac.train(scene, config=CONFIG, method=Method(field=field), steps=60, progress=False)
+    learned = np.array(run.state.parameters["directions"])
+    assert field.shapes.keys() == {"directions", "density", "colour"} == {*run.state.parameters}
+    before = Run.begin(scene, CONFIG, method=Method(field=field))
+    assert not np.array_equal(learned, np.array(before.state.parameters["directions"]))
+    psnr = [np.mean([view.psnr for view in each.evaluate()]) for each in (before, run)]
+    assert psnr[1] > psnr[0] + 3.0

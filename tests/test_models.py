@@ -8,6 +8,8 @@ from nerfmac import Run
 from nerfmac.config import VanillaConfig, override
 from nerfmac.config.presets import PRESETS, preset, vanilla
 from nerfmac.export import extract_density, extract_mesh
+from nerfmac.fields.encodings import encoding_of
+from nerfmac.geometry.bounds import Bounds
 from nerfmac.viewer.pictures.modes import Look, Pictures
 from tests.scene_factory import CONFIG
 
@@ -76,7 +78,7 @@ def test_the_viewer_says_what_a_model_without_an_occupancy_grid_lacks(run, scene
 def test_no_two_vertices_of_a_dense_grid_share_an_entry_and_a_level_more_would():
     for name in PRESETS:
         config = override(PRESETS[name], encoding="dense")
-        levels = nerfmac.fields.encodings.encoding_of(config, 1.7).levels
+        levels = encoding_of(config, Bounds(1.7)).levels
         assert not any(map(levels.is_hashed, range(levels.levels)))
         vertices, _, _ = levels.shapes[-1]
         assert (vertices + 2) ** 3 > 2**config.grid.log2_entries

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from nerfmac.geometry.bounds import CENTRE, Bounds
 from nerfmac.geometry.cells import Cells, cells_of, number_of
 from nerfmac.ops.march import Occupied
 
@@ -16,7 +17,7 @@ class Matter:
 
     def __init__(self, occupied: Occupied | None, extent: float) -> None:
         """Unpacks the cells' bits to bytes. `extent` is the side of the scene's cube."""
-        self._geometry, self._half = None, 0.5 * extent * (1.0 + 1e-6)
+        self._geometry, self._bounds = None, Bounds(extent)
         if occupied is not None:
             self._geometry = occupied.geometry
             words = np.array(occupied.bits).astype("<u4")
@@ -29,14 +30,14 @@ class Matter:
         there is none.
         """
         shape = np.broadcast_shapes(x.shape, y.shape, z.shape)
-        near = [np.abs(each - 0.5) <= self._half for each in (x, y, z)]
+        near = [self._bounds.holds(each[..., None], 1e-6) for each in (x, y, z)]
         in_cube = near[0] & near[1] & near[2]
         if self._geometry is None:
             return np.broadcast_to(in_cube, shape)
         resolution, found = self._geometry.resolution, np.zeros(shape, bool)
         inner = np.zeros(shape, bool)  # what smaller cascades hold
-        for cascade in range(self._geometry.cascades):
-            places = [((each - 0.5) / 2.0**cascade + 0.5) * resolution for each in (x, y, z)]
+        for cascade in range(self._bounds.cascades):
+            places = [((each - CENTRE) / 2.0**cascade + 0.5) * resolution for each in (x, y, z)]
             within = [(place >= 0) & (place <= resolution) for place in places]
             cells = [np.clip(place, 0, resolution - 1).astype(np.int32) for place in places]
             number = number_of(Cells(np.int32(cascade), *cells), resolution)

@@ -18,6 +18,7 @@ from nerfmac.export.region import Region
 from nerfmac.export.shape_files import write_shape
 from nerfmac.export.subject import Subject
 from nerfmac.export.training_rays import training_rays
+from nerfmac.geometry.bounds import from_centre
 from nerfmac.geometry.cameras import Camera
 from nerfmac.rendering.crop import Box
 from nerfmac.rendering.renderer import Renderer
@@ -105,7 +106,7 @@ def _ends_of_rays(
     position = np.array(rays.origin)[chosen] + away * np.array(rays.direction)[chosen]
     is_inside = region.holds(subject.placement.to_file(position))
     is_inside &= subject.matter.at(*position.T)
-    reach = np.maximum(np.abs(position - 0.5).max(axis=1), 0.5) / CELLS
+    reach = np.maximum(from_centre(position), 0.5) / CELLS
     density = np.array(subject.density(mx.array(position, mx.float32)))
     is_inside &= density * reach > LEAST_THICKNESS
     chosen, position = chosen[is_inside], position[is_inside]

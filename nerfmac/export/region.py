@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from nerfmac.common.checks import InputError, finite
 from nerfmac.export.matter import Matter
+from nerfmac.geometry.bounds import Bounds
 from nerfmac.rendering.crop import Box
 from nerfmac.scenes.placement import Placement
 
@@ -39,7 +40,7 @@ def region_of(crop: Box | None, placement: Placement, extent: float, matter: Mat
     Raises `InputError` for a crop that is no box or lies outside of the cube, and without a crop if
     nothing is occupied.
     """
-    cube = _around((np.full(3, 0.5 - extent / 2), np.full(3, 0.5 + extent / 2)), placement)
+    cube = _around(Bounds(extent).corners, placement)
     if crop is None:
         innermost = matter.innermost()
         if innermost is None:

@@ -12,8 +12,8 @@ from functools import cached_property, partial
 import mlx.core as mx
 
 from nerfmac.backend import Shapes, runs_kernel, working_dtype
-from nerfmac.config import Config
-from nerfmac.fields.encodings import HashGrid, encoding_of
+from nerfmac.config import NetworkConfig
+from nerfmac.fields.encodings import Encoding, HashGrid
 from nerfmac.fields.field import Field, Parameters, Tracer
 from nerfmac.fields.networks import StackedMlps
 from nerfmac.geometry.rays import Rays
@@ -26,20 +26,13 @@ from nerfmac.ops.trace import TraceGeometry, trace
 
 
 class EncodedField(Field):
-    """The field of a scene whose cube has the side `extent`."""
+    """An encoding and two networks of the sizes `networks`; any `Encoding` of your own will do."""
 
-    def __init__(self, config: Config, extent: float) -> None:
-        self.encoding = encoding_of(config, extent)
-        networks = config.networks
-        self._networks = StackedMlps(
-            NetworksShape(
-                self.encoding.outputs,
-                networks.width,
-                networks.density_layers,
-                networks.colour_layers,
-                networks.thinness,
-            )
-        )
+    def __init__(self, encoding: Encoding, networks: NetworkConfig) -> None:
+        self.encoding = encoding
+        layers = networks.density_layers, networks.colour_layers
+        shape = NetworksShape(encoding.outputs, networks.width, *layers, networks.thinness)
+        self._networks = StackedMlps(shape)
 
     @property
     def networks_shape(self) -> NetworksShape:

@@ -17,6 +17,7 @@ from nerfmac.config import Config, HashGridConfig
 from nerfmac.fields.coarseness import level_weights
 from nerfmac.fields.field import Parameters
 from nerfmac.fields.frequencies import Frequencies
+from nerfmac.geometry.bounds import Bounds
 from nerfmac.ops.hash_encode import HashLevels, hash_encode
 
 _FINEST = 1024  # cells along a scene unit, where neither a user nor a scene's pictures say
@@ -39,31 +40,33 @@ class Encoding(ABC):
         """Fresh parameters, drawn by the random `key`."""
         return {}
 
-    @abstractmethod
     def weights(self, detail: mx.array) -> mx.array:
         """(outputs,) weights of the features that fade finer ones in, by `detail` () in [0, 1]."""
+        return mx.ones(self.outputs)
 
     @abstractmethod
     def __call__(
         self, parameters: Parameters, position: mx.array, used: mx.array | None = None
     ) -> mx.array:
-        """(points, outputs) features of `position` (points, 3), in scene coordinates.
+        """Features (points, outputs) of `position` (points, 3) in scene coordinates.
 
-        Only the first `used` (1,) int32 points count, as in `hash_encode`.
+        Their dtype is `nerfmac.backend.working_dtype()`. Only the first `used` (1,) int32 points
+        count, as in `hash_encode`. Differentiable in the parameters; also in the positions, if
+        cameras are to be refined.
         """
 
 
 @dataclass(frozen=True)
 class HashGrid(Encoding):
-    """The hash encoding of a scene's cube of side `extent`, centred at (0.5, 0.5, 0.5)."""
+    """The hash encoding of positions within `bounds`."""
 
     config: HashGridConfig
-    extent: float
+    bounds: Bounds
 
     @cached_property
     def levels(self) -> HashLevels:
         """Levels in geometric progression: from `coarsest` cells a cube to `finest` a unit."""
-        return self._levels((self.config.finest or _FINEST) * self.extent)
+        return self._levels(self.bounds.cells_across(self.config.finest or _FINEST))
 
     def _levels(self, finest: float) -> HashLevels:
         """Levels in geometric progression, from `coarsest` to `finest` cells along the cube."""
@@ -93,9 +96,7 @@ class HashGrid(Encoding):
         self, parameters: Parameters, position: mx.array, used: mx.array | None = None
     ) -> mx.array:
         """See `Encoding`."""
-        if self.extent != 1:
-            position = (position - 0.5) / self.extent + 0.5
-        return hash_encode(position, parameters["table"], self.levels, used)
+        return hash_encode(self.bounds.to_unit(position), parameters["table"], self.levels, used)
 
 
 class DenseGrid(HashGrid):
@@ -118,7 +119,7 @@ class FrequencyEncoding(Encoding):
     """The positional encoding of the vanilla model: sines and cosines, without parameters."""
 
     frequencies: Frequencies
-    extent: float
+    bounds: Bounds
 
     @property
     def outputs(self) -> int:
@@ -134,13 +135,13 @@ class FrequencyEncoding(Encoding):
         self, parameters: Parameters, position: mx.array, used: mx.array | None = None
     ) -> mx.array:
         """See `Encoding`."""
-        encoded = self.frequencies((position - 0.5) * (2.0 / self.extent))
+        encoded = self.frequencies(self.bounds.to_symmetric(position))
         empty = mx.zeros((position.shape[0], self.outputs - self.frequencies.outputs))
         return mx.concatenate([encoded, empty], axis=1).astype(working_dtype())
 
 
-def encoding_of(config: Config, extent: float) -> Encoding:
-    """The encoding that `config` names."""
+def encoding_of(config: Config, bounds: Bounds) -> Encoding:
+    """The encoding that `config` names, of positions within `bounds`."""
     if config.encoding == "frequency":
-        return FrequencyEncoding(Frequencies(config.vanilla.position_frequencies), extent)
-    return {"hash": HashGrid, "dense": DenseGrid}[config.encoding](config.grid, extent)
+        return FrequencyEncoding(Frequencies(config.vanilla.position_frequencies), bounds)
+    return {"hash": HashGrid, "dense": DenseGrid}[config.encoding](config.grid, bounds)

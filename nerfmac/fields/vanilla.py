@@ -18,6 +18,7 @@ from nerfmac.config import VanillaConfig
 from nerfmac.fields.field import Field, Parameters
 from nerfmac.fields.frequencies import Frequencies
 from nerfmac.fields.networks import glorot_uniform
+from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.samples import Samples
 
 
@@ -132,16 +133,16 @@ class VanillaNetwork:
 
 
 class VanillaField(Field):
-    """The coarse and the fine network in a scene whose cube has the side `extent`.
+    """The coarse and the fine network of positions within `bounds`.
 
-    The networks see the cube as [-1, 1]^3, and their density is per unit of that cube. So scenes of
-    all sizes are equally easy to learn.
+    The networks see the bounds as [-1, 1]^3, and their density is per unit of these coordinates. So
+    scenes of all sizes are equally easy to learn.
     """
 
-    def __init__(self, config: VanillaConfig, extent: float) -> None:
+    def __init__(self, config: VanillaConfig, bounds: Bounds) -> None:
         self._coarse = VanillaNetwork("coarse", config)
         self._fine = VanillaNetwork("fine", config)
-        self._per_unit = 2.0 / extent
+        self._bounds, self._per_unit = bounds, bounds.symmetric_scale
 
     @property
     def shapes(self) -> Shapes:
@@ -174,7 +175,7 @@ class VanillaField(Field):
 
     def density(self, parameters: Parameters, position: mx.array) -> mx.array:
         """Density (points,) per scene unit at `position` (points, 3), without a gradient."""
-        density, _ = self._fine.trunk(parameters, self._points(position))
+        density, _ = self._fine.trunk(parameters, self._bounds.to_symmetric(position))
         return mx.stop_gradient(self._per_unit * density)
 
     def _evaluate(
@@ -184,9 +185,6 @@ class VanillaField(Field):
         samples: Samples,
         directions: mx.array,
     ) -> tuple[mx.array, mx.array]:
-        points = self._points(samples.position)
+        points = self._bounds.to_symmetric(samples.position)
         density, colour = network(parameters, points, directions, samples.ray)
         return self._per_unit * density, colour
-
-    def _points(self, position: mx.array) -> mx.array:
-        return self._per_unit * (position - 0.5)

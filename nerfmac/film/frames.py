@@ -15,6 +15,7 @@ from nerfmac.common.checks import InputError
 from nerfmac.common.timeline import interval
 from nerfmac.film.shot import Shot
 from nerfmac.film.takes import Take, spread
+from nerfmac.geometry.bounds import from_centre
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.colour import exposed, linear_to_srgb, srgb_to_linear
 from nerfmac.geometry.rays import Rays, camera_rays, panorama_rays
@@ -190,7 +191,7 @@ class Frames:
         for first in range(0, len(position), POINTS):
             some = position[first : first + POINTS]
             # About half a cell of an occupancy grid, whose cells grow beyond the unit cube.
-            reach = mx.maximum(mx.abs(some - 0.5).max(axis=1), 0.5) / cells
+            reach = mx.maximum(from_centre(some), 0.5) / cells
             found.append(normals(lambda at: self._field.density(parameters, at), some, reach))
             mx.async_eval(found[-1])
         return mx.concatenate(found)

@@ -15,6 +15,7 @@ from tqdm.auto import tqdm
 
 from nerfmac.capture import captured
 from nerfmac.common.files import user_path
+from nerfmac.geometry.bounds import CENTRE, Bounds
 from nerfmac.geometry.lenses import Lens
 from nerfmac.inspection.cameras import camera_findings
 from nerfmac.inspection.findings import shown_names
@@ -108,7 +109,7 @@ def _cube(scene: Scene, frames: Sequence[Frame]) -> str:
     """What is trained: how large it is, where in the files' coordinates, and what is in it."""
     text = f"side {scene.extent:g}, in units of the scene: what is trained"
     if scene.placement is not None:
-        side, middle = scene.extent / scene.placement.scale, scene.placement.to_file([0.5] * 3)
+        side, middle = scene.extent / scene.placement.scale, scene.placement.to_file([CENTRE] * 3)
         where = ", ".join(f"{each:.3g}" for each in middle)
         text += f"; in its files' coordinates {side:.3g} around ({where})"
     eyes = np.stack([frame.camera.pose[:, 3] for frame in frames])
@@ -120,7 +121,7 @@ def _cube(scene: Scene, frames: Sequence[Frame]) -> str:
 
 def _inside(places: npt.NDArray[np.floating], extent: float) -> float:
     """The part of the places (n, 3) that is in the cube of side `extent`."""
-    return float((np.abs(places - 0.5) <= extent / 2).all(axis=1).mean())
+    return float(Bounds(extent).holds(places).mean())
 
 
 def _lens(lens: Lens) -> str:

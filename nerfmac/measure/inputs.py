@@ -15,6 +15,7 @@ import mlx.core as mx
 
 from nerfmac.config import Config
 from nerfmac.fields.encodings import HashGrid
+from nerfmac.geometry.bounds import Bounds
 from nerfmac.ops.march import MarchGeometry, cell_of, march
 from nerfmac.ops.networks_shape import BASIS, NetworksShape
 from nerfmac.ops.occupancy_update import pack_bits, splat
@@ -32,7 +33,8 @@ class StepInputs:
     def __init__(self, config: Config, extent: float = 1.0) -> None:
         self.slots, widths = config.train.slots, config.networks
         self.rays = rays = max(self.slots // SAMPLES_PER_RAY, 1)
-        self.geometry, self.grid = march_geometry(config, extent), HashGrid(config.grid, extent)
+        bounds = Bounds(extent)
+        self.geometry, self.grid = march_geometry(config, bounds), HashGrid(config.grid, bounds)
         layers = widths.density_layers, widths.colour_layers
         self.shape = NetworksShape(self.grid.outputs, widths.width, *layers, widths.thinness)
         around, inside, along = mx.random.split(mx.random.key(21), 3)
@@ -43,7 +45,7 @@ class StepInputs:
         jitter = mx.random.uniform(shape=(rays,), key=along)
         self.marched = origins, directions, jitter, _shell(self.geometry), self.geometry
         self.samples = march(*self.marched, self.slots)
-        self.positions = mx.clip((self.samples.position - 0.5) / extent + 0.5, 0.0, 1.0)
+        self.positions = mx.clip(bounds.to_unit(self.samples.position), 0.0, 1.0)
         self.table = self.grid.init(mx.random.key(23))["table"]
         of_features, of_basis, *others = mx.random.split(mx.random.key(25), 4)
         self.features = mx.random.normal((self.slots, self.shape.features), key=of_features)

@@ -12,15 +12,15 @@ outside the cube, are left out.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import ceil, log, log2, sqrt
+from math import ceil, log
 from typing import Any, NamedTuple
 
 import mlx.core as mx
 import numpy as np
 
 from nerfmac.backend import Kernel, runs_kernel, simd_width, variant
+from nerfmac.geometry.bounds import CENTRE, Bounds, from_centre
 from nerfmac.geometry.cells import Cells, number_of
-from nerfmac.geometry.cube import crossing
 from nerfmac.geometry.samples import Samples
 from nerfmac.ops.packing import ray_starts
 from nerfmac.ops.signature import Signature
@@ -61,26 +61,21 @@ _WRITE = Kernel(
 class MarchGeometry:
     """Where rays are sampled; lengths in scene units."""
 
-    extent: float  # side of the scene's cube around (0.5, 0.5, 0.5)
+    bounds: Bounds  # the scene's cube
     resolution: int  # cells of the occupancy grid along an axis
     near: float  # least distance of a sample from the camera
     step: float  # length of the shortest steps
     cone: float  # length of a step per distance, far away; 0: all steps are equal
 
     @property
-    def cascades(self) -> int:
-        """Number of nested grids. The smallest is the unit cube; each next one is twice as wide."""
-        return max(0, ceil(log2(self.extent))) + 1
-
-    @property
     def cells(self) -> int:
-        """Cells of all cascades together."""
-        return self.cascades * self.resolution**3
+        """Number of cells in all cascades together."""
+        return self.bounds.cascades * self.resolution**3
 
     @property
     def most_intervals(self) -> int:
-        """A bound on the number of a ray's intervals, by the length of the cube's diagonal."""
-        diagonal = sqrt(3.0) * self.extent
+        """Upper bound of a ray's number of intervals: those along the cube's diagonal."""
+        diagonal = self.bounds.diagonal
         if self.cone * diagonal <= self.step:
             return ceil(diagonal / self.step) + 1
         # Steps are shortest near the camera, so the longest list is that of a ray from `near` on.
@@ -91,8 +86,8 @@ class MarchGeometry:
 
     def settings(self) -> mx.array:
         """The geometry as the kernels take it."""
-        lengths = (self.extent, self.near, self.step, self.cone, log(1 + self.cone))
-        return mx.array([*lengths, self.resolution, self.cascades], mx.float32)
+        lengths = (self.bounds.extent, self.near, self.step, self.cone, log(1 + self.cone))
+        return mx.array([*lengths, self.resolution, self.bounds.cascades], mx.float32)
 
 
 class Occupied(NamedTuple):
@@ -226,7 +221,7 @@ def march_reference(
     geometry: MarchGeometry,
 ) -> tuple[mx.array, mx.array, mx.array, mx.array]:
     """For each ray and interval (rays, intervals): if it is kept, position, distance, width."""
-    enter, leave = crossing(origins, directions, geometry.extent, geometry.near)
+    enter, leave = geometry.bounds.crossing(origins, directions, geometry.near)
     first = _number(enter, geometry)
     room = _number(leave, geometry) - first
     intervals = mx.where(leave > enter, mx.ceil(room - jitter), 0.0)
@@ -248,16 +243,14 @@ def is_occupied(position: mx.array, bits: mx.array, geometry: MarchGeometry) -> 
 
 def cell_of(position: mx.array, geometry: MarchGeometry) -> mx.array:
     """The occupancy cell of each position (..., 3): (...) int32, -1 outside every cascade."""
-    resolution = geometry.resolution
-    offset = position - 0.5
-    reach = mx.abs(offset).max(axis=-1)
-    sizes = mx.array([2.0**c for c in range(geometry.cascades)])
-    cascade = (reach[..., None] >= 0.5 * sizes).astype(mx.int32).sum(axis=-1)
+    resolution, cascades = geometry.resolution, geometry.bounds.cascades
+    sizes = mx.array([2.0**c for c in range(cascades)])
+    cascade = (from_centre(position)[..., None] >= 0.5 * sizes).astype(mx.int32).sum(axis=-1)
     size = mx.power(2.0, cascade)[..., None]
-    place = (offset + 0.5 * size) * (resolution / size)
-    place = mx.clip(place.astype(mx.int32), 0, resolution - 1)
-    cells = Cells(cascade, place[..., 0], place[..., 1], place[..., 2])
-    return mx.where(cascade < geometry.cascades, number_of(cells, resolution), -1)
+    index = (position - CENTRE + 0.5 * size) * (resolution / size)
+    index = mx.clip(index.astype(mx.int32), 0, resolution - 1)
+    cells = Cells(cascade, index[..., 0], index[..., 1], index[..., 2])
+    return mx.where(cascade < cascades, number_of(cells, resolution), -1)
 
 
 def _number(distance: mx.array, geometry: MarchGeometry) -> mx.array:

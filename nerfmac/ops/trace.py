@@ -107,7 +107,7 @@ def trace_reference(
     slots = max(int(ray_start[-1]), 1)
     march = (origins, directions, jitter, bits, geometry.march, slots, ray_start)
     samples = write_samples(*march, mx.zeros_like(counts))
-    unit = (samples.position - 0.5) / geometry.march.extent + 0.5
+    unit = geometry.march.bounds.to_unit(samples.position)
     density, colour = networks(
         hash_encode(unit, table, geometry.levels),
         spherical_harmonics(directions),

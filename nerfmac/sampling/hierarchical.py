@@ -21,7 +21,7 @@ from typing import NamedTuple
 import mlx.core as mx
 
 from nerfmac.backend import Arrays
-from nerfmac.geometry.cube import crossing
+from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.rays import Rays
 from nerfmac.geometry.samples import Samples
 from nerfmac.ops.composite import composite
@@ -59,15 +59,15 @@ class HierarchicalSampler(Sampler):
     """Gives all rays equally many samples; on a ray that misses the cube they have no width."""
 
     def __init__(
-        self, proposal: Proposal, extent: float, near: float, coarse: int, fine: int
+        self, proposal: Proposal, bounds: Bounds, near: float, coarse: int, fine: int
     ) -> None:
         """Take `coarse` evenly spread samples on each ray, and `fine` ones drawn by their weights.
 
-        `proposal` is evaluated at the coarse samples. `extent` is the side of the scene's cube. No
+        `proposal` is evaluated at the coarse samples. No
         sample is nearer to its ray's origin than `near`. Lengths are in scene units.
         """
         self._proposal = proposal
-        self._extent, self._near = extent, near
+        self._bounds, self._near = bounds, near
         self._coarse, self._fine = coarse, fine
 
     @property
@@ -93,7 +93,7 @@ class HierarchicalSampler(Sampler):
         return Sampled(part.samples(union), (seen,))
 
     def _part(self, rays: Rays) -> _Part:
-        enter, leave = crossing(rays.origin, rays.direction, self._extent, self._near)
+        enter, leave = self._bounds.crossing(rays.origin, rays.direction, self._near)
         # A ray that misses has its samples at `near`: far from the cube a field may overflow.
         enter, leave = (mx.where(leave > enter, each, self._near) for each in (enter, leave))
         return _Part(rays, enter[:, None], (leave - enter)[:, None])

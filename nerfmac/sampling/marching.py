@@ -10,6 +10,7 @@ import mlx.core as mx
 
 from nerfmac.backend import Arrays, Shapes
 from nerfmac.config import Config
+from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.rays import Rays
 from nerfmac.ops.march import Occupied, march
 from nerfmac.ops.packing import demand
@@ -34,15 +35,15 @@ class MarchingSampler(Sampler):
 
     phases = 2
 
-    def __init__(self, config: Config, extent: float, density: UsedDensity) -> None:
-        """Sample a scene whose cube has the side `extent`, in scene units.
+    def __init__(self, config: Config, bounds: Bounds, density: UsedDensity) -> None:
+        """Sample rays within `bounds`.
 
         `density` is a field's, see `Field.density_of_first`.
         """
         self._config, self._slots = config.occupancy, config.train.slots
         self._refine, self.followed = config.march.refine, config.occupancy.followed
         self._room, self._density = config.train.candidates * config.train.slots, density
-        pictures = march_geometry(config, extent)
+        pictures = march_geometry(config, bounds)
         self._near, near = pictures.near, config.train.near or pictures.near
         self.geometry = replace(pictures, near=near)
         self._grid = OccupancyGrid(config.occupancy, self.geometry)

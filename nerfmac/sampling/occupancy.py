@@ -18,7 +18,8 @@ from typing import NamedTuple
 import mlx.core as mx
 
 from nerfmac.config import Config, OccupancyConfig
-from nerfmac.geometry.cells import cells_of
+from nerfmac.geometry.bounds import Bounds
+from nerfmac.geometry.cells import corners_of
 from nerfmac.ops.march import MarchGeometry
 from nerfmac.ops.occupancy_update import choose, pack_bits, splat
 
@@ -37,11 +38,11 @@ class Occupancy(NamedTuple):
     updates: mx.array  # (1,) int32, those since the warm-up
 
 
-def march_geometry(config: Config, extent: float) -> MarchGeometry:
-    """How rays are sampled in a scene of side `extent`; steps grow only beyond the unit cube."""
+def march_geometry(config: Config, bounds: Bounds) -> MarchGeometry:
+    """The geometry that pictures march with; steps grow only in scenes beyond the unit cube."""
     march = config.march
-    cone = march.cone if extent > 1 else 0.0
-    return MarchGeometry(extent, config.occupancy.resolution, march.near, march.step, cone)
+    cone = march.cone if bounds.cascades > 1 else 0.0
+    return MarchGeometry(bounds, config.occupancy.resolution, march.near, march.step, cone)
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,7 @@ class OccupancyGrid:
         which, place = mx.random.split(key)
         cells = self._choose(occupancy, which, warmup)
         jitter = mx.random.uniform(shape=(cells.shape[0], 3), key=place)
-        lowest, side = self._corner(cells)
+        lowest, side = corners_of(cells, self.geometry.resolution)
         position = lowest + jitter * side[:, None]
         parts = mx.split(position, list(range(AT_ONCE, position.shape[0], AT_ONCE)))
         thickness = mx.concatenate([density(part) for part in parts]) * self.geometry.step
@@ -116,15 +117,6 @@ class OccupancyGrid:
             return stratified(total, count, anywhere)
         occupied = choose(occupancy.bits, random_bits(count // 2, among))
         return mx.concatenate([stratified(total, count - count // 2, anywhere), occupied])
-
-    def _corner(self, cells: mx.array) -> tuple[mx.array, mx.array]:
-        """The cells' lowest corners (cells, 3), in scene coordinates, and their sides (cells,)."""
-        resolution = self.geometry.resolution
-        cascade, *place = cells_of(cells, resolution)
-        size = mx.power(2.0, cascade)
-        side = size / resolution
-        offset = mx.stack(place, axis=1).astype(mx.float32) * side[:, None]
-        return 0.5 - 0.5 * size[:, None] + offset, side
 
 
 def random_bits(count: int, key: mx.array) -> mx.array:

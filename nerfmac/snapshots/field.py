@@ -14,6 +14,7 @@ from nerfmac.config import Config, NetworkConfig, override
 from nerfmac.config.presets import PRESETS
 from nerfmac.fields.encoded import EncodedField
 from nerfmac.fields.field import Parameters
+from nerfmac.geometry.bounds import Bounds
 from nerfmac.ops.hash_encode import HashLevels
 from nerfmac.ops.networks_shape import BASIS, EMBEDDING
 from nerfmac.snapshots.grid import SnapshotGrid, grid_config, read_levels
@@ -24,14 +25,6 @@ DEGREE = 4
 TYPES = {"__half": "<f2", "float": "<f4"}
 
 
-class SnapshotField(EncodedField):
-    """An `EncodedField` whose grid has the levels of a snapshot."""
-
-    def __init__(self, config: Config, extent: float, levels: HashLevels) -> None:
-        super().__init__(config, extent)
-        self.encoding = SnapshotGrid(config.grid, extent, levels)
-
-
 class Described(NamedTuple):
     """What a snapshot says of its field."""
 
@@ -40,9 +33,10 @@ class Described(NamedTuple):
     density: Mlp
     colour: Mlp
 
-    def field(self, extent: float) -> SnapshotField:
-        """The field in a cube of side `extent`."""
-        return SnapshotField(self.config, extent, self.levels)
+    def field(self, bounds: Bounds) -> EncodedField:
+        """The field of positions within `bounds`."""
+        grid = SnapshotGrid(self.config.grid, bounds, self.levels)
+        return EncodedField(grid, self.config.networks)
 
 
 def read_field(file: Fields, extent: float) -> Described:

@@ -110,7 +110,9 @@ def _snapshot(run: Run, sampler: MarchingSampler, parts: list[Array]) -> dict[st
         "params_type": "__half",
         "params_binary": parameters.tobytes(),
         "density_grid_size": RESOLUTION,
-        "density_grid_binary": written_grid(_cells(run), geometry.resolution, geometry.cascades),
+        "density_grid_binary": written_grid(
+            _cells(run), geometry.resolution, geometry.bounds.cascades
+        ),
         "nerf": {"aabb_scale": int(scene.extent), "rgb": rgb, "dataset": dataset},
         "training_step": run.state.step,
         "loss": 0.0,

@@ -15,6 +15,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from nerfmac.geometry.bounds import CENTRE
 from nerfmac.geometry.cameras import Cameras
 
 DAMPING = 0.1
@@ -31,7 +32,7 @@ def conditioning(cameras: Cameras) -> npt.NDArray[np.float32]:
     """The matrices P of the cameras (n, 6, 6); a pose's numbers are as in `Corrections`."""
     poses = np.array(cameras.poses, np.float64)
     sizes, lenses = np.array(cameras.sizes, float), np.array(cameras.intrinsics, np.float64)
-    away = np.maximum(np.linalg.norm(poses[:, :, 3] - 0.5, axis=1), LEAST_DISTANCE)
+    away = np.maximum(np.linalg.norm(poses[:, :, 3] - CENTRE, axis=1), LEAST_DISTANCE)
     total = np.zeros((len(poses), 6, 6))
     places = [(across, down, depth) for across in GRID for down in GRID for depth in DEPTHS]
     for across, down, depth in places:

@@ -24,6 +24,7 @@ from torch.nn import functional
 from nerfmac.backend.device import processors
 from nerfmac.common.checks import InputError
 from nerfmac.config import Config
+from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.cameras import Camera
 from nerfmac.ops.reach import FAR
 from nerfmac.sampling.occupancy import march_geometry
@@ -54,7 +55,7 @@ class TorchPeer:
             raise InputError(f"train.blend is {config.train.blend!r}; the peer knows only 'srgb'")
         self.device = _device(device)
         self.config = config
-        self.geometry = march_geometry(config, extent)
+        self.geometry = march_geometry(config, Bounds(extent))
         start = Trainer(config, extent, views).init()
         arrays = {name: np.array(values) for name, values in start.parameters.items()}
         self.field = TorchField(config, extent, arrays).to(self.device)

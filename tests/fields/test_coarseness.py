@@ -8,16 +8,20 @@ from nerfmac.config import override
 from nerfmac.config.presets import PRESETS, vanilla
 from nerfmac.fields.coarseness import level_weights
 from nerfmac.fields.encoded import EncodedField
+from nerfmac.fields.encodings import encoding_of
 from nerfmac.fields.vanilla import VanillaField
+from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.samples import Samples
 from tests.scene_factory import CONFIG
 
 pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
 FIELDS = {
-    "hash": lambda: EncodedField(CONFIG, 1.0),
-    "frequency": lambda: EncodedField(override(CONFIG, encoding="frequency"), 1.0),
-    "vanilla": lambda: VanillaField(vanilla(PRESETS["tiny"]).vanilla, 1.0),
+    "hash": lambda: EncodedField(encoding_of(CONFIG, Bounds(1.0)), CONFIG.networks),
+    "frequency": lambda: EncodedField(
+        encoding_of(override(CONFIG, encoding="frequency"), Bounds(1.0)), CONFIG.networks
+    ),
+    "vanilla": lambda: VanillaField(vanilla(PRESETS["tiny"]).vanilla, Bounds(1.0)),
 }
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from nerfmac.backend import choose_device, kernels_disabled
 from nerfmac.backend.metal_text import on_metal
+from nerfmac.geometry.bounds import Bounds
 from nerfmac.ops.march import MarchGeometry, _distance, march
 from nerfmac.ops.occupancy_update import pack_bits
 from tests.chosen_cases import function
@@ -20,8 +21,8 @@ pytestmark = pytest.mark.slow
 
 PASSES = ("march_count", "march_write")
 RAYS, SLOTS = 300, 30000
-GEOMETRY = MarchGeometry(1.0, 32, 0.0, 3**0.5 / 256, 0.0)
-GROWS = MarchGeometry(4.0, 32, 0.0, 3**0.5 / 256, 1 / 64)  # from the 64th step on
+GEOMETRY = MarchGeometry(Bounds(1.0), 32, 0.0, 3**0.5 / 256, 0.0)
+GROWS = MarchGeometry(Bounds(4.0), 32, 0.0, 3**0.5 / 256, 1 / 64)  # from the 64th step on
 
 choose_device("cpu")
 

@@ -15,6 +15,7 @@ import pytest
 
 from nerfmac.backend import choose_device, kernels_disabled
 from nerfmac.backend.metal_text import Launch, on_metal
+from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.cameras import Camera, Cameras
 from nerfmac.geometry.lenses import Lens
 from nerfmac.measure.selftest.specialisations import specialisations
@@ -250,7 +251,7 @@ def test_drawing_from_more_than_2_31_bytes(touched):
 
 
 def test_marching_into_more_than_2_31_bytes(touched):
-    geometry = MarchGeometry(1.0, 32, 0.05, 3**0.5 / 256, 0.0)
+    geometry = MarchGeometry(Bounds(1.0), 32, 0.05, 3**0.5 / 256, 0.0)
     ray_start = mx.array([SLOTS - 9, SLOTS - 5, SLOTS], mx.int32)
     origins, directions = mx.array([[0.5, 0.4, -1.0]] * 2), mx.array([[0.0, 0.0, 1.0]] * 2)
     bits = mx.full(geometry.cells // 32, 2**32 - 1, mx.uint32)

@@ -121,7 +121,11 @@ def test_where_room_ends_light_is_not_known_to_get_anywhere():
 @pytest.mark.parametrize("name", GEOMETRIES)
 def test_cells_are_lit_where_a_ray_has_a_place_up_to_its_end(name):
     ((rays, jitter), occupied, _), geometry = marched_rays(name), GEOMETRIES[name]
-    until = np.random.default_rng(1).uniform(0.0, 2.0 * geometry.extent, COUNT).astype(np.float32)
+    until = (
+        np.random.default_rng(1)
+        .uniform(0.0, 2.0 * geometry.bounds.extent, COUNT)
+        .astype(np.float32)
+    )
     until[::3] = FAR
     lit = np.array(lit_cells(rays, jitter, mx.array(until), geometry))
     everywhere = mx.full(occupied.bits.shape, 2**32 - 1, mx.uint32)

@@ -6,13 +6,14 @@ import pytest
 
 from nerfmac.backend import choose_device
 from nerfmac.common.checks import InputError
+from nerfmac.geometry.bounds import Bounds
 from nerfmac.ops.hash_encode import HashLevels
 from nerfmac.ops.march import MarchGeometry
 from nerfmac.ops.networks_shape import NetworksShape
 from nerfmac.ops.trace import TraceGeometry, trace
 
 GEOMETRY = TraceGeometry(
-    MarchGeometry(1.0, 16, 0.05, 3**0.5 / 128, 0.0),
+    MarchGeometry(Bounds(1.0), 16, 0.05, 3**0.5 / 128, 0.0),
     HashLevels(8, 10, 8, 1.3),
     NetworksShape(16, 32, 1, 1),
 )

@@ -10,6 +10,7 @@ from numerics import assert_matches
 
 from nerfmac.backend import choose_device
 from nerfmac.common.checks import InputError
+from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
 from nerfmac.geometry.rays import Rays, camera_rays
@@ -21,8 +22,8 @@ from tests.bricks import in_bricks
 from tests.pinhole import pixel_rays
 
 CELLS = 16
-CUBE = MarchGeometry(1.0, CELLS, 0.1, sqrt(3) / 256, 0.0)
-SCENE = MarchGeometry(2.0, CELLS, 0.1, sqrt(3) / 256, 1 / 256)
+CUBE = MarchGeometry(Bounds(1.0), CELLS, 0.1, sqrt(3) / 256, 0.0)
+SCENE = MarchGeometry(Bounds(2.0), CELLS, 0.1, sqrt(3) / 256, 1 / 256)
 LENS = Lens(28, 20, 42.0, 46.0, 13.0, 11.0)
 BACKGROUND = (0.1, 0.6, 0.9)
 VIEWS = {

@@ -6,14 +6,15 @@ import mlx.core as mx
 import numpy as np
 
 from nerfmac.config import OccupancyConfig
+from nerfmac.geometry.bounds import Bounds
 from nerfmac.ops.march import MarchGeometry
 from nerfmac.sampling.occupancy import Occupancy, OccupancyGrid
 from tests.bricks import in_bricks
 
 CELLS = 16  # along an axis
 CONFIG = OccupancyConfig(resolution=CELLS)
-CUBE = MarchGeometry(1.0, CELLS, 0.05, 3**0.5 / 256, 0.0)
-SCENE = MarchGeometry(4.0, CELLS, 0.05, 3**0.5 / 256, 1 / 64)
+CUBE = MarchGeometry(Bounds(1.0), CELLS, 0.05, 3**0.5 / 256, 0.0)
+SCENE = MarchGeometry(Bounds(4.0), CELLS, 0.05, 3**0.5 / 256, 1 / 64)
 
 
 def grid_of(geometry: MarchGeometry = CUBE, **changes) -> tuple[OccupancyGrid, Occupancy]:
@@ -36,7 +37,7 @@ def dense(position: mx.array) -> mx.array:
 def centres(geometry: MarchGeometry) -> np.ndarray:
     """(cells, 3) of all cascades, in the order of their numbers."""
     parts = []
-    for cascade in range(geometry.cascades):
+    for cascade in range(geometry.bounds.cascades):
         side = 2.0**cascade
         line = 0.5 - side / 2 + side * (np.arange(CELLS) + 0.5) / CELLS
         z, y, x = np.meshgrid(line, line, line, indexing="ij")

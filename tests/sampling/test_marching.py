@@ -8,6 +8,8 @@ import pytest
 
 from nerfmac.config import override
 from nerfmac.fields.encoded import EncodedField
+from nerfmac.fields.encodings import encoding_of
+from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.rays import Rays
 from nerfmac.ops.march import cell_of, march
 from nerfmac.rendering.renderer import shade
@@ -27,13 +29,13 @@ class Sampled:
 
     def __init__(self, slots: int, candidates: int) -> None:
         config = override(CONFIG, train={"slots": slots, "candidates": candidates})
-        self.field = EncodedField(config, EXTENT)
+        self.field = EncodedField(encoding_of(config, Bounds(EXTENT)), config.networks)
         parameters = self.field.init(mx.random.key(1))
         self.parameters = parameters | {
             "table": 2e4 * parameters["table"],
             "density": 2.5 * parameters["density"],
         }
-        sampler = MarchingSampler(config, EXTENT, self.field.density_of_first)
+        sampler = MarchingSampler(config, Bounds(EXTENT), self.field.density_of_first)
         origins, directions, jitter = map(mx.array, some_rays(sampler.geometry))
         self.rays, state = Rays(origins, directions), {"bits": packed(grid(sampler.geometry, 0.5))}
         drawn = jitter[:, None]
@@ -86,7 +88,7 @@ def test_in_the_warm_up_all_that_rays_pass_is_lit_and_later_what_light_gets_to()
     def opaque(_parameters, position: mx.array, _used: mx.array) -> mx.array:
         return mx.full(position.shape[:1], 1e6)
 
-    sampler = MarchingSampler(CONFIG, EXTENT, opaque)
+    sampler = MarchingSampler(CONFIG, Bounds(EXTENT), opaque)
     rays = Rays(*map(mx.array, some_rays(sampler.geometry)[:2]))
     full = sampler.init([]) | {"bits": packed(grid(sampler.geometry, 1.1))}
     warmup, later = (
@@ -99,7 +101,7 @@ def test_in_the_warm_up_all_that_rays_pass_is_lit_and_later_what_light_gets_to()
 
 
 def test_at_first_all_that_the_rays_pass_is_occupied_and_nothing_else():
-    sampler = MarchingSampler(CONFIG, EXTENT, lambda *_: None)
+    sampler = MarchingSampler(CONFIG, Bounds(EXTENT), lambda *_: None)
     rays = Rays(*map(mx.array, some_rays(sampler.geometry)[:2]))
     batches = [Rays(*(part[first : first + 50] for part in rays)) for first in (0, 50, 100)]
     state = sampler.init(batches)
@@ -115,7 +117,9 @@ def test_at_first_all_that_the_rays_pass_is_occupied_and_nothing_else():
 
 
 def test_a_picture_has_finer_steps_than_training_in_the_same_cells():
-    sampler = MarchingSampler(override(CONFIG, march={"refine": 3}), EXTENT, lambda *_: None)
+    sampler = MarchingSampler(
+        override(CONFIG, march={"refine": 3}), Bounds(EXTENT), lambda *_: None
+    )
     state = sampler.init([])
     geometry, bits = sampler.occupied(state)
     assert geometry == replace(sampler.geometry, step=sampler.geometry.step / 3)

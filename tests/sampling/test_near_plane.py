@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from nerfmac.config import override
+from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.rays import Rays
 from nerfmac.ops.march import cell_of
 from nerfmac.sampling.marching import MarchingSampler
@@ -28,7 +29,7 @@ def beam(origin: mx.array, direction: mx.array) -> Rays:
 
 def test_training_begins_at_a_near_plane_of_its_own_and_leaves_what_is_before_it_free():
     config = override(CONFIG, march={"near": 0.2}, train={"near": 0.7, "candidates": 0})
-    sampler = MarchingSampler(config, EXTENT, lambda *_: None)
+    sampler = MarchingSampler(config, Bounds(EXTENT), lambda *_: None)
     origin, direction = mx.array([[0.45, 0.5, 0.6]]), mx.array([[0.6, 0.0, 0.8]])  # from inside
     state = sampler.init([beam(origin, direction), beam(origin + 1.2 * direction, -direction)])
 
@@ -47,7 +48,7 @@ def test_training_begins_at_a_near_plane_of_its_own_and_leaves_what_is_before_it
 
 
 def test_without_a_near_plane_of_its_own_training_leaves_no_cell_free():
-    sampler = MarchingSampler(CONFIG, EXTENT, lambda *_: None)
+    sampler = MarchingSampler(CONFIG, Bounds(EXTENT), lambda *_: None)
     rays = Rays(mx.array([[0.45, 0.5, 0.6]]), mx.array([[0.6, 0.0, 0.8]]))
     assert sampler.geometry.near == CONFIG.march.near
     assert int(sampler.init([rays])["dark"].max()) < FREE

@@ -6,6 +6,7 @@ import pytest
 
 from nerfmac.backend import choose_device
 from nerfmac.config import Config, MarchConfig, override
+from nerfmac.geometry.bounds import Bounds
 from nerfmac.ops.march import is_occupied
 from nerfmac.sampling import occupancy
 from nerfmac.sampling.occupancy import march_geometry, stratified
@@ -290,7 +291,7 @@ def test_an_update_is_the_same_for_the_same_key_and_another_for_another():
 
 def test_steps_grow_only_in_scenes_larger_than_the_unit_cube():
     config = override(Config(), march={"cone": 0.01}, occupancy={"resolution": 32})
-    small, large = march_geometry(config, 1.0), march_geometry(config, 2.5)
+    small, large = march_geometry(config, Bounds(1.0)), march_geometry(config, Bounds(2.5))
     assert (small.cone, large.cone) == (0.0, 0.01)
-    assert (large.extent, large.resolution, large.near) == (2.5, 32, MarchConfig().near)
+    assert (large.bounds.extent, large.resolution, large.near) == (2.5, 32, MarchConfig().near)
     assert small.step == large.step == MarchConfig().step

@@ -12,6 +12,7 @@ from nerfmac.backend import choose_device
 from nerfmac.common.checks import InputError
 from nerfmac.config import override
 from nerfmac.fields.vanilla import VanillaField
+from nerfmac.geometry.bounds import Bounds
 from nerfmac.run import Run
 from nerfmac.scenes.placement import Placement
 from nerfmac.snapshots import load_snapshot, save_snapshot
@@ -172,7 +173,7 @@ def test_what_instant_ngp_lacks_is_refused_before_anything_is_written(scene, tmp
     run.state.average["table"] = mx.full(run.state.average["table"].shape, 1e5)
     with pytest.raises(InputError, match="beyond half precision"):
         save_snapshot(run, path)
-    field = VanillaField(CONFIG.vanilla, 1.0)
+    field = VanillaField(CONFIG.vanilla, Bounds(1.0))
     with pytest.raises(InputError, match="the run has another field"):
         save_snapshot(Run.begin(scene, CONFIG, method=Method(field=field)), path)
     assert not list(tmp_path.iterdir())

@@ -11,6 +11,7 @@ import mlx.core as mx
 
 from nerfmac.backend import kernels_disabled, runs_kernel, working_dtype
 from nerfmac.backend.variants import VARIANTS
+from nerfmac.geometry.bounds import Bounds
 from nerfmac.measure.selftest.comparison import Arrays, Case, in_variant, with_gradients
 from nerfmac.measure.selftest.rays import drawn_rays
 from nerfmac.ops.hash_encode import HashLevels
@@ -125,8 +126,8 @@ class _Field(NamedTuple):
         return table, density, colour
 
 
-_CUBE = MarchGeometry(1.0, 16, 0.05, 3**0.5 / 128, 0.0)
-_SCENE = MarchGeometry(4.0, 16, 0.1, 3**0.5 / 128, 1 / 64)
+_CUBE = MarchGeometry(Bounds(1.0), 16, 0.05, 3**0.5 / 128, 0.0)
+_SCENE = MarchGeometry(Bounds(4.0), 16, 0.1, 3**0.5 / 128, 1 / 64)
 _FIELDS = {
     "object": _Field(_CUBE, HashLevels(8, 12, 8, 1.5), 4, 64, (1, 2)),
     "scene": _Field(_SCENE, HashLevels(8, 12, 8, 1.5), 2, 32, (1, 1), thinness=2),
@@ -160,7 +161,7 @@ def trace_cases() -> Iterator[Case]:
 
 def _trace(field: _Field, count: int, filled: float) -> Arrays:
     keys = mx.random.split(mx.random.key(count), 4)
-    origins, directions, _ = drawn_rays(count, field.march.extent)
+    origins, directions, _ = drawn_rays(count, field.march.bounds.extent)
     width = 24 if count % 96 == 0 else 0
     bits, parameters = field.bits(filled, keys[0]), field.parameters(1.5, keys[1:])
     with _exact_products():

@@ -11,6 +11,7 @@ import numpy as np
 
 from nerfmac.backend import kernels_disabled
 from nerfmac.backend.variants import VARIANTS
+from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.cameras import Camera, Cameras
 from nerfmac.geometry.lenses import Lens
 from nerfmac.geometry.rays import Rays
@@ -72,9 +73,9 @@ def _view(lens: Lens, index: int) -> Camera:
 def march_cases() -> Iterator[Case]:
     """Grids from empty to full, in one cascade and in several."""
     geometries = {
-        "object": MarchGeometry(1.0, 32, 0.05, 3**0.5 / 256, 0.0),
-        "scene": MarchGeometry(4.0, 32, 0.1, 3**0.5 / 256, 1 / 64),
-        "odd": MarchGeometry(3.0, 16, 0.0, 3**0.5 / 128, 1 / 256),
+        "object": MarchGeometry(Bounds(1.0), 32, 0.05, 3**0.5 / 256, 0.0),
+        "scene": MarchGeometry(Bounds(4.0), 32, 0.1, 3**0.5 / 256, 1 / 64),
+        "odd": MarchGeometry(Bounds(3.0), 16, 0.0, 3**0.5 / 128, 1 / 256),
     }
     for name, geometry in geometries.items():
         for count, filled, slots in ((2, 0.5, 999), (301, 0.2, 9000), (64, 1, 9000), (9, 0, 64)):
@@ -91,9 +92,9 @@ def march_cases() -> Iterator[Case]:
 
 
 def _lit(geometry: MarchGeometry, count: int) -> Arrays:
-    origins, directions, jitter = drawn_rays(count, geometry.extent)
+    origins, directions, jitter = drawn_rays(count, geometry.bounds.extent)
     # Every third ray goes on for ever, some end before the cube.
-    until = 4.0 * geometry.extent * mx.random.uniform(shape=(count,), key=mx.random.key(1))
+    until = 4.0 * geometry.bounds.extent * mx.random.uniform(shape=(count,), key=mx.random.key(1))
     until = mx.where(mx.arange(count) % 3 == 0, FAR, until)
     lit = lit_cells(Rays(origins, directions), jitter, until, geometry)
     return {"lit": lit.astype(mx.float32)}
@@ -101,7 +102,7 @@ def _lit(geometry: MarchGeometry, count: int) -> Arrays:
 
 def _marched(geometry: MarchGeometry, count: int, filled: float, slots: int) -> Arrays:
     drawn = mx.random.uniform(shape=(geometry.cells,), key=mx.random.key(3))
-    rays = drawn_rays(count, geometry.extent)
+    rays = drawn_rays(count, geometry.bounds.extent)
     with kernels_disabled():  # packing has its own cases
         bits = pack_bits((drawn < filled).astype(mx.float32), mx.array([0.5]))
     samples = march(*rays, bits, geometry, slots)

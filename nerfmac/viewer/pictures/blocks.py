@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import mlx.core as mx
 
-from nerfmac.geometry.cells import cells_of
+from nerfmac.geometry.cells import cells_of, corners_of
 from nerfmac.geometry.rays import Rays
 from nerfmac.ops.march import MarchGeometry, cell_of, count_samples, is_occupied, write_samples
 
@@ -95,11 +95,9 @@ def _enter(rays: Rays, cell: mx.array, geometry: MarchGeometry) -> tuple[mx.arra
 
 def _cube(cell: mx.array, geometry: MarchGeometry) -> tuple[mx.array, mx.array]:
     """Lowest and highest corner (cells, 3) of cells, as far as they are in the scene's cube."""
-    resolution, half = geometry.resolution, geometry.extent / 2
-    side = _side(cell, geometry)
-    place = mx.stack(list(cells_of(cell, resolution)[1:]), axis=1)
-    lowest = 0.5 + (place - resolution // 2) * side
-    return mx.maximum(lowest, 0.5 - half), mx.minimum(lowest + side, 0.5 + half)
+    lowest, side = corners_of(cell, geometry.resolution)
+    low, high = (float(corner[0]) for corner in geometry.bounds.corners)
+    return mx.maximum(lowest, low), mx.minimum(lowest + side[:, None], high)
 
 
 def _side(cell: mx.array, geometry: MarchGeometry) -> mx.array:

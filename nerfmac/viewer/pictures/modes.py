@@ -27,6 +27,7 @@ import numpy.typing as npt
 
 from nerfmac.common import checks
 from nerfmac.common.checks import InputError
+from nerfmac.geometry.bounds import from_centre
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.colour import exposed
 from nerfmac.geometry.rays import camera_rays
@@ -168,7 +169,7 @@ class Pictures:
         position = rays.origin + depth[:, None] * rays.direction
         # About half a cell of an occupancy grid, whose cells grow beyond the unit cube.
         cells = self._known.geometry.resolution if self._known else CELLS
-        reach = mx.maximum(mx.abs(position - 0.5).max(axis=1), 0.5) / cells
+        reach = mx.maximum(from_centre(position), 0.5) / cells
         field, parameters = self._trainer.field, self._state.average
         facing = normals(lambda at: field.density(parameters, at), position, reach)
         return _Seen(self._over(0.5 + 0.5 * facing, opacity), depth)

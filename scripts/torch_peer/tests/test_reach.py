@@ -11,6 +11,8 @@ from scene_factory import CONFIG
 from nerfmac.backend import choose_device, kernels_disabled
 from nerfmac.config import override
 from nerfmac.fields.encoded import EncodedField
+from nerfmac.fields.encodings import encoding_of
+from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.rays import Rays
 from nerfmac.ops.march import march
 from nerfmac.ops.reach import FAR, lit_cells
@@ -44,7 +46,11 @@ def both_sample(extent, slots, candidates):
     config = override(CONFIG, train={"slots": slots, "candidates": candidates})
     parameters = parameters_of(config, extent, np.random.default_rng(3))
     parameters["density"] *= 2.0  # more is opaque
-    sampler = MarchingSampler(config, extent, EncodedField(config, extent).density_of_first)
+    sampler = MarchingSampler(
+        config,
+        Bounds(extent),
+        EncodedField(encoding_of(config, Bounds(extent)), config.networks).density_of_first,
+    )
     is_set, rays = grid(sampler.geometry, 0.4), rays_in(sampler.geometry)
     origins, directions, jitter = map(mx.array, rays)
     arrays = {name: mx.array(values) for name, values in parameters.items()}
@@ -119,7 +125,7 @@ def slanted(position):
 def test_light_gets_to_the_same_cells(extent, steps, all_fit, monkeypatch):
     config = override(CONFIG, march={"steps": steps, "cone": 1 / 256})
     sampler = MarchingSampler(
-        config, extent, lambda _, position, used: mx.array(slanted(np.array(position)))
+        config, Bounds(extent), lambda _, position, used: mx.array(slanted(np.array(position)))
     )
     is_set, rays = grid(sampler.geometry, 0.4), rays_in(sampler.geometry)
     asked = {}

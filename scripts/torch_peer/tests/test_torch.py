@@ -14,7 +14,8 @@ from nerfmac.backend import choose_device, kernels_disabled
 from nerfmac.config import override
 from nerfmac.config.presets import PRESETS
 from nerfmac.fields.encoded import EncodedField
-from nerfmac.fields.encodings import HashGrid
+from nerfmac.fields.encodings import HashGrid, encoding_of
+from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.cameras import Camera, Cameras
 from nerfmac.geometry.lenses import Lens
 from nerfmac.geometry.rays import rays_through
@@ -45,7 +46,10 @@ def on_the_cpu():
 def test_the_encoding_and_its_gradient_are_the_reference_s(preset, extent):
     config = PRESETS[preset]
     parameters = parameters_of(config, extent)
-    field, levels = TorchField(config, extent, parameters), HashGrid(config.grid, extent).levels
+    field, levels = (
+        TorchField(config, extent, parameters),
+        HashGrid(config.grid, Bounds(extent)).levels,
+    )
     assert any(map(levels.is_hashed, range(levels.levels)))
     assert not all(map(levels.is_hashed, range(levels.levels)))
     unit = RANDOM.uniform(0.0, 1.0, (500, 3)).astype(np.float32)
@@ -134,7 +138,7 @@ def test_density_and_its_gradient_are_nerfmac_s_where_the_exponential_is_clamped
     parameters = parameters_of(CONFIG, 1.0, random)
     parameters["density"] *= 3.0
     position = mx.array(random.uniform(0.0, 1.0, (500, 3)).astype(np.float32))
-    ours = EncodedField(CONFIG, 1.0)
+    ours = EncodedField(encoding_of(CONFIG, Bounds(1.0)), CONFIG.networks)
     arrays = {name: mx.array(values) for name, values in parameters.items()}
     with kernels_disabled():
         logarithm = np.log(np.array(ours.density(arrays, position)))

@@ -11,6 +11,8 @@ from nerfmac.backend import choose_device, kernels_disabled
 from nerfmac.common.checks import InputError
 from nerfmac.config import override
 from nerfmac.fields.encoded import EncodedField
+from nerfmac.fields.encodings import encoding_of
+from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.colour import over
 from nerfmac.geometry.rays import Rays
 from nerfmac.ops.march import march
@@ -64,8 +66,8 @@ def test_rays_seen_through_the_same_field_look_the_same(scene):
     peer.occupancy.occupied[:] = True
     bits = words(peer.occupancy.occupied.numpy())
     with kernels_disabled():
-        field = EncodedField(config, scene.extent)
-        sampler = MarchingSampler(config, scene.extent, field.density_of_first)
+        field = EncodedField(encoding_of(config, Bounds(scene.extent)), config.networks)
+        sampler = MarchingSampler(config, Bounds(scene.extent), field.density_of_first)
         geometry = sampler.occupied({"bits": bits}).geometry  # of finer steps
         samples = march(origins, directions, mx.full((90,), 0.5), bits, geometry, PLENTY)
         arrays = {name: mx.array(values) for name, values in parameters.items()}
@@ -96,10 +98,10 @@ def test_a_step_s_loss_and_gradients_are_nerfmac_s(scene):
     peer._loss()[0].backward()
     bits = words(peer.occupancy.occupied.numpy())
     origins, directions, jitter = drawn["rays"]
-    field = EncodedField(CONFIG, scene.extent)
+    field = EncodedField(encoding_of(CONFIG, Bounds(scene.extent)), CONFIG.networks)
     parameters = {name: mx.array(values) for name, values in peer.field.export().items()}
     with kernels_disabled():
-        sampler = MarchingSampler(CONFIG, scene.extent, field.density_of_first)
+        sampler = MarchingSampler(CONFIG, Bounds(scene.extent), field.density_of_first)
         rays = Rays(origins, directions)
         samples = sampler.sample(parameters, {"bits": bits}, rays, jitter[:, None]).samples
 
@@ -133,7 +135,7 @@ def test_adam_and_the_average_are_nerfmac_s(scene):
     peer = peer_on(scene)
     start = peer.field.export()
     arrays = {name: mx.array(values) for name, values in start.items()}
-    decayed = EncodedField(CONFIG, scene.extent).decayed
+    decayed = EncodedField(encoding_of(CONFIG, Bounds(scene.extent)), CONFIG.networks).decayed
     now, average = Updated(arrays, no_moments(arrays)), arrays
     for step, progress in enumerate((0.0, 0.3, 0.9, *[0.95] * 6), 1):  # not averaged the last time
         gradients = {

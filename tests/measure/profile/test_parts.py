@@ -5,6 +5,7 @@ import json
 import pytest
 
 from nerfmac.backend import choose_device
+from nerfmac.geometry.bounds import Bounds
 from nerfmac.measure.ceilings import Ceilings
 from nerfmac.measure.launches import Work
 from nerfmac.measure.profile import parts as module
@@ -128,4 +129,4 @@ def test_training_is_timed_where_it_stands_and_goes_no_further(run, whole):
     assert whole.step.calls == 5
     assert whole.state.step == module.SETTLING * CONFIG.occupancy.interval_at(0)
     samples_per_ray = whole.samples_per_second / whole.rays_per_second
-    assert 0 < samples_per_ray <= march_geometry(CONFIG, run.scene.extent).most_intervals
+    assert 0 < samples_per_ray <= march_geometry(CONFIG, Bounds(run.scene.extent)).most_intervals

@@ -202,7 +202,7 @@ def test_a_cascades_blocks_have_its_colour():
 
 @pytest.mark.parametrize("geometry", [CUBE, SCENE], ids=["cube", "scene"])
 def test_samples_are_counted_on_a_map_that_does_not_move(geometry):
-    shape = (geometry.cascades, 16, 16, 16)
+    shape = (geometry.bounds.cascades, 16, 16, 16)
     occupied = np.random.default_rng(8).random(shape) < 0.02
     got = drawn(Boxes(), "samples", SIDE, geometry=geometry, occupied=occupied)
     rays = camera_rays(SIDE)
