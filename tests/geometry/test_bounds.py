@@ -44,9 +44,11 @@ def test_a_ray_is_inside_just_between_where_it_enters_and_where_it_leaves(extent
 def test_the_corners_and_what_is_between_them_is_held_and_nothing_else(extent):
     bounds = Bounds(extent)
     low, high = bounds.corners
-    assert np.allclose(high - low, extent) and np.allclose(low + high, 1.0)
+    assert np.allclose(high - low, extent)
+    assert np.allclose(low + high, 1.0)
     inside = np.array([low, high, [0.5] * 3])
-    assert bounds.holds(inside).all() and bounds.holds(mx.array(inside[2:], mx.float32)).all()
+    assert bounds.holds(inside).all()
+    assert bounds.holds(mx.array(inside[2:], mx.float32)).all()
     for axis in np.eye(3):
         assert not bounds.holds(high + 1e-3 * axis)
         assert not bounds.holds(low - 1e-3 * axis)
