@@ -214,13 +214,13 @@ METAL_FUNC void march_write(
   }
 }
 
-// Marks the cells that hold any of a ray's places up to the distance until[ray]: the samples that
-// the ray would have if all cells were occupied. One thread a ray; lit starts from zero.
+// Marks the cells that a ray's samples up to the distance until[ray] would lie in, if all cells were
+// occupied. One thread a ray; visible starts from zero.
 template <typename Origins, typename Directions, typename Jitter, typename Until, typename Settings,
-          typename Lit>
-METAL_FUNC void march_lit(
+          typename Visible>
+METAL_FUNC void march_visible(
     uint3 thread_index, int rays, Origins origins, Directions directions, Jitter jitter,
-    Until until, Settings settings, Lit lit) {
+    Until until, Settings settings, Visible visible) {
   const uint ray = thread_index.x;
   if (ray >= uint(rays)) return;
   const MarchSettings to = march_settings(settings);
@@ -233,7 +233,7 @@ METAL_FUNC void march_lit(
     const float3 position = r.origin + r.direction * distance;
     const int cell = occupancy_cell(position, to.resolution, to.cascades).index;
     if (cell >= 0 && cell != last) {
-      atomic_fetch_max_explicit(&lit[cell], 1u, memory_order_relaxed);
+      atomic_fetch_max_explicit(&visible[cell], 1u, memory_order_relaxed);
     }
     last = cell;
   }

@@ -193,7 +193,7 @@ def test_an_own_sampler_is_not_taken_for_the_configurations(scene, tmp_path):
 
 def test_only_decayed_parameters_shrink_without_a_gradient(scene):
     class Still(Ball):
-        decayed = frozenset({"radius"})
+        l2_regularised = frozenset({"radius"})
 
         def density(self, parameters, position):
             return 0.0 * position[:, 0] * parameters["radius"]

@@ -89,7 +89,11 @@ def test_a_step_of_every_vanilla_preset_has_room_for_its_rays():
     for name in PRESETS:
         config = preset(name, "cuda", 0, "vanilla")
         samples = config.vanilla.coarse + config.vanilla.fine
-        assert config.train.rays_for(samples) == config.train.rays == config.train.most_rays
+        assert (
+            config.train.rays_for(samples, config.march.max_samples)
+            == config.train.rays
+            == config.train.most_rays
+        )
 
 
 def test_the_full_vanilla_model_is_that_of_the_paper():

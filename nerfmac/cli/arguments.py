@@ -7,9 +7,10 @@ common mistakes are found here first, and reported like every other `InputError`
 from __future__ import annotations
 
 import io
+import logging
 import sys
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from difflib import get_close_matches
@@ -21,9 +22,17 @@ import tyro
 
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import user_path
+from nerfmac.config.record import RENAMED
 from nerfmac.rendering.crop import Box
 
 HELP = ("-h", "--help")
+
+RENAMED_FLAGS = {
+    f"--{old}".replace("_", "-"): f"--{new}".replace("_", "-") for old, new in RENAMED.items()
+}
+"""New name of each flag that this version renamed, by its old name, as in {"--old": "--new"}."""
+
+log = logging.getLogger("nerfmac")
 
 
 @dataclass(frozen=True)
@@ -80,7 +89,7 @@ def checked(verb: str, arguments: type, argv: Sequence[str]) -> list[str]:
             joined.append(word)
             continue
         name, has_value, value = word.partition("=")
-        name = name.replace("_", "-")
+        name = _current(name.replace("_", "-"), takes.flags)
         if name not in takes.flags:
             expected = f"`nerfmac {verb} --help` lists its flags"
             raise InputError(
@@ -90,7 +99,7 @@ def checked(verb: str, arguments: type, argv: Sequence[str]) -> list[str]:
         if kind is bool:
             if has_value:
                 raise InputError(f"{name} is {value!r}; expected the flag alone, without a value")
-            joined.append(word)
+            joined.append(name)
             continue
         if not has_value:
             if not words or words[0].startswith("--"):
@@ -157,6 +166,15 @@ def _present(kind: Any) -> Any:
     """`kind` without None."""
     some = [each for each in get_args(kind) if each is not NoneType]
     return some[0] if NoneType in get_args(kind) else kind
+
+
+def _current(flag: str, flags: Collection[str]) -> str:
+    """The new name of a renamed `flag`, with a warning; else `flag`. `flags`: the command's."""
+    new = RENAMED_FLAGS.get(flag, "")
+    if flag in flags or new not in flags:
+        return flag
+    log.warning("%s is now %s; the next version no longer accepts %s", flag, new, flag)
+    return new
 
 
 def _check_value(name: str, value: str, kind: Any) -> None:

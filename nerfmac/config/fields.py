@@ -53,7 +53,8 @@ class NetworkConfig:
     width: int = 64  # Neurons of a hidden layer: 16, 32, 64 or 128.
     density_layers: int = 1  # Hidden layers of the density network.
     colour_layers: int = 2  # Hidden layers of the colour network.
-    thinness: int = 0  # Transparent pictures: the first fog has density exp(-thinness), else 1.
+    density_bias: int = 0
+    """Scenes with alpha: density is exp(x - bias). Larger: training begins in a thinner fog."""
 
     def __post_init__(self) -> None:
         checks.number("networks.width", self.width, whole=True)
@@ -62,7 +63,7 @@ class NetworkConfig:
         for name, low, high in (
             ("density_layers", 1, 4),
             ("colour_layers", 1, 4),
-            ("thinness", 0, 8),
+            ("density_bias", 0, 8),
         ):
             checks.number(f"networks.{name}", getattr(self, name), low=low, high=high, whole=True)
         layers = self.density_layers + self.colour_layers

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from dataclasses import asdict, dataclass, fields, is_dataclass, replace
 from typing import Any, Literal, get_type_hints
 
@@ -23,11 +24,11 @@ _LEFT_OUT: Any = None
 
 @dataclass(frozen=True)
 class Config:
-    """One run; saved with it as `config.json`.
+    """All settings of a run, saved with it as `config.json`.
 
-    Without arguments it is preset base. The others are in `nerfmac.config.presets.PRESETS`, and
-    `override` changes some of their numbers. Raises `InputError` for another preset's name whose
-    numbers are left out.
+    `Config()` is preset base. `nerfmac.config.presets.PRESETS` has the other presets, and
+    `override` replaces some of their settings. Raises `InputError` for the name of another preset
+    without its settings.
     """
 
     preset: str = "base"  # The preset that the numbers below were taken from.
@@ -77,10 +78,10 @@ class Config:
         That is the resolution of its pictures, whether they are transparent, and how near to its
         cameras it begins, 0 if nothing is known of that.
         """
-        networks = self.networks if has_alpha else replace(self.networks, thinness=0)
-        near = self.train.near or (near_plane if near_plane > self.march.near else 0.0)
-        grid, train = self.grid.for_pixels(pixels_per_unit), replace(self.train, near=near)
-        return replace(self, grid=grid, networks=networks, train=train)
+        networks = self.networks if has_alpha else replace(self.networks, density_bias=0)
+        near = self.march.near_training or (near_plane if near_plane > self.march.near else 0.0)
+        grid, march = self.grid.for_pixels(pixels_per_unit), replace(self.march, near_training=near)
+        return replace(self, grid=grid, networks=networks, march=march)
 
     def to_json(self) -> dict[str, Any]:
         """The configuration as JSON values."""
@@ -92,7 +93,7 @@ class Config:
 
         Raises `InputError` for a key that does not exist or a value of the wrong type or size.
         """
-        return _from_json(cls, Fields.of(values, "config"))
+        return _from_json(cls, Fields.of(_of_this_version(values), "config"))
 
 
 def override(config: Config, **changes: Any) -> Config:
@@ -104,18 +105,58 @@ def override(config: Config, **changes: Any) -> Config:
     return replace(config, **parts)
 
 
-REMOVED = {RanksConfig: {"late"}}
-"""Settings that older versions wrote; they are read over, since rendering does not need them."""
+REMOVED = {"ranks.late"}
+"""Settings of older versions, as paths in `config.json`, that are ignored."""
+
+RENAMED = {
+    "train.slots": "march.max_samples",
+    "train.candidates": "march.march_factor",
+    "train.near": "march.near_training",
+    "march.refine": "march.render_step_divisor",
+    "occupancy.followed": "occupancy.visibility_rays",
+    "occupancy.patience": "occupancy.visibility_patience",
+    "networks.thinness": "networks.density_bias",
+}
+"""New path of each renamed or moved setting in `config.json`, as in {"train.old": "march.new"}."""
+
+
+def _of_this_version(values: Any) -> Any:
+    """A copy of the JSON `values` without REMOVED settings and with RENAMED ones at new paths.
+
+    A setting stays where it is, and is refused as unknown, if its new path has a value too.
+    """
+    if not isinstance(values, dict):
+        return values
+    values = deepcopy(values)
+    for path in (*REMOVED, *RENAMED):
+        old, key = _part(values, path)
+        if key not in old:
+            continue
+        if path in REMOVED:
+            del old[key]
+            continue
+        new, new_key = _part(values, RENAMED[path], make=True)
+        if new_key not in new:
+            new[new_key] = old.pop(key)
+    return values
+
+
+def _part(values: dict[str, Any], path: str, *, make: bool = False) -> tuple[dict[str, Any], str]:
+    """The object that holds the last key of a dotted `path`, and that key."""
+    *parts, key = path.split(".")
+    found: Any = values
+    for name in parts:
+        found = found.setdefault(name, {}) if make else found.get(name, {})
+        if not isinstance(found, dict):
+            return {}, key
+    return found, key
 
 
 def _from_json(kind: Any, given: Fields) -> Any:
-    removed = REMOVED.get(kind, set())
-    given.allow_only(*(each.name for each in fields(kind)), *removed)
+    given.allow_only(*(setting.name for setting in fields(kind)))
     default = kind()
-    arguments = {each.name: getattr(default, each.name) for each in fields(kind)}
+    arguments = {setting.name: getattr(default, setting.name) for setting in fields(kind)}
     for name, value in given.values.items():
-        if name in removed:
-            continue
         old = getattr(default, name)
         if is_dataclass(old):
             part = Fields.of(value, f"{given.where}.{name}")

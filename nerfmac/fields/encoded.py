@@ -31,7 +31,7 @@ class EncodedField(Field):
     def __init__(self, encoding: Encoding, networks: NetworkConfig) -> None:
         self.encoding = encoding
         layers = networks.density_layers, networks.colour_layers
-        shape = NetworksShape(encoding.outputs, networks.width, *layers, networks.thinness)
+        shape = NetworksShape(encoding.outputs, networks.width, *layers, networks.density_bias)
         self._networks = StackedMlps(shape)
 
     @property
@@ -45,7 +45,7 @@ class EncodedField(Field):
         return {**self.encoding.shapes, **self._networks.shapes}
 
     @property
-    def decayed(self) -> frozenset[str]:
+    def l2_regularised(self) -> frozenset[str]:
         """The names of the networks' weights."""
         return frozenset(self._networks.shapes)
 
@@ -74,10 +74,10 @@ class EncodedField(Field):
         features = self.encoding(parameters, position, used)
         return self._networks.density(parameters, features, used)
 
-    def coarsened(self, parameters: Parameters, detail: mx.array) -> Parameters:
+    def coarse_to_fine(self, parameters: Parameters, level_progress: mx.array) -> Parameters:
         """See `Field`: a weight on a feature is one on its row of the first matrix."""
         rows, columns = self._networks.shape.density.matrices[0]
-        weights = mx.repeat(self.encoding.weights(detail), columns)
+        weights = mx.repeat(self.encoding.weights(level_progress), columns)
         first, others = mx.split(parameters["density"], [rows * columns])
         return parameters | {"density": mx.concatenate([weights * first, others])}
 

@@ -15,8 +15,8 @@ import mlx.core as mx
 
 from nerfmac.backend import Shapes
 from nerfmac.config import VanillaConfig
+from nerfmac.fields.encodings import Frequencies
 from nerfmac.fields.field import Field, Parameters
-from nerfmac.fields.frequencies import Frequencies
 from nerfmac.fields.networks import glorot_uniform
 from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.samples import Samples
@@ -112,9 +112,9 @@ class VanillaNetwork:
         view = mx.maximum(self._affine(parameters, "view", bottleneck, addend=along[ray]), 0.0)
         return density, mx.sigmoid(self._affine(parameters, "colour", view))
 
-    def coarsened(self, parameters: Parameters, detail: mx.array) -> Parameters:
+    def coarse_to_fine(self, parameters: Parameters, level_progress: mx.array) -> Parameters:
         """See `Field`: a weight on a feature is one on its rows of the matrices that read it."""
-        weights = self.position.weights(detail)[:, None]
+        weights = self.position.weights(level_progress)[:, None]
         names = f"{self.name}.0.weight", f"{self.name}.{self.config.skip + 1}.position"
         return parameters | {name: weights * parameters[name] for name in names}
 
@@ -169,9 +169,10 @@ class VanillaField(Field):
         """The same by the coarse network; the proposal of a `HierarchicalSampler`."""
         return self._evaluate(self._coarse, parameters, samples, directions)
 
-    def coarsened(self, parameters: Parameters, detail: mx.array) -> Parameters:
+    def coarse_to_fine(self, parameters: Parameters, level_progress: mx.array) -> Parameters:
         """See `Field`; of both networks."""
-        return self._fine.coarsened(self._coarse.coarsened(parameters, detail), detail)
+        coarse = self._coarse.coarse_to_fine(parameters, level_progress)
+        return self._fine.coarse_to_fine(coarse, level_progress)
 
     def density(self, parameters: Parameters, position: mx.array) -> mx.array:
         """Density (points,) per scene unit at `position` (points, 3), without a gradient."""

@@ -31,12 +31,15 @@ class StepInputs:
     """Arrays of a step with `config` in a scene of side `extent`, all evaluated."""
 
     def __init__(self, config: Config, extent: float = 1.0) -> None:
-        self.slots, widths = config.train.slots, config.networks
+        self.slots, widths = config.march.max_samples, config.networks
         self.rays = rays = max(self.slots // SAMPLES_PER_RAY, 1)
         bounds = Bounds(extent)
-        self.geometry, self.grid = march_geometry(config, bounds), HashGrid(config.grid, bounds)
+        self.geometry, self.grid = (
+            march_geometry(config.march, config.occupancy, bounds),
+            HashGrid(config.grid, bounds),
+        )
         layers = widths.density_layers, widths.colour_layers
-        self.shape = NetworksShape(self.grid.outputs, widths.width, *layers, widths.thinness)
+        self.shape = NetworksShape(self.grid.outputs, widths.width, *layers, widths.density_bias)
         around, inside, along = mx.random.split(mx.random.key(21), 3)
         origins = _directions(rays, around) * 1.6 + 0.5
         targets = 0.5 + 0.9 * RADIUS * mx.random.uniform(-1, 1, (rays, 3), key=inside)

@@ -19,7 +19,7 @@ from nerfmac.training.goal import Goal
 from nerfmac.training.state import TrainState
 from nerfmac.training.trainer import Trainer
 
-NEVER_EVALUATED = ("hash_encode_position_gradient", "packing_demand")
+NEVER_EVALUATED = ("hash_encode_position_gradient", "packing_samples_per_ray")
 """Kernels in a step's graph whose results are not used, or are used for a report only."""
 _WORDS = ("sampling.bits", "moments.")  # arrays of a state that are uint32
 

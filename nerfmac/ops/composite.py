@@ -16,7 +16,8 @@ import mlx.core as mx
 from nerfmac.backend import Kernel, runs_kernel, simd_width
 from nerfmac.ops.signature import Signature
 
-END = 1e-4  # transmittance at which a ray ends; the same number as in kernels/composite.metal
+EARLY_STOP_TRANSMITTANCE = 1e-4
+"""Transmittance below which a ray ends; the same number as in `kernels/composite.metal`."""
 
 _TAKES = Signature(
     density=(mx.float32, "slots"),
@@ -25,7 +26,7 @@ _TAKES = Signature(
     widths=(mx.float32, "slots"),
     ray_start=(mx.int32, "rays + 1"),
 )
-_REACHES = Signature(
+_COUNT_TAKES = Signature(
     density=(mx.float32, "slots"),
     widths=(mx.float32, "slots"),
     ray_start=(mx.int32, "rays + 1"),
@@ -41,11 +42,11 @@ _FORWARD = Kernel(
     outputs=_GIVES.names,
     rows="ray_start_shape[0] - 1",
 )
-_REACHED = Kernel(
+_VISIBLE = Kernel(
     "composite",
-    "composite_reached",
-    inputs=_REACHES.names,
-    outputs=("reached",),
+    "composite_visible",
+    inputs=_COUNT_TAKES.names,
+    outputs=("visible",),
     rows="ray_start_shape[0] - 1",
 )
 _GRADIENT = Kernel(
@@ -92,7 +93,7 @@ def composite(
     return Composited(*run(density, colour, distances, widths, ray_start))
 
 
-def count_reached(
+def count_visible(
     density: mx.array, widths: mx.array, ray_start: mx.array, wanted: mx.array
 ) -> mx.array:
     """(rays,) int32: how many of each ray's samples light reaches, before the ray ends.
@@ -101,10 +102,10 @@ def count_reached(
     Raises `InputError` for a wrong shape or type.
     """
     rays = wanted.shape[0]
-    _REACHES.check(density, widths, ray_start, wanted, **{"rays": rays, "rays + 1": rays + 1})
+    _COUNT_TAKES.check(density, widths, ray_start, wanted, **{"rays": rays, "rays + 1": rays + 1})
     if not runs_kernel("composite"):
-        return count_reached_reference(density, widths, ray_start, wanted)
-    (reached,) = _REACHED(
+        return count_visible_reference(density, widths, ray_start, wanted)
+    (visible,) = _VISIBLE(
         *map(mx.stop_gradient, (density, widths)),
         ray_start,
         wanted,
@@ -112,19 +113,19 @@ def count_reached(
         output_shapes=[(rays,)],
         output_dtypes=[mx.int32],
     )
-    return reached
+    return visible
 
 
-def count_reached_reference(
+def count_visible_reference(
     density: mx.array, widths: mx.array, ray_start: mx.array, wanted: mx.array
 ) -> mx.array:
     """The same in plain MLX."""
     rays = wanted.shape[0]
     if density.shape[0] == 0 or rays == 0:
         return wanted
-    ray, is_reached, _ = _light(density, widths, ray_start)
-    reached = mx.zeros(rays, mx.int32).at[ray].add(is_reached.astype(mx.int32))
-    return mx.where(ray_start[1:] > ray_start[:-1], reached, wanted)
+    ray, is_visible, _ = _light(density, widths, ray_start)
+    visible = mx.zeros(rays, mx.int32).at[ray].add(is_visible.astype(mx.int32))
+    return mx.where(ray_start[1:] > ray_start[:-1], visible, wanted)
 
 
 def composite_reference(
@@ -138,10 +139,10 @@ def composite_reference(
     slots, rays = density.shape[0], ray_start.shape[0] - 1
     if slots == 0 or rays == 0:
         return mx.zeros((rays, 3)), mx.zeros(rays), mx.zeros(rays)
-    ray, is_reached, weight = _light(density, widths, ray_start)
+    ray, is_visible, weight = _light(density, widths, ray_start)
     # Slots of no ray may hold NaN, and zero times NaN is not zero.
-    distances = mx.where(is_reached, distances, 0.0)
-    colour = mx.where(is_reached[:, None], colour, 0.0)
+    distances = mx.where(is_visible, distances, 0.0)
+    colour = mx.where(is_visible[:, None], colour, 0.0)
     ray_colour = mx.zeros((rays, 3)).at[ray].add(weight[:, None] * colour)
     opacity = mx.zeros(rays).at[ray].add(weight)
     depth = mx.zeros(rays).at[ray].add(weight * mx.stop_gradient(distances))
@@ -161,9 +162,9 @@ def _light(
     density, widths = (mx.where(is_alive, values, 0.0) for values in (density, widths))
     optical = density * mx.stop_gradient(widths)
     transmittance = mx.exp(-_sum_before(optical, slot - ray_start[ray]))
-    is_reached = mx.stop_gradient(is_alive & (transmittance >= END))
-    weight = mx.where(is_reached, transmittance * (1.0 - mx.exp(-optical)), 0.0)
-    return ray, is_reached, weight
+    is_visible = mx.stop_gradient(is_alive & (transmittance >= EARLY_STOP_TRANSMITTANCE))
+    weight = mx.where(is_visible, transmittance * (1.0 - mx.exp(-optical)), 0.0)
+    return ray, is_visible, weight
 
 
 def _sum_before(values: mx.array, place: mx.array) -> mx.array:

@@ -1,8 +1,8 @@
 """The two stacked networks in one pass: features and directions to density and colour.
 
-The density network maps a position's features to an embedding, whose first value is the logarithm
-of the density plus a constant, the shape's `thinness`. The colour network maps the embedding and a
-basis of the direction to the colour (Müller et al. 2022, section 5.4). There are no biases, ReLU
+The density network maps a position's features to an embedding, whose first value x gives the
+density exp(x - density_bias). The colour network maps the embedding and a basis of the direction to
+the colour (Müller et al. 2022, section 5.4). There are no biases, ReLU
 between layers, and a sigmoid at the colours.
 
 A network's weights are one flat array: the layers' matrices one after the other, each (inputs,
@@ -136,7 +136,7 @@ def networks_density(
 
 def stored_weights(density: mx.array, colour: mx.array, shape: NetworksShape) -> mx.array:
     """The weights as the kernels read them: as given, and transposed."""
-    template = [each for each in shape.template if each[0] != "THINNESS"]
+    template = [each for each in shape.template if each[0] != "DENSITY_BIAS"]
     size = 2 * (density.size + colour.size)
     (stored,) = _STORE(
         density,
@@ -188,7 +188,7 @@ def _density_reference(
     features: mx.array, weights: mx.array, shape: NetworksShape
 ) -> tuple[mx.array, mx.array]:
     embedding = mlp_reference(features.astype(mx.float32), weights, shape.density)
-    return cast(mx.array, truncated_exp(embedding[:, 0] - shape.thinness)), embedding
+    return cast(mx.array, truncated_exp(embedding[:, 0] - shape.density_bias)), embedding
 
 
 def _reference(shape: NetworksShape) -> Any:

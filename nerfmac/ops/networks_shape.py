@@ -63,7 +63,7 @@ class NetworksShape:
     width: int
     density_layers: int  # hidden ones
     colour_layers: int
-    thinness: int = 0  # what is subtracted from the logarithm of the density
+    density_bias: int = 0  # what is subtracted from the logarithm of the density
 
     @property
     def density(self) -> MlpShape:
@@ -82,6 +82,6 @@ class NetworksShape:
             ("IN", self.features),
             ("WIDTH", self.width),
             ("DENSITY_LAYERS", self.density_layers),
-            ("THINNESS", self.thinness),
+            ("DENSITY_BIAS", self.density_bias),
             ("COLOUR_LAYERS", self.colour_layers),
         ]

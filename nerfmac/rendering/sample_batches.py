@@ -18,7 +18,8 @@ import numpy.typing as npt
 
 from nerfmac.geometry.rays import Rays
 from nerfmac.geometry.samples import Samples
-from nerfmac.ops.composite import END, Composited
+from nerfmac.ops.composite import EARLY_STOP_TRANSMITTANCE as EARLY_STOP
+from nerfmac.ops.composite import Composited
 from nerfmac.ops.march import Occupied, count_samples, write_samples
 
 Indices = npt.NDArray[np.signedinteger]
@@ -65,7 +66,7 @@ class SampleBatches:
         transmittance = np.ones(len(left), np.float32)
         depth = np.zeros(len(left), np.float32)
         most = FIRST_ROUND
-        while len(alive := np.flatnonzero((left > 0) & (transmittance >= END))):
+        while len(alive := np.flatnonzero((left > 0) & (transmittance >= EARLY_STOP))):
             take = np.minimum(left[alive], min(most, self._slots))
             for some in self._batches(take):
                 chosen = alive[some]

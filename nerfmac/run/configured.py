@@ -42,15 +42,16 @@ def fitted(config: Config, scene: Scene, method: Method) -> Config:
     near = _near_plane(config, scene)
     ready = config.for_scene(sharpness, has_alpha=scene.has_alpha, near_plane=near)
     Trainer(ready, scene.extent, method=method, cameras=cameras)
-    if ready.train.near != config.train.near:
+    if ready.march.near_training != config.march.near_training:
         log.info(
-            "sparse points: nothing is nearer than %.2f to a camera; --train.near sets it", near
+            "sparse points: nothing is nearer than %.2f to a camera; --march.near-training sets it",
+            near,
         )
     return ready
 
 
 def _near_plane(config: Config, scene: Scene) -> float:
     """Where the scene begins, 0 if its points do not say or nobody asks."""
-    if config.model != "hash" or config.train.near or scene.points is None:
+    if config.model != "hash" or config.march.near_training or scene.points is None:
         return 0.0
     return near_plane(scene.points, scene.cameras("train"))

@@ -16,7 +16,7 @@ from nerfmac.training.trainer import Trainer
 LOWER = {
     "the model": "--grid.log2-entries, or a smaller --preset",
     "the pictures": "--max-images, or their size by --downscale",
-    "a step": "--train.slots",
+    "a step": "--march.max-samples",
 }
 """What to lower where a part takes most."""
 
@@ -65,7 +65,7 @@ def _shown(size: int) -> str:
 
 
 def _step_bytes(config: Config) -> int:
-    slots, half = config.train.slots, working_dtype().size
+    slots, half = config.march.max_samples, working_dtype().size
     if config.model == "vanilla":
         # Each hidden layer's outputs are kept for the gradient.
         vanilla = config.vanilla
@@ -73,4 +73,4 @@ def _step_bytes(config: Config) -> int:
     features = config.grid.levels * config.grid.features
     place = 5 * _FLOAT  # position, distance and width of a sample, or its ray
     kept = slots * (place + 2 * half * features + 2 * 4 * _FLOAT)
-    return kept + config.train.candidates * slots * (place + half * features)
+    return kept + config.march.march_factor * slots * (place + half * features)

@@ -49,7 +49,7 @@ def read_field(file: Fields, extent: float) -> Described:
     density = read_mlp(file.object("network"), levels.levels * features, EMBEDDING)
     colour = read_mlp(file.object("rgb_network"), EMBEDDING + BASIS, COLOURS)
     networks = NetworkConfig(
-        max(density.width, colour.width), density.layers, colour.layers, thinness=0
+        max(density.width, colour.width), density.layers, colour.layers, density_bias=0
     )
     try:
         grid = grid_config(features, levels, extent)

@@ -67,7 +67,7 @@ def load_snapshot(path: str | Path, scene: str | Path | None = None) -> Run:
     bounds = Bounds(extent)
     field = described.field(bounds)
     parameters = read_parameters(snapshot, described, field)
-    sampler = MarchingSampler(config, bounds, field.density_of_first)
+    sampler = MarchingSampler(config.march, config.occupancy, bounds, field.density_of_first)
     trainer = Trainer(config, extent, method=Method(field, sampler))
     state = TrainState(
         parameters,
@@ -135,7 +135,7 @@ def _sampling(snapshot: Fields, config: Config, geometry: MarchGeometry) -> Arra
     bits = pack_bits(values, threshold.reshape(1))
     return {
         "values": values,
-        "dark": mx.zeros(geometry.cells, mx.int32),
+        "updates_since_visible": mx.zeros(geometry.cells, mx.int32),
         "bits": cropped(bits, geometry, _shown(snapshot, geometry.bounds)),
     }
 

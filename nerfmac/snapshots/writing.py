@@ -75,8 +75,8 @@ def written_snapshot(run: Run) -> dict[str, Any]:
     values = {name: np.array(each) for name, each in run.state.average.items()}
     networks = values["density"], shape.density, values["colour"], shape.colour
     flat = Flat(levels, values["table"], *networks)
-    if shape.thinness:
-        flat = folded(flat, shape.thinness)
+    if shape.density_bias:
+        flat = folded(flat, shape.density_bias)
     growth = written_growth(flat.levels)
     if growth is None:
         raise InputError("instant-ngp's rounding has no grid of the run's levels")
@@ -100,7 +100,7 @@ def _snapshot(run: Run, sampler: MarchingSampler, parts: list[Array]) -> dict[st
     placed = placement._replace(extent=scene.extent)
     dataset = written_dataset(scene.cameras, names, up, placed)
     first = {"camera": written_camera(scene.cameras[0])} if scene.cameras else {}
-    batch = run.config.train.slots
+    batch = run.config.march.max_samples
     counts = ("rays_per_batch", "measured_batch_size", "measured_batch_size_before_compaction")
     rgb = dict(zip(counts, (run.config.train.rays, batch, batch), strict=True))
     return {

@@ -74,7 +74,9 @@ def _model(config: Config, extent: float, own: Field | None) -> tuple[Field, Sam
     bounds = Bounds(extent)
     if config.model == "hash":
         field = own or EncodedField(encoding_of(config, bounds), config.networks)
-        return field, MarchingSampler(config, bounds, field.density_of_first)
+        return field, MarchingSampler(
+            config.march, config.occupancy, bounds, field.density_of_first
+        )
     vanilla, near = config.vanilla, config.march.near
     two = VanillaField(vanilla, bounds)
     sampler = HierarchicalSampler(two.coarse, bounds, near, vanilla.coarse, vanilla.fine)

@@ -86,12 +86,12 @@ class Step:
 
         `now` is an `Updated`, `sampling` the sampler's state, `scaling` a `LossScale`'s fields. If
         the gradients are not all finite, only `scaling` changes.
-        `detail` () is as in `Field.coarsened`. The measurements are (4,) float32, of this rank's
-        `rays`. The update is by all ranks' gradients, each by how many of
+        `detail` () is as in `Field.coarse_to_fine`. The measurements are (4,) float32, of this
+        rank's `rays`. The update is by all ranks' gradients, each by how many of
         its rays fit, unless ranks take steps of their own. What a step of this `kind` does not
         learn stays as it is.
         """
-        decayed = self.parts.field.decayed
+        decayed = self.parts.field.l2_regularised
         parameters, moments = now = Updated(*now)
         before = LossScale(**scaling)
         loss_of = self.losses(rays, kind, parameters, sampling, key, detail, before.scale)
@@ -136,7 +136,7 @@ class Step:
         def loss_of(learned: Parameters) -> tuple[mx.array, ...]:
             parameters = corrections.of_field(learned)
             if kind.is_coarse:
-                parameters = field.coarsened(parameters, detail)
+                parameters = field.coarse_to_fine(parameters, detail)
             sampled = sampler.sample(parameters, sampling, rays_of, along.T)
             samples, directions = sampled.samples, rays_of.direction
             if kind.moves:
@@ -152,7 +152,7 @@ class Step:
             loss = sum(losses[1:], start=losses[0])
             loss = loss + self._regularised(density, samples, seen.opacity, fits, scale)
             used = samples.used.reshape(()).astype(mx.float32)
-            return loss, error, used, sampled.slots_per_ray, fits.mean()
+            return loss, error, used, sampled.mean_samples_per_ray, fits.mean()
 
         return loss_of
 

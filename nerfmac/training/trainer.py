@@ -133,7 +133,7 @@ class Trainer:
             moments=no_moments(parameters),
             sampling=self.sampler.init(ray_batches(views.pixels, views.cameras, FIRST_RAYS, key)),
             scaling=LossScale.init(self.config.train.loss_scale)._asdict(),
-            samples_per_ray=mx.array(FILL * self.config.train.slots / self.config.train.rays),
+            samples_per_ray=mx.array(FILL * self.config.march.max_samples / self.config.train.rays),
             rays=self.config.train.rays,
         )
 
@@ -170,7 +170,7 @@ class Trainer:
 
         `occupied`: the cells to sample in, in place of those that the sampler knows of.
         """
-        slots = self.config.train.slots
+        slots = self.config.march.max_samples
         sampled = self.sampler, state.sampling
         return Renderer(tracer_of(self.field, state.average, *sampled, slots, occupied))
 
@@ -231,7 +231,9 @@ class Trainer:
 
     def _keep_sampling(self, state: TrainState, most_rays: int | None) -> TrainState:
         """`state` with the sampler's state updated and the number of rays chosen again."""
-        rays = self.config.train.rays_for(float(np.array(state.samples_per_ray)), most_rays)
+        rays = self.config.train.rays_for(
+            float(np.array(state.samples_per_ray)), self.config.march.max_samples, most_rays
+        )
         state = replace(state, rays=rays)
         if not self._update_sampling:
             return state
@@ -284,7 +286,7 @@ class Trainer:
         place, own = mx.random.split(key)
         views = self.views
         cameras = self.corrections.cameras(parameters)
-        rays = random_rays(views.pixels, cameras, self.sampler.followed, place)
+        rays = random_rays(views.pixels, cameras, self.sampler.update_rays, place)
         return self.sampler.update(parameters, sampling, rays, own, phase)
 
 

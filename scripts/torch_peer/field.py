@@ -75,7 +75,7 @@ class TorchField(torch.nn.Module):
         """`parameters`: `table`, `density` and `colour`, as `EncodedField.init` makes them."""
         super().__init__()
         grid, networks = HashGrid(config.grid, Bounds(extent)), config.networks
-        self._extent, self._thinness = extent, networks.thinness
+        self._extent, self._thinness = extent, networks.density_bias
         shape = NetworksShape(
             grid.outputs, networks.width, networks.density_layers, networks.colour_layers
         )

@@ -30,7 +30,7 @@ class TorchSamples(NamedTuple):
     wanted: torch.Tensor  # (rays,) int64
     fits: torch.Tensor  # (rays,) bool
     used: torch.Tensor  # () int64, slots that hold a sample
-    demand: torch.Tensor  # () float32, slots that a ray takes, as `Sampled.slots_per_ray`
+    demand: torch.Tensor  # () float32, slots that a ray takes, as `Sampled.mean_samples_per_ray`
 
 
 class Marcher:

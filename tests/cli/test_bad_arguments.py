@@ -6,8 +6,10 @@ from importlib import import_module
 import pytest
 
 from nerfmac.backend.device import gpu
-from nerfmac.cli import VERBS, train
+from nerfmac.cli import VERBS, arguments, train
+from nerfmac.cli import eval as eval_command
 from nerfmac.cli.arguments import Takes, checked
+from nerfmac.common.checks import InputError
 from nerfmac.version import __version__
 from tests.cli.refusals import refused, train_refused
 from tests.scene_factory import nerfmac
@@ -56,7 +58,7 @@ def test_an_impossible_number(capsys, tmp_path, scene, flags, names):
         (("train", "--steps", "1.5"), ["--steps", "1.5"]),
         (("train", "--seed", -1), ["seed is -1"]),
         (("train", "--grid.levels", 0), ["grid.levels is 0", "2 and 32"]),
-        (("train", "--train.slots", 7), ["train.slots is 7"]),
+        (("train", "--march.max-samples", 7), ["march.max_samples is 7"]),
         (("train", "--networks.width", 17), ["networks.width is 17"]),
         (("train", "--optimiser.rate", "nan"), ["optimiser.rate is nan"]),
         (("eval",), ["RUN"]),
@@ -103,6 +105,28 @@ def test_a_mistyped_flag_is_answered_with_the_one_that_was_meant(
 ):
     monkeypatch.chdir(tmp_path)
     refused(capsys, tmp_path, *arguments, names=[f"nerfmac {arguments[0]}", f"mean {flag}?"])
+
+
+def test_a_renamed_flag_is_accepted_with_its_new_name(monkeypatch, caplog):
+    renamed = {"--train.most_old": "--train.steps", "--no-film": "--no-video", "--steps": "--seed"}
+    monkeypatch.setattr(
+        arguments, "RENAMED_FLAGS", {k.replace("_", "-"): renamed[k] for k in renamed}
+    )
+    argv = ["--train.most_old", "9", "--no-film", "--steps=5"]
+    assert checked("train", train.Arguments, argv) == ["--train.steps=9", "--no-video", "--steps=5"]
+    assert [record.args[:2] for record in caplog.records] == [
+        ("--train.most-old", "--train.steps"),
+        ("--no-film", "--no-video"),
+    ]
+    with pytest.raises(InputError, match=r"no flag --train\.most-old"):
+        checked("eval", eval_command.Arguments, ["--train.most-old=9"])
+
+
+@pytest.mark.parametrize("flag", arguments.RENAMED_FLAGS)
+def test_every_renamed_flag_names_one_that_there_is(flag):
+    flags = Takes.of(train.Arguments).flags
+    assert arguments.RENAMED_FLAGS[flag] in flags
+    assert flag not in flags
 
 
 def test_the_home_folder_in_a_flags_value_is_found_where_the_shell_leaves_it(monkeypatch):

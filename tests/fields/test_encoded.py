@@ -81,7 +81,7 @@ def embedded(parameters: dict[str, mx.array], position: mx.array) -> np.ndarray:
 def test_density_is_the_exponential_of_the_density_networks_first_output():
     field, parameters = field_and_parameters()
     samples, directions = drawn()
-    want = np.exp(embedded(parameters, samples.position)[:, 0] - CONFIG.networks.thinness)
+    want = np.exp(embedded(parameters, samples.position)[:, 0] - CONFIG.networks.density_bias)
     density, _ = field(parameters, samples, directions)
     assert_matches(density, want, rel=4 * 64 * ROUNDOFF, name="density")
     alone = field.density(parameters, samples.position)

@@ -89,7 +89,7 @@ def test_outputs_are_written_whole(runs):
 
 # Launched by whole threadgroups, or for one thread.
 WHOLE = {f"networks_{name}" for name in ("store", "density", "forward", "gradient")}
-WHOLE |= {"trace", "packing_demand"}
+WHOLE |= {"trace", "packing_samples_per_ray"}
 FUNCTIONS = {function(each) for some in launches_of_cases().values() for each in some}
 
 

@@ -42,7 +42,7 @@ def trainer_of(scene: Scene, config: Config) -> Trainer:
     if config.ranks.every == 1:
         return Trainer(config, scene.extent, scene.views("train"))
     field = EncodedField(encoding_of(config, Bounds(scene.extent)), config.networks)
-    sampler = Seldom(config, Bounds(scene.extent), field.density_of_first)
+    sampler = Seldom(config.march, config.occupancy, Bounds(scene.extent), field.density_of_first)
     return Trainer(config, scene.extent, scene.views("train"), Method(sampler=sampler))
 
 

@@ -93,10 +93,10 @@ class Roofline:
 
     def lines(self) -> Iterator[str]:
         """The counts and the estimates, for people."""
-        train = self.config.train
+        train, march = self.config.train, self.config.march
         yield f"preset {self.config.preset}, half precision, a scene in the unit cube"
         yield (
-            f"one training step of {train.slots} samples on {train.rays} rays, with its "
+            f"one training step of {march.max_samples} samples on {train.rays} rays, with its "
             f"1/{self.config.occupancy.interval} of an occupancy update, by its launches' sizes:"
         )
         yield f"{'':40}{'MB cached':>11}{'MB uncached':>13}{'MFLOP':>10}{'M atomics':>11}"
@@ -119,7 +119,7 @@ class Roofline:
         return {
             "preset": self.config.preset,
             "rays": self.config.train.rays,
-            "slots": self.config.train.slots,
+            "slots": self.config.march.max_samples,
             "counted": {name: work._asdict() for name, work in self.work.items()},
             "estimated_not_measured": [
                 {**chip._asdict(), "cached_ms": cached, "uncached_ms": uncached}

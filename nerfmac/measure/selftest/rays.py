@@ -17,12 +17,12 @@ from nerfmac.geometry.lenses import Lens
 from nerfmac.geometry.rays import Rays
 from nerfmac.geometry.samples import Samples
 from nerfmac.measure.selftest.comparison import Arrays, Case, in_variant, with_gradients
-from nerfmac.ops.composite import composite, count_reached
+from nerfmac.ops.composite import composite, count_visible
 from nerfmac.ops.draw_pixels import draw_pixels
 from nerfmac.ops.march import MarchGeometry, march, write_samples
 from nerfmac.ops.occupancy_update import choose, pack_bits, splat
-from nerfmac.ops.packing import demand, ray_starts
-from nerfmac.ops.reach import FAR, lit_cells
+from nerfmac.ops.packing import ray_starts, samples_per_ray
+from nerfmac.ops.visibility import FAR, visible_cells
 from nerfmac.sampling.occupancy import random_bits
 
 
@@ -88,16 +88,18 @@ def march_cases() -> Iterator[Case]:
                     yield in_variant(case, "march_count", chosen)
         for count in (1, 40, 500):
             # Rounding moves a place over a face here and there.
-            yield Case("march", f"{name}-lit-{count}", partial(_lit, geometry, count), 1, 0.01)
+            yield Case(
+                "march", f"{name}-visible-{count}", partial(_visible, geometry, count), 1, 0.01
+            )
 
 
-def _lit(geometry: MarchGeometry, count: int) -> Arrays:
+def _visible(geometry: MarchGeometry, count: int) -> Arrays:
     origins, directions, jitter = drawn_rays(count, geometry.bounds.extent)
     # Every third ray goes on for ever, some end before the cube.
     until = 4.0 * geometry.bounds.extent * mx.random.uniform(shape=(count,), key=mx.random.key(1))
     until = mx.where(mx.arange(count) % 3 == 0, FAR, until)
-    lit = lit_cells(Rays(origins, directions), jitter, until, geometry)
-    return {"lit": lit.astype(mx.float32)}
+    visible = visible_cells(Rays(origins, directions), jitter, until, geometry)
+    return {"visible": visible.astype(mx.float32)}
 
 
 def _marched(geometry: MarchGeometry, count: int, filled: float, slots: int) -> Arrays:
@@ -138,16 +140,19 @@ def packing_cases() -> Iterator[Case]:
     """Rays that all fit, that stop fitting in the middle, and of which none fits."""
     for rays in (1, 5, 300, 4097):
         keys = mx.random.split(mx.random.key(rays), 2)
-        tried = mx.random.randint(0, 40, (rays,), key=keys[0])
-        kept = (tried * mx.random.uniform(shape=(rays,), key=keys[1])).astype(mx.int32)
+        marched = mx.random.randint(0, 40, (rays,), key=keys[0])
+        kept = (marched * mx.random.uniform(shape=(rays,), key=keys[1])).astype(mx.int32)
         for fraction in (0.0, 0.4, 2.0):
-            yield Case("packing", f"{rays}-{fraction}", partial(_packed, tried, kept, fraction), 1)
+            yield Case(
+                "packing", f"{rays}-{fraction}", partial(_packed, marched, kept, fraction), 1
+            )
 
 
-def _packed(tried: mx.array, kept: mx.array, fraction: float) -> Arrays:
-    room = int(20 * tried.shape[0] * fraction) + 1
-    starts, needed = ray_starts(tried, room), demand(tried, kept, room, room // 2 + 1)
-    return {"starts": starts, "demand": needed.reshape(1)}
+def _packed(marched: mx.array, kept: mx.array, fraction: float) -> Arrays:
+    capacity = int(20 * marched.shape[0] * fraction) + 1
+    starts = ray_starts(marched, capacity)
+    mean = samples_per_ray(marched, kept, capacity, capacity // 2 + 1)
+    return {"starts": starts, "samples_per_ray": mean.reshape(1)}
 
 
 def composite_cases() -> Iterator[Case]:
@@ -184,7 +189,7 @@ def _composited(density: mx.array, colour: mx.array, *packed: mx.array) -> Array
         lambda d, c: list(composite(d, c, *packed)), density=density, colour=colour
     )
     wanted = 1000 + mx.arange(ray_start.shape[0] - 1)
-    return {**seen, "reached": count_reached(density, widths, ray_start, wanted)}
+    return {**seen, "visible": count_visible(density, widths, ray_start, wanted)}
 
 
 def occupancy_update_cases() -> Iterator[Case]:

@@ -19,7 +19,7 @@ from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.cameras import Camera, Cameras
 from nerfmac.geometry.lenses import Lens
 from nerfmac.geometry.rays import rays_through
-from nerfmac.ops.composite import composite_reference, count_reached_reference
+from nerfmac.ops.composite import composite_reference, count_visible_reference
 from nerfmac.ops.hash_encode import hash_encode_reference
 from nerfmac.ops.march import march
 from nerfmac.ops.spherical_harmonics import spherical_harmonics_reference
@@ -119,7 +119,7 @@ def test_compositing_its_gradient_and_where_light_ends_are_the_reference_s():
     cotangent = RANDOM.standard_normal(len(counts)).astype(np.float32)
     (want,), (gradient,) = mx.vjp(opacity, [mx.array(density)], [mx.array(cotangent)])
     given = density, width, ray_start, counts.astype(np.int32)
-    reached = np.array(count_reached_reference(*map(mx.array, given)))
+    reached = np.array(count_visible_reference(*map(mx.array, given)))
     assert 0 < reached[5] < 300
     (density,) = in_torch([density])
     ray = torch.from_numpy(np.repeat(np.arange(len(counts)), counts))
@@ -169,8 +169,13 @@ def test_parameters_go_in_and_out_unchanged():
 @pytest.mark.parametrize("warmup", [True, False])
 @pytest.mark.parametrize(("extent", "threshold"), [(1.0, 0.01), (2.5, 0.01), (2.5, 1.0)])
 def test_the_occupancy_grid_follows_the_same_rule(extent, threshold, warmup):
-    geometry = replace(GEOMETRIES["object"], extent=extent)
-    changes = {"resolution": 16, "warmup_fraction": 1.0, "threshold": threshold, "patience": 3}
+    geometry = replace(GEOMETRIES["object"], bounds=Bounds(extent))
+    changes = {
+        "resolution": 16,
+        "warmup_fraction": 1.0,
+        "threshold": threshold,
+        "visibility_patience": 3,
+    }
     config = override(CONFIG, occupancy=changes).occupancy
     values = RANDOM.choice([0.0, 0.005, 0.02, 0.1], geometry.cells).astype(np.float32)
     dark = RANDOM.integers(0, 4, geometry.cells).astype(np.int32)
@@ -194,7 +199,7 @@ def test_the_occupancy_grid_follows_the_same_rule(extent, threshold, warmup):
         lambda position: torch.from_numpy(height(position.numpy())), is_lit, step, torch.Generator()
     )
     assert_matches(theirs.values.numpy(), ours.values, rel=8 * EPSILON, name="values")
-    np.testing.assert_array_equal(theirs.dark, np.array(ours.dark))
+    np.testing.assert_array_equal(theirs.dark, np.array(ours.updates_since_visible))
     occupied = theirs.occupied.numpy()
     np.testing.assert_array_equal(np.array(words(occupied)), np.array(ours.bits))
 

@@ -89,8 +89,10 @@ def _is_inside(position, low, high):
 
 def known(field: Field, geometry: MarchGeometry) -> Trainer:
     """A trainer of the field, whose rays are sampled as `geometry` says."""
-    config = override(PRESETS["tiny"], train={"slots": 4096}, march={"refine": 1})
-    sampler = MarchingSampler(config, geometry.bounds, field.density_of_first)
+    config = override(PRESETS["tiny"], march={"max_samples": 4096, "render_step_divisor": 1})
+    sampler = MarchingSampler(
+        config.march, config.occupancy, geometry.bounds, field.density_of_first
+    )
     sampler.geometry = geometry
     return Trainer(config, geometry.bounds.extent, method=Method(field, sampler))
 

@@ -6,9 +6,8 @@ import pytest
 
 from nerfmac.config import override
 from nerfmac.config.presets import PRESETS, vanilla
-from nerfmac.fields.coarseness import level_weights
 from nerfmac.fields.encoded import EncodedField
-from nerfmac.fields.encodings import encoding_of
+from nerfmac.fields.encodings import coarse_to_fine_weights, encoding_of
 from nerfmac.fields.vanilla import VanillaField
 from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.samples import Samples
@@ -26,7 +25,9 @@ FIELDS = {
 
 
 def test_levels_come_in_one_after_the_other():
-    weights = [np.array(level_weights(8, mx.array(d))) for d in (0.0, 0.25, 0.5, 0.75, 1.0)]
+    weights = [
+        np.array(coarse_to_fine_weights(8, mx.array(d))) for d in (0.0, 0.25, 0.5, 0.75, 1.0)
+    ]
     np.testing.assert_allclose(weights[0], [1, 1, 0, 0, 0, 0, 0, 0], atol=1e-6)
     np.testing.assert_allclose(weights[1], [1, 1, 1, 0.5, 0, 0, 0, 0], atol=1e-6)
     np.testing.assert_allclose(weights[-1], np.ones(8), atol=1e-6)
@@ -48,11 +49,11 @@ def test_a_coarse_field_changes_less_over_a_short_way_and_the_whole_one_is_as_it
         return np.log(np.array(field(given, samples, mx.array([[0.0, 0.0, 1.0]]))[0]))
 
     def roughness(detail: float) -> float:
-        given = field.coarsened(parameters, mx.array(detail))
+        given = field.coarse_to_fine(parameters, mx.array(detail))
         return float(np.abs(density(given, near + 0.004) - density(given, near)).mean())
 
     assert roughness(0.0) < 0.5 * roughness(1.0)
-    whole = field.coarsened(parameters, mx.array(1.0))
+    whole = field.coarse_to_fine(parameters, mx.array(1.0))
     assert whole.keys() == parameters.keys()
     for part, values in whole.items():
         np.testing.assert_allclose(np.array(values), np.array(parameters[part]), atol=1e-6)
