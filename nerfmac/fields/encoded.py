@@ -95,4 +95,4 @@ def _traced(
     parameters: Parameters, sizes: TraceGeometry, bits: mx.array, rays: Rays, width: int
 ) -> Composited:
     table, density, colour = (parameters[name] for name in ("table", "density", "colour"))
-    return trace(rays.origin, rays.direction, bits, sizes, table, density, colour, width)
+    return trace(rays, bits, sizes, table, density, colour, width)

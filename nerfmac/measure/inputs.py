@@ -16,7 +16,7 @@ import mlx.core as mx
 from nerfmac.config import Config
 from nerfmac.fields.encodings import HashGrid
 from nerfmac.geometry.bounds import Bounds
-from nerfmac.ops.march import MarchGeometry, cell_of, march
+from nerfmac.ops.march import MarchGeometry, Occupied, cell_of, march
 from nerfmac.ops.networks_shape import BASIS, NetworksShape
 from nerfmac.ops.occupancy_update import pack_bits, splat
 from nerfmac.sampling.occupancy import march_geometry
@@ -46,7 +46,7 @@ class StepInputs:
         directions = targets - origins
         directions = directions / mx.linalg.norm(directions, axis=1, keepdims=True)
         jitter = mx.random.uniform(shape=(rays,), key=along)
-        self.marched = origins, directions, jitter, _shell(self.geometry), self.geometry
+        self.marched = origins, directions, jitter, _shell(self.geometry)
         self.samples = march(*self.marched, self.slots)
         self.positions = mx.clip(bounds.to_unit(self.samples.position), 0.0, 1.0)
         self.table = self.grid.init(mx.random.key(23))["table"]
@@ -57,7 +57,7 @@ class StepInputs:
             widths.width**-0.5 * mx.random.normal((each.weights,), key=key)
             for each, key in zip((self.shape.density, self.shape.colour), others, strict=True)
         ]
-        mx.eval(self.marched[:4], self.samples, self.positions, self.table)
+        mx.eval(self.marched[:3], self.marched[3].bits, self.samples, self.positions, self.table)
         mx.eval(self.features, self.basis, self.weights)
 
 
@@ -74,10 +74,11 @@ def _directions(count: int, key: mx.array) -> mx.array:
     return drawn / mx.linalg.norm(drawn, axis=1, keepdims=True)
 
 
-def _shell(geometry: MarchGeometry) -> mx.array:
-    """The occupancy bits of a grid in which only a shell is occupied."""
+def _shell(geometry: MarchGeometry) -> Occupied:
+    """A grid in which only a shell is occupied."""
     away, around = mx.random.split(mx.random.key(22))
     points = 4 * geometry.resolution**2
     radius = RADIUS + THICKNESS * mx.random.uniform(-0.5, 0.5, (points, 1), key=away)
     cells = cell_of(0.5 + radius * _directions(points, around), geometry)
-    return pack_bits(splat(cells, mx.ones(points), geometry.cells), mx.array([0.5]))
+    bits = pack_bits(splat(cells, mx.ones(points), geometry.cells), mx.array([0.5]))
+    return Occupied(geometry, bits)

@@ -51,11 +51,7 @@ def most_first(beta1: float, beta2: float) -> float:
 
 
 def adam_step(
-    parameters: mx.array,
-    moments: mx.array,
-    gradient: mx.array,
-    unscale: mx.array,
-    step: mx.array,
+    parameters: mx.array, moments: mx.array, gradient: mx.array, unscale: mx.array, step: mx.array
 ) -> tuple[mx.array, mx.array]:
     """The parameters and their moments after one step along `gradient`.
 
@@ -89,11 +85,7 @@ def adam_step(
 
 
 def adam_reference(
-    parameters: mx.array,
-    moments: mx.array,
-    gradient: mx.array,
-    unscale: mx.array,
-    step: mx.array,
+    parameters: mx.array, moments: mx.array, gradient: mx.array, unscale: mx.array, step: mx.array
 ) -> tuple[mx.array, mx.array]:
     """The same in plain MLX."""
     beta1, beta2, size, epsilon, l2, most = (step[i] for i in range(len(Step._fields)))
@@ -108,10 +100,7 @@ def adam_reference(
 
 
 def pack_moments(
-    first: mx.array,
-    second: mx.array,
-    most: mx.array | float,
-    dither: mx.array | float = 0.5,
+    first: mx.array, second: mx.array, most: mx.array | float, dither: mx.array | float = 0.5
 ) -> mx.array:
     """Both moments, float32, in one word each; see the module's docstring.
 

@@ -67,11 +67,7 @@ class Composited(NamedTuple):
 
 
 def composite(
-    density: mx.array,
-    colour: mx.array,
-    distances: mx.array,
-    widths: mx.array,
-    ray_start: mx.array,
+    density: mx.array, colour: mx.array, distances: mx.array, widths: mx.array, ray_start: mx.array
 ) -> Composited:
     """Composite packed samples front to back; see the module's docstring.
 
@@ -129,11 +125,7 @@ def count_visible_reference(
 
 
 def composite_reference(
-    density: mx.array,
-    colour: mx.array,
-    distances: mx.array,
-    widths: mx.array,
-    ray_start: mx.array,
+    density: mx.array, colour: mx.array, distances: mx.array, widths: mx.array, ray_start: mx.array
 ) -> tuple[mx.array, mx.array, mx.array]:
     """The same in plain MLX."""
     slots, rays = density.shape[0], ray_start.shape[0] - 1

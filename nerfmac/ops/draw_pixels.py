@@ -18,10 +18,7 @@ from nerfmac.ops.signature import Signature
 BATCH = 2**12
 """Rays of a batch."""
 
-_TAKES = Signature(
-    pixels=(mx.uint8, "pixels", "channels"),
-    fractions=(mx.float32, 3, "rays"),
-)
+_TAKES = Signature(pixels=(mx.uint8, "pixels", "channels"), fractions=(mx.float32, 3, "rays"))
 _GIVES = Signature(
     origins=(mx.float32, "rays", 3),
     directions=(mx.float32, "rays", 3),

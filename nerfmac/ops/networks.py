@@ -16,14 +16,7 @@ from typing import Any, cast
 
 import mlx.core as mx
 
-from nerfmac.backend import (
-    Kernel,
-    current_device,
-    runs_kernel,
-    simd_width,
-    variant,
-    working_dtype,
-)
+from nerfmac.backend import Kernel, current_device, runs_kernel, simd_width, variant, working_dtype
 from nerfmac.ops.networks_shape import BASIS, MlpShape, NetworksShape
 from nerfmac.ops.signature import Signature
 

@@ -92,7 +92,7 @@ def termination_distances(
 def _marched(
     density: Density, rays: Rays, jitter: mx.array, occupied: Occupied, capacity: int
 ) -> tuple[Samples, mx.array]:
-    marched = march(*rays, jitter, occupied.bits, occupied.geometry, capacity)
+    marched = march(*rays, jitter, occupied, capacity)
     return marched, density(marched.position, marched.used)
 
 
@@ -127,8 +127,8 @@ def visible_cells(
 def _visible_reference(
     rays: Rays, jitter: mx.array, until: mx.array, geometry: MarchGeometry
 ) -> mx.array:
-    everywhere = mx.full((geometry.cells // 32,), 2**32 - 1, mx.uint32)
-    is_position, position, distance, _ = march_reference(*rays, jitter, everywhere, geometry)
+    everywhere = Occupied(geometry, mx.full((geometry.cells // 32,), 2**32 - 1, mx.uint32))
+    is_position, position, distance, _ = march_reference(*rays, jitter, everywhere)
     is_visible = is_position & (distance <= until[:, None])
     # Positions beyond the end go to one extra cell, which is cut off afterwards.
     cell = mx.where(is_visible, cell_of(position, geometry), geometry.cells)

@@ -40,19 +40,18 @@ class SampleBatches:
         """`slots`: most samples of a batch."""
         self._slots = max(slots, FIRST_ROUND)
         self._rays = self._slots // FIRST_ROUND  # most rays of a batch
-        geometry, bits = occupied
 
         def count(origin: mx.array, direction: mx.array) -> mx.array:
             # A picture's samples stand in the middle of their intervals.
             jitter = mx.full(origin.shape[:1], 0.5)
-            return count_samples(origin, direction, jitter, bits, geometry)
+            return count_samples(origin, direction, jitter, occupied)
 
         def batch(
             origin: mx.array, direction: mx.array, take: mx.array, skip: mx.array
         ) -> Composited:
             ray_start = mx.concatenate([mx.zeros(1, mx.int32), mx.cumsum(take)])
             jitter = mx.full(take.shape, 0.5)
-            write = partial(write_samples, origin, direction, jitter, bits, geometry)
+            write = partial(write_samples, origin, direction, jitter, occupied)
             return shade(write(self._slots, ray_start, skip), direction)
 
         self._count: Callable[..., mx.array] = mx.compile(count)

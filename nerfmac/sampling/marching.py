@@ -37,11 +37,7 @@ class MarchingSampler(Sampler):
     phases = 2
 
     def __init__(
-        self,
-        march: MarchConfig,
-        occupancy: OccupancyConfig,
-        bounds: Bounds,
-        density: UsedDensity,
+        self, march: MarchConfig, occupancy: OccupancyConfig, bounds: Bounds, density: UsedDensity
     ) -> None:
         """Sample rays within `bounds`; `density` is a field's `density_of_first`."""
         self._march, self._config, self._density = march, occupancy, density
@@ -82,7 +78,7 @@ class MarchingSampler(Sampler):
         """See `Sampler`; `march.max_samples` samples fit."""
         jitter, occupied = drawn.reshape(drawn.shape[0]), self._occupied(state)
         slots = self._march.max_samples
-        fitted = partial(march, *rays, jitter, occupied.bits, self.geometry, slots)
+        fitted = partial(march, *rays, jitter, occupied, slots)
         if not self._capacity:
             return Sampled(fitted())
         density = partial(self._density, parameters)

@@ -22,7 +22,7 @@ from nerfmac.measure.selftest.specialisations import specialisations
 from nerfmac.ops.composite import composite
 from nerfmac.ops.draw_pixels import draw_pixels
 from nerfmac.ops.hash_encode import HashLevels, hash_encode
-from nerfmac.ops.march import MarchGeometry, write_samples
+from nerfmac.ops.march import MarchGeometry, Occupied, write_samples
 from nerfmac.ops.networks import _GROUPS, networks, networks_density
 from nerfmac.ops.networks_shape import NetworksShape
 from nerfmac.ops.occupancy_update import pack_bits, splat
@@ -255,7 +255,7 @@ def test_marching_into_more_than_2_31_bytes(touched):
     ray_start = mx.array([SLOTS - 9, SLOTS - 5, SLOTS], mx.int32)
     origins, directions = mx.array([[0.5, 0.4, -1.0]] * 2), mx.array([[0.0, 0.0, 1.0]] * 2)
     bits = mx.full(geometry.cells // 32, 2**32 - 1, mx.uint32)
-    arguments = (origins, directions, mx.zeros(2), bits, geometry, SLOTS, ray_start)
+    arguments = (origins, directions, mx.zeros(2), Occupied(geometry, bits), SLOTS, ray_start)
     given = ("origins", "directions", "bits", "settings", "ray_start", "skip", "slots")
     found = touched(lambda: write_samples(*arguments, mx.array([0, 3], mx.int32)), *given)
     assert found["march_write"]["positions"] == _last(9, 3, SLOTS)

@@ -6,7 +6,7 @@ import mlx.core as mx
 import numpy as np
 
 from nerfmac.geometry.bounds import Bounds
-from nerfmac.ops.march import MarchGeometry, march
+from nerfmac.ops.march import MarchGeometry, Occupied, march
 from tests.bricks import in_bricks
 
 GEOMETRIES = {
@@ -46,6 +46,6 @@ def some_rays(geometry: MarchGeometry, count: int = 150) -> tuple[np.ndarray, ..
 
 def run(rays, is_set, geometry, slots=PLENTY) -> dict[str, np.ndarray]:
     arrays = [mx.array(np.asarray(each, np.float32)) for each in rays]
-    samples = march(*arrays, packed(is_set), geometry, slots)
+    samples = march(*arrays, Occupied(geometry, packed(is_set)), slots)
     named = samples._asdict() | {"fits": samples.fits}
     return {name: np.array(values) for name, values in named.items()}

@@ -10,7 +10,7 @@ from numerics import assert_matches
 
 from nerfmac.backend import choose_device, kernels_disabled
 from nerfmac.common.checks import InputError
-from nerfmac.ops.march import MarchGeometry, count_samples, march
+from nerfmac.ops.march import MarchGeometry, Occupied, count_samples, march
 from tests.ops.marching import GEOMETRIES, grid, packed, run, some_rays
 
 ROUNDOFF = 2.0**-24
@@ -253,7 +253,7 @@ def test_jitter_moves_samples_forwards_inside_their_intervals(geometry):
 def test_counting_alone_agrees_with_marching(geometry):
     rays, is_set = some_rays(geometry), grid(geometry, 0.2)
     arrays = [mx.array(each) for each in rays]
-    counts = np.array(count_samples(*arrays, packed(is_set), geometry))
+    counts = np.array(count_samples(*arrays, Occupied(geometry, packed(is_set))))
     assert counts.dtype == np.int32
     assert (counts == run(rays, is_set, geometry)["wanted"]).all()
     assert counts.max() <= ceil(sqrt(3) * geometry.bounds.extent / geometry.step) + 1
@@ -278,5 +278,6 @@ def test_a_wrong_shape_or_type_is_refused_by_name(name, change):
     arguments = {each: mx.array(values) for each, values in rays.items()}
     arguments["bits"] = packed(grid(geometry, 0.5))
     arguments[name] = change(arguments[name])
+    occupied = Occupied(geometry, arguments.pop("bits"))
     with pytest.raises(InputError, match=f"^{name} "):
-        march(**arguments, geometry=geometry, slots=100)
+        march(**arguments, occupied=occupied, slots=100)

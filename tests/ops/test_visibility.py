@@ -22,7 +22,7 @@ def marched_rays(name: str, filled: float = 0.6):
     geometry = GEOMETRIES[name]
     origins, directions, jitter = map(mx.array, some_rays(geometry, COUNT))
     occupied = Occupied(geometry, packed(grid(geometry, filled)))
-    marched = count_samples(origins, directions, jitter, occupied.bits, geometry)
+    marched = count_samples(origins, directions, jitter, occupied)
     return (Rays(origins, directions), jitter), occupied, np.array(marched)
 
 
@@ -97,8 +97,8 @@ def wall(at: float):
 def test_light_ends_at_the_wall_or_goes_on_for_ever(name):
     given, occupied, marched = marched_rays(name)
     ends = np.array(termination_distances(wall(0.45), *given, occupied, 40_000))
-    (rays, jitter), geometry = given, occupied.geometry
-    samples = march(*rays, jitter, occupied.bits, geometry, 40_000)
+    rays, jitter = given
+    samples = march(*rays, jitter, occupied, 40_000)
     starts, x = np.array(samples.ray_start), np.array(samples.position[:, 0])
     distance, width = np.array(samples.distance), np.array(samples.width)
     stopped = 0
@@ -131,7 +131,7 @@ def test_cells_are_lit_where_a_ray_has_a_place_up_to_its_end(name):
     until[::3] = FAR
     visible = np.array(visible_cells(rays, jitter, mx.array(until), geometry))
     everywhere = mx.full(occupied.bits.shape, 2**32 - 1, mx.uint32)
-    places = march(*rays, jitter, everywhere, geometry, 200_000)
+    places = march(*rays, jitter, Occupied(geometry, everywhere), 200_000)
     assert bool(places.fits.all())
     used = int(places.ray_start[-1])
     cells = np.array(cell_of(places.position, geometry))[:used]

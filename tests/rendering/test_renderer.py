@@ -239,7 +239,7 @@ def test_shading_is_differentiable_in_the_fields_parameters():
     directions = mx.array(direction.reshape(-1, 3)[::3], mx.float32)
     origins = mx.broadcast_to(mx.array(origin, mx.float32), directions.shape)
     jitter = mx.random.uniform(shape=(len(directions),), key=mx.random.key(1))
-    samples = march(origins, directions, jitter, full(CUBE), CUBE, 40_000)
+    samples = march(origins, directions, jitter, Occupied(CUBE, full(CUBE)), 40_000)
     assert np.array(samples.fits).all()
     field = Blob()
 

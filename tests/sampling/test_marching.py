@@ -11,7 +11,7 @@ from nerfmac.fields.encoded import EncodedField
 from nerfmac.fields.encodings import encoding_of
 from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.rays import Rays
-from nerfmac.ops.march import cell_of, march
+from nerfmac.ops.march import Occupied, cell_of, march
 from nerfmac.rendering.renderer import shade
 from nerfmac.sampling.marching import MarchingSampler
 from nerfmac.sampling.occupancy import Occupancy
@@ -43,7 +43,7 @@ class Sampled:
         drawn = jitter[:, None]
         sampled = sampler.sample(self.parameters, state, self.rays, drawn)
         self.samples, self.samples_per_ray = sampled.samples, float(sampled.mean_samples_per_ray)
-        self.marched = march(*self.rays, jitter, state["bits"], sampler.geometry, 2**15)
+        self.marched = march(*self.rays, jitter, Occupied(sampler.geometry, state["bits"]), 2**15)
 
     def colours(self, samples) -> np.ndarray:
         return np.array(shade(self.field, self.parameters, samples, self.rays.direction).colour)
@@ -109,7 +109,7 @@ def test_at_first_all_that_the_rays_pass_is_occupied_and_nothing_else():
     batches = [Rays(*(part[first : first + 50] for part in rays)) for first in (0, 50, 100)]
     state = sampler.init(batches)
     everywhere, middle = mx.full(state["bits"].shape, 2**32 - 1, mx.uint32), mx.full((150,), 0.5)
-    places = march(*rays, middle, everywhere, sampler.geometry, 200_000)
+    places = march(*rays, middle, Occupied(sampler.geometry, everywhere), 200_000)
     assert bool(places.fits.all())
     cells = np.array(cell_of(places.position, sampler.geometry))[: int(places.ray_start[-1])]
     passed = np.isin(np.arange(sampler.geometry.cells), cells)

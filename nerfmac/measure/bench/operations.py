@@ -12,6 +12,7 @@ from nerfmac.backend import kernels_disabled, working_dtype
 from nerfmac.config import Config
 from nerfmac.geometry.cameras import Camera, Cameras
 from nerfmac.geometry.lenses import Lens
+from nerfmac.geometry.rays import Rays
 from nerfmac.measure.inputs import StepInputs
 from nerfmac.measure.timing import Timing, measure
 from nerfmac.ops.adam import Step, adam_step, most_first
@@ -157,6 +158,7 @@ def _of_rays(inputs: StepInputs) -> Iterator[Named]:
     )
     sizes = TraceGeometry(geometry, inputs.grid.levels, inputs.shape)
     given = _as_computed([inputs.table.astype(mx.float16), *inputs.weights])
-    origins, directions, _, bits, _ = inputs.marched
-    traced: Callable[..., Any] = partial(trace, origins, directions, bits, sizes)
+    origins, directions, _, occupied = inputs.marched
+    through = Rays(origins, directions)
+    traced: Callable[..., Any] = partial(trace, through, occupied.bits, sizes)
     yield "trace", lambda: traced(*given())

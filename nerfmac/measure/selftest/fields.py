@@ -12,6 +12,7 @@ import mlx.core as mx
 from nerfmac.backend import kernels_disabled, runs_kernel, working_dtype
 from nerfmac.backend.variants import VARIANTS
 from nerfmac.geometry.bounds import Bounds
+from nerfmac.geometry.rays import Rays
 from nerfmac.measure.selftest.comparison import Arrays, Case, in_variant, with_gradients
 from nerfmac.measure.selftest.rays import drawn_rays
 from nerfmac.ops.hash_encode import HashLevels
@@ -165,5 +166,5 @@ def _trace(field: _Field, count: int, filled: float) -> Arrays:
     width = 24 if count % 96 == 0 else 0
     bits, parameters = field.bits(filled, keys[0]), field.parameters(1.5, keys[1:])
     with _exact_products():
-        seen = trace(origins, directions, bits, field.geometry, *parameters, width=width)
+        seen = trace(Rays(origins, directions), bits, field.geometry, *parameters, width=width)
     return {"colour": seen.colour, "opacity": seen.opacity, "depth": seen.depth}

@@ -19,7 +19,7 @@ from nerfmac.geometry.samples import Samples
 from nerfmac.measure.selftest.comparison import Arrays, Case, in_variant, with_gradients
 from nerfmac.ops.composite import composite, count_visible
 from nerfmac.ops.draw_pixels import draw_pixels
-from nerfmac.ops.march import MarchGeometry, march, write_samples
+from nerfmac.ops.march import MarchGeometry, Occupied, march, write_samples
 from nerfmac.ops.occupancy_update import choose, pack_bits, splat
 from nerfmac.ops.packing import ray_starts, samples_per_ray
 from nerfmac.ops.visibility import FAR, visible_cells
@@ -107,14 +107,14 @@ def _marched(geometry: MarchGeometry, count: int, filled: float, slots: int) -> 
     rays = drawn_rays(count, geometry.bounds.extent)
     with kernels_disabled():  # packing has its own cases
         bits = pack_bits((drawn < filled).astype(mx.float32), mx.array([0.5]))
-    samples = march(*rays, bits, geometry, slots)
+    samples = march(*rays, Occupied(geometry, bits), slots)
     # The same samples without each ray's first two.
     skip = mx.minimum(samples.ray_start[1:] - samples.ray_start[:-1], 2)
     left = samples.ray_start - mx.concatenate([mx.zeros(1, mx.int32), mx.cumsum(skip)])
-    later = write_samples(*rays, bits, geometry, slots, left, skip)
+    later = write_samples(*rays, Occupied(geometry, bits), slots, left, skip)
     # Slots for more samples than there are.
     more = mx.minimum(samples.ray_start + 5 * mx.arange(count + 1), slots)
-    roomy = write_samples(*rays, bits, geometry, slots, more, mx.zeros_like(skip))
+    roomy = write_samples(*rays, Occupied(geometry, bits), slots, more, mx.zeros_like(skip))
     # Rounding may move a sample over a cell's face, and with it all that follow: so rays' sums are
     # compared, and not slots.
     return {

@@ -13,7 +13,14 @@ import mlx.core as mx
 
 from nerfmac.geometry.cells import cells_of, corners_of
 from nerfmac.geometry.rays import Rays
-from nerfmac.ops.march import MarchGeometry, cell_of, count_samples, is_occupied, write_samples
+from nerfmac.ops.march import (
+    MarchGeometry,
+    Occupied,
+    cell_of,
+    count_samples,
+    is_occupied,
+    write_samples,
+)
 
 FINEST = 1 / 16
 """Shortest marching step, in sides of the smallest cells."""
@@ -47,7 +54,7 @@ def first_samples(rays: Rays, bits: mx.array, geometry: MarchGeometry) -> FirstS
     """The first sample of each ray, and the number of its samples, by `ops.march`; samples are in
     the middle of their intervals."""
     number = rays.origin.shape[0]
-    march = (*rays, mx.full((number,), 0.5), bits, geometry)
+    march = (*rays, mx.full((number,), 0.5), Occupied(geometry, bits))
     count = count_samples(*march)
     ray_start = mx.concatenate([mx.zeros(1, mx.int32), mx.cumsum(mx.minimum(count, 1))])
     packed = write_samples(*march, number, ray_start, mx.zeros_like(count))

@@ -57,7 +57,7 @@ def both_sample(extent, slots, candidates):
     with kernels_disabled():
         state = {"bits": packed(is_set)}
         ours = sampler.sample(arrays, state, Rays(origins, directions), jitter[:, None])
-        marched = march(origins, directions, jitter, state["bits"], sampler.geometry, 2).wanted
+        marched = march(origins, directions, jitter, sampler._occupied(state), 2).wanted
     theirs = TorchField(config, extent, parameters)
     sample = ReachSampler(Marcher(sampler.geometry, uncompiled), config.march, uncompiled)
     occupied = torch.from_numpy(in_bricks(is_set))

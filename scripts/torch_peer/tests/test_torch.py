@@ -21,7 +21,7 @@ from nerfmac.geometry.lenses import Lens
 from nerfmac.geometry.rays import rays_through
 from nerfmac.ops.composite import composite_reference, count_visible_reference
 from nerfmac.ops.hash_encode import hash_encode_reference
-from nerfmac.ops.march import march
+from nerfmac.ops.march import Occupied, march
 from nerfmac.ops.spherical_harmonics import spherical_harmonics_reference
 from nerfmac.sampling.occupancy import Occupancy, OccupancyGrid
 from nerfmac.scenes import Views
@@ -87,7 +87,7 @@ def test_marching_takes_the_same_samples(name):
     rays[0][:3] = [[-2.0, 0.5, 0.4], [9.0, 9.0, 9.0], [0.5, 0.5, 0.5]]
     rays[1][:3] = [[1.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.6, 0.8]]
     with kernels_disabled():
-        want = march(*map(mx.array, rays), packed(is_set), geometry, PLENTY)
+        want = march(*map(mx.array, rays), Occupied(geometry, packed(is_set)), PLENTY)
     marcher = Marcher(geometry, uncompiled)
     got = marcher(*in_torch(rays), torch.from_numpy(in_bricks(is_set)))
     used = int(np.array(want.ray_start)[-1])

@@ -15,7 +15,7 @@ from nerfmac.fields.encodings import encoding_of
 from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.colour import over
 from nerfmac.geometry.rays import Rays
-from nerfmac.ops.march import march
+from nerfmac.ops.march import Occupied, march
 from nerfmac.ops.visibility import FAR
 from nerfmac.rendering.metrics import psnr
 from nerfmac.rendering.renderer import shade
@@ -71,7 +71,7 @@ def test_rays_seen_through_the_same_field_look_the_same(scene):
             config.march, config.occupancy, Bounds(scene.extent), field.density_of_first
         )
         geometry = sampler.occupied({"bits": bits}).geometry  # of finer steps
-        samples = march(origins, directions, mx.full((90,), 0.5), bits, geometry, PLENTY)
+        samples = march(origins, directions, mx.full((90,), 0.5), Occupied(geometry, bits), PLENTY)
         arrays = {name: mx.array(values) for name, values in parameters.items()}
         want = shade(field, arrays, samples, directions)
     got = peer.infer(*in_torch([origins, directions])).numpy()

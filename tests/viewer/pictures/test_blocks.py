@@ -8,7 +8,7 @@ from nerfmac.backend import choose_device
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
 from nerfmac.geometry.rays import camera_rays
-from nerfmac.ops.march import march
+from nerfmac.ops.march import Occupied, march
 from nerfmac.viewer.pictures.blocks import cascade_of, first_blocks, first_samples
 from tests.bricks import in_bricks
 from tests.pinhole import pixel_rays
@@ -173,7 +173,7 @@ def test_first_samples_are_those_of_marching(geometry):
     rays = camera_rays(SIDE)
     first = first_samples(rays, bits, geometry)
     number = rays.origin.shape[0]
-    samples = march(*rays, mx.full((number,), 0.5), bits, geometry, 200_000)
+    samples = march(*rays, mx.full((number,), 0.5), Occupied(geometry, bits), 200_000)
     assert np.array(samples.fits).all()
     count, start = np.array(samples.wanted), np.array(samples.ray_start)[:-1]
     assert 0.1 < (count > 0).mean() < 0.99
