@@ -36,11 +36,7 @@ _GIVES = Signature(
     ray_colour=(mx.float32, "rays", 3), opacity=(mx.float32, "rays"), depth=(mx.float32, "rays")
 )
 _FORWARD = Kernel(
-    "composite",
-    "composite_forward",
-    inputs=_TAKES.names,
-    outputs=_GIVES.names,
-    rows="ray_start_shape[0] - 1",
+    "composite", "composite_forward", _TAKES.names, _GIVES.names, rows="ray_start_shape[0] - 1"
 )
 _VISIBLE = Kernel(
     "composite",

@@ -38,9 +38,7 @@ _DIRECTIONS = Signature(
 )
 _GIVES = Signature(density=(mx.float32, "slots"), colour=(mx.float32, "slots", 3))
 _FORWARD_INPUTS = ("features", *_DIRECTIONS.names, "stored")
-_STORE = Kernel(
-    "networks", "networks_store", inputs=("density", "colour"), outputs=("stored",), rows="0"
-)
+_STORE = Kernel("networks", "networks_store", ("density", "colour"), ("stored",), rows="0")
 _DENSITY = Kernel(
     "networks",
     "networks_density",
@@ -49,11 +47,7 @@ _DENSITY = Kernel(
     rows="features_shape[0]",
 )
 _FORWARD = Kernel(
-    "networks",
-    "networks_forward",
-    inputs=_FORWARD_INPUTS,
-    outputs=_GIVES.names,
-    rows="features_shape[0]",
+    "networks", "networks_forward", _FORWARD_INPUTS, _GIVES.names, rows="features_shape[0]"
 )
 _GRADIENT = Kernel(
     "networks",

@@ -23,11 +23,7 @@ _SPLAT = Kernel(
     accumulates=True,
 )
 _PACK = Kernel(
-    "occupancy_update",
-    "occupancy_pack",
-    inputs=_PACK_TAKES.names,
-    outputs=("bits",),
-    rows="values_shape[0]",
+    "occupancy_update", "occupancy_pack", _PACK_TAKES.names, ("bits",), rows="values_shape[0]"
 )
 _CHOOSE = Kernel(
     "occupancy_update",

@@ -10,11 +10,7 @@ from nerfmac.ops.signature import Signature
 _TAKES = Signature(counts=(mx.int32, "rays"))
 _PER_RAY_TAKES = Signature(marched=(mx.int32, "rays"), kept=(mx.int32, "rays"))
 _STARTS = Kernel(
-    "packing",
-    "packing_starts",
-    inputs=("ends", "slots"),
-    outputs=("ray_start",),
-    rows="ends_shape[0]",
+    "packing", "packing_starts", ("ends", "slots"), ("ray_start",), rows="ends_shape[0]"
 )
 _PER_RAY = Kernel(
     "packing",
