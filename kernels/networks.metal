@@ -94,6 +94,24 @@ METAL_FUNC NetworkWrite<Values> network_write(Values values, int columns) {
   return NetworkWrite<Values>{values, columns};
 }
 
+// The same for a gradient: one that is too large for half precision becomes the largest half. What
+// is not finite before shows in the weights' gradients, by which a step is skipped.
+template <typename Values>
+struct NetworkWriteGradient {
+  Values values;
+  int columns;
+  METAL_FUNC float operator()(int row, int column, float value) const {
+    const bool is_half = sizeof(values[0]) == 2;
+    values[row * columns + column] = is_half ? clamp(value, -65504.0f, 65504.0f) : value;
+    return value;
+  }
+};
+
+template <typename Values>
+METAL_FUNC NetworkWriteGradient<Values> network_write_gradient(Values values, int columns) {
+  return NetworkWriteGradient<Values>{values, columns};
+}
+
 // Multiplies a row's values by what an array holds of it.
 template <typename Values>
 struct NetworkScale {
@@ -280,7 +298,7 @@ METAL_FUNC void networks_gradient(
     tile_round(density_sums, d);
     network_backward<IN, WIDTH, DENSITY_LAYERS, PADDING>(
         local, x, density_hidden, d, stored + ALL, density_gradient, d_x, space);
-    tile_each<IN>(local, d_x, chosen, network_write(d_features, IN));
+    tile_each<IN>(local, d_x, chosen, network_write_gradient(d_features, IN));
   }
   network_gradient_store(local, density_gradient, d_weights + group * ALL);
   network_gradient_store(local, colour_gradient, d_weights + group * ALL + FIRST);

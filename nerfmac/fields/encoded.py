@@ -45,6 +45,17 @@ class EncodedField(Field):
         return {**self.encoding.shapes, **self._networks.shapes}
 
     @property
+    def bounded_gradients(self) -> frozenset[str]:
+        """A grid's table, where the networks' kernel computes in half precision.
+
+        That kernel's factors are then finite halves, or make the weights' gradients infinite, and
+        it bounds the gradients of the features.
+        """
+        is_bounded = working_dtype() == mx.float16 and runs_kernel("networks")
+        is_grid = isinstance(self.encoding, HashGrid)
+        return frozenset(self.encoding.shapes) if is_bounded and is_grid else frozenset()
+
+    @property
     def l2_regularised(self) -> frozenset[str]:
         """The names of the networks' weights."""
         return frozenset(self._networks.shapes)

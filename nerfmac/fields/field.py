@@ -60,6 +60,15 @@ class Field(ABC):
         return self.density(parameters, position)
 
     @property
+    def bounded_gradients(self) -> frozenset[str]:
+        """Names of parameters whose gradients are finite wherever all other gradients are.
+
+        By default none. A step is skipped if a gradient is not finite; it does not search these,
+        which for a large table would take a fiftieth of the step.
+        """
+        return frozenset()
+
+    @property
     def l2_regularised(self) -> frozenset[str]:
         """Names of the parameters that L2 regularisation shrinks: by default none.
 

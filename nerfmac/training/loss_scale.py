@@ -7,11 +7,10 @@ section 3.2). All of it is part of the step's graph, so the host never waits for
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import mlx.core as mx
-
-from nerfmac.backend import Arrays
 
 GROWTH_INTERVAL = 2000
 """Steps without a skip after which the scale doubles."""
@@ -51,10 +50,10 @@ class LossScale(NamedTuple):
         )
 
 
-def all_finite(gradients: Arrays) -> mx.array:
+def all_finite(gradients: Iterable[mx.array]) -> mx.array:
     """() bool: whether every number of the `gradients` is finite."""
     # A number that is not finite makes the sum of all not finite, and a sum needs few launches.
     total = mx.array(0.0)
-    for gradient in gradients.values():
+    for gradient in gradients:
         total = total + gradient.sum()
     return mx.isfinite(total)

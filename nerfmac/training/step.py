@@ -102,7 +102,8 @@ class Step:
             (loss, *measured, share), gradients = gradient(learned)
         if self.exchange.every == 1:
             gradients = self.ranks.weighted_mean(gradients, share, self.exchange.words)
-        is_good = all_finite(gradients)
+        bounded = self.parts.field.bounded_gradients
+        is_good = all_finite(each for name, each in gradients.items() if name not in bounded)
         unscale = mx.where(is_good, 1.0 / before.scale, 0.0).reshape(1)
         moved = adam(now, gradients, StepNumbers(*numbers), decayed, unscale)
         updated = Updated(parameters | moved.parameters, moments | moved.moments)

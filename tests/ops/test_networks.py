@@ -260,3 +260,16 @@ def test_a_wrong_shape_or_type_is_refused_by_name(name, change):
     if name in TRAINED:
         with pytest.raises(InputError, match=f"^{name} "):
             networks_density(*(arguments[each] for each in TRAINED), TINY)
+
+
+@pytest.mark.cuda
+def test_features_gradients_too_large_for_half_precision_become_the_largest_half(run_by):
+    if run_by == "reference":
+        pytest.skip("the reference computes in float32")
+    choose_device("cuda")
+    values, mixed = drawn(SMALL, 100), mixes(100)
+    mixed[0][7] = 1e9
+    got = slopes(values, SMALL, mixed)
+    assert np.isfinite(got["features"]).all()
+    assert np.abs(got["features"][7]).max() == 65504.0
+    assert np.isfinite(got["density_weights"]).all()

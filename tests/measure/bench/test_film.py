@@ -33,14 +33,14 @@ def test_memory_does_not_grow_with_the_frames(scene, tmp_path, monkeypatch):
     cameras = run.orbit(300, (32, 24))
     held = {}
 
-    def watched(path, frames, fps):
+    def watched(path, frames, *options):
         def counted():
             for index, frame in enumerate(frames, 1):
                 yield frame
                 if index in (60, 300):
                     held[index] = tracemalloc.get_traced_memory()[0], mx.get_active_memory()
 
-        write_video(path, counted(), fps)
+        write_video(path, counted(), *options)
 
     monkeypatch.setattr(sys.modules[film.__module__], "write_video", watched)
     tracemalloc.start()
