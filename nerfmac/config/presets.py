@@ -1,4 +1,4 @@
-"""Configurations for a device's size, and which of them a device gets."""
+"""The presets, and the choice of one for a device."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ from nerfmac.config import (
     override,
 )
 
-# Few steps along a ray, and as few far away: with four times the shortest step, four times the
-# growth.
+# A quarter of the steps along a ray: the shortest step and the growth are four times as long.
 _CPU_MARCH = MarchConfig(steps=256, cone=1 / 64)
 _CPU_OPTIMISER = OptimiserConfig(networks=0.5)
 _CPU_REFINE = RefineConfig(coarse_steps=500)  # a CPU trains for fewer steps
@@ -33,11 +32,10 @@ PRESETS: dict[str, Config] = {
         march=MarchConfig(max_samples=2**18),
         train=TrainConfig(steps=30_000),
     ),
-    # For a CPU, where the time a sample takes decides: narrow networks with one hidden layer each,
-    # few steps along a ray, small tables. A training step then has few rays. In a fog of density 1
-    # they learn to see through thin things before they see them: of the built-in scene's flowers
-    # one or two were lost for good with three seeds of three, with a seventh of that density none.
-    # Finding what light reaches takes as long here as the hidden samples, which have no gradient.
+    # For a CPU, where a sample's time decides: narrow networks with one hidden layer each, few
+    # steps along a ray, small tables. A training step then has few rays. With an initial density of
+    # 1, one or two flowers of the built-in scene vanished for good with each of three seeds; with
+    # exp(-2), none. Finding the visible samples would take as long as training with hidden ones.
     "small": override(
         Config(),
         preset="small",
@@ -75,7 +73,7 @@ PRESETS: dict[str, Config] = {
 }
 
 
-# Networks, rays of a step and sample budget of the vanilla model. Those of the paper are for a GPU;
+# Networks, rays of a step and sample budget of the vanilla model. The paper's sizes are for a GPU:
 # a CPU would need a minute a step.
 _VANILLA = {
     "big": (VanillaConfig(), 4096, 2**20),
@@ -86,10 +84,10 @@ _VANILLA = {
 
 
 def vanilla(config: Config) -> Config:
-    """The preset `config` for the vanilla model, with the recipe of Mildenhall et al. 2020.
+    """The preset `config` for the vanilla model, trained as in Mildenhall et al. 2020.
 
-    Adam at 5e-4, falling to 5e-5 over the run, the squared error, no regularisation. Small networks
-    bear four times the rate.
+    Adam's rate falls from 5e-4 to 5e-5 over the run, the loss is the squared error, and nothing is
+    regularised. Small networks bear four times the rate.
     """
     sizes, rays, max_samples = _VANILLA[config.preset]
     is_full = sizes == VanillaConfig()

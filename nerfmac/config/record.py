@@ -19,7 +19,7 @@ from nerfmac.config.training import TrainConfig
 PRESET_NAMES = ("tiny", "small", "base", "big")
 
 _LEFT_OUT: Any = None
-"""The default of a part: `Config` puts preset base's in its place."""
+"""Default of a part, in place of which `Config` puts that of preset base."""
 
 
 @dataclass(frozen=True)
@@ -31,15 +31,15 @@ class Config:
     without its settings.
     """
 
-    preset: str = "base"  # The preset that the numbers below were taken from.
+    preset: str = "base"  # Name of the preset that the other settings come from.
     seed: int = 0  # Seed of all random numbers, from 0 to 2^32 - 1.
     deterministic: bool = False
-    """The same numbers for the same seed and steps on a GPU too: gradients are summed as whole
-    numbers there, in any order the same. Elsewhere they are the same anyway."""
+    """The same result for the same seed and steps on a GPU too, whose gradients are then summed as
+    integers. A CPU's results repeat bit for bit anyway."""
     model: Literal["hash", "vanilla"] = "hash"
     """hash: an encoding and small networks. vanilla: two large MLPs (Mildenhall et al. 2020)."""
     encoding: Literal["hash", "dense", "frequency"] = "hash"
-    """What model hash encodes positions with: a hash grid, grids without hashing, sines."""
+    """Encoding of positions in model hash: a hash grid, grids without hashing, or sines."""
     grid: HashGridConfig = _LEFT_OUT
     networks: NetworkConfig = _LEFT_OUT
     vanilla: VanillaConfig = _LEFT_OUT
@@ -73,10 +73,12 @@ class Config:
     def for_scene(
         self, pixels_per_unit: float, *, has_alpha: bool, near_plane: float = 0.0
     ) -> Config:
-        """With what depends on the scene.
+        """This configuration with the settings that depend on the scene.
 
-        That is the resolution of its pictures, whether they are transparent, and how near to its
-        cameras it begins, 0 if nothing is known of that.
+        Args:
+            pixels_per_unit: resolution of the pictures, see `Cameras.pixels_per_unit`.
+            has_alpha: whether pictures are transparent.
+            near_plane: distance from the cameras at which the scene begins; 0: unknown.
         """
         networks = self.networks if has_alpha else replace(self.networks, density_bias=0)
         near = self.march.near_training or (near_plane if near_plane > self.march.near else 0.0)
@@ -97,7 +99,7 @@ class Config:
 
 
 def override(config: Config, **changes: Any) -> Config:
-    """`config` with some fields of its parts replaced, as in `override(c, train={"steps": 9})`."""
+    """`config` with some settings replaced, as in `override(config, train={"steps": 9})`."""
     parts: dict[str, Any] = {}
     for name, change in changes.items():
         part: Any = getattr(config, name)

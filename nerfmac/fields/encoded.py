@@ -57,7 +57,7 @@ class EncodedField(Field):
 
     @property
     def l2_regularised(self) -> frozenset[str]:
-        """The names of the networks' weights."""
+        """See `Field`: the networks' weights."""
         return frozenset(self._networks.shapes)
 
     def init(self, key: mx.array) -> Parameters:
@@ -86,17 +86,17 @@ class EncodedField(Field):
         return self._networks.density(parameters, features, used)
 
     def coarse_to_fine(self, parameters: Parameters, level_progress: mx.array) -> Parameters:
-        """See `Field`: a weight on a feature is one on its row of the first matrix."""
+        """See `Field`. A feature's weight multiplies its row of the first matrix."""
         rows, columns = self._networks.shape.density.matrices[0]
         weights = mx.repeat(self.encoding.weights(level_progress), columns)
         first, others = mx.split(parameters["density"], [rows * columns])
         return parameters | {"density": mx.concatenate([weights * first, others])}
 
     def tracer(self, parameters: Parameters, occupied: Occupied) -> Tracer | None:
-        """The kernel of `ops.trace`; None without that kernel or if the encoding is no grid."""
+        """See `Field`: `ops.trace`; None without its kernel or if the encoding is no `HashGrid`."""
         if not isinstance(self.encoding, HashGrid) or not runs_kernel("trace"):
             return None
-        # On a GPU the table is read in half precision: it is rounded here, once for all pictures.
+        # A GPU reads the table in half precision: it is rounded once, here, for all pictures.
         rounded = parameters | {"table": parameters["table"].astype(working_dtype())}
         sizes = TraceGeometry(occupied.geometry, self.encoding.levels, self._networks.shape)
         return partial(_traced, rounded, sizes, occupied.bits)

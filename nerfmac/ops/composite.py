@@ -2,7 +2,7 @@
 
     weight_i = T_i (1 - exp(-density_i width_i)),   T_i = exp(-sum_{j<i} density_j width_j)
 
-(Mildenhall et al. 2020, equation 3.) A ray ends before the first sample whose T_i is below 1e-4.
+(Mildenhall et al. 2020, equation 3.) A ray ends before the first sample with T_i below 1e-4.
 Samples of ray r are rows ray_start[r] : ray_start[r + 1]; rows past the last ray's belong to no
 ray. Density is per scene unit, width and distance in scene units.
 """
@@ -55,7 +55,7 @@ _GRADIENT = Kernel(
 
 
 class Composited(NamedTuple):
-    """What a ray sees, in front of a black background."""
+    """Colour, opacity and depth of rays in front of a black background."""
 
     colour: mx.array  # (rays, 3) float32, premultiplied by opacity
     opacity: mx.array  # (rays,) float32, in [0, 1]
@@ -88,10 +88,10 @@ def composite(
 def count_visible(
     density: mx.array, widths: mx.array, ray_start: mx.array, wanted: mx.array
 ) -> mx.array:
-    """(rays,) int32: how many of each ray's samples light reaches, before the ray ends.
+    """(rays,) int32: number of samples of each ray before it ends.
 
-    A ray without slots counts what it `wanted`, (rays,) int32. Other arguments as in `composite`.
-    Raises `InputError` for a wrong shape or type.
+    For a ray without slots it is the `wanted` number, (rays,) int32. Other arguments are as in
+    `composite`. Raises `InputError` for a wrong shape or type.
     """
     rays = wanted.shape[0]
     _COUNT_TAKES.check(density, widths, ray_start, wanted, **{"rays": rays, "rays + 1": rays + 1})
@@ -140,7 +140,7 @@ def composite_reference(
 def _light(
     density: mx.array, widths: mx.array, ray_start: mx.array
 ) -> tuple[mx.array, mx.array, mx.array]:
-    """Each slot's ray, 0 where it has none; whether light reaches it; its weight."""
+    """Ray of each slot, 0 without one; whether the slot is visible; its weight."""
     slots = density.shape[0]
     slot = mx.arange(slots)
     is_alive = slot < ray_start[-1]
@@ -156,10 +156,10 @@ def _light(
 
 
 def _sum_before(values: mx.array, place: mx.array) -> mx.array:
-    """(slots,) sum of a ray's values before each slot, its sample number `place`.
+    """(slots,) sum of the values before each slot on its ray; `place` is its sample number.
 
-    Computed by doubling (Hillis and Steele 1986). A difference of sums over all rays would be
-    simpler, but its rounding error grows with the number of rays.
+    A parallel scan by doubling (Hillis and Steele 1986). A difference of sums over all rays would
+    be simpler, but its rounding error grows with the number of rays.
     """
     values = _earlier(values, place, 1)
     shift = 1
@@ -170,7 +170,7 @@ def _sum_before(values: mx.array, place: mx.array) -> mx.array:
 
 
 def _earlier(values: mx.array, place: mx.array, shift: int) -> mx.array:
-    """What stands `shift` samples before each slot on its ray; zero where there is none."""
+    """The value `shift` samples before each slot on its ray; zero where there is none."""
     shifted = mx.concatenate([mx.zeros(shift), values[:-shift]])
     return mx.where(place >= shift, shifted, 0.0)
 

@@ -22,8 +22,8 @@ from nerfmac.ops.signature import Signature
 
 _ROWS = 16  # of a tile; kernels/dialects/*/tile.h say the same
 _SIMDGROUPS = 4  # of a threadgroup on a GPU; as there
-# Partial sums of the weights' gradient, one for each threadgroup. A CPU's are always as many, so
-# that results do not depend on the cores.
+# Partial sums of the weights' gradient, one for each threadgroup. Their number on a CPU is fixed,
+# so that results do not depend on the number of cores.
 _GROUPS = {"groups_32": 32, "groups_64": 64, "groups_256": 256, "groups_512": 512}
 _PADDING = {"close": 0, "padded": 8}  # values after each row of a tile in a threadgroup's memory
 _SPACE = {"metal": 32 * 2**10, "cuda": 48 * 2**10}  # bytes of that memory, of a kernel's own
@@ -74,8 +74,8 @@ def networks(
         features: (slots, shape.features), float32; on a GPU float16 too.
         basis: (rays, 16) float32, of each ray's direction.
         ray: (slots,) int32, each sample's ray.
-        used: (1,) int32: only the first so many slots hold samples. The results of the others are
-            arbitrary, and they have no gradient.
+        used: (1,) int32, number of slots that hold samples. The results of the others are
+            arbitrary and have no gradient.
         density_weights: (shape.density.weights,) float32.
         colour_weights: (shape.colour.weights,) float32.
         shape: the layers' widths.
@@ -122,7 +122,7 @@ def networks_density(
 
 
 def stored_weights(density: mx.array, colour: mx.array, shape: NetworksShape) -> mx.array:
-    """The weights as the kernels read them: as given, and transposed."""
+    """The weights as the kernels read them: row-major, then transposed."""
     template = [each for each in shape.template if each[0] != "DENSITY_BIAS"]
     size = 2 * (density.size + colour.size)
     (stored,) = _STORE(
@@ -137,7 +137,7 @@ def stored_weights(density: mx.array, colour: mx.array, shape: NetworksShape) ->
 
 
 def _check(features: mx.array, density: mx.array, colour: mx.array, shape: NetworksShape) -> int:
-    """How many rows the features have."""
+    """Checks the arrays; returns the number of rows of the features."""
     weights = {"density weights": shape.density.weights, "colour weights": shape.colour.weights}
     return _TAKES.check(features, density, colour, features=shape.features, **weights)["slots"]
 
@@ -145,7 +145,7 @@ def _check(features: mx.array, density: mx.array, colour: mx.array, shape: Netwo
 DENSITY_LIMIT = 15.0
 """Largest logarithm of a density: e^15 per scene unit lets no light through one training step.
 
-Without it the sum over a ray's samples becomes infinite where the network's output passes 88."""
+Without the limit, a ray's sum becomes infinite where the network's output exceeds 88."""
 
 
 @mx.custom_function
@@ -194,7 +194,7 @@ def _reference(shape: NetworksShape) -> Any:
 
 
 def _tiles(rows: int) -> dict[str, Any]:
-    """The launch's grid for a kernel whose simdgroups compute one tile each."""
+    """Grid of a launch whose simdgroups compute one tile each."""
     return _groups(-(-rows // (_ROWS * _simdgroups())))
 
 
@@ -204,12 +204,12 @@ def _groups(groups: int) -> dict[str, Any]:
 
 
 def gradient_groups() -> int:
-    """How many threadgroups share the gradient, each with partial sums of its own."""
+    """Number of threadgroups of the gradient kernel; each has partial sums of its own."""
     return _GROUPS[variant("networks_gradient")]
 
 
 def gradient_padding(shape: NetworksShape) -> int:
-    """Values after each row of the gradient's tiles; none where a threadgroup has no room left."""
+    """Padding after each row of the gradient's tiles, in values; 0 if there is no memory for it."""
     if simd_width() == 1:
         return 0
     padding = _PADDING[variant("networks_gradient_rows")]

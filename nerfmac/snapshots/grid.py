@@ -9,7 +9,7 @@ import numpy as np
 
 from nerfmac.common.json_reader import Fields
 from nerfmac.config import HashGridConfig
-from nerfmac.config.kernel_sizes import FEATURES
+from nerfmac.config.fields import FEATURES
 from nerfmac.fields.encodings import HashGrid
 from nerfmac.ops.hash_encode import HashLevels
 

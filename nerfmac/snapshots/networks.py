@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nerfmac.common.json_reader import Fields
-from nerfmac.config.kernel_sizes import WIDTHS
+from nerfmac.config.fields import WIDTHS
 from nerfmac.ops.networks_shape import MlpShape
 
 Array = npt.NDArray[np.float32]

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nerfmac.common.checks import InputError
-from nerfmac.config.kernel_sizes import WIDTHS
+from nerfmac.config.fields import WIDTHS
 from nerfmac.ops.hash_encode import HashLevels
 from nerfmac.ops.networks_shape import EMBEDDING, MlpShape
 
