@@ -1,4 +1,4 @@
-"""The presets, and the choice of one for a device."""
+"""Presets: configurations by device and memory."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from nerfmac.config import (
     override,
 )
 
-# A quarter of the steps along a ray: the shortest step and the growth are four times as long.
+# Few steps along a ray: the shortest step and its growth with distance are four times base's.
 _CPU_MARCH = MarchConfig(steps=256, cone=1 / 64)
 _CPU_OPTIMISER = OptimiserConfig(networks=0.5)
 _CPU_REFINE = RefineConfig(coarse_steps=500)  # a CPU trains for fewer steps
@@ -32,10 +32,10 @@ PRESETS: dict[str, Config] = {
         march=MarchConfig(max_samples=2**18),
         train=TrainConfig(steps=30_000),
     ),
-    # For a CPU, where a sample's time decides: narrow networks with one hidden layer each, few
-    # steps along a ray, small tables. A training step then has few rays. With an initial density of
-    # 1, one or two flowers of the built-in scene vanished for good with each of three seeds; with
-    # exp(-2), none. Finding the visible samples would take as long as training with hidden ones.
+    # For a CPU, where the time per sample decides: narrow networks with one hidden layer each, few
+    # steps along a ray, small tables, and so few rays a step. With an initial density of 1, one or
+    # two of the built-in scene's flowers vanished for good with each of three seeds; with exp(-2),
+    # none. Finding hidden samples takes as long here as computing them, without gradients.
     "small": override(
         Config(),
         preset="small",
@@ -73,8 +73,8 @@ PRESETS: dict[str, Config] = {
 }
 
 
-# Networks, rays of a step and sample budget of the vanilla model. The paper's sizes are for a GPU:
-# a CPU would need a minute a step.
+# Vanilla model: network, rays per step, and the sample budget. The paper's sizes are for a GPU; a
+# CPU would need a minute a step.
 _VANILLA = {
     "big": (VanillaConfig(), 4096, 2**20),
     "base": (VanillaConfig(), 4096, 2**20),
@@ -86,8 +86,8 @@ _VANILLA = {
 def vanilla(config: Config) -> Config:
     """The preset `config` for the vanilla model, trained as in Mildenhall et al. 2020.
 
-    Adam's rate falls from 5e-4 to 5e-5 over the run, the loss is the squared error, and nothing is
-    regularised. Small networks bear four times the rate.
+    Adam with a learning rate from 5e-4 to 5e-5, squared error, no regularisation. Smaller networks
+    take four times the rate.
     """
     sizes, rays, max_samples = _VANILLA[config.preset]
     is_full = sizes == VanillaConfig()
@@ -130,5 +130,5 @@ def preset(name: str, device: str, memory_bytes: int, model: str = "hash") -> Co
 
 
 def _automatic(device: str, memory_bytes: int) -> str:
-    # Parameters, their average and Adam's two moments take 190 MB, a step's activations about 1 GB.
+    # base: parameters, average and Adam's two moments take 190 MB, activations about 1 GB.
     return "base" if device != "cpu" and memory_bytes >= 6 * 2**30 else "small"

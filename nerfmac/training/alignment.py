@@ -22,7 +22,7 @@ from nerfmac.config import OptimiserConfig, RanksConfig, RefineConfig
 from nerfmac.geometry.cameras import Cameras
 from nerfmac.ranks import Ranks
 from nerfmac.scenes import Views
-from nerfmac.scenes.in_turn import shown_late
+from nerfmac.scenes.prefetch import delayed_progress
 from nerfmac.training.corrections import POSES, Corrections
 from nerfmac.training.method import Parts
 from nerfmac.training.optimiser import OwnRate, StepNumbers, Updated, adam, no_moments, step_numbers
@@ -103,7 +103,7 @@ def refine_alone(
 
     poses = corrections.init()
     now = Updated(poses, no_moments(poses))
-    for index in tqdm(range(STEPS), "cameras", **shown_late(progress)):
+    for index in tqdm(range(STEPS), "cameras", **delayed_progress(progress)):
         own = {POSES: OwnRate(RATE * 0.01 ** (index / STEPS), 0.0)}
         numbers = step_numbers(index + 1, 0.0, optimiser, own)
         now = Updated(*update(now, mx.array([seed, index], mx.uint32), numbers))
