@@ -8,8 +8,8 @@
 // interval k lies is a formula in k, so empty cells are crossed in one stride instead of step by
 // step. The sample lies at the same fraction, `jitter`, of each interval.
 //
-// settings = [extent, near, step, cone, log(1 + cone), resolution, cascades]; the scene is a cube
-// of side extent around (0.5, 0.5, 0.5), the last two are the occupancy grid's.
+// settings = [extent, near, step, cone, log(1 + cone), resolution, cascades]; the last two are the
+// occupancy grid's.
 
 struct MarchSettings {
   float extent, near, step, cone, growth;
@@ -56,19 +56,10 @@ METAL_FUNC MarchRay march_ray(
   r.jitter = jitter[ray];
   r.inverse = float3{march_inverse(r.direction.x), march_inverse(r.direction.y),
                      march_inverse(r.direction.z)};
-  const float half_side = 0.5f * settings.extent;
   float enter = settings.near, leave = 1e9f;
-  for (int axis = 0; axis < 3; ++axis) {
-    const float origin = origins[3 * ray + axis] - 0.5f, slope = directions[3 * ray + axis];
-    if (abs(slope) < 1e-9f) {
-      // A ray along a face: inside its two planes everywhere or nowhere.
-      if (abs(origin) > half_side) leave = -1.0f;
-    } else {
-      const float a = (-half_side - origin) / slope, b = (half_side - origin) / slope;
-      enter = max(enter, min(a, b));
-      leave = min(leave, max(a, b));
-    }
-  }
+  bounds_clip(r.origin.x, r.direction.x, settings.extent, enter, leave);
+  bounds_clip(r.origin.y, r.direction.y, settings.extent, enter, leave);
+  bounds_clip(r.origin.z, r.direction.z, settings.extent, enter, leave);
   r.first = march_number(enter, settings);
   const float room = march_number(leave, settings) - r.first;
   r.intervals = leave > enter ? int(ceil(room - r.jitter)) : 0;
@@ -223,13 +214,13 @@ METAL_FUNC void march_write(
   }
 }
 
-// Marks the cells that hold any of a ray's places up to the distance until[ray]: the samples that
-// the ray would have if all cells were occupied. One thread a ray; lit starts from zero.
+// Marks the cells that a ray's samples up to the distance until[ray] would lie in, if all cells were
+// occupied. One thread a ray; visible starts from zero.
 template <typename Origins, typename Directions, typename Jitter, typename Until, typename Settings,
-          typename Lit>
-METAL_FUNC void march_lit(
+          typename Visible>
+METAL_FUNC void march_visible(
     uint3 thread_index, int rays, Origins origins, Directions directions, Jitter jitter,
-    Until until, Settings settings, Lit lit) {
+    Until until, Settings settings, Visible visible) {
   const uint ray = thread_index.x;
   if (ray >= uint(rays)) return;
   const MarchSettings to = march_settings(settings);
@@ -242,7 +233,7 @@ METAL_FUNC void march_lit(
     const float3 position = r.origin + r.direction * distance;
     const int cell = occupancy_cell(position, to.resolution, to.cascades).index;
     if (cell >= 0 && cell != last) {
-      atomic_fetch_max_explicit(&lit[cell], 1u, memory_order_relaxed);
+      atomic_fetch_max_explicit(&visible[cell], 1u, memory_order_relaxed);
     }
     last = cell;
   }

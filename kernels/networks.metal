@@ -130,19 +130,19 @@ METAL_FUNC NetworkScale<Values> network_scale(Values values, int columns) {
 // The activations of density and colour, and their derivatives: of one sum or of a vector of them.
 constant constexpr float network_density_limit = 15.0f;  // DENSITY_LIMIT in nerfmac/ops/networks.py
 
-template <int THINNESS>
+template <int DENSITY_BIAS>
 struct NetworkExp {
   template <typename Sum>
   METAL_FUNC Sum operator()(Sum sum) const {
-    return exp(clamp(sum - float(THINNESS), -104.0f, network_density_limit));  // e^-104 is zero
+    return exp(clamp(sum - float(DENSITY_BIAS), -104.0f, network_density_limit));  // e^-104 is zero
   }
 };
 
-template <int THINNESS>
+template <int DENSITY_BIAS>
 struct NetworkExpSlope {
   template <typename Sum>
   METAL_FUNC Sum operator()(Sum sum) const {
-    return exp(clamp(sum - float(THINNESS), -network_density_limit, network_density_limit));
+    return exp(clamp(sum - float(DENSITY_BIAS), -network_density_limit, network_density_limit));
   }
 };
 
@@ -183,7 +183,7 @@ struct NetworkClear {
 };
 
 // Density alone, of the first used[0] rows. A simdgroup works on sixteen rows.
-template <int IN, int WIDTH, int DENSITY_LAYERS, int THINNESS, typename Features, typename Used,
+template <int IN, int WIDTH, int DENSITY_LAYERS, int DENSITY_BIAS, typename Features, typename Used,
           typename Stored, typename Density>
 METAL_FUNC void networks_density(
     uint3 thread_index, int rows, Features features, Used used, Stored stored, Density density) {
@@ -196,12 +196,12 @@ METAL_FUNC void networks_density(
   Sums<16> sums;
   tile_fill(local, x, block, network_read(features, IN));
   network_forward<IN, WIDTH, DENSITY_LAYERS>(local, x, stored, hidden, sums);
-  tile_activate<1>(local, sums, NetworkExp<THINNESS>{});
+  tile_activate<1>(local, sums, NetworkExp<DENSITY_BIAS>{});
   tile_each<1>(local, sums, block, network_write(density, 1));
 }
 
 // Density and colour of one tile, whose rows' directions are a function.
-template <int IN, int WIDTH, int DENSITY_LAYERS, int THINNESS, int COLOUR_LAYERS,
+template <int IN, int WIDTH, int DENSITY_LAYERS, int DENSITY_BIAS, int COLOUR_LAYERS,
           typename Features, typename Directions, typename Stored, typename Density,
           typename Colour>
 METAL_FUNC void networks_tile(uint local, TileBlock rows, Features features, Directions directions,
@@ -214,7 +214,7 @@ METAL_FUNC void networks_tile(uint local, TileBlock rows, Features features, Dir
   tile_fill(local, x, rows, network_read(features, IN));
   network_forward<IN, WIDTH, DENSITY_LAYERS>(local, x, stored, hidden, sums);
   tile_round(sums, embedding);
-  tile_activate<1>(local, sums, NetworkExp<THINNESS>{});
+  tile_activate<1>(local, sums, NetworkExp<DENSITY_BIAS>{});
   tile_each<1>(local, sums, rows, network_write(density, 1));
   tile_fill(local, basis, rows, directions);
   tile_join(embedding, basis, joined);
@@ -225,7 +225,7 @@ METAL_FUNC void networks_tile(uint local, TileBlock rows, Features features, Dir
 }
 
 // Density and colour of the first used[0] rows; the others are left as they are.
-template <int IN, int WIDTH, int DENSITY_LAYERS, int THINNESS, int COLOUR_LAYERS,
+template <int IN, int WIDTH, int DENSITY_LAYERS, int DENSITY_BIAS, int COLOUR_LAYERS,
           typename Features, typename Basis, typename Ray, typename Used, typename Stored,
           typename Density, typename Colour>
 METAL_FUNC void networks_forward(
@@ -235,14 +235,14 @@ METAL_FUNC void networks_forward(
   const int first = int(thread_index.x / SIMD_WIDTH) * 16;
   const TileBlock block{first, min(rows, used[0]) - first};
   if (block.count <= 0) return;
-  networks_tile<IN, WIDTH, DENSITY_LAYERS, THINNESS, COLOUR_LAYERS>(
+  networks_tile<IN, WIDTH, DENSITY_LAYERS, DENSITY_BIAS, COLOUR_LAYERS>(
       local, block, features, network_basis(basis, ray), stored, density, colour);
 }
 
 // Sums the weights' gradient of a threadgroup's tiles in the threadgroup's own row of d_weights,
 // groups[0] rows in all, and writes every row of d_features; rows past used[0] have no gradient.
 // PADDING is tile_space's.
-template <int IN, int WIDTH, int DENSITY_LAYERS, int THINNESS, int COLOUR_LAYERS, int PADDING,
+template <int IN, int WIDTH, int DENSITY_LAYERS, int DENSITY_BIAS, int COLOUR_LAYERS, int PADDING,
           typename Features, typename Basis, typename Ray, typename Used, typename Stored,
           typename DensityGradient, typename ColourGradient, typename Groups,
           typename FeaturesGradient, typename WeightsGradient, typename Space>
@@ -292,7 +292,7 @@ METAL_FUNC void networks_gradient(
     tile_round(colour_sums, d);
     network_backward<32, WIDTH, COLOUR_LAYERS, PADDING>(
         local, joined, colour_hidden, d, stored + ALL + FIRST, colour_gradient, d_joined, space);
-    tile_activate<1>(local, density_sums, NetworkExpSlope<THINNESS>{});
+    tile_activate<1>(local, density_sums, NetworkExpSlope<DENSITY_BIAS>{});
     tile_each<1>(local, density_sums, chosen, network_scale(d_density, 1));
     tile_add(density_sums, d_joined);
     tile_round(density_sums, d);

@@ -1,3 +1,5 @@
+#include "bounds.h"
+
 // The occupancy grid's geometry: cascade c is a cube of side 2^c around (0.5, 0.5, 0.5), cut into
 // `resolution` cells along each axis. A point belongs to the smallest cascade that holds it.
 //
@@ -15,7 +17,7 @@ struct OccupancyCell {
 };
 
 METAL_FUNC OccupancyCell occupancy_cell(float3 position, int resolution, int cascades) {
-  const float3 offset = position - float3{0.5f, 0.5f, 0.5f};
+  const float3 offset = bounds_offset(position);
   const float reach = max(max(abs(offset.x), abs(offset.y)), abs(offset.z));
   int cascade = 0;
   float size = 1.0f, cells = float(resolution);  // of a side, and a unit of length

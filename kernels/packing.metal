@@ -1,8 +1,8 @@
-// Packing rays' samples into slots: where each ray's begin, and how many slots a ray takes.
+// Packing rays' samples into slots: where each ray's slots begin, and how many slots a ray uses.
 //
-// ends[r] is how many samples ray r and those before it have: it never decreases.
+// ends[r] is the number of samples of rays 0 to r: it never decreases.
 
-// How many of the ends are at most `most`.
+// Number of ends that are at most `most`.
 template <typename Ends>
 METAL_FUNC int packing_count(Ends ends, int rays, int most) {
   int low = 0, high = rays;  // the count is one of these
@@ -29,15 +29,14 @@ METAL_FUNC void packing_starts(
   ray_start[i] = fitting > 0 ? ends[fitting - 1] : 0;
 }
 
-// demand[0] = how many of the slots a ray takes in the mean, over the rays that begin in the room:
-// those that it keeps, or its part of the room for trying in proportion, if that is more.
-// sizes = [room, slots]. One thread.
-template <typename TriedEnds, typename KeptEnds, typename Sizes, typename Demand>
-METAL_FUNC void packing_demand(
-    uint3 thread_index, int rays, TriedEnds tried_ends, KeptEnds kept_ends, Sizes sizes,
-    Demand demand) {
+// samples_per_ray[0] = max(mean(kept), mean(marched) slots / capacity), over the rays that begin
+// within the capacity of marched samples. sizes = [capacity, slots]. One thread.
+template <typename MarchedEnds, typename KeptEnds, typename Sizes, typename SamplesPerRay>
+METAL_FUNC void packing_samples_per_ray(
+    uint3 thread_index, int rays, MarchedEnds marched_ends, KeptEnds kept_ends, Sizes sizes,
+    SamplesPerRay samples_per_ray) {
   if (thread_index.x > 0 || rays == 0) return;
-  const int begun = min(packing_count(tried_ends, rays, sizes[0]) + 1, rays);
-  const float kept = float(kept_ends[begun - 1]), tried = float(tried_ends[begun - 1]);
-  demand[0] = max(kept, tried * (float(sizes[1]) / float(sizes[0]))) / float(begun);
+  const int begun = min(packing_count(marched_ends, rays, sizes[0]) + 1, rays);
+  const float kept = float(kept_ends[begun - 1]), marched = float(marched_ends[begun - 1]);
+  samples_per_ray[0] = max(kept, marched * (float(sizes[1]) / float(sizes[0]))) / float(begun);
 }

@@ -10,12 +10,12 @@
 // tiles are full. It has a queue of TRACE_QUEUE rays, neighbours in the picture: when a ray ends,
 // the next of the queue takes its place.
 
+constant constexpr float trace_early_stop = 1e-4f;  // early_stop_transmittance of composite.metal
+
 // Simdgroups of a threadgroup: as many as have room in its memory.
 constexpr int trace_simdgroups(int in) {
   return TILE_SIMDGROUPS > 2 && in > 64 ? 2 : TILE_SIMDGROUPS;
 }
-
-constant constexpr float trace_end = 1e-4f;  // as composite_end
 
 // What a simdgroup's lanes hand each other, a row for each of its rays.
 template <int IN>
@@ -96,8 +96,8 @@ template <int LEVELS, int FEATURES, typename Table, typename Scales, typename Sh
           typename Features>
 METAL_FUNC void trace_encode(
     float3 position, float extent, Table table, Scales scales, Shapes shapes, Features features) {
-  const float place[3] = {(position.x - 0.5f) / extent + 0.5f, (position.y - 0.5f) / extent + 0.5f,
-                          (position.z - 0.5f) / extent + 0.5f};
+  const float3 unit = bounds_unit(position, extent);
+  const float place[3] = {unit.x, unit.y, unit.z};
   for (int level = 0; level < LEVELS; ++level) {
     float sum[FEATURES];
     hash_interpolate<FEATURES>(place, 0, level, table, scales, shapes, sum);
@@ -105,7 +105,7 @@ METAL_FUNC void trace_encode(
   }
 }
 
-template <int IN, int WIDTH, int DENSITY_LAYERS, int THINNESS, int COLOUR_LAYERS,
+template <int IN, int WIDTH, int DENSITY_LAYERS, int DENSITY_BIAS, int COLOUR_LAYERS,
           int FEATURES, typename Origins, typename Directions, typename Bits, typename Settings,
           typename Width, typename Table, typename Scales, typename Shapes, typename Stored,
           typename RayColour, typename Opacity, typename Depth, typename Space>
@@ -170,7 +170,7 @@ METAL_FUNC void trace(
     }
     simd_publish();
     for (int first = 0; first < TRACE_RAYS; first += 16) {
-      networks_tile<IN, WIDTH, DENSITY_LAYERS, THINNESS, COLOUR_LAYERS>(
+      networks_tile<IN, WIDTH, DENSITY_LAYERS, DENSITY_BIAS, COLOUR_LAYERS>(
           local, TileBlock{first, 16}, space->features, network_read(space->basis, 16), stored,
           space->density, space->colour);
     }
@@ -180,7 +180,7 @@ METAL_FUNC void trace(
       if (own[o].has_sample) {
         const int row = o * SIMD_WIDTH + lane;
         trace_composite(own[o], space->density[row], space->colour + 3 * row, to);
-        if (own[o].transmittance < trace_end) trace_finish(own[o], ray_colour, opacity, depth);
+        if (own[o].transmittance < trace_early_stop) trace_finish(own[o], ray_colour, opacity, depth);
       }
     }
   }

@@ -29,7 +29,10 @@ from nerfmac.backend import Kernel
 from nerfmac.capture import capture_scene
 from nerfmac.common.checks import InputError
 from nerfmac.config import Config
+from nerfmac.fields.encoded import EncodedField
+from nerfmac.fields.encodings import Encoding
 from nerfmac.fields.field import Field
+from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
 from nerfmac.geometry.rays import Rays
@@ -53,11 +56,14 @@ if TYPE_CHECKING:
     from nerfmac.viewer import Viewer
 
 __all__ = [
+    "Bounds",
     "Camera",
     "CameraPath",
     "Composited",
     "Config",
     "DivergedError",
+    "EncodedField",
+    "Encoding",
     "Field",
     "Frame",
     "Goal",

@@ -28,8 +28,8 @@ BALLS = (((0.4, -0.1, 0.3), 0.75, (0.9, 0.3, 0.1)), ((-0.6, 0.4, -0.4), 0.5, (0.
 CONFIG: Config = override(
     PRESETS["tiny"],
     grid={"log2_entries": 10, "finest": 512},
-    march={"steps": 64},
-    train={"slots": 2**11, "rays": 64, "most_rays": 2**10},
+    march={"steps": 64, "max_samples": 2**11},
+    train={"rays": 64, "most_rays": 2**10},
 )
 
 COARSE: Config = override(CONFIG, march={"steps": 16})
@@ -38,7 +38,7 @@ COARSE: Config = override(CONFIG, march={"steps": 16})
 FLAGS = (
     *("--preset", "tiny", "--device", "cpu", "--grid.log2-entries", "10"),
     *("--grid.finest", "512", "--march.steps", "64"),
-    *("--train.slots", "2048", "--train.rays", "64", "--train.most-rays", "1024"),
+    *("--march.max-samples", "2048", "--train.rays", "64", "--train.most-rays", "1024"),
 )
 """`CONFIG` for the command line."""
 

@@ -59,7 +59,7 @@ def changed() -> Config:
         march=MarchConfig(near=0.03, cone=0.0),
         occupancy=OccupancyConfig(resolution=48, decay=0.9),
         optimiser=OptimiserConfig(rate=3e-3, l2=0.0, average=0.5),
-        train=TrainConfig(slots=5000, blend="linear"),
+        train=TrainConfig(blend="linear"),
         ranks=RanksConfig(every=4, allreduce_dtype="float32"),
         refine=RefineConfig(poses=True, l2=1e-3),
     )
@@ -175,7 +175,7 @@ def test_no_number_may_be_nan_or_impossible(part, name):
         ("optimiser", {"beta1": 0.95, "beta2": 0.9}, "optimiser.beta2"),
         ("optimiser", {"hold": 1.0}, "optimiser.hold"),
         ("train", {"steps": 0}, "train.steps"),
-        ("train", {"slots": 10}, "train.slots"),
+        ("march", {"max_samples": 10}, "march.max_samples"),
         ("train", {"rays": 8}, "train.rays"),
         ("train", {"rays": 2**17}, "train.rays"),
         ("train", {"most_rays": 1}, "train.most_rays"),
@@ -299,10 +299,10 @@ def test_a_step_is_its_fraction_of_the_unit_cubes_diagonal():
 
 
 def test_a_thin_fog_is_for_transparent_pictures_only():
-    config = override(Config(), networks={"thinness": 2})
-    for has_alpha, thinness in ((True, 2), (False, 0)):
+    config = override(Config(), networks={"density_bias": 2})
+    for has_alpha, density_bias in ((True, 2), (False, 0)):
         ready = config.for_scene(835.0, has_alpha=has_alpha)
-        assert ready.networks.thinness == thinness
+        assert ready.networks.density_bias == density_bias
         assert ready.grid.finest == 1044
 
 
@@ -350,3 +350,19 @@ def test_a_renamed_setting_is_read_at_its_new_path(monkeypatch):
             Config.from_json(refused)
     with pytest.raises(InputError, match="march is 3"):
         Config.from_json({"train": {"old": 99}, "march": 3})
+
+
+@pytest.mark.parametrize(("old", "new"), record.RENAMED.items())
+def test_the_settings_of_older_runs_keep_their_values(old, new):
+    def at(path):
+        value = Config()
+        for name in path.split("."):
+            value = getattr(value, name)
+        return value
+
+    part, key = old.split(".")
+    value = 3.0 if isinstance(at(new), float) else 2048 if "samples" in new else 16
+    value = 8 if "bias" in new else "float32" if "dtype" in new else value
+    config = Config.from_json({part: {key: value}})
+    home, name = new.split(".")
+    assert getattr(getattr(config, home), name) == value != at(new)

@@ -7,8 +7,10 @@ import pytest
 import nerfmac
 import nerfmac.config.presets
 from nerfmac import Method, Run
+from nerfmac.backend import working_dtype
 from nerfmac.cli import main
 from nerfmac.fields.vanilla import VanillaField
+from nerfmac.geometry.bounds import Bounds
 from nerfmac.training.losses import huber_loss
 from tests.scene_factory import CONFIG
 
@@ -127,7 +129,7 @@ def test_the_vanilla_sampler_needs_its_own_coarse_network(scene, tmp_path):
     with pytest.raises(nerfmac.InputError, match=r"vanilla.* Ball .*sampler"):
         Run.begin(scene, config, method=Method(field=Ball()), out=tmp_path / "run")
     assert not (tmp_path / "run").exists()
-    for method in (Method(Ball(), Even()), Method(field=VanillaField(config.vanilla, 1.0))):
+    for method in (Method(Ball(), Even()), Method(field=VanillaField(config.vanilla, Bounds(1.0)))):
         run = Run.begin(scene, config, method=method)
         run.train(steps=2, progress=False)
         assert run.state.step == 2
@@ -200,7 +202,7 @@ def test_an_own_sampler_is_not_taken_for_the_configurations(scene, tmp_path):
 
 def test_only_decayed_parameters_shrink_without_a_gradient(scene):
     class Still(Ball):
-        decayed = frozenset({"radius"})
+        l2_regularised = frozenset({"radius"})
 
         def density(self, parameters, position):
             return 0.0 * position[:, 0] * parameters["radius"]
@@ -233,3 +235,32 @@ def _refused(command, capsys):
         main(command)
     assert ended.value.code == 2
     return capsys.readouterr().err
+
+
+class Waves(nerfmac.Encoding):
+    """Sines of learned directions, in the unit cube of the bounds."""
+
+    outputs = 16
+    shapes = {"directions": (3, 16)}  # noqa: RUF012
+
+    def __init__(self, bounds):
+        self.bounds = bounds
+
+    def init(self, key):
+        return {"directions": 6.0 * mx.random.normal((3, 16), key=key)}
+
+    def __call__(self, parameters, position, used=None):
+        waves = mx.sin(self.bounds.to_unit(position) @ parameters["directions"])
+        return waves.astype(working_dtype())
+
+
+def test_an_own_encodings_parameters_are_trained_beside_the_networks(scene):
+    field = nerfmac.EncodedField(Waves(Bounds(scene.extent)), CONFIG.networks)
+    run = Run.begin(scene, CONFIG, method=Method(field=field))
+    start = {name: np.array(values) for name, values in run.state.parameters.items()}
+    before = np.mean([view.psnr for view in run.evaluate(progress=False)])
+    run.train(steps=200, progress=False)
+    assert start.keys() == {"directions", "density", "colour"}
+    for name, values in run.state.parameters.items():
+        assert not np.array_equal(start[name], values), name
+    assert np.mean([view.psnr for view in run.evaluate(progress=False)]) > before + 3.0

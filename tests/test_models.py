@@ -8,7 +8,9 @@ from nerfmac import Run
 from nerfmac.config import VanillaConfig, override
 from nerfmac.config.presets import PRESETS, preset, vanilla
 from nerfmac.export import extract_density, extract_mesh
+from nerfmac.fields.encodings import encoding_of
 from nerfmac.film import DIAGNOSTICS, OUTPUTS, RenderOptions
+from nerfmac.geometry.bounds import Bounds
 from nerfmac.viewer.pictures import Pictures
 from tests.scene_factory import CONFIG
 
@@ -77,7 +79,7 @@ def test_the_viewer_says_what_a_model_without_an_occupancy_grid_lacks(run, scene
 def test_no_two_vertices_of_a_dense_grid_share_an_entry_and_a_level_more_would():
     for name in PRESETS:
         config = override(PRESETS[name], encoding="dense")
-        levels = nerfmac.fields.encodings.encoding_of(config, 1.7).levels
+        levels = encoding_of(config, Bounds(1.7)).levels
         assert not any(map(levels.is_hashed, range(levels.levels)))
         vertices, _, _ = levels.shapes[-1]
         assert (vertices + 2) ** 3 > 2**config.grid.log2_entries
@@ -88,7 +90,11 @@ def test_a_step_of_every_vanilla_preset_has_room_for_its_rays():
     for name in PRESETS:
         config = preset(name, "cuda", 0, "vanilla")
         samples = config.vanilla.coarse + config.vanilla.fine
-        assert config.train.rays_for(samples) == config.train.rays == config.train.most_rays
+        assert (
+            config.train.rays_for(samples, config.march.max_samples)
+            == config.train.rays
+            == config.train.most_rays
+        )
 
 
 def test_the_full_vanilla_model_is_that_of_the_paper():

@@ -24,8 +24,8 @@ def make_coarser():
     from nerfmac.config import override
     from nerfmac.config.presets import PRESETS
 
-    sizes = {"slots": 2**13, "rays": 256, "most_rays": 2**12}
-    PRESETS["small"] = override(PRESETS["small"], march={"steps": 64}, train=sizes)
+    march, train = {"steps": 64, "max_samples": 2**13}, {"rays": 256, "most_rays": 2**12}
+    PRESETS["small"] = override(PRESETS["small"], march=march, train=train)
 
 make_coarser()
 del make_coarser

@@ -21,11 +21,14 @@ import tyro
 
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import user_path
+from nerfmac.config.record import RENAMED
 from nerfmac.rendering.crop import Box
 
 HELP = ("-h", "--help")
 
-RENAMED_FLAGS: dict[str, str] = {"--ranks.words": "--ranks.allreduce-dtype"}
+RENAMED_FLAGS = {
+    f"--{old}".replace("_", "-"): f"--{new}".replace("_", "-") for old, new in RENAMED.items()
+}
 """New name of each flag that this version renamed, by its old name, as in {"--old": "--new"}."""
 
 log = logging.getLogger("nerfmac")

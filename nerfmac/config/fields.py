@@ -1,4 +1,4 @@
-"""What positions and directions become density and colour with: encodings and networks."""
+"""Encodings and networks: from positions and directions to density and colour."""
 
 from __future__ import annotations
 
@@ -6,18 +6,34 @@ from dataclasses import dataclass, replace
 
 from nerfmac.common import checks
 from nerfmac.common.checks import InputError
-from nerfmac.config.kernel_sizes import FEATURES, WIDEST_FEATURES, WIDEST_LAYERS, WIDTHS
+
+FEATURES = (1, 2, 4, 8)
+"""Allowed features of a grid's level: as in tiny-cuda-nn, powers of two that one load reads."""
+
+WIDEST_FEATURES = 128
+"""Most features of all levels together, by the memory of the networks' gradient kernel."""
+
+WIDEST_LAYERS = 4
+"""Most hidden layers of both networks at the largest width, whose gradient fills registers."""
+
+WIDTHS = (16, 32, 64, 128)
+"""Allowed widths of hidden layers, as in tiny-cuda-nn's fully fused networks."""
 
 
 @dataclass(frozen=True)
 class HashGridConfig:
     """The multiresolution hash encoding."""
 
-    levels: int = 16  # Number of resolutions; times features, a multiple of 16.
-    features: int = 2  # Numbers per entry of a table: 1, 2, 4 or 8.
-    log2_entries: int = 19  # Most entries of a level's table, as a power of two.
-    coarsest: int = 16  # Cells along an axis of the scene at the first level.
-    finest: int = 0  # Cells along a scene unit at the last level; 0: by the pictures' pixels.
+    levels: int = 16
+    """Number of resolutions; times features, a multiple of 16. More: finer steps between them."""
+    features: int = 2
+    """Features of each table entry: 1, 2, 4 or 8. More: a larger, slower table."""
+    log2_entries: int = 19
+    """Most entries of a level's table, as a power of two. More: fewer hash collisions."""
+    coarsest: int = 16
+    """Cells along the scene's cube at the first level."""
+    finest: int = 0
+    """Cells along a scene unit at the last level. 0: by the pictures' resolution."""
 
     def __post_init__(self) -> None:
         checks.number("grid.levels", self.levels, low=2, high=32, whole=True)
@@ -28,19 +44,19 @@ class HashGridConfig:
         checks.number("grid.coarsest", self.coarsest, low=2, whole=True)
         if self.finest:
             checks.number("grid.finest", self.finest, low=self.coarsest, high=2**20, whole=True)
-        every = self.levels * self.features
-        if every % 16 or every > WIDEST_FEATURES:
+        features = self.levels * self.features
+        if features % 16 or features > WIDEST_FEATURES:
             raise InputError(
-                f"grid.levels * grid.features is {every}; expected a multiple of 16, the networks' "
-                f"unit of width, up to {WIDEST_FEATURES}"
+                f"grid.levels * grid.features is {features}; expected a multiple of 16, the "
+                f"networks' unit of width, up to {WIDEST_FEATURES}"
             )
 
     def for_pixels(self, per_unit: float) -> HashGridConfig:
-        """With `finest` chosen, where it is 0, for pictures of so many pixels a scene unit.
+        """This configuration with `finest`, if it is 0, for `per_unit` pixels a scene unit.
 
-        Five cells for four pixels. With finer ones the table learns what no other view confirms: on
-        the full-size chair 1024 cells for 835 pixels beat 512, and on Lego at half the size 512 for
-        417 beat 1024 and 2048.
+        Five cells for four pixels: a finer table learns details that no other view confirms. On the
+        full-size chair 1024 cells for 835 pixels beat 512; on Lego at half the size 512 cells for
+        417 pixels beat 1024 and 2048.
         """
         cells = round(min(max(1.25 * per_unit, 4 * self.coarsest), 4096))
         return self if self.finest else replace(self, finest=cells)
@@ -50,10 +66,14 @@ class HashGridConfig:
 class NetworkConfig:
     """The two stacked MLPs: density, then colour."""
 
-    width: int = 64  # Neurons of a hidden layer: 16, 32, 64 or 128.
-    density_layers: int = 1  # Hidden layers of the density network.
-    colour_layers: int = 2  # Hidden layers of the colour network.
-    thinness: int = 0  # Transparent pictures: the first fog has density exp(-thinness), else 1.
+    width: int = 64
+    """Neurons of a hidden layer: 16, 32, 64 or 128. More: better and slower."""
+    density_layers: int = 1
+    """Hidden layers of the density network, 1 to 4."""
+    colour_layers: int = 2
+    """Hidden layers of the colour network, 1 to 4."""
+    density_bias: int = 0
+    """Scenes with alpha: density is exp(x - bias). Larger: training begins in a thinner fog."""
 
     def __post_init__(self) -> None:
         checks.number("networks.width", self.width, whole=True)
@@ -62,7 +82,7 @@ class NetworkConfig:
         for name, low, high in (
             ("density_layers", 1, 4),
             ("colour_layers", 1, 4),
-            ("thinness", 0, 8),
+            ("density_bias", 0, 8),
         ):
             checks.number(f"networks.{name}", getattr(self, name), low=low, high=high, whole=True)
         layers = self.density_layers + self.colour_layers
@@ -74,15 +94,22 @@ class NetworkConfig:
 
 @dataclass(frozen=True)
 class VanillaConfig:
-    """NeRF as first published (Mildenhall et al. 2020): its two equal networks and its samples."""
+    """NeRF as first published (Mildenhall et al. 2020): two equal networks and their samples."""
 
-    width: int = 256  # Neurons of a hidden layer; the last, with the direction, has half of them.
-    layers: int = 8  # Hidden layers before the density.
-    skip: int = 4  # Hidden layer, the first being 0, after which the position is fed in again.
-    position_frequencies: int = 10  # Sines and cosines of each coordinate of a position.
-    direction_frequencies: int = 4  # Sines and cosines of each coordinate of a direction.
-    coarse: int = 64  # Evenly spread samples of a ray, for the coarse network.
-    fine: int = 128  # Samples of a ray that are added where the coarse network finds matter.
+    width: int = 256
+    """Neurons of a hidden layer, an even number; the layer that reads the direction has half."""
+    layers: int = 8
+    """Hidden layers before the density."""
+    skip: int = 4
+    """Hidden layer, counted from 0, after which the position is fed in again."""
+    position_frequencies: int = 10
+    """Frequencies of the positional encoding of positions. More: finer details."""
+    direction_frequencies: int = 4
+    """Frequencies of the positional encoding of directions. More: sharper reflections."""
+    coarse: int = 64
+    """Even samples of each ray, for the coarse network."""
+    fine: int = 128
+    """Samples of each ray that are added where the coarse network finds matter."""
 
     def __post_init__(self) -> None:
         checks.number("vanilla.width", self.width, low=2, high=1024, whole=True)

@@ -29,7 +29,8 @@ PRESETS: dict[str, Config] = {
         Config(),
         preset="big",
         grid=HashGridConfig(log2_entries=21),
-        train=TrainConfig(steps=30_000, slots=2**18),
+        march=MarchConfig(max_samples=2**18),
+        train=TrainConfig(steps=30_000),
     ),
     # For a CPU, where the time per sample decides: narrow networks with one hidden layer each, few
     # steps along a ray, small tables, and so few rays a step. With an initial density of 1, one or
@@ -39,27 +40,35 @@ PRESETS: dict[str, Config] = {
         Config(),
         preset="small",
         grid=HashGridConfig(levels=8, features=4, log2_entries=16),
-        networks=NetworkConfig(width=32, colour_layers=1, thinness=2),
-        march=_CPU_MARCH,
+        networks=NetworkConfig(width=32, colour_layers=1, density_bias=2),
+        march=replace(_CPU_MARCH, max_samples=2**15, march_factor=0),
         occupancy=OccupancyConfig(
-            resolution=64, warmup_fraction=0.25, fraction=0.125, followed=2**10, patience=512
+            resolution=64,
+            warmup_fraction=0.25,
+            fraction=0.125,
+            visibility_rays=2**10,
+            visibility_patience=512,
         ),
         optimiser=_CPU_OPTIMISER,
         refine=_CPU_REFINE,
-        train=TrainConfig(steps=5_000, slots=2**15, candidates=0, rays=1024, most_rays=2**14),
+        train=TrainConfig(steps=5_000, rays=1024, most_rays=2**14),
     ),
     "tiny": override(
         Config(),
         preset="tiny",
         grid=HashGridConfig(levels=8, features=2, log2_entries=14),
-        networks=NetworkConfig(width=32, colour_layers=1, thinness=2),
-        march=_CPU_MARCH,
+        networks=NetworkConfig(width=32, colour_layers=1, density_bias=2),
+        march=replace(_CPU_MARCH, max_samples=2**13),
         occupancy=OccupancyConfig(
-            resolution=32, warmup_fraction=0.5, fraction=0.25, followed=2**9, patience=512
+            resolution=32,
+            warmup_fraction=0.5,
+            fraction=0.25,
+            visibility_rays=2**9,
+            visibility_patience=512,
         ),
         optimiser=_CPU_OPTIMISER,
         refine=_CPU_REFINE,
-        train=TrainConfig(steps=1_000, slots=2**13, rays=256, most_rays=2**12),
+        train=TrainConfig(steps=1_000, rays=256, most_rays=2**12),
     ),
 }
 
@@ -80,12 +89,13 @@ def vanilla(config: Config) -> Config:
     Adam with a learning rate from 5e-4 to 5e-5, squared error, no regularisation. Smaller networks
     take four times the rate.
     """
-    sizes, rays, slots = _VANILLA[config.preset]
+    sizes, rays, max_samples = _VANILLA[config.preset]
     is_full = sizes == VanillaConfig()
     return replace(
         config,
         model="vanilla",
         vanilla=sizes,
+        march=replace(config.march, max_samples=max_samples),
         optimiser=OptimiserConfig(
             rate=5e-4 if is_full else 2e-3,
             beta2=0.999,
@@ -99,7 +109,6 @@ def vanilla(config: Config) -> Config:
         ),
         train=TrainConfig(
             steps=200_000 if is_full else config.train.steps,
-            slots=slots,
             rays=rays,
             most_rays=rays,
             huber=1.0,  # half the squared error, as colours lie in [0, 1]

@@ -80,10 +80,10 @@ class Config:
             has_alpha: whether the pictures have an alpha channel.
             near_plane: distance at which the scene begins, from its cameras; 0: unknown.
         """
-        networks = self.networks if has_alpha else replace(self.networks, thinness=0)
-        near = self.train.near or (near_plane if near_plane > self.march.near else 0.0)
-        grid, train = self.grid.for_pixels(pixels_per_unit), replace(self.train, near=near)
-        return replace(self, grid=grid, networks=networks, train=train)
+        networks = self.networks if has_alpha else replace(self.networks, density_bias=0)
+        near = self.march.near_training or (near_plane if near_plane > self.march.near else 0.0)
+        grid, march = self.grid.for_pixels(pixels_per_unit), replace(self.march, near_training=near)
+        return replace(self, grid=grid, networks=networks, march=march)
 
     def to_json(self) -> dict[str, Any]:
         """The configuration as JSON values."""
@@ -110,7 +110,16 @@ def override(config: Config, **changes: Any) -> Config:
 REMOVED = {"ranks.late"}
 """Settings of older versions, as paths in `config.json`, that are ignored."""
 
-RENAMED: dict[str, str] = {"ranks.words": "ranks.allreduce_dtype"}
+RENAMED = {
+    "ranks.words": "ranks.allreduce_dtype",
+    "train.slots": "march.max_samples",
+    "train.candidates": "march.march_factor",
+    "train.near": "march.near_training",
+    "march.refine": "march.render_step_divisor",
+    "occupancy.followed": "occupancy.visibility_rays",
+    "occupancy.patience": "occupancy.visibility_patience",
+    "networks.thinness": "networks.density_bias",
+}
 """New path of each renamed or moved setting in `config.json`, as in {"train.old": "march.new"}."""
 
 

@@ -8,7 +8,7 @@ from typing import Literal
 from nerfmac.common import checks
 
 FILL = 0.95
-"""Fraction of the sample budget that the number of rays is chosen to fill."""
+"""Fraction of the sample budget `march.max_samples` that a step's rays are chosen to fill."""
 
 
 @dataclass(frozen=True)
@@ -16,40 +16,34 @@ class TrainConfig:
     """A training step, and the number of steps."""
 
     steps: int = 20_000  # Training steps of a run, unless --steps or --seconds says otherwise.
-    slots: int = 2**17  # Sample budget of a step; more is slower and takes more memory.
-    candidates: int = 4  # Samples that are tried for light, over slots; 0: all are kept untried.
-    rays: int = 4096  # Rays of the first step; later steps take as many as fill the budget.
+    rays: int = 4096  # Rays of the first step; later steps take as many as fill max-samples.
     most_rays: int = 2**16  # Most rays of a step, however few samples they need.
     huber: float = 0.1  # Colour error, in [0, 1], above which the loss grows linearly.
     distortion: float = 0.0  # Weight of the distortion loss; more pulls a ray's matter together.
     entropy: float = 0.0  # Weight of the opacity's entropy; more makes rays opaque or empty.
-    near: float = 0.0  # Model hash: least distance of samples from cameras; 0: by sparse points.
     gradient_scaling: float = 1.0  # Camera distance below which samples learn less; 0: never.
     loss_scale: float = 1024.0  # First loss scale; overflow halves it, 2,000 good steps double it.
     blend: Literal["srgb", "linear"] = "srgb"  # Light in which the pictures' alpha is blended.
 
     def __post_init__(self) -> None:
         checks.number("train.steps", self.steps, low=1, whole=True)
-        checks.number("train.slots", self.slots, low=2**11, high=2**24, whole=True)
-        checks.number("train.candidates", self.candidates, low=0, high=64, whole=True)
         checks.number("train.most_rays", self.most_rays, low=16, high=2**24, whole=True)
         checks.number("train.rays", self.rays, low=16, high=self.most_rays, whole=True)
         checks.number("train.huber", self.huber, low=1e-6)
         checks.number("train.distortion", self.distortion, low=0.0)
         checks.number("train.entropy", self.entropy, low=0.0)
-        checks.number("train.near", self.near, low=0.0)
         checks.number("train.gradient_scaling", self.gradient_scaling, low=0.0)
         checks.number("train.loss_scale", self.loss_scale, low=1.0, high=2.0**16)
         checks.choice("train.blend", self.blend, ("srgb", "linear"))
 
-    def rays_for(self, samples_per_ray: float, most: int | None = None) -> int:
-        """Number of rays that fill `FILL` of the sample budget: about 2^(k/8), a multiple of 16.
+    def rays_for(self, samples_per_ray: float, max_samples: int, most: int | None = None) -> int:
+        """Largest number of rays whose samples fit into `max_samples`; at most `most_rays`, `most`.
 
-        Each new number of rays costs a trace, half a step's time. So few numbers are used, but
-        enough of them to fill the budget well. `most` is a limit besides `most_rays`.
+        It is a power of the eighth root of two, rounded to a multiple of 16: each new number makes
+        MLX trace the step again, which takes as long as half a step.
         """
         most = self.most_rays if most is None else min(most, self.most_rays)
-        wanted = min(FILL * self.slots / max(samples_per_ray, 1e-3), most)
+        wanted = min(FILL * max_samples / max(samples_per_ray, 1e-3), most)
         rays, rung = 16, 32
         while (above := round(2 ** (rung / 8) / 16) * 16) <= wanted:
             rays, rung = max(rays, above), rung + 1

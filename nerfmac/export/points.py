@@ -15,6 +15,7 @@ from nerfmac.common.checks import InputError
 from nerfmac.common.files import appearing, user_path
 from nerfmac.export.shape_files import write_shape
 from nerfmac.export.source import Region, Source, training_rays
+from nerfmac.geometry.bounds import from_centre
 from nerfmac.geometry.rays import Rays
 from nerfmac.rendering.crop import Box
 from nerfmac.rendering.renderer import Renderer
@@ -92,7 +93,7 @@ def _ray_ends(source: Source, renderer: Renderer, region: Region, rays: Rays) ->
     chosen = np.flatnonzero(opacity > OPAQUE)
     distance = (depth[chosen] / opacity[chosen])[:, None]
     position = np.array(rays.origin)[chosen] + distance * np.array(rays.direction)[chosen]
-    reach = np.maximum(np.abs(position - 0.5).max(axis=1), 0.5) / CELLS
+    reach = np.maximum(from_centre(position), 0.5) / CELLS
     density = np.array(source.density(mx.array(position, mx.float32)))
     is_kept = region.holds(source.placement.to_file(position))
     is_kept &= source.occupied.hold(*position.T) & (density * reach > LEAST_THICKNESS)

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from nerfmac.common.checks import InputError, finite
 from nerfmac.fields.field import Field, Parameters
+from nerfmac.geometry.bounds import CENTRE, Bounds
 from nerfmac.geometry.cameras import Camera, Cameras
 from nerfmac.geometry.cells import Cells, cells_of, number_of
 from nerfmac.geometry.rays import Rays, rays_through
@@ -36,7 +37,7 @@ class OccupiedCells:
 
     def __init__(self, occupied: Occupied | None, extent: float) -> None:
         """Unpack the cells' bits to bytes. `extent` is the side of the scene's cube."""
-        self._geometry, self._half = None, 0.5 * extent * (1.0 + 1e-6)
+        self._geometry, self._bounds = None, Bounds(extent)
         if occupied is not None:
             self._geometry = occupied.geometry
             words = np.array(occupied.bits).astype("<u4")
@@ -48,14 +49,14 @@ class OccupiedCells:
         The cell is that of the smallest cascade around a position; outside the cube there is none.
         """
         shape = np.broadcast_shapes(x.shape, y.shape, z.shape)
-        near = [np.abs(values - 0.5) <= self._half for values in (x, y, z)]
+        near = [self._bounds.holds(values[..., None], 1e-6) for values in (x, y, z)]
         in_cube = near[0] & near[1] & near[2]
         if self._geometry is None:
             return np.broadcast_to(in_cube, shape)
         resolution, held = self._geometry.resolution, np.zeros(shape, bool)
         inner = np.zeros(shape, bool)  # positions in a smaller cascade
-        for cascade in range(self._geometry.cascades):
-            grid = [((values - 0.5) / 2.0**cascade + 0.5) * resolution for values in (x, y, z)]
+        for cascade in range(self._bounds.cascades):
+            grid = [((values - CENTRE) / 2.0**cascade + 0.5) * resolution for values in (x, y, z)]
             within = [(along >= 0) & (along <= resolution) for along in grid]
             cells = [np.clip(along, 0, resolution - 1).astype(np.int32) for along in grid]
             number = number_of(Cells(np.int32(cascade), *cells), resolution)

@@ -12,8 +12,8 @@ from functools import cached_property, partial
 import mlx.core as mx
 
 from nerfmac.backend import Shapes, runs_kernel, working_dtype
-from nerfmac.config import Config
-from nerfmac.fields.encodings import HashGrid, encoding_of
+from nerfmac.config import NetworkConfig
+from nerfmac.fields.encodings import Encoding, HashGrid
 from nerfmac.fields.field import Field, Parameters, Tracer
 from nerfmac.fields.networks import StackedMlps
 from nerfmac.geometry.rays import Rays
@@ -26,20 +26,13 @@ from nerfmac.ops.trace import TraceGeometry, trace
 
 
 class EncodedField(Field):
-    """The field of a scene whose cube has the side `extent`."""
+    """An encoding and two networks of the sizes `networks`; any `Encoding` of your own will do."""
 
-    def __init__(self, config: Config, extent: float) -> None:
-        self.encoding = encoding_of(config, extent)
-        networks = config.networks
-        self._networks = StackedMlps(
-            NetworksShape(
-                self.encoding.outputs,
-                networks.width,
-                networks.density_layers,
-                networks.colour_layers,
-                networks.thinness,
-            )
-        )
+    def __init__(self, encoding: Encoding, networks: NetworkConfig) -> None:
+        self.encoding = encoding
+        layers = networks.density_layers, networks.colour_layers
+        shape = NetworksShape(encoding.outputs, networks.width, *layers, networks.density_bias)
+        self._networks = StackedMlps(shape)
 
     @property
     def networks_shape(self) -> NetworksShape:
@@ -53,17 +46,18 @@ class EncodedField(Field):
 
     @property
     def bounded_gradients(self) -> frozenset[str]:
-        """What the encoding learns, where the networks' kernel computes in half precision.
+        """A grid's table, where the networks' kernel computes in half precision.
 
-        Its factors are then finite halves, or show in the weights' gradients that they are not, and
-        it bounds the features' gradients that it hands on.
+        That kernel's factors are then finite halves, or make the weights' gradients infinite, and
+        it bounds the gradients of the features.
         """
         is_bounded = working_dtype() == mx.float16 and runs_kernel("networks")
-        return frozenset(self.encoding.shapes) if is_bounded else frozenset()
+        is_grid = isinstance(self.encoding, HashGrid)
+        return frozenset(self.encoding.shapes) if is_bounded and is_grid else frozenset()
 
     @property
-    def decayed(self) -> frozenset[str]:
-        """The names of the networks' weights."""
+    def l2_regularised(self) -> frozenset[str]:
+        """See `Field`: the networks' weights."""
         return frozenset(self._networks.shapes)
 
     def init(self, key: mx.array) -> Parameters:
@@ -91,18 +85,18 @@ class EncodedField(Field):
         features = self.encoding(parameters, position, used)
         return self._networks.density(parameters, features, used)
 
-    def coarsened(self, parameters: Parameters, detail: mx.array) -> Parameters:
-        """See `Field`: a weight on a feature is one on its row of the first matrix."""
+    def coarse_to_fine(self, parameters: Parameters, level_progress: mx.array) -> Parameters:
+        """See `Field`. A feature's weight multiplies its row of the first matrix."""
         rows, columns = self._networks.shape.density.matrices[0]
-        weights = mx.repeat(self.encoding.weights(detail), columns)
+        weights = mx.repeat(self.encoding.weights(level_progress), columns)
         first, others = mx.split(parameters["density"], [rows * columns])
         return parameters | {"density": mx.concatenate([weights * first, others])}
 
     def tracer(self, parameters: Parameters, occupied: Occupied) -> Tracer | None:
-        """The kernel of `ops.trace`; None without that kernel or if the encoding is no grid."""
+        """See `Field`: `ops.trace`; None without its kernel or if the encoding is no `HashGrid`."""
         if not isinstance(self.encoding, HashGrid) or not runs_kernel("trace"):
             return None
-        # On a GPU the table is read in half precision: it is rounded here, once for all pictures.
+        # A GPU reads the table in half precision: it is rounded once, here, for all pictures.
         rounded = parameters | {"table": parameters["table"].astype(working_dtype())}
         sizes = TraceGeometry(occupied.geometry, self.encoding.levels, self._networks.shape)
         return partial(_traced, rounded, sizes, occupied.bits)
@@ -112,4 +106,4 @@ def _traced(
     parameters: Parameters, sizes: TraceGeometry, bits: mx.array, rays: Rays, width: int
 ) -> Composited:
     table, density, colour = (parameters[name] for name in ("table", "density", "colour"))
-    return trace(rays.origin, rays.direction, bits, sizes, table, density, colour, width)
+    return trace(rays, bits, sizes, table, density, colour, width)

@@ -1,6 +1,6 @@
 """Encodings of a position: three coordinates become features that a small network can learn from.
 
-An encoding holds no parameters. Those that are learned, such as a grid's table, are arguments.
+An encoding holds no parameters. Learned ones, such as a grid's table, are arguments.
 """
 
 from __future__ import annotations
@@ -8,27 +8,42 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from math import exp, floor, log
+from math import exp, floor, log, pi
 
 import mlx.core as mx
 
 from nerfmac.backend import Shapes, working_dtype
 from nerfmac.config import Config, HashGridConfig
-from nerfmac.fields.coarseness import level_weights
 from nerfmac.fields.field import Parameters
-from nerfmac.fields.frequencies import Frequencies
+from nerfmac.geometry.bounds import Bounds
 from nerfmac.ops.hash_encode import HashLevels, hash_encode
 
 _FINEST = 1024  # cells along a scene unit, where neither a user nor a scene's pictures say
 
+FIRST_LEVELS = 0.25
+"""Fraction of the levels that is whole from the first coarse-to-fine step on."""
+
+
+def coarse_to_fine_weights(levels: int, level_progress: mx.array) -> mx.array:
+    """(levels,) float32 weights that fade levels in, from the coarsest to the finest.
+
+        weight_k = (1 - cos(pi clip(a - k, 0, 1))) / 2
+
+    for level k of n, where a grows from n / 4 to n as `level_progress` () grows from 0 to 1 (BARF,
+    Lin et al. 2021, equation 14, which begins at 0 levels).
+    """
+    active = levels * (FIRST_LEVELS + (1.0 - FIRST_LEVELS) * level_progress)
+    part = mx.clip(active - mx.arange(levels), 0.0, 1.0)
+    return 0.5 * (1.0 - mx.cos(pi * part))
+
 
 class Encoding(ABC):
-    """Maps positions in a scene's cube to features."""
+    """Maps positions to features; implement it to put an encoding of your own before networks."""
 
     @property
     @abstractmethod
     def outputs(self) -> int:
-        """Number of features of a position: a multiple of 16, as the networks need."""
+        """Number of features: a multiple of 16, as the networks need."""
 
     @property
     def shapes(self) -> Shapes:
@@ -39,31 +54,33 @@ class Encoding(ABC):
         """Fresh parameters, drawn by the random `key`."""
         return {}
 
-    @abstractmethod
-    def weights(self, detail: mx.array) -> mx.array:
-        """(outputs,) weights of the features that fade finer ones in, by `detail` () in [0, 1]."""
+    def weights(self, level_progress: mx.array) -> mx.array:
+        """(outputs,) coarse-to-fine weights of the features; `level_progress` () in [0, 1]."""
+        return mx.ones(self.outputs)
 
     @abstractmethod
     def __call__(
         self, parameters: Parameters, position: mx.array, used: mx.array | None = None
     ) -> mx.array:
-        """(points, outputs) features of `position` (points, 3), in scene coordinates.
+        """Features (points, outputs) of `position` (points, 3) in scene coordinates.
 
-        Only the first `used` (1,) int32 points count, as in `hash_encode`.
+        Their dtype is `nerfmac.backend.working_dtype()`. Only the first `used` (1,) int32 points
+        count, as in `hash_encode`. Differentiable in the parameters; also in the positions, if
+        cameras are to be refined.
         """
 
 
 @dataclass(frozen=True)
 class HashGrid(Encoding):
-    """The hash encoding of a scene's cube of side `extent`, centred at (0.5, 0.5, 0.5)."""
+    """The multiresolution hash encoding (Müller et al. 2022) of positions within `bounds`."""
 
     config: HashGridConfig
-    extent: float
+    bounds: Bounds
 
     @cached_property
     def levels(self) -> HashLevels:
         """Levels in geometric progression: from `coarsest` cells a cube to `finest` a unit."""
-        return self._levels((self.config.finest or _FINEST) * self.extent)
+        return self._levels(self.bounds.cells_across(self.config.finest or _FINEST))
 
     def _levels(self, finest: float) -> HashLevels:
         """Levels in geometric progression, from `coarsest` to `finest` cells along the cube."""
@@ -85,17 +102,16 @@ class HashGrid(Encoding):
         """The table, drawn uniformly from [-1e-4, 1e-4] (Müller et al. 2022, section 4)."""
         return {"table": mx.random.uniform(-1e-4, 1e-4, self.shapes["table"], key=key)}
 
-    def weights(self, detail: mx.array) -> mx.array:
+    def weights(self, level_progress: mx.array) -> mx.array:
         """See `Encoding`."""
-        return mx.repeat(level_weights(self.config.levels, detail), self.config.features)
+        weights = coarse_to_fine_weights(self.config.levels, level_progress)
+        return mx.repeat(weights, self.config.features)
 
     def __call__(
         self, parameters: Parameters, position: mx.array, used: mx.array | None = None
     ) -> mx.array:
         """See `Encoding`."""
-        if self.extent != 1:
-            position = (position - 0.5) / self.extent + 0.5
-        return hash_encode(position, parameters["table"], self.levels, used)
+        return hash_encode(self.bounds.to_unit(position), parameters["table"], self.levels, used)
 
 
 class DenseGrid(HashGrid):
@@ -114,33 +130,65 @@ class DenseGrid(HashGrid):
 
 
 @dataclass(frozen=True)
-class FrequencyEncoding(Encoding):
-    """The positional encoding of the vanilla model: sines and cosines, without parameters."""
+class Frequencies:
+    """The positional encoding of points or directions p in [-1, 1]^3, without parameters.
 
-    frequencies: Frequencies
-    extent: float
+        (p, sin(2^0 pi p), cos(2^0 pi p), ..., sin(2^(L-1) pi p), cos(2^(L-1) pi p))
+
+    for L = `count` (Mildenhall et al. 2020, equation 4; p itself is in their published code only).
+    """
+
+    count: int
 
     @property
     def outputs(self) -> int:
-        """The encoding's number of features, rounded up to a multiple of 16."""
+        """Number of features."""
+        return 3 * (1 + 2 * self.count)
+
+    def weights(self, level_progress: mx.array) -> mx.array:
+        """(outputs,) coarse-to-fine weights of the features; `level_progress` () in [0, 1]."""
+        weights = coarse_to_fine_weights(self.count, level_progress)
+        return mx.concatenate([mx.ones(3), mx.repeat(weights, 6)])
+
+    def __call__(self, points: mx.array) -> mx.array:
+        """(points, outputs) features of `points` (points, 3) in [-1, 1]^3.
+
+        Each sine and cosine takes three columns, one for each coordinate. Differentiable.
+        """
+        factors = pi * mx.power(2.0, mx.arange(self.count).astype(mx.float32))
+        angles = points[:, None] * factors[:, None]
+        waves = mx.stack([mx.sin(angles), mx.cos(angles)], axis=2)
+        return mx.concatenate([points, waves.reshape(-1, 6 * self.count)], axis=1)
+
+
+@dataclass(frozen=True)
+class FrequencyEncoding(Encoding):
+    """`Frequencies` of positions within `bounds`, with zeros up to a multiple of 16 features."""
+
+    frequencies: Frequencies
+    bounds: Bounds
+
+    @property
+    def outputs(self) -> int:
+        """See `Encoding`."""
         return -(-self.frequencies.outputs // 16) * 16
 
-    def weights(self, detail: mx.array) -> mx.array:
+    def weights(self, level_progress: mx.array) -> mx.array:
         """See `Encoding`."""
-        given = self.frequencies.weights(detail)
-        return mx.concatenate([given, mx.ones(self.outputs - self.frequencies.outputs)])
+        padding = mx.ones(self.outputs - self.frequencies.outputs)
+        return mx.concatenate([self.frequencies.weights(level_progress), padding])
 
     def __call__(
         self, parameters: Parameters, position: mx.array, used: mx.array | None = None
     ) -> mx.array:
         """See `Encoding`."""
-        encoded = self.frequencies((position - 0.5) * (2.0 / self.extent))
-        empty = mx.zeros((position.shape[0], self.outputs - self.frequencies.outputs))
-        return mx.concatenate([encoded, empty], axis=1).astype(working_dtype())
+        encoded = self.frequencies(self.bounds.to_symmetric(position))
+        padding = mx.zeros((position.shape[0], self.outputs - self.frequencies.outputs))
+        return mx.concatenate([encoded, padding], axis=1).astype(working_dtype())
 
 
-def encoding_of(config: Config, extent: float) -> Encoding:
-    """The encoding that `config` names."""
+def encoding_of(config: Config, bounds: Bounds) -> Encoding:
+    """The encoding that `config` names, of positions within `bounds`."""
     if config.encoding == "frequency":
-        return FrequencyEncoding(Frequencies(config.vanilla.position_frequencies), extent)
-    return {"hash": HashGrid, "dense": DenseGrid}[config.encoding](config.grid, extent)
+        return FrequencyEncoding(Frequencies(config.vanilla.position_frequencies), bounds)
+    return {"hash": HashGrid, "dense": DenseGrid}[config.encoding](config.grid, bounds)

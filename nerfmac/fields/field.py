@@ -1,7 +1,7 @@
 """`Field`: the interface of a radiance field; implement it to train a field of your own.
 
-A field holds no parameters. They are plain arrays that each call is given. So the same field serves
-the training step, its averaged parameters in pictures, and parameters from a checkpoint.
+A field holds no parameters: plain arrays are an argument of each call. So the same field serves the
+training step, pictures with averaged parameters, and parameters from a checkpoint.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Parameters = Arrays
 """A field's parameters by name, each float32."""
 
 Tracer = Callable[[Rays, int], Composited]
-"""What rays see. The number is the width of the picture, if the rays are its pixels; else 0."""
+"""Composites rays. The number is the picture's width if the rays are its pixels, else 0."""
 
 
 class Field(ABC):
@@ -43,7 +43,7 @@ class Field(ABC):
         """Density (slots,) and colour (slots, 3) in [0, 1] of packed samples.
 
         `directions` (rays, 3) are unit vectors. The results are differentiable in the parameters.
-        Slots from `samples.ray_start[-1]` on belong to no ray and may be given any values.
+        Slots from `samples.ray_start[-1]` on belong to no ray; their values may be anything.
         """
 
     @abstractmethod
@@ -53,9 +53,9 @@ class Field(ABC):
     def density_of_first(
         self, parameters: Parameters, position: mx.array, used: mx.array
     ) -> mx.array:
-        """Density where only the first `used` (1,) int32 positions count; else as `density`.
+        """Density (points,) of which only the first `used` (1,) int32 values count.
 
-        The others may be given any values: a field that can leave them out replaces this.
+        Override it to save the work for the others, whose values may be anything.
         """
         return self.density(parameters, position)
 
@@ -63,30 +63,30 @@ class Field(ABC):
     def bounded_gradients(self) -> frozenset[str]:
         """Names of parameters whose gradients are finite wherever all other gradients are.
 
-        By default none. A step is skipped if a gradient is not finite; of these it need not look at
-        every number, which for a large table takes a fiftieth of the step.
+        By default none. A step is skipped if a gradient is not finite; it does not search these,
+        which for a large table would take a fiftieth of the step.
         """
         return frozenset()
 
     @property
-    def decayed(self) -> frozenset[str]:
+    def l2_regularised(self) -> frozenset[str]:
         """Names of the parameters that L2 regularisation shrinks: by default none.
 
-        Leave out tables of which a step reads only a part: what it does not read must not shrink.
+        Leave out tables: a step reads only a few of their entries, and the others must not shrink.
         """
         return frozenset()
 
-    def coarsened(self, parameters: Parameters, detail: mx.array) -> Parameters:
-        """The parameters of the field without its finest details; by default all of it.
+    def coarse_to_fine(self, parameters: Parameters, level_progress: mx.array) -> Parameters:
+        """The parameters of the field without its finest levels; by default all of it.
 
-        `detail` () float32, in [0, 1], says how much takes part. Cameras that are off find their
-        places by coarse shapes first (BARF, Lin et al. 2021, section 3.3).
+        `level_progress` () float32 grows from 0 to 1 as levels are added. Wrong cameras are
+        corrected by coarse shapes first (BARF, Lin et al. 2021, section 3.3).
         """
         return parameters
 
     def tracer(self, parameters: Parameters, occupied: Occupied) -> Tracer | None:
-        """A kernel that traces whole rays through `occupied` space; None where there is none.
+        """A function that traces whole rays through `occupied` cells in one kernel, or None.
 
-        A field need not have one: pictures are then rendered in batches of samples.
+        Without one, pictures are rendered in batches of samples.
         """
         return None

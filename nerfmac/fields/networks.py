@@ -14,7 +14,7 @@ from nerfmac.ops.networks_shape import MlpShape, NetworksShape
 
 @dataclass(frozen=True)
 class StackedMlps:
-    """Both networks, without biases and with ReLU between layers.
+    """The density network and the colour network, without biases, with ReLU between layers.
 
     The parameters `density` and `colour` are their flat weights.
     """
@@ -54,17 +54,17 @@ class StackedMlps:
 
 
 def uniform_by_layer(shape: MlpShape, key: mx.array) -> mx.array:
-    """(shape.weights,) float32: each layer's `glorot_uniform`, one after the other."""
+    """Flat weights (shape.weights,) float32: `glorot_uniform` of one layer after the other."""
     keys = mx.random.split(key, len(shape.matrices))
     return mx.concatenate(
         [
-            glorot_uniform(each, *matrix).reshape(-1)
-            for matrix, each in zip(shape.matrices, keys, strict=True)
+            glorot_uniform(key, *matrix).reshape(-1)
+            for matrix, key in zip(shape.matrices, keys, strict=True)
         ]
     )
 
 
 def glorot_uniform(key: mx.array, inputs: int, outputs: int) -> mx.array:
-    """A layer's weights (inputs, outputs), float32 (Glorot and Bengio 2010, equation 16)."""
+    """Random weights (inputs, outputs) float32 (Glorot and Bengio 2010, equation 16)."""
     bound = sqrt(6.0 / (inputs + outputs))
     return mx.random.uniform(-bound, bound, (inputs, outputs), key=key)

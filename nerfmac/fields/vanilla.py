@@ -15,9 +15,10 @@ import mlx.core as mx
 
 from nerfmac.backend import Shapes
 from nerfmac.config import VanillaConfig
+from nerfmac.fields.encodings import Frequencies
 from nerfmac.fields.field import Field, Parameters
-from nerfmac.fields.frequencies import Frequencies
 from nerfmac.fields.networks import glorot_uniform
+from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.samples import Samples
 
 
@@ -25,13 +26,13 @@ from nerfmac.geometry.samples import Samples
 class VanillaNetwork:
     """One of the two networks; its parameters' names begin with `name`.
 
-    There are `layers` hidden layers. After layer `skip` the encoded position is fed in again. The
-    last one gives the density and a `bottleneck` of as many features. These, with the encoded
-    direction, go through one more layer, `view`, of half the width, which gives the colour.
+    There are `layers` hidden layers. Layer `skip + 1` reads the encoded position again. The last
+    hidden layer gives the density and `bottleneck`, `width` features. One more layer, `view`, of
+    half the width, reads these and the encoded direction; the colour comes from it.
 
     A layer with two inputs has a matrix for each and adds the two products. That equals one larger
-    matrix times both inputs side by side, but nothing is copied. The product with the direction is
-    computed once for each ray, not for each sample.
+    matrix times the concatenated inputs, without a copy. The product with the direction is computed
+    once for each ray, not for each sample.
     """
 
     name: str
@@ -49,7 +50,7 @@ class VanillaNetwork:
 
     @property
     def layers(self) -> dict[str, tuple[dict[str, int], int]]:
-        """For each layer: its matrices' numbers of inputs, by name, and its number of outputs."""
+        """Number of inputs of each layer's matrices, by name, and the layer's number of outputs."""
         width, skip = self.config.width, self.config.skip
         layers: dict[str, tuple[dict[str, int], int]] = {
             str(layer): ({"weight": width if layer else self.position.outputs}, width)
@@ -72,15 +73,15 @@ class VanillaNetwork:
         return shapes
 
     def init(self, key: mx.array) -> Parameters:
-        """Fresh parameters: zero biases, and Glorot uniform weights.
+        """Fresh parameters: zero biases and Glorot uniform weights.
 
         The matrices of one layer are drawn as one matrix.
         """
         parameters: Parameters = {}
         layers = self.layers
         keys = mx.random.split(key, len(layers))
-        for (layer, (matrices, outputs)), each in zip(layers.items(), keys, strict=True):
-            weights = glorot_uniform(each, sum(matrices.values()), outputs)
+        for (layer, (matrices, outputs)), layer_key in zip(layers.items(), keys, strict=True):
+            weights = glorot_uniform(layer_key, sum(matrices.values()), outputs)
             row = 0
             for matrix, rows in matrices.items():
                 parameters[f"{layer}.{matrix}"] = weights[row : row + rows]
@@ -103,7 +104,7 @@ class VanillaNetwork:
     ) -> tuple[mx.array, mx.array]:
         """Density (points,) and colour (points, 3) in [0, 1] of `points` in [-1, 1]^3.
 
-        `ray` (points,) int32 says which of the `directions` (rays, 3) each point is seen along.
+        `directions` are (rays, 3) unit vectors, `ray` (points,) int32 is the ray of each point.
         """
         density, hidden = self.trunk(parameters, points)
         bottleneck = self._affine(parameters, "bottleneck", hidden)
@@ -111,9 +112,9 @@ class VanillaNetwork:
         view = mx.maximum(self._affine(parameters, "view", bottleneck, addend=along[ray]), 0.0)
         return density, mx.sigmoid(self._affine(parameters, "colour", view))
 
-    def coarsened(self, parameters: Parameters, detail: mx.array) -> Parameters:
-        """See `Field`: a weight on a feature is one on its rows of the matrices that read it."""
-        weights = self.position.weights(detail)[:, None]
+    def coarse_to_fine(self, parameters: Parameters, level_progress: mx.array) -> Parameters:
+        """See `Field`. A feature's weight multiplies its rows of the matrices that read it."""
+        weights = self.position.weights(level_progress)[:, None]
         names = f"{self.name}.0.weight", f"{self.name}.{self.config.skip + 1}.position"
         return parameters | {name: weights * parameters[name] for name in names}
 
@@ -132,16 +133,16 @@ class VanillaNetwork:
 
 
 class VanillaField(Field):
-    """The coarse and the fine network in a scene whose cube has the side `extent`.
+    """The coarse and the fine network of positions within `bounds`.
 
-    The networks see the cube as [-1, 1]^3, and their density is per unit of that cube. So scenes of
-    all sizes are equally easy to learn.
+    The networks see the bounds as [-1, 1]^3, and their density is per unit of these coordinates. So
+    scenes of all sizes are equally easy to learn.
     """
 
-    def __init__(self, config: VanillaConfig, extent: float) -> None:
+    def __init__(self, config: VanillaConfig, bounds: Bounds) -> None:
         self._coarse = VanillaNetwork("coarse", config)
         self._fine = VanillaNetwork("fine", config)
-        self._per_unit = 2.0 / extent
+        self._bounds, self._per_unit = bounds, bounds.symmetric_scale
 
     @property
     def shapes(self) -> Shapes:
@@ -165,16 +166,17 @@ class VanillaField(Field):
     def coarse(
         self, parameters: Parameters, samples: Samples, directions: mx.array
     ) -> tuple[mx.array, mx.array]:
-        """The same by the coarse network; the proposal of a `HierarchicalSampler`."""
+        """Density and colour by the coarse network: the proposal of a `HierarchicalSampler`."""
         return self._evaluate(self._coarse, parameters, samples, directions)
 
-    def coarsened(self, parameters: Parameters, detail: mx.array) -> Parameters:
-        """See `Field`; of both networks."""
-        return self._fine.coarsened(self._coarse.coarsened(parameters, detail), detail)
+    def coarse_to_fine(self, parameters: Parameters, level_progress: mx.array) -> Parameters:
+        """See `Field`; both networks."""
+        coarse = self._coarse.coarse_to_fine(parameters, level_progress)
+        return self._fine.coarse_to_fine(coarse, level_progress)
 
     def density(self, parameters: Parameters, position: mx.array) -> mx.array:
         """Density (points,) per scene unit at `position` (points, 3), without a gradient."""
-        density, _ = self._fine.trunk(parameters, self._points(position))
+        density, _ = self._fine.trunk(parameters, self._bounds.to_symmetric(position))
         return mx.stop_gradient(self._per_unit * density)
 
     def _evaluate(
@@ -184,9 +186,6 @@ class VanillaField(Field):
         samples: Samples,
         directions: mx.array,
     ) -> tuple[mx.array, mx.array]:
-        points = self._points(samples.position)
+        points = self._bounds.to_symmetric(samples.position)
         density, colour = network(parameters, points, directions, samples.ray)
         return self._per_unit * density, colour
-
-    def _points(self, position: mx.array) -> mx.array:
-        return self._per_unit * (position - 0.5)

@@ -11,6 +11,7 @@ import mlx.core as mx
 from nerfmac.backend import unfused
 from nerfmac.common.checks import InputError
 from nerfmac.film.options import RenderOptions
+from nerfmac.geometry.bounds import from_centre
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.colour import exposed
 from nerfmac.geometry.rays import Rays, camera_rays, panorama_rays
@@ -114,7 +115,7 @@ class ViewRenderer:
         for first in range(0, len(position), NORMALS_AT_ONCE):
             part = position[first : first + NORMALS_AT_ONCE]
             # About half a cell of an occupancy grid, whose cells grow beyond the unit cube.
-            step = mx.maximum(mx.abs(part - 0.5).max(axis=1), 0.5) / cells
+            step = mx.maximum(from_centre(part), 0.5) / cells
             parts.append(normals(lambda at: field.density(parameters, at), part, step))
             mx.async_eval(parts[-1])
         return mx.concatenate(parts)

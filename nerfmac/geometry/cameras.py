@@ -1,8 +1,8 @@
 """Cameras in this package's one convention, on the host and stacked on the device.
 
 Axes are OpenGL's: x right, y up, z backwards, so a camera looks along its -z. A pose is the (3, 4)
-matrix [R | t] from camera to scene; t is the camera's place in scene units. `geometry.lenses` says
-how a lens maps directions to pixels.
+matrix [R | t] from camera to scene; t is the camera's position in scene units. `geometry.lenses`
+maps directions to pixels.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from nerfmac.common import checks
 from nerfmac.common.checks import InputError
+from nerfmac.geometry.bounds import CENTRE
 from nerfmac.geometry.lenses import Lens
 from nerfmac.geometry.pixel_places import COLUMNS, pixel_places
 
@@ -37,10 +38,10 @@ class Camera:
     def look_at(
         cls, eye: npt.ArrayLike, target: npt.ArrayLike, up: npt.ArrayLike, lens: Lens
     ) -> Self:
-        """A camera at `eye` that has `target` at its principal point.
+        """A camera at `eye` whose viewing axis goes through `target`.
 
-        All are scene positions (3,), `up` a direction of any length. Raises InputError if `eye` is
-        `target` or the line of sight runs along `up`.
+        Both are scene positions (3,), `up` is a direction (3,) of any length. Raises InputError if
+        `eye` is `target` or the viewing axis runs along `up`.
         """
         eye, target, up = (np.asarray(each, np.float64) for each in (eye, target, up))
         backwards = _unit(eye - target, f"eye and target are both {eye.tolist()}")
@@ -58,15 +59,15 @@ def _unit(vector: npt.NDArray[np.float64], complaint: str) -> npt.NDArray[np.flo
 
 @dataclass(frozen=True, eq=False)
 class Cameras:
-    """n views, stacked on the device. Their pictures may differ in size.
+    """Arrays of n views on the device, whose pictures may differ in size.
 
     intrinsics  float32 (n, 4): fl_x, fl_y, cx, cy in pixels
     distortion  float32 (n, 7): k1, k2, k3, k4, p1, p2, and 1 for a fisheye lens, else 0
     poses       float32 (n, 3, 4): camera to scene
-    places      int32 (n, 5): where each view's pixels are, as `geometry.pixel_places` says
+    places      int32 (n, 5): table of each view's pixels, see `geometry.pixel_places`
 
-    `sizes` are each view's width and height. `is_distorted` and `is_fisheye`, whether any lens is,
-    are Python bools: compiled functions may branch on them, and rays of pinholes skip undistortion.
+    `sizes` are (width, height) of each view. `is_distorted` and `is_fisheye` are true if any lens
+    is. They are Python bools: compiled functions branch on them, and pinholes skip undistortion.
     """
 
     intrinsics: mx.array
@@ -112,16 +113,16 @@ class Cameras:
 
     @property
     def pixels(self) -> int:
-        """How many pixels all views have together."""
+        """Number of pixels of all views together."""
         return sum(width * height for width, height in self.sizes)
 
     def pixels_per_unit(self) -> float:
-        """How many pixels a scene unit is wide at the scene's centre: the median over the views."""
-        away = mx.linalg.norm(self.poses[:, :, 3] - 0.5, axis=1)
+        """Pixels of a scene unit at the scene's centre: the median over the views."""
+        away = mx.linalg.norm(self.poses[:, :, 3] - CENTRE, axis=1)
         return float(np.median(np.array(self.intrinsics[:, 0] / mx.maximum(away, 1e-6))))
 
     def __getitem__(self, index: int) -> Camera:
-        """View `index` on the host; waits for the device."""
+        """The camera of view `index` on the host; waits for the device."""
         if not -len(self) <= index < len(self):
             raise IndexError(f"camera {index} of {len(self)}")
         intrinsics = [float(number) for number in np.array(self.intrinsics[index])]
@@ -132,7 +133,7 @@ class Cameras:
 
 
 def shown_sizes(sizes: Sequence[tuple[int, int]]) -> str:
-    """The sizes in words: one of them, or the first and how many there are."""
+    """Text for the sizes, such as '640x480 and 2 more': the first and the number of others."""
     different = list(dict.fromkeys(sizes))
     shown = f"{different[0][0]}x{different[0][1]}"
     return shown if len(different) == 1 else f"{shown} and {len(different) - 1} more"

@@ -1,4 +1,4 @@
-"""How the occupancy grid's cells are numbered; `kernels/occupancy.h` says the same.
+"""The occupancy grid's cells: their numbers and corners; `kernels/occupancy.h` has the same.
 
 Cascade c is a cube of side 2^c around (0.5, 0.5, 0.5), cut into `resolution` cells along each axis,
 a multiple of 16 if there are several cascades. Cells are grouped into bricks of 4 x 4 x 2, whose 32
@@ -10,14 +10,18 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import mlx.core as mx
+
+from nerfmac.geometry.bounds import CENTRE
+
 BRICK = (4, 4, 2)
 
 Integers = Any
-"""An array of integers: of MLX, or of NumPy or PyTorch where results are compared with those."""
+"""An array of integers of MLX, NumPy or PyTorch."""
 
 
 class Cells(NamedTuple):
-    """Some cells: their cascades, and their places in these along each axis; of one shape."""
+    """Cascades of cells, and their indices along each axis of the cascade; arrays of one shape."""
 
     cascade: Integers
     x: Integers
@@ -26,7 +30,7 @@ class Cells(NamedTuple):
 
 
 def number_of(cells: Cells, resolution: int) -> Integers:
-    """The cells' numbers."""
+    """The numbers of `cells`."""
     wide, high, deep = BRICK
     cascade, x, y, z = cells
     brick = (cascade * (resolution // deep) + z // deep) * (resolution // high) + y // high
@@ -35,7 +39,7 @@ def number_of(cells: Cells, resolution: int) -> Integers:
 
 
 def cells_of(number: Integers, resolution: int) -> Cells:
-    """The cells that have these numbers."""
+    """The cells with the numbers `number`; inverse of `number_of`."""
     wide, high, deep = BRICK
     within, brick = number, number // (wide * high * deep)
     x = within % wide + wide * (brick % (resolution // wide))
@@ -44,3 +48,12 @@ def cells_of(number: Integers, resolution: int) -> Cells:
     brick = brick // (resolution // high)
     z = within // (wide * high) % deep + deep * (brick % (resolution // deep))
     return Cells(brick // (resolution // deep), x, y, z)
+
+
+def corners_of(number: mx.array, resolution: int) -> tuple[mx.array, mx.array]:
+    """Lowest corners (cells, 3) in scene coordinates, and sides (cells,), of numbered cells."""
+    cascade, *index = cells_of(number, resolution)
+    size = mx.power(2.0, cascade)
+    side = size / resolution
+    offset = mx.stack(index, axis=1).astype(mx.float32) * side[:, None]
+    return CENTRE - 0.5 * size[:, None] + offset, side

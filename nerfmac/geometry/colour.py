@@ -18,17 +18,17 @@ def linear_to_srgb(values: mx.array) -> mx.array:
 
 
 def exposed(values: mx.array, stops: float) -> mx.array:
-    """sRGB `values` in [0, 1] with 2^stops as much light, cut off at 1."""
+    """sRGB `values` in [0, 1] with 2^stops times the light, clipped at 1."""
     if stops == 0.0:
         return values
     return linear_to_srgb(mx.minimum(srgb_to_linear(values) * 2.0**stops, 1.0))
 
 
 def over(rgba: mx.array, background: mx.array, blend: str) -> mx.array:
-    """A straight-alpha picture (..., 4), sRGB, over `background` (..., 3), sRGB: (..., 3), sRGB.
+    """A straight-alpha sRGB picture (..., 4) over `background` (..., 3) sRGB: (..., 3) sRGB.
 
-    `blend` says in which light alpha mixes the two: `srgb`, as browsers and most benchmarks of
-    radiance fields do, or `linear`, as light does.
+    `blend` `srgb` mixes encoded values, as browsers and most benchmarks of radiance fields do;
+    `linear` mixes linear light, as in nature.
     """
     rgb, alpha = rgba[..., :3], rgba[..., 3:]
     if blend == "srgb":

@@ -14,14 +14,15 @@ import mlx.core as mx
 
 NEWTON_STEPS = 5
 LONGEST_STEP = 0.5
-"""A Newton step's limit in radians."""
+"""Largest Newton step, in radians."""
 
 
 def fisheye_directions(point: mx.array, coefficients: mx.array) -> mx.array:
-    """The unit directions (r, 3), x right, y down and z forwards, of points (x', y') (r, 2).
+    """Unit directions (r, 3), x right, y down, z forwards, that lenses map to points (r, 2).
 
-    `coefficients` are (r, 4) or (1, 4): k1 to k4. The inverse is by Newton's method in a fixed
-    number of steps. Points that no direction maps to get one that is arbitrary but finite.
+    `point` is (x', y') from the principal point, in focal lengths; `coefficients` are k1 to k4,
+    (r, 4) or (1, 4). A fixed number of Newton steps inverts the model. The direction of a point
+    that no direction maps to is arbitrary but finite.
     """
     away = mx.sqrt(mx.sum(mx.square(point), axis=-1, keepdims=True))
     k1, k2, k3, k4 = mx.split(coefficients, 4, axis=-1)
@@ -33,6 +34,6 @@ def fisheye_directions(point: mx.array, coefficients: mx.array) -> mx.array:
         derivative = radial + 2.0 * square * slope
         step = (angle * radial - away) / mx.where(mx.abs(derivative) < 1e-6, 1e-6, derivative)
         angle = angle - mx.clip(step, -LONGEST_STEP, LONGEST_STEP)
-    # Towards the axis sin(angle) / away tends to 1.
+    # sin(angle) / away tends to 1 towards the axis.
     side = mx.where(away < 1e-6, 1.0, mx.sin(angle) / mx.maximum(away, 1e-6))
     return mx.concatenate([side * point, mx.cos(angle)], axis=-1)

@@ -22,10 +22,10 @@ from nerfmac.common import checks
 from nerfmac.common.checks import InputError
 
 NEWTON_STEPS = 5
-"""To float32 precision, lenses of photographs need 3 steps, and strong lenses 4."""
+"""Newton steps of an inversion: usual lenses reach float32 precision in 3, strong ones in 4."""
 
 LONGEST_STEP = 0.5
-"""A Newton step's limit along an axis, in units of the focal length."""
+"""Largest Newton step along an axis, in focal lengths."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Lens:
 
     @classmethod
     def from_fov(cls, fov_x: float, width: int, height: int) -> Self:
-        """Square pixels, no distortion, and `fov_x` radians from the left edge to the right."""
+        """An undistorted lens of square pixels that sees `fov_x` radians across."""
         focal = focal_length("fov_x", fov_x, width)
         return cls(width, height, focal, focal, width / 2, height / 2)
 
@@ -75,14 +75,12 @@ class Lens:
 
     @property
     def tangents(self) -> tuple[float, float]:
-        """Half of the width and height, over the focal lengths: how far a picture without
-        distortion reaches to its sides, at a distance of one.
-        """
+        """Tangents of half the angles of view, across and down, of the lens without distortion."""
         return 0.5 * self.width / self.fl_x, 0.5 * self.height / self.fl_y
 
     @property
     def is_distorted(self) -> bool:
-        """Whether a direction (x, y, 1) goes to anything but fl_x x + cx, fl_y y + cy."""
+        """Whether the lens is not a pinhole: (x, y, 1) to fl_x x + cx, fl_y y + cy."""
         return self.is_fisheye or any(self.distortion)
 
     def scaled(self, width: int, height: int) -> Lens:
@@ -92,15 +90,15 @@ class Lens:
         return replace(lens, fl_x=self.fl_x * x, fl_y=self.fl_y * y)
 
     def reduced(self, factor: int) -> Lens:
-        """The lens for the means of blocks of `factor` x `factor` pixels, whole blocks only."""
+        """The lens of a picture made of means of `factor` x `factor` pixels, whole blocks only."""
         lens = replace(self, width=self.width // factor, height=self.height // factor)
         lens = replace(lens, fl_x=self.fl_x / factor, fl_y=self.fl_y / factor)
         return replace(lens, cx=self.cx / factor, cy=self.cy / factor)
 
     def within(self, width: int, height: int) -> Lens:
-        """The lens for `width` x `height` pixels that shows the whole picture in their middle.
+        """The lens of `width` x `height` pixels that shows the whole picture in their middle.
 
-        Pixels keep their shape; where the aspects differ it sees more on two sides.
+        Pixels keep their shape. With another aspect ratio the lens sees more on two sides.
         """
         scale = min(width / self.width, height / self.height)
         lens = replace(self, width=width, height=height, fl_x=self.fl_x * scale)
@@ -110,7 +108,7 @@ class Lens:
         return replace(lens, cx=cx, cy=cy)
 
     def rows(self, first: int, count: int) -> Lens:
-        """The same lens for `count` rows of the picture alone, from row `first` on."""
+        """The same lens for the rows `first` to `first + count - 1` of the picture."""
         return replace(self, height=count, cy=self.cy - first)
 
 
@@ -126,7 +124,7 @@ def focal_length(name: str, angle: float, size: int) -> float:
 
 
 def distort(point: mx.array, distortion: mx.array) -> mx.array:
-    """Where a lens sends `point` (r, 2) = (x, y) of the direction (x, y, 1): (x', y') (r, 2).
+    """Distorted points (x', y') (r, 2) of the directions (x, y, 1), with `point` (r, 2) = (x, y).
 
     `distortion` is float32 (r, 6) or (1, 6). The formulas are in the module's docstring.
     """
@@ -137,8 +135,8 @@ def distort(point: mx.array, distortion: mx.array) -> mx.array:
 def undistort(point: mx.array, distortion: mx.array) -> mx.array:
     """The inverse of `distort` by Newton's method: (x', y') (r, 2) to (x, y) (r, 2).
 
-    The number of steps is fixed, so this may be compiled. Past the fold of a strong lens there are
-    points that no direction maps to: the result is then arbitrary but finite.
+    The number of steps is fixed, so this may be compiled. Beyond the fold of a strong lens no
+    direction maps to a point: the result is then arbitrary but finite.
     """
     wanted_x, wanted_y = x, y = _columns(point)
     coefficients = _columns(distortion)
@@ -147,7 +145,7 @@ def undistort(point: mx.array, distortion: mx.array) -> mx.array:
         miss_x, miss_y = got_x - wanted_x, got_y - wanted_y
         determinant = xx * yy - xy * xy
         # At the fold the Jacobian is singular. The limit on the step keeps a pixel there from
-        # becoming NaN, which would end a training run.
+        # becoming NaN, which would spoil a training run.
         inverse = 1.0 / mx.where(mx.abs(determinant) < 1e-6, 1e-6, determinant)
         step_x = (yy * miss_x - xy * miss_y) * inverse
         step_y = (xx * miss_y - xy * miss_x) * inverse
@@ -178,5 +176,5 @@ def distort_with_slopes(
 
 
 def _columns(values: mx.array) -> list[mx.array]:
-    """The columns of (r, c), each (r, 1)."""
+    """Splits (r, c) into its columns (r, 1)."""
     return list(mx.split(values, values.shape[-1], axis=-1))

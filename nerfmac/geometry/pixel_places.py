@@ -1,9 +1,8 @@
-"""Where each view's pixels are in one list of all pixels, and how to choose among views by size.
+"""Alias table that draws pixels of views of any size, all equally likely.
 
-Views may differ in size. A pixel is chosen by its view first: each of the n views gets the share
-1 / n, and a view with fewer pixels than the mean hands part of its share to one with more. That is
-the alias method (Walker, 1977), in the form of Vose, 1991: all pixels are as likely, and the cost
-is one look into a table, for views of one size as well.
+A draw chooses a view first: each of the n views has the share 1 / n, and a view with fewer pixels
+than the mean hands part of its share to one with more. That is the alias method (Walker, 1977), as
+Vose built its table in 1991: a draw costs one look into the table.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 WHOLE = 2**24
-"""A share that is kept whole: float32 holds all integers up to it."""
+"""Number that stands for a whole share: float32 holds all integers up to it."""
 
 COLUMNS = ("first", "height", "width", "kept", "other")
 
@@ -22,9 +21,9 @@ COLUMNS = ("first", "height", "width", "kept", "other")
 def pixel_places(sizes: Sequence[tuple[int, int]]) -> npt.NDArray[np.int32]:
     """A row of `COLUMNS` for each of the `sizes` (width, height): int32 (n, 5).
 
-    `first` is the number of the view's first pixel; rows follow each other from the top. Of the
-    view's share `kept` of `WHOLE` is its own; the rest is that of the view `other`. With 2^31
-    pixels or more `first` is not right.
+    `first` is the index of the view's first pixel among all pixels, row by row from the top. The
+    view itself is drawn with `kept` / `WHOLE` of its share, the view `other` with the rest. `first`
+    is wrong with 2^31 pixels or more.
     """
     counts = np.array([width * height for width, height in sizes], np.float64)
     first = np.cumsum([0, *counts[:-1]]) % 2**31

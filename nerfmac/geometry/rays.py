@@ -14,14 +14,14 @@ from nerfmac.geometry.lenses import undistort
 
 
 class Rays(NamedTuple):
-    """Half lines: `origin` (r, 3) in scene units, `direction` (r, 3) of length one; float32."""
+    """Origins (r, 3) in scene coordinates and unit directions (r, 3); float32."""
 
     origin: mx.array
     direction: mx.array
 
 
 def rays_through(cameras: Cameras, view: mx.array, pixel: mx.array) -> Rays:
-    """The ray of each pixel position, from its camera's centre outwards.
+    """Rays from the cameras' centres through pixel positions.
 
     `view` int32 (r,) holds indices of the cameras, `pixel` float32 (r, 2) x right and y down in
     pixels. May be compiled, with the arrays of `cameras` captured or as arguments. Raises
@@ -53,10 +53,10 @@ def _through(
 
 
 def directions(point: mx.array, distortion: mx.array | None, is_fisheye: bool) -> mx.array:
-    """The directions (r, 3) that lenses send to `point` (r, 2): x right, y down, z forwards.
+    """Directions (r, 3), x right, y down, z forwards, that lenses map to `point` (r, 2).
 
-    `point` is from the principal point on, in focal lengths. `distortion` is (r, 7) or (1, 7), as
-    in `Cameras`, and None for pinholes; no row has its last number 1 unless `is_fisheye`.
+    `point` is relative to the principal point, in focal lengths. `distortion` is (r, 7) or (1, 7)
+    as in `Cameras`, None for pinholes. `is_fisheye`: its last column may be 1.
     """
     ahead = mx.ones((point.shape[0], 1))
     if distortion is None:
@@ -78,15 +78,15 @@ def camera_rays(camera: Camera) -> Rays:
 
 
 def panorama_rays(camera: Camera, eye: float = 0.0) -> Rays:
-    """The rays of an equirectangular picture of all directions, row by row from the top left.
+    """The rays of an equirectangular panorama, row by row from the top left.
 
-    The picture's width is 360 degrees, from the camera's back over its left and front to its right
-    and back; its height is 180 degrees, from above to below. Of the lens only the size counts, and
-    by how much the principal point lies beside the middle: the pixels are shifted against it.
+    The width covers 360 degrees: back, left, front, right, back of the camera. The height covers
+    180 degrees, from above to below. The lens gives only the size and a shift: pixels are shifted
+    by the distance of the principal point from the middle.
 
-    The rays of an eye, which stands `eye` scene units to the right of the camera (to the left if
-    that is negative) whichever way the head is turned, touch a circle around it. (Peleg,
-    Ben-Ezra, Pritch: Omnistereo: panoramic stereo imaging, 2001.)
+    `eye` is the distance of a stereo eye to the right of the camera in scene units, negative to
+    the left. Its rays touch a circle around the camera, since the head turns with the view (Peleg,
+    Ben-Ezra, Pritch: Omnistereo: panoramic stereo imaging, 2001).
     """
     lens, pose = camera.lens, mx.array(camera.pose)
     index = mx.arange(lens.width * lens.height)

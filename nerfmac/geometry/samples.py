@@ -13,20 +13,18 @@ import mlx.core as mx
 
 
 class Samples(NamedTuple):
-    """Packed samples of `rays` rays in `slots` slots; lengths are in scene units."""
+    """Samples of `rays` rays, packed in `slots` slots; lengths are in scene units."""
 
     position: mx.array  # (slots, 3) float32, scene coordinates
     distance: mx.array  # (slots,) float32, from the ray's origin
     width: mx.array  # (slots,) float32, length of the interval the sample stands for
     ray: mx.array  # (slots,) int32, the ray a slot belongs to; 0 where none
     ray_start: mx.array  # (rays + 1,) int32
-    wanted: (
-        mx.array
-    )  # (rays,) int32, samples the ray asked for: more than its slots if they don't fit
+    wanted: mx.array  # (rays,) int32, samples that a ray asked for; more than its slots if too many
 
     @property
     def used(self) -> mx.array:
-        """(1,) int32: how many slots belong to a ray."""
+        """(1,) int32: number of slots that hold a sample."""
         return self.ray_start[-1:]
 
     @property

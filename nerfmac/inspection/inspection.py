@@ -16,6 +16,7 @@ from tqdm.auto import tqdm
 
 from nerfmac.capture import captured
 from nerfmac.common.files import user_path
+from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.lenses import Lens
 from nerfmac.inspection.cameras import bent_findings, camera_findings, lens_findings
 from nerfmac.inspection.findings import shown_names
@@ -138,7 +139,7 @@ def _cube(scene: Scene, frames: Sequence[Frame]) -> str:
 
 def _inside(positions: npt.NDArray[np.floating], extent: float) -> float:
     """Fraction of the positions (n, 3) that are in the cube of side `extent`."""
-    return float((np.abs(positions - 0.5) <= extent / 2).all(axis=1).mean())
+    return float(Bounds(extent).holds(positions).mean())
 
 
 def _lens(lens: Lens) -> str:

@@ -14,7 +14,8 @@ import mlx.core as mx
 
 from nerfmac.config import Config
 from nerfmac.fields.encodings import HashGrid
-from nerfmac.ops.march import MarchGeometry, cell_of, march
+from nerfmac.geometry.bounds import Bounds
+from nerfmac.ops.march import MarchGeometry, Occupied, cell_of, march
 from nerfmac.ops.networks_shape import BASIS, NetworksShape
 from nerfmac.ops.occupancy_update import pack_bits, splat
 from nerfmac.sampling.occupancy import march_geometry
@@ -29,20 +30,22 @@ class StepInputs:
     """Evaluated arrays of a step of `config` in a scene whose cube has the side `extent`."""
 
     def __init__(self, config: Config, extent: float = 1.0) -> None:
-        self.slots, widths = config.train.slots, config.networks
+        self.slots, widths = config.march.max_samples, config.networks
         self.rays = rays = max(self.slots // SAMPLES_PER_RAY, 1)
-        self.geometry, self.grid = march_geometry(config, extent), HashGrid(config.grid, extent)
+        bounds = Bounds(extent)
+        self.geometry = march_geometry(config.march, config.occupancy, bounds)
+        self.grid = HashGrid(config.grid, bounds)
         layers = widths.density_layers, widths.colour_layers
-        self.shape = NetworksShape(self.grid.outputs, widths.width, *layers, widths.thinness)
+        self.shape = NetworksShape(self.grid.outputs, widths.width, *layers, widths.density_bias)
         around, inside, along = mx.random.split(mx.random.key(21), 3)
         origins = _directions(rays, around) * 1.6 + 0.5
         targets = 0.5 + 0.9 * RADIUS * mx.random.uniform(-1, 1, (rays, 3), key=inside)
         directions = targets - origins
         directions = directions / mx.linalg.norm(directions, axis=1, keepdims=True)
         jitter = mx.random.uniform(shape=(rays,), key=along)
-        self.marched = origins, directions, jitter, _shell(self.geometry), self.geometry
+        self.marched = origins, directions, jitter, _shell(self.geometry)
         self.samples = march(*self.marched, self.slots)
-        self.positions = mx.clip((self.samples.position - 0.5) / extent + 0.5, 0.0, 1.0)
+        self.positions = mx.clip(bounds.to_unit(self.samples.position), 0.0, 1.0)
         self.table = self.grid.init(mx.random.key(23))["table"]
         of_features, of_basis, *others = mx.random.split(mx.random.key(25), 4)
         self.features = mx.random.normal((self.slots, self.shape.features), key=of_features)
@@ -51,7 +54,7 @@ class StepInputs:
             widths.width**-0.5 * mx.random.normal((network.weights,), key=key)
             for network, key in zip((self.shape.density, self.shape.colour), others, strict=True)
         ]
-        mx.eval(self.marched[:4], self.samples, self.positions, self.table)
+        mx.eval(self.marched[:3], self.marched[3].bits, self.samples, self.positions, self.table)
         mx.eval(self.features, self.basis, self.weights)
 
 
@@ -68,10 +71,11 @@ def _directions(count: int, key: mx.array) -> mx.array:
     return vectors / mx.linalg.norm(vectors, axis=1, keepdims=True)
 
 
-def _shell(geometry: MarchGeometry) -> mx.array:
-    """Occupancy bits of a grid in which only the shell is occupied."""
+def _shell(geometry: MarchGeometry) -> Occupied:
+    """A grid in which only the shell is occupied."""
     away, around = mx.random.split(mx.random.key(22))
     points = 4 * geometry.resolution**2
     radius = RADIUS + THICKNESS * mx.random.uniform(-0.5, 0.5, (points, 1), key=away)
     cells = cell_of(0.5 + radius * _directions(points, around), geometry)
-    return pack_bits(splat(cells, mx.ones(points), geometry.cells), mx.array([0.5]))
+    bits = pack_bits(splat(cells, mx.ones(points), geometry.cells), mx.array([0.5]))
+    return Occupied(geometry, bits)

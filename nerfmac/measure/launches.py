@@ -164,7 +164,7 @@ def launches(compute: Callable[[], Any], *, on_metal: bool = False) -> list[Laun
     return recorded
 
 
-NEVER_EVALUATED = ("hash_encode_position_gradient", "packing_demand")
+NEVER_EVALUATED = ("hash_encode_position_gradient", "packing_samples_per_ray")
 """Kernels of a step's graph whose results a step does not use, or uses for a report only."""
 _WORDS = ("sampling.bits", "moments.")  # prefixes of a state's uint32 arrays
 

@@ -1,13 +1,13 @@
 """One step of Adam over one array, in one pass (Kingma and Ba 2015, algorithm 1).
 
-An element without a gradient stays as it is, with its moments, as in tiny-cuda-nn: of a table each
-step reads a part only, and what it does not read should not drift on by its momentum.
+An element with a zero gradient keeps its value and its moments, as in tiny-cuda-nn: a step reads
+only a few entries of a table, and the others should not drift on by their momentum.
 
-The time goes into reading and writing, so both moments share one word of 32 bits. The second has a
-float's exponent and 12 bits of its fraction. The first can be no more than a factor times the
-second's root, by Cauchy's and Schwarz's inequality (`most_first`); its fraction of that has 12
-bits, and is rounded up as often as it is near the step above, by bits of the gradient. The step
-itself uses both moments before they are rounded.
+Reading and writing take the time, so both moments share one word of 32 bits. The second moment has
+a float's exponent and 12 bits of its fraction. The first moment is at most `most_first` times the
+root of the second, by the Cauchy-Schwarz inequality. Its fraction of that bound is stored in 12
+bits with stochastic rounding; the random bits come from the gradient. The step itself uses both
+moments before they are rounded.
 """
 
 from __future__ import annotations
@@ -24,38 +24,34 @@ from nerfmac.common import checks
 
 @cache
 def _kernel(axes: int) -> Kernel:
-    """The kernel for arrays of so many axes: flattening them would add to each step's graph."""
+    """The kernel for arrays with `axes` axes: flattening arrays would add to each step's graph."""
     rows = " * ".join(f"gradient_shape[{axis}]" for axis in range(axes)) or "1"
     inputs = ("parameters", "moments", "gradient", "unscale", "step")
     return Kernel("adam", "adam", inputs, ("new_parameters", "new_moments"), rows)
 
 
 class Step(NamedTuple):
-    """A step's settings."""
+    """The numbers of one step."""
 
     beta1: float
     beta2: float
-    size: float  # the learning rate, corrected for both moments' bias
+    size: float  # learning rate, corrected for the bias of both moments
     epsilon: float  # Adam's, corrected for the second moment's bias
     l2: float  # weight of half the squared parameters in the loss
     most: float  # `most_first` of the betas
 
 
 def most_first(beta1: float, beta2: float) -> float:
-    """The most that the first moment can be, over the second one's root.
+    """Upper bound of |first moment| / sqrt(second moment), for beta1^2 < beta2.
 
-    With gradients g_k, k steps ago, the moments are (1 - beta1) sum beta1^k g_k and
-    (1 - beta2) sum beta2^k g_k^2; beta1^2 is below beta2.
+    The moments are (1 - beta1) sum beta1^k g_k and (1 - beta2) sum beta2^k g_k^2, with g_k the
+    gradient k steps ago.
     """
     return (1.0 - beta1) / sqrt((1.0 - beta2) * (1.0 - beta1**2 / beta2))
 
 
 def adam_step(
-    parameters: mx.array,
-    moments: mx.array,
-    gradient: mx.array,
-    unscale: mx.array,
-    step: mx.array,
+    parameters: mx.array, moments: mx.array, gradient: mx.array, unscale: mx.array, step: mx.array
 ) -> tuple[mx.array, mx.array]:
     """The parameters and their moments after one step along `gradient`.
 
@@ -89,11 +85,7 @@ def adam_step(
 
 
 def adam_reference(
-    parameters: mx.array,
-    moments: mx.array,
-    gradient: mx.array,
-    unscale: mx.array,
-    step: mx.array,
+    parameters: mx.array, moments: mx.array, gradient: mx.array, unscale: mx.array, step: mx.array
 ) -> tuple[mx.array, mx.array]:
     """The same in plain MLX."""
     beta1, beta2, size, epsilon, l2, most = (step[i] for i in range(len(Step._fields)))
@@ -108,31 +100,28 @@ def adam_reference(
 
 
 def pack_moments(
-    first: mx.array,
-    second: mx.array,
-    most: mx.array | float,
-    dither: mx.array | float = 0.5,
+    first: mx.array, second: mx.array, most: mx.array | float, dither: mx.array | float = 0.5
 ) -> mx.array:
     """Both moments, float32, in one word each; see the module's docstring.
 
-    `most` is `most_first`, and `dither`, in [0, 1), what is added before rounding the first down.
+    `most` is `most_first`; `dither`, in [0, 1), is added to the first before it is rounded down.
     """
     high = (mx.view(second, mx.uint32) + 1024) >> 11
     bound = most * mx.sqrt(mx.view(high << 11, mx.float32))
     fraction = mx.where(bound > 0, first / mx.maximum(bound, 1e-38), 0.0)
-    # What is not a number compares as false, and cannot become an integer.
+    # NaN compares as false, and cannot become an integer.
     fraction = mx.where(mx.abs(fraction) <= 1, fraction, mx.where(fraction > 0, 1.0, -1.0))
     low = mx.floor(2047.0 * fraction + dither).astype(mx.int32) + 2048
     return (high << 12) | low.astype(mx.uint32)
 
 
 def _dither(gradient: mx.array) -> mx.array:
-    """A number in [0, 1) of the gradient's bits, which noise changes from step to step."""
+    """Pseudo-random number in [0, 1), hashed from the gradient's bits."""
     return ((mx.view(gradient, mx.uint32) * 2654435761) >> 8).astype(mx.float32) / 2.0**24
 
 
 def unpack_moments(packed: mx.array, most: mx.array | float) -> tuple[mx.array, mx.array]:
-    """The first and second moments, float32, of which `pack_moments` made `packed`."""
+    """The first and second moments, float32; inverse of `pack_moments`."""
     second = mx.view((packed >> 12) << 11, mx.float32)
     fraction = ((packed & 4095).astype(mx.int32) - 2048).astype(mx.float32) / 2047.0
     return fraction * most * mx.sqrt(second), second

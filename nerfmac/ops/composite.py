@@ -2,7 +2,7 @@
 
     weight_i = T_i (1 - exp(-density_i width_i)),   T_i = exp(-sum_{j<i} density_j width_j)
 
-(Mildenhall et al. 2020, equation 3.) A ray ends before the first sample whose T_i is below 1e-4.
+(Mildenhall et al. 2020, equation 3.) A ray ends before the first sample with T_i below 1e-4.
 Samples of ray r are rows ray_start[r] : ray_start[r + 1]; rows past the last ray's belong to no
 ray. Density is per scene unit, width and distance in scene units.
 """
@@ -16,7 +16,8 @@ import mlx.core as mx
 from nerfmac.backend import Kernel, runs_kernel, simd_width
 from nerfmac.ops.signature import Signature
 
-END = 1e-4  # transmittance at which a ray ends; the same number as in kernels/composite.metal
+EARLY_STOP_TRANSMITTANCE = 1e-4
+"""Transmittance below which a ray ends; the same number as in `kernels/composite.metal`."""
 
 _TAKES = Signature(
     density=(mx.float32, "slots"),
@@ -25,7 +26,7 @@ _TAKES = Signature(
     widths=(mx.float32, "slots"),
     ray_start=(mx.int32, "rays + 1"),
 )
-_REACHES = Signature(
+_COUNT_TAKES = Signature(
     density=(mx.float32, "slots"),
     widths=(mx.float32, "slots"),
     ray_start=(mx.int32, "rays + 1"),
@@ -35,17 +36,13 @@ _GIVES = Signature(
     ray_colour=(mx.float32, "rays", 3), opacity=(mx.float32, "rays"), depth=(mx.float32, "rays")
 )
 _FORWARD = Kernel(
-    "composite",
-    "composite_forward",
-    inputs=_TAKES.names,
-    outputs=_GIVES.names,
-    rows="ray_start_shape[0] - 1",
+    "composite", "composite_forward", _TAKES.names, _GIVES.names, rows="ray_start_shape[0] - 1"
 )
-_REACHED = Kernel(
+_VISIBLE = Kernel(
     "composite",
-    "composite_reached",
-    inputs=_REACHES.names,
-    outputs=("reached",),
+    "composite_visible",
+    inputs=_COUNT_TAKES.names,
+    outputs=("visible",),
     rows="ray_start_shape[0] - 1",
 )
 _GRADIENT = Kernel(
@@ -58,7 +55,7 @@ _GRADIENT = Kernel(
 
 
 class Composited(NamedTuple):
-    """What a ray sees, in front of a black background."""
+    """Colour, opacity and depth of rays in front of a black background."""
 
     colour: mx.array  # (rays, 3) float32, premultiplied by opacity
     opacity: mx.array  # (rays,) float32, in [0, 1]
@@ -66,11 +63,7 @@ class Composited(NamedTuple):
 
 
 def composite(
-    density: mx.array,
-    colour: mx.array,
-    distances: mx.array,
-    widths: mx.array,
-    ray_start: mx.array,
+    density: mx.array, colour: mx.array, distances: mx.array, widths: mx.array, ray_start: mx.array
 ) -> Composited:
     """Composite packed samples front to back; see the module's docstring.
 
@@ -92,19 +85,19 @@ def composite(
     return Composited(*run(density, colour, distances, widths, ray_start))
 
 
-def count_reached(
+def count_visible(
     density: mx.array, widths: mx.array, ray_start: mx.array, wanted: mx.array
 ) -> mx.array:
-    """(rays,) int32: how many of each ray's samples light reaches, before the ray ends.
+    """(rays,) int32: number of samples of each ray before it ends.
 
-    A ray without slots counts what it `wanted`, (rays,) int32. Other arguments as in `composite`.
-    Raises `InputError` for a wrong shape or type.
+    For a ray without slots it is the `wanted` number, (rays,) int32. Other arguments are as in
+    `composite`. Raises `InputError` for a wrong shape or type.
     """
     rays = wanted.shape[0]
-    _REACHES.check(density, widths, ray_start, wanted, **{"rays": rays, "rays + 1": rays + 1})
+    _COUNT_TAKES.check(density, widths, ray_start, wanted, **{"rays": rays, "rays + 1": rays + 1})
     if not runs_kernel("composite"):
-        return count_reached_reference(density, widths, ray_start, wanted)
-    (reached,) = _REACHED(
+        return count_visible_reference(density, widths, ray_start, wanted)
+    (visible,) = _VISIBLE(
         *map(mx.stop_gradient, (density, widths)),
         ray_start,
         wanted,
@@ -112,19 +105,19 @@ def count_reached(
         output_shapes=[(rays,)],
         output_dtypes=[mx.int32],
     )
-    return reached
+    return visible
 
 
-def count_reached_reference(
+def count_visible_reference(
     density: mx.array, widths: mx.array, ray_start: mx.array, wanted: mx.array
 ) -> mx.array:
     """The same in plain MLX."""
     rays = wanted.shape[0]
     if density.shape[0] == 0 or rays == 0:
         return wanted
-    ray, is_reached, _ = _light(density, widths, ray_start)
-    reached = mx.zeros(rays, mx.int32).at[ray].add(is_reached.astype(mx.int32))
-    return mx.where(ray_start[1:] > ray_start[:-1], reached, wanted)
+    ray, is_visible, _ = _light(density, widths, ray_start)
+    visible = mx.zeros(rays, mx.int32).at[ray].add(is_visible.astype(mx.int32))
+    return mx.where(ray_start[1:] > ray_start[:-1], visible, wanted)
 
 
 def sample_weights(density: mx.array, widths: mx.array, ray_start: mx.array) -> mx.array:
@@ -136,20 +129,16 @@ def sample_weights(density: mx.array, widths: mx.array, ray_start: mx.array) -> 
 
 
 def composite_reference(
-    density: mx.array,
-    colour: mx.array,
-    distances: mx.array,
-    widths: mx.array,
-    ray_start: mx.array,
+    density: mx.array, colour: mx.array, distances: mx.array, widths: mx.array, ray_start: mx.array
 ) -> tuple[mx.array, mx.array, mx.array]:
     """The same in plain MLX."""
     slots, rays = density.shape[0], ray_start.shape[0] - 1
     if slots == 0 or rays == 0:
         return mx.zeros((rays, 3)), mx.zeros(rays), mx.zeros(rays)
-    ray, is_reached, weight = _light(density, widths, ray_start)
+    ray, is_visible, weight = _light(density, widths, ray_start)
     # Slots of no ray may hold NaN, and zero times NaN is not zero.
-    distances = mx.where(is_reached, distances, 0.0)
-    colour = mx.where(is_reached[:, None], colour, 0.0)
+    distances = mx.where(is_visible, distances, 0.0)
+    colour = mx.where(is_visible[:, None], colour, 0.0)
     ray_colour = mx.zeros((rays, 3)).at[ray].add(weight[:, None] * colour)
     opacity = mx.zeros(rays).at[ray].add(weight)
     depth = mx.zeros(rays).at[ray].add(weight * mx.stop_gradient(distances))
@@ -159,7 +148,7 @@ def composite_reference(
 def _light(
     density: mx.array, widths: mx.array, ray_start: mx.array
 ) -> tuple[mx.array, mx.array, mx.array]:
-    """Each slot's ray, 0 where it has none; whether light reaches it; its weight."""
+    """Ray of each slot, 0 without one; whether the slot is visible; its weight."""
     slots = density.shape[0]
     slot = mx.arange(slots)
     is_alive = slot < ray_start[-1]
@@ -169,16 +158,16 @@ def _light(
     density, widths = (mx.where(is_alive, values, 0.0) for values in (density, widths))
     optical = density * mx.stop_gradient(widths)
     transmittance = mx.exp(-_sum_before(optical, slot - ray_start[ray]))
-    is_reached = mx.stop_gradient(is_alive & (transmittance >= END))
-    weight = mx.where(is_reached, transmittance * (1.0 - mx.exp(-optical)), 0.0)
-    return ray, is_reached, weight
+    is_visible = mx.stop_gradient(is_alive & (transmittance >= EARLY_STOP_TRANSMITTANCE))
+    weight = mx.where(is_visible, transmittance * (1.0 - mx.exp(-optical)), 0.0)
+    return ray, is_visible, weight
 
 
 def _sum_before(values: mx.array, place: mx.array) -> mx.array:
-    """(slots,) sum of a ray's values before each slot, its sample number `place`.
+    """(slots,) sum of the values before each slot on its ray; `place` is its sample number.
 
-    Computed by doubling (Hillis and Steele 1986). A difference of sums over all rays would be
-    simpler, but its rounding error grows with the number of rays.
+    A parallel scan by doubling (Hillis and Steele 1986). A difference of sums over all rays would
+    be simpler, but its rounding error grows with the number of rays.
     """
     values = _earlier(values, place, 1)
     shift = 1
@@ -189,7 +178,7 @@ def _sum_before(values: mx.array, place: mx.array) -> mx.array:
 
 
 def _earlier(values: mx.array, place: mx.array, shift: int) -> mx.array:
-    """What stands `shift` samples before each slot on its ray; zero where there is none."""
+    """The value `shift` samples before each slot on its ray; zero where there is none."""
     shifted = mx.concatenate([mx.zeros(shift), values[:-shift]])
     return mx.where(place >= shift, shifted, 0.0)
 

@@ -16,12 +16,9 @@ from nerfmac.geometry.rays import Rays, rays_through
 from nerfmac.ops.signature import Signature
 
 BATCH = 2**12
-"""Rays of a batch."""
+"""Number of rays in a batch of `ray_batches`."""
 
-_TAKES = Signature(
-    pixels=(mx.uint8, "pixels", "channels"),
-    fractions=(mx.float32, 3, "rays"),
-)
+_TAKES = Signature(pixels=(mx.uint8, "pixels", "channels"), fractions=(mx.float32, 3, "rays"))
 _GIVES = Signature(
     origins=(mx.float32, "rays", 3),
     directions=(mx.float32, "rays", 3),
@@ -38,7 +35,7 @@ _DRAW = Kernel(
 
 
 class Drawn(NamedTuple):
-    """Pixels drawn from the views."""
+    """Rays, colours and views of drawn pixels."""
 
     rays: Rays  # through the pixels' centres
     colour: mx.array  # (rays, 4) float32 in [0, 1], with straight alpha; 1 without alpha
@@ -46,13 +43,13 @@ class Drawn(NamedTuple):
 
 
 def draw_pixels(pixels: mx.array, cameras: Cameras, fractions: mx.array) -> Drawn:
-    """The pixels that `fractions` choose: rays through their centres, their colours and views.
+    """Draw the pixels that `fractions` choose.
 
     Args:
         pixels: (pixels of all views, 3 or 4) uint8, view after view, row by row from the top.
-        cameras: the views'.
-        fractions: (3, rays) float32 in [0, 1): where each pixel is along the list of views, down
-            its picture and along the row. Uniform fractions choose all pixels equally often.
+        cameras: one for each view.
+        fractions: (3, rays) float32 in [0, 1), of the list of views, of the picture's height and
+            of its width. Uniform fractions choose all pixels equally often.
 
     Raises:
         InputError: a wrong shape or type, pixels that do not match the cameras, or 2^31 pixels or
@@ -83,12 +80,12 @@ def draw_pixels(pixels: mx.array, cameras: Cameras, fractions: mx.array) -> Draw
 
 
 def random_rays(pixels: mx.array, cameras: Cameras, count: int, key: mx.array) -> Rays:
-    """Rays through `count` pixels, drawn by a random `key`; the rest is as in `draw_pixels`."""
+    """Rays through `count` pixels drawn by the random `key`; the rest as in `draw_pixels`."""
     return draw_pixels(pixels, cameras, mx.random.uniform(shape=(3, count), key=key)).rays
 
 
 def ray_batches(pixels: mx.array, cameras: Cameras, most: int, key: mx.array) -> Iterator[Rays]:
-    """Random rays in whole batches: as many as there are pixels, but at most about `most`."""
+    """Random rays in batches of BATCH: as many as there are pixels, at most about `most`."""
     count = -(-min(pixels.shape[0], most) // BATCH)
     return (random_rays(pixels, cameras, BATCH, each) for each in mx.random.split(key, count))
 
@@ -104,13 +101,13 @@ def draw_pixels_reference(pixels: mx.array, cameras: Cameras, fractions: mx.arra
 
 
 def chosen_pixels(cameras: Cameras, fractions: mx.array) -> mx.array:
-    """The numbers of the pixels that `draw_pixels` takes for these fractions: int32 (rays,)."""
+    """Indices (rays,) int32 of the pixels that `draw_pixels` draws for these fractions."""
     _, first, row, column, width = _chosen(cameras, fractions)
     return first + row * width + column
 
 
 def _chosen(cameras: Cameras, fractions: mx.array) -> tuple[mx.array, ...]:
-    """Each ray's view, that view's first pixel, row, column, and the view's width, int32."""
+    """View of each ray, that view's first pixel, row and column, and the view's width; int32."""
     share = fractions[0] * len(cameras)
     view = mx.minimum(share.astype(mx.int32), len(cameras) - 1)
     _, _, _, kept, other = cameras.places[view].T

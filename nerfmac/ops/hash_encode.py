@@ -66,7 +66,7 @@ _POSITION_GRADIENT = Kernel(
 
 @dataclass(frozen=True)
 class HashLevels:
-    """The levels' geometry; vertices are counted along one axis."""
+    """Resolutions and table sizes of the levels."""
 
     levels: int
     log2_entries: int  # most entries of a level, as a power of two
@@ -75,12 +75,12 @@ class HashLevels:
 
     @cached_property
     def scales(self) -> tuple[float, ...]:
-        """For each level: grid units per unit of position."""
+        """Grid units per unit of position, for each level."""
         return tuple(self.coarsest * self.growth**level - 1.0 for level in range(self.levels))
 
     @cached_property
     def shapes(self) -> tuple[tuple[int, int, int], ...]:
-        """For each level: (vertices along an axis, first entry, entries)."""
+        """(vertices along an axis, first entry, entries) of each level."""
         shapes, first = [], 0
         for scale in self.scales:
             vertices = ceil(scale) + 1
@@ -91,16 +91,16 @@ class HashLevels:
 
     @property
     def entries(self) -> int:
-        """Entries of all levels together."""
+        """Number of entries of all levels together."""
         return self.shapes[-1][1] + self.shapes[-1][2]
 
     def arrays(self) -> tuple[mx.array, mx.array]:
-        """The geometry for kernels: float32 scales; uint32 number and shapes of levels."""
+        """Kernel inputs: float32 scales; uint32 number of levels, then their shapes."""
         numbers = [number for shape in self.shapes for number in shape]
         return mx.array(self.scales, mx.float32), mx.array([self.levels, *numbers], mx.uint32)
 
     def is_hashed(self, level: int) -> bool:
-        """Whether vertices of the level may have an entry in common."""
+        """Whether vertices of the level may share an entry."""
         vertices, _, entries = self.shapes[level]
         return vertices**3 > entries
 
@@ -113,9 +113,9 @@ def hash_encode(
     Args:
         positions: (points, 3) float32, in [0, 1]; outside, the grid repeats by wrapped indices.
         table: (levels.entries, features) float32; on a GPU float16 too. Features are 1, 2, 4 or 8.
-        levels: the geometry.
-        used: (1,) int32: only so many of the points count; None: all. The features of the others
-            are arbitrary, and they have no gradient.
+        levels: the levels' resolutions and table sizes.
+        used: (1,) int32, number of points that count; None: all. The features of the others are
+            arbitrary and have no gradient.
 
     Returns:
         (points, levels.levels * features), float16 on a GPU, else float32; differentiable in
@@ -184,7 +184,7 @@ def _hash_encode(
 def _hash_encode_vjp(primals, cotangent, _output):  # type: ignore[no-untyped-def]
     positions, table, scales, shapes, used = primals
     template = [("FEATURES", table.shape[1])]
-    # MLX evaluates only outputs that are used: a gradient that nobody needs costs nothing.
+    # MLX evaluates only outputs that are used: an unused gradient costs nothing.
     d_table = _table_gradient(positions, cotangent, scales, shapes, used, table.shape)
     (d_positions,) = _POSITION_GRADIENT(
         positions,
@@ -202,7 +202,7 @@ def _hash_encode_vjp(primals, cotangent, _output):  # type: ignore[no-untyped-de
 
 
 _SHORTEST = {"float": 3, "summed": 1, "fixed": 3}
-"""How long runs of neighbouring samples in one cell must be on average to be summed first."""
+"""Mean length of runs of neighbouring samples in one cell from which on runs are summed first."""
 
 
 def _table_gradient(
@@ -238,11 +238,11 @@ def _table_gradient(
 
 
 def _units(cotangent: mx.array, used: mx.array, levels: int) -> tuple[mx.array, mx.array]:
-    """For each level, how many units of its fixed point make 1, and the unit; (levels,) float32.
+    """Fixed-point scale of each level's gradient, 1 / unit, and its unit; (levels,) float32.
 
-    No sum in an entry is larger than that of all points' gradients, since weights are at most 1.
-    The unit is the power of two by which that sum is less than 2^30 units. Where it is not finite,
-    the unit is NaN, and so becomes the whole level's gradient.
+    The unit is the smallest power of two for which the sum of all points' gradients is below 2^30
+    units. No entry's sum is larger, since weights are at most 1. If the sum is not finite, the unit
+    is NaN, and so is the whole level's gradient.
     """
     is_used = (mx.arange(cotangent.shape[0]) < used)[:, None]
     size = mx.abs(mx.where(is_used, cotangent, 0.0).astype(mx.float32)).sum(axis=0)

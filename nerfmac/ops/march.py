@@ -1,26 +1,29 @@
 """Marching rays through the occupancy grid: packed samples in occupied cells, in fixed slots.
 
-Near the camera steps are `step` long. Beyond the distance step / cone they grow in proportion to
-the distance, as a pixel's footprint does (Müller et al. 2022, appendix E.1). The number of steps up
-to the distance t is n(t) = t / step near the camera, and
-n(t) = (1 + log(cone t / step) cone / log(1 + cone)) / cone beyond step / cone. Interval k begins at
-n(enter) + k, where `enter` is the distance at which the ray enters the cube, at least `near`. Its
-sample lies at the fraction `jitter` of the interval. Intervals whose sample is in an empty cell, or
-outside the cube, are left out.
+Steps near the camera have the length `step`. Beyond the distance step / cone they grow in
+proportion to the distance, as a pixel's footprint does (Müller et al. 2022, appendix E.1). The
+number of steps up to the distance t is
+
+    n(t) = t / step                                               for t <= step / cone
+    n(t) = (1 + log(cone t / step) cone / log(1 + cone)) / cone   beyond
+
+Interval k of a ray begins at n(enter) + k, where the ray enters the cube at the distance `enter`,
+at least `near`. Its sample lies at the fraction `jitter` of the interval. Intervals whose sample is
+in an empty cell, or outside the cube, are left out.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import ceil, log, log2, sqrt
+from math import ceil, log
 from typing import Any, NamedTuple
 
 import mlx.core as mx
 import numpy as np
 
 from nerfmac.backend import Kernel, runs_kernel, simd_width, variant
+from nerfmac.geometry.bounds import CENTRE, Bounds, from_centre
 from nerfmac.geometry.cells import Cells, number_of
-from nerfmac.geometry.cube import crossing
 from nerfmac.geometry.samples import Samples
 from nerfmac.ops.packing import ray_starts
 from nerfmac.ops.signature import Signature
@@ -41,17 +44,12 @@ _GIVES = Signature(
     widths=(mx.float32, "slots"),
     ray_of=(mx.int32, "slots"),
 )
-_COUNT = Kernel(
-    "march",
-    "march_count",
-    inputs=(*_TAKES.names, "settings"),
-    outputs=("counts",),
-    rows="origins_shape[0]",
-)
+_INPUTS = (*_TAKES.names, "settings")
+_COUNT = Kernel("march", "march_count", _INPUTS, ("counts",), rows="origins_shape[0]")
 _WRITE = Kernel(
     "march",
     "march_write",
-    inputs=(*_TAKES.names, "settings", *_SLOTS_OF_RAYS.names, "slots"),
+    inputs=(*_INPUTS, *_SLOTS_OF_RAYS.names, "slots"),
     outputs=_GIVES.names,
     rows="origins_shape[0]",
 )
@@ -59,74 +57,65 @@ _WRITE = Kernel(
 
 @dataclass(frozen=True)
 class MarchGeometry:
-    """Where rays are sampled; lengths in scene units."""
+    """The scene's cube, the occupancy grid and the steps; lengths in scene units."""
 
-    extent: float  # side of the scene's cube around (0.5, 0.5, 0.5)
+    bounds: Bounds
     resolution: int  # cells of the occupancy grid along an axis
-    near: float  # least distance of a sample from the camera
+    near: float  # smallest distance of a sample from the camera
     step: float  # length of the shortest steps
     cone: float  # length of a step per distance, far away; 0: all steps are equal
 
     @property
-    def cascades(self) -> int:
-        """Number of nested grids. The smallest is the unit cube; each next one is twice as wide."""
-        return max(0, ceil(log2(self.extent))) + 1
-
-    @property
     def cells(self) -> int:
-        """Cells of all cascades together."""
-        return self.cascades * self.resolution**3
+        """Number of cells in all cascades together."""
+        return self.bounds.cascades * self.resolution**3
 
     @property
     def most_intervals(self) -> int:
-        """A bound on the number of a ray's intervals, by the length of the cube's diagonal."""
-        diagonal = sqrt(3.0) * self.extent
+        """Upper bound of a ray's number of intervals: those along the cube's diagonal."""
+        diagonal = self.bounds.diagonal
         if self.cone * diagonal <= self.step:
             return ceil(diagonal / self.step) + 1
         # Steps are shortest near the camera, so the longest list is that of a ray from `near` on.
-        last = (
-            1 + log(self.cone * diagonal / self.step) * self.cone / log(1 + self.cone)
-        ) / self.cone
-        return ceil(last) + 1
+        steps = log(self.cone * diagonal / self.step)
+        return ceil((1 + steps * self.cone / log(1 + self.cone)) / self.cone) + 1
 
     def settings(self) -> mx.array:
         """The geometry as the kernels take it."""
-        lengths = (self.extent, self.near, self.step, self.cone, log(1 + self.cone))
-        return mx.array([*lengths, self.resolution, self.cascades], mx.float32)
+        lengths = (self.bounds.extent, self.near, self.step, self.cone, log(1 + self.cone))
+        return mx.array([*lengths, self.resolution, self.bounds.cascades], mx.float32)
 
 
 class Occupied(NamedTuple):
     """The cells of a scene's cube in which rays are sampled."""
 
     geometry: MarchGeometry
-    bits: mx.array  # (geometry.cells / 32,) uint32, one bit a cell, as `geometry.cells` says
+    bits: mx.array  # (geometry.cells / 32,) uint32, one bit a cell, as in `geometry.cells`
 
 
 def march(
     origins: mx.array,
     directions: mx.array,
     jitter: mx.array,
-    bits: mx.array,
-    geometry: MarchGeometry,
+    occupied: Occupied,
     slots: int,
     wanted: mx.array | None = None,
 ) -> Samples:
-    """Sample rays in occupied space. Nothing here is differentiable.
+    """Sample rays in occupied cells. Nothing here is differentiable.
 
     Args:
         origins: (rays, 3) float32, scene coordinates.
         directions: (rays, 3) float32, unit.
-        jitter: (rays,) float32 in [0, 1): where in its interval a sample lies.
-        bits: (geometry.cells / 32,) uint32, one bit a cell, numbered as `geometry.cells` says.
-        geometry: the scene's cube, the grid and the steps.
-        slots: how many samples fit. Rays get their samples in order. The first ray whose samples
-            do not all fit, and those after it, get none (`Samples.fits`).
-        wanted: (rays,) int32, how many samples each ray asks for, its first; None: all it has.
+        jitter: (rays,) float32 in [0, 1), position of each sample in its interval.
+        occupied: the cells, the scene's cube and the steps.
+        slots: number of samples that fit. Rays get their samples in order. The first ray whose
+            samples do not all fit, and those after it, get none (`Samples.fits`).
+        wanted: (rays,) int32, number of samples that each ray asks for, its first ones; None: all.
 
     Raises:
         InputError: a wrong shape or type.
     """
-    arrays = origins, directions, jitter, bits, geometry
+    arrays = origins, directions, jitter, occupied
     if wanted is None:
         wanted = count_samples(*arrays)
     skip = mx.array(np.zeros(wanted.shape[0], np.int32))  # a constant, so that no step computes it
@@ -135,16 +124,13 @@ def march(
 
 
 def count_samples(
-    origins: mx.array,
-    directions: mx.array,
-    jitter: mx.array,
-    bits: mx.array,
-    geometry: MarchGeometry,
+    origins: mx.array, directions: mx.array, jitter: mx.array, occupied: Occupied
 ) -> mx.array:
-    """(rays,) int32: how many samples each ray has in occupied space; arguments as in `march`."""
+    """(rays,) int32: number of samples of each ray in occupied cells; arguments as in `march`."""
+    geometry, bits = occupied
     known = _TAKES.check(origins, directions, jitter, bits, words=geometry.cells // 32)
     if not runs_kernel("march"):
-        return march_reference(origins, directions, jitter, bits, geometry)[0].sum(axis=1)
+        return march_reference(origins, directions, jitter, occupied)[0].sum(axis=1)
     rays, interleaved = known["rays"], _INTERLEAVED[variant("march_count")]
     (counts,) = _COUNT(
         *map(mx.stop_gradient, (origins, directions, jitter)),
@@ -162,52 +148,44 @@ def write_samples(
     origins: mx.array,
     directions: mx.array,
     jitter: mx.array,
-    bits: mx.array,
-    geometry: MarchGeometry,
+    occupied: Occupied,
     slots: int,
     ray_start: mx.array,
     skip: mx.array,
 ) -> Samples:
-    """Fill the slots that `ray_start` gives each ray with its samples from number `skip` on.
+    """Fill each ray's slots with its samples from number `skip` on.
 
-    `ray_start` is (rays + 1,) int32, as in `Samples`, and `skip` (rays,) int32. Slots that a ray
-    has no samples for are zero. Other arguments are as in `march`.
+    `ray_start` (rays + 1,) int32 is as in `Samples`, `skip` is (rays,) int32. Slots that a ray has
+    no samples for are zero. Other arguments are as in `march`.
     """
     rays = origins.shape[0]
     _SLOTS_OF_RAYS.check(ray_start, skip, **{"rays": rays, "rays + 1": rays + 1})
     write: Any = _write if runs_kernel("march") else _write_reference
-    given = origins, directions, jitter, bits, geometry, slots, ray_start, skip
+    written = write(origins, directions, jitter, occupied, slots, ray_start, skip)
     # The gradient is stopped behind the reference, not before it: where two calls stop that of the
     # same rays, mx.compile in MLX 0.32 may lose an array.
-    position, distance, width, ray = map(mx.stop_gradient, write(*given))
+    position, distance, width, ray = map(mx.stop_gradient, written)
     return Samples(position, distance, width, ray, ray_start, ray_start[1:] - ray_start[:-1])
 
 
-def _write(origins, directions, jitter, bits, geometry, slots, ray_start, skip):  # type: ignore[no-untyped-def]
+def _write(origins, directions, jitter, occupied, slots, ray_start, skip):  # type: ignore[no-untyped-def]
     return _WRITE(
         *map(mx.stop_gradient, (origins, directions, jitter)),
-        bits,
-        geometry.settings(),
-        ray_start,
-        skip,
+        *(occupied.bits, occupied.geometry.settings(), ray_start, skip),
         mx.array([slots], mx.int32),
         grid=(origins.shape[0] * simd_width(), 1, 1),
         **_GIVES.outputs(slots=slots),
     )
 
 
-def _write_reference(origins, directions, jitter, bits, geometry, slots, ray_start, skip):  # type: ignore[no-untyped-def]
-    is_sample, position, distance, width = march_reference(
-        origins, directions, jitter, bits, geometry
-    )
-    rays = origins.shape[0]
+def _write_reference(origins, directions, jitter, occupied, slots, ray_start, skip):  # type: ignore[no-untyped-def]
+    is_sample, position, distance, width = march_reference(origins, directions, jitter, occupied)
     number = mx.cumsum(is_sample.astype(mx.int32), axis=1) - 1 - skip[:, None]
     own = ray_start[1:, None] - ray_start[:-1, None]
     is_kept = is_sample & (number >= 0) & (number < own)
-    place = ray_start[:-1, None] + number
-    # What is not kept goes to one extra slot, which is cut off afterwards.
-    slot = mx.where(is_kept, place, slots).reshape(-1)
-    ray = mx.broadcast_to(mx.arange(rays)[:, None], is_sample.shape)
+    # Samples that are not kept go to one extra slot, which is cut off afterwards.
+    slot = mx.where(is_kept, ray_start[:-1, None] + number, slots).reshape(-1)
+    ray = mx.broadcast_to(mx.arange(origins.shape[0])[:, None], is_sample.shape)
 
     def pack(values: mx.array) -> mx.array:
         flat = values.reshape(slot.shape[0], *values.shape[2:])
@@ -219,23 +197,20 @@ def _write_reference(origins, directions, jitter, bits, geometry, slots, ray_sta
 
 
 def march_reference(
-    origins: mx.array,
-    directions: mx.array,
-    jitter: mx.array,
-    bits: mx.array,
-    geometry: MarchGeometry,
+    origins: mx.array, directions: mx.array, jitter: mx.array, occupied: Occupied
 ) -> tuple[mx.array, mx.array, mx.array, mx.array]:
-    """For each ray and interval (rays, intervals): if it is kept, position, distance, width."""
-    enter, leave = crossing(origins, directions, geometry.extent, geometry.near)
+    """Whether each interval (rays, intervals) has a sample; its position, distance and width."""
+    geometry = occupied.geometry
+    enter, leave = geometry.bounds.crossing(origins, directions, geometry.near)
     first = _number(enter, geometry)
-    room = _number(leave, geometry) - first
-    intervals = mx.where(leave > enter, mx.ceil(room - jitter), 0.0)
+    length = _number(leave, geometry) - first
+    intervals = mx.where(leave > enter, mx.ceil(length - jitter), 0.0)
     k = mx.arange(geometry.most_intervals).astype(mx.float32)
     begin = first[:, None] + k[None]
     distance = _distance(begin + jitter[:, None], geometry)
     width = _distance(begin + 1.0, geometry) - _distance(begin, geometry)
     position = origins[:, None] + directions[:, None] * distance[:, :, None]
-    is_sample = (k[None] < intervals[:, None]) & is_occupied(position, bits, geometry)
+    is_sample = (k[None] < intervals[:, None]) & is_occupied(position, occupied.bits, geometry)
     return is_sample, position, distance, width
 
 
@@ -248,16 +223,14 @@ def is_occupied(position: mx.array, bits: mx.array, geometry: MarchGeometry) -> 
 
 def cell_of(position: mx.array, geometry: MarchGeometry) -> mx.array:
     """The occupancy cell of each position (..., 3): (...) int32, -1 outside every cascade."""
-    resolution = geometry.resolution
-    offset = position - 0.5
-    reach = mx.abs(offset).max(axis=-1)
-    sizes = mx.array([2.0**c for c in range(geometry.cascades)])
-    cascade = (reach[..., None] >= 0.5 * sizes).astype(mx.int32).sum(axis=-1)
+    resolution, cascades = geometry.resolution, geometry.bounds.cascades
+    sizes = mx.array([2.0**c for c in range(cascades)])
+    cascade = (from_centre(position)[..., None] >= 0.5 * sizes).astype(mx.int32).sum(axis=-1)
     size = mx.power(2.0, cascade)[..., None]
-    place = (offset + 0.5 * size) * (resolution / size)
-    place = mx.clip(place.astype(mx.int32), 0, resolution - 1)
-    cells = Cells(cascade, place[..., 0], place[..., 1], place[..., 2])
-    return mx.where(cascade < geometry.cascades, number_of(cells, resolution), -1)
+    index = (position - CENTRE + 0.5 * size) * (resolution / size)
+    index = mx.clip(index.astype(mx.int32), 0, resolution - 1)
+    cells = Cells(cascade, index[..., 0], index[..., 1], index[..., 2])
+    return mx.where(cascade < cascades, number_of(cells, resolution), -1)
 
 
 def _number(distance: mx.array, geometry: MarchGeometry) -> mx.array:

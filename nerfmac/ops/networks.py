@@ -1,8 +1,8 @@
 """The two stacked networks in one pass: features and directions to density and colour.
 
-The density network maps a position's features to an embedding, whose first value is the logarithm
-of the density plus a constant, the shape's `thinness`. The colour network maps the embedding and a
-basis of the direction to the colour (Müller et al. 2022, section 5.4). There are no biases, ReLU
+The density network maps a position's features to an embedding, whose first value x gives the
+density exp(x - density_bias). The colour network maps the embedding and a basis of the direction to
+the colour (Müller et al. 2022, section 5.4). There are no biases, ReLU
 between layers, and a sigmoid at the colours.
 
 A network's weights are one flat array: the layers' matrices one after the other, each (inputs,
@@ -16,21 +16,14 @@ from typing import Any, cast
 
 import mlx.core as mx
 
-from nerfmac.backend import (
-    Kernel,
-    current_device,
-    runs_kernel,
-    simd_width,
-    variant,
-    working_dtype,
-)
+from nerfmac.backend import Kernel, current_device, runs_kernel, simd_width, variant, working_dtype
 from nerfmac.ops.networks_shape import BASIS, MlpShape, NetworksShape
 from nerfmac.ops.signature import Signature
 
 _ROWS = 16  # of a tile; kernels/dialects/*/tile.h say the same
 _SIMDGROUPS = 4  # of a threadgroup on a GPU; as there
-# Partial sums of the weights' gradient, one for each threadgroup. A CPU's are always as many, so
-# that results do not depend on the cores.
+# Partial sums of the weights' gradient, one for each threadgroup. Their number on a CPU is fixed,
+# so that results do not depend on the number of cores.
 _GROUPS = {"groups_32": 32, "groups_64": 64, "groups_256": 256, "groups_512": 512}
 _PADDING = {"close": 0, "padded": 8}  # values after each row of a tile in a threadgroup's memory
 _SPACE = {"metal": 32 * 2**10, "cuda": 48 * 2**10}  # bytes of that memory, of a kernel's own
@@ -45,9 +38,7 @@ _DIRECTIONS = Signature(
 )
 _GIVES = Signature(density=(mx.float32, "slots"), colour=(mx.float32, "slots", 3))
 _FORWARD_INPUTS = ("features", *_DIRECTIONS.names, "stored")
-_STORE = Kernel(
-    "networks", "networks_store", inputs=("density", "colour"), outputs=("stored",), rows="0"
-)
+_STORE = Kernel("networks", "networks_store", ("density", "colour"), ("stored",), rows="0")
 _DENSITY = Kernel(
     "networks",
     "networks_density",
@@ -56,11 +47,7 @@ _DENSITY = Kernel(
     rows="features_shape[0]",
 )
 _FORWARD = Kernel(
-    "networks",
-    "networks_forward",
-    inputs=_FORWARD_INPUTS,
-    outputs=_GIVES.names,
-    rows="features_shape[0]",
+    "networks", "networks_forward", _FORWARD_INPUTS, _GIVES.names, rows="features_shape[0]"
 )
 _GRADIENT = Kernel(
     "networks",
@@ -87,8 +74,8 @@ def networks(
         features: (slots, shape.features), float32; on a GPU float16 too.
         basis: (rays, 16) float32, of each ray's direction.
         ray: (slots,) int32, each sample's ray.
-        used: (1,) int32: only the first so many slots hold samples. The results of the others are
-            arbitrary, and they have no gradient.
+        used: (1,) int32, number of slots that hold samples. The results of the others are
+            arbitrary and have no gradient.
         density_weights: (shape.density.weights,) float32.
         colour_weights: (shape.colour.weights,) float32.
         shape: the layers' widths.
@@ -135,8 +122,8 @@ def networks_density(
 
 
 def stored_weights(density: mx.array, colour: mx.array, shape: NetworksShape) -> mx.array:
-    """The weights as the kernels read them: as given, and transposed."""
-    template = [each for each in shape.template if each[0] != "THINNESS"]
+    """The weights as the kernels read them: row-major, then transposed."""
+    template = [each for each in shape.template if each[0] != "DENSITY_BIAS"]
     size = 2 * (density.size + colour.size)
     (stored,) = _STORE(
         density,
@@ -150,7 +137,7 @@ def stored_weights(density: mx.array, colour: mx.array, shape: NetworksShape) ->
 
 
 def _check(features: mx.array, density: mx.array, colour: mx.array, shape: NetworksShape) -> int:
-    """How many rows the features have."""
+    """Checks the arrays; returns the number of rows of the features."""
     weights = {"density weights": shape.density.weights, "colour weights": shape.colour.weights}
     return _TAKES.check(features, density, colour, features=shape.features, **weights)["slots"]
 
@@ -158,7 +145,7 @@ def _check(features: mx.array, density: mx.array, colour: mx.array, shape: Netwo
 DENSITY_LIMIT = 15.0
 """Largest logarithm of a density: e^15 per scene unit lets no light through one training step.
 
-Without it the sum over a ray's samples becomes infinite where the network's output passes 88."""
+Without the limit, a ray's sum becomes infinite where the network's output exceeds 88."""
 
 
 @mx.custom_function
@@ -188,7 +175,7 @@ def _density_reference(
     features: mx.array, weights: mx.array, shape: NetworksShape
 ) -> tuple[mx.array, mx.array]:
     embedding = mlp_reference(features.astype(mx.float32), weights, shape.density)
-    return cast(mx.array, truncated_exp(embedding[:, 0] - shape.thinness)), embedding
+    return cast(mx.array, truncated_exp(embedding[:, 0] - shape.density_bias)), embedding
 
 
 def _reference(shape: NetworksShape) -> Any:
@@ -207,7 +194,7 @@ def _reference(shape: NetworksShape) -> Any:
 
 
 def _tiles(rows: int) -> dict[str, Any]:
-    """The launch's grid for a kernel whose simdgroups compute one tile each."""
+    """Grid of a launch whose simdgroups compute one tile each."""
     return _groups(-(-rows // (_ROWS * _simdgroups())))
 
 
@@ -217,12 +204,12 @@ def _groups(groups: int) -> dict[str, Any]:
 
 
 def gradient_groups() -> int:
-    """How many threadgroups share the gradient, each with partial sums of its own."""
+    """Number of threadgroups of the gradient kernel; each has partial sums of its own."""
     return _GROUPS[variant("networks_gradient")]
 
 
 def gradient_padding(shape: NetworksShape) -> int:
-    """Values after each row of the gradient's tiles; none where a threadgroup has no room left."""
+    """Padding after each row of the gradient's tiles, in values; 0 if there is no memory for it."""
     if simd_width() == 1:
         return 0
     padding = _PADDING[variant("networks_gradient_rows")]

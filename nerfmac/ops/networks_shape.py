@@ -10,10 +10,10 @@ import mlx.core as mx
 from nerfmac.common import checks
 
 EMBEDDING = 16
-"""Outputs of the density network, which the colour network reads."""
+"""Number of outputs of the density network, which the colour network reads."""
 
 BASIS = 16
-"""Inputs of the colour network that encode the direction."""
+"""Number of inputs of the colour network that encode the direction."""
 
 _OUTPUTS = 16  # of the colour network; the first three are used
 
@@ -37,13 +37,13 @@ class MlpShape:
 
     @property
     def matrices(self) -> list[tuple[int, int]]:
-        """(inputs, outputs) of each layer."""
+        """(inputs, outputs) of each layer's matrix."""
         widths = [self.inputs, *[self.hidden] * self.hidden_layers, self.outputs]
         return list(pairwise(widths))
 
     @property
     def weights(self) -> int:
-        """Weights of all layers together."""
+        """Number of weights of all layers together."""
         return sum(rows * columns for rows, columns in self.matrices)
 
     def split(self, weights: mx.array) -> list[mx.array]:
@@ -63,7 +63,7 @@ class NetworksShape:
     width: int
     density_layers: int  # hidden ones
     colour_layers: int
-    thinness: int = 0  # what is subtracted from the logarithm of the density
+    density_bias: int = 0  # density is exp(x - density_bias)
 
     @property
     def density(self) -> MlpShape:
@@ -82,6 +82,6 @@ class NetworksShape:
             ("IN", self.features),
             ("WIDTH", self.width),
             ("DENSITY_LAYERS", self.density_layers),
-            ("THINNESS", self.thinness),
+            ("DENSITY_BIAS", self.density_bias),
             ("COLOUR_LAYERS", self.colour_layers),
         ]

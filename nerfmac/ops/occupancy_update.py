@@ -23,11 +23,7 @@ _SPLAT = Kernel(
     accumulates=True,
 )
 _PACK = Kernel(
-    "occupancy_update",
-    "occupancy_pack",
-    inputs=_PACK_TAKES.names,
-    outputs=("bits",),
-    rows="values_shape[0]",
+    "occupancy_update", "occupancy_pack", _PACK_TAKES.names, ("bits",), rows="values_shape[0]"
 )
 _CHOOSE = Kernel(
     "occupancy_update",
@@ -44,7 +40,7 @@ def splat(cells: mx.array, estimates: mx.array, count: int) -> mx.array:
     Args:
         cells: (estimates,) int32, in [0, count).
         estimates: (estimates,) float32, not negative.
-        count: how many cells there are.
+        count: number of cells.
 
     Returns:
         (count,) float32; not differentiable.
@@ -64,9 +60,9 @@ def splat(cells: mx.array, estimates: mx.array, count: int) -> mx.array:
 
 
 def pack_bits(values: mx.array, threshold: mx.array) -> mx.array:
-    """One bit a value, set if it exceeds the threshold: (values / 32,) uint32, low bit first.
+    """(count / 32,) uint32, a bit for each value above the threshold, low bit first.
 
-    `values` is (count,) float32 with a multiple of 32 elements, `threshold` (1,) float32.
+    `values` is (count,) float32, `count` a multiple of 32; `threshold` is (1,) float32.
     """
     count = _PACK_TAKES.check(values, threshold)["count"]
     if count % 32:
@@ -115,7 +111,7 @@ def choose(bits: mx.array, draws: mx.array) -> mx.array:
 
 
 def _set_bits(words: mx.array) -> mx.array:
-    """The number of set bits of each word, int32, added up in pairs, fours, bytes and words."""
+    """Number of set bits of each word, int32: sums of pairs, fours, bytes and words."""
     words = words - ((words >> 1) & 0x55555555)
     words = (words & 0x33333333) + ((words >> 2) & 0x33333333)
     return (((words + (words >> 4)) & 0x0F0F0F0F) * 0x01010101 >> 24).astype(mx.int32)
@@ -125,7 +121,7 @@ def _choose_reference(bits: mx.array, draws: mx.array) -> mx.array:
     is_set = (bits[:, None] >> mx.arange(32, dtype=mx.uint32)) & 1
     is_set = is_set.reshape(-1).astype(mx.int32)
     ends, count = mx.cumsum(is_set), is_set.shape[0]
-    # List the set bits without gaps: each goes to its rank, the others to one extra place.
+    # List the set bits without gaps: each goes to its rank, the others to one extra element.
     chosen = mx.zeros(count + 1, mx.int32)
     chosen[mx.where(is_set == 1, ends - 1, count)] = mx.arange(count, dtype=mx.int32)
     rank = (draws.astype(mx.uint64) * ends[-1].astype(mx.uint64)) >> 32

@@ -1,4 +1,4 @@
-"""Packing rays' samples into slots: where each ray's begin, and how many slots a ray takes."""
+"""Packing rays' samples into slots: where each ray's slots begin, and how many slots a ray uses."""
 
 from __future__ import annotations
 
@@ -8,32 +8,28 @@ from nerfmac.backend import Kernel, runs_kernel
 from nerfmac.ops.signature import Signature
 
 _TAKES = Signature(counts=(mx.int32, "rays"))
-_DEMAND_TAKES = Signature(tried=(mx.int32, "rays"), kept=(mx.int32, "rays"))
+_PER_RAY_TAKES = Signature(marched=(mx.int32, "rays"), kept=(mx.int32, "rays"))
 _STARTS = Kernel(
-    "packing",
-    "packing_starts",
-    inputs=("ends", "slots"),
-    outputs=("ray_start",),
-    rows="ends_shape[0]",
+    "packing", "packing_starts", ("ends", "slots"), ("ray_start",), rows="ends_shape[0]"
 )
-_DEMAND = Kernel(
+_PER_RAY = Kernel(
     "packing",
-    "packing_demand",
-    inputs=("tried_ends", "kept_ends", "sizes"),
-    outputs=("demand",),
-    rows="tried_ends_shape[0]",
+    "packing_samples_per_ray",
+    inputs=("marched_ends", "kept_ends", "sizes"),
+    outputs=("samples_per_ray",),
+    rows="marched_ends_shape[0]",
 )
 
 
 def ray_starts(counts: mx.array, slots: int) -> mx.array:
-    """Where each ray's slots begin, as in `Samples`: (rays + 1,) int32.
+    """First slot of each ray, as in `Samples`: (rays + 1,) int32.
 
     Rays get their samples in order. The first ray whose samples do not all fit, and those after
     it, get none.
 
     Args:
-        counts: (rays,) int32, how many samples each ray has.
-        slots: how many fit.
+        counts: (rays,) int32, number of samples of each ray.
+        slots: number of samples that fit.
 
     Raises:
         InputError: a wrong shape or type.
@@ -52,26 +48,30 @@ def ray_starts(counts: mx.array, slots: int) -> mx.array:
     return ray_start
 
 
-def demand(tried: mx.array, kept: mx.array, room: int, slots: int) -> mx.array:
-    """How many of the `slots` a ray takes, in the mean, so that both kinds of samples fit.
+def samples_per_ray(marched: mx.array, kept: mx.array, capacity: int, slots: int) -> mx.array:
+    """Mean number of the `slots` that one ray uses, if marched and kept samples are all to fit.
 
-    `tried` and `kept` are (rays,) int32, each ray's samples of which there is room for `room` and
-    for `slots`. The means are over the rays that begin in the room, which no ray past it can spoil.
-    Gives () float32; 0 if there are no rays. Raises `InputError` for a wrong shape or type.
+    `marched` and `kept` are (rays,) int32, the samples of each ray; `capacity` marched samples fit,
+    and `slots` kept ones. The result is () float32:
+
+        max(mean(kept), mean(marched) slots / capacity)
+
+    over the rays that begin within the capacity, since later ones were not evaluated. 0 without
+    rays. Raises `InputError` for a wrong shape or type.
     """
-    rays = _DEMAND_TAKES.check(tried, kept)["rays"]
+    rays = _PER_RAY_TAKES.check(marched, kept)["rays"]
     if rays == 0:
         return mx.array(0.0)
-    ends = mx.cumsum(tried), mx.cumsum(kept)
+    ends = mx.cumsum(marched), mx.cumsum(kept)
     if not runs_kernel("packing"):
-        begun = mx.minimum((ends[0] <= room).sum() + 1, rays)
-        kept_ends, tried_ends = (each[begun - 1].astype(mx.float32) for each in reversed(ends))
-        return mx.maximum(kept_ends, tried_ends * (slots / room)) / begun
-    (needed,) = _DEMAND(
+        begun = mx.minimum((ends[0] <= capacity).sum() + 1, rays)
+        marched_end, kept_end = (end[begun - 1].astype(mx.float32) for end in ends)
+        return mx.maximum(kept_end, marched_end * (slots / capacity)) / begun
+    (mean,) = _PER_RAY(
         *ends,
-        mx.array([room, slots], mx.int32),
+        mx.array([capacity, slots], mx.int32),
         grid=(1, 1, 1),
         output_shapes=[(1,)],
         output_dtypes=[mx.float32],
     )
-    return needed.reshape(())
+    return mean.reshape(())

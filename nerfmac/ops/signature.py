@@ -32,10 +32,10 @@ class Signature:
         return tuple(self._arrays)
 
     def check(self, *arrays: mx.array, **lengths: int) -> dict[str, int]:
-        """The number that each name stands for; `lengths` are those known beforehand.
+        """Check `arrays`; return the length of each named axis. `lengths`: those known beforehand.
 
-        Raises `InputError` for the first array with a wrong shape or type. If the length of an axis
-        contradicts that of another array, the message names both.
+        Raises `InputError` for the first array with a wrong shape or type. If two arrays disagree
+        about an axis, the message names both.
         """
         said_by: dict[str, str] = {}
         for (name, (allowed, *axes)), array in zip(self._arrays.items(), arrays, strict=True):
@@ -54,7 +54,7 @@ class Signature:
         return lengths
 
     def outputs(self, **lengths: int) -> dict[str, Any]:
-        """The arguments of a launch whose outputs are these arrays; each has one type."""
+        """Keyword arguments of a launch with these arrays as outputs; each has one type."""
         return {
             "output_shapes": [
                 tuple(lengths[a] if isinstance(a, str) else a for a in axes)

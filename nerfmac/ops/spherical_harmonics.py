@@ -33,7 +33,7 @@ _GRADIENT = Kernel(
 
 
 def spherical_harmonics(directions: mx.array) -> mx.array:
-    """The basis at `directions` (count, 3) float32, unit vectors: (count, 16) float32.
+    """The coefficients (count, 16) float32 at unit `directions` (count, 3) float32.
 
     Differentiable: the gradient is that of the polynomials, not projected onto the sphere.
     Raises `InputError` for a wrong shape or type.

@@ -1,8 +1,8 @@
 """Tracing whole rays through a field: `march`, `hash_encode`, `networks` and `composite` in one.
 
-One kernel follows each ray from sample to sample, until the ray leaves the scene or less than 1e-4
-of the light is left. So no sample behind a surface is evaluated, no sample is stored, and the host
-does not wait in between. There is no gradient: this is for pictures.
+One kernel follows each ray from sample to sample, until the ray leaves the scene or its
+transmittance is below 1e-4. So no sample behind a surface is evaluated, no sample is stored, and
+the host does not wait in between. There is no gradient: this is for pictures.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ from dataclasses import dataclass
 import mlx.core as mx
 
 from nerfmac.backend import Kernel, runs_kernel, simd_width, working_dtype
+from nerfmac.geometry.rays import Rays
 from nerfmac.ops.composite import Composited, composite
 from nerfmac.ops.hash_encode import HashLevels, hash_encode
-from nerfmac.ops.march import MarchGeometry, count_samples, write_samples
+from nerfmac.ops.march import MarchGeometry, Occupied, count_samples, write_samples
 from nerfmac.ops.networks import networks, stored_weights
 from nerfmac.ops.networks_shape import NetworksShape
 from nerfmac.ops.signature import Signature
@@ -48,7 +49,7 @@ _TRACE = Kernel(
 
 @dataclass(frozen=True)
 class TraceGeometry:
-    """The sizes of the scene's cube, the grids and the networks."""
+    """The scene's cube, the occupancy grid, the encoding's levels and the networks' widths."""
 
     march: MarchGeometry
     levels: HashLevels
@@ -56,8 +57,7 @@ class TraceGeometry:
 
 
 def trace(
-    origins: mx.array,
-    directions: mx.array,
+    rays: Rays,
     bits: mx.array,
     geometry: TraceGeometry,
     table: mx.array,
@@ -65,14 +65,13 @@ def trace(
     colour_weights: mx.array,
     width: int = 0,
 ) -> Composited:
-    """What rays see of a field; samples stand in the middle of their intervals.
+    """Composite rays through a field; samples stand in the middle of their intervals.
 
     Args:
-        origins: (rays, 3) float32, scene coordinates.
-        directions: (rays, 3) float32, unit.
-        bits: occupancy, as in `march`.
+        rays: origins and unit directions (rays, 3) float32, scene coordinates.
+        bits: occupancy, as in `Occupied`.
         geometry: the scene's cube, the grids and the networks.
-        table: as in `hash_encode`; its unit cube is the scene's cube.
+        table: as in `hash_encode`, for the unit coordinates of the scene's cube.
         density_weights, colour_weights: as in `networks`.
         width: width of the picture, if the rays are its pixels row by row: neighbours are then
             traced together, which changes only the time. 0 otherwise.
@@ -86,61 +85,46 @@ def trace(
         "density weights": geometry.networks.density.weights,
         "colour weights": geometry.networks.colour.weights,
     }
-    _TAKES.check(origins, directions, bits, table, density_weights, colour_weights, **known)
-    arguments = (origins, directions, bits, geometry, table, density_weights, colour_weights)
-    return _trace(*arguments, width) if runs_kernel("trace") else trace_reference(*arguments)
+    _TAKES.check(*rays, bits, table, density_weights, colour_weights, **known)
+    if not runs_kernel("trace"):
+        return trace_reference(rays, bits, geometry, table, density_weights, colour_weights)
+    count, shape = rays.origin.shape[0], geometry.networks
+    simdgroups = 1 if simd_width() == 1 else 4 if shape.features <= 64 else 2
+    group = simdgroups * simd_width()
+    rays_of_group = simdgroups * (_CPU_QUEUE if simd_width() == 1 else _QUEUE)
+    results = _TRACE(
+        *(*rays, bits, geometry.march.settings(), mx.array([width], mx.int32)),
+        *(table.astype(working_dtype()), *geometry.levels.arrays()),
+        stored_weights(density_weights, colour_weights, shape),
+        grid=(-(-count // rays_of_group) * group, 1, 1),
+        group=group,
+        template=[*shape.template, ("FEATURES", table.shape[1])],
+        **_GIVES.outputs(rays=count),
+    )
+    return Composited(*results)
 
 
 def trace_reference(
-    origins: mx.array,
-    directions: mx.array,
+    rays: Rays,
     bits: mx.array,
     geometry: TraceGeometry,
     table: mx.array,
     density_weights: mx.array,
     colour_weights: mx.array,
 ) -> Composited:
-    """The same by single operations; waits for the device, to read the number of samples."""
-    jitter = mx.full(origins.shape[:1], 0.5)
-    counts = count_samples(origins, directions, jitter, bits, geometry.march)
+    """The same in plain MLX; waits for the device, to read the number of samples."""
+    along = (*rays, mx.full(rays.origin.shape[:1], 0.5), Occupied(geometry.march, bits))
+    counts = count_samples(*along)
     ray_start = mx.concatenate([mx.zeros(1, mx.int32), mx.cumsum(counts)])
     slots = max(int(ray_start[-1]), 1)
-    march = (origins, directions, jitter, bits, geometry.march, slots, ray_start)
-    samples = write_samples(*march, mx.zeros_like(counts))
-    unit = (samples.position - 0.5) / geometry.march.extent + 0.5
+    samples = write_samples(*along, slots, ray_start, mx.zeros_like(counts))
     density, colour = networks(
-        hash_encode(unit, table, geometry.levels),
-        spherical_harmonics(directions),
+        hash_encode(geometry.march.bounds.to_unit(samples.position), table, geometry.levels),
+        spherical_harmonics(rays.direction),
         samples.ray,
-        ray_start[-1:],
+        samples.used,
         density_weights,
         colour_weights,
         geometry.networks,
     )
     return composite(density, colour, samples.distance, samples.width, ray_start)
-
-
-def _trace(
-    origins: mx.array,
-    directions: mx.array,
-    bits: mx.array,
-    geometry: TraceGeometry,
-    table: mx.array,
-    density_weights: mx.array,
-    colour_weights: mx.array,
-    width: int,
-) -> Composited:
-    rays, shape = origins.shape[0], geometry.networks
-    simdgroups = 1 if simd_width() == 1 else 4 if shape.features <= 64 else 2
-    group = simdgroups * simd_width()
-    rays_of_group = simdgroups * (_CPU_QUEUE if simd_width() == 1 else _QUEUE)
-    results = _TRACE(
-        *(origins, directions, bits, geometry.march.settings(), mx.array([width], mx.int32)),
-        *(table.astype(working_dtype()), *geometry.levels.arrays()),
-        stored_weights(density_weights, colour_weights, shape),
-        grid=(-(-rays // rays_of_group) * group, 1, 1),
-        group=group,
-        template=[*shape.template, ("FEATURES", table.shape[1])],
-        **_GIVES.outputs(rays=rays),
-    )
-    return Composited(*results)

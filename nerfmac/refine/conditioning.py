@@ -14,6 +14,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from nerfmac.geometry.bounds import CENTRE
 from nerfmac.geometry.cameras import Cameras
 
 Array = npt.NDArray[np.float64]
@@ -32,7 +33,7 @@ def pose_conditioning(cameras: Cameras) -> npt.NDArray[np.float32]:
     """The matrices P (n, 6, 6) of the poses: (rotation vector, shift) = P x."""
     poses = np.array(cameras.poses, np.float64)
     sizes, lenses = np.array(cameras.sizes, float), np.array(cameras.intrinsics, np.float64)
-    centre_distance = np.linalg.norm(poses[:, :, 3] - 0.5, axis=1)
+    centre_distance = np.linalg.norm(poses[:, :, 3] - CENTRE, axis=1)
     centre_distance = np.maximum(centre_distance, LEAST_DISTANCE)
     total = np.zeros((len(poses), 6, 6))
     points = [(across, down, depth) for across in GRID for down in GRID for depth in DEPTHS]

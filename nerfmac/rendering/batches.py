@@ -17,7 +17,8 @@ import numpy.typing as npt
 from nerfmac.backend import Arrays
 from nerfmac.geometry.rays import Rays
 from nerfmac.geometry.samples import Samples
-from nerfmac.ops.composite import END, Composited
+from nerfmac.ops.composite import EARLY_STOP_TRANSMITTANCE as EARLY_STOP
+from nerfmac.ops.composite import Composited
 from nerfmac.ops.march import Occupied, count_samples, write_samples
 from nerfmac.sampling.sampler import Sampler
 
@@ -72,18 +73,17 @@ class SampleBatches:
         """`slots`: most samples of a batch."""
         self._slots = max(slots, FIRST_ROUND)
         self._rays = self._slots // FIRST_ROUND  # most rays of a batch
-        geometry, bits = occupied
 
         def count(origin: mx.array, direction: mx.array) -> mx.array:
             jitter = mx.full(origin.shape[:1], MIDDLE)
-            return count_samples(origin, direction, jitter, bits, geometry)
+            return count_samples(origin, direction, jitter, occupied)
 
         def batch(
             origin: mx.array, direction: mx.array, take: mx.array, skip: mx.array
         ) -> Composited:
             ray_start = mx.concatenate([mx.zeros(1, mx.int32), mx.cumsum(take)])
             jitter = mx.full(take.shape, MIDDLE)
-            write = partial(write_samples, origin, direction, jitter, bits, geometry)
+            write = partial(write_samples, origin, direction, jitter, occupied)
             return shade(write(self._slots, ray_start, skip), direction)
 
         self._count: Callable[..., mx.array] = mx.compile(count)
@@ -97,7 +97,7 @@ class SampleBatches:
         transmittance = np.ones(len(left), np.float32)
         depth = np.zeros(len(left), np.float32)
         most = FIRST_ROUND
-        while len(alive := np.flatnonzero((left > 0) & (transmittance >= END))):
+        while len(alive := np.flatnonzero((left > 0) & (transmittance >= EARLY_STOP))):
             take = np.minimum(left[alive], min(most, self._slots))
             for batch in self._batches(take):
                 chosen = alive[batch]

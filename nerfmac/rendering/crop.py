@@ -12,6 +12,7 @@ import mlx.core as mx
 import numpy as np
 import numpy.typing as npt
 
+from nerfmac.geometry.bounds import CENTRE
 from nerfmac.geometry.cells import cells_of
 from nerfmac.ops.march import MarchGeometry
 from nerfmac.ops.occupancy_update import pack_bits
@@ -64,11 +65,11 @@ def _overlapping(
 def _along(geometry: MarchGeometry, component: float) -> mx.array:
     """(cascades, resolution) float32: `component` times the cell centres along a scene axis."""
     middle = (np.arange(geometry.resolution) + 0.5) / geometry.resolution - 0.5
-    sizes = 2.0 ** np.arange(geometry.cascades)
-    return mx.array((component * (sizes[:, None] * middle + 0.5)).astype(np.float32))
+    sizes = 2.0 ** np.arange(geometry.bounds.cascades)
+    return mx.array((component * (sizes[:, None] * middle + CENTRE)).astype(np.float32))
 
 
 def _reach(geometry: MarchGeometry, axis: npt.NDArray[np.float64]) -> mx.array:
     """(cascades,) float32: half the extent of a cell along the direction `axis`."""
-    half = 0.5 * 2.0 ** np.arange(geometry.cascades) / geometry.resolution
+    half = 0.5 * 2.0 ** np.arange(geometry.bounds.cascades) / geometry.resolution
     return mx.array((half * np.abs(axis).sum()).astype(np.float32))

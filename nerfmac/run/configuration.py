@@ -26,7 +26,7 @@ CONFIGURED = Method()
 LOWER = {
     "the model": "--grid.log2-entries, or a smaller --preset",
     "the pictures": "--max-images, or their size by --downscale",
-    "a step": "--train.slots",
+    "a step": "--march.max-samples",
 }
 """Flags to lower where a part of the memory is the largest."""
 
@@ -48,13 +48,14 @@ def config_for_scene(config: Config, scene: Scene, method: Method) -> Config:
     cameras = scene.cameras("train")
     sharpness = Cameras.stack(cameras).pixels_per_unit()
     near = 0.0
-    if config.model == "hash" and not config.train.near and scene.points is not None:
+    if config.model == "hash" and not config.march.near_training and scene.points is not None:
         near = near_plane(scene.points, cameras)
     adapted = config.for_scene(sharpness, has_alpha=scene.has_alpha, near_plane=near)
     Trainer(adapted, scene.extent, method=method, cameras=cameras)
-    if adapted.train.near != config.train.near:
+    if adapted.march.near_training != config.march.near_training:
         log.info(
-            "sparse points: nothing is nearer than %.2f to a camera; --train.near sets it", near
+            "sparse points: nothing is nearer than %.2f to a camera; --march.near-training sets it",
+            near,
         )
     return adapted
 
@@ -119,11 +120,11 @@ def _in_units(size: int) -> str:
 
 
 def _step_bytes(config: Config) -> int:
-    slots, half = config.train.slots, working_dtype().size
+    slots, half = config.march.max_samples, working_dtype().size
     if config.model == "vanilla":
         # The outputs of each hidden layer are kept for the gradient.
         return slots * _FLOAT * config.vanilla.width * config.vanilla.layers
     features = config.grid.levels * config.grid.features
     sample = 5 * _FLOAT  # position, distance, and width or ray
     kept = slots * (sample + 2 * half * features + 2 * 4 * _FLOAT)
-    return kept + config.train.candidates * slots * (sample + half * features)
+    return kept + config.march.march_factor * slots * (sample + half * features)

@@ -1,4 +1,4 @@
-"""`MarchingSampler`: rays march through an occupancy grid and are sampled where matter may be."""
+"""`MarchingSampler`: rays march through an occupancy grid and have samples in occupied cells."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from functools import partial
 import mlx.core as mx
 
 from nerfmac.backend import Arrays, Shapes
-from nerfmac.config import Config
+from nerfmac.config import MarchConfig, OccupancyConfig
+from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.rays import Rays
 from nerfmac.ops.march import Occupied, march
-from nerfmac.ops.packing import demand
-from nerfmac.ops.reach import FAR, light_ends, lit_cells, reach
+from nerfmac.ops.packing import samples_per_ray
+from nerfmac.ops.visibility import FAR, termination_distances, visible_cells, visible_counts
 from nerfmac.sampling.occupancy import Occupancy, OccupancyGrid, march_geometry
 from nerfmac.sampling.sampler import Sampled, Sampler
 
@@ -22,30 +23,29 @@ UsedDensity = Callable[[Arrays, mx.array, mx.array], mx.array]
 
 _WARMUP, _AFTERWARDS = range(2)  # phases of training
 
-ROOM = 32
-"""Samples of each followed ray that there is room for, in the mean. More come in a fog only."""
+UPDATE_SAMPLES = 32
+"""Mean samples of an update's ray that fit. Only rays through a fog have more."""
 
 
 class MarchingSampler(Sampler):
-    """Samples in occupied cells of Instant-NGP's grid; the state is an `Occupancy`.
+    """Samples in the occupied cells of Instant-NGP's grid; the state is an `Occupancy`.
 
-    With `train.candidates` only those that light reaches: the slots then hold more rays.
+    With a `march_factor` it marches more samples than fit and keeps the visible ones, so that the
+    same sample budget holds more rays.
     """
 
     phases = 2
 
-    def __init__(self, config: Config, extent: float, density: UsedDensity) -> None:
-        """Sample a scene whose cube has the side `extent`, in scene units.
-
-        `density` is a field's, see `Field.density_of_first`.
-        """
-        self._config, self._slots = config.occupancy, config.train.slots
-        self._refine, self.followed = config.march.refine, config.occupancy.followed
-        self._room, self._density = config.train.candidates * config.train.slots, density
-        pictures = march_geometry(config, extent)
-        self._near, near = pictures.near, config.train.near or pictures.near
-        self.geometry = replace(pictures, near=near)
-        self._grid = OccupancyGrid(config.occupancy, self.geometry)
+    def __init__(
+        self, march: MarchConfig, occupancy: OccupancyConfig, bounds: Bounds, density: UsedDensity
+    ) -> None:
+        """Sample rays within `bounds`; `density` is a field's `density_of_first`."""
+        self._march, self._config, self._density = march, occupancy, density
+        self._capacity = march.march_factor * march.max_samples
+        self.update_rays = occupancy.visibility_rays
+        geometry = march_geometry(march, occupancy, bounds)
+        self.geometry = replace(geometry, near=march.near_training or march.near)
+        self._grid = OccupancyGrid(occupancy, self.geometry)
 
     @property
     def most_samples(self) -> int:
@@ -55,44 +55,45 @@ class MarchingSampler(Sampler):
     @property
     def shapes(self) -> Shapes:
         """The names and shapes of an `Occupancy`'s arrays."""
-        cells = self.geometry.cells
-        return {"values": (cells,), "dark": (cells,), "bits": (cells // 32,), "updates": (1,)}
+        return Occupancy.shapes(self.geometry.cells)
 
     def init(self, rays: Iterable[Rays]) -> Arrays:
-        """The grid in which every cell that one of the `rays` passes is occupied.
+        """The grid in which every cell is occupied that one of the `rays` passes.
 
-        Up to the near plane of training, where it is further than that of pictures, cells are free:
-        samples of other cameras' rays could hide there what no training view looks through.
+        Cells that any ray passes before `march.near_training` stay empty, if that is further than
+        `march.near`: matter there would be seen by no training ray but in pictures.
         """
-        lit = free = mx.zeros(self.geometry.cells, mx.bool_)
+        visible = is_empty = mx.zeros(self.geometry.cells, mx.bool_)
         near, at_camera = self.geometry.near, replace(self.geometry, near=0.0)
-        for some in rays:
-            middle = mx.full(some.origin.shape[:1], 0.5)
-            lit = lit | lit_cells(some, middle, mx.full(middle.shape, FAR), self.geometry)
-            if near > self._near:
-                free = free | lit_cells(some, middle, mx.full(middle.shape, near), at_camera)
-            mx.eval(lit, free)  # a batch at a time: all together would not fit
-        return self._grid.init(lit, free)._asdict()
+        for batch in rays:
+            middle = mx.full(batch.origin.shape[:1], 0.5)
+            everywhere, up_to_near = mx.full(middle.shape, FAR), mx.full(middle.shape, near)
+            visible = visible | visible_cells(batch, middle, everywhere, self.geometry)
+            if near > self._march.near:
+                is_empty = is_empty | visible_cells(batch, middle, up_to_near, at_camera)
+            mx.eval(visible, is_empty)  # a batch at a time: all together would not fit
+        return self._grid.init(visible, is_empty)._asdict()
 
     def sample(self, parameters: Arrays, state: Arrays, rays: Rays, drawn: mx.array) -> Sampled:
-        """See `Sampler`; `train.slots` samples fit."""
+        """See `Sampler`; `march.max_samples` samples fit."""
         jitter, occupied = drawn.reshape(drawn.shape[0]), self._occupied(state)
-        fitted = partial(march, *rays, jitter, occupied.bits, self.geometry, self._slots)
-        if not self._room:
+        slots = self._march.max_samples
+        fitted = partial(march, *rays, jitter, occupied, slots)
+        if not self._capacity:
             return Sampled(fitted())
         density = partial(self._density, parameters)
-        found = reach(density, rays, jitter, occupied, self._room)
-        # Rays must fit the slots and the room for trying them. Those past the room would count as
-        # reached to their end: one step then wants far fewer rays, and the next one more again.
-        needed = demand(found.tried, found.reached, self._room, self._slots)
-        return Sampled(fitted(found.reached), demand=needed)
+        counts = visible_counts(density, rays, jitter, occupied, self._capacity)
+        # Marched samples must fit too. Rays past the capacity count as visible to their end: with
+        # them, one step would want far fewer rays, and the next one more again.
+        mean = samples_per_ray(counts.marched, counts.visible, self._capacity, slots)
+        return Sampled(fitted(counts.visible), samples_per_ray=mean)
 
     def interval_at(self, step: int) -> int:
         """See `Sampler`."""
         return self._config.interval_at(step)
 
     def phase_at(self, step: int) -> int:
-        """0 in the warm-up, in which an update visits cells evenly; 1 after it."""
+        """0 in the warm-up, whose updates visit cells evenly; 1 after it."""
         return _WARMUP if step < self._config.warmup_steps else _AFTERWARDS
 
     def update(
@@ -103,22 +104,23 @@ class MarchingSampler(Sampler):
         count = rays.origin.shape[0]
         jitter = mx.random.uniform(shape=(count,), key=along)
         used = partial(self._density, parameters)
-        # During the warm-up the fog tells nothing about light: all that is in view counts as lit.
-        ends = mx.full((count,), FAR)
+        # The fog of the warm-up hides everything: until it lifts, all cells in view are visible.
+        until = mx.full((count,), FAR)
         if phase == _AFTERWARDS:
-            ends = light_ends(used, rays, jitter, self._occupied(state), ROOM * count)
-        lit = lit_cells(rays, jitter, ends, self.geometry)
+            capacity = UPDATE_SAMPLES * count
+            until = termination_distances(used, rays, jitter, self._occupied(state), capacity)
+        visible = visible_cells(rays, jitter, until, self.geometry)
 
         def density(position: mx.array) -> mx.array:
             return used(position, mx.array([position.shape[0]], mx.int32))
 
-        now, is_warmup = Occupancy(**state), phase == _WARMUP
-        return self._grid.update(now, density, lit, grid, warmup=is_warmup)._asdict()
+        occupancy, is_warmup = Occupancy(**state), phase == _WARMUP
+        return self._grid.update(occupancy, density, visible, grid, warmup=is_warmup)._asdict()
 
     def _occupied(self, state: Arrays) -> Occupied:
         return Occupied(self.geometry, state["bits"])
 
     def occupied(self, state: Arrays) -> Occupied:
-        """See `Sampler`; a picture's steps are shorter than those of training, and begin nearer."""
-        finer = replace(self.geometry, step=self.geometry.step / self._refine, near=self._near)
-        return Occupied(finer, state["bits"])
+        """See `Sampler`; pictures have shorter steps than training and begin at `march.near`."""
+        step = self.geometry.step / self._march.render_step_divisor
+        return Occupied(replace(self.geometry, step=step, near=self._march.near), state["bits"])

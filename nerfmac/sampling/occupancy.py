@@ -1,11 +1,11 @@
-"""`OccupancyGrid`: where matter may be, kept up to date while the field learns.
+"""`OccupancyGrid`: the cells that may hold matter, updated while the field learns.
 
-Every cell holds an estimate of the optical thickness of one shortest step inside it. An update
-lets all estimates decay. Then it evaluates the field at a random point of some cells, and raises
-their estimates to what it finds there. Cells above the threshold count as occupied (Müller et al.
-2022, appendix E.2), as long as light reaches them: nothing that training does can tell what is in
-a cell which no training view sees, be it outside of all of them or inside of something. Such cells
-would hold a fog that only other views show.
+Each cell holds an estimate of the optical thickness of one shortest step in it. An update lets all
+estimates decay, evaluates the field at a random point of some cells, and raises their estimates to
+the result. A cell is occupied if its estimate is above the threshold (Müller et al. 2022, appendix
+E.2) and the cell is visible to training rays. Training cannot tell what is in cells that no
+training view sees, outside of all views or inside of objects: they would hold a fog that only other
+views show.
 """
 
 from __future__ import annotations
@@ -17,92 +17,102 @@ from typing import NamedTuple
 
 import mlx.core as mx
 
-from nerfmac.config import Config, OccupancyConfig
-from nerfmac.geometry.cells import cells_of
+from nerfmac.backend import Shapes
+from nerfmac.config import MarchConfig, OccupancyConfig
+from nerfmac.geometry.bounds import Bounds
+from nerfmac.geometry.cells import corners_of
 from nerfmac.ops.march import MarchGeometry
 from nerfmac.ops.occupancy_update import choose, pack_bits, splat
 
-FREE = 2**30
-"""In the place of a number of updates: nothing is in the cell, and nothing ever will be."""
-AT_ONCE = 2**22
-"""Cells that one launch evaluates, at most: a GPU that runs longer holds up its display."""
+NEVER_OCCUPIED = 2**30
+"""Value of `Occupancy.updates_since_visible` for a cell that always stays empty."""
+MAX_POINTS_PER_LAUNCH = 2**22
+"""Most points that one launch evaluates: a GPU that runs longer holds up its display."""
 
 
 class Occupancy(NamedTuple):
-    """The grid's state; cells are numbered as `nerfmac.geometry.cells` says."""
+    """The grid's state; cells are numbered as in `nerfmac.geometry.cells`."""
 
     values: mx.array  # (cells,) float32, optical thickness of a shortest step
-    dark: mx.array  # (cells,) int32, updates since light was seen, at most `patience`; or FREE
-    bits: mx.array  # (cells / 32,) uint32
-    updates: mx.array  # (1,) int32, those since the warm-up
+    updates_since_visible: mx.array  # (cells,) int32, up to the patience; or NEVER_OCCUPIED
+    bits: mx.array  # (cells / 32,) uint32, 1 for an occupied cell
+    updates: mx.array  # (1,) int32, updates since the warm-up
+
+    @classmethod
+    def shapes(cls, cells: int) -> Shapes:
+        """The shapes of the arrays for so many `cells`."""
+        return dict(zip(cls._fields, ((cells,), (cells,), (cells // 32,), (1,)), strict=True))
 
 
-def march_geometry(config: Config, extent: float) -> MarchGeometry:
-    """How rays are sampled in a scene of side `extent`; steps grow only beyond the unit cube."""
-    march = config.march
-    cone = march.cone if extent > 1 else 0.0
-    return MarchGeometry(extent, config.occupancy.resolution, march.near, march.step, cone)
+def march_geometry(march: MarchConfig, occupancy: OccupancyConfig, bounds: Bounds) -> MarchGeometry:
+    """The geometry of marching within `bounds`; steps grow only beyond the unit cube."""
+    cone = march.cone if bounds.cascades > 1 else 0.0
+    return MarchGeometry(bounds, occupancy.resolution, march.near, march.step, cone)
 
 
 @dataclass(frozen=True)
 class OccupancyGrid:
-    """How the grid is updated. It holds no state: an `Occupancy` is passed in and returned."""
+    """The rule of updates. It holds no state: an `Occupancy` is passed in and returned."""
 
     config: OccupancyConfig
     geometry: MarchGeometry
 
-    def init(self, lit: mx.array, free: mx.array | None = None) -> Occupancy:
-        """The grid in which the cells that are `lit` are occupied, and no other.
+    def init(self, visible: mx.array, is_empty: mx.array | None = None) -> Occupancy:
+        """The grid with the `visible` cells occupied; cells that are `is_empty` never will be.
 
-        Those that are `free` never will be; both are (cells,) bool.
+        Both are (cells,) bool; `is_empty` None: no cell.
         """
-        free = mx.array(False) if free is None else free
-        dark = mx.where(free, FREE, mx.where(lit, 0, self.config.patience))
-        bits = pack_bits((lit & ~free).astype(mx.float32), mx.array([0.5]))
-        return Occupancy(mx.zeros(lit.shape), dark, bits, mx.zeros(1, mx.int32))
+        is_empty = mx.array(False) if is_empty is None else is_empty
+        since = mx.where(visible, 0, self.config.visibility_patience)
+        since = mx.where(is_empty, NEVER_OCCUPIED, since)
+        bits = pack_bits((visible & ~is_empty).astype(mx.float32), mx.array([0.5]))
+        return Occupancy(mx.zeros(visible.shape), since, bits, mx.zeros(1, mx.int32))
 
     def update(
         self,
         occupancy: Occupancy,
         density: Callable[[mx.array], mx.array],
-        lit: mx.array,
+        visible: mx.array,
         key: mx.array,
         *,
         warmup: bool,
     ) -> Occupancy:
-        """The grid after a visit to some cells.
+        """The grid after the field was evaluated in some cells.
 
-        `density` gives (points,) per scene unit at positions (points, 3). During `warmup` the
-        visited cells are drawn evenly from all; after it, half of them are drawn from the
-        occupied ones. `lit` (cells,) bool says which cells light was seen in just now; patience
-        with the others runs out after the warm-up only.
+        `density` gives (points,) per scene unit at positions (points, 3). In the `warmup` the
+        visited cells are drawn evenly from all; after it, half of them are drawn from the occupied
+        ones. `visible` (cells,) bool says which cells a training ray reached just now. Cells that
+        are not visible lose patience only after the warm-up.
         """
-        which, place = mx.random.split(key)
+        which, where = mx.random.split(key)
         cells = self._choose(occupancy, which, warmup)
-        jitter = mx.random.uniform(shape=(cells.shape[0], 3), key=place)
-        lowest, side = self._corner(cells)
+        jitter = mx.random.uniform(shape=(cells.shape[0], 3), key=where)
+        lowest, side = corners_of(cells, self.geometry.resolution)
         position = lowest + jitter * side[:, None]
-        parts = mx.split(position, list(range(AT_ONCE, position.shape[0], AT_ONCE)))
+        step = MAX_POINTS_PER_LAUNCH
+        parts = mx.split(position, list(range(step, position.shape[0], step)))
         thickness = mx.concatenate([density(part) for part in parts]) * self.geometry.step
         peaks = splat(cells, thickness, self.geometry.cells)
         values = mx.maximum(occupancy.values * self.config.decay, peaks)
-        updates = occupancy.updates + int(not warmup)
-        dark = mx.where(lit, 0, mx.minimum(occupancy.dark + int(not warmup), self.config.patience))
-        dark = mx.where(occupancy.dark == FREE, FREE, dark)
-        shown = mx.where(dark < self._patience(updates), values, -1.0)
+        updates, before = occupancy.updates + int(not warmup), occupancy.updates_since_visible
+        since = mx.minimum(before + int(not warmup), self.config.visibility_patience)
+        since = mx.where(visible, 0, since)
+        since = mx.where(before == NEVER_OCCUPIED, NEVER_OCCUPIED, since)
+        shown = mx.where(since < self._patience(updates), values, -1.0)
         # Instant-NGP's rule: while the field is thin everywhere, the threshold is its mean.
         innermost = shown[: self.geometry.resolution**3]
         mean = mx.maximum(innermost, 0.0).mean()
         threshold = mx.minimum(mean, self.config.threshold).reshape(1)
-        return Occupancy(values, dark, pack_bits(shown, threshold), updates)
+        return Occupancy(values, since, pack_bits(shown, threshold), updates)
 
     def _patience(self, updates: mx.array) -> mx.array:
-        """Updates without light after which a cell counts as empty, when so many have passed.
+        """Updates for which a cell stays occupied without being visible.
 
-        That is half of them. A short training could not wait for the longest patience, and had the
-        samples of cells that light has left among those it tries.
+        That is half of the `updates` so far, within an eighth and all of `visibility_patience`. A
+        short training could not wait longer, and would march the samples of cells that have become
+        hidden.
         """
-        longest = self.config.patience
+        longest = self.config.visibility_patience
         return mx.clip(updates // 2, max(longest // 8, 1), longest)
 
     def _choose(self, occupancy: Occupancy, key: mx.array, warmup: bool) -> mx.array:
@@ -116,15 +126,6 @@ class OccupancyGrid:
             return stratified(total, count, anywhere)
         occupied = choose(occupancy.bits, random_bits(count // 2, among))
         return mx.concatenate([stratified(total, count - count // 2, anywhere), occupied])
-
-    def _corner(self, cells: mx.array) -> tuple[mx.array, mx.array]:
-        """The cells' lowest corners (cells, 3), in scene coordinates, and their sides (cells,)."""
-        resolution = self.geometry.resolution
-        cascade, *place = cells_of(cells, resolution)
-        size = mx.power(2.0, cascade)
-        side = size / resolution
-        offset = mx.stack(place, axis=1).astype(mx.float32) * side[:, None]
-        return 0.5 - 0.5 * size[:, None] + offset, side
 
 
 def random_bits(count: int, key: mx.array) -> mx.array:

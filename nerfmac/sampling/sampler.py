@@ -1,7 +1,7 @@
 """`Sampler`: where along rays a field is evaluated; implement it to sample in a way of your own.
 
-A sampler, like a field, holds nothing that training changes. Its state, if there is any, is named
-arrays that each call is given, and that an update returns.
+A sampler, like a field, holds nothing that training changes. Its state, if it has any, is a dict of
+named arrays: an argument of every call, and the result of an update.
 """
 
 from __future__ import annotations
@@ -20,39 +20,40 @@ from nerfmac.ops.march import Occupied
 
 
 class Sampled(NamedTuple):
-    """Rays' samples, and what a proposal showed on the way to them."""
+    """The samples of a ray batch."""
 
     samples: Samples
     proposals: tuple[Composited, ...] = ()
-    """What the rays see of each coarser field that chose the samples; the loss counts these too."""
-    demand: mx.array | None = None
-    """() float32, slots that a ray takes, by which training chooses its rays; None: its samples."""
+    """The composited colour of each proposal field along the rays; the loss counts these too."""
+    samples_per_ray: mx.array | None = None
+    """() float32, mean number of slots one ray uses; it sets the next batch's number of rays.
+    None: the mean of `samples.wanted`."""
 
     @property
-    def slots_per_ray(self) -> mx.array:
-        """() float32, the `demand`, or how many samples a ray wants, in the mean."""
-        if self.demand is None:
+    def mean_samples_per_ray(self) -> mx.array:
+        """() float32, `samples_per_ray`, or else the mean of `samples.wanted`."""
+        if self.samples_per_ray is None:
             return self.samples.wanted.astype(mx.float32).mean()
-        return self.demand
+        return self.samples_per_ray
 
 
 class Sampler(ABC):
     """Gives rays their packed samples."""
 
     phases: int = 0
-    """How many kinds of update the state has, such as warm-up and later; 0: it never changes."""
+    """Number of kinds of updates, such as warm-up and later; 0: the state never changes."""
 
-    followed: int = 1
-    """How many rays of the training views an update is given, drawn at random as for a step."""
+    update_rays: int = 1
+    """Number of random training rays that an update gets."""
 
     @property
     @abstractmethod
     def most_samples(self) -> int:
-        """The most samples that a ray can have."""
+        """Largest number of samples of a ray."""
 
     @property
     def draws(self) -> int:
-        """How many random numbers each ray takes."""
+        """Random numbers for each ray."""
         return 1
 
     @property
@@ -61,7 +62,7 @@ class Sampler(ABC):
         return {}
 
     def init(self, rays: Iterable[Rays]) -> Arrays:
-        """The state before the first step; `rays`: many of the training views, drawn at random."""
+        """The state before the first step; `rays`: batches of random training rays."""
         return {}
 
     @abstractmethod
@@ -74,21 +75,21 @@ class Sampler(ABC):
         """
 
     def interval_at(self, step: int) -> int:
-        """Steps from one update of the state to the next, around `step`; a report follows each."""
+        """Steps from one update to the next, around `step`; a report follows each update."""
         return 16
 
     def phase_at(self, step: int) -> int:
-        """Which kind of update, in [0, phases), is due at `step`."""
+        """The kind of the update at `step`, in [0, phases)."""
         return 0
 
     def update(
         self, parameters: Arrays, state: Arrays, rays: Rays, key: mx.array, phase: int
     ) -> Arrays:
-        """The state after an update, for which `rays` may be followed; `key` is a random key."""
+        """The state after an update; `rays` are `update_rays` training rays, `key` is random."""
         return state
 
     def occupied(self, state: Arrays) -> Occupied | None:
-        """The cells and steps that pictures are sampled in; None if the sampler has no such cells.
+        """The cells and steps of pictures; None if the sampler has no occupancy grid.
 
         With them, pictures skip empty space and whatever lies behind surfaces.
         """

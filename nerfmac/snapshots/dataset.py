@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from nerfmac.common.checks import InputError
 from nerfmac.common.json_reader import Fields
+from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
 from nerfmac.scenes.placement import Placement
@@ -104,7 +105,8 @@ def written_dataset(
 
 def written_box(extent: float) -> dict[str, list[float]]:
     """The scene's cube."""
-    return {"min": [0.5 - extent / 2] * 3, "max": [0.5 + extent / 2] * 3}
+    low, high = Bounds(extent).corners
+    return {"min": low.tolist(), "max": high.tolist()}
 
 
 def written_camera(camera: Camera) -> dict[str, Any]:

@@ -17,11 +17,12 @@ import numpy.typing as npt
 from nerfmac.common.checks import InputError
 from nerfmac.common.json_reader import Fields
 from nerfmac.config import Config, HashGridConfig, NetworkConfig, override
-from nerfmac.config.kernel_sizes import FEATURES, WIDTHS
+from nerfmac.config.fields import FEATURES, WIDTHS
 from nerfmac.config.presets import PRESETS
 from nerfmac.fields.encoded import EncodedField
 from nerfmac.fields.encodings import HashGrid
 from nerfmac.fields.field import Parameters
+from nerfmac.geometry.bounds import Bounds
 from nerfmac.ops.hash_encode import HashLevels
 from nerfmac.ops.networks_shape import BASIS, EMBEDDING, MlpShape
 
@@ -67,14 +68,6 @@ class SnapshotGrid(HashGrid):
         return self.snapshot_levels
 
 
-class SnapshotField(EncodedField):
-    """An `EncodedField` with the levels of a snapshot."""
-
-    def __init__(self, config: Config, extent: float, levels: HashLevels) -> None:
-        super().__init__(config, extent)
-        self.encoding = SnapshotGrid(config.grid, extent, levels)
-
-
 class Mlp(NamedTuple):
     """A network in a snapshot."""
 
@@ -114,9 +107,10 @@ class SnapshotFieldShape(NamedTuple):
     density: Mlp
     colour: Mlp
 
-    def field(self, extent: float) -> SnapshotField:
-        """The field in a cube of side `extent`."""
-        return SnapshotField(self.config, extent, self.levels)
+    def field(self, bounds: Bounds) -> EncodedField:
+        """The field of positions within `bounds`."""
+        grid = SnapshotGrid(self.config.grid, bounds, self.levels)
+        return EncodedField(grid, self.config.networks)
 
 
 def read_field(file: Fields, extent: float) -> SnapshotFieldShape:
@@ -135,7 +129,7 @@ def read_field(file: Fields, extent: float) -> SnapshotFieldShape:
     entries = min(max(levels.log2_entries, 8), 24)
     try:
         grid = HashGridConfig(levels.levels, features, entries, levels.coarsest, finest)
-        networks = NetworkConfig(width, density.layers, colour.layers, thinness=0)
+        networks = NetworkConfig(width, density.layers, colour.layers, density_bias=0)
         config = override(PRESETS["base"], grid=grid, networks=networks)
     except InputError as error:
         raise InputError(f"{file.where}: {error}") from error

@@ -14,6 +14,7 @@ from nerfmac.common.checks import InputError
 from nerfmac.common.files import user_path
 from nerfmac.common.json_reader import Fields
 from nerfmac.config import Config, override
+from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.cameras import Camera
 from nerfmac.ops.march import MarchGeometry
 from nerfmac.ops.occupancy_update import pack_bits
@@ -63,9 +64,10 @@ def load_snapshot(path: str | Path, scene: str | Path | None = None) -> Run:
     record = _record(snapshot, extent)
     resolution = snapshot.count("density_grid_size", 128)
     config = override(shape.config, occupancy={"resolution": resolution})
-    field = shape.field(extent)
+    bounds = Bounds(extent)
+    field = shape.field(bounds)
     parameters = read_parameters(snapshot, shape, field)
-    sampler = MarchingSampler(config, extent, field.density_of_first)
+    sampler = MarchingSampler(config.march, config.occupancy, bounds, field.density_of_first)
     trainer = Trainer(config, extent, method=Method(field, sampler))
     state = TrainState(
         parameters,
@@ -126,25 +128,26 @@ def _record(snapshot: Fields, extent: float) -> SceneRecord:
 def _sampling(snapshot: Fields, config: Config, geometry: MarchGeometry) -> Arrays:
     """The occupancy grid's state, cropped to the box that instant-ngp shows."""
     data = snapshot.values.get("density_grid_binary")
-    stored = read_grid(data, geometry.resolution, geometry.cascades, snapshot.where)
+    stored = read_grid(data, geometry.resolution, geometry.bounds.cascades, snapshot.where)
     values = mx.ones(geometry.cells) if stored is None else mx.array(stored)
     innermost = mx.maximum(values[: geometry.resolution**3], 0.0)
     threshold = mx.minimum(innermost.mean(), config.occupancy.threshold)
     bits = pack_bits(values, threshold.reshape(1))
     return {
         "values": values,
-        "dark": mx.zeros(geometry.cells, mx.int32),
-        "bits": cropped(bits, geometry, _shown(snapshot, geometry.extent)),
+        "updates_since_visible": mx.zeros(geometry.cells, mx.int32),
+        "bits": cropped(bits, geometry, _shown(snapshot, geometry.bounds)),
     }
 
 
-def _shown(snapshot: Fields, extent: float) -> Box | None:
+def _shown(snapshot: Fields, bounds: Bounds) -> Box | None:
     """The box that instant-ngp shows; None if it holds the scene's cube."""
     if "render_aabb" not in snapshot:
         return None
     box = snapshot.object("render_aabb")
     low, high = np.array(box.numbers("min", 3)), np.array(box.numbers("max", 3))
-    if (low <= 0.5 - extent / 2).all() and (high >= 0.5 + extent / 2).all():
+    lowest, highest = bounds.corners
+    if (low <= lowest).all() and (high >= highest).all():
         return None
     turned = np.eye(3)
     if "render_aabb_to_local" in snapshot:

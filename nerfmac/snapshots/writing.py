@@ -1,6 +1,6 @@
 """`save_snapshot`: a run as a snapshot that instant-ngp reads.
 
-nerfmac may subtract a constant (`thinness`) from the logarithm of the density; instant-ngp's
+nerfmac may subtract a constant (`density_bias`) from the logarithm of the density; instant-ngp's
 networks have no biases that could. So levels with 16 features are added to the grid. In the first
 of them the first feature is 1 everywhere, and so is its interpolation; the others are 0. One more
 neuron in each hidden layer passes the 1 on, and the last layer subtracts the constant, exactly in
@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import user_path
-from nerfmac.config.kernel_sizes import WIDTHS
+from nerfmac.config.fields import WIDTHS
 from nerfmac.fields.encoded import EncodedField
 from nerfmac.fields.encodings import HashGrid
 from nerfmac.ops.hash_encode import HashLevels
@@ -96,8 +96,8 @@ def written_snapshot(run: Run) -> dict[str, Any]:
         np.array(run.state.average[name]) for name in ("table", "density", "colour")
     )
     arrays = FieldArrays(field.encoding.levels, table, density, shape.density, colour, shape.colour)
-    if shape.thinness:
-        arrays = _with_thinness(arrays, shape.thinness)
+    if shape.density_bias:
+        arrays = _with_density_bias(arrays, shape.density_bias)
     growth = written_growth(arrays.levels)
     if growth is None:
         raise InputError("instant-ngp's rounding has no grid of the run's levels")
@@ -133,7 +133,7 @@ def _snapshot(
     placed = placement._replace(extent=scene.extent)
     dataset = written_dataset(scene.cameras, names, up, placed)
     first = {"camera": written_camera(scene.cameras[0])} if scene.cameras else {}
-    batch = run.config.train.slots
+    batch = run.config.march.max_samples
     counts = ("rays_per_batch", "measured_batch_size", "measured_batch_size_before_compaction")
     rgb = dict(zip(counts, (run.config.train.rays, batch, batch), strict=True))
     return {
@@ -143,7 +143,9 @@ def _snapshot(
         "params_type": "__half",
         "params_binary": parameters.tobytes(),
         "density_grid_size": RESOLUTION,
-        "density_grid_binary": written_grid(_cells(run), geometry.resolution, geometry.cascades),
+        "density_grid_binary": written_grid(
+            _cells(run), geometry.resolution, geometry.bounds.cascades
+        ),
         "nerf": {"aabb_scale": int(scene.extent), "rgb": rgb, "dataset": dataset},
         "training_step": run.state.step,
         "loss": 0.0,
@@ -161,13 +163,14 @@ def _snapshot(
     }
 
 
-def _with_thinness(arrays: FieldArrays, thinness: float) -> FieldArrays:
-    """The same field with levels and neurons that subtract `thinness`. Raises `InputError`."""
+def _with_density_bias(arrays: FieldArrays, density_bias: float) -> FieldArrays:
+    """The same field with levels and neurons that subtract `density_bias`. Raises `InputError`."""
     shape, features = arrays.shape, arrays.table.shape[1]
     wider = [width for width in WIDTHS if width > shape.hidden]
     if not wider:
         raise InputError(
-            f"networks.thinness is {thinness:g} and its networks have no wider ones in instant-ngp"
+            f"networks.density_bias is {density_bias:g} and its networks have no wider ones in "
+            "instant-ngp"
         )
     count = arrays.levels.levels
     levels: HashLevels = replace(arrays.levels, levels=count + ADDED_FEATURES // features)
@@ -183,13 +186,13 @@ def _with_thinness(arrays: FieldArrays, thinness: float) -> FieldArrays:
         weights = arrays.density[start : start + rows * columns]
         matrix[:rows, :columns] = weights.reshape(rows, columns)
         is_last = len(matrices) == shape.hidden_layers
-        matrix[source, 0 if is_last else shape.hidden] += -thinness if is_last else 1.0
+        matrix[source, 0 if is_last else shape.hidden] += -density_bias if is_last else 1.0
         matrices.append(matrix.ravel())
         start, source = start + rows * columns, shape.hidden
     rows, columns = arrays.colour_shape.matrices[0]
     colour = arrays.colour.copy()
     first_layer = colour[: rows * columns].reshape(rows, columns)
-    first_layer[EMBEDDING] += thinness / FIRST_HARMONIC * first_layer[0]
+    first_layer[EMBEDDING] += density_bias / FIRST_HARMONIC * first_layer[0]
     return FieldArrays(levels, table, np.concatenate(matrices), larger, colour, arrays.colour_shape)
 
 

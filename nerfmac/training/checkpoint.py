@@ -29,6 +29,9 @@ OLDER = "nerfmac checkpoint 7"
 
 _REPAIR = "put back a copy of the file, or train the run again"
 
+RENAMED = {"sampling.dark": "sampling.updates_since_visible"}
+"""New name of each array that older versions wrote under another name."""
+
 
 def save_checkpoint(
     path: Path, state: TrainState, notes: dict[str, Any], own: Mapping[str, str] | None = None
@@ -82,6 +85,8 @@ def load_checkpoint(
         raise InputError(f"{path} is of format {written!r}; {expected}")
     if written == OLDER:
         _upgrade(arrays, metadata)
+    is_damaged = metadata.get("checksum") != _checksum(arrays, metadata)  # by the file's names
+    arrays = {RENAMED.get(name, name): values for name, values in arrays.items()}
     _check_own(path, json.loads(metadata.get("own", "{}")), dict(own or {}))
     if unknown := sorted(arrays.keys() - shapes.keys()):
         raise InputError(f"{path} holds {unknown[0]}, which its configuration has no use for")
@@ -96,7 +101,7 @@ def load_checkpoint(
         notes = json.loads(metadata["notes"])
     except (InputError, KeyError, ValueError) as error:
         raise InputError(f"{path} is not a whole checkpoint: {error}") from error
-    if metadata.get("checksum") != _checksum(arrays, metadata):
+    if is_damaged:
         raise InputError(f"{path} is damaged: its checksum is another one; {_REPAIR}")
     for name, values in arrays.items():
         if name.startswith(("parameters.", "average.")) and not np.isfinite(values).all():

@@ -32,7 +32,7 @@ class Measured(NamedTuple):
     loss: float
     error: float  # mean squared error of the colours
     samples: float
-    slots_per_ray: float
+    samples_per_ray: float
     skipped_steps: int = 0  # of the whole run
     is_skipped: bool = False  # whether this step was skipped
 
@@ -43,7 +43,7 @@ def read(measured: mx.array, state: TrainState, last: Measured | None = None) ->
     A skipped step gets loss and error of `last`, or 1 without one: its own may not be finite.
     Raises `DivergedError`.
     """
-    loss, error, samples, slots_per_ray = map(float, np.array(measured))
+    loss, error, samples, samples_per_ray = map(float, np.array(measured))
     in_a_row, skipped = (int(state.scaling[f"skipped{name}"]) for name in ("_in_a_row", ""))
     if in_a_row >= MOST_SKIPPED:
         raise DivergedError(
@@ -58,4 +58,4 @@ def read(measured: mx.array, state: TrainState, last: Measured | None = None) ->
     # value that is not finite makes the sum not finite.
     if not all(mx.isfinite(values.sum()) for values in state.parameters.values()):
         raise DivergedError(f"the parameters are not finite after step {state.step}; {ADVICE}")
-    return Measured(loss, error, samples, slots_per_ray, skipped, in_a_row > 0)
+    return Measured(loss, error, samples, samples_per_ray, skipped, in_a_row > 0)

@@ -10,8 +10,10 @@ from nerfmac.common import checks
 from nerfmac.common.checks import InputError
 from nerfmac.config import Config
 from nerfmac.fields.encoded import EncodedField
+from nerfmac.fields.encodings import encoding_of
 from nerfmac.fields.field import Field
 from nerfmac.fields.vanilla import VanillaField
+from nerfmac.geometry.bounds import Bounds
 from nerfmac.sampling.hierarchical import HierarchicalSampler
 from nerfmac.sampling.marching import MarchingSampler
 from nerfmac.sampling.sampler import Sampler
@@ -81,18 +83,21 @@ class Method:
 
 def _model(config: Config, extent: float, own: Field | None) -> tuple[Field, Sampler]:
     """The field, `own` or the one that `config` names, and the sampler for it."""
+    bounds = Bounds(extent)
     if config.model == "hash":
-        field = own or EncodedField(config, extent)
-        return field, MarchingSampler(config, extent, field.density_of_first)
+        field = own or EncodedField(encoding_of(config, bounds), config.networks)
+        return field, MarchingSampler(
+            config.march, config.occupancy, bounds, field.density_of_first
+        )
     vanilla, near = config.vanilla, config.march.near
-    two = VanillaField(vanilla, extent)
-    sampler = HierarchicalSampler(two.coarse, extent, near, vanilla.coarse, vanilla.fine)
+    two = VanillaField(vanilla, bounds)
+    sampler = HierarchicalSampler(two.coarse, bounds, near, vanilla.coarse, vanilla.fine)
     return own or two, sampler
 
 
 def _check_coarse(config: Config, extent: float, field: Field) -> None:
     """Raise unless `field` has the coarse network that the vanilla model's sampler evaluates."""
-    shapes = VanillaField(config.vanilla, extent).shapes
+    shapes = VanillaField(config.vanilla, Bounds(extent)).shapes
     coarse = {name: shape for name, shape in shapes.items() if name.startswith("coarse.")}
     if not coarse.items() <= field.shapes.items():
         raise InputError(

@@ -90,7 +90,7 @@ class Step:
             scaling: the fields of a `LossScale`.
             key: random key.
             numbers: Adam's, a `StepNumbers`.
-            level_progress: () float32, as in `Field.coarsened`.
+            level_progress: () float32, as in `Field.coarse_to_fine`.
 
         Returns:
             The parameters and moments after it; the `scaling` after it, all that changes if some
@@ -111,7 +111,7 @@ class Step:
         bounded = self.parts.field.bounded_gradients
         is_good = all_finite(values for name, values in gradients.items() if name not in bounded)
         unscale = mx.where(is_good, 1.0 / scale.scale, 0.0).reshape(1)
-        regularised = self.parts.field.decayed
+        regularised = self.parts.field.l2_regularised
         after = adam(before, gradients, StepNumbers(*numbers), regularised, unscale)
         updated = OptimiserState(parameters | after.parameters, moments | after.moments)
         measurements = mx.stack([loss / scale.scale, *measured])
@@ -142,7 +142,7 @@ class Step:
         def loss_of(current: Parameters) -> tuple[mx.array, ...]:
             own = {name: current[name] for name in field.shapes}
             if self.flags.is_coarse:
-                own = field.coarsened(own, level_progress)
+                own = field.coarse_to_fine(own, level_progress)
             sampled = sampler.sample(own, sampling, rays, sample_draws.T)
             samples, directions = sampled.samples, rays.direction
             if self.flags.learns_cameras:
@@ -164,7 +164,7 @@ class Step:
             losses += [extra_loss(batch, target) for extra_loss in extra_losses]
             first, *others = (_mean(loss, mask, scale) for loss in losses)
             used = samples.used.reshape(()).astype(mx.float32)
-            return sum(others, start=first), error, used, sampled.slots_per_ray, mask.mean()
+            return sum(others, start=first), error, used, sampled.mean_samples_per_ray, mask.mean()
 
         return loss_of
 

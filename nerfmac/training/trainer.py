@@ -122,7 +122,7 @@ class Trainer:
             moments=no_moments(parameters),
             sampling=self.sampler.init(ray_batches(views.pixels, views.cameras, FIRST_RAYS, key)),
             scaling=LossScale.init(self.config.train.loss_scale)._asdict(),
-            samples_per_ray=mx.array(FILL * self.config.train.slots / self.config.train.rays),
+            samples_per_ray=mx.array(FILL * self.config.march.max_samples / self.config.train.rays),
             rays=self.config.train.rays,
         )
 
@@ -159,7 +159,7 @@ class Trainer:
 
         `occupied`: the cells to sample in, in place of those that the sampler knows.
         """
-        slots = self.config.train.slots
+        slots = self.config.march.max_samples
         sampled = self.sampler, state.sampling
         return Renderer(tracer_of(self.field, state.average, *sampled, slots, occupied))
 
@@ -195,7 +195,7 @@ class Trainer:
             with interval("report", step=state.step):
                 last = read(measured, state, last)
             seconds = shared_time.at(state.step, clock.read(), must_agree=is_due)
-            samples_per_ray = mx.array(last.slots_per_ray) if is_due else state.samples_per_ray
+            samples_per_ray = mx.array(last.samples_per_ray) if is_due else state.samples_per_ray
             state = replace(state, train_seconds=seconds, samples_per_ray=samples_per_ray)
             rays_per_second = rays_done / clock.lap()
             yield Report(
@@ -221,7 +221,9 @@ class Trainer:
 
     def _keep_sampling(self, state: TrainState, most_rays: int | None) -> TrainState:
         """`state` with the sampler's state updated and the number of rays chosen again."""
-        rays = self.config.train.rays_for(float(np.array(state.samples_per_ray)), most_rays)
+        rays = self.config.train.rays_for(
+            float(np.array(state.samples_per_ray)), self.config.march.max_samples, most_rays
+        )
         state = replace(state, rays=rays)
         if not self._update_sampling:
             return state
@@ -292,7 +294,7 @@ class Trainer:
     ) -> Arrays:
         ray_key, update_key = mx.random.split(key)
         views, cameras = self.views, self.refinement.cameras(parameters)
-        rays = random_rays(views.pixels, cameras, self.sampler.followed, ray_key)
+        rays = random_rays(views.pixels, cameras, self.sampler.update_rays, ray_key)
         return self.sampler.update(parameters, sampling, rays, update_key, phase)
 
 

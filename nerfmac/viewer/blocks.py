@@ -11,9 +11,16 @@ from typing import NamedTuple
 
 import mlx.core as mx
 
-from nerfmac.geometry.cells import cells_of
+from nerfmac.geometry.cells import cells_of, corners_of
 from nerfmac.geometry.rays import Rays
-from nerfmac.ops.march import MarchGeometry, cell_of, count_samples, is_occupied, write_samples
+from nerfmac.ops.march import (
+    MarchGeometry,
+    Occupied,
+    cell_of,
+    count_samples,
+    is_occupied,
+    write_samples,
+)
 
 MIN_STEP = 1 / 16
 """Shortest marching step, in sides of the smallest cells."""
@@ -48,7 +55,7 @@ def first_samples(rays: Rays, bits: mx.array, geometry: MarchGeometry) -> FirstS
     Samples are in the middle of their intervals.
     """
     number = rays.origin.shape[0]
-    march = (*rays, mx.full((number,), 0.5), bits, geometry)
+    march = (*rays, mx.full((number,), 0.5), Occupied(geometry, bits))
     count = count_samples(*march)
     ray_start = mx.concatenate([mx.zeros(1, mx.int32), mx.cumsum(mx.minimum(count, 1))])
     packed = write_samples(*march, number, ray_start, mx.zeros_like(count))
@@ -87,10 +94,9 @@ def cascade_of(cell: mx.array, geometry: MarchGeometry) -> mx.array:
 def _enter(rays: Rays, cell: mx.array, geometry: MarchGeometry) -> tuple[mx.array, mx.array]:
     """Distance at which rays enter their cells, and the axis perpendicular to the entered face."""
     # Lowest and highest corner of the cells, clipped to the scene's cube.
-    side, half = _side(cell, geometry), geometry.extent / 2
-    index = mx.stack(list(cells_of(cell, geometry.resolution)[1:]), axis=1)
-    corner = 0.5 + (index - geometry.resolution // 2) * side
-    lowest, highest = mx.maximum(corner, 0.5 - half), mx.minimum(corner + side, 0.5 + half)
+    corner, side = corners_of(cell, geometry.resolution)
+    low, high = (float(end[0]) for end in geometry.bounds.corners)
+    lowest, highest = mx.maximum(corner, low), mx.minimum(corner + side[:, None], high)
     # A ray that is parallel to two faces never crosses them: give that axis a distance that is not
     # the largest of the three.
     slope = mx.where(mx.abs(rays.direction) < 1e-9, 1.0, rays.direction)

@@ -7,6 +7,7 @@ from math import degrees
 from typing import Any
 
 from nerfmac.backend import device_name
+from nerfmac.geometry.bounds import Bounds
 from nerfmac.viewer.screen import relative_lens
 from nerfmac.viewer.session import Message, Session
 
@@ -70,14 +71,13 @@ class Status:
     def _scene(self) -> dict[str, Any]:
         session = self._session
         record = session.run.scene
-        low, high = 0.5 - 0.5 * record.extent, 0.5 + 0.5 * record.extent
         return {
             "name": session.name,
             "views": len(record.cameras),
             "extent": record.extent,
             "device": self._device,
             "preset": session.run.config.preset,
-            "cube": [[low] * 3, [high] * 3],
+            "cube": [corner.tolist() for corner in Bounds(record.extent).corners],
             "centre": [float(number) for number in session.view.centre],
         }
 

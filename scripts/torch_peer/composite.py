@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from nerfmac.ops.composite import END
+from nerfmac.ops.composite import EARLY_STOP_TRANSMITTANCE
 
 
 def weights(
@@ -16,7 +16,7 @@ def weights(
     than `longest`.
     """
     optical, transmittance = _light(density, width, place, longest)
-    is_seen = (place >= 0) & (transmittance.detach() >= END)
+    is_seen = (place >= 0) & (transmittance.detach() >= EARLY_STOP_TRANSMITTANCE)
     return torch.where(is_seen, transmittance * (1.0 - torch.exp(-optical)), 0.0)
 
 
@@ -24,7 +24,7 @@ def is_reached(
     density: torch.Tensor, width: torch.Tensor, place: torch.Tensor, longest: int
 ) -> torch.Tensor:
     """(slots,) bool: whether light reaches the sample, before its ray ends; as in `weights`."""
-    return (place >= 0) & (_light(density, width, place, longest)[1] >= END)
+    return (place >= 0) & (_light(density, width, place, longest)[1] >= EARLY_STOP_TRANSMITTANCE)
 
 
 def _light(

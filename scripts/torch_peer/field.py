@@ -15,6 +15,7 @@ from torch.nn import functional
 
 from nerfmac.config import Config
 from nerfmac.fields.encodings import HashGrid
+from nerfmac.geometry.bounds import Bounds
 from nerfmac.ops.networks_shape import MlpShape, NetworksShape
 
 Arrays = Mapping[str, np.ndarray]
@@ -73,8 +74,8 @@ class TorchField(torch.nn.Module):
     def __init__(self, config: Config, extent: float, parameters: Arrays) -> None:
         """`parameters`: `table`, `density` and `colour`, as `EncodedField.init` makes them."""
         super().__init__()
-        grid, networks = HashGrid(config.grid, extent), config.networks
-        self._extent, self._thinness = extent, networks.thinness
+        grid, networks = HashGrid(config.grid, Bounds(extent)), config.networks
+        self._extent, self._thinness = extent, networks.density_bias
         shape = NetworksShape(
             grid.outputs, networks.width, networks.density_layers, networks.colour_layers
         )

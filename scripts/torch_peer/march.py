@@ -30,7 +30,7 @@ class TorchSamples(NamedTuple):
     wanted: torch.Tensor  # (rays,) int64
     fits: torch.Tensor  # (rays,) bool
     used: torch.Tensor  # () int64, slots that hold a sample
-    demand: torch.Tensor  # () float32, slots that a ray takes, as `Sampled.slots_per_ray`
+    demand: torch.Tensor  # () float32, slots that a ray takes, as `Sampled.mean_samples_per_ray`
 
 
 class Marcher:
@@ -177,7 +177,7 @@ class Marcher:
         self, origins: torch.Tensor, directions: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Distances (rays,) at which rays enter and leave the scene's cube."""
-        half = self.geometry.extent / 2
+        half = self.geometry.bounds.extent / 2
         offset = origins - 0.5
         is_flat = directions.abs() < 1e-9
         slope = torch.where(is_flat, 1.0, directions)
@@ -189,7 +189,7 @@ class Marcher:
 
     def _cell(self, x: torch.Tensor, y: torch.Tensor, z: torch.Tensor) -> torch.Tensor:
         """The occupancy cell of each position, int64; -1 outside every cascade."""
-        resolution, cascades = self.geometry.resolution, self.geometry.cascades
+        resolution, cascades = self.geometry.resolution, self.geometry.bounds.cascades
         offsets = x - 0.5, y - 0.5, z - 0.5
         reach = torch.maximum(torch.maximum(offsets[0].abs(), offsets[1].abs()), offsets[2].abs())
         cascade = torch.zeros_like(reach)

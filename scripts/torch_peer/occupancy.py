@@ -24,7 +24,7 @@ class TorchOccupancy:
         """`dark`: as `OccupancyGrid.init` makes it; what light was seen in is occupied."""
         self._config, self._geometry = config, geometry
         self.values, self.dark = torch.zeros(geometry.cells, device=dark.device), dark
-        self.occupied, self._updates = dark < config.patience, 0
+        self.occupied, self._updates = dark < config.visibility_patience, 0
 
     @torch.no_grad()
     def update(
@@ -47,7 +47,7 @@ class TorchOccupancy:
         peaks = torch.zeros_like(self.values).scatter_reduce_(0, cells, thickness, "amax")
         self.values = torch.maximum(self.values * self._config.decay, peaks)
         self._updates += int(not is_warmup)
-        longest = self._config.patience
+        longest = self._config.visibility_patience
         self.dark = torch.where(lit, 0, (self.dark + int(not is_warmup)).clamp_max(longest))
         patience = min(max(self._updates // 2, longest // 8, 1), longest)
         shown = torch.where(self.dark < patience, self.values, 0.0)

@@ -24,8 +24,9 @@ from torch.nn import functional
 from nerfmac.backend.host import processors
 from nerfmac.common.checks import InputError
 from nerfmac.config import Config
+from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.cameras import Camera
-from nerfmac.ops.reach import FAR
+from nerfmac.ops.visibility import FAR
 from nerfmac.sampling.occupancy import march_geometry
 from nerfmac.scenes import Views
 from nerfmac.training.optimiser import is_averaged, newest_weight
@@ -54,12 +55,12 @@ class TorchPeer:
             raise InputError(f"train.blend is {config.train.blend!r}; the peer knows only 'srgb'")
         self.device = _device(device)
         self.config = config
-        self.geometry = march_geometry(config, extent)
+        self.geometry = march_geometry(config.march, config.occupancy, Bounds(extent))
         start = Trainer(config, extent, views).init()
         arrays = {name: np.array(values) for name, values in start.parameters.items()}
         self.field = TorchField(config, extent, arrays).to(self.device)
         self.average = deepcopy(self.field).requires_grad_(False)
-        dark = self.tensor(np.array(start.sampling["dark"]))
+        dark = self.tensor(np.array(start.sampling["updates_since_visible"]))
         self.occupancy = TorchOccupancy(config.occupancy, self.geometry, dark)
         self._pixels = TorchPixels(views, self.device)
         self._random = torch.Generator(self.device).manual_seed(config.seed)
@@ -104,7 +105,9 @@ class TorchPeer:
         """One step of training, at the learning rate for `progress`, in [0, 1]."""
         if self.is_update:
             self._update_occupancy(self.steps)
-            self.rays = self.config.train.rays_for(float(self._measured[2]))
+            self.rays = self.config.train.rays_for(
+                float(self._measured[2]), self.config.march.max_samples
+            )
         loss, samples = self._loss()
         self._scaler.scale(loss).backward()
         self._move(progress)
@@ -158,7 +161,9 @@ class TorchPeer:
         # In training the number of rays changes, that of slots does not.
         any_size = partial(compiler, dynamic=True)
         # A picture's steps are shorter than those of training.
-        finer = replace(self.geometry, step=self.geometry.step / self.config.march.refine)
+        finer = replace(
+            self.geometry, step=self.geometry.step / self.config.march.render_step_divisor
+        )
         self._march_finely = Marcher(finer, any_size)
         shade, shade_finely = (
             partial(self._shade_samples, each.most_intervals) for each in (self.geometry, finer)
@@ -166,7 +171,7 @@ class TorchPeer:
         self._shade, self._shade_any = compiler(shade, dynamic=False), any_size(shade_finely)
         self._density = compiler(self._densities, dynamic=False)
         self._march = Marcher(self.geometry, any_size)
-        self._sample = ReachSampler(self._march, self.config.train, any_size)
+        self._sample = ReachSampler(self._march, self.config.march, any_size)
 
     def _trial(self) -> None:
         """Compute all that training and rendering do, once, and leave the state as it was."""
@@ -189,7 +194,7 @@ class TorchPeer:
 
     def _update_occupancy(self, step: int) -> None:
         """Bring the occupancy grid up to date, before the step number `step`."""
-        followed = self.config.occupancy.followed
+        followed = self.config.occupancy.visibility_rays
         origins, directions, _ = self._pixels.draw(followed, self._random)
         jitter = torch.rand(followed, generator=self._random, device=self.device)
         rays = origins, directions, jitter

@@ -1,4 +1,4 @@
-"""How far light reaches in PyTorch; the rules are `nerfmac.ops.reach`'s.
+"""How far light reaches in PyTorch; the rules are `nerfmac.ops.visibility`'s.
 
 The density alone of all marched samples is computed first, without a gradient. In a training step
 each ray's samples then end where its light does, and those left are packed into the slots that the
@@ -13,10 +13,10 @@ from collections.abc import Callable
 
 import torch
 
-from nerfmac.config import TrainConfig
-from nerfmac.ops.composite import END
-from nerfmac.ops.reach import FAR
-from nerfmac.sampling.marching import ROOM
+from nerfmac.config import MarchConfig
+from nerfmac.ops.composite import EARLY_STOP_TRANSMITTANCE
+from nerfmac.ops.visibility import FAR
+from nerfmac.sampling.marching import UPDATE_SAMPLES
 from torch_peer.composite import is_reached, weights
 from torch_peer.march import Marcher, TorchSamples, numbers
 
@@ -25,11 +25,12 @@ class ReachSampler:
     """Samples that light reaches in occupied cells, and the cells that light is seen in."""
 
     def __init__(
-        self, march: Marcher, config: TrainConfig, compiler: Callable[..., Callable]
+        self, march: Marcher, config: MarchConfig, compiler: Callable[..., Callable]
     ) -> None:
         """`compiler` makes a function faster, as `torch.compile` does, or gives it back."""
         self._march = march
-        self._slots, self._room = config.slots, config.candidates * config.slots
+        self._slots = config.max_samples
+        self._room = config.march_factor * config.max_samples
         self._count = compiler(self._count_reached)
         self._end = compiler(self._light_ends)
         self._keep = compiler(self._kept)
@@ -58,7 +59,7 @@ class ReachSampler:
         tried = self._tried(*rays, number[: self._room], marched)
         wanted = self._count(density(tried.position), tried)
         samples = self._march.write(*rays, *self._keep(number, marched, wanted), wanted)
-        # As `nerfmac.ops.packing.demand`: of the rays that the room ends behind, or in.
+        # As `nerfmac.ops.packing.samples_per_ray`: of the rays that the room ends behind, or in.
         tried_ends, kept_ends = marched.cumsum(0), wanted.cumsum(0)
         begun = ((tried_ends <= self._room).sum() + 1).clamp_max(len(wanted))
         in_room = tried_ends[begun - 1].float() * (self._slots / self._room)
@@ -79,7 +80,7 @@ class ReachSampler:
         """
         rays = origins, directions, jitter
         is_sample = self._march.find(*rays, occupied)
-        number = numbers(is_sample, ROOM * len(jitter))
+        number = numbers(is_sample, UPDATE_SAMPLES * len(jitter))
         tried = self._tried(*rays, number, is_sample.sum(1))
         return self._march.lit(*rays, self._end(density(tried.position), tried))
 
@@ -105,7 +106,7 @@ class ReachSampler:
         return torch.where(tried.fits, reached, tried.wanted)
 
     def _light_ends(self, density: torch.Tensor, tried: TorchSamples) -> torch.Tensor:
-        """(rays,) float32: distances at which light ends; see `nerfmac.ops.reach.light_ends`."""
+        """(rays,) float32: as `nerfmac.ops.visibility.termination_distances`."""
         dark = tried.distance.new_zeros(len(tried.wanted))
         longest = self._march.geometry.most_intervals
         weight = weights(density, tried.width, tried.place, longest)
@@ -114,7 +115,9 @@ class ReachSampler:
         end = tried.distance + 0.5 * tried.width
         end = torch.where(self._is_reached(density, tried), end, 0.0)
         last = dark.scatter_reduce(0, tried.ray, end, "amax")
-        return torch.where(tried.fits, torch.where(opacity > 1.0 - END, last, FAR), 0.0)
+        return torch.where(
+            tried.fits, torch.where(opacity > 1.0 - EARLY_STOP_TRANSMITTANCE, last, FAR), 0.0
+        )
 
     def _is_reached(self, density: torch.Tensor, tried: TorchSamples) -> torch.Tensor:
         """(room,) bool: whether light reaches the sample."""

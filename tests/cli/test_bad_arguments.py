@@ -58,7 +58,7 @@ def test_an_impossible_number(capsys, tmp_path, scene, flags, names):
         (("train", "--steps", "1.5"), ["--steps", "1.5"]),
         (("train", "--seed", -1), ["seed is -1"]),
         (("train", "--grid.levels", 0), ["grid.levels is 0", "2 and 32"]),
-        (("train", "--train.slots", 7), ["train.slots is 7"]),
+        (("train", "--march.max-samples", 7), ["march.max_samples is 7"]),
         (("train", "--networks.width", 17), ["networks.width is 17"]),
         (("train", "--optimiser.rate", "nan"), ["optimiser.rate is nan"]),
         (("eval",), ["RUN"]),
@@ -120,6 +120,13 @@ def test_a_renamed_flag_is_accepted_with_its_new_name(monkeypatch, caplog):
     ]
     with pytest.raises(InputError, match=r"no flag --train\.most-old"):
         checked("eval", eval_command.Arguments, ["--train.most-old=9"])
+
+
+@pytest.mark.parametrize("flag", arguments.RENAMED_FLAGS)
+def test_every_renamed_flag_names_one_that_there_is(flag):
+    flags = Takes.of(train.Arguments).flags
+    assert arguments.RENAMED_FLAGS[flag] in flags
+    assert flag not in flags
 
 
 def test_the_home_folder_in_a_flags_value_is_found_where_the_shell_leaves_it(monkeypatch):

@@ -11,6 +11,7 @@ from nerfmac.backend.memory import limit_memory, memory_bytes
 from nerfmac.common.checks import InputError
 from nerfmac.config import override
 from nerfmac.fields.vanilla import VanillaField
+from nerfmac.geometry.bounds import Bounds
 from nerfmac.run import Run, check_memory, needed_memory
 from nerfmac.scenes import load_scene
 from nerfmac.training.method import Method
@@ -39,7 +40,7 @@ def scene(tmp_path):
     ("changes", "part"),
     [
         ({"grid": {"log2_entries": 16}}, "the model"),
-        ({"train": {"slots": 2**16}}, "a step"),
+        ({"march": {"max_samples": 2**16}}, "a step"),
     ],
 )
 def test_more_of_a_part_needs_more_memory_for_it_alone(scene, changes, part):
@@ -59,7 +60,7 @@ def test_a_field_of_ones_own_counts(scene):
         shapes = {"table": (2**20, 3)}  # noqa: RUF012
 
     loaded = load_scene(scene)
-    own = Method(field=Large(CONFIG.vanilla, 1.0))
+    own = Method(field=Large(CONFIG.vanilla, Bounds(1.0)))
     configured, large = (needed_memory(CONFIG, loaded, each) for each in (Method(), own))
     assert large["the model"] > 6 * 4 * 3 * 2**20 > configured["the model"]
     with pytest.raises(InputError, match="the model 72"):
@@ -82,7 +83,7 @@ def test_a_model_takes_at_least_what_it_is_said_to(scene):
     ("flags", "named"),
     [
         (("--grid.log2-entries", 20), "--grid.log2-entries"),
-        (("--train.slots", 2**19), "--train.slots"),
+        (("--march.max-samples", 2**19), "--march.max-samples"),
     ],
 )
 def test_a_limit_below_need_is_refused_and_names_what_to_lower(
@@ -102,14 +103,14 @@ def test_a_limit_below_need_is_refused_and_names_what_to_lower(
 def test_what_ulimit_does_not_leave_is_refused_before_it_ends_the_process(scene, tmp_path):
     # MLX's first array beyond it would be a segmentation fault.
     out = tmp_path / "run"
-    flags = ("--train.slots", 2**22, "--train.most-rays", 2**20, "--steps", 2, "--out", out)
+    flags = ("--march.max-samples", 2**22, "--train.most-rays", 2**20, "--steps", 2, "--out", out)
     given = [sys.executable, "-m", "nerfmac", *map(str, ("train", scene, *FLAGS, *flags))]
     command = ["bash", "-c", 'ulimit -v 2500000 && exec "$@"', "bash", *given]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     (told,) = done.stderr.splitlines()
     assert "training takes at least" in told
-    assert "lower --train.slots" in told
+    assert "lower --march.max-samples" in told
     assert not out.exists()
 
 

@@ -50,7 +50,7 @@ def page(run, tmp_path_factory):
 def test_the_page_has_every_part(page, run):
     for heading in ("Curves", "Pictures", "Worst test views", "Figures", "Profile", "Made by"):
         assert f"<h2>{heading}</h2>" in page
-    assert f"<td>train.slots</td><td>{run.config.train.slots}</td><td>preset: " in page
+    assert f"<td>march.max_samples</td><td>{run.config.march.max_samples}</td><td>preset: " in page
     assert f"<td>seed</td><td>{run.config.seed}</td><td></td>" in page
     assert "<td>psnr_test</td><td>12.5</td>" in page
     assert "psnr_curve" not in page

@@ -5,11 +5,12 @@ import numpy as np
 import pytest
 
 from nerfmac.export.source import OccupiedCells
+from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.cells import Cells, number_of
 from nerfmac.ops.march import MarchGeometry, Occupied
 
 RESOLUTION = 16
-GEOMETRY = MarchGeometry(3.1, RESOLUTION, 0.1, 0.01, 0.0)  # three cascades
+GEOMETRY = MarchGeometry(Bounds(3.1), RESOLUTION, 0.1, 0.01, 0.0)  # three cascades
 
 
 def matter(*cells):
@@ -17,7 +18,7 @@ def matter(*cells):
     for cell in cells:
         bits[number_of(Cells(*cell), RESOLUTION)] = True
     words = np.packbits(bits, bitorder="little").view("<u4")
-    return OccupiedCells(Occupied(GEOMETRY, mx.array(words)), GEOMETRY.extent)
+    return OccupiedCells(Occupied(GEOMETRY, mx.array(words)), GEOMETRY.bounds.extent)
 
 
 def middle(cascade, *place):
@@ -42,7 +43,7 @@ def test_a_larger_cascades_cell_counts_only_beyond_the_smaller_one():
 def test_outside_of_the_scenes_cube_there_is_nothing():
     bits = mx.full(GEOMETRY.cells // 32, 2**32 - 1, mx.uint32)
     x = np.array([-1.06, -1.04, 0.5, 2.04, 2.06])
-    everywhere = OccupiedCells(Occupied(GEOMETRY, bits), GEOMETRY.extent)
+    everywhere = OccupiedCells(Occupied(GEOMETRY, bits), GEOMETRY.bounds.extent)
     assert everywhere.hold(x, np.full(5, 0.4), np.full(5, 0.7)).tolist() == [
         False,
         *[True] * 3,

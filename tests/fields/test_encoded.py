@@ -13,7 +13,8 @@ from nerfmac.backend import choose_device, kernels_disabled
 from nerfmac.config import Config, HashGridConfig, override
 from nerfmac.config.presets import PRESETS
 from nerfmac.fields.encoded import EncodedField
-from nerfmac.fields.encodings import HashGrid
+from nerfmac.fields.encodings import HashGrid, encoding_of
+from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.samples import Samples
 from nerfmac.ops.hash_encode import hash_encode
 from nerfmac.ops.spherical_harmonics import spherical_harmonics
@@ -35,7 +36,7 @@ def on_the_cpu():
 
 def field_and_parameters(extent: float = 2.0) -> tuple[EncodedField, dict[str, mx.array]]:
     """A field whose table is as large as a trained one's."""
-    field = EncodedField(CONFIG, extent)
+    field = EncodedField(encoding_of(CONFIG, Bounds(extent)), CONFIG.networks)
     parameters = field.init(mx.random.key(3))
     return field, parameters | {"table": 1e4 * parameters["table"]}
 
@@ -73,14 +74,14 @@ def network(inputs: np.ndarray, weights: mx.array, widths: list[int]) -> np.ndar
 
 
 def embedded(parameters: dict[str, mx.array], position: mx.array) -> np.ndarray:
-    features = HashGrid(CONFIG.grid, 2.0)(parameters, position)
+    features = HashGrid(CONFIG.grid, Bounds(2.0))(parameters, position)
     return network(np.array(features, np.float64), parameters["density"], [16, 16, 16, 16])
 
 
 def test_density_is_the_exponential_of_the_density_networks_first_output():
     field, parameters = field_and_parameters()
     samples, directions = drawn()
-    want = np.exp(embedded(parameters, samples.position)[:, 0] - CONFIG.networks.thinness)
+    want = np.exp(embedded(parameters, samples.position)[:, 0] - CONFIG.networks.density_bias)
     density, _ = field(parameters, samples, directions)
     assert_matches(density, want, rel=4 * 64 * ROUNDOFF, name="density")
     alone = field.density(parameters, samples.position)
@@ -132,7 +133,7 @@ def test_slots_of_no_ray_do_not_matter():
 
 
 def test_the_scenes_cube_fills_the_hash_grids_unit_cube():
-    grid = HashGrid(CONFIG.grid, 3.0)
+    grid = HashGrid(CONFIG.grid, Bounds(3.0))
     table = mx.random.normal((grid.levels.entries, 4), key=mx.random.key(1))
     unit = np.random.default_rng(2).uniform(0.0, 1.0, (50, 3))
     scene = 0.5 + 3.0 * (unit - 0.5)
@@ -145,23 +146,28 @@ def test_the_scenes_cube_fills_the_hash_grids_unit_cube():
 @pytest.mark.parametrize("extent", [1.0, 3.0, 16.0])
 def test_levels_are_geometric_from_the_coarsest_to_the_finest_of_a_scene_unit(extent):
     config = HashGridConfig(levels=8, features=2, coarsest=12, finest=512)
-    cells = np.array(HashGrid(config, extent).levels.scales) + 1.0
+    cells = np.array(HashGrid(config, Bounds(extent)).levels.scales) + 1.0
     assert cells[0] == pytest.approx(12.0)
     assert cells[-1] == pytest.approx(512 * extent)
     assert np.diff(np.log(cells)) == pytest.approx(log(512 * extent / 12) / 7)
-    assert HashGrid(config, extent).outputs == 16
+    assert HashGrid(config, Bounds(extent)).outputs == 16
 
 
 @pytest.mark.parametrize("name", PRESETS)
 def test_fresh_parameters_have_the_shapes_the_field_says(name):
-    field = EncodedField(override(PRESETS[name], grid={"log2_entries": 10}), 1.0)
+    config = override(PRESETS[name], grid={"log2_entries": 10})
+    field = EncodedField(encoding_of(config, Bounds(1.0)), config.networks)
     parameters = field.init(mx.random.key(0))
     assert {each: values.shape for each, values in parameters.items()} == field.shapes
     assert {values.dtype for values in parameters.values()} == {mx.float32}
 
 
 def test_a_fresh_table_is_uniform_within_a_ten_thousandth():
-    table = np.array(EncodedField(CONFIG, 1.0).init(mx.random.key(5))["table"]).ravel()
+    table = np.array(
+        EncodedField(encoding_of(CONFIG, Bounds(1.0)), CONFIG.networks).init(mx.random.key(5))[
+            "table"
+        ]
+    ).ravel()
     assert np.abs(table).max() <= 1e-4
     # Of a uniform variable: mean 0, deviation 1e-4 / sqrt(3).
     assert abs(table.mean()) < 5 * 1e-4 / sqrt(3 * table.size)
@@ -169,7 +175,7 @@ def test_a_fresh_table_is_uniform_within_a_ten_thousandth():
 
 
 def test_the_same_key_gives_the_same_parameters_and_another_one_others():
-    field = EncodedField(CONFIG, 1.0)
+    field = EncodedField(encoding_of(CONFIG, Bounds(1.0)), CONFIG.networks)
     one, same, other = (field.init(mx.random.key(seed)) for seed in (1, 1, 2))
     for name in one:
         assert mx.array_equal(one[name], same[name])

@@ -6,7 +6,7 @@ import pytest
 from numerics import assert_matches
 
 from nerfmac.backend import choose_device
-from nerfmac.fields.frequencies import Frequencies
+from nerfmac.fields.encodings import Frequencies
 
 ROUNDOFF = 2.0**-24
 EDGES = np.array([[1.0, -1.0, 0.0], [-1.0, 0.5, 2.0**-12]])

@@ -13,6 +13,7 @@ from nerfmac.backend import choose_device
 from nerfmac.common.checks import InputError
 from nerfmac.config import VanillaConfig
 from nerfmac.fields.vanilla import VanillaField
+from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.rays import Rays
 from nerfmac.geometry.samples import Samples
 from nerfmac.ops.composite import composite
@@ -37,7 +38,7 @@ def on_the_cpu():
 
 def field_and_parameters() -> tuple[VanillaField, dict[str, mx.array]]:
     """A field whose biases are not zero."""
-    field = VanillaField(CONFIG, EXTENT)
+    field = VanillaField(CONFIG, Bounds(EXTENT))
     parameters = field.init(mx.random.key(3))
     random = np.random.default_rng(4)
     for name, values in parameters.items():
@@ -174,20 +175,20 @@ def test_a_scene_of_another_size_is_the_same_to_the_networks():
     samples, directions = drawn()
     larger = samples._replace(position=0.5 + 4.0 * (samples.position - 0.5))
     one = field(parameters, samples, directions)
-    other = VanillaField(CONFIG, 4.0 * EXTENT)(parameters, larger, directions)
+    other = VanillaField(CONFIG, Bounds(4.0 * EXTENT))(parameters, larger, directions)
     assert_matches(4.0 * other[0], one[0], rel=TOLERANCE, name="optical thickness")
     assert_matches(other[1], one[1], rel=TOLERANCE, name="colour")
 
 
 def test_the_papers_network_has_as_many_parameters_as_the_authors():
-    shapes = VanillaField(VanillaConfig(), 1.0).shapes
+    shapes = VanillaField(VanillaConfig(), Bounds(1.0)).shapes
     for name in NETWORKS:
         sizes = [np.prod(shape) for which, shape in shapes.items() if which.startswith(name)]
         assert sum(sizes) == 595_844
 
 
 def test_weights_begin_uniform_up_to_glorots_bound_and_biases_zero():
-    field = VanillaField(replace(CONFIG, width=64), 1.0)
+    field = VanillaField(replace(CONFIG, width=64), Bounds(1.0))
     parameters = field.init(mx.random.key(0))
     assert {name: values.shape for name, values in parameters.items()} == field.shapes
     inputs = {"0": 33, "3": 64 + 33, "view": 64 + 21, "colour": 32}
@@ -249,8 +250,8 @@ SMALL = VanillaConfig(
 
 def errors(parameters: dict[str, mx.array], rays: Rays, drawn: mx.array) -> mx.array:
     """(2,) mean squared error of what the coarse and the fine network show of the ball."""
-    field = VanillaField(SMALL, 1.0)
-    sampler = HierarchicalSampler(field.coarse, 1.0, 0.1, SMALL.coarse, SMALL.fine)
+    field = VanillaField(SMALL, Bounds(1.0))
+    sampler = HierarchicalSampler(field.coarse, Bounds(1.0), 0.1, SMALL.coarse, SMALL.fine)
     samples, (coarse,) = sampler.sample(parameters, {}, rays, drawn)[:2]
     density, colour = field(parameters, samples, rays.direction)
     fine = composite(density, colour, samples.distance, samples.width, samples.ray_start)
@@ -259,7 +260,7 @@ def errors(parameters: dict[str, mx.array], rays: Rays, drawn: mx.array) -> mx.a
 
 
 def test_each_networks_parameters_get_a_gradient_from_its_own_error_alone():
-    parameters = VanillaField(SMALL, 1.0).init(mx.random.key(1))
+    parameters = VanillaField(SMALL, Bounds(1.0)).init(mx.random.key(1))
     rays, drawn = rays_towards(64, mx.random.key(2)), mx.full((64, 20), 0.5)
     for index, own in enumerate(NETWORKS):
         gradient = mx.grad(lambda p, i=index: errors(p, rays, drawn)[i])(parameters)
@@ -270,7 +271,7 @@ def test_each_networks_parameters_get_a_gradient_from_its_own_error_alone():
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_training_lowers_the_error_of_both_networks(seed):
-    parameters = VanillaField(SMALL, 1.0).init(mx.random.key(seed))
+    parameters = VanillaField(SMALL, Bounds(1.0)).init(mx.random.key(seed))
     optimiser = optim.Adam(1e-2, bias_correction=True)
     slope = mx.grad(lambda *inputs: errors(*inputs).sum())
     unseen = rays_towards(512, mx.random.key(100 + seed)), mx.full((512, 20), 0.5)

@@ -4,7 +4,9 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
-from nerfmac.geometry.cells import BRICK, Cells, cells_of, number_of
+from nerfmac.geometry.bounds import Bounds
+from nerfmac.geometry.cells import BRICK, Cells, cells_of, corners_of, number_of
+from nerfmac.ops.march import MarchGeometry, cell_of
 from tests.bricks import in_bricks, out_of_bricks
 
 CASCADES, SIDE = 3, 16
@@ -45,3 +47,14 @@ def test_the_tests_own_order_is_the_same():
     number = np.array(number_of(Cells(*map(mx.array, (cascade, x, y, z))), SIDE))
     assert (in_bricks(number) == np.arange(CASCADES * SIDE**3)).all()
     assert (out_of_bricks(np.arange(CASCADES * SIDE**3), SIDE) == number).all()
+
+
+def test_a_cells_middle_lies_in_that_cell_unless_a_smaller_cascade_has_it():
+    geometry = MarchGeometry(Bounds(2.0 ** (CASCADES - 1)), SIDE, 0.1, 0.01, 0.0)
+    number = mx.arange(geometry.cells, dtype=mx.int32)
+    lowest, side = corners_of(number, SIDE)
+    back = np.array(cell_of(lowest + 0.5 * side[:, None], geometry))
+    covered = np.abs(np.array(lowest + 0.5 * side[:, None]) - 0.5).max(axis=1)
+    own = (np.array(number) < SIDE**3) | (covered > 0.25 * SIDE * np.array(side))
+    assert np.array_equal(back == np.array(number), own)
+    assert np.array(side).min() == 1.0 / SIDE

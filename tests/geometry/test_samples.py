@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from nerfmac.backend import choose_device, kernels_disabled
-from nerfmac.ops.march import write_samples
+from nerfmac.ops.march import Occupied, write_samples
 from tests.ops.marching import GEOMETRIES, PLENTY, grid, packed, run, some_rays
 
 
@@ -72,7 +72,7 @@ def test_rays_may_leave_out_their_first_samples_and_stop_before_their_last(geome
     starts = np.concatenate([[0], np.cumsum(take)]).astype(np.int32)
     arrays = [mx.array(each) for each in rays]
     part = write_samples(
-        *arrays, packed(is_set), geometry, PLENTY, mx.array(starts), mx.array(skip)
+        *arrays, Occupied(geometry, packed(is_set)), PLENTY, mx.array(starts), mx.array(skip)
     )
     chosen = np.concatenate(
         [

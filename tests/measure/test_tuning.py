@@ -161,7 +161,7 @@ def test_the_trials_are_like_training_and_their_variants_agree_on_this_cpu():
     found = {trial.variants: trial.case for trial in trials(TINY, 1.0)}
     assert set(found) == set(VARIANTS)
     counts = found["march_count"].run()["counts"]
-    assert counts.shape == (TINY.train.slots // 8,)
+    assert counts.shape == (TINY.march.max_samples // 8,)
     assert 3 < counts.mean().item() < 40
     some = (found["hash_encode_gradient"].run()["d table"] != 0).mean().item()
     assert 0.05 < some < 0.9

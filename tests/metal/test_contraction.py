@@ -10,7 +10,8 @@ import pytest
 
 from nerfmac.backend import choose_device, kernels_disabled
 from nerfmac.backend.metal_text import on_metal
-from nerfmac.ops.march import MarchGeometry, _distance, march
+from nerfmac.geometry.bounds import Bounds
+from nerfmac.ops.march import MarchGeometry, Occupied, _distance, march
 from nerfmac.ops.occupancy_update import pack_bits
 from tests.chosen_cases import function
 from tests.metal.execute import Executor
@@ -20,8 +21,8 @@ pytestmark = pytest.mark.slow
 
 PASSES = ("march_count", "march_write")
 RAYS, SLOTS = 300, 30000
-GEOMETRY = MarchGeometry(1.0, 32, 0.0, 3**0.5 / 256, 0.0)
-GROWS = MarchGeometry(4.0, 32, 0.0, 3**0.5 / 256, 1 / 64)  # from the 64th step on
+GEOMETRY = MarchGeometry(Bounds(1.0), 32, 0.0, 3**0.5 / 256, 0.0)
+GROWS = MarchGeometry(Bounds(4.0), 32, 0.0, 3**0.5 / 256, 1 / 64)  # from the 64th step on
 
 choose_device("cpu")
 
@@ -59,7 +60,7 @@ def test_no_slot_is_left_without_a_value(executor, rounded):
         return outputs
 
     with on_metal(execute):
-        samples = march(*meeting_faces(GEOMETRY, 3, 40), bits, GEOMETRY, SLOTS)
+        samples = march(*meeting_faces(GEOMETRY, 3, 40), Occupied(GEOMETRY, bits), SLOTS)
         mx.eval(samples)
     assert set(PASSES) <= set(unwritten)
     assert not any(unwritten["march_write"].values())
@@ -79,7 +80,7 @@ def test_steps_that_grow_have_the_same_samples_in_both_passes(executor):
         bits = pack_bits((drawn < 0.5).astype(mx.float32), mx.array([0.5]))
     own = Executor(executor.folder)
     with on_metal(own):
-        samples = march(*meeting_faces(GROWS, 70, 120), bits, GROWS, 2 * SLOTS)
+        samples = march(*meeting_faces(GROWS, 70, 120), Occupied(GROWS, bits), 2 * SLOTS)
         mx.eval(samples)
     width = np.array(samples.width)[: np.array(samples.ray_start)[-1]]
     assert len(width) > 1000

@@ -15,13 +15,14 @@ import pytest
 
 from nerfmac.backend import choose_device, kernels_disabled
 from nerfmac.backend.metal_text import Launch, on_metal
+from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.cameras import Camera, Cameras
 from nerfmac.geometry.lenses import Lens
 from nerfmac.measure.selftest.specialisations import specialisations
 from nerfmac.ops.composite import composite
 from nerfmac.ops.draw_pixels import draw_pixels
 from nerfmac.ops.hash_encode import HashLevels, hash_encode
-from nerfmac.ops.march import MarchGeometry, write_samples
+from nerfmac.ops.march import MarchGeometry, Occupied, write_samples
 from nerfmac.ops.networks import _GROUPS, networks, networks_density
 from nerfmac.ops.networks_shape import NetworksShape
 from nerfmac.ops.occupancy_update import pack_bits, splat
@@ -88,7 +89,7 @@ def test_outputs_are_written_whole(runs):
 
 # Launched by whole threadgroups, or for one thread.
 WHOLE = {f"networks_{name}" for name in ("store", "density", "forward", "gradient")}
-WHOLE |= {"trace", "packing_demand"}
+WHOLE |= {"trace", "packing_samples_per_ray"}
 FUNCTIONS = {function(each) for some in launches_of_cases().values() for each in some}
 
 
@@ -250,11 +251,11 @@ def test_drawing_from_more_than_2_31_bytes(touched):
 
 
 def test_marching_into_more_than_2_31_bytes(touched):
-    geometry = MarchGeometry(1.0, 32, 0.05, 3**0.5 / 256, 0.0)
+    geometry = MarchGeometry(Bounds(1.0), 32, 0.05, 3**0.5 / 256, 0.0)
     ray_start = mx.array([SLOTS - 9, SLOTS - 5, SLOTS], mx.int32)
     origins, directions = mx.array([[0.5, 0.4, -1.0]] * 2), mx.array([[0.0, 0.0, 1.0]] * 2)
     bits = mx.full(geometry.cells // 32, 2**32 - 1, mx.uint32)
-    arguments = (origins, directions, mx.zeros(2), bits, geometry, SLOTS, ray_start)
+    arguments = (origins, directions, mx.zeros(2), Occupied(geometry, bits), SLOTS, ray_start)
     given = ("origins", "directions", "bits", "settings", "ray_start", "skip", "slots")
     found = touched(lambda: write_samples(*arguments, mx.array([0, 3], mx.int32)), *given)
     assert found["march_write"]["positions"] == _last(9, 3, SLOTS)

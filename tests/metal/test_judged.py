@@ -7,7 +7,7 @@ import pytest
 
 from nerfmac.backend.sources import kernels_folder
 from nerfmac.config import Config, override
-from nerfmac.config.kernel_sizes import FEATURES, WIDEST_FEATURES, WIDEST_LAYERS
+from nerfmac.config.fields import FEATURES, WIDEST_FEATURES, WIDEST_LAYERS
 from nerfmac.measure.selftest.specialisations import specialisations
 from tests.chosen_cases import launches_of_cases
 from tests.metal.judge import clang, judge_all

@@ -58,7 +58,7 @@ def evaluate(values: Values, shape: NetworksShape) -> list[np.ndarray]:
     inputs = np.concatenate([embedding, values["basis"][values["ray"]]], axis=1)
     hidden = [shape.width] * shape.colour_layers
     colour = layers(inputs, values["colour_weights"], [32, *hidden, 16])[:, :3]
-    return [np.exp(embedding[:, 0] - shape.thinness), 1.0 / (1.0 + np.exp(-colour))]
+    return [np.exp(embedding[:, 0] - shape.density_bias), 1.0 / (1.0 + np.exp(-colour))]
 
 
 @cache

@@ -10,7 +10,7 @@ from numerics import assert_matches
 
 from nerfmac.backend import choose_device, kernels_disabled
 from nerfmac.common.checks import InputError
-from nerfmac.ops.march import MarchGeometry, count_samples, march
+from nerfmac.ops.march import MarchGeometry, Occupied, count_samples, march
 from tests.ops.marching import GEOMETRIES, grid, packed, run, some_rays
 
 ROUNDOFF = 2.0**-24
@@ -30,7 +30,7 @@ def geometry(request):
 
 def cell_at(position: np.ndarray, geometry: MarchGeometry) -> tuple[int, ...] | None:
     """Cascade, z, y and x of the smallest cascade's cell that holds the point."""
-    for cascade in range(geometry.cascades):
+    for cascade in range(geometry.bounds.cascades):
         side = 2.0**cascade
         if np.abs(position - 0.5).max() < side / 2:
             x, y, z = ((position - 0.5 + side / 2) / side * geometry.resolution).astype(int)
@@ -40,7 +40,7 @@ def cell_at(position: np.ndarray, geometry: MarchGeometry) -> tuple[int, ...] | 
 
 def chord(origin, direction, geometry) -> tuple[float, float]:
     """Where the ray enters the cube, or `near` if later, and where it leaves it."""
-    sides = np.array([-0.5, 0.5])[:, None] * geometry.extent + 0.5
+    sides = np.array([-0.5, 0.5])[:, None] * geometry.bounds.extent + 0.5
     with np.errstate(divide="ignore"):
         cuts = (sides - origin) / direction
     return max(cuts.min(axis=0).max(), geometry.near), cuts.max(axis=0).min()
@@ -83,7 +83,7 @@ def test_samples_are_those_of_a_walk_step_by_step(geometry, filled):
     for ray in np.flatnonzero(is_same & (counts > 0)):
         distance = got["distance"][starts[ray] : starts[ray + 1]]
         # The log and the exp of a number of hundreds of steps, each to a few roundoffs.
-        tolerance = 512 * ROUNDOFF * geometry.extent
+        tolerance = 512 * ROUNDOFF * geometry.bounds.extent
         close = np.abs(distance - want[ray]) < tolerance
         assert close.mean() > 0.98, f"ray {ray}"
 
@@ -94,8 +94,8 @@ def test_every_sample_lies_in_an_occupied_cell_of_the_cube(geometry):
     used = got["ray_start"][-1]
     assert used > 1000
     position = got["position"][:used].astype(np.float64)
-    rounding = 64 * ROUNDOFF * geometry.extent
-    assert np.abs(position - 0.5).max() <= geometry.extent / 2 + rounding
+    rounding = 64 * ROUNDOFF * geometry.bounds.extent
+    assert np.abs(position - 0.5).max() <= geometry.bounds.extent / 2 + rounding
     cells = [cell_at(each, geometry) for each in position]
     in_occupied = [cell is not None and is_set[cell] for cell in cells]
     assert np.mean(in_occupied) > 0.998  # the others' place in the cell is within roundoff of 0
@@ -129,7 +129,7 @@ def test_in_a_full_grid_widths_sum_to_the_chord_within_a_step(geometry, jitter):
 def test_steps_are_even_at_first_and_grow_with_distance_beyond_step_over_cone(name):
     geometry = GEOMETRIES[name]
     growth = geometry.step / geometry.cone
-    far = 0.5 - 0.49 * geometry.extent
+    far = 0.5 - 0.49 * geometry.bounds.extent
     origin = np.array([[far, far + 0.1, far + 0.2]])
     direction = np.array([[3.0, 2.0, 4.0]]) / sqrt(29)
     got = run((origin, direction, [0.0]), grid(geometry, 1.1), geometry)
@@ -139,7 +139,7 @@ def test_steps_are_even_at_first_and_grow_with_distance_beyond_step_over_cone(na
     assert even.sum() > 10
     assert growing.sum() > 10
     # A width is the difference of two distances, each to the roundoff of some hundred steps.
-    tolerance = 512 * ROUNDOFF * geometry.extent
+    tolerance = 512 * ROUNDOFF * geometry.bounds.extent
     assert np.abs(width[even] - geometry.step).max() < tolerance
     assert np.abs(width[growing] - geometry.cone * begin[growing]).max() < tolerance
     assert np.abs(begin[1:] - begin[:-1] - width[:-1]).max() < tolerance
@@ -149,7 +149,7 @@ def test_no_sample_is_nearer_than_near(geometry):
     random = np.random.default_rng(9)
     directions = random.normal(size=(50, 3))
     directions /= np.linalg.norm(directions, axis=1, keepdims=True)
-    origins = 0.5 + 0.2 * geometry.extent * random.uniform(-1, 1, (50, 3))
+    origins = 0.5 + 0.2 * geometry.bounds.extent * random.uniform(-1, 1, (50, 3))
     got = run((origins, directions, np.zeros(50)), grid(geometry, 1.1), geometry)
     first = got["distance"][got["ray_start"][:-1][got["wanted"] > 0]]
     assert len(first) > 20
@@ -183,20 +183,20 @@ def test_matter_along_one_axis_is_found_on_that_axis(axis, cascade):
 
 
 def test_rays_along_axes_cross_the_whole_cube(geometry):
-    half = geometry.extent / 2
+    half = geometry.bounds.extent / 2
     directions = np.concatenate([np.eye(3), -np.eye(3)])
     origins = 0.5 - directions * (half + 0.3) + 0.37 * half * (np.roll(directions, 1, axis=1) + 0.1)
     got = run((origins, directions, np.full(6, 0.5)), grid(geometry, 1.1), geometry)
     for ray in range(6):
         width = got["width"][slice(*got["ray_start"][ray : ray + 2])].sum()
         enter, leave = chord(origins[ray], directions[ray], geometry)
-        assert leave - enter > 0.9 * geometry.extent
+        assert leave - enter > 0.9 * geometry.bounds.extent
         assert abs(width - (leave - enter)) <= max(geometry.step, geometry.cone * leave) * 1.001
 
 
 @pytest.mark.parametrize("axis", [0, 1, 2])
 def test_a_ray_along_a_face_is_inside_just_before_the_face_and_outside_behind_it(geometry, axis):
-    half, direction = geometry.extent / 2, np.eye(3)[axis]
+    half, direction = geometry.bounds.extent / 2, np.eye(3)[axis]
     across = np.roll(direction, 1)
     origins = [0.5 - 2 * half * direction + (half + by) * across for by in (-1e-4, 1e-4)]
     origins += [0.5 - 2 * half * direction - (half + by) * across for by in (-1e-4, 1e-4)]
@@ -207,7 +207,7 @@ def test_a_ray_along_a_face_is_inside_just_before_the_face_and_outside_behind_it
 
 
 def test_a_ray_that_misses_the_cube_has_no_samples(geometry):
-    half = geometry.extent / 2
+    half = geometry.bounds.extent / 2
     origins = 0.5 + half * np.array([[3.0, 0.1, 0.2], [3.0, 0.0, 0.0], [1.2, 1.2, -2.0]])
     directions = np.array([[0.0, 0.6, 0.8], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])  # past, away, along
     got = run((origins, directions, np.full(3, 0.5)), grid(geometry, 1.1), geometry)
@@ -225,7 +225,7 @@ def test_an_empty_grid_has_no_samples(geometry):
 def test_jitter_moves_samples_forwards_inside_their_intervals(geometry):
     _, directions, _ = some_rays(geometry)
     # From inside: where a ray enters the cube, roundoff decides about a sample on the border.
-    origins = 0.5 + 0.2 * geometry.extent * np.random.default_rng(1).uniform(-1, 1, (150, 3))
+    origins = 0.5 + 0.2 * geometry.bounds.extent * np.random.default_rng(1).uniform(-1, 1, (150, 3))
     shifted = [
         run((origins, directions, np.full(150, jitter)), grid(geometry, 1.1), geometry)
         for jitter in (0.0, 0.25, 0.75, 0.999)
@@ -240,7 +240,7 @@ def test_jitter_moves_samples_forwards_inside_their_intervals(geometry):
             each["distance"][part][:count] for each, part in zip(shifted, parts, strict=True)
         )
         width = shifted[0]["width"][parts[0]][:count]
-        rounding = 512 * ROUNDOFF * geometry.extent
+        rounding = 512 * ROUNDOFF * geometry.bounds.extent
         before = begin - rounding
         for moved in later:
             assert (moved > before).all()
@@ -253,10 +253,10 @@ def test_jitter_moves_samples_forwards_inside_their_intervals(geometry):
 def test_counting_alone_agrees_with_marching(geometry):
     rays, is_set = some_rays(geometry), grid(geometry, 0.2)
     arrays = [mx.array(each) for each in rays]
-    counts = np.array(count_samples(*arrays, packed(is_set), geometry))
+    counts = np.array(count_samples(*arrays, Occupied(geometry, packed(is_set))))
     assert counts.dtype == np.int32
     assert (counts == run(rays, is_set, geometry)["wanted"]).all()
-    assert counts.max() <= ceil(sqrt(3) * geometry.extent / geometry.step) + 1
+    assert counts.max() <= ceil(sqrt(3) * geometry.bounds.extent / geometry.step) + 1
 
 
 @pytest.mark.parametrize(
@@ -278,5 +278,6 @@ def test_a_wrong_shape_or_type_is_refused_by_name(name, change):
     arguments = {each: mx.array(values) for each, values in rays.items()}
     arguments["bits"] = packed(grid(geometry, 0.5))
     arguments[name] = change(arguments[name])
+    occupied = Occupied(geometry, arguments.pop("bits"))
     with pytest.raises(InputError, match=f"^{name} "):
-        march(**arguments, geometry=geometry, slots=100)
+        march(**arguments, occupied=occupied, slots=100)

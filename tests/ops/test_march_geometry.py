@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from nerfmac.backend import choose_device, kernels_disabled
+from nerfmac.geometry.bounds import Bounds
 from nerfmac.ops.march import MarchGeometry
 from tests.ops.marching import GEOMETRIES, grid, run
 
@@ -23,10 +24,10 @@ def run_by(request):
 def test_no_ray_has_more_intervals_than_the_geometry_says(geometry):
     # The cube's diagonals, the longest way there is, from a corner on.
     from_corner = MarchGeometry(
-        geometry.extent, geometry.resolution, 0.0, geometry.step, geometry.cone
+        geometry.bounds, geometry.resolution, 0.0, geometry.step, geometry.cone
     )
     signs = np.array([[1, 1, 1], [1, -1, 1], [-1, 1, 1], [-1, -1, 1]])
-    origins = 0.5 - 0.49999 * geometry.extent * signs
+    origins = 0.5 - 0.49999 * geometry.bounds.extent * signs
     rays = (origins, signs / sqrt(3), np.zeros(4))
     counts = run(rays, grid(from_corner, 1.1), from_corner)["wanted"]
     most = from_corner.most_intervals
@@ -38,7 +39,7 @@ def test_no_ray_has_more_intervals_than_the_geometry_says(geometry):
     ("extent", "cascades"), [(0.3, 1), (1.0, 1), (1.01, 2), (2.0, 2), (3.0, 3), (4.0, 3), (16.0, 5)]
 )
 def test_cascades_double_until_they_hold_the_scene(extent, cascades):
-    geometry = MarchGeometry(extent, 8, 0.1, 0.01, 0.0)
-    assert geometry.cascades == cascades
+    geometry = MarchGeometry(Bounds(extent), 8, 0.1, 0.01, 0.0)
+    assert geometry.bounds.cascades == cascades
     assert geometry.cells == cascades * 512
     assert 2 ** (cascades - 1) >= extent

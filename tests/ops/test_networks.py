@@ -24,7 +24,7 @@ from tests.ops.networks_oracle import (
 ROUNDOFF = 2.0**-24
 SMALL = NetworksShape(16, 16, 2, 2)
 TINY = NetworksShape(16, 32, 1, 1)
-THIN = NetworksShape(16, 32, 1, 1, thinness=2)
+THIN = NetworksShape(16, 32, 1, 1, density_bias=2)
 SHAPES = [
     THIN,
     SMALL,

@@ -6,7 +6,7 @@ import pytest
 
 from nerfmac.backend import kernels_disabled
 from nerfmac.common.checks import InputError
-from nerfmac.ops.packing import demand, ray_starts
+from nerfmac.ops.packing import ray_starts, samples_per_ray
 
 COUNTS = [3, 0, 4, 2, 9, 1, 0]
 
@@ -44,7 +44,7 @@ def test_rays_get_slots_in_order_until_one_does_not_fit(slots, starts):
 
 def test_no_rays_need_no_slots():
     assert ray_starts(ints([]), 5).tolist() == [0]
-    assert demand(ints([]), ints([]), 5, 5).item() == 0
+    assert samples_per_ray(ints([]), ints([]), 5, 5).item() == 0
 
 
 @pytest.mark.parametrize(("room", "begun"), [(100, 7), (18, 6), (17, 5), (9, 5), (8, 4), (2, 1)])
@@ -52,7 +52,7 @@ def test_no_rays_need_no_slots():
 def test_a_rays_demand_is_the_mean_over_the_rays_that_begin_in_the_room(room, begun, slots):
     kept = [2, 0, 1, 2, 5, 1, 0]
     want = max(np.mean(kept[:begun]), np.mean(COUNTS[:begun]) * slots / room)
-    got = demand(ints(COUNTS), ints(kept), room, slots)
+    got = samples_per_ray(ints(COUNTS), ints(kept), room, slots)
     assert got.shape == ()
     assert got.item() == pytest.approx(want)
 
@@ -61,4 +61,4 @@ def test_counts_of_another_type_are_refused():
     with pytest.raises(InputError, match="counts"):
         ray_starts(mx.array([1.0, 2.0]), 5)
     with pytest.raises(InputError, match="kept"):
-        demand(ints([1, 2]), ints([1]), 5, 5)
+        samples_per_ray(ints([1, 2]), ints([1]), 5, 5)

@@ -6,13 +6,15 @@ import pytest
 
 from nerfmac.backend import choose_device
 from nerfmac.common.checks import InputError
+from nerfmac.geometry.bounds import Bounds
+from nerfmac.geometry.rays import Rays
 from nerfmac.ops.hash_encode import HashLevels
 from nerfmac.ops.march import MarchGeometry
 from nerfmac.ops.networks_shape import NetworksShape
 from nerfmac.ops.trace import TraceGeometry, trace
 
 GEOMETRY = TraceGeometry(
-    MarchGeometry(1.0, 16, 0.05, 3**0.5 / 128, 0.0),
+    MarchGeometry(Bounds(1.0), 16, 0.05, 3**0.5 / 128, 0.0),
     HashLevels(8, 10, 8, 1.3),
     NetworksShape(16, 32, 1, 1),
 )
@@ -35,12 +37,12 @@ def arguments() -> dict[str, mx.array]:
     }
 
 
-def rays(count: int) -> dict[str, mx.array]:
+def rays(count: int) -> dict[str, Rays]:
     origins = mx.array([[-0.6, 0.3, 0.2]])
     directions = mx.array([[0.9, 0.3, 0.1]])
     directions = directions / mx.linalg.norm(directions)
     shape = (count, 3)
-    return {"origins": mx.broadcast_to(origins, shape), "directions": directions + mx.zeros(shape)}
+    return {"rays": Rays(mx.broadcast_to(origins, shape), directions + mx.zeros(shape))}
 
 
 @pytest.mark.parametrize("count", [2, 16, 17, 100, 700])
@@ -57,8 +59,10 @@ def test_rays_that_are_alike_see_alike_however_many(count):
 def test_the_pictures_width_changes_nothing_but_the_order():
     spread = mx.random.normal((96, 3), key=mx.random.key(1)) * mx.array([0.02, 0.1, 0.2])
     given = rays(96) | arguments()
-    given["directions"] = given["directions"] + spread
-    given["directions"] /= mx.linalg.norm(given["directions"], axis=1, keepdims=True)
+    origins, directions = given["rays"]
+    directions = directions + spread
+    directions /= mx.linalg.norm(directions, axis=1, keepdims=True)
+    given["rays"] = Rays(origins, directions)
     in_order = trace(**given, geometry=GEOMETRY)
     for width in (8, 24, 96):
         for got, want in zip(trace(**given, geometry=GEOMETRY, width=width), in_order, strict=True):
@@ -78,6 +82,10 @@ def test_the_pictures_width_changes_nothing_but_the_order():
     ],
 )
 def test_what_does_not_fit_is_refused_by_name(name, wrong):
-    given = rays(4) | arguments() | {name: wrong}
+    given = rays(4) | arguments()
+    if name in ("origins", "directions"):
+        given["rays"] = given["rays"]._replace(**{name.removesuffix("s"): wrong})
+    else:
+        given[name] = wrong
     with pytest.raises(InputError, match=f"^{name} "):
         trace(**given, geometry=GEOMETRY)

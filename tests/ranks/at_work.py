@@ -15,6 +15,8 @@ from nerfmac.backend import choose_device
 from nerfmac.common.checks import InputError
 from nerfmac.config import Config
 from nerfmac.fields.encoded import EncodedField
+from nerfmac.fields.encodings import encoding_of
+from nerfmac.geometry.bounds import Bounds
 from nerfmac.ranks import Ranks, current_ranks, join
 from nerfmac.sampling.marching import MarchingSampler
 from nerfmac.scenes import Scene, load_scene
@@ -39,8 +41,8 @@ def trainer_of(scene: Scene, config: Config) -> Trainer:
     """A trainer whose ranks, where they do not meet at every step, take some in between."""
     if config.ranks.every == 1:
         return Trainer(config, scene.extent, scene.views("train"))
-    field = EncodedField(config, scene.extent)
-    sampler = Seldom(config, scene.extent, field.density_of_first)
+    field = EncodedField(encoding_of(config, Bounds(scene.extent)), config.networks)
+    sampler = Seldom(config.march, config.occupancy, Bounds(scene.extent), field.density_of_first)
     return Trainer(config, scene.extent, scene.views("train"), Method(sampler=sampler))
 
 

@@ -12,7 +12,8 @@ MEETING = 48
 
 CONFIG: Config = override(
     SMALL,
-    train={"rays": 64, "most_rays": 64, "slots": 2**13},
+    train={"rays": 64, "most_rays": 64},
+    march={"max_samples": 2**13},
     optimiser={"epsilon": 1e-3},
 )
 """So many rays in every step that N ranks have as many as one with N times the numbers.
@@ -26,8 +27,8 @@ EVERY: Config = override(CONFIG, ranks={"every": 4})
 def double(config: Config) -> Config:
     """`config` for one rank that is to do what two ranks do."""
     train = config.train
-    wider = {"rays": 2 * train.rays, "most_rays": 2 * train.most_rays, "slots": 2 * train.slots}
-    return override(config, train=wider)
+    wider = {"rays": 2 * train.rays, "most_rays": 2 * train.most_rays}
+    return override(config, train=wider, march={"max_samples": 2 * config.march.max_samples})
 
 
 def told(rank: int) -> tuple[dict[str, np.ndarray], float]:

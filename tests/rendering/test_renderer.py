@@ -10,6 +10,7 @@ from numerics import assert_matches
 
 from nerfmac.backend import choose_device
 from nerfmac.common.checks import InputError
+from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
 from nerfmac.geometry.rays import Rays, camera_rays
@@ -21,8 +22,8 @@ from tests.bricks import in_bricks
 from tests.pinhole import pixel_rays
 
 CELLS = 16
-CUBE = MarchGeometry(1.0, CELLS, 0.1, sqrt(3) / 256, 0.0)
-SCENE = MarchGeometry(2.0, CELLS, 0.1, sqrt(3) / 256, 1 / 256)
+CUBE = MarchGeometry(Bounds(1.0), CELLS, 0.1, sqrt(3) / 256, 0.0)
+SCENE = MarchGeometry(Bounds(2.0), CELLS, 0.1, sqrt(3) / 256, 1 / 256)
 LENS = Lens(28, 20, 42.0, 46.0, 13.0, 11.0)
 BACKGROUND = (0.1, 0.6, 0.9)
 VIEWS = {
@@ -238,7 +239,7 @@ def test_shading_is_differentiable_in_the_fields_parameters():
     directions = mx.array(direction.reshape(-1, 3)[::3], mx.float32)
     origins = mx.broadcast_to(mx.array(origin, mx.float32), directions.shape)
     jitter = mx.random.uniform(shape=(len(directions),), key=mx.random.key(1))
-    samples = march(origins, directions, jitter, full(CUBE), CUBE, 40_000)
+    samples = march(origins, directions, jitter, Occupied(CUBE, full(CUBE)), 40_000)
     assert np.array(samples.fits).all()
     field = Blob()
 

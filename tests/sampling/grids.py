@@ -6,14 +6,15 @@ import mlx.core as mx
 import numpy as np
 
 from nerfmac.config import OccupancyConfig
+from nerfmac.geometry.bounds import Bounds
 from nerfmac.ops.march import MarchGeometry
 from nerfmac.sampling.occupancy import Occupancy, OccupancyGrid
 from tests.bricks import in_bricks
 
 CELLS = 16  # along an axis
 CONFIG = OccupancyConfig(resolution=CELLS)
-CUBE = MarchGeometry(1.0, CELLS, 0.05, 3**0.5 / 256, 0.0)
-SCENE = MarchGeometry(4.0, CELLS, 0.05, 3**0.5 / 256, 1 / 64)
+CUBE = MarchGeometry(Bounds(1.0), CELLS, 0.05, 3**0.5 / 256, 0.0)
+SCENE = MarchGeometry(Bounds(4.0), CELLS, 0.05, 3**0.5 / 256, 1 / 64)
 
 
 def grid_of(geometry: MarchGeometry = CUBE, **changes) -> tuple[OccupancyGrid, Occupancy]:
@@ -36,7 +37,7 @@ def dense(position: mx.array) -> mx.array:
 def centres(geometry: MarchGeometry) -> np.ndarray:
     """(cells, 3) of all cascades, in the order of their numbers."""
     parts = []
-    for cascade in range(geometry.cascades):
+    for cascade in range(geometry.bounds.cascades):
         side = 2.0**cascade
         line = 0.5 - side / 2 + side * (np.arange(CELLS) + 0.5) / CELLS
         z, y, x = np.meshgrid(line, line, line, indexing="ij")
@@ -50,10 +51,10 @@ def bits_of(occupancy: Occupancy) -> np.ndarray:
 
 
 def updated(
-    grid, occupancy, density, times, *, lit: np.ndarray | None = None, warmup=True, first=0
+    grid, occupancy, density, times, *, visible: np.ndarray | None = None, warmup=True, first=0
 ) -> Occupancy:
-    """After so many updates, of which each sees light in the cells `lit`; None: in all."""
-    light = mx.ones(grid.geometry.cells, mx.bool_) if lit is None else mx.array(lit)
+    """After so many updates, of which each sees `visible`; None: in all."""
+    light = mx.ones(grid.geometry.cells, mx.bool_) if visible is None else mx.array(visible)
     for i in range(first, first + times):
         occupancy = grid.update(occupancy, density, light, mx.random.key(i), warmup=warmup)
     return occupancy

@@ -6,6 +6,7 @@ import pytest
 from numerics import assert_matches
 
 from nerfmac.backend import choose_device
+from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.rays import Rays
 from nerfmac.geometry.samples import Samples
 from nerfmac.ops.composite import Composited
@@ -63,7 +64,7 @@ def matter(density) -> Proposal:
 def sampled(
     rays: Rays, proposal: Proposal, extent: float = 1.0, drawn: mx.array | None = None
 ) -> tuple[Samples, tuple[Composited, ...]]:
-    sampler = HierarchicalSampler(proposal, extent, NEAR, COARSE, FINE)
+    sampler = HierarchicalSampler(proposal, Bounds(extent), NEAR, COARSE, FINE)
     if drawn is None:
         drawn = mx.full((rays.origin.shape[0], sampler.draws), 0.5)
     return sampler.sample({}, {}, rays, drawn)[:2]
@@ -175,7 +176,7 @@ def test_fine_samples_follow_the_light_that_an_even_fog_behind_a_gap_returns():
     density, wall, coarse, fine = 9.0, 0.35, 512, 40
     rays = Rays(mx.array([[-0.3, 0.4, 0.7]]), mx.array([[1.0, 0.0, 0.0]]))
     fog = matter(lambda p: mx.where(p[:, 0] > wall, density, 0.0))
-    sampler = HierarchicalSampler(fog, 1.0, NEAR, coarse, fine)
+    sampler = HierarchicalSampler(fog, Bounds(1.0), NEAR, coarse, fine)
     samples = sampler.sample({}, {}, rays, mx.full((1, sampler.draws), 0.5)).samples
     x = np.array(samples.position, np.float64)[:, 0]
     evenly = (np.arange(coarse) + 0.5) / coarse

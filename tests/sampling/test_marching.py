@@ -8,8 +8,10 @@ import pytest
 
 from nerfmac.config import override
 from nerfmac.fields.encoded import EncodedField
+from nerfmac.fields.encodings import encoding_of
+from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.rays import Rays
-from nerfmac.ops.march import cell_of, march
+from nerfmac.ops.march import Occupied, cell_of, march
 from nerfmac.rendering.renderer import shade
 from nerfmac.sampling.marching import MarchingSampler
 from nerfmac.sampling.occupancy import Occupancy
@@ -25,28 +27,30 @@ pytestmark = pytest.mark.usefixtures("on_the_cpu")
 class Sampled:
     """The same rays with and without a test for light, through a field that hides much."""
 
-    def __init__(self, slots: int, candidates: int) -> None:
-        config = override(CONFIG, train={"slots": slots, "candidates": candidates})
-        self.field = EncodedField(config, EXTENT)
+    def __init__(self, max_samples: int, march_factor: int) -> None:
+        config = override(CONFIG, march={"max_samples": max_samples, "march_factor": march_factor})
+        self.field = EncodedField(encoding_of(config, Bounds(EXTENT)), config.networks)
         parameters = self.field.init(mx.random.key(1))
         self.parameters = parameters | {
             "table": 2e4 * parameters["table"],
             "density": 2.5 * parameters["density"],
         }
-        sampler = MarchingSampler(config, EXTENT, self.field.density_of_first)
+        sampler = MarchingSampler(
+            config.march, config.occupancy, Bounds(EXTENT), self.field.density_of_first
+        )
         origins, directions, jitter = map(mx.array, some_rays(sampler.geometry))
         self.rays, state = Rays(origins, directions), {"bits": packed(grid(sampler.geometry, 0.5))}
         drawn = jitter[:, None]
         sampled = sampler.sample(self.parameters, state, self.rays, drawn)
-        self.samples, self.slots_per_ray = sampled.samples, float(sampled.slots_per_ray)
-        self.marched = march(*self.rays, jitter, state["bits"], sampler.geometry, 2**15)
+        self.samples, self.samples_per_ray = sampled.samples, float(sampled.mean_samples_per_ray)
+        self.marched = march(*self.rays, jitter, Occupied(sampler.geometry, state["bits"]), 2**15)
 
     def colours(self, samples) -> np.ndarray:
         return np.array(shade(self.field, self.parameters, samples, self.rays.direction).colour)
 
 
 def test_rays_see_without_the_samples_behind_their_ends_what_they_see_with_them():
-    sampled = Sampled(2**15, candidates=1)
+    sampled = Sampled(2**15, march_factor=1)
     kept, marched = np.array(sampled.samples.wanted), np.array(sampled.marched.wanted)
     assert (kept <= marched).all()
     assert 0.2 < (kept < marched).mean() < 0.95, "some rays end, some do not"
@@ -55,25 +59,25 @@ def test_rays_see_without_the_samples_behind_their_ends_what_they_see_with_them(
 
 
 def test_more_rays_fit_into_the_slots_without_what_is_hidden():
-    tried, untried = Sampled(2**11, candidates=8), Sampled(2**11, candidates=0)
-    assert (np.array(untried.samples.wanted) == np.array(untried.marched.wanted)).all()
-    assert np.array(tried.samples.fits).sum() > 1.1 * np.array(untried.samples.fits).sum()
-    assert int(tried.samples.ray_start[-1]) <= 2**11
+    visible, every = Sampled(2**11, march_factor=8), Sampled(2**11, march_factor=0)
+    assert (np.array(every.samples.wanted) == np.array(every.marched.wanted)).all()
+    assert np.array(visible.samples.fits).sum() > 1.1 * np.array(every.samples.fits).sum()
+    assert int(visible.samples.ray_start[-1]) <= 2**11
 
 
-def test_rays_are_chosen_to_fit_the_slots_and_the_room_for_trying_them():
-    ample, narrow = Sampled(2**11, candidates=8), Sampled(2**11, candidates=1)
+def test_the_mean_samples_of_a_ray_let_kept_and_marched_samples_fit():
+    ample, narrow = Sampled(2**11, march_factor=8), Sampled(2**11, march_factor=1)
     marched, wanted = (np.array(each.wanted) for each in (ample.marched, ample.samples))
     assert 2**11 < marched.sum() < 8 * 2**11
-    assert ample.slots_per_ray == pytest.approx(wanted.mean())
-    # All that is tried has to fit the room of 2^11: what light reaches says nothing then.
-    assert narrow.slots_per_ray == pytest.approx(begun(marched, 2**11).mean())
-    assert Sampled(2**11, candidates=0).slots_per_ray == pytest.approx(marched.mean())
-    between = Sampled(2**11, candidates=2)
-    reached, tried = (begun(each, 2**12, marched) for each in (wanted, marched))
-    assert len(tried) < len(marched)
-    reached[-1] = tried[-1]  # it does not fit, and so counts as reached to its end
-    assert between.slots_per_ray == pytest.approx(max(reached.mean(), tried.mean() / 2))
+    assert ample.samples_per_ray == pytest.approx(wanted.mean())
+    # With a factor of 1 all marched samples have to fit: hidden ones make no difference.
+    assert narrow.samples_per_ray == pytest.approx(begun(marched, 2**11).mean())
+    assert Sampled(2**11, march_factor=0).samples_per_ray == pytest.approx(marched.mean())
+    between = Sampled(2**11, march_factor=2)
+    visible, evaluated = (begun(counts, 2**12, marched) for counts in (wanted, marched))
+    assert len(evaluated) < len(marched)
+    visible[-1] = evaluated[-1]  # it does not fit, and so counts as visible to its end
+    assert between.samples_per_ray == pytest.approx(max(visible.mean(), evaluated.mean() / 2))
 
 
 def begun(counts: np.ndarray, room: int, marched: np.ndarray | None = None) -> np.ndarray:
@@ -86,11 +90,12 @@ def test_in_the_warm_up_all_that_rays_pass_is_lit_and_later_what_light_gets_to()
     def opaque(_parameters, position: mx.array, _used: mx.array) -> mx.array:
         return mx.full(position.shape[:1], 1e6)
 
-    sampler = MarchingSampler(CONFIG, EXTENT, opaque)
+    sampler = MarchingSampler(CONFIG.march, CONFIG.occupancy, Bounds(EXTENT), opaque)
     rays = Rays(*map(mx.array, some_rays(sampler.geometry)[:2]))
     full = sampler.init([]) | {"bits": packed(grid(sampler.geometry, 1.1))}
     warmup, later = (
-        np.array(sampler.update({}, full, rays, mx.random.key(0), phase)["dark"]) == 0
+        np.array(sampler.update({}, full, rays, mx.random.key(0), phase)["updates_since_visible"])
+        == 0
         for phase in (0, 1)
     )
     assert later.any()
@@ -99,23 +104,24 @@ def test_in_the_warm_up_all_that_rays_pass_is_lit_and_later_what_light_gets_to()
 
 
 def test_at_first_all_that_the_rays_pass_is_occupied_and_nothing_else():
-    sampler = MarchingSampler(CONFIG, EXTENT, lambda *_: None)
+    sampler = MarchingSampler(CONFIG.march, CONFIG.occupancy, Bounds(EXTENT), lambda *_: None)
     rays = Rays(*map(mx.array, some_rays(sampler.geometry)[:2]))
     batches = [Rays(*(part[first : first + 50] for part in rays)) for first in (0, 50, 100)]
     state = sampler.init(batches)
     everywhere, middle = mx.full(state["bits"].shape, 2**32 - 1, mx.uint32), mx.full((150,), 0.5)
-    places = march(*rays, middle, everywhere, sampler.geometry, 200_000)
+    places = march(*rays, middle, Occupied(sampler.geometry, everywhere), 200_000)
     assert bool(places.fits.all())
     cells = np.array(cell_of(places.position, sampler.geometry))[: int(places.ray_start[-1])]
     passed = np.isin(np.arange(sampler.geometry.cells), cells)
     assert 0.01 < passed.mean() < 0.5
     occupied = bits_of(Occupancy(**state))
     assert (occupied == passed).mean() > 0.999, "rounding moves a place over a face"
-    assert ((np.array(state["dark"]) == 0) == occupied).all()
+    assert ((np.array(state["updates_since_visible"]) == 0) == occupied).all()
 
 
 def test_a_picture_has_finer_steps_than_training_in_the_same_cells():
-    sampler = MarchingSampler(override(CONFIG, march={"refine": 3}), EXTENT, lambda *_: None)
+    march = replace(CONFIG.march, render_step_divisor=3)
+    sampler = MarchingSampler(march, CONFIG.occupancy, Bounds(EXTENT), lambda *_: None)
     state = sampler.init([])
     geometry, bits = sampler.occupied(state)
     assert geometry == replace(sampler.geometry, step=sampler.geometry.step / 3)

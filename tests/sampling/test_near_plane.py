@@ -1,14 +1,15 @@
-"""Where training begins in front of its cameras, and what is before it stays free."""
+"""Where training begins in front of its cameras, and what is before it stays empty."""
 
 import mlx.core as mx
 import numpy as np
 import pytest
 
 from nerfmac.config import override
+from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.rays import Rays
 from nerfmac.ops.march import cell_of
 from nerfmac.sampling.marching import MarchingSampler
-from nerfmac.sampling.occupancy import FREE, Occupancy
+from nerfmac.sampling.occupancy import NEVER_OCCUPIED, Occupancy
 from tests.ops.marching import grid, packed
 from tests.sampling.grids import bits_of, dense, grid_of, updated
 from tests.scene_factory import CONFIG
@@ -27,15 +28,17 @@ def beam(origin: mx.array, direction: mx.array) -> Rays:
 
 
 def test_training_begins_at_a_near_plane_of_its_own_and_leaves_what_is_before_it_free():
-    config = override(CONFIG, march={"near": 0.2}, train={"near": 0.7, "candidates": 0})
-    sampler = MarchingSampler(config, EXTENT, lambda *_: None)
+    config = override(CONFIG, march={"near": 0.2, "near_training": 0.7, "march_factor": 0})
+    sampler = MarchingSampler(config.march, config.occupancy, Bounds(EXTENT), lambda *_: None)
     origin, direction = mx.array([[0.45, 0.5, 0.6]]), mx.array([[0.6, 0.0, 0.8]])  # from inside
     state = sampler.init([beam(origin, direction), beam(origin + 1.2 * direction, -direction)])
 
     def state_at(distance: float) -> tuple[bool, bool]:
-        """Whether the cell there is occupied, and whether it is free for good."""
+        """Whether the cell there is occupied, and whether it is empty for good."""
         cell = int(cell_of(origin + distance * direction, sampler.geometry)[0])
-        return bits_of(Occupancy(**state))[cell], int(state["dark"][cell]) == FREE
+        return bits_of(Occupancy(**state))[cell], int(
+            state["updates_since_visible"][cell]
+        ) == NEVER_OCCUPIED
 
     # The other camera is 1.2 away, and sees all of that too.
     assert [state_at(at) for at in (0.1, 0.3, 0.6, 0.9, 1.1)] == [(False, True)] * 5
@@ -47,18 +50,18 @@ def test_training_begins_at_a_near_plane_of_its_own_and_leaves_what_is_before_it
 
 
 def test_without_a_near_plane_of_its_own_training_leaves_no_cell_free():
-    sampler = MarchingSampler(CONFIG, EXTENT, lambda *_: None)
+    sampler = MarchingSampler(CONFIG.march, CONFIG.occupancy, Bounds(EXTENT), lambda *_: None)
     rays = Rays(mx.array([[0.45, 0.5, 0.6]]), mx.array([[0.6, 0.0, 0.8]]))
     assert sampler.geometry.near == CONFIG.march.near
-    assert int(sampler.init([rays])["dark"].max()) < FREE
+    assert int(sampler.init([rays])["updates_since_visible"].max()) < NEVER_OCCUPIED
 
 
 def test_a_free_cell_is_never_occupied_however_much_light_and_matter_is_in_it():
-    cells, _ = grid_of(patience=3)
+    cells, _ = grid_of(visibility_patience=3)
     number = np.arange(cells.geometry.cells)
-    lit, free = number % 3 == 0, number % 5 == 0
-    occupancy = cells.init(mx.array(lit), mx.array(free))
-    assert (bits_of(occupancy) == lit & ~free).all()
+    visible, empty = number % 3 == 0, number % 5 == 0
+    occupancy = cells.init(mx.array(visible), mx.array(empty))
+    assert (bits_of(occupancy) == visible & ~empty).all()
     for warmup in (True, False):
         occupancy = updated(cells, occupancy, dense, times=9, warmup=warmup)
-        assert (bits_of(occupancy) == ~free).all()
+        assert (bits_of(occupancy) == ~empty).all()

@@ -6,6 +6,7 @@ import pytest
 
 from nerfmac.backend import choose_device
 from nerfmac.config import Config, MarchConfig, override
+from nerfmac.geometry.bounds import Bounds
 from nerfmac.ops.march import is_occupied
 from nerfmac.sampling import occupancy
 from nerfmac.sampling.occupancy import march_geometry, stratified
@@ -58,7 +59,7 @@ def test_an_update_of_many_cells_is_evaluated_in_parts(monkeypatch):
 
     grid, start = grid_of()
     whole = updated(grid, start, density, times=1)
-    monkeypatch.setattr(occupancy, "AT_ONCE", 1000)
+    monkeypatch.setattr(occupancy, "MAX_POINTS_PER_LAUNCH", 1000)
     parts = updated(grid, start, density, times=1)
     assert asked == [4096, 1000, 1000, 1000, 1000, 96]
     for one, other in zip(whole, parts, strict=True):
@@ -143,7 +144,7 @@ def test_a_thick_field_is_compared_with_the_threshold():
 
 def test_an_empty_field_leaves_nothing_occupied():
     grid, occupancy = grid_of()
-    assert bits_of(occupancy).all(), "all is lit, so all is occupied at first"
+    assert bits_of(occupancy).all(), "all is visible, so all is occupied at first"
     for warmup in (True, False, False):  # the last one draws among no occupied cells at all
         occupancy = updated(grid, occupancy, lambda p: mx.zeros(len(p)), times=1, warmup=warmup)
         assert not bits_of(occupancy).any()
@@ -158,8 +159,8 @@ def visits(grid, occupancy, *, warmup, key) -> np.ndarray:
         asked.append(np.array(position, np.float64))
         return mx.zeros(len(position))
 
-    lit = mx.ones(grid.geometry.cells, mx.bool_)
-    mx.eval(grid.update(occupancy, density, lit, mx.random.key(key), warmup=warmup))
+    visible = mx.ones(grid.geometry.cells, mx.bool_)
+    mx.eval(grid.update(occupancy, density, visible, mx.random.key(key), warmup=warmup))
     (position,) = asked
     assert (np.abs(position - 0.5) <= 0.5).all()
     x, y, z = np.minimum((position * CELLS).astype(int), CELLS - 1).T
@@ -211,42 +212,42 @@ def test_after_warm_up_the_later_half_of_the_draws_is_among_occupied_cells():
 
 
 def test_cells_without_light_stay_empty_and_those_of_one_update_do_not():
-    lit = np.random.default_rng(0).random(CELLS**3) < 0.3
-    grid, _ = grid_of(patience=3)
-    occupancy = grid.init(mx.array(lit))
-    assert (bits_of(occupancy) == lit).all()
-    occupancy = updated(grid, occupancy, dense, times=1, lit=lit)
-    assert (bits_of(occupancy) == lit).all()
-    other = ~lit & (np.arange(CELLS**3) % 5 == 0)
-    occupancy = updated(grid, occupancy, dense, times=1, lit=other)
-    assert (bits_of(occupancy) == lit | other).all()
+    visible = np.random.default_rng(0).random(CELLS**3) < 0.3
+    grid, _ = grid_of(visibility_patience=3)
+    occupancy = grid.init(mx.array(visible))
+    assert (bits_of(occupancy) == visible).all()
+    occupancy = updated(grid, occupancy, dense, times=1, visible=visible)
+    assert (bits_of(occupancy) == visible).all()
+    other = ~visible & (np.arange(CELLS**3) % 5 == 0)
+    occupancy = updated(grid, occupancy, dense, times=1, visible=other)
+    assert (bits_of(occupancy) == visible | other).all()
 
 
 def test_after_the_warm_up_patience_with_darkness_ends_and_light_brings_a_cell_back():
-    lit = np.arange(CELLS**3) % 3 == 0
-    grid, occupancy = grid_of(patience=24, fraction=1.0)
+    visible = np.arange(CELLS**3) % 3 == 0
+    grid, occupancy = grid_of(visibility_patience=24, fraction=1.0)
     occupancy = updated(grid, occupancy, dense, times=1)
-    occupancy = updated(grid, occupancy, dense, times=9, lit=lit)
+    occupancy = updated(grid, occupancy, dense, times=9, visible=visible)
     assert bits_of(occupancy).all(), "during the warm-up no patience is lost"
-    occupancy = updated(grid, occupancy, dense, times=3, lit=lit, warmup=False)
-    assert (bits_of(occupancy) == lit).all(), "an eighth of the longest patience"
+    occupancy = updated(grid, occupancy, dense, times=3, visible=visible, warmup=False)
+    assert (bits_of(occupancy) == visible).all(), "an eighth of the longest patience"
     # What such a cell holds is not forgotten: with the first light it is occupied again.
-    occupancy = updated(grid, occupancy, dense, times=1, lit=~lit, warmup=False)
+    occupancy = updated(grid, occupancy, dense, times=1, visible=~visible, warmup=False)
     assert bits_of(occupancy).all()
 
 
-@pytest.mark.parametrize(("lit_for", "dark_for"), [(10, 9), (17, 16), (60, 24)])
+@pytest.mark.parametrize(("visible_for", "hidden_for"), [(10, 9), (17, 16), (60, 24)])
 def test_patience_is_half_of_the_updates_since_the_warm_up_until_it_is_the_longest(
-    lit_for, dark_for
+    visible_for, hidden_for
 ):
-    cells, lit = np.ones(CELLS**3, bool), np.arange(CELLS**3) % 3 == 0
-    grid, occupancy = grid_of(patience=24, fraction=1.0)
+    cells, visible = np.ones(CELLS**3, bool), np.arange(CELLS**3) % 3 == 0
+    grid, occupancy = grid_of(visibility_patience=24, fraction=1.0)
     occupancy = updated(grid, occupancy, dense, times=1)
-    occupancy = updated(grid, occupancy, dense, times=lit_for, lit=cells, warmup=False)
-    occupancy = updated(grid, occupancy, dense, times=dark_for - 1, lit=lit, warmup=False)
+    occupancy = updated(grid, occupancy, dense, times=visible_for, visible=cells, warmup=False)
+    occupancy = updated(grid, occupancy, dense, times=hidden_for - 1, visible=visible, warmup=False)
     assert bits_of(occupancy).all()
-    occupancy = updated(grid, occupancy, dense, times=1, lit=lit, warmup=False)
-    assert (bits_of(occupancy) == lit).all()
+    occupancy = updated(grid, occupancy, dense, times=1, visible=visible, warmup=False)
+    assert (bits_of(occupancy) == visible).all()
 
 
 @pytest.mark.parametrize(
@@ -290,7 +291,10 @@ def test_an_update_is_the_same_for_the_same_key_and_another_for_another():
 
 def test_steps_grow_only_in_scenes_larger_than_the_unit_cube():
     config = override(Config(), march={"cone": 0.01}, occupancy={"resolution": 32})
-    small, large = march_geometry(config, 1.0), march_geometry(config, 2.5)
+    small, large = (
+        march_geometry(config.march, config.occupancy, Bounds(1.0)),
+        march_geometry(config.march, config.occupancy, Bounds(2.5)),
+    )
     assert (small.cone, large.cone) == (0.0, 0.01)
-    assert (large.extent, large.resolution, large.near) == (2.5, 32, MarchConfig().near)
+    assert (large.bounds.extent, large.resolution, large.near) == (2.5, 32, MarchConfig().near)
     assert small.step == large.step == MarchConfig().step

@@ -60,19 +60,19 @@ def test_a_scene_with_points_is_trained_from_there_on_and_a_line_says_so(scene, 
     plane = near_plane(thing(), scene.cameras("train"))
     pointed = replace(scene, points=thing())
     config = config_for_scene(CONFIG, pointed, CONFIGURED)
-    assert config.train.near == plane > CONFIG.march.near
+    assert config.march.near_training == plane > CONFIG.march.near
     assert f"nearer than {plane:.2f} to a camera" in caplog.text
     caplog.clear()
     assert config_for_scene(config, pointed, CONFIGURED) == config
-    assert config_for_scene(CONFIG, scene, CONFIGURED).train.near == 0.0
+    assert config_for_scene(CONFIG, scene, CONFIGURED).march.near_training == 0.0
     assert not caplog.text
 
 
 def test_training_begins_where_the_scene_does_unless_its_near_is_given():
     def near(config: Config, near_plane: float) -> float:
-        return config.for_scene(835.0, has_alpha=False, near_plane=near_plane).train.near
+        return config.for_scene(835.0, has_alpha=False, near_plane=near_plane).march.near_training
 
     config = override(CONFIG, march={"near": 0.2})
     assert [near(config, plane) for plane in (0.0, 0.15, 0.4)] == [0.0, 0.0, 0.4]
-    given = override(config, train={"near": 0.05})
+    given = override(config, march={"near_training": 0.05})
     assert near(given, 0.4) == 0.05

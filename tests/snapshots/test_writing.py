@@ -12,6 +12,7 @@ from nerfmac.backend import choose_device
 from nerfmac.common.checks import InputError
 from nerfmac.config import override
 from nerfmac.fields.vanilla import VanillaField
+from nerfmac.geometry.bounds import Bounds
 from nerfmac.run import Run
 from nerfmac.scenes.placement import Placement
 from nerfmac.snapshots import load_snapshot, save_snapshot
@@ -30,7 +31,7 @@ def made(scene, **networks):
     choose_device("cpu")
     config = override(
         CONFIG,
-        networks={"thinness": 0, **networks},
+        networks={"density_bias": 0, **networks},
         occupancy={"resolution": 16},
         march={"steps": 1024},  # as a snapshot is read
     )
@@ -55,16 +56,16 @@ def saved(run, path):
     "networks",
     [
         {},
-        {"thinness": 2},
-        {"thinness": 3, "density_layers": 3, "width": 16},
+        {"density_bias": 2},
+        {"density_bias": 3, "density_layers": 3, "width": 16},
         {"colour_layers": 3, "width": 64},
     ],
     ids=str,
 )
 def test_instant_ngp_computes_the_runs_field(scene, tmp_path, networks):
     run = made(scene, **networks)
-    thinness = run.config.for_scene(100.0, has_alpha=True).networks.thinness
-    assert thinness == networks.get("thinness", 0)
+    density_bias = run.config.for_scene(100.0, has_alpha=True).networks.density_bias
+    assert density_bias == networks.get("density_bias", 0)
     values = saved(run, tmp_path / "scene.ingp")
     random = np.random.default_rng(4)
     position = random.random((400, 3))
@@ -98,7 +99,7 @@ def test_the_occupied_cells_are_those_of_instant_ngps_order(scene, tmp_path):
 
 
 def test_a_run_is_read_again_as_it_was(scene, tmp_path):
-    run = made(scene, thinness=1)
+    run = made(scene, density_bias=1)
     run.scene = replace(run.scene, placement=TURNED)
     saved(run, tmp_path / "scene.ingp")
     again = load_snapshot(tmp_path / "scene.ingp")
@@ -172,7 +173,7 @@ def test_what_instant_ngp_lacks_is_refused_before_anything_is_written(scene, tmp
     run.state.average["table"] = mx.full(run.state.average["table"].shape, 1e5)
     with pytest.raises(InputError, match="beyond half precision"):
         save_snapshot(run, path)
-    field = VanillaField(CONFIG.vanilla, 1.0)
+    field = VanillaField(CONFIG.vanilla, Bounds(1.0))
     with pytest.raises(InputError, match="the run has another field"):
         save_snapshot(Run.begin(scene, CONFIG, method=Method(field=field)), path)
     assert not list(tmp_path.iterdir())

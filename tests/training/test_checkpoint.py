@@ -118,6 +118,19 @@ def of_the_older_format(path):
     mx.save_safetensors(str(path), kept, metadata)
 
 
+def test_an_array_under_its_older_name_comes_back_and_damage_to_it_is_still_found(tmp_path, state):
+    path, since = tmp_path / "checkpoint.safetensors", mx.arange(CELLS, dtype=mx.int32)
+    older = {**state.sampling, "dark": since, "updates": mx.ones(1)}
+    save_checkpoint(path, replace(state, sampling=older), NOTES)
+    shapes = {**SHAPES, "sampling.updates_since_visible": (CELLS,), "sampling.updates": (1,)}
+    loaded, _ = load_checkpoint(path, shapes)
+    assert mx.array_equal(loaded.sampling["updates_since_visible"], since)
+    data = path.read_bytes()
+    path.write_bytes(data.replace(np.array(since).tobytes(), np.array(since + 1).tobytes()))
+    with pytest.raises(InputError, match="checksum"):
+        load_checkpoint(path, shapes)
+
+
 def test_a_file_of_the_older_format_comes_back_bit_for_bit_with_a_fresh_loss_scale(path, state):
     of_the_older_format(path)
     loaded, notes = load_checkpoint(path, SHAPES)

@@ -46,7 +46,7 @@ def test_the_table_s_gradient_is_in_fixed_point_only_where_that_is_asked_for(
 @pytest.mark.usefixtures("on_the_cpu")
 def test_the_flag_reaches_the_training(balls, tmp_path, monkeypatch):
     asked = variants_used(monkeypatch)
-    small = ("--preset", "tiny", "--device", "cpu", "--train.slots", 2048, "--train.rays", 64)
+    small = ("--preset", "tiny", "--device", "cpu", "--march.max-samples", 2048, "--train.rays", 64)
     given = ("train", balls, *small, "--steps", 1, "--out", tmp_path / "run", "--no-video")
     assert nerfmac(*given, "--deterministic") == 0
     assert set(asked) == {"fixed"}
@@ -57,9 +57,12 @@ def test_two_runs_are_equal_bit_for_bit_on_a_gpu(scene):
     device = mx.default_device()
     choose_device("cuda")
     assert current_device() == "cuda"
-    small = {"slots": 2**14, "rays": 512, "most_rays": 2**12}
+    small = {"rays": 512, "most_rays": 2**12}
     try:
-        for config in (CONFIG, override(PRESETS["base"], train=small)):
+        for config in (
+            CONFIG,
+            override(PRESETS["base"], train=small, march={"max_samples": 2**14}),
+        ):
             config = override(config, deterministic=True)
             assert trained(scene, config, STEPS) == trained(scene, config, STEPS)
     finally:

@@ -8,6 +8,8 @@ import pytest
 
 from nerfmac.config import override
 from nerfmac.fields.encoded import EncodedField
+from nerfmac.fields.encodings import encoding_of
+from nerfmac.geometry.bounds import Bounds
 from nerfmac.ops.networks import truncated_exp
 from nerfmac.ops.spherical_harmonics import spherical_harmonics
 from nerfmac.run import Run
@@ -164,7 +166,8 @@ def half_mlp(inputs, weights, shape):
 
 def half_trainer(scene):
     config = override(CONFIG, train={"loss_scale": 2.0**16})
-    method = Method(HalfField(config, scene.extent))
+    encoding = encoding_of(config, Bounds(scene.extent))
+    method = Method(HalfField(encoding, config.networks))
     return Trainer(config, scene.extent, scene.views("train"), method)
 
 

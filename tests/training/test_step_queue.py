@@ -11,8 +11,8 @@ from tests.scene_factory import CONFIG, write_scene
 
 
 def test_rays_follow_the_samples_per_ray():
-    slots, most = CONFIG.train.slots, CONFIG.train.most_rays
-    numbers = [CONFIG.train.rays_for(samples) for samples in (0.0, 1.0, 2.0, 3.7, 20.0, 1e9)]
+    slots, most = CONFIG.march.max_samples, CONFIG.train.most_rays
+    numbers = [CONFIG.train.rays_for(samples, slots) for samples in (0.0, 1.0, 2.0, 3.7, 20.0, 1e9)]
     assert numbers == sorted(numbers, reverse=True)
     assert numbers[0] == numbers[1] <= most
     assert numbers[-1] == 16

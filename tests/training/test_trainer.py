@@ -173,7 +173,9 @@ def test_the_next_step_has_the_rays_that_the_last_report_asks_for(scene):
     trainer = trainer_for(scene)
     reports = trained(trainer, 30)  # a report a step
     for before, after in pairwise(reports):
-        wanted = CONFIG.train.rays_for(float(before.state.samples_per_ray))
+        wanted = CONFIG.train.rays_for(
+            float(before.state.samples_per_ray), CONFIG.march.max_samples
+        )
         assert after.state.rays == wanted, f"step {after.state.step}"
 
 

@@ -9,6 +9,7 @@ from nerfmac.backend import Shapes
 from nerfmac.config import override
 from nerfmac.config.presets import PRESETS
 from nerfmac.fields.field import Field
+from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
 from nerfmac.ops.march import MarchGeometry
@@ -20,8 +21,8 @@ from nerfmac.training.trainer import Trainer
 from tests.bricks import in_bricks
 
 CELLS = 16
-CUBE = MarchGeometry(1.0, CELLS, 0.1, sqrt(3) / 256, 0.0)
-SCENE = MarchGeometry(3.1, CELLS, 0.1, sqrt(3) / 256, 1 / 256)
+CUBE = MarchGeometry(Bounds(1.0), CELLS, 0.1, sqrt(3) / 256, 0.0)
+SCENE = MarchGeometry(Bounds(3.1), CELLS, 0.1, sqrt(3) / 256, 1 / 256)
 """Three cascades, the outermost cut off by the scene's cube, within cells."""
 LENS = Lens(28, 20, 42.0, 46.0, 13.0, 11.0)
 FRONT = Camera.look_at((0.35, 0.6, 2.0), (0.5, 0.5, 0.5), (0.1, 1.0, 0.0), LENS)
@@ -88,10 +89,12 @@ def _is_inside(position, low, high):
 
 def known(field: Field, geometry: MarchGeometry) -> Trainer:
     """A trainer of the field, whose rays are sampled as `geometry` says."""
-    config = override(PRESETS["tiny"], train={"slots": 4096}, march={"refine": 1})
-    sampler = MarchingSampler(config, geometry.extent, field.density_of_first)
+    config = override(PRESETS["tiny"], march={"max_samples": 4096, "render_step_divisor": 1})
+    sampler = MarchingSampler(
+        config.march, config.occupancy, geometry.bounds, field.density_of_first
+    )
     sampler.geometry = geometry
-    return Trainer(config, geometry.extent, method=Method(field, sampler))
+    return Trainer(config, geometry.bounds.extent, method=Method(field, sampler))
 
 
 def state(geometry: MarchGeometry, occupied: np.ndarray | None = None, **trees) -> TrainState:
@@ -117,7 +120,7 @@ def cell_boxes(geometry: MarchGeometry) -> tuple[np.ndarray, np.ndarray]:
     """Lowest and highest corners (cascades, z, y, x, 3) of all cells."""
     z, y, x = np.mgrid[: geometry.resolution, : geometry.resolution, : geometry.resolution]
     index = np.stack([x, y, z], axis=-1)
-    sizes = [2.0**cascade for cascade in range(geometry.cascades)]
+    sizes = [2.0**cascade for cascade in range(geometry.bounds.cascades)]
     low = np.stack([0.5 + size * (index / geometry.resolution - 0.5) for size in sizes])
     side = np.array(sizes).reshape(-1, 1, 1, 1, 1) / geometry.resolution
     return low, low + side

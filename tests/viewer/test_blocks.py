@@ -8,7 +8,7 @@ from nerfmac.backend import choose_device
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
 from nerfmac.geometry.rays import camera_rays
-from nerfmac.ops.march import march
+from nerfmac.ops.march import Occupied, march
 from nerfmac.viewer.blocks import cascade_of, first_blocks, first_samples
 from tests.bricks import in_bricks
 from tests.pinhole import pixel_rays
@@ -34,7 +34,7 @@ def on_the_cpu():
 
 
 def some_cells(geometry, fraction, seed=3):
-    shape = (geometry.cascades, *[geometry.resolution] * 3)
+    shape = (geometry.bounds.cascades, *[geometry.resolution] * 3)
     return np.random.default_rng(seed).random(shape) < fraction
 
 
@@ -49,13 +49,13 @@ def seen(geometry, camera, occupied):
 def nearest(geometry, camera, occupied):
     """The same by comparing all cells, and whether the ray only clips some cell's corner."""
     origin, direction = pixel_rays(camera)
-    half = geometry.extent / 2
+    half = geometry.bounds.extent / 2
     low, high = (np.clip(each, 0.5 - half, 0.5 + half) for each in cell_boxes(geometry))
     hit, clips = np.zeros(direction.shape[:2], bool), np.zeros(direction.shape[:2], bool)
     depth = np.full(hit.shape, np.inf)
     axis, cell = np.zeros(hit.shape, int), np.full(hit.shape, -1)
     # Cells of a cascade that a smaller one covers are never looked at.
-    inner = 0.25 * 2.0 ** np.arange(geometry.cascades).reshape(-1, 1, 1, 1)
+    inner = 0.25 * 2.0 ** np.arange(geometry.bounds.cascades).reshape(-1, 1, 1, 1)
     inner[0] = 0.0
     is_covered = (np.abs((low + high) / 2 - 0.5).max(axis=-1) < inner) | (low == high).any(axis=-1)
     low, high = in_bricks(low), in_bricks(high)
@@ -135,7 +135,7 @@ def test_cells_that_stick_out_of_the_scene_are_cut_off_at_its_cube():
     camera = Camera.look_at((0.3, 0.8, 5.0), (0.5, 0.5, 0.5), (0.1, 1.0, 0.0), LENS)
     hit, depth, axis, _ = seen(SCENE, camera, np.ones((3, 16, 16, 16), bool))
     origin, direction = pixel_rays(camera)
-    half = SCENE.extent / 2
+    half = SCENE.bounds.extent / 2
     enter, leave, across = box_hits(origin, direction, 0.5 - half, 0.5 + half)
     sure = leave - enter > 0.05
     assert sure.mean() > 0.2
@@ -173,7 +173,7 @@ def test_first_samples_are_those_of_marching(geometry):
     rays = camera_rays(SIDE)
     first = first_samples(rays, bits, geometry)
     number = rays.origin.shape[0]
-    samples = march(*rays, mx.full((number,), 0.5), bits, geometry, 200_000)
+    samples = march(*rays, mx.full((number,), 0.5), Occupied(geometry, bits), 200_000)
     assert np.array(samples.fits).all()
     count, start = np.array(samples.wanted), np.array(samples.ray_start)[:-1]
     assert 0.1 < (count > 0).mean() < 0.99

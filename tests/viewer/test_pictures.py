@@ -15,7 +15,7 @@ from nerfmac.film import DIAGNOSTICS, OUTPUTS, RenderOptions
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
 from nerfmac.geometry.rays import camera_rays
-from nerfmac.ops.march import count_samples
+from nerfmac.ops.march import Occupied, count_samples
 from nerfmac.rendering.colour_map import INFERNO, TURBO
 from nerfmac.run import to_bytes
 from nerfmac.training.trainer import Trainer
@@ -209,13 +209,15 @@ def test_a_cascades_blocks_have_its_colour():
 
 @pytest.mark.parametrize("geometry", [CUBE, SCENE], ids=["cube", "scene"])
 def test_samples_are_counted_on_a_map_that_does_not_move(geometry):
-    shape = (geometry.cascades, 16, 16, 16)
+    shape = (geometry.bounds.cascades, 16, 16, 16)
     occupied = np.random.default_rng(8).random(shape) < 0.02
     got = drawn(Boxes(), "samples", SIDE, geometry=geometry, occupied=occupied)
     rays = camera_rays(SIDE)
     bits = state(geometry, occupied).sampling["bits"]
     jitter = mx.full(rays.origin.shape[:1], 0.5)
-    count = np.array(count_samples(*rays, jitter, bits, geometry)).reshape(got.depth.shape)
+    count = np.array(count_samples(*rays, jitter, Occupied(geometry, bits))).reshape(
+        got.depth.shape
+    )
     assert len(np.unique(count)) > 10
     assert (count == 0).any()
     want = on_map(np.log(1.0 + count) / log(1.0 + geometry.most_intervals), INFERNO)

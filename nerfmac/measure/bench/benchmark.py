@@ -19,6 +19,7 @@ from nerfmac.common.checks import InputError
 from nerfmac.config import Config
 from nerfmac.geometry.cameras import Camera, Cameras
 from nerfmac.geometry.lenses import Lens
+from nerfmac.geometry.rays import Rays
 from nerfmac.measure.ceilings import measure_ceilings
 from nerfmac.measure.inputs import StepInputs
 from nerfmac.measure.launches import trained
@@ -234,6 +235,7 @@ def _ray_computations(inputs: StepInputs) -> Iterator[Computation]:
     )
     sizes = TraceGeometry(geometry, inputs.grid.levels, inputs.shape)
     arrays = _in_working_dtype([inputs.table.astype(mx.float16), *inputs.weights])
-    origins, directions, _, bits, _ = inputs.marched
-    traced: Callable[..., Any] = partial(trace, origins, directions, bits, sizes)
+    origins, directions, _, occupied = inputs.marched
+    through = Rays(origins, directions)
+    traced: Callable[..., Any] = partial(trace, through, occupied.bits, sizes)
     yield "trace", lambda: traced(*arrays())

@@ -91,9 +91,9 @@ class Roofline:
 
     def lines(self) -> Iterator[str]:
         """The printed tables of work and estimates."""
-        train = self.config.train
+        train, samples = self.config.train, self.config.march.max_samples
         yield (
-            f"work of a training step with preset {self.config.preset}: {train.slots} samples of "
+            f"work of a training step with preset {self.config.preset}: {samples} samples of "
             f"{train.rays} rays, float16, unit cube, with 1/{self.config.occupancy.interval} of an "
             "occupancy update"
         )
@@ -118,7 +118,7 @@ class Roofline:
         return {
             "preset": self.config.preset,
             "rays": self.config.train.rays,
-            "slots": self.config.train.slots,
+            "slots": self.config.march.max_samples,
             "counted": {name: work._asdict() for name, work in self.work.items()},
             "estimated_not_measured": [
                 {**chip._asdict(), "cached_ms": cached, "uncached_ms": uncached}

@@ -36,7 +36,7 @@ STAGES = {
     "draw_pixels": "rays",
     "march": "samples",
     "packing": "samples",
-    "reach": "samples",
+    "visibility": "samples",
     "hash_encode": "encoding",
     "spherical_harmonics": "encoding",
     "networks": "networks",

@@ -73,7 +73,7 @@ class Profile:
         step = {
             "ms": whole.step._asdict(),
             "rays": whole.state.rays,
-            "slots": config.train.slots,
+            "slots": config.march.max_samples,
             "rays_per_second": whole.rays_per_second,
             "samples_per_second": whole.samples_per_second,
             "parts": [part.to_json(self.ceilings) for part in self.parts],

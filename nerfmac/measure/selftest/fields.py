@@ -11,6 +11,8 @@ import mlx.core as mx
 
 from nerfmac.backend import kernels_disabled, runs_kernel, working_dtype
 from nerfmac.backend.variants import VARIANTS
+from nerfmac.geometry.bounds import Bounds
+from nerfmac.geometry.rays import Rays
 from nerfmac.measure.selftest.comparison import Arrays, Case, in_variant, with_gradients
 from nerfmac.measure.selftest.rays import drawn_rays
 from nerfmac.ops.hash_encode import HashLevels
@@ -25,8 +27,8 @@ def networks_cases() -> Iterator[Case]:
     """Both networks together and the density network alone; a fifth of the samples are unused."""
     shapes = {
         "base": NetworksShape(32, 64, 1, 2),
-        "small": NetworksShape(32, 32, 1, 1, thinness=2),
-        "tiny": NetworksShape(16, 32, 1, 1, thinness=2),
+        "small": NetworksShape(32, 32, 1, 1, density_bias=2),
+        "tiny": NetworksShape(16, 32, 1, 1, density_bias=2),
         "narrow": NetworksShape(64, 16, 1, 2),
         "wide": NetworksShape(128, 128, 1, 2),
         "deep": NetworksShape(32, 64, 4, 4),
@@ -97,12 +99,12 @@ class _Field(NamedTuple):
     features: int  # per level
     width: int
     layers: tuple[int, int]
-    thinness: int = 0
+    density_bias: int = 0
 
     @property
     def geometry(self) -> TraceGeometry:
         features = self.levels.levels * self.features
-        shape = NetworksShape(features, self.width, *self.layers, self.thinness)
+        shape = NetworksShape(features, self.width, *self.layers, self.density_bias)
         return TraceGeometry(self.march, self.levels, shape)
 
     def bits(self, filled: float, key: mx.array) -> mx.array:
@@ -125,11 +127,11 @@ class _Field(NamedTuple):
         return table, density, colour
 
 
-_CUBE = MarchGeometry(1.0, 16, 0.05, 3**0.5 / 128, 0.0)
-_SCENE = MarchGeometry(4.0, 16, 0.1, 3**0.5 / 128, 1 / 64)
+_CUBE = MarchGeometry(Bounds(1.0), 16, 0.05, 3**0.5 / 128, 0.0)
+_SCENE = MarchGeometry(Bounds(4.0), 16, 0.1, 3**0.5 / 128, 1 / 64)
 _FIELDS = {
     "object": _Field(_CUBE, HashLevels(8, 12, 8, 1.5), 4, 64, (1, 2)),
-    "scene": _Field(_SCENE, HashLevels(8, 12, 8, 1.5), 2, 32, (1, 1), thinness=2),
+    "scene": _Field(_SCENE, HashLevels(8, 12, 8, 1.5), 2, 32, (1, 1), density_bias=2),
     "wide": _Field(_CUBE, HashLevels(16, 10, 8, 1.2), 8, 128, (1, 2)),
     "deep": _Field(_SCENE, HashLevels(16, 10, 8, 1.2), 1, 16, (4, 4)),
 }
@@ -144,7 +146,7 @@ def _other_fields() -> dict[str, _Field]:
     }
     widths = {f"width-{w}": _Field(_CUBE, sixteen, 2, w, (1, 2)) for w in (16, 32, 128)}
     depths = {f"layers-{d}": _Field(_CUBE, sixteen, 2, 64, (d, d)) for d in (1, 2, 3, 4)}
-    small = {"small": _Field(_CUBE, eight, 4, 32, (1, 1), thinness=2)}
+    small = {"small": _Field(_CUBE, eight, 4, 32, (1, 1), density_bias=2)}
     return grids | small | widths | depths
 
 
@@ -160,9 +162,9 @@ def trace_cases() -> Iterator[Case]:
 
 def _trace(field: _Field, count: int, filled: float) -> Arrays:
     keys = mx.random.split(mx.random.key(count), 4)
-    origins, directions, _ = drawn_rays(count, field.march.extent)
+    origins, directions, _ = drawn_rays(count, field.march.bounds.extent)
     width = 24 if count % 96 == 0 else 0
     bits, parameters = field.bits(filled, keys[0]), field.parameters(1.5, keys[1:])
     with _exact_products():
-        seen = trace(origins, directions, bits, field.geometry, *parameters, width=width)
+        seen = trace(Rays(origins, directions), bits, field.geometry, *parameters, width=width)
     return {"colour": seen.colour, "opacity": seen.opacity, "depth": seen.depth}

@@ -11,17 +11,18 @@ import numpy as np
 
 from nerfmac.backend import kernels_disabled
 from nerfmac.backend.variants import VARIANTS
+from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.cameras import Camera, Cameras
 from nerfmac.geometry.lenses import Lens
 from nerfmac.geometry.rays import Rays
 from nerfmac.geometry.samples import Samples
 from nerfmac.measure.selftest.comparison import Arrays, Case, in_variant, with_gradients
-from nerfmac.ops.composite import composite, count_reached
+from nerfmac.ops.composite import composite, count_visible
 from nerfmac.ops.draw_pixels import draw_pixels
-from nerfmac.ops.march import MarchGeometry, march, write_samples
+from nerfmac.ops.march import MarchGeometry, Occupied, march, write_samples
 from nerfmac.ops.occupancy_update import choose, pack_bits, splat
-from nerfmac.ops.packing import demand, ray_starts
-from nerfmac.ops.reach import FAR, lit_cells
+from nerfmac.ops.packing import ray_starts, samples_per_ray
+from nerfmac.ops.visibility import FAR, visible_cells
 from nerfmac.sampling.occupancy import random_bits
 
 
@@ -75,9 +76,9 @@ def _view(lens: Lens, index: int) -> Camera:
 def march_cases() -> Iterator[Case]:
     """Grids from empty to full, in one cascade and in several."""
     geometries = {
-        "object": MarchGeometry(1.0, 32, 0.05, 3**0.5 / 256, 0.0),
-        "scene": MarchGeometry(4.0, 32, 0.1, 3**0.5 / 256, 1 / 64),
-        "odd": MarchGeometry(3.0, 16, 0.0, 3**0.5 / 128, 1 / 256),
+        "object": MarchGeometry(Bounds(1.0), 32, 0.05, 3**0.5 / 256, 0.0),
+        "scene": MarchGeometry(Bounds(4.0), 32, 0.1, 3**0.5 / 256, 1 / 64),
+        "odd": MarchGeometry(Bounds(3.0), 16, 0.0, 3**0.5 / 128, 1 / 256),
     }
     for name, geometry in geometries.items():
         for count, filled, slots in ((2, 0.5, 999), (301, 0.2, 9000), (64, 1, 9000), (9, 0, 64)):
@@ -90,31 +91,34 @@ def march_cases() -> Iterator[Case]:
                     yield in_variant(case, "march_count", chosen)
         for count in (1, 40, 500):
             # Rounding moves a few positions over a cell's face.
-            yield Case("march", f"{name}-lit-{count}", partial(_lit, geometry, count), 1, 0.01)
+            yield Case(
+                "march", f"{name}-visible-{count}", partial(_visible, geometry, count), 1, 0.01
+            )
 
 
-def _lit(geometry: MarchGeometry, count: int) -> Arrays:
-    origins, directions, jitter = drawn_rays(count, geometry.extent)
+def _visible(geometry: MarchGeometry, count: int) -> Arrays:
+    origins, directions, jitter = drawn_rays(count, geometry.bounds.extent)
     # Every third ray is infinite; some end before the cube.
-    until = 4.0 * geometry.extent * mx.random.uniform(shape=(count,), key=mx.random.key(1))
+    until = 4.0 * geometry.bounds.extent * mx.random.uniform(shape=(count,), key=mx.random.key(1))
     until = mx.where(mx.arange(count) % 3 == 0, FAR, until)
-    lit = lit_cells(Rays(origins, directions), jitter, until, geometry)
-    return {"lit": lit.astype(mx.float32)}
+    visible = visible_cells(Rays(origins, directions), jitter, until, geometry)
+    return {"visible": visible.astype(mx.float32)}
 
 
 def _marched(geometry: MarchGeometry, count: int, filled: float, slots: int) -> Arrays:
     drawn = mx.random.uniform(shape=(geometry.cells,), key=mx.random.key(3))
-    rays = drawn_rays(count, geometry.extent)
+    rays = drawn_rays(count, geometry.bounds.extent)
     with kernels_disabled():  # packing has its own cases
         bits = pack_bits((drawn < filled).astype(mx.float32), mx.array([0.5]))
-    samples = march(*rays, bits, geometry, slots)
+    occupied = Occupied(geometry, bits)
+    samples = march(*rays, occupied, slots)
     # The same samples without each ray's first two.
     skip = mx.minimum(samples.ray_start[1:] - samples.ray_start[:-1], 2)
     left = samples.ray_start - mx.concatenate([mx.zeros(1, mx.int32), mx.cumsum(skip)])
-    later = write_samples(*rays, bits, geometry, slots, left, skip)
-    # More room per ray than it has samples.
+    later = write_samples(*rays, occupied, slots, left, skip)
+    # More capacity per ray than it has samples.
     more = mx.minimum(samples.ray_start + 5 * mx.arange(count + 1), slots)
-    roomy = write_samples(*rays, bits, geometry, slots, more, mx.zeros_like(skip))
+    roomy = write_samples(*rays, occupied, slots, more, mx.zeros_like(skip))
     # Rounding may move a sample over a cell's face, which shifts all later samples. So sums over
     # rays are compared.
     return {
@@ -140,16 +144,19 @@ def packing_cases() -> Iterator[Case]:
     """Sample budgets into which all rays fit, some fit and none fits."""
     for rays in (1, 5, 300, 4097):
         keys = mx.random.split(mx.random.key(rays), 2)
-        tried = mx.random.randint(0, 40, (rays,), key=keys[0])
-        kept = (tried * mx.random.uniform(shape=(rays,), key=keys[1])).astype(mx.int32)
+        marched = mx.random.randint(0, 40, (rays,), key=keys[0])
+        kept = (marched * mx.random.uniform(shape=(rays,), key=keys[1])).astype(mx.int32)
         for fraction in (0.0, 0.4, 2.0):
-            yield Case("packing", f"{rays}-{fraction}", partial(_packed, tried, kept, fraction), 1)
+            yield Case(
+                "packing", f"{rays}-{fraction}", partial(_packed, marched, kept, fraction), 1
+            )
 
 
-def _packed(tried: mx.array, kept: mx.array, fraction: float) -> Arrays:
-    room = int(20 * tried.shape[0] * fraction) + 1
-    starts, needed = ray_starts(tried, room), demand(tried, kept, room, room // 2 + 1)
-    return {"starts": starts, "demand": needed.reshape(1)}
+def _packed(marched: mx.array, kept: mx.array, fraction: float) -> Arrays:
+    capacity = int(20 * marched.shape[0] * fraction) + 1
+    starts = ray_starts(marched, capacity)
+    mean = samples_per_ray(marched, kept, capacity, capacity // 2 + 1)
+    return {"starts": starts, "samples_per_ray": mean.reshape(1)}
 
 
 def composite_cases() -> Iterator[Case]:
@@ -186,7 +193,7 @@ def _composited(density: mx.array, colour: mx.array, *packed: mx.array) -> Array
         lambda d, c: list(composite(d, c, *packed)), density=density, colour=colour
     )
     wanted = 1000 + mx.arange(ray_start.shape[0] - 1)
-    return {**seen, "reached": count_reached(density, widths, ray_start, wanted)}
+    return {**seen, "visible": count_visible(density, widths, ray_start, wanted)}
 
 
 def occupancy_update_cases() -> Iterator[Case]:

@@ -21,7 +21,7 @@ from nerfmac.backend.metal_text import Launch, recorded
 from nerfmac.backend.variants import VARIANTS
 from nerfmac.common.files import appearing, check_free, make_folder
 from nerfmac.config import Config, override
-from nerfmac.config.kernel_sizes import FEATURES, WIDEST_FEATURES, WIDTHS
+from nerfmac.config.fields import FEATURES, WIDEST_FEATURES, WIDTHS
 from nerfmac.config.presets import PRESETS
 from nerfmac.geometry.samples import Samples
 from nerfmac.measure.launches import small_camera, unseen

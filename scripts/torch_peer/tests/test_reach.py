@@ -11,9 +11,11 @@ from scene_factory import CONFIG
 from nerfmac.backend import choose_device, kernels_disabled
 from nerfmac.config import override
 from nerfmac.fields.encoded import EncodedField
+from nerfmac.fields.encodings import encoding_of
+from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.rays import Rays
 from nerfmac.ops.march import march
-from nerfmac.ops.reach import FAR, lit_cells
+from nerfmac.ops.visibility import FAR, visible_cells
 from nerfmac.sampling.marching import MarchingSampler
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed; `pip install torch`")
@@ -41,22 +43,26 @@ def rays_in(geometry):
 
 def both_sample(extent, slots, candidates):
     """nerfmac's samples, the peer's, and how many samples each ray has in occupied space."""
-    config = override(CONFIG, train={"slots": slots, "candidates": candidates})
+    config = override(CONFIG, march={"max_samples": slots, "march_factor": candidates})
     parameters = parameters_of(config, extent, np.random.default_rng(3))
     parameters["density"] *= 2.0  # more is opaque
-    sampler = MarchingSampler(config, extent, EncodedField(config, extent).density_of_first)
+    sampler = MarchingSampler(
+        config,
+        Bounds(extent),
+        EncodedField(encoding_of(config, Bounds(extent)), config.networks).density_of_first,
+    )
     is_set, rays = grid(sampler.geometry, 0.4), rays_in(sampler.geometry)
     origins, directions, jitter = map(mx.array, rays)
     arrays = {name: mx.array(values) for name, values in parameters.items()}
     with kernels_disabled():
         state = {"bits": packed(is_set)}
         ours = sampler.sample(arrays, state, Rays(origins, directions), jitter[:, None])
-        marched = march(origins, directions, jitter, state["bits"], sampler.geometry, 2).wanted
+        marched = march(origins, directions, jitter, sampler._occupied(state), 2).wanted
     theirs = TorchField(config, extent, parameters)
-    sample = ReachSampler(Marcher(sampler.geometry, uncompiled), config.train, uncompiled)
+    sample = ReachSampler(Marcher(sampler.geometry, uncompiled), config.march, uncompiled)
     occupied = torch.from_numpy(in_bricks(is_set))
     got = sample(*in_torch(rays), occupied, lambda position: theirs.density(position)[0])
-    assert float(got.demand) == pytest.approx(float(ours.slots_per_ray), rel=1e-6)
+    assert float(got.demand) == pytest.approx(float(ours.mean_samples_per_ray), rel=1e-6)
     return ours.samples, got, np.array(marched)
 
 
@@ -119,16 +125,19 @@ def slanted(position):
 def test_light_gets_to_the_same_cells(extent, steps, all_fit, monkeypatch):
     config = override(CONFIG, march={"steps": steps, "cone": 1 / 256})
     sampler = MarchingSampler(
-        config, extent, lambda _, position, used: mx.array(slanted(np.array(position)))
+        config.march,
+        config.occupancy,
+        Bounds(extent),
+        lambda _, position, used: mx.array(slanted(np.array(position))),
     )
     is_set, rays = grid(sampler.geometry, 0.4), rays_in(sampler.geometry)
     asked = {}
 
     def record(rays, jitter, until, geometry):
-        asked.update(jitter=jitter, until=until, lit=lit_cells(rays, jitter, until, geometry))
+        asked.update(jitter=jitter, until=until, lit=visible_cells(rays, jitter, until, geometry))
         return asked["lit"]
 
-    monkeypatch.setattr("nerfmac.sampling.marching.lit_cells", record)
+    monkeypatch.setattr("nerfmac.sampling.marching.visible_cells", record)
     monkeypatch.setattr("torch_peer.march._AT_ONCE", 2**14)  # so that there are several parts
     state = sampler.init([]) | {"bits": packed(is_set)}
     with kernels_disabled():
@@ -138,7 +147,7 @@ def test_light_gets_to_the_same_cells(extent, steps, all_fit, monkeypatch):
     assert fits.all() == all_fit
     assert fits.mean() > 0.2
     assert 0.2 < (until[fits] < FAR).mean() < 0.8
-    sample = ReachSampler(Marcher(sampler.geometry, uncompiled), config.train, uncompiled)
+    sample = ReachSampler(Marcher(sampler.geometry, uncompiled), config.march, uncompiled)
     got = sample.lit(
         *in_torch([*rays[:2], asked["jitter"], in_bricks(is_set)]),
         lambda position: torch.from_numpy(slanted(position.numpy())),

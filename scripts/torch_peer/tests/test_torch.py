@@ -14,13 +14,14 @@ from nerfmac.backend import choose_device, kernels_disabled
 from nerfmac.config import override
 from nerfmac.config.presets import PRESETS
 from nerfmac.fields.encoded import EncodedField
-from nerfmac.fields.encodings import HashGrid
+from nerfmac.fields.encodings import HashGrid, encoding_of
+from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.cameras import Camera, Cameras
 from nerfmac.geometry.lenses import Lens
 from nerfmac.geometry.rays import rays_through
-from nerfmac.ops.composite import composite_reference, count_reached_reference
+from nerfmac.ops.composite import composite_reference, count_visible_reference
 from nerfmac.ops.hash_encode import hash_encode_reference
-from nerfmac.ops.march import march
+from nerfmac.ops.march import Occupied, march
 from nerfmac.ops.spherical_harmonics import spherical_harmonics_reference
 from nerfmac.sampling.occupancy import Occupancy, OccupancyGrid
 from nerfmac.scenes import Views
@@ -45,7 +46,10 @@ def on_the_cpu():
 def test_the_encoding_and_its_gradient_are_the_reference_s(preset, extent):
     config = PRESETS[preset]
     parameters = parameters_of(config, extent)
-    field, levels = TorchField(config, extent, parameters), HashGrid(config.grid, extent).levels
+    field, levels = (
+        TorchField(config, extent, parameters),
+        HashGrid(config.grid, Bounds(extent)).levels,
+    )
     assert any(map(levels.is_hashed, range(levels.levels)))
     assert not all(map(levels.is_hashed, range(levels.levels)))
     unit = RANDOM.uniform(0.0, 1.0, (500, 3)).astype(np.float32)
@@ -83,7 +87,7 @@ def test_marching_takes_the_same_samples(name):
     rays[0][:3] = [[-2.0, 0.5, 0.4], [9.0, 9.0, 9.0], [0.5, 0.5, 0.5]]
     rays[1][:3] = [[1.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.6, 0.8]]
     with kernels_disabled():
-        want = march(*map(mx.array, rays), packed(is_set), geometry, PLENTY)
+        want = march(*map(mx.array, rays), Occupied(geometry, packed(is_set)), PLENTY)
     marcher = Marcher(geometry, uncompiled)
     got = marcher(*in_torch(rays), torch.from_numpy(in_bricks(is_set)))
     used = int(np.array(want.ray_start)[-1])
@@ -115,7 +119,7 @@ def test_compositing_its_gradient_and_where_light_ends_are_the_reference_s():
     cotangent = RANDOM.standard_normal(len(counts)).astype(np.float32)
     (want,), (gradient,) = mx.vjp(opacity, [mx.array(density)], [mx.array(cotangent)])
     given = density, width, ray_start, counts.astype(np.int32)
-    reached = np.array(count_reached_reference(*map(mx.array, given)))
+    reached = np.array(count_visible_reference(*map(mx.array, given)))
     assert 0 < reached[5] < 300
     (density,) = in_torch([density])
     ray = torch.from_numpy(np.repeat(np.arange(len(counts)), counts))
@@ -134,7 +138,7 @@ def test_density_and_its_gradient_are_nerfmac_s_where_the_exponential_is_clamped
     parameters = parameters_of(CONFIG, 1.0, random)
     parameters["density"] *= 3.0
     position = mx.array(random.uniform(0.0, 1.0, (500, 3)).astype(np.float32))
-    ours = EncodedField(CONFIG, 1.0)
+    ours = EncodedField(encoding_of(CONFIG, Bounds(1.0)), CONFIG.networks)
     arrays = {name: mx.array(values) for name, values in parameters.items()}
     with kernels_disabled():
         logarithm = np.log(np.array(ours.density(arrays, position)))
@@ -165,8 +169,13 @@ def test_parameters_go_in_and_out_unchanged():
 @pytest.mark.parametrize("warmup", [True, False])
 @pytest.mark.parametrize(("extent", "threshold"), [(1.0, 0.01), (2.5, 0.01), (2.5, 1.0)])
 def test_the_occupancy_grid_follows_the_same_rule(extent, threshold, warmup):
-    geometry = replace(GEOMETRIES["object"], extent=extent)
-    changes = {"resolution": 16, "warmup_fraction": 1.0, "threshold": threshold, "patience": 3}
+    geometry = replace(GEOMETRIES["object"], bounds=Bounds(extent))
+    changes = {
+        "resolution": 16,
+        "warmup_fraction": 1.0,
+        "threshold": threshold,
+        "visibility_patience": 3,
+    }
     config = override(CONFIG, occupancy=changes).occupancy
     values = RANDOM.choice([0.0, 0.005, 0.02, 0.1], geometry.cells).astype(np.float32)
     dark = RANDOM.integers(0, 4, geometry.cells).astype(np.int32)
@@ -190,7 +199,7 @@ def test_the_occupancy_grid_follows_the_same_rule(extent, threshold, warmup):
         lambda position: torch.from_numpy(height(position.numpy())), is_lit, step, torch.Generator()
     )
     assert_matches(theirs.values.numpy(), ours.values, rel=8 * EPSILON, name="values")
-    np.testing.assert_array_equal(theirs.dark, np.array(ours.dark))
+    np.testing.assert_array_equal(theirs.dark, np.array(ours.updates_since_visible))
     occupied = theirs.occupied.numpy()
     np.testing.assert_array_equal(np.array(words(occupied)), np.array(ours.bits))
 

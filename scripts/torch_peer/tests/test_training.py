@@ -11,10 +11,12 @@ from nerfmac.backend import choose_device, kernels_disabled
 from nerfmac.common.checks import InputError
 from nerfmac.config import override
 from nerfmac.fields.encoded import EncodedField
+from nerfmac.fields.encodings import encoding_of
+from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.colour import over
 from nerfmac.geometry.rays import Rays
-from nerfmac.ops.march import march
-from nerfmac.ops.reach import FAR
+from nerfmac.ops.march import Occupied, march
+from nerfmac.ops.visibility import FAR
 from nerfmac.rendering.metrics import psnr
 from nerfmac.rendering.renderer import shade
 from nerfmac.sampling.marching import MarchingSampler
@@ -64,10 +66,12 @@ def test_rays_seen_through_the_same_field_look_the_same(scene):
     peer.occupancy.occupied[:] = True
     bits = words(peer.occupancy.occupied.numpy())
     with kernels_disabled():
-        field = EncodedField(config, scene.extent)
-        sampler = MarchingSampler(config, scene.extent, field.density_of_first)
+        field = EncodedField(encoding_of(config, Bounds(scene.extent)), config.networks)
+        sampler = MarchingSampler(
+            config.march, config.occupancy, Bounds(scene.extent), field.density_of_first
+        )
         geometry = sampler.occupied({"bits": bits}).geometry  # of finer steps
-        samples = march(origins, directions, mx.full((90,), 0.5), bits, geometry, PLENTY)
+        samples = march(origins, directions, mx.full((90,), 0.5), Occupied(geometry, bits), PLENTY)
         arrays = {name: mx.array(values) for name, values in parameters.items()}
         want = shade(field, arrays, samples, directions)
     got = peer.infer(*in_torch([origins, directions])).numpy()
@@ -96,10 +100,12 @@ def test_a_step_s_loss_and_gradients_are_nerfmac_s(scene):
     peer._loss()[0].backward()
     bits = words(peer.occupancy.occupied.numpy())
     origins, directions, jitter = drawn["rays"]
-    field = EncodedField(CONFIG, scene.extent)
+    field = EncodedField(encoding_of(CONFIG, Bounds(scene.extent)), CONFIG.networks)
     parameters = {name: mx.array(values) for name, values in peer.field.export().items()}
     with kernels_disabled():
-        sampler = MarchingSampler(CONFIG, scene.extent, field.density_of_first)
+        sampler = MarchingSampler(
+            CONFIG.march, CONFIG.occupancy, Bounds(scene.extent), field.density_of_first
+        )
         rays = Rays(origins, directions)
         samples = sampler.sample(parameters, {"bits": bits}, rays, jitter[:, None]).samples
 
@@ -133,7 +139,9 @@ def test_adam_and_the_average_are_nerfmac_s(scene):
     peer = peer_on(scene)
     start = peer.field.export()
     arrays = {name: mx.array(values) for name, values in start.items()}
-    decayed = EncodedField(CONFIG, scene.extent).decayed
+    decayed = EncodedField(
+        encoding_of(CONFIG, Bounds(scene.extent)), CONFIG.networks
+    ).l2_regularised
     now, average = OptimiserState(arrays, no_moments(arrays)), arrays
     for step, progress in enumerate((0.0, 0.3, 0.9, *[0.95] * 6), 1):  # not averaged the last time
         gradients = {
@@ -164,7 +172,7 @@ def test_both_start_alike_and_have_as_many_rays(scene):
         np.testing.assert_array_equal(values, np.array(start.parameters[name]))
     grid = peer.occupancy
     np.testing.assert_array_equal(grid.values, np.array(start.sampling["values"]))
-    np.testing.assert_array_equal(grid.dark, np.array(start.sampling["dark"]))
+    np.testing.assert_array_equal(grid.dark, np.array(start.sampling["updates_since_visible"]))
     is_set = words(grid.occupied.numpy())
     np.testing.assert_array_equal(np.array(is_set), np.array(start.sampling["bits"]))
     assert peer.config == trainer.config  # whose ladder of rays and interval of updates both use
@@ -172,7 +180,11 @@ def test_both_start_alike_and_have_as_many_rays(scene):
 
 
 def test_an_update_follows_rays_of_the_training_views(scene):
-    peer, asked, shown = peer_on(scene, occupancy={"followed": 48, "warmup_steps": 0}), [], []
+    peer, asked, shown = (
+        peer_on(scene, occupancy={"visibility_rays": 48, "warmup_steps": 0}),
+        [],
+        [],
+    )
     lit = peer._sample.lit
 
     def record(*given):
@@ -197,7 +209,7 @@ def test_an_update_follows_rays_of_the_training_views(scene):
 
 
 def test_during_the_warm_up_light_goes_through_everything(scene):
-    peer, asked = peer_on(scene, occupancy={"followed": 48}), []
+    peer, asked = peer_on(scene, occupancy={"visibility_rays": 48}), []
     lit = peer._march.lit
     peer._march.lit = lambda *given: asked.append(given[-1]) or lit(*given)
     peer.step()
@@ -232,7 +244,7 @@ def test_both_learn_alike(scene):
     ours = [report.loss for report in reports if report.state.step > steps - 40]
     assert np.mean(theirs[last]) < 0.6 * np.mean(theirs[:5])
     assert np.mean(theirs[last]) == pytest.approx(np.mean(ours), rel=0.15)
-    assert peer.samples_last_step > 0.5 * CONFIG.train.slots
+    assert peer.samples_last_step > 0.5 * CONFIG.march.max_samples
     assert peer.rays != CONFIG.train.rays, "the number of rays never changed"
 
 

@@ -4,6 +4,8 @@ import numpy as np
 import torch
 
 from nerfmac.fields.encoded import EncodedField
+from nerfmac.fields.encodings import encoding_of
+from nerfmac.geometry.bounds import Bounds
 
 EPSILON = 2.0**-24
 RANDOM = np.random.default_rng(3)
@@ -11,7 +13,7 @@ RANDOM = np.random.default_rng(3)
 
 def parameters_of(config, extent, random=RANDOM):
     """A field that is opaque in places, as random parameters that are not tiny make it."""
-    shapes = EncodedField(config, extent).shapes
+    shapes = EncodedField(encoding_of(config, Bounds(extent)), config.networks).shapes
     scale = {"table": 0.5, "density": 0.4, "colour": 0.4}
     return {
         name: (scale[name] * random.standard_normal(shape)).astype(np.float32)

@@ -12,7 +12,7 @@ from nerfmac.measure.bench import benchmark
 from nerfmac.measure.bench.benchmark import computations, measure_operations
 from nerfmac.measure.timing import measure
 
-SMALL = override(PRESETS["tiny"], train={"slots": 2048, "rays": 64})
+SMALL = override(PRESETS["tiny"], march={"max_samples": 2048}, train={"rays": 64})
 
 
 def test_a_computation_is_run_for_every_call_counted():

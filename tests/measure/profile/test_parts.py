@@ -5,6 +5,7 @@ import json
 import pytest
 
 from nerfmac.backend import choose_device
+from nerfmac.geometry.bounds import Bounds
 from nerfmac.measure.ceilings import Ceilings
 from nerfmac.measure.launches import NEVER_EVALUATED, Work, recorded_launches
 from nerfmac.measure.profile import parts as module
@@ -47,7 +48,7 @@ def test_the_parts_cover_every_kernel_that_a_step_launches(run, whole, measured)
     assert len(kernels) == 15
     # The occupancy update's own, and those whose results nobody asks for.
     others = {f"occupancy_{each}" for each in ("choose", "splat", "pack")}
-    others |= {"march_lit", *NEVER_EVALUATED}
+    others |= {"march_visible", *NEVER_EVALUATED}
     assert not kernels & others
     recorded = recorded_launches(run.trainer, run.trainer.init())
     assert kernels | others == {each.name for some in recorded for each in some}
@@ -127,4 +128,8 @@ def test_training_is_timed_where_it_stands_and_goes_no_further(run, whole):
     assert whole.step.calls == 5
     assert whole.state.step == module.SETTLING * CONFIG.occupancy.interval_at(0)
     samples_per_ray = whole.samples_per_second / whole.rays_per_second
-    assert 0 < samples_per_ray <= march_geometry(CONFIG, run.scene.extent).most_intervals
+    assert (
+        0
+        < samples_per_ray
+        <= march_geometry(CONFIG.march, CONFIG.occupancy, Bounds(run.scene.extent)).most_intervals
+    )

@@ -6,23 +6,28 @@ import pytest
 
 from nerfmac.config import override
 from nerfmac.config.presets import PRESETS, vanilla
-from nerfmac.fields.coarseness import level_weights
 from nerfmac.fields.encoded import EncodedField
+from nerfmac.fields.encodings import coarse_to_fine_weights, encoding_of
 from nerfmac.fields.vanilla import VanillaField
+from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.samples import Samples
 from tests.scene_factory import CONFIG
 
 pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
 FIELDS = {
-    "hash": lambda: EncodedField(CONFIG, 1.0),
-    "frequency": lambda: EncodedField(override(CONFIG, encoding="frequency"), 1.0),
-    "vanilla": lambda: VanillaField(vanilla(PRESETS["tiny"]).vanilla, 1.0),
+    "hash": lambda: EncodedField(encoding_of(CONFIG, Bounds(1.0)), CONFIG.networks),
+    "frequency": lambda: EncodedField(
+        encoding_of(override(CONFIG, encoding="frequency"), Bounds(1.0)), CONFIG.networks
+    ),
+    "vanilla": lambda: VanillaField(vanilla(PRESETS["tiny"]).vanilla, Bounds(1.0)),
 }
 
 
 def test_levels_come_in_one_after_the_other():
-    weights = [np.array(level_weights(8, mx.array(d))) for d in (0.0, 0.25, 0.5, 0.75, 1.0)]
+    weights = [
+        np.array(coarse_to_fine_weights(8, mx.array(d))) for d in (0.0, 0.25, 0.5, 0.75, 1.0)
+    ]
     np.testing.assert_allclose(weights[0], [1, 1, 0, 0, 0, 0, 0, 0], atol=1e-6)
     np.testing.assert_allclose(weights[1], [1, 1, 1, 0.5, 0, 0, 0, 0], atol=1e-6)
     np.testing.assert_allclose(weights[-1], np.ones(8), atol=1e-6)
@@ -44,11 +49,11 @@ def test_a_coarse_field_changes_less_over_a_short_way_and_the_whole_one_is_as_it
         return np.log(np.array(field(given, samples, mx.array([[0.0, 0.0, 1.0]]))[0]))
 
     def roughness(detail: float) -> float:
-        given = field.coarsened(parameters, mx.array(detail))
+        given = field.coarse_to_fine(parameters, mx.array(detail))
         return float(np.abs(density(given, near + 0.004) - density(given, near)).mean())
 
     assert roughness(0.0) < 0.5 * roughness(1.0)
-    whole = field.coarsened(parameters, mx.array(1.0))
+    whole = field.coarse_to_fine(parameters, mx.array(1.0))
     assert whole.keys() == parameters.keys()
     for part, values in whole.items():
         np.testing.assert_allclose(np.array(values), np.array(parameters[part]), atol=1e-6)

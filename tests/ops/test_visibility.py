@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from nerfmac.geometry.rays import Rays
-from nerfmac.ops.composite import count_reached
+from nerfmac.ops.composite import count_visible
 from nerfmac.ops.march import Occupied, cell_of, count_samples, march
-from nerfmac.ops.reach import FAR, light_ends, lit_cells, reach
+from nerfmac.ops.visibility import FAR, termination_distances, visible_cells, visible_counts
 from tests.ops.marching import GEOMETRIES, grid, packed, some_rays
 
 COUNT = 150
@@ -22,7 +22,7 @@ def marched_rays(name: str, filled: float = 0.6):
     geometry = GEOMETRIES[name]
     origins, directions, jitter = map(mx.array, some_rays(geometry, COUNT))
     occupied = Occupied(geometry, packed(grid(geometry, filled)))
-    marched = count_samples(origins, directions, jitter, occupied.bits, geometry)
+    marched = count_samples(origins, directions, jitter, occupied)
     return (Rays(origins, directions), jitter), occupied, np.array(marched)
 
 
@@ -40,36 +40,36 @@ def dense(position: mx.array, used: mx.array) -> mx.array:
 def test_in_clear_air_light_reaches_every_sample(name):
     given, occupied, marched = marched_rays(name)
     assert marched.max() > 5
-    found = reach(lambda p, _: mx.zeros(p.shape[0]), *given, occupied, 40_000)
-    assert (np.array(found.reached) == marched).all()
-    assert (np.array(found.tried) == marched).all()
+    found = visible_counts(lambda p, _: mx.zeros(p.shape[0]), *given, occupied, 40_000)
+    assert (np.array(found.visible) == marched).all()
+    assert (np.array(found.marched) == marched).all()
 
 
 @pytest.mark.parametrize("name", GEOMETRIES)
 def test_behind_a_wall_light_reaches_nothing(name):
     given, occupied, marched = marched_rays(name)
-    found = reach(lambda p, _: mx.full(p.shape[0], 1e9), *given, occupied, 40_000)
-    assert (np.array(found.reached) == np.minimum(marched, 1)).all()
-    assert (np.array(found.tried) == marched).all()
+    found = visible_counts(lambda p, _: mx.full(p.shape[0], 1e9), *given, occupied, 40_000)
+    assert (np.array(found.visible) == np.minimum(marched, 1)).all()
+    assert (np.array(found.marched) == marched).all()
 
 
 def test_rays_end_where_a_ten_thousandth_of_the_light_is_left():
     density, widths = mx.full((30,), 2.0), mx.full((30,), 0.5)  # each sample passes 1 / e
     wanted = mx.array([4, 7, 26], mx.int32)
-    reached = count_reached(density, widths, mx.array([0, 4, 4, 30], mx.int32), wanted)
+    visible = count_visible(density, widths, mx.array([0, 4, 4, 30], mx.int32), wanted)
     # exp(-9) is above 1e-4 and exp(-10) below: the tenth sample is the last. Without slots it is
     # not known, and all that is wanted counts.
-    assert reached.tolist() == [4, 7, 10]
+    assert visible.tolist() == [4, 7, 10]
 
 
 def test_where_room_ends_rays_count_all_their_samples():
     given, occupied, marched = marched_rays("object")
-    whole = np.array(reach(dense, *given, occupied, 40_000).reached)
+    whole = np.array(visible_counts(dense, *given, occupied, 40_000).visible)
     assert (whole < marched).any(), "some rays end"
     room = int(marched.sum()) // 2
     fits = np.cumsum(marched) <= room
-    found = reach(dense, *given, occupied, room)
-    assert (np.array(found.reached) == np.where(fits, whole, marched)).all()
+    found = visible_counts(dense, *given, occupied, room)
+    assert (np.array(found.visible) == np.where(fits, whole, marched)).all()
 
 
 def test_the_density_is_told_how_many_positions_count():
@@ -81,7 +81,9 @@ def test_the_density_is_told_how_many_positions_count():
         # What is behind them may be anything.
         return mx.where(mx.arange(position.shape[0]) < used, slanted(position, used), mx.nan)
 
-    got, want = (reach(each, *given, occupied, 40_000).reached for each in (density, slanted))
+    got, want = (
+        visible_counts(each, *given, occupied, 40_000).visible for each in (density, slanted)
+    )
     assert (np.array(got) == np.array(want)).all()
     assert told[0].tolist() == [marched.sum()]
 
@@ -94,9 +96,9 @@ def wall(at: float):
 @pytest.mark.parametrize("name", GEOMETRIES)
 def test_light_ends_at_the_wall_or_goes_on_for_ever(name):
     given, occupied, marched = marched_rays(name)
-    ends = np.array(light_ends(wall(0.45), *given, occupied, 40_000))
-    (rays, jitter), geometry = given, occupied.geometry
-    samples = march(*rays, jitter, occupied.bits, geometry, 40_000)
+    ends = np.array(termination_distances(wall(0.45), *given, occupied, 40_000))
+    rays, jitter = given
+    samples = march(*rays, jitter, occupied, 40_000)
     starts, x = np.array(samples.ray_start), np.array(samples.position[:, 0])
     distance, width = np.array(samples.distance), np.array(samples.width)
     stopped = 0
@@ -113,7 +115,7 @@ def test_light_ends_at_the_wall_or_goes_on_for_ever(name):
 def test_where_room_ends_light_is_not_known_to_get_anywhere():
     given, occupied, marched = marched_rays("object")
     fits = np.cumsum(marched) <= marched.sum() // 2
-    ends = np.array(light_ends(wall(0.45), *given, occupied, int(marched.sum()) // 2))
+    ends = np.array(termination_distances(wall(0.45), *given, occupied, int(marched.sum()) // 2))
     assert (ends[~fits] == 0.0).all()
     assert (ends[fits] > 0.0).all()
 
@@ -121,17 +123,21 @@ def test_where_room_ends_light_is_not_known_to_get_anywhere():
 @pytest.mark.parametrize("name", GEOMETRIES)
 def test_cells_are_lit_where_a_ray_has_a_place_up_to_its_end(name):
     ((rays, jitter), occupied, _), geometry = marched_rays(name), GEOMETRIES[name]
-    until = np.random.default_rng(1).uniform(0.0, 2.0 * geometry.extent, COUNT).astype(np.float32)
+    until = (
+        np.random.default_rng(1)
+        .uniform(0.0, 2.0 * geometry.bounds.extent, COUNT)
+        .astype(np.float32)
+    )
     until[::3] = FAR
-    lit = np.array(lit_cells(rays, jitter, mx.array(until), geometry))
+    visible = np.array(visible_cells(rays, jitter, mx.array(until), geometry))
     everywhere = mx.full(occupied.bits.shape, 2**32 - 1, mx.uint32)
-    places = march(*rays, jitter, everywhere, geometry, 200_000)
+    places = march(*rays, jitter, Occupied(geometry, everywhere), 200_000)
     assert bool(places.fits.all())
     used = int(places.ray_start[-1])
     cells = np.array(cell_of(places.position, geometry))[:used]
-    reached = np.array(places.distance)[:used] <= until[np.array(places.ray)[:used]]
+    is_seen = np.array(places.distance)[:used] <= until[np.array(places.ray)[:used]]
     want = np.zeros(geometry.cells, bool)
-    want[cells[reached]] = True
+    want[cells[is_seen]] = True
     assert 50 < want.sum() < geometry.cells // 2
-    assert (lit != want).mean() < 1e-3, "rounding moves a place over a face here and there"
-    assert (want[cells] != reached).any(), "some rays end"
+    assert (visible != want).mean() < 1e-3, "rounding moves a place over a face here and there"
+    assert (want[cells] != is_seen).any(), "some rays end"

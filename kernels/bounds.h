@@ -1,0 +1,30 @@
+// The space that is trained, a cube of side `extent` around (0.5, 0.5, 0.5), and its map to the
+// coordinates that encodings read; nerfmac/geometry/bounds.py has the same. Another map of space
+// changes bounds_unit.
+
+constant constexpr float bounds_centre = 0.5f;
+
+// From the centre to a position, in scene units.
+METAL_FUNC float3 bounds_offset(float3 position) {
+  return position - float3{bounds_centre, bounds_centre, bounds_centre};
+}
+
+// Cuts the part [enter, leave] of a ray down to what is between the cube's two faces of one axis.
+METAL_FUNC void bounds_clip(
+    float origin, float slope, float extent, thread float& enter, thread float& leave) {
+  const float half_side = 0.5f * extent, offset = origin - bounds_centre;
+  if (abs(slope) < 1e-9f) {
+    // A ray parallel to the faces is between them everywhere or nowhere.
+    if (abs(offset) > half_side) leave = -1.0f;
+  } else {
+    const float a = (-half_side - offset) / slope, b = (half_side - offset) / slope;
+    enter = max(enter, min(a, b));
+    leave = min(leave, max(a, b));
+  }
+}
+
+// The coordinates in [0, 1]^3 of a position.
+METAL_FUNC float3 bounds_unit(float3 position, float extent) {
+  const float3 offset = bounds_offset(position);
+  return float3{offset.x / extent + 0.5f, offset.y / extent + 0.5f, offset.z / extent + 0.5f};
+}

@@ -1,0 +1,90 @@
+"""`Bounds`: the space that is trained, and its map to the coordinates that encodings read.
+
+`kernels/bounds.h` has the same for the kernels. Another map of space, such as a contraction of the
+background (mip-NeRF 360, Barron et al. 2022), changes `to_unit`, `to_symmetric` and their scales
+here, `bounds_unit` there, and adds cases to `nerfmac/measure/selftest`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil, log2, sqrt
+from typing import Any
+
+import mlx.core as mx
+import numpy as np
+import numpy.typing as npt
+
+CENTRE = 0.5
+"""Every coordinate of the centre of the scene's cube and of all cascades, in scene units."""
+
+_PARALLEL = 1e-9  # a smaller component of a unit direction counts as parallel to that axis' faces
+
+Positions = Any
+"""Positions (..., 3) in scene coordinates, as an array of MLX or NumPy."""
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """The scene's cube: axis-aligned, of side `extent` scene units around (0.5, 0.5, 0.5)."""
+
+    extent: float
+
+    @property
+    def cascades(self) -> int:
+        """Number of nested grids that cover the cube: cascade c has the side 2^c."""
+        return max(0, ceil(log2(self.extent))) + 1
+
+    @property
+    def diagonal(self) -> float:
+        """Length of the longest way through the cube, in scene units."""
+        return sqrt(3.0) * self.extent
+
+    @property
+    def corners(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+        """Lowest and highest corner (3,) of the axis-aligned box that exports and crops keep to."""
+        half = self.extent / 2
+        return np.full(3, CENTRE - half), np.full(3, CENTRE + half)
+
+    def holds(self, position: Positions, tolerance: float = 0.0) -> Any:
+        """(...) bool: whether the cube, larger by the fraction `tolerance`, holds each position."""
+        return from_centre(position) <= self.extent / 2 * (1.0 + tolerance)
+
+    def crossing(
+        self, origins: mx.array, directions: mx.array, near: float
+    ) -> tuple[mx.array, mx.array]:
+        """Distances (rays,) at which rays enter the cube, at least `near`, and leave it.
+
+        `origins` (rays, 3) are scene coordinates, `directions` (rays, 3) unit vectors. A ray leaves
+        no later than it enters if no part of it beyond `near` is inside the cube, and only then.
+        """
+        half, origins = self.extent / 2, origins - CENTRE
+        is_parallel = mx.abs(directions) < _PARALLEL
+        slope = mx.where(is_parallel, 1.0, directions)
+        a, b = (-half - origins) / slope, (half - origins) / slope
+        is_outside = mx.any(is_parallel & (mx.abs(origins) > half), axis=1)
+        enter = mx.where(is_parallel, -1e9, mx.minimum(a, b)).max(axis=1)
+        leave = mx.where(is_parallel, 1e9, mx.maximum(a, b)).min(axis=1)
+        return mx.maximum(enter, near), mx.where(is_outside, -1.0, leave)
+
+    def to_unit(self, position: mx.array) -> mx.array:
+        """The coordinates in [0, 1]^3 that grids read; differentiable."""
+        return position if self.extent == 1 else (position - CENTRE) / self.extent + CENTRE
+
+    def to_symmetric(self, position: mx.array) -> mx.array:
+        """The coordinates in [-1, 1]^3 that sines and cosines read; differentiable."""
+        return (position - CENTRE) * self.symmetric_scale
+
+    @property
+    def symmetric_scale(self) -> float:
+        """The Jacobian of `to_symmetric` in the cube's centre: 1 / scene unit."""
+        return 2.0 / self.extent
+
+    def cells_across(self, per_scene_unit: float) -> float:
+        """Cells along [0, 1] of a grid that has so many in a scene unit, in the cube's centre."""
+        return per_scene_unit * self.extent
+
+
+def from_centre(position: Positions) -> Any:
+    """(...) largest coordinate difference to the centre: half the side of a cube through it."""
+    return abs(position - CENTRE).max(axis=-1)
