@@ -17,7 +17,6 @@ OVERLOADED = {
     "run/start.py: train",  # the way in: a keyword for each flag of `nerfmac train`
     *("film/filming.py: film", "ops/trace.py: trace", "ops/trace.py: _trace"),
     *("ops/march.py: write_samples", "ops/march.py: _write", "ops/march.py: _write_reference"),
-    "training/step.py: __call__",
 }
 """Functions that have more parameters; all but the first are to be changed."""
 FLOORS = (
