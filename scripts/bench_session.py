@@ -1,10 +1,10 @@
-"""Measure the viewer without Jupyter and a browser: a page that answers each picture at once.
+"""Measure the viewer without Jupyter and browser: a stand-in page answers each picture at once.
 
     python scripts/bench_session.py RUN [--device DEVICE] [--size WxH] [--seconds S] [--json FILE]
 
-For each mode, and for colour while the run is trained on if its pictures are at hand: pictures a
-second and the time from a move to the picture that answers it, while the camera is moved 120 times
-a second. It needs nothing beyond nerfmac itself.
+The camera is moved 120 times per second. For each mode the table shows pictures per second and the
+latency from a move to its picture; for colour also during training, if the run's pictures are
+available. It needs nothing beyond nerfmac itself.
 """
 
 from __future__ import annotations
@@ -19,14 +19,13 @@ import numpy as np
 
 from nerfmac.backend import choose_device, device_name
 from nerfmac.run import Run
-from nerfmac.viewer.pictures.modes import MODES
-from nerfmac.viewer.session.loop import Loop
-from nerfmac.viewer.session.session import Message, Session
+from nerfmac.viewer.loop import Loop
+from nerfmac.viewer.session import OUTPUT_OF_MODE, Message, Session
 from nerfmac.viewer.worker import Worker
 
 
 class Page:
-    """Answers every picture, and keeps when it came."""
+    """A stand-in for the viewer's page: records arrival times and acknowledges every picture."""
 
     def __init__(self, worker: Worker, folder: Path, size: tuple[int, int]) -> None:
         self.frames: list[tuple[float, Message]] = []
@@ -36,24 +35,24 @@ class Page:
         self.say("ready", view="bench", width=size[0], height=size[1])
 
     def hear(self, message: Message, _buffers: list[bytes]) -> None:
-        """As a session's `send`."""
+        """Receive a message; the session's `send`."""
         if message["kind"] == "frame":
             self.frames.append((time.monotonic(), message))
             self.say("ack", id=message["id"])
 
     def say(self, kind: str, **content: Any) -> None:
-        """Post a message."""
+        """Send a message to the session."""
         self.loop.post({"kind": kind, **content})
 
     def drag(self, seconds: float) -> dict[str, float]:
-        """Move the camera for so long."""
+        """Move the camera for `seconds`; return rates, latencies and resolution."""
         self.frames.clear()
         begin = time.monotonic()
         while (now := time.monotonic()) < begin + seconds:
             self.say("move", t=1000.0 * now, moving=True, orbit=[0.004, 0.001])
             time.sleep(1 / 120)
-        frames = [each for each in self.frames if each[1]["t"] is not None]
-        latencies = [1000.0 * when - frame["t"] for when, frame in frames]
+        frames = [frame for frame in self.frames if frame[1]["t"] is not None]
+        latencies = [1000.0 * arrival - frame["t"] for arrival, frame in frames]
         scales = [frame["scale"] for _, frame in frames]
         return {
             "pictures a second": len(frames) / seconds,
@@ -64,7 +63,7 @@ class Page:
 
 
 def main() -> None:
-    """Measure and print."""
+    """Measure and print the figures."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("run", type=Path, help="folder of a run")
     parser.add_argument("--device", default="auto", help="auto, metal, cuda or cpu")
@@ -77,7 +76,7 @@ def main() -> None:
     worker = Worker()
     page = Page(worker, given.run, (width, height))
     figures = {}
-    for mode in MODES:
+    for mode in OUTPUT_OF_MODE:
         page.say("set", values={"mode": mode})
         page.drag(1.0)  # sizes that have not been drawn yet are
         figures[mode] = page.drag(given.seconds)

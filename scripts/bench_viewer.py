@@ -1,10 +1,10 @@
-"""Measure the viewer as a user meets it: in JupyterLab, in a browser, dragged by a mouse.
+"""Measure the viewer in JupyterLab and a browser, dragged by a mouse.
 
     python scripts/bench_viewer.py [RUN] [--drags N] [--json FILE]
 
-RUN is the folder of a run; without it the built-in scene is trained for 30 s first. Server, kernel
-and browser run on this one machine, and Chromium draws in software. It needs what the tests of the
-viewer need: the extra `notebook`, Playwright and Chromium (scripts/install_chromium.sh).
+RUN is the folder of a run; by default the built-in scene is trained for 30 s first. Server, kernel
+and browser run on this machine, and Chromium renders in software. It needs the extra `notebook`,
+Playwright and Chromium (scripts/install_chromium.sh).
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ SHOWN = "() => document.querySelector('.nerfmac-viewer')?.nerfmac"
 PICTURE = ".nerfmac-picture"
 DRAG = (240, 60)  # CSS pixels
 MOVES = 90
-"""Of a drag. Playwright's mouse manages about 30 a second."""
+"""Number of mouse moves of a drag. Playwright manages about 30 per second."""
 
 
 def main() -> None:
-    """Measure and print."""
+    """Measure and print the figures."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("run", type=Path, nargs="?", help="folder of a run")
-    parser.add_argument("--drags", type=int, default=7, help="how often each figure is measured")
-    parser.add_argument("--json", type=Path, help="a file for the figures")
+    parser.add_argument("--drags", type=int, default=7, help="number of drags for each figure")
+    parser.add_argument("--json", type=Path, help="also write the figures to this file")
     given = parser.parse_args()
     try:
         if given.run:
-            Run.load(given.run)  # what is wrong with it is said here, not in a notebook's cell
+            Run.load(given.run)  # a broken run fails here, not in a notebook's cell
     except InputError as error:
         parser.error(str(error))
     with tempfile.TemporaryDirectory() as scratch:
@@ -55,27 +55,27 @@ def main() -> None:
         with lab, chromium as browser, at_desk(lab, browser) as desk:
             figures = measure(desk, run, given.drags)
     for name, values in figures.items():
-        print(f"{name:44}{told(values)}")
+        print(f"{name:44}{summary(values)}")
     if given.json:
         given.json.write_text(json.dumps({"device": device_name(), **figures}, indent=1))
 
 
 def trained(folder: Path) -> Path:
-    """Train the built-in scene."""
+    """Train the built-in scene for 30 s; return the run's folder."""
     command = [sys.executable, "-m", "nerfmac", "train", "--seconds", "30", "--no-video"]
     subprocess.run([*command, "--out", str(folder)], check=True, stdout=subprocess.DEVNULL)
     return folder
 
 
 def measure(desk: Desk, run: Path, drags: int) -> dict[str, list[float]]:
-    """All figures, by name; each measured `drags` times but for the first picture."""
+    """All figures by name: the first picture's time once, the others for each of `drags` drags."""
     tab = desk.open_notebook([f"import nerfmac\nviewer = nerfmac.Viewer({str(run)!r})", "viewer"])
     begin = tab.page.evaluate("() => performance.now()")
     tab.run_all()
     rest(tab)
     opened = tab.page.evaluate(f"() => ({SHOWN})().frames[0]") - begin
     figures: dict[str, list[float]] = {"cell run to first picture, s": [opened / 1000.0]}
-    drag(tab)  # sizes that have not been drawn yet are
+    drag(tab)  # warms up: draws every size once
     add(figures, "at rest", [drag(tab) for _ in range(drags)])
     desk.run("viewer.train()")
     tab.page.wait_for_timeout(5000)
@@ -85,13 +85,13 @@ def measure(desk: Desk, run: Path, drags: int) -> dict[str, list[float]]:
 
 
 def add(figures: dict[str, list[float]], when: str, drags: list[dict[str, float]]) -> None:
-    """Collect what each of some drags gave."""
+    """Add the results of several drags to `figures`."""
     for name in drags[0]:
-        figures[f"drag {when}: {name}"] = [each[name] for each in drags]
+        figures[f"drag {when}: {name}"] = [result[name] for result in drags]
 
 
 def drag(tab: Tab) -> dict[str, float]:
-    """Drag once, and let the picture come to rest."""
+    """Drag once and wait for the final picture; return the figures of the drag."""
     before = tab.page.evaluate(f"() => ({{now: performance.now(), ...({SHOWN})()}})")
     tab.drag(PICTURE, by=DRAG, steps=MOVES)
     after: dict[str, Any] = tab.page.evaluate(f"() => ({{now: performance.now(), ...({SHOWN})()}})")
@@ -117,8 +117,8 @@ def rest(tab: Tab) -> None:
             return
 
 
-def told(values: list[float]) -> str:
-    """Median and range."""
+def summary(values: list[float]) -> str:
+    """Median and range as text."""
     if len(values) == 1:
         return f"{values[0]:8.2f}"
     return f"{np.median(values):8.1f}   ({min(values):.1f} to {max(values):.1f})"

@@ -1,10 +1,10 @@
-"""Film the built-in scene with cameras that are known, capture the film, and compare.
+"""Check `nerfmac capture`: film the built-in scene, capture the film, compare the cameras.
 
-The still life of ``scripts/make_scene.py`` is rendered along an arc around it that rises, on a
-speckled floor, as its own smooth paint shows SIFT too little, and written as a video. `nerfmac
-capture` is given the video alone; what it finds is compared with the cameras that were used, in
-degrees and in mean radii, as `nerfmac inspect --against` does. Exits with 1 if a median is above
-half a degree or one percent.
+The still life of ``scripts/make_scene.py`` is rendered along a rising arc and written as a video.
+It stands on a speckled floor, since its own smooth paint has too few SIFT features. `nerfmac
+capture` gets the video only; its cameras are compared with the true ones in degrees and in mean
+radii, as `nerfmac inspect --against` does. The exit code is 1 if a median error exceeds half a
+degree or one percent.
 
     python scripts/check_capture.py --out /tmp/filmed
 """
@@ -22,10 +22,10 @@ from nerfmac.film.video import write_video
 from nerfmac.inspection import compare_cameras
 from nerfmac.scenes import load_scene
 
-FLOOR = -0.75  # its height, below the board
-TEXELS, WIDTH, WITHIN = 1024, 12.8, 4  # of its paint, which is repeated after the width
+FLOOR = -0.75  # height of the floor, below the board
+TEXELS, WIDTH, WITHIN = 1024, 12.8, 4  # the floor's paint repeats after WIDTH
 ARC, LOW, HIGH = 220.0, 24.0, 48.0  # degrees: around, and up from the first frame to the last
-DEGREES, RADII = 0.5, 0.01
+DEGREES, RADII = 0.5, 0.01  # largest median errors
 
 
 def poses(count: int) -> Array:
@@ -52,10 +52,10 @@ def speckles() -> Array:
 
 
 def floor(pose: Array, size: int, paint: Array) -> Array:
-    """What a camera above the floor sees of it alone ``(3, size * size)``, sRGB.
+    """Picture of the floor alone ``(3, size * size)``, sRGB, from a camera above it.
 
-    A pixel is the mean of ``WITHIN`` x ``WITHIN`` of its places: else what is far away flickers
-    from frame to frame, and hides from SIFT what stays.
+    A pixel is the mean of ``WITHIN`` x ``WITHIN`` samples: with fewer, aliasing of the far floor
+    would change from frame to frame and disturb SIFT.
     """
     fine = WITHIN * size
     rows, columns = np.divmod(np.arange(fine * fine), fine)
@@ -68,7 +68,7 @@ def floor(pose: Array, size: int, paint: Array) -> Array:
 
 
 def frame(pose: Array, size: int, samples: int, paint: Array) -> Array:
-    """One frame ``(size, size, 3)``, uint8: samples x samples a pixel, on the floor."""
+    """One frame ``(size, size, 3)``, uint8, with samples x samples per pixel, on the floor."""
     corner = np.stack(np.meshgrid(np.arange(size), np.arange(size))).reshape(2, -1)
     mean = sample(pose, corner, samples, size).mean(axis=1)
     shown = mean[:3] + (1.0 - mean[3]) * floor(pose, size, paint)

@@ -1,4 +1,4 @@
-"""Train nerfmac and the same method in PyTorch beside each other: time, and quality over time.
+"""Compare nerfmac with the same method in PyTorch: step time, and PSNR over training time.
 
 python scripts/compare_torch.py lego_400 --seconds 30 --plot lego.png
 
@@ -24,34 +24,34 @@ from nerfmac.common import checks
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import appearing, write_json
 from nerfmac.config.presets import preset
-from nerfmac.measure.bench.plot import plot_quality
+from nerfmac.measure.bench.models import plot_quality
 from nerfmac.scenes import builtin_scene_path, load_scene
 from nerfmac.training.measured import DivergedError
 
 
 @dataclass(frozen=True)
 class Arguments:
-    """Train nerfmac and the same method in PyTorch beside each other: time, and quality over time.
+    """Compare nerfmac with the same method in PyTorch: step time, and PSNR over training time.
 
-    Both train on one scene, with the same configuration and for the same time, alternating.
+    Both train in turns on one scene, with the same configuration and for the same time.
     """
 
     scene: Annotated[Path | None, tyro.conf.Positional] = None
-    """What is trained on; by default the built-in scene."""
+    """Scene to train on; by default the built-in scene."""
     seconds: float = 60.0
-    """Of training, for each."""
+    """Training time of each."""
     preset: Preset = "auto"
     """Size of the model."""
     device: Device = "auto"
-    """What computes."""
+    """Device that computes."""
     plot: Path | None = None
-    """Write a PNG of both curves to this file."""
+    """Also draw both curves to this PNG."""
     json: Path | None = None
-    """Write the figures to this file too."""
+    """Also write the figures to this JSON file."""
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Compare as `argv` says, and exit: 0, or 2 for what cannot be done."""
+    """Run with the arguments `argv`; exit with 2 after an error."""
     try:
         _run(tyro.cli(Arguments, prog="compare_torch.py", args=argv))
     except (InputError, BuildError, DivergedError) as error:
@@ -65,7 +65,7 @@ def main(argv: list[str] | None = None) -> None:
 def _run(arguments: Arguments) -> None:
     checks.number("seconds", arguments.seconds, low=0.1)
     with ExitStack() as files:
-        # Files that cannot be written are found out now, and appear when everything is there.
+        # Unwritable files fail here; the files appear when they are complete.
         json, picture = (
             files.enter_context(appearing(path)) if path else None
             for path in (arguments.json, arguments.plot)
@@ -80,7 +80,7 @@ def _run(arguments: Arguments) -> None:
 
 
 def _compared(arguments: Arguments) -> Comparison:
-    """Compare, and print the table."""
+    """Compare and print the table."""
     if find_spec("torch") is None:
         raise InputError("there is no PyTorch to compare with; `pip install torch` brings it")
     choose_device(arguments.device)

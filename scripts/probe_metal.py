@@ -1,10 +1,9 @@
-"""What a hosted Mac's GPU can do: one sum, one matrix product, one float atomic, each by itself.
+"""Probe the GPU of a hosted Mac: sums, a simdgroup matrix product and float atomics, each alone.
 
     python scripts/probe_metal.py
 
-A virtual machine's GPU may lack simdgroup matrices, or give zeros and no error. The exit code is
-always 0: this says what was found, and a later step's failure can be read beside it. On a machine
-without Metal it says so.
+A virtual machine's GPU may lack simdgroup matrices, or return zeros without an error. The exit code
+is always 0: the output helps to explain failures of later CI steps.
 """
 
 import subprocess
@@ -28,11 +27,11 @@ LAUNCH = {
     "output_shapes": [(64,)],
     "init_value": 0,
 }
-"""Of every kernel: the numbers 0 to 63, two simdgroups."""
+"""Launch of every kernel: input 0 to 63, two simdgroups."""
 
 
 class Probe(NamedTuple):
-    """A program that ends with the value of `got`, and what it should be."""
+    """A program that computes `got`, and the right value."""
 
     name: str
     program: str
@@ -40,7 +39,7 @@ class Probe(NamedTuple):
 
 
 class KernelProbe(NamedTuple):
-    """A kernel, and what its results' sum should be."""
+    """A kernel, and the right sum of its results."""
 
     name: str
     source: str
@@ -49,13 +48,13 @@ class KernelProbe(NamedTuple):
 
     @property
     def made(self) -> dict[str, Any]:
-        """The arguments by which MLX makes the kernel."""
+        """Arguments of `mx.fast.metal_kernel`."""
         names = {"name": "probe", "input_names": ["a"], "output_names": ["out"]}
         return {**names, "source": self.source, "atomic_outputs": self.atomic}
 
     @property
     def program(self) -> str:
-        """The program that runs it."""
+        """The program that launches the kernel."""
         return KERNEL.format(made=self.made, launched=LAUNCH)
 
 
@@ -74,11 +73,11 @@ PROBES = (
         2080.0,
     ),
     KernelProbe(
-        "a sum by a kernel of ours",
+        "a sum by a custom kernel",
         "out[thread_position_in_grid.x] = a[thread_position_in_grid.x] + 1.0f;",
         2080.0,
     ),
-    # A times its transpose, where A has the numbers in rows of eight.
+    # A times its transpose; A (8, 8) has the numbers 0 to 63 in rows.
     KernelProbe("a product of simdgroup matrices", PRODUCT, 510720.0),
     KernelProbe(
         "64 atomic additions to one float",
@@ -90,21 +89,21 @@ PROBES = (
 
 
 def outcome(probe: Probe | KernelProbe) -> str:
-    """What came of a probe, in words. It runs in a process of its own, since it may crash."""
+    """The result of a probe as text. The probe runs in a process of its own: it may crash."""
     command = [sys.executable, "-c", probe.program + "print(got)"]
     try:
         ran = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
     except subprocess.TimeoutExpired:
-        return f"runs on for {SECONDS} s"
+        return f"does not end within {SECONDS} s"
     if ran.returncode != 0:
-        said = ran.stderr.strip().splitlines() or ["without a word"]
-        return f"fails with exit code {ran.returncode}: {said[-1]}"
+        messages = ran.stderr.strip().splitlines() or ["no message"]
+        return f"fails with exit code {ran.returncode}: {messages[-1]}"
     got = float(ran.stdout)
     return "right" if got == probe.want else f"WRONG: {got:g} instead of {probe.want:g}"
 
 
 def main() -> None:
-    """Run each probe and say what came of it."""
+    """Run each probe and print its result."""
     import mlx.core as mx
 
     if not mx.metal.is_available():

@@ -1,10 +1,10 @@
-"""Turn a report of `nerfmac selftest --report` into rows of BENCHMARKS.md and CONTRIBUTING.md.
+"""Turn reports of `nerfmac selftest --report` into rows of BENCHMARKS.md and CONTRIBUTING.md.
 
     python scripts/report_rows.py REPORT.json ...
 
-For each device: the row of the table "Quality against time", what its variants, its kernels and its
-longest launch took, and a step beside what was predicted. For a Mac also what it settles of
-CONTRIBUTING's table of what is proven, by the beginning of the row's first column.
+For each device: a row of the table "Quality against time", tables of its variants and kernels, its
+longest launch, and a step's time beside its estimate. For a Mac also additions to CONTRIBUTING's
+table "What is proven", each after the first words of its row.
 """
 
 import json
@@ -17,7 +17,7 @@ Values = dict[str, Any]
 
 
 def benchmark_rows(device: Values, report: Values) -> Iterator[str]:
-    """A row and tables for BENCHMARKS.md; none for what the report does not have."""
+    """Rows and tables for BENCHMARKS.md, of those findings that the report has."""
     machine = f"{device['device_name']}, MLX {report['mlx_version']}"
     commit = report.get("nerfmac_commit", report["nerfmac_version"])
     if training := found(device, "training"):
@@ -36,7 +36,7 @@ def benchmark_rows(device: Values, report: Values) -> Iterator[str]:
 
 
 def speed_rows(device: Values) -> Iterator[str]:
-    """What the machine can do, what its kernels reach of that, and what was predicted of a step."""
+    """The machine's highest rates, its kernels' times and rates, and a step's estimate."""
     most = found(device, "ceilings") or {"bandwidth": None, "rate": None}
     kernels = found(device, "kernels") or []
     if kernels:
@@ -66,7 +66,7 @@ def speed_rows(device: Values) -> Iterator[str]:
 
 
 def settled_rows(device: Values, report: Values, name: str) -> Iterator[str]:
-    """What a Mac's report settles of CONTRIBUTING's table: a row's beginning, and what to add."""
+    """Additions to CONTRIBUTING's table by a Mac's report; none for other devices."""
     if device["device"] != "metal":
         return
     where = f"settled on {device['device_name']}, {report['system']}, by {name}"
@@ -94,23 +94,23 @@ def settled_rows(device: Values, report: Values, name: str) -> Iterator[str]:
 
 
 def found(device: Values, finding: str) -> Any:
-    """A finding of the report; None if it was not made, or failed."""
+    """A finding of the report; None if it was not measured or failed."""
     values = device.get(finding)
     return values if values and "fault" not in values else None
 
 
 def row(beginning: str, told: str) -> str:
-    """A line for the row whose first column begins so."""
+    """An addition to the row whose first column begins with `beginning`."""
     return f"| {beginning} ... | ... | {told} |"
 
 
 def table(*columns: str) -> tuple[str, ...]:
-    """The beginning of a table."""
+    """The heading of a Markdown table."""
     return "", f"| {' | '.join(columns)} |", f"|{' --- |' * len(columns)}"
 
 
 def outcome(tried: Values) -> str:
-    """What a variant took, and beside the first one."""
+    """A variant's time, and its ratio to the first variant's."""
     if tried["ms"] is None:
         return f"fails: {tried['fault']} |"
     at_most = tried["ratio_at_most"]
@@ -118,7 +118,7 @@ def outcome(tried: Values) -> str:
 
 
 def rate(billions: float | None, unit: str, highest: float | None = None) -> str:
-    """A rate, 10^9 a second, and its part of the highest; a cache may lift it above that."""
+    """A rate in 10^9 per second, and its part of the highest; caches may lift it above 100 %."""
     if not billions:
         return ""
     part = f", {1e9 * billions / highest:.0%}" if highest else ""
@@ -126,12 +126,12 @@ def rate(billions: float | None, unit: str, highest: float | None = None) -> str
 
 
 def spread(ms: Values) -> str:
-    """A time with its quartiles."""
+    """A median time with its quartiles."""
     return f"{ms['median']:.3f} ms ({ms['low']:.3f} to {ms['high']:.3f})"
 
 
 def main(names: list[str]) -> int:
-    """Print the rows of each report."""
+    """Print the rows of the reports `names`; return the exit code."""
     if not names:
         print(__doc__, file=sys.stderr)
         return 2

@@ -1,4 +1,4 @@
-"""The package's structure: who may import whom, and how long a file may grow."""
+"""The package's structure: its imports, and the sizes of its files, functions and signatures."""
 
 import ast
 from collections.abc import Iterator
@@ -12,18 +12,26 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "nerfmac"
 LONGEST = 400  # lines of a file
 LONGEST_FUNCTION = 60  # lines of a function, without its docstring
+MOST_PARAMETERS = 7  # of a function, without self and cls
+OVERLOADED = {
+    "run/start.py: train",  # the way in: a keyword for each flag of `nerfmac train`
+    *("film/filming.py: film", "ops/trace.py: trace", "ops/trace.py: _trace"),
+    *("ops/march.py: write_samples", "ops/march.py: _write", "ops/march.py: _write_reference"),
+    "training/step.py: __call__",
+}
+"""Functions that have more parameters; all but the first are to be changed."""
 FLOORS = (
     ("version", "common"),
     ("config",),
     ("backend", "geometry", "ranks"),
     ("ops", "scenes", "paths"),
     ("fields", "sampling", "capture"),
-    ("rendering",),
+    ("rendering", "inspection"),
     ("refine",),
     ("training",),
     ("run",),
     ("snapshots",),
-    ("film", "export", "inspection", "viewer", "measure"),
+    ("film", "export", "viewer", "measure"),
     ("cli",),
     ("__init__", "__main__"),  # above all: the public names, and `python -m nerfmac`
 )
@@ -184,6 +192,24 @@ def test_no_function_outgrows_one_screen():
     assert long_functions(ROOT) == []
 
 
+def overloaded(package: Path) -> list[str]:
+    """Return the functions in `package` of more than MOST_PARAMETERS parameters."""
+    found = []
+    for path in sorted(package.rglob("*.py")):
+        for node in nodes(path.read_text(encoding="utf-8")):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                named = node.args
+                parameters = [*named.posonlyargs, *named.args, *named.kwonlyargs]
+                count = len([each for each in parameters if each.arg not in ("self", "cls")])
+                if count > MOST_PARAMETERS:
+                    found.append(f"{path.relative_to(package)}: {node.name}")
+    return found
+
+
+def test_no_function_is_overloaded():
+    assert set(overloaded(PACKAGE)) - OVERLOADED == set()
+
+
 PLANTED = [
     ("geometry/rays.py", "from nerfmac.training.trainer import fit", "rays.py:1: geometry may not"),
     ("geometry/rays.py", "import nerfmac.training as t", "geometry may not import training"),
@@ -273,3 +299,14 @@ def test_a_function_one_line_too_long_is_found(tmp_path):
     assert long_functions(tmp_path) == []
     path.write_text("def f():\n" + doc + "    pass\n" * LONGEST_FUNCTION)
     assert long_functions(tmp_path) == ["nerfmac/run.py: f, 61 lines"]
+
+
+@pytest.mark.parametrize("first", ["", "self, ", "cls, "])
+def test_a_function_with_one_parameter_too_many_is_found(tmp_path, first):
+    path = tmp_path / "run.py"
+    path.write_text(
+        f"class A:\n    def f({first}a, b, /, c, *more, d, e, f, g, **rest):\n        ..."
+    )
+    assert overloaded(tmp_path) == []
+    path.write_text(f"class A:\n    def f({first}a, b, /, c, *, d, e, f, g, h):\n        ...")
+    assert overloaded(tmp_path) == ["run.py: f"]

@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 
 from nerfmac.config import override
-from nerfmac.run import Run, learning
-from nerfmac.run.learning import constant_psnr
+from nerfmac.run import Run, messages
+from nerfmac.run.messages import constant_psnr
 from tests.scene_factory import CONFIG
 
 pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
 
 def warned(scene, caplog, monkeypatch, steps: int, **changes) -> list[str]:
-    monkeypatch.setattr(learning, "CHECKED_AT", 150)
+    monkeypatch.setattr(messages, "CHECKED_AT", 150)
     run = Run.begin(scene, override(CONFIG, **changes), progress=False)
     with caplog.at_level(logging.WARNING, "nerfmac"):
         run.train(steps=steps, progress=False)

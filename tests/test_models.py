@@ -8,7 +8,8 @@ from nerfmac import Run
 from nerfmac.config import VanillaConfig, override
 from nerfmac.config.presets import PRESETS, preset, vanilla
 from nerfmac.export import extract_density, extract_mesh
-from nerfmac.viewer.pictures.modes import Look, Pictures
+from nerfmac.film import DIAGNOSTICS, OUTPUTS, RenderOptions
+from nerfmac.viewer.pictures import Pictures
 from tests.scene_factory import CONFIG
 
 SMALL = VanillaConfig(width=16, layers=2, skip=0, coarse=8, fine=8)
@@ -52,16 +53,16 @@ def test_its_mesh_is_closed(run):
 
 def test_the_viewer_draws_it(run, scene):
     camera = scene.splits["test"][0].camera
-    for mode in ("colour", "depth", "normals", "opacity"):
-        drawn = Pictures(run.trainer, run.state, Look(mode)).draw(camera, 1.0)
-        assert np.ptp(drawn.rgb) > 10, mode
+    for output in OUTPUTS:
+        drawn = Pictures(run.trainer, run.state, RenderOptions(output)).draw(camera, 1.0)
+        assert np.ptp(drawn.rgb) > 10, output
 
 
 def test_the_viewer_says_what_a_model_without_an_occupancy_grid_lacks(run, scene):
     camera = scene.splits["test"][0].camera
     box = ((0.2, 0.2, 0.2), (0.8, 0.8, 0.8))
-    for look in (Look("occupancy"), Look("samples"), Look(crop=box)):
-        pictures = Pictures(run.trainer, run.state, look)
+    for options in (*map(RenderOptions, DIAGNOSTICS), RenderOptions(crop=box)):
+        pictures = Pictures(run.trainer, run.state, options)
         if run.config.model == "vanilla":
             with pytest.raises(nerfmac.InputError, match="need an occupancy grid"):
                 pictures.draw(camera, 1.0)

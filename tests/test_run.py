@@ -2,6 +2,7 @@
 
 import errno
 import itertools
+import json
 import os
 import time
 from dataclasses import replace
@@ -13,13 +14,15 @@ import pytest
 import nerfmac
 from nerfmac.common.checks import InputError
 from nerfmac.config import override
-from nerfmac.run import Run, train
+from nerfmac.run import Run, outputs, start, train
 from nerfmac.training import checkpoint
 from nerfmac.training.measured import DivergedError
 from nerfmac.training.method import Method
-from tests.scene_factory import CONFIG, HEIGHT, WIDTH, write_scene
+from tests.scene_factory import CONFIG, FLAGS, HEIGHT, WIDTH, write_scene
+from tests.scene_factory import nerfmac as command
 
 SETTINGS = {"device": "cpu", "config": CONFIG, "progress": False}
+LARGE = {"config": override(CONFIG, grid={"log2_entries": 20})}
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -93,6 +96,64 @@ def test_each_report_is_handed_on(scene):
 def test_the_seed_alone_may_be_named(scene):
     made = train(scene, steps=1, device="cpu", preset="tiny", seed=5, progress=False)
     assert (made.config.preset, made.config.seed) == ("tiny", 5)
+
+
+def test_train_leaves_in_a_folder_what_the_command_does(tmp_path):
+    path = write_scene(tmp_path / "balls")
+    seconds_left = []
+    made = train(
+        path,
+        steps=20,
+        out=tmp_path / "run",
+        max_images=6,
+        on_end=lambda run, seconds: seconds_left.append((run.state.step, seconds)),
+        **SETTINGS,
+    )
+    flags = (*FLAGS, "--steps", 20, "--max-images", 6, "--no-video")
+    assert command("train", path, *flags, "--out", tmp_path / "other") == 0
+    one, other = tmp_path / "run", tmp_path / "other"
+    assert {file.name for file in one.iterdir()} == {file.name for file in other.iterdir()}
+    ours, theirs = (json.loads((folder / "metrics.json").read_text()) for folder in (one, other))
+    assert ours.keys() == theirs.keys()
+    same = ("psnr_test", "ssim_test", "steps", "train_views", "test_views", "seed", "extent")
+    assert {name: ours[name] for name in same} == {name: theirs[name] for name in same}
+    assert ours["train_views"] == 6
+    state = Run.load(other).state.arrays()
+    for name, values in made.state.arrays().items():
+        assert np.array_equal(np.array(values), np.array(state[name])), name
+    ((step, seconds),) = seconds_left
+    assert step == 20
+    assert seconds >= outputs.LEAST_SECONDS
+
+
+def test_train_chooses_variants_as_the_command_does(scene, monkeypatch):
+    chosen = []
+    monkeypatch.setattr(start, "choose_first", lambda *sizes, **_: chosen.append(sizes))
+    made = train(scene, steps=1, **SETTINGS)
+    assert chosen == [(made.config, scene.extent)]
+
+
+def test_a_limit_of_memory_is_held_before_anything_is_written(scene, tmp_path):
+    with pytest.raises(InputError, match=r"may take 20\.5 MiB"):
+        train(scene, steps=1, out=tmp_path / "run", memory_limit=0.02, **{**SETTINGS, **LARGE})
+    assert not (tmp_path / "run").exists()
+
+
+def test_options_are_those_of_a_path_and_no_others(scene, tmp_path):
+    with pytest.raises(InputError, match="split says how"):
+        train(scene, steps=1, split=3, **SETTINGS)
+    with pytest.raises(TypeError, match="'spilt'"):
+        train(tmp_path, steps=1, spilt=3, **SETTINGS)
+
+
+def test_an_interruption_may_be_raised_with_what_is_saved(scene, tmp_path):
+    settings = {**SETTINGS, "steps": 30, "on_report": interrupt_at(9), "interruptible": False}
+    with pytest.raises(KeyboardInterrupt) as interruption:
+        train(scene, out=tmp_path / "run", **settings)
+    notes = " ".join(interruption.value.__notes__)
+    assert "step 9 is saved" in notes
+    assert f"--out {tmp_path / 'run'} --resume --steps 30" in notes
+    assert not (tmp_path / "run" / "metrics.json").exists()
 
 
 def interrupt_at(step):
@@ -179,7 +240,8 @@ def test_a_full_disk_ends_a_run_with_its_older_checkpoint(scene, tmp_path, monke
     with pytest.raises(InputError, match=r"checkpoint\.safetensors cannot be written: No space"):
         train(scene, steps=3, out=tmp_path, **SETTINGS)
     assert Run.load(tmp_path).state.step == 0
-    assert len(list(tmp_path.iterdir())) == 3
+    names = {path.name for path in tmp_path.iterdir()}
+    assert names == {"config.json", "scene.json", "checkpoint.safetensors", "scalars.jsonl"}
 
 
 def test_what_cannot_be_trained_is_refused_before_anything_is_written(scene, tmp_path):

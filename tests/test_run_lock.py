@@ -21,7 +21,7 @@ SETTINGS = {"device": "cpu", "progress": False}
 
 HOLD = """import sys
 from pathlib import Path
-from nerfmac.run.lock import locked
+from nerfmac.run.folder import locked
 with locked(Path(sys.argv[1])):
     print("locked", flush=True)
     sys.stdin.read()

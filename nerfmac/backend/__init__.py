@@ -1,8 +1,7 @@
-"""Devices and kernels: which device computes, and how kernels are compiled and launched there."""
+"""The device that computes, and the kernels: finding, compiling and launching them there."""
 
-from nerfmac.backend.ahead import compile_ahead as compile_ahead
-from nerfmac.backend.arrays import Arrays as Arrays
-from nerfmac.backend.arrays import Shapes as Shapes
+import mlx.core as mx
+
 from nerfmac.backend.compiling import Traces as Traces
 from nerfmac.backend.compiling import compile_seldom as compile_seldom
 from nerfmac.backend.compiling import uncompiled as uncompiled
@@ -11,14 +10,21 @@ from nerfmac.backend.device import DEVICES as DEVICES
 from nerfmac.backend.device import choose_device as choose_device
 from nerfmac.backend.device import current_device as current_device
 from nerfmac.backend.device import device_name as device_name
-from nerfmac.backend.device import memory_bytes as memory_bytes
 from nerfmac.backend.fallback import backend as backend
 from nerfmac.backend.fallback import kernels_disabled as kernels_disabled
 from nerfmac.backend.fallback import references as references
 from nerfmac.backend.fallback import runs_kernel as runs_kernel
 from nerfmac.backend.fallback import working_dtype as working_dtype
 from nerfmac.backend.kernel import Kernel as Kernel
+from nerfmac.backend.kernel import compile_ahead as compile_ahead
 from nerfmac.backend.kernel import simd_width as simd_width
+from nerfmac.backend.memory import memory_bytes as memory_bytes
 from nerfmac.backend.variants import repeatable as repeatable
 from nerfmac.backend.variants import using as using
 from nerfmac.backend.variants import variant as variant
+
+Arrays = dict[str, mx.array]
+"""Named arrays: parameters, gradients, a sampler's state."""
+
+Shapes = dict[str, tuple[int, ...]]
+"""Shapes of named arrays."""

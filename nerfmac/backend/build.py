@@ -1,10 +1,10 @@
-"""Compiling on the user's machine, once: a cache of what was compiled.
+"""Compiling on the user's machine, once: a cache of compiled files.
 
-A file's name holds a digest of everything that it depends on. For a shared library these are the
-sources, the versions of MLX, nanobind and the compiler, and the processor's instructions, since
-several machines may have one cache folder. If any of these changes, a new one is built, and the old
-one is never loaded. A file is written under another name and moved into place, so several processes
-may build at once.
+A file's name holds a digest of all that it depends on. For a shared library these are the sources,
+the versions of MLX, nanobind and the compiler, and the processor's instruction sets, since several
+machines may share a cache folder. If one of them changes, a new library is built and the old one is
+never loaded. Files are written under another name and moved into place, so several processes may
+build at once.
 """
 
 from __future__ import annotations
@@ -18,14 +18,22 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from nerfmac.backend.cache import ELSEWHERE, cache_folder
-from nerfmac.backend.device import processor_features, processor_name, processors
+import mlx.core as mx
+
+from nerfmac.backend.host import (
+    CACHE_ADVICE,
+    cache_folder,
+    processor_features,
+    processor_name,
+    processors,
+)
+from nerfmac.common.checks import InputError
 
 log = logging.getLogger("nerfmac")
 
@@ -33,32 +41,32 @@ _FLAGS = ("-O3", "-fPIC", "-shared")
 
 
 class BuildError(RuntimeError):
-    """A kernel or our extension cannot be built or loaded; the message says why and what helps."""
+    """A kernel or the extension cannot be built or loaded; the message says why and what helps."""
 
 
 class Cached(Protocol):
-    """What is compiled once on this machine, and kept in a file of the cache."""
+    """A program that is compiled once on this machine and kept in a file of the cache."""
 
     @property
     def stem(self) -> str:
         """Beginning of the file's name."""
 
     def path(self) -> Path:
-        """The file, once it is compiled. Raises `BuildError`."""
+        """The file's path in the cache. Raises `BuildError` without a compiler."""
 
     def compile(self, path: Path) -> None:
         """Write the file to `path`. Raises `BuildError`."""
 
 
 class Library(NamedTuple):
-    """A shared library that may have to be compiled."""
+    """A shared library, by its sources."""
 
     stem: str  # beginning of its file's name
     sources: dict[str, str]  # file name -> text
     flags: tuple[str, ...] = ()  # after the flags of every library
 
     def path(self) -> Path:
-        """Its file in the cache, once it is compiled. Raises `BuildError`."""
+        """The file's path in the cache. Raises `BuildError` without a compiler."""
         parts = (
             *(compiler_version(), processor_features(), platform.platform(), sys.version),
             *(*_FLAGS, *self.flags, *self.sources.values()),
@@ -79,11 +87,11 @@ class Library(NamedTuple):
                 command = [compiler(), *_FLAGS, *map(str, sources), *self.flags, "-o", str(built)]
                 result = subprocess.run(command, capture_output=True, text=True, check=False)
                 if result.returncode != 0:
-                    said = "\n".join(result.stderr.splitlines()[:12])
-                    raise BuildError(f"{compiler()} failed on {path.stem}:\n{said}")
+                    messages = "\n".join(result.stderr.splitlines()[:12])
+                    raise BuildError(f"{compiler()} failed on {path.stem}:\n{messages}")
                 os.replace(built, path)
         except OSError as error:
-            raise BuildError(f"cannot write {path}: {error.strerror}; {ELSEWHERE}") from error
+            raise BuildError(f"cannot write {path}: {error.strerror}; {CACHE_ADVICE}") from error
 
 
 @cache
@@ -93,14 +101,14 @@ def compiler() -> str:
     for name in (wanted,) if wanted else ("c++", "g++", "clang++"):
         if path := shutil.which(name):
             return path
-    looked_for = f"CXX={wanted}" if wanted else "c++, g++ and clang++"
-    get_one = "xcode-select --install" if platform.system() == "Darwin" else "apt install g++"
-    raise BuildError(f"no C++ compiler: looked for {looked_for} on the PATH; try {get_one}")
+    names = f"CXX={wanted}" if wanted else "c++, g++ and clang++"
+    command = "xcode-select --install" if platform.system() == "Darwin" else "apt install g++"
+    raise BuildError(f"no C++ compiler: looked for {names} on the PATH; try {command}")
 
 
 @cache
 def compiler_version() -> str:
-    """The compiler's version, in one line, and the processor that it compiles for."""
+    """The compiler's version and the processor that it compiles for, in one line."""
     command = [compiler(), "--version"]
     try:
         result = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -108,7 +116,7 @@ def compiler_version() -> str:
         raise BuildError(f"{compiler()} does not run: {error.strerror}") from error
     lines = (result.stdout or result.stderr).splitlines()
     if result.returncode != 0 or not lines:
-        raise BuildError(f"{compiler()} does not tell its version: {' '.join(lines)}")
+        raise BuildError(f"{compiler()} --version fails: {' '.join(lines)}")
     return f"{lines[0]}; {processor_name()}"
 
 
@@ -119,23 +127,34 @@ def shared_library(library: Library) -> Path:
 
 
 def compile_together(libraries: Iterable[Cached]) -> None:
-    """Compile those of the `libraries` that the cache lacks, as many at a time as there are cores.
+    """Compile the `libraries` that the cache lacks, as many at a time as there are cores.
 
-    If any fails, raises the first one's `BuildError` after all have ended.
+    If some fail, raises the first one's `BuildError` after all have ended.
     """
     wanted = {library.path(): library for library in libraries}
     missing = {path: library for path, library in wanted.items() if not path.is_file()}
-    if found := [library for path, library in wanted.items() if path not in missing]:
-        log.debug("found in the cache %s: %s", cache_folder(), _stems(found))
+    if cached := [library for path, library in wanted.items() if path not in missing]:
+        log.debug("found in the cache %s: %s", cache_folder(), _stems(cached))
     if not missing:
         return
     log.info("compiling %s, once for this machine ...", _stems(missing.values()))
     start = time.perf_counter()
     with ThreadPoolExecutor(processors()) as pool:
-        done = [pool.submit(library.compile, path) for path, library in missing.items()]
-    for each in done:
-        each.result()
+        futures = [pool.submit(library.compile, path) for path, library in missing.items()]
+    for future in futures:
+        future.result()
     log.debug("compiled in %.1f s", time.perf_counter() - start)
+
+
+def type_in_c(name: str, dtype: mx.Dtype, types: Mapping[mx.Dtype, str], where: str) -> str:
+    """The C type of the array `name`, looked up in `types`.
+
+    Raises `InputError` for a dtype that is not in `types`; `where` names the back end there.
+    """
+    if dtype not in types:
+        got, *known = (str(one).removeprefix("mlx.core.") for one in (dtype, *types))
+        raise InputError(f"{name} is {got}; {where} kernels take and give {', '.join(known)}")
+    return types[dtype]
 
 
 def _stems(libraries: Iterable[Cached]) -> str:

@@ -1,8 +1,8 @@
-"""How `mx.compile` compiles: not at all for a while, and on CUDA without fusing what runs seldom.
+"""Control of `mx.compile`: switched off for a while, and on CUDA without fusing rare computations.
 
-A fused kernel takes CUDA's compiler three seconds, for MLX has 42 variants made of each, and one
-kernel waits for the other. That pays for a step, which runs a thousand times a second. What runs
-seldom is ready sooner with the kernels that MLX brings along, and no slower to speak of.
+CUDA's compiler takes three seconds for a fused kernel, since MLX requests 42 variants of each, one
+after the other. That pays for a training step, which runs a thousand times a second. A rare
+computation starts sooner with MLX's precompiled kernels, and is hardly slower.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ log = logging.getLogger("nerfmac")
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-_NO_FUSE, _ENABLED = 2, 3  # of MLX's `CompileMode`, mlx/compile.h
+_NO_FUSE, _ENABLED = 2, 3  # values of MLX's `CompileMode`, mlx/compile.h
 
 _is_off = False
 
 
 @contextmanager
 def uncompiled() -> Iterator[None]:
-    """Within it, functions that were compiled run as they were written."""
+    """Context manager: functions of `mx.compile` run uncompiled."""
     global _is_off
     before, _is_off = _is_off, True
     mx.disable_compile()
@@ -46,7 +46,7 @@ def uncompiled() -> Iterator[None]:
 
 @contextmanager
 def unfused() -> Iterator[None]:
-    """Within it, on CUDA, `mx.compile` does not fuse what it compiles for the first time."""
+    """Context manager: on CUDA, `mx.compile` compiles new functions without fusing kernels."""
     choose_mode = _compile_mode() if current_device() == "cuda" and not _is_off else _keep_mode
     choose_mode(_NO_FUSE)
     try:
@@ -56,7 +56,7 @@ def unfused() -> Iterator[None]:
 
 
 def compile_seldom(function: Function) -> Function:
-    """`mx.compile` for a function that runs seldom: on CUDA without fusing."""
+    """`mx.compile` for a function that runs seldom: on CUDA without fusing kernels."""
     compiled: Any = mx.compile(function)
 
     def run(*arguments: Any) -> Any:
@@ -67,15 +67,15 @@ def compile_seldom(function: Function) -> Function:
 
 
 class Traces:
-    """Compiles functions, and counts how often MLX traces each: once is enough.
+    """Compiles functions and counts MLX's traces of each: more than one is a fault.
 
-    Tracing takes as long as half a step, and a function is traced again if its inputs' shapes,
-    types or names change.
+    Tracing takes as long as half a step. MLX traces a function again if the shapes, dtypes or names
+    of its inputs change.
     """
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
-        """By the functions' names."""
+        """Number of traces by function name."""
 
     def compiled(self, function: Function, name: str) -> Function:
         """`mx.compile` of `function`, counted as `name`. A second trace is logged as a fault."""
@@ -83,26 +83,22 @@ class Traces:
         def traced(*arguments: Any) -> Any:
             if not _is_off:
                 self.counts[name] += 1
-                if self.counts[name] == 1:
-                    log.debug("tracing the %s", name)
-                else:
-                    times = self.counts[name]
-                    log.warning(
-                        "the %s is traced for the %d. time, a fault of nerfmac", name, times
-                    )
+                log.debug("tracing the %s", name)
+                if (times := self.counts[name]) > 1:
+                    log.warning("a fault of nerfmac: the %s is traced %d times", name, times)
             return function(*arguments)
 
         return mx.compile(traced)  # type: ignore[return-value]
 
     @property
     def needless(self) -> int:
-        """How many traces were not the first of their function."""
+        """Number of traces that were not the first of their function."""
         return self.counts.total() - len(self.counts)
 
 
 @cache
 def _compile_mode() -> Callable[[int], object]:
-    """MLX's `set_compile_mode`, which Python has no name for; without it modes stay."""
+    """MLX's C++ function `set_compile_mode`, which has no Python binding; else `_keep_mode`."""
     if "MLX_DISABLE_COMPILE" in os.environ:
         return _keep_mode
     library = Path(mx.__file__).with_name("lib") / "libmlx.so"

@@ -1,7 +1,7 @@
-"""`cpu_kernel`: the CPU's counterpart of `mx.fast.metal_kernel`, with its calling convention.
+"""`CpuKernel`: the CPU's counterpart of `mx.fast.metal_kernel`, with its calling convention.
 
-The body is compiled as C++, inside a loop over the grid. It runs on all cores as an MLX operation
-(extension.cpp), and works within `mx.compile` and `mx.grad` like any other operation.
+The body is compiled as C++ inside a loop over the grid. It runs on all cores as an MLX operation
+(extension.cpp) and works within `mx.compile` and `mx.grad` like any other operation.
 """
 
 from __future__ import annotations
@@ -14,23 +14,22 @@ from typing import Any
 
 import mlx.core as mx
 
-from nerfmac.backend.build import BuildError, Library, shared_library
-from nerfmac.backend.c_types import type_in_c
+from nerfmac.backend.build import BuildError, Library, shared_library, type_in_c
 from nerfmac.backend.extension import extension
 
 Template = Sequence[tuple[str, int | bool | mx.Dtype]]
 
 _TYPES = {mx.float32: "float", mx.int32: "int", mx.uint32: "unsigned", mx.uint8: "unsigned char"}
 
-# Not -ffast-math: it reorders sums, which kernels ask for where they can bear it, and it lets the
-# compiler assume that there is no NaN, so that a diverged run could not be noticed.
+# Not -ffast-math: it reorders sums, which a kernel asks for where that is harmless, and it assumes
+# that there are no NaNs, so a diverged run would go unnoticed.
 _FLAGS = (
-    "-std=c++14",  # as Metal's language is; the headers of later standards take three times as long
+    "-std=c++14",  # Metal's standard; the headers of later ones take three times as long
     *("-march=native", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast"),
 )
 
-# Names end in _ so that no input of a kernel hides them. With __restrict pointers as parameters and
-# a signed count of threads, compilers vectorise the loop over threads.
+# Names end in _ so that no input of a kernel shadows them. __restrict pointers as parameters and a
+# signed loop counter let compilers vectorise the loop over threads.
 _WRAPPER = """
 static inline void grid_(
     const uint3 begin_, const uint3 end_{parameters}) {{
@@ -56,8 +55,8 @@ extern "C" void run(
 class CpuKernel:
     """A kernel with the body `source`, compiled for the types of the arrays it is called with.
 
-    With `atomic_outputs`, each row of the grid (fixed y and z) runs in order on one thread. Rows
-    must write to different outputs; then results repeat bit for bit.
+    With `atomic_outputs`, each row of the grid (fixed y and z) runs in order on one thread. If rows
+    write to different outputs, results repeat bit for bit.
     """
 
     name: str
@@ -80,7 +79,7 @@ class CpuKernel:
     ) -> list[mx.array]:
         """Launch over `grid`; outputs start from zero if `init_value` is 0. Raises `BuildError`."""
         library = self.library(inputs=inputs, output_dtypes=output_dtypes, template=template)
-        launched: list[mx.array] = extension().launch(
+        outputs: list[mx.array] = extension().launch(
             self.name,
             _function(library.stem, *library.sources.values()),
             list(inputs),
@@ -90,7 +89,7 @@ class CpuKernel:
             self.atomic_outputs,
             init_value,
         )
-        return launched
+        return outputs
 
     def library(
         self,
@@ -100,14 +99,11 @@ class CpuKernel:
         template: Template = (),
         **_unused: Any,
     ) -> Library:
-        """The library that a call with these arguments runs."""
+        """The library that runs for a call with these arguments."""
         types = (*(array.dtype for array in inputs), *output_dtypes)
         names = (*self.input_names, *self.output_names)
         text = _program(names, types, len(inputs), tuple(template), self.source, self.header)
         return _library(self.name, text)
-
-
-cpu_kernel = CpuKernel  # made as by `mx.fast.metal_kernel`
 
 
 def _program(
@@ -143,10 +139,7 @@ def _library(name: str, text: str) -> Library:
 
 @cache
 def _function(name: str, text: str) -> int:
-    """Address of the compiled program `text`; libraries stay loaded until the process ends.
-
-    Raises `BuildError`.
-    """
+    """Address of the compiled program `text`; its library stays loaded. Raises `BuildError`."""
     path = shared_library(_library(name, text))
     try:
         library = ctypes.CDLL(str(path))

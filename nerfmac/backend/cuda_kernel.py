@@ -1,9 +1,9 @@
-"""`CudaKernel`: CUDA's counterpart of `cpu_kernel`, with its calling convention.
+"""`CudaKernel`: CUDA's counterpart of `CpuKernel`, with its calling convention.
 
-`mx.fast.cuda_kernel` compiles a kernel when its result is evaluated, one after the other, again in
-every process, and with headers of MLX's that the compiler reads for most of that time. Here kernels
-are compiled alone, as many at a time as there are cores, and kept on disk. They are launched by
-`mx.fast.precompiled_cuda_kernel`.
+`mx.fast.cuda_kernel` compiles a kernel when its result is evaluated: one kernel at a time, again in
+every process, and mostly busy with MLX's headers. Here kernels are compiled without these headers,
+as many at a time as there are cores, and cached on disk. `mx.fast.precompiled_cuda_kernel` launches
+them.
 """
 
 from __future__ import annotations
@@ -18,10 +18,9 @@ from typing import Any, NamedTuple
 import mlx.core as mx
 
 from nerfmac.backend import nvrtc
-from nerfmac.backend.build import BuildError, compile_together
-from nerfmac.backend.c_types import type_in_c
-from nerfmac.backend.cache import ELSEWHERE, cache_folder
+from nerfmac.backend.build import BuildError, compile_together, type_in_c
 from nerfmac.backend.device import compute_capability
+from nerfmac.backend.host import CACHE_ADVICE, cache_folder
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import appearing, make_folder
 
@@ -44,18 +43,18 @@ extern "C" __global__ void {name}({parameters}) {{
 
 
 class Cubin(NamedTuple):
-    """A kernel's program, whose binary for this machine's GPU is kept in the cache."""
+    """A kernel's program; its binary for this machine's GPU is kept in the cache."""
 
-    name: str  # of its own for every text: MLX keeps what it has loaded by name
-    text: str  # in which the kernel's name is {name}
+    name: str  # unique for every text: MLX caches loaded kernels by name
+    text: str  # has {name} in the place of the kernel's name
 
     @property
     def stem(self) -> str:
-        """Beginning of its file's name."""
+        """Beginning of the file's name."""
         return self.name.rpartition("_")[0]
 
     def path(self) -> Path:
-        """Its file, once it is compiled. Raises `BuildError` where there is no compiler."""
+        """The file's path in the cache. Raises `BuildError` without a compiler."""
         major, minor = _capability()
         return cache_folder() / f"{self.name}-sm{major}{minor}-{nvrtc.version()}.cubin"
 
@@ -68,7 +67,7 @@ class Cubin(NamedTuple):
             with appearing(path) as partial:
                 partial.write_bytes(binary)
         except InputError as error:
-            raise BuildError(f"{error}; {ELSEWHERE}") from error
+            raise BuildError(f"{error}; {CACHE_ADVICE}") from error
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,13 +115,13 @@ class CudaKernel:
         template: Sequence[tuple[str, int]] = (),
         **_unused: Any,
     ) -> Cubin:
-        """What a call with these arguments runs. Raises `InputError` for a type of no kernel."""
+        """The program for a call with these arguments. Raises `InputError` for an unknown dtype."""
         types = (*(array.dtype for array in inputs), *output_dtypes)
-        axes = tuple(inputs[i].ndim for i in self._shaped())
-        return _cubin(self, types, axes, tuple(template))
+        ranks = tuple(inputs[i].ndim for i in self._shaped())
+        return _cubin(self, types, ranks, tuple(template))
 
     def _shaped(self) -> list[int]:
-        """Which inputs' shapes the body reads."""
+        """Indices of the inputs whose shapes the body reads."""
         return [i for i, name in enumerate(self.input_names) if f"{name}_shape" in self.source]
 
 
@@ -130,17 +129,17 @@ class CudaKernel:
 def _cubin(
     kernel: CudaKernel,
     types: tuple[mx.Dtype, ...],
-    axes: tuple[int, ...],
+    ranks: tuple[int, ...],
     template: tuple[tuple[str, int], ...],
 ) -> Cubin:
-    """The kernel for arrays of the `types`; `axes`: how many those have whose shapes it reads."""
+    """The program for arrays of `types`; `ranks`: number of axes of each `_shaped` input."""
     names, inputs = (*kernel.input_names, *kernel.output_names), len(kernel.input_names)
     parameters = [
         f"{'const ' if i < inputs else ''}{type_in_c(name, dtype, _TYPES, 'as CUDA')}* {name}"
         for i, (name, dtype) in enumerate(zip(names, types, strict=True))
     ]
     declarations = [f"  constexpr int {key} = {int(value)};" for key, value in template]
-    for i, count in zip(kernel._shaped(), axes, strict=True):
+    for i, count in zip(kernel._shaped(), ranks, strict=True):
         name = f"{names[i]}_shape"
         lengths = [f"{name}_{axis}" for axis in range(count)]
         parameters += [f"int {length}" for length in lengths]
@@ -164,6 +163,6 @@ def _capability() -> tuple[int, int]:
 
 @cache
 def _binary(cubin: Cubin) -> bytes:
-    """Raises `BuildError`."""
+    """The binary, compiled if the cache lacks it. Raises `BuildError`."""
     compile_together([cubin])
     return cubin.path().read_bytes()

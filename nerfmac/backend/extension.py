@@ -1,8 +1,8 @@
-"""Our MLX operation, extension.cpp: built once against the installed MLX, and loaded.
+"""The MLX operation of extension.cpp: built once against the installed MLX, and loaded.
 
-Python can pass arrays to the operation only if its nanobind has the same ABI as MLX's nanobind, and
-MLX's C++ interface changes between releases. So it is built only for versions that are known to
-work, and tested before a kernel depends on it. Only CPU kernels need it, and nanobind.
+Python can pass arrays to it only if its nanobind has the ABI of MLX's nanobind, and MLX's C++
+interface changes between releases. So it is built only for `VERSIONS`, and tested before a kernel
+depends on it. Only CPU kernels need it, and nanobind.
 """
 
 from __future__ import annotations
@@ -20,47 +20,49 @@ from types import ModuleType
 import mlx.core as mx
 
 from nerfmac.backend.build import BuildError, Library, shared_library
-from nerfmac.backend.device import processors
+from nerfmac.backend.host import processors
 
 VERSIONS = {"mlx": ("0.32.3", "0.33"), "nanobind": ("3.0.1", "4")}
-"""The versions that are known to work: from the first one on, and before the second."""
+"""Versions that are known to work: the first one, and later ones below the second."""
 
 _NAME = "nerfmac_cpu_extension"
 
 
 @cache
 def extension() -> ModuleType:
-    """Our MLX operation, built on first use. Raises `BuildError`."""
-    found = {package: _fitting_version(package) for package in VERSIONS}
+    """The loaded module, built on first use. Raises `BuildError`."""
+    versions = {package: _fitting_version(package) for package in VERSIONS}
     nanobind = _folder("nanobind")
     sources = {
         "extension.cpp": Path(__file__).with_name("extension.cpp").read_text(),
         "nanobind.cpp": (nanobind / "src" / "nb_combined.cpp").read_text(),
-        # This file is only a comment: it makes the library's name depend on the versions.
-        "versions.cpp": f"// mlx {found['mlx']}, nanobind {found['nanobind']}\n",
+        # A comment only: it makes the library's name depend on the versions.
+        "versions.cpp": f"// mlx {versions['mlx']}, nanobind {versions['nanobind']}\n",
     }
     path = shared_library(Library(_NAME, sources, _flags(Path(mx.__file__).parent, nanobind)))
     try:
         module = _loaded(path)
     except (ImportError, TypeError) as error:
-        versions = " and ".join(map(" ".join, found.items()))
+        built_with = " and ".join(map(" ".join, versions.items()))
         reason = str(error).splitlines()[0]
-        raise BuildError(f"the extension built with {versions} does not load: {reason}") from error
+        raise BuildError(
+            f"the extension built with {built_with} fails to load: {reason}"
+        ) from error
     module.start_workers(processors())
     return module
 
 
 def _fitting_version(package: str) -> str:
-    """The version that is installed. Raises `BuildError` unless it is one of `VERSIONS`."""
+    """The installed version. Raises `BuildError` unless it is within `VERSIONS`."""
     first, end = VERSIONS[package]
     advice = f"install '{package}>={first},<{end}'"
     try:
-        found = version(package)
+        installed = version(package)
     except PackageNotFoundError as error:
         raise BuildError(f"{package} is not installed; {advice}") from error
-    if not _release(first) <= _release(found) < _release(end):
-        raise BuildError(f"they cannot be built for {package} {found}; {advice}")
-    return found
+    if not _release(first) <= _release(installed) < _release(end):
+        raise BuildError(f"they cannot be built for {package} {installed}; {advice}")
+    return installed
 
 
 def _release(text: str) -> tuple[int, ...]:
@@ -70,7 +72,7 @@ def _release(text: str) -> tuple[int, ...]:
 
 
 def _folder(package: str) -> Path:
-    """Where a package is, without importing it. Raises `BuildError`."""
+    """The folder of a package, which is not imported. Raises `BuildError`."""
     spec = importlib.util.find_spec(package)
     if spec is None or spec.origin is None:
         raise BuildError(f"{package} is installed, but cannot be found")
@@ -99,7 +101,7 @@ def _flags(mlx: Path, nanobind: Path) -> tuple[str, ...]:
 
 
 def _loaded(path: Path) -> ModuleType:
-    """The module in the file `path`, tested. Raises `ImportError`, or `TypeError` from the test."""
+    """The module at `path`, tested. Raises `ImportError`, or `TypeError` from the test."""
     spec = importlib.util.spec_from_file_location(_NAME, path)
     assert spec is not None
     assert spec.loader is not None

@@ -1,7 +1,7 @@
-"""Whether an operation runs as a kernel, or as its plain MLX reference, and why.
+"""Whether an operation runs as a kernel or as its plain MLX reference, and why.
 
-The reference replaces the kernel where the machine cannot run kernels (one warning says so), and
-where the environment variable NERFMAC_DISABLE_KERNELS says so, to find the kernel that has a fault.
+The reference replaces the kernel if the machine cannot run kernels (one warning says so), and if
+the environment variable NERFMAC_DISABLE_KERNELS names the operation, to find a faulty kernel.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from functools import cache
 import mlx.core as mx
 
 from nerfmac.backend.build import BuildError
-from nerfmac.backend.cpu_kernel import cpu_kernel
+from nerfmac.backend.cpu_kernel import CpuKernel
 from nerfmac.backend.device import compute_capability, current_device, device_name
 from nerfmac.backend.extension import extension
 from nerfmac.backend.sources import dialect_source, operations
@@ -25,32 +25,32 @@ log = logging.getLogger("nerfmac")
 
 _DISABLE = "NERFMAC_DISABLE_KERNELS"  # 1, or operations separated by commas
 
-# Compute capability: older GPUs lack instructions by which kernels/dialects/cuda multiplies
-# matrices and sums integers.
+# Least compute capability: older GPUs lack the instructions for products of matrices and sums of
+# integers in kernels/dialects/cuda.
 _OLDEST_GPU = (8, 0)
 
 users_operations: set[str] = set()
-"""Operations of users' own kernels, which can be disabled too."""
+"""Operations of users' own kernels, which NERFMAC_DISABLE_KERNELS may name too."""
 
 
 def working_dtype() -> mx.Dtype:
-    """The type of features and activations: float16 if kernels run on a GPU, else float32."""
+    """The dtype of features and activations: float16 if kernels run on a GPU, else float32."""
     return mx.float32 if backend() in ("cpu", "reference") else mx.float16
 
 
 def backend(operation: str | None = None) -> str:
-    """The back end of `operation`, or of kernels in general: metal, cuda, cpu or reference."""
+    """The back end of `operation`, or of all kernels: metal, cuda, cpu or reference."""
     return "reference" if why_reference(operation) else current_device()
 
 
 def runs_kernel(operation: str) -> bool:
-    """Whether `operation` runs as a kernel; if not, its plain MLX reference runs."""
+    """Whether `operation` runs as a kernel, not as its plain MLX reference."""
     return why_reference(operation) is None
 
 
 @contextmanager
 def kernels_disabled() -> Iterator[None]:
-    """Within it, every operation runs its reference."""
+    """Context manager: every operation runs as its reference."""
     before = os.environ.get(_DISABLE)
     os.environ[_DISABLE] = "1"
     try:
@@ -63,9 +63,9 @@ def kernels_disabled() -> Iterator[None]:
 
 
 def why_reference(operation: str | None = None) -> str | None:
-    """In words, why the reference replaces the kernel of `operation`; None if it does not.
+    """The reason why the reference replaces the kernel of `operation`; None if the kernel runs.
 
-    Raises `InputError` if NERFMAC_DISABLE_KERNELS names something that is no operation.
+    Raises `InputError` if NERFMAC_DISABLE_KERNELS names an unknown operation.
     """
     value = os.environ.get(_DISABLE, "")
     if {"1", operation} & _disabled(value):
@@ -76,7 +76,7 @@ def why_reference(operation: str | None = None) -> str | None:
 
 
 def references() -> dict[str, str]:
-    """The operations that run as reference, and why, in a line each."""
+    """The reason, in a line, by the name of each operation that runs as reference."""
     known = sorted({*operations(), *users_operations})
     return {name: why.splitlines()[0] for name in known if (why := why_reference(name))}
 
@@ -95,11 +95,11 @@ def _disabled(value: str) -> frozenset[str]:
 
 @cache
 def why_no_extension() -> str | None:
-    """In words, why kernels cannot run on this CPU; None if they can. Warns once if they cannot."""
+    """The reason why kernels cannot run on this CPU, logged once; None if they can."""
     try:
         extension()
-        # Kernels have flags that the extension does not have, and a compiler may refuse these.
-        probe = cpu_kernel("nerfmac_probe", [], ["one"], "one[0] = 1;", dialect_source("cpu"))
+        # Kernels have compiler flags that the extension lacks, and a compiler may refuse these.
+        probe = CpuKernel("nerfmac_probe", [], ["one"], "one[0] = 1;", dialect_source("cpu"))
         probe(inputs=[], output_shapes=[(1,)], output_dtypes=[mx.int32], grid=(1, 1, 1))
     except BuildError as error:
         log.warning(
@@ -112,10 +112,11 @@ def why_no_extension() -> str | None:
 
 @cache
 def _why_not_this_gpu() -> str | None:
+    """The reason why kernels cannot run on this NVIDIA GPU, logged once; None if they can."""
     capability = compute_capability()
     if capability is None or capability >= _OLDEST_GPU:
         return None
-    found, needed = (".".join(map(str, each)) for each in (capability, _OLDEST_GPU))
-    reason = f"{device_name()} has compute capability {found}; the kernels need {needed}"
+    own, least = (".".join(map(str, version)) for version in (capability, _OLDEST_GPU))
+    reason = f"{device_name()} has compute capability {own}; the kernels need {least}"
     log.warning("CUDA kernels are off, plain MLX operations replace them: %s", reason)
     return reason

@@ -1,9 +1,8 @@
-"""What MLX says when a GPU gives up: a `RuntimeError`, whose text alone tells why.
+"""MLX's errors when a GPU fails: each is a `RuntimeError`, and only its text tells the reason.
 
-The texts are MLX's (its allocators and mlx/backend/metal/device.cpp, as the libraries of 0.32.4
-hold them), followed on Metal by those of macOS's IOGPU and on CUDA by the runtime's. An error may
-come with a later call than the one that failed. MLX's CPU back end says nothing: a process that
-gets no memory from it dies.
+The texts are those of MLX 0.32.4 (its allocators and mlx/backend/metal/device.cpp), followed on
+Metal by texts of macOS's IOGPU and on CUDA by the runtime's. A later call than the failed one may
+raise the error. MLX's CPU back end raises nothing: a process that gets no memory dies.
 """
 
 from __future__ import annotations
@@ -15,35 +14,30 @@ NO_MEMORY = (
     "Insufficient Memory",  # a launch on Metal, kIOGPUCommandBufferCallbackErrorOutOfMemory
     " failed: out of memory",  # a call of CUDA
 )
-"""Parts of the texts that say that there is no memory left."""
+"""Parts of the texts of errors for lack of memory."""
 
 ENDED = (
-    "Impacting Interactivity",  # it held up the display (ml-explore/mlx issue 3267)
+    "Impacting Interactivity",  # it delayed the display (ml-explore/mlx issue 3267)
     "Caused GPU Timeout Error",
     "Caused GPU Hang Error",
-    "Ignored (for causing prior/excessive GPU errors)",  # what follows one of those
+    "Ignored (for causing prior/excessive GPU errors)",  # follows one of the above
     " failed: the launch timed out and was terminated",  # CUDA, on a GPU that has a display
 )
-"""Parts of the texts that say that the system has ended the GPU's work."""
+"""Parts of the texts of errors for work that the operating system has ended."""
 
 
 def is_out_of_memory(error: RuntimeError) -> bool:
-    """Whether MLX's `error` says that there was no memory left."""
+    """Whether MLX raised `error` for lack of memory."""
     return any(sign in str(error) for sign in NO_MEMORY)
 
 
-def is_ended(error: RuntimeError) -> bool:
-    """Whether MLX's `error` says that the system has ended the GPU's work."""
-    return any(sign in str(error) for sign in ENDED)
-
-
 def in_words(error: RuntimeError) -> str | None:
-    """What happened and what to do, where MLX's `error` is one of these; None where it is not."""
+    """An explanation of MLX's `error` with advice; None for other errors."""
     if is_out_of_memory(error):
         return f"no memory is left: {error}"
-    if is_ended(error):
+    if any(sign in str(error) for sign in ENDED):
         return (
-            f"the system ended the GPU's work, as it does where a display waits too long: {error}; "
-            "with the display asleep, or over ssh, it leaves more time"
+            f"the system ended the GPU's work, since the display waited too long: {error}; "
+            "try again over ssh, or with the display asleep: then it allows more time"
         )
     return None

@@ -20,20 +20,21 @@ from typing import Any
 
 import mlx.core as mx
 
-from nerfmac.backend.build import BuildError
-from nerfmac.backend.cpu_kernel import cpu_kernel
+from nerfmac.backend.build import BuildError, Cached, compile_together
+from nerfmac.backend.compiling import uncompiled
+from nerfmac.backend.cpu_kernel import CpuKernel
 from nerfmac.backend.cuda_kernel import CudaKernel
 from nerfmac.backend.device import current_device
-from nerfmac.backend.fallback import users_operations, why_no_extension
+from nerfmac.backend.fallback import backend, users_operations, why_no_extension
 from nerfmac.backend.sources import kernel_source, read_ascii, user_source
 from nerfmac.common.checks import InputError
 
-_GROUP = 256  # threads of a group; some Apple GPUs do not allow a kernel more
+_GROUP = 256  # threads of a threadgroup; some Apple GPUs do not allow more
 
 _MAKERS: dict[str, Callable[..., Any]] = {
     "metal": mx.fast.metal_kernel,
     "cuda": CudaKernel,
-    "cpu": cpu_kernel,
+    "cpu": CpuKernel,
 }
 
 
@@ -43,7 +44,7 @@ class Kernel:
 
     It runs as Metal on an Apple GPU, as CUDA on an NVIDIA GPU and as C++ on a CPU. The fourth back
     end, `reference`, is plain MLX: it runs where there is no compiler, and kernels are compared
-    with it. Whoever writes a kernel writes its reference too, and calls the kernel only if
+    with it. So every kernel needs a reference, and is called only if
     `nerfmac.backend.runs_kernel(operation)`. A whole example:
 
         text = '''
@@ -71,43 +72,44 @@ class Kernel:
     The function's arguments are the thread's index in the grid, the number `rows`, the inputs, the
     outputs and the `space`, if there is one. Arrays are pointers to row-major elements. Their types
     are template parameters, since MLX chooses the address space: `constant` for inputs of fewer
-    than eight elements, else `device`. The function has to return if its index is not below `rows`,
-    since CUDA rounds the grid up to whole threadgroups. It has to write every output element.
+    than eight elements, else `device`. The function must return if its index is not below `rows`,
+    since CUDA rounds the grid up to whole threadgroups. It must write every output element.
 
-    All else is Metal, as the files in `kernels/` use it. A simdgroup has `SIMD_WIDTH`
-    threads, 32 on a GPU and one on a CPU (`nerfmac.backend.simd_width()` in Python): a kernel that
-    gives a simdgroup to each row is launched over rows * simd_width() threads. On a CPU arrays are
-    float32, int32, uint32 or uint8; as CUDA they may be float16 too.
+    All else is Metal, as the files in `kernels/` use it. A simdgroup has `SIMD_WIDTH` threads: 32
+    on a GPU, one on a CPU (`nerfmac.backend.simd_width()` in Python). A kernel with a simdgroup per
+    row is launched over rows * simd_width() threads. On a CPU arrays are float32, int32, uint32 or
+    uint8, on CUDA also float16.
 
     A gradient is a kernel of its own; `mx.custom_function` ties it to the first. If several threads
-    add to one element, the kernel uses `atomic_add_row` and says that it `accumulates`.
+    add to one element, the kernel uses `atomic_add_row` and has `accumulates`.
 
-    Raises `InputError` if there is no such file. The first launch on a device raises it if the text
-    is not ASCII, lacks the function or a header, or does not compile. Metal's kernels are compiled
+    Raises `InputError` if the file is missing. The first launch on a device raises it if the text
+    is not ASCII, lacks the function or a header, or does not compile. Metal kernels are compiled
     when their results are evaluated: then MLX raises a `RuntimeError` with the compiler's messages.
     """
 
     operation: str
-    """A name for what it computes, for `runs_kernel` and the variable `NERFMAC_DISABLE_KERNELS`.
-    Without a `source`, the function is in our `kernels/<operation>.metal`."""
+    """Name of the operation, for `runs_kernel` and the variable `NERFMAC_DISABLE_KERNELS`. Without
+    a `source`, the function is in nerfmac's `kernels/<operation>.metal`."""
     function: str
-    """The function's name; its first template parameters are those of a launch's `template`."""
+    """Name of the function; its first template parameters are those of a launch's `template`."""
     inputs: tuple[str, ...]
-    """Names of the arrays that it reads."""
+    """Names of the arrays that the function reads."""
     outputs: tuple[str, ...]
-    """Names of the arrays that it writes."""
+    """Names of the arrays that the function writes."""
     rows: str
-    """C++ for the rows along the grid's first axis; NAME_shape is the shape of input NAME."""
+    """C++ expression: number of rows along the grid's first axis. NAME_shape is the shape of input
+    NAME."""
     space: str = ""
-    """The declaration of an array in the threadgroup's memory, named `space`, as in
-    "float space[64]": Metal allows that in a kernel's own body only."""
+    """Declaration of a threadgroup array named `space`, as in "float space[64]": Metal allows it in
+    a kernel's own body only."""
     accumulates: bool = False
-    """Whether it adds to its outputs, which then start from zero and, on Metal, have atomic
-    elements. On a CPU each row of the grid (fixed y and z) runs on one thread, so different rows
-    must add to different elements."""
+    """Whether the function adds to its outputs, which then start from zero and, on Metal, have
+    atomic elements. On a CPU each row of the grid (fixed y and z) runs on one thread, so different
+    rows must add to different elements."""
     source: Path | str | None = None
-    """A .metal file, or Metal text. `#include "NAME"` finds files beside it, and our own headers.
-    A file is read at the first launch: after changing it, create the `Kernel` again."""
+    """A .metal file, or Metal text. `#include "NAME"` finds files beside it and nerfmac's headers.
+    The file is read at the first launch: after changing it, create the `Kernel` again."""
 
     def __post_init__(self) -> None:
         if self.source is not None:
@@ -127,11 +129,11 @@ class Kernel:
         template: Sequence[tuple[str, int]] = (),
         zeroed: bool = False,
     ) -> list[mx.array]:
-        """Launch over `grid` threads, `group` of them to a threadgroup; return the outputs.
+        """Launch over `grid` threads in threadgroups of `group`; return the outputs.
 
-        `template` gives the function's first template parameters, by name and in order. Outputs
-        start from zero if `zeroed` or if the kernel accumulates. An empty grid launches nothing and
-        leaves zeros.
+        `template` holds the function's first template parameters, in order, by name. Outputs start
+        from zero if `zeroed` or if the kernel accumulates. An empty grid launches nothing and
+        returns zeros. Raises `InputError` for another number of inputs, and `BuildError`.
         """
         if len(inputs) != len(self.inputs):
             names = ", ".join(self.inputs)
@@ -157,26 +159,26 @@ class Kernel:
         except BuildError as error:
             if self.source is None or (current_device() == "cpu" and why_no_extension()):
                 raise
-            raise InputError(f"{self.place} does not compile: {error}") from error
+            raise InputError(f"{self.source_name} does not compile: {error}") from error
 
     @property
-    def place(self) -> str:
+    def source_name(self) -> str:
         """The file or text of the function, for messages."""
         if self.source is None:
             return f"{self.operation}.metal"
         return self.source.name if isinstance(self.source, Path) else f"source of {self.operation}"
 
     def text(self, device: str) -> str:
-        """All that `device` compiles before the body. Raises `InputError`; see the class."""
+        """The text that `device` compiles before the body. Raises `InputError`; see the class."""
         if self.source is None:
             return kernel_source(self.operation, device)
-        text = user_source(self.source, self.place, device)
+        text = user_source(self.source, self.source_name, device)
         if not re.search(rf"\b{self.function}\s*\(", text):
-            raise InputError(f"{self.place} has no function {self.function}")
+            raise InputError(f"{self.source_name} has no function {self.function}")
         return text
 
     def body(self, template: tuple[str, ...]) -> str:
-        """The body: a call of the function with everything it takes."""
+        """The kernel's body: a call of the function with all its arguments."""
         arguments = ("thread_position_in_grid", self.rows, *self.inputs, *self.outputs)
         declaration = f"threadgroup {self.space}; " if self.space else ""
         if self.space:
@@ -189,13 +191,13 @@ def _launch_here(build: Callable[..., list[mx.array]], **call: Any) -> list[mx.a
     return build(**call)
 
 
-# A thread's own: one may compile ahead, with launches that give zeros, while another renders.
+# Per thread: one thread may compile ahead, with launches that give zeros, while another renders.
 _launch: ContextVar[Callable[..., list[mx.array]]] = ContextVar("launch", default=_launch_here)
 
 
 @contextmanager
 def launched_by(launch: Callable[..., list[mx.array]]) -> Iterator[None]:
-    """Within it, on this thread, `launch` is called with a built kernel and its arguments."""
+    """Context manager: on this thread `launch(built_kernel, **arguments)` replaces each launch."""
     before = _launch.set(launch)
     try:
         yield
@@ -211,7 +213,7 @@ def _build(kernel: Kernel, device: str, template: tuple[str, ...]) -> Any:
     text, body = kernel.text(device), kernel.body(template)
     name = f"nerfmac_{kernel.function}"
     if kernel.source is not None:
-        # MLX knows kernels by their names, and any number of users' may have the same function.
+        # MLX caches kernels by name, and several users' kernels may have the same function.
         everything = repr((text, body, kernel.inputs, kernel.outputs, kernel.accumulates))
         name += f"_{hashlib.sha256(everything.encode()).hexdigest()[:12]}"
     built = _MAKERS[device](
@@ -226,14 +228,34 @@ def _build(kernel: Kernel, device: str, template: tuple[str, ...]) -> Any:
     return built
 
 
-_kernels: dict[int, Kernel] = {}  # by the identity of what `_build` made, which lives as long
+_kernels: dict[int, Kernel] = {}  # by id of the built kernel, which `_build` keeps alive
 
 
 def kernel_of(built: Callable[..., list[mx.array]]) -> Kernel:
-    """The kernel of which `built` was made, as `launched_by` hands it over."""
+    """The kernel that `built`, as `launched_by` hands it over, was built from."""
     return _kernels[id(built)]
 
 
+def compile_ahead(build_graph: Callable[[], object]) -> None:
+    """Compile all kernels that `build_graph` launches, as many at a time as there are cores.
+
+    Launches compile their kernels too, but one after the other. Here launches give zeros, so
+    `build_graph` must not depend on values. Does nothing on an Apple GPU, whose kernels the
+    system compiles. Raises `BuildError`.
+    """
+    if backend() not in ("cpu", "cuda"):
+        return
+    libraries: list[Cached] = []
+
+    def note(built: CpuKernel | CudaKernel, **call: Any) -> list[mx.array]:
+        libraries.append(built.library(**call))
+        return list(map(mx.zeros, call["output_shapes"], call["output_dtypes"]))
+
+    with uncompiled(), launched_by(note):  # compiled functions would keep these launches
+        build_graph()
+    compile_together(libraries)
+
+
 def simd_width() -> int:
-    """Threads of a simdgroup, which run in lockstep: 32 on a GPU, one on a CPU."""
+    """Number of threads of a simdgroup, which run in lockstep: 32 on a GPU, one on a CPU."""
     return 1 if current_device() == "cpu" else 32

@@ -1,25 +1,22 @@
-"""What a figure or a finding was made on, as JSON values: the device and the software."""
+"""The machine that a figure was measured on, as JSON values: its device and its software."""
 
 from __future__ import annotations
 
 import os
 import platform
 import subprocess
-import sys
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
-import mlx.core as mx
-
 from nerfmac.backend import backend, current_device, device_name
 from nerfmac.version import __version__
 
-_SETTINGS = ("MTL_", "METAL_")  # variables that switch on Metal's own checks
+_SETTINGS = ("MTL_", "METAL_")  # prefixes of variables that switch on Metal's own checks
 
 
 def machine() -> dict[str, str]:
-    """The current device and its back end, and the `software`."""
+    """The current device, its back end and `software()`."""
     return {
         "device": current_device(),
         "device_name": device_name(),
@@ -40,19 +37,9 @@ def software() -> dict[str, str]:
     }
 
 
-def peak_memory_bytes() -> int:
-    """Peak memory in bytes: the GPU's as MLX counts it, or on a CPU this process's."""
-    if current_device() != "cpu":
-        return int(mx.get_peak_memory())
-    import resource  # here: Windows lacks it, and is refused by a clear message
-
-    unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
-
-
 @cache
 def _commit() -> str | None:
-    """The commit of the checkout that is installed, with `-dirty` if files differ from it."""
+    """The commit of the installed checkout, with `-dirty` if files differ; None without git."""
     root = Path(__file__).parents[2]
     if not (root / ".git").exists():
         return None

@@ -1,22 +1,42 @@
-"""How much of the current device's memory MLX may take."""
+"""Memory of the current device: how much there is, how much MLX may take, how much it has taken.
+
+On a CPU that is the memory that this process may use. No operation fails above it: the system ends
+the process, or MLX's next array on a CPU does (0.32.4). So it has to be known beforehand.
+"""
 
 from __future__ import annotations
 
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
 import mlx.core as mx
 
-from nerfmac.backend.device import memory_bytes
+from nerfmac.backend.device import current_device
 from nerfmac.common import checks
 from nerfmac.common.checks import InputError
 
 GIB = 2**30
+"""Bytes of a gibibyte."""
 
-CACHED = 1 / 4
-"""The part of the memory in which MLX may keep what is free for its next arrays. By default it may
-keep it all, and on a Mac other programs want some."""
+CACHE_FRACTION = 1 / 4
+"""Fraction of the limit that MLX may keep as free buffers for its next arrays. MLX's default is all
+of it, and on a Mac other programs want some."""
+
+
+def memory_bytes() -> int:
+    """Memory in bytes that the current device can use: the GPU's, or on a CPU this process's."""
+    if current_device() != "cpu":
+        info = mx.device_info()  # the keys differ between Metal and CUDA
+        for key in ("max_recommended_working_set_size", "total_memory", "memory_size"):
+            if key in info:
+                return int(info[key])
+    return host_memory_bytes()
 
 
 def check_memory_limit(gib: float | None, fraction: float | None) -> None:
-    """Raise `InputError` for what `limit_memory` does not take: both, or one out of range."""
+    """Raise `InputError` unless `limit_memory` accepts these: at most one, and in its range."""
     if gib is not None and fraction is not None:
         raise InputError("both a memory limit and a fraction are given; expected one of them")
     if fraction is not None:
@@ -26,21 +46,78 @@ def check_memory_limit(gib: float | None, fraction: float | None) -> None:
 
 
 def limit_memory(gib: float | None = None, fraction: float | None = None) -> int:
-    """Let MLX take `gib` 2^30 bytes, or a `fraction` of the device's memory; return it in bytes.
+    """Limit MLX to `gib` GiB or to a `fraction` of the device's memory; return the limit in bytes.
 
-    Without either it may take all that is left now. Raises `InputError`, see `check_memory_limit`.
+    Without either, the limit is all memory that the device has. Raises `InputError`; see
+    `check_memory_limit`.
     """
     check_memory_limit(gib, fraction)
-    limit = most = memory_bytes()
+    limit = available = memory_bytes()
     if fraction is not None:
-        limit = int(fraction * most)
+        limit = int(fraction * available)
     if gib is not None:
-        limit = min(int(gib * GIB), most)
+        limit = min(int(gib * GIB), available)
     mx.set_memory_limit(limit)
-    mx.set_cache_limit(int(CACHED * limit))
+    mx.set_cache_limit(int(CACHE_FRACTION * limit))
     return limit
 
 
 def active_memory_bytes() -> int:
-    """What MLX's arrays take now, in bytes."""
+    """Bytes that MLX's arrays take now."""
     return int(mx.get_active_memory())
+
+
+def peak_memory_bytes() -> int:
+    """Peak memory in bytes: on a GPU as MLX counts it, on a CPU this process's."""
+    if current_device() != "cpu":
+        return int(mx.get_peak_memory())
+    import resource  # here: Windows lacks it, and is refused by a clear message
+
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+
+
+def host_memory_bytes(root: Path = Path("/")) -> int:
+    """Bytes of the host's memory that this process may use.
+
+    The least of the machine's memory, the limits of the process's control groups (containers;
+    versions 1 and 2) and what `ulimit -v` leaves unmapped. `root` is the folder with /proc and
+    /sys.
+    """
+    physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return min([physical, *_group_limits(root), *_address_space()])
+
+
+def _group_limits(root: Path) -> Iterator[int]:
+    """Limits of this process's control groups and of the groups around them."""
+    try:
+        lines = (root / "proc/self/cgroup").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return
+    for _, kinds, group in (line.split(":", 2) for line in lines if line.count(":") >= 2):
+        if kinds and "memory" not in kinds.split(","):
+            continue
+        base = root / "sys/fs/cgroup" / ("memory" if kinds else "")
+        name = "memory.limit_in_bytes" if kinds else "memory.max"
+        inner = base / group.strip("/")
+        for folder in (inner, *inner.parents):
+            if not folder.is_relative_to(base):
+                break
+            # In a container the group's own folder may be `base` itself, and the others missing.
+            try:
+                yield int((folder / name).read_text(encoding="utf-8"))
+            except (OSError, ValueError):  # ValueError: the file says `max`
+                continue
+
+
+def _address_space() -> Iterator[int]:
+    """Bytes that `ulimit -v` leaves beside what is mapped; nothing without such a limit."""
+    try:
+        import resource
+
+        mapped = int(Path("/proc/self/statm").read_text(encoding="utf-8").split()[0])
+    except (ImportError, OSError):
+        return
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if limit != resource.RLIM_INFINITY:
+        yield max(limit - mapped * os.sysconf("SC_PAGE_SIZE"), 0)

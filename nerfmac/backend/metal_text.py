@@ -1,9 +1,9 @@
-"""The exact text and launch of every kernel as Metal gets them, recorded on any machine.
+"""Every kernel's exact Metal text and launch, recorded on any machine.
 
-MLX writes a kernel's signature when it calls the kernel, which it does only where there is Metal.
-But `mx.export_function` records a call anywhere, with the text that MLX would give to Metal's
-compiler after its own header, which includes metal_stdlib. So kernels can be read, judged and
-executed by other means on a machine without an Apple GPU.
+MLX writes a kernel's signature when it calls the kernel, which needs Metal. But
+`mx.export_function` records a call anywhere, with the text that MLX would give to Metal's compiler
+after its own header (which includes metal_stdlib). So kernels can be read, judged and executed on
+a machine without an Apple GPU.
 """
 
 from __future__ import annotations
@@ -23,31 +23,31 @@ Size = tuple[int, int, int]
 class Launch(NamedTuple):
     """One launch of one kernel, as MLX would make it on Metal."""
 
-    name: str  # as MLX joins it: the kernel's name, template arguments and inputs' types
+    name: str  # MLX's: the kernel's name, template arguments and input dtypes, joined
     text: str
     grid: Size  # threads
-    group: Size  # threads of a threadgroup
+    group: Size  # threads per threadgroup
     output_shapes: list[tuple[int, ...]]
     output_dtypes: list[mx.Dtype]
-    zeroed: bool  # whether the outputs start from zero
+    zeroed: bool  # outputs start from zero
 
     @property
     def specialisation(self) -> str:
-        """The name without the prefix that all kernels have."""
+        """The name without the prefix of all kernels."""
         return self.name.removeprefix("custom_kernel_nerfmac_")
 
     def zeros(self) -> list[mx.array]:
-        """Outputs of zeros, for a launch that is not run."""
+        """Outputs of zeros, for a launch that is not executed."""
         return list(map(mx.zeros, self.output_shapes, self.output_dtypes))
 
 
 StandIn = Callable[[Launch, Sequence[mx.array]], list[mx.array]]
-"""Stands in for the GPU: computes a launch's outputs from its inputs."""
+"""A substitute for the GPU: computes a launch's outputs from its inputs."""
 
 
 @contextmanager
 def on_metal(stand_in: StandIn) -> Iterator[None]:
-    """Within it the device is Metal, but launches go to `stand_in`.
+    """Context manager: the device is Metal, but launches go to `stand_in`.
 
     Functions of `mx.compile` run uncompiled: the compiled ones hold launches on another device.
     """
@@ -61,9 +61,9 @@ def on_metal(stand_in: StandIn) -> Iterator[None]:
 
 @contextmanager
 def recorded() -> Iterator[dict[str, Launch]]:
-    """Within it nothing is launched: its dictionary fills with the launches, by kernel name.
+    """Context manager: a dictionary collects the launches, by kernel name; nothing is launched.
 
-    Kernels give zeros, so results mean nothing, but have their shapes.
+    Kernels return zeros of the right shapes.
     """
     launches: dict[str, Launch] = {}
 
@@ -76,17 +76,17 @@ def recorded() -> Iterator[dict[str, Launch]]:
 
 
 def exported(build: Callable[..., list[mx.array]], call: dict[str, Any]) -> Launch:
-    """The launch that `build(**call)`, of an `mx.fast.metal_kernel`, would make."""
-    found: list[list[Any]] = []
+    """The launch that `build(**call)` would make, where `build` is an `mx.fast.metal_kernel`."""
+    recorded_arguments: list[list[Any]] = []
 
-    def see(event: dict[str, Any]) -> None:
+    def note(event: dict[str, Any]) -> None:
         if event.get("name") == "CustomKernel":
-            found.append(event["arguments"])
+            recorded_arguments.append(event["arguments"])
 
     # Only shapes and types matter; the inputs themselves may belong to another trace.
-    inputs = [mx.zeros(each.shape, each.dtype) for each in call["inputs"]]
-    mx.export_function(see, lambda *arrays: build(**{**call, "inputs": list(arrays)}), *inputs)
-    (arguments,) = found
+    inputs = [mx.zeros(array.shape, array.dtype) for array in call["inputs"]]
+    mx.export_function(note, lambda *arrays: build(**{**call, "inputs": list(arrays)}), *inputs)
+    (arguments,) = recorded_arguments
     name, text, *numbers = arguments
     return Launch(
         name=name,

@@ -1,7 +1,7 @@
-"""NVIDIA's run-time compiler: CUDA C++ to a binary for one GPU.
+"""NVIDIA's run-time compiler (NVRTC): CUDA C++ to a binary for one GPU.
 
-MLX has the library loaded where it runs on CUDA. A call to it leaves Python's lock, so several
-threads may compile at once.
+MLX's CUDA build has loaded the library. Calls through ctypes release Python's global lock, so
+several threads may compile at once.
 """
 
 from __future__ import annotations
@@ -16,44 +16,44 @@ from typing import Any
 from nerfmac.backend.build import BuildError
 
 _LIBRARIES = ("libnvrtc.so.13", "libnvrtc.so.12")
-_HEADER = "cuda_fp16.h"  # the only one of the toolkit's that the kernels include
+_HEADER = "cuda_fp16.h"  # the only header of the CUDA toolkit that the kernels include
 
 
 @cache
 def version() -> str:
-    """The compiler's version. Raises `BuildError` if it is not there."""
+    """The compiler's version. Raises `BuildError` without a compiler."""
     major, minor = ctypes.c_int(), ctypes.c_int()
     _check(_library().nvrtcVersion(ctypes.byref(major), ctypes.byref(minor)))
     return f"{major.value}.{minor.value}"
 
 
 def compile_cubin(name: str, text: str, capability: tuple[int, int]) -> bytes:
-    """The binary of the program `text` for GPUs of a compute capability, such as (9, 0).
+    """The binary of the program `text` for GPUs of a compute `capability`, such as (9, 0).
 
-    Raises `BuildError` with the beginning of what the compiler said about `name`.
+    Raises `BuildError` with `name` and the first lines of the compiler's messages.
     """
     library, program = _library(), ctypes.c_void_p()
-    # The dialect empties the word `device`, which some of the toolkit's macros are made of.
+    # The dialect defines `device` as an empty macro, which some of the toolkit's macros contain.
     everything_on_the_gpu = "--device-as-default-execution-space"
     architecture = f"--gpu-architecture=sm_{capability[0]}{capability[1]}"
     options = (architecture, everything_on_the_gpu, *_include())
-    given = (ctypes.c_char_p * len(options))(*map(str.encode, options))
+    encoded = (ctypes.c_char_p * len(options))(*map(str.encode, options))
     names = text.encode(), f"{name}.cu".encode()
     _check(library.nvrtcCreateProgram(ctypes.byref(program), *names, 0, None, None))
     try:
-        if library.nvrtcCompileProgram(program, len(options), given) != 0:
-            said = _read(program, "ProgramLog").rstrip(b"\0").decode(errors="replace")
-            raise BuildError(f"nvrtc failed on {name}:\n" + "\n".join(said.splitlines()[:12]))
+        if library.nvrtcCompileProgram(program, len(options), encoded) != 0:
+            messages = _read(program, "ProgramLog").rstrip(b"\0").decode(errors="replace")
+            raise BuildError(f"nvrtc failed on {name}:\n" + "\n".join(messages.splitlines()[:12]))
         return _read(program, "CUBIN")
     finally:
         library.nvrtcDestroyProgram(ctypes.byref(program))
 
 
-def _read(program: ctypes.c_void_p, what: str) -> bytes:
+def _read(program: ctypes.c_void_p, item: str) -> bytes:
     size = ctypes.c_size_t()
-    _check(getattr(_library(), f"nvrtcGet{what}Size")(program, ctypes.byref(size)))
+    _check(getattr(_library(), f"nvrtcGet{item}Size")(program, ctypes.byref(size)))
     content = ctypes.create_string_buffer(size.value)
-    _check(getattr(_library(), f"nvrtcGet{what}")(program, content))
+    _check(getattr(_library(), f"nvrtcGet{item}")(program, content))
     return content.raw
 
 
@@ -66,20 +66,20 @@ def _library() -> Any:
             continue
         library.nvrtcGetErrorString.restype = ctypes.c_char_p
         return library
-    raise BuildError(f"NVIDIA's run-time compiler is not there: no {' and no '.join(_LIBRARIES)}")
+    raise BuildError(f"NVIDIA's run-time compiler is missing: no {' and no '.join(_LIBRARIES)}")
 
 
 @cache
 def _include() -> tuple[str, ...]:
-    """The option that names the folder of the CUDA toolkit's headers, where MLX looks too."""
-    named = (os.environ.get("CUDA_HOME"), os.environ.get("CUDA_PATH"), "/usr/local/cuda")
-    folders = [Path(folder) / "include" for folder in named if folder]
+    """The option for the folder of the CUDA toolkit's headers, looked for where MLX looks."""
+    roots = (os.environ.get("CUDA_HOME"), os.environ.get("CUDA_PATH"), "/usr/local/cuda")
+    folders = [Path(folder) / "include" for folder in roots if folder]
     for packages in (*site.getsitepackages(), site.getusersitepackages()):
         folders += sorted(Path(packages).glob("nvidia/*/include"))
     for folder in folders:
         if (folder / _HEADER).is_file():
             return (f"--include-path={folder}",)
-    return ()  # the compiler then says which header it misses
+    return ()  # the compiler then names the missing header
 
 
 def _check(result: int) -> None:

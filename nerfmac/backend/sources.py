@@ -1,4 +1,4 @@
-"""Finding the kernels' text: `kernels/*.metal`, their headers, and each back end's dialect."""
+"""The kernels' text: `kernels/*.metal`, their headers, and each back end's dialect."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"(?P<name>[^"\n]+)"[ \t]*(//.
 
 @cache
 def kernels_folder() -> Path:
-    """Where the kernels are: inside the installed package, or beside it in the repository."""
+    """The kernels' folder: inside the installed package, or beside it in the repository."""
     candidates = (
         Path(str(files("nerfmac"))) / "kernels",
         Path(__file__).resolve().parents[2] / "kernels",
@@ -34,35 +34,35 @@ def operations() -> tuple[str, ...]:
 
 
 def dialect_source(dialect: str) -> str:
-    """The header that gives `metal`, `cuda` or `cpu` the names it lacks."""
+    """The header that defines the names that the dialect `metal`, `cuda` or `cpu` lacks."""
     return (kernels_folder() / "dialects" / dialect / "prelude.h").read_text()
 
 
 @cache
 def kernel_source(operation: str, dialect: str) -> str:
-    """The text of `kernels/<operation>.metal`, with its headers, for `metal`, `cuda` or `cpu`.
+    """The text of `kernels/<operation>.metal` with its headers, for `metal`, `cuda` or `cpu`.
 
-    If the dialect has a header of that name it is used, else the one for all dialects.
+    A dialect's header replaces the common header of the same name.
     """
     text = (kernels_folder() / f"{operation}.metal").read_text()
-    return dialect_source(dialect) + "\n" + _pasted(text, _our_folders(dialect), set())
+    return dialect_source(dialect) + "\n" + _pasted(text, _header_folders(dialect), set())
 
 
 def user_source(source: Path | str, name: str, dialect: str) -> str:
-    """The same for a user's kernel: a file, or a text that messages call `name`.
+    """`kernel_source` for a user's kernel: a file, or a text that messages call `name`.
 
-    Headers are looked for beside the file, then among ours. `#line` makes compilers' messages name
-    lines of the user's files. Raises `InputError` for a file that cannot be read, is not ASCII (MLX
-    gives Metal's compiler nothing else), or includes a header that is not there.
+    Headers are looked for beside the file, then in `kernels/`. `#line` makes compilers' messages
+    name lines of the user's files. Raises `InputError` for a file that cannot be read, is not ASCII
+    (MLX accepts nothing else), or includes a missing header.
     """
-    folders = _our_folders(dialect)
+    folders = _header_folders(dialect)
     if isinstance(source, Path):
         folders, source = (source.parent, *folders), read_ascii(source)
     return dialect_source(dialect) + "\n" + _pasted(source, folders, set(), name)
 
 
 def read_ascii(path: Path) -> str:
-    """The text of a file; raise `InputError` if it is not there or is not ASCII."""
+    """The text of a file. Raises `InputError` if it cannot be read or is not ASCII."""
     try:
         return path.read_text(encoding="ascii")
     except OSError as error:
@@ -73,13 +73,12 @@ def read_ascii(path: Path) -> str:
         ) from error
 
 
-def _our_folders(dialect: str) -> tuple[Path, ...]:
+def _header_folders(dialect: str) -> tuple[Path, ...]:
     return kernels_folder() / "dialects" / dialect, kernels_folder()
 
 
 def _pasted(text: str, folders: Sequence[Path], included: set[Path], name: str = "") -> str:
-    """`text` with each header in place of its first include; lines are marked if there is a
-    `name`."""
+    """`text` with each header in place of its first include, and `#line` marks for a `name`."""
 
     def paste(match: re.Match[str]) -> str:
         paths = [folder / match["name"] for folder in folders]

@@ -1,10 +1,10 @@
-"""Operations that can be computed in several ways, and which way this machine computes them.
+"""Variants: operations with several implementations, and the choice between them.
 
-Which is quickest depends on the chip. `nerfmac tune` measures it and keeps the choice in the cache,
-for the chip, the version of MLX and the kernels' text; without that an operation has its first
-variant. The environment variable NERFMAC_VARIANTS goes before both, as in
-`NERFMAC_VARIANTS=hash_encode_gradient=fixed,march_count=two`, and `using` before all. A choice
-takes effect where a graph is built: what `mx.compile` has compiled keeps those of that time.
+The fastest one depends on the chip. In order of precedence, a variant is chosen by `using`, by the
+environment variable NERFMAC_VARIANTS (`hash_encode_gradient=fixed,march_count=two`), or by
+`nerfmac tune`, which measures all and caches the fastest for the chip, the version of MLX and the
+kernels' text. The default is the first variant. A choice takes effect when a graph is built:
+functions that `mx.compile` has compiled keep theirs.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from nerfmac.backend.cache import cache_folder
 from nerfmac.backend.device import current_device, device_name
 from nerfmac.backend.fallback import why_reference
+from nerfmac.backend.host import cache_folder
 from nerfmac.backend.sources import kernel_source, operations
 from nerfmac.common import checks
 from nerfmac.common.checks import InputError
@@ -36,40 +36,40 @@ _VARIABLE = "NERFMAC_VARIANTS"
 
 
 class Variants(NamedTuple):
-    """The ways to compute something that may be the quickest; the first is the default."""
+    """The variants of an operation that may be the fastest; the first is the default."""
 
     on_gpu: tuple[str, ...]
     on_cpu: tuple[str, ...]
 
     @property
     def here(self) -> tuple[str, ...]:
-        """Those to choose from on the current device."""
+        """The variants to choose from on the current device."""
         return self.on_cpu if current_device() == "cpu" else self.on_gpu
 
     @property
     def all(self) -> tuple[str, ...]:
-        """Those of all devices; each device can run them all."""
+        """The variants of all devices, without duplicates; each device can run them all."""
         return tuple(dict.fromkeys(self.on_gpu + self.on_cpu))
 
 
 VARIANTS: Mapping[str, Variants] = {
-    # An M1 cannot add a float to memory in one instruction (Mesa's src/asahi/compiler lists those
-    # that it has), so that its compiler makes a loop of compare and exchange, which gets longer
-    # where threads meet at one entry. `summed` adds first what neighbours of a simdgroup have in
-    # common, however little that is. `fixed` adds whole numbers, which all GPUs do in one
-    # instruction; their sum is the same in any order. A CPU's threads own their entries.
+    # An M1 has no instruction that adds a float to memory (Mesa's src/asahi/compiler lists its
+    # instructions). Its compiler emits a compare-and-exchange loop, which repeats if threads add to
+    # the same entry. `summed` first adds up neighbours of a simdgroup that share an entry. `fixed`
+    # adds integers: one instruction on every GPU, and the same sum in any order. On a CPU each
+    # thread owns its entries.
     "hash_encode_gradient": Variants(("float", "summed", "fixed"), ("float",)),
-    # Counting waits for the grid's memory, and rays in turns fill that time; but more of them take
-    # more registers. On a CPU four are quickest by BENCHMARKS.md, on that one.
+    # Rays per thread. Counting waits for the grid's memory, and other rays fill that time; but more
+    # rays take more registers. On the CPU of BENCHMARKS.md four are fastest.
     "march_count": Variants(("one", "two", "four"), ("four", "two", "eight")),
-    # Threadgroups that share all tiles, each with a row of partial sums of the weights' gradient:
-    # as many as run at a time. An M1 has 8 cores, an H200 132; the fewer, the less to add up. A
-    # CPU's sums are to be the same on any number of cores.
+    # Number of threadgroups, each with its own partial sum of the weights' gradient. It should be
+    # the number that run at a time (an M1 has 8 cores, an H200 132): fewer groups leave less to add
+    # up. On a CPU sums must not depend on the number of cores.
     "networks_gradient": Variants(("groups_256", "groups_64", "groups_512"), ("groups_32",)),
-    # A tile's rows lie in a threadgroup's memory, eight of which are read at a time. One after the
-    # other, all eight begin in the same of its banks, and are read in turns; `padded` leaves 16
-    # bytes between them, as MLX's own products do on Apple's GPUs (its kernels/steel/gemm/gemm.h,
-    # tgp_padding). It takes an eighth more of that memory, so fewer threadgroups may fit.
+    # Layout of a tile in threadgroup memory, where eight rows are read at a time. `close` rows all
+    # begin in the same memory bank, so the eight reads conflict. `padded` leaves 16 bytes between
+    # rows, as MLX's own products do on Apple's GPUs (kernels/steel/gemm/gemm.h, tgp_padding). It
+    # takes an eighth more threadgroup memory, so fewer threadgroups may fit.
     "networks_gradient_rows": Variants(("padded", "close"), ("close",)),
 }
 
@@ -77,22 +77,22 @@ _using: ContextVar[Mapping[str, str]] = ContextVar("variants", default={})  # no
 
 
 def variant(name: str) -> str:
-    """The variant by which `name` is computed on the current device.
+    """The chosen variant of the operation `name` on the current device.
 
-    Raises `InputError` where NERFMAC_VARIANTS names what there is not.
+    Raises `InputError` if NERFMAC_VARIANTS names an unknown operation or variant.
     """
     chosen = {**_stored(current_device()), **from_environment(), **_using.get()}
     return chosen.get(name, VARIANTS[name].here[0])
 
 
 def variants_here() -> dict[str, str]:
-    """The variant of each operation that has several, on the current device."""
+    """The chosen variant of each operation in `VARIANTS`, on the current device."""
     return {name: variant(name) for name in VARIANTS}
 
 
 @contextmanager
 def using(**chosen: str) -> Iterator[None]:
-    """Within it, on this thread, operations have the `chosen` variants. Raises `InputError`."""
+    """Context manager: this thread uses the `chosen` variants. Raises `InputError`."""
     _check(chosen, "variants")
     before = _using.set({**_using.get(), **chosen})
     try:
@@ -102,23 +102,23 @@ def using(**chosen: str) -> Iterator[None]:
 
 
 def repeatable() -> AbstractContextManager[None]:
-    """Within it, on this thread, sums are the same in any order; a graph built there keeps that.
+    """Context manager: graphs that this thread builds give the same bits in every run.
 
-    Floats are added atomically, and so in any order, by one kernel only.
+    Only the gradient of the hash encoding adds floats atomically, in an order that varies; its
+    variant `fixed` adds integers.
     """
     return using(hash_encode_gradient="fixed")
 
 
 def from_environment() -> dict[str, str]:
-    """What NERFMAC_VARIANTS chooses. Raises `InputError` for what there is not."""
+    """The variants that NERFMAC_VARIANTS names. Raises `InputError` for unknown ones."""
     return _parsed(os.environ.get(_VARIABLE, ""))
 
 
 @cache
 def _parsed(text: str) -> dict[str, str]:
-    words = [word.strip() for word in text.split(",") if word.strip()]
     chosen = {}
-    for word in words:
+    for word in filter(None, map(str.strip, text.split(","))):
         name, separator, value = word.partition("=")
         if not separator:
             raise InputError(f"{_VARIABLE} has {word!r}; expected OPERATION=VARIANT, with commas")
@@ -134,21 +134,21 @@ def _check(chosen: Mapping[str, str], where: str) -> None:
 
 
 def path() -> Path:
-    """Where the current device's choice is kept."""
+    """The file of the current device's choice."""
     return cache_folder() / f"variants-{_digest(current_device())}.json"
 
 
 def keep(chosen: Mapping[str, str], measured: Mapping[str, Any]) -> Path:
-    """Keep what is quickest on the current device; `measured` stands beside it for people to read.
+    """Write the fastest variants on the current device, and what was `measured`, to `path()`.
 
-    Returns the file. Raises `InputError` where it cannot be written.
+    Returns the path. Raises `InputError` if it cannot be written.
     """
-    where = path()
-    made_on = {"device_name": device_name(), "mlx_version": version("mlx")}
-    make_folder(where.parent)
-    write_json(where, {**made_on, "variants": dict(chosen), "measured": dict(measured)})
+    file = path()
+    measured_on = {"device_name": device_name(), "mlx_version": version("mlx")}
+    make_folder(file.parent)
+    write_json(file, {**measured_on, "variants": dict(chosen), "measured": dict(measured)})
     _stored.cache_clear()
-    return where
+    return file
 
 
 def is_tuned() -> bool:
@@ -162,11 +162,11 @@ def is_untuned_gpu() -> bool:
 
 
 def choose_first(config: Config, extent: float, *, shows_bar: bool = True) -> None:
-    """Measure and keep the quickest variants if this is the first training on a GPU.
+    """Tune before the first training on a GPU: measure the variants and keep the fastest.
 
-    `config` and `extent`, the side of the scene's cube, give the sizes of the operations;
-    `shows_bar` shows progress. The measuring module is imported by name, and only here: training
-    imports nothing that measures.
+    `config` and `extent`, the side of the scene's cube, determine the sizes of the operations.
+    `shows_bar`: whether to show a progress bar. The measuring module is imported by name, and only
+    here: training imports nothing that measures.
     """
     if is_untuned_gpu():
         import_module("nerfmac.measure.tuning").tune_first(config, extent, shows_bar=shows_bar)
@@ -174,21 +174,22 @@ def choose_first(config: Config, extent: float, *, shows_bar: bool = True) -> No
 
 @cache
 def _stored(_device: str) -> Mapping[str, str]:
-    where = path()
-    if not where.is_file():
+    """The variants in `path()`; empty without that file, or if it is broken."""
+    file = path()
+    if not file.is_file():
         return {}
     try:
-        kept = read_json(where)["variants"]
-        _check(kept, str(where))
-        return dict(kept)
+        chosen = read_json(file)["variants"]
+        _check(chosen, str(file))
+        return dict(chosen)
     except (InputError, KeyError, TypeError, AttributeError):
-        log.warning("%s is broken; `nerfmac tune` writes it anew", where)
+        log.warning("%s is broken and ignored; `nerfmac tune` writes it again", file)
         return {}
 
 
 @cache
 def _digest(device: str) -> str:
-    """Of what a choice depends on."""
+    """Digest of all that a choice depends on."""
     texts = [kernel_source(operation, device) for operation in operations()]
     parts = (device_name(), version("mlx"), repr(dict(VARIANTS)), *texts)
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:20]

@@ -1,4 +1,4 @@
-"""From a video or photographs to a scene: pictures chosen, cameras found, the scene placed."""
+"""Structure from motion: a video or photographs in, a scene with its cameras out."""
 
 from nerfmac.capture.capture import capture_scene, captured
 

@@ -5,61 +5,67 @@ from __future__ import annotations
 import logging
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from PIL import Image
 from tqdm.auto import tqdm
 
-from nerfmac.capture.libraries import need_pycolmap
-from nerfmac.capture.material import (
+from nerfmac.capture.fold_check import FoldCheck
+from nerfmac.capture.frame_selection import BLURRED, laplacian_variance
+from nerfmac.capture.inputs import (
     LEAST_35MM,
     MOST_35MM,
     Picture,
     choose_frames,
     focal_in_pixels,
-    is_material,
+    is_input,
     is_video,
     pictures_in,
     take_frames,
     take_pictures,
 )
-from nerfmac.capture.missing import missing_pictures
-from nerfmac.capture.placed import write_scene
-from nerfmac.capture.structure import Solver, Structure
+from nerfmac.capture.scene_files import write_scene
+from nerfmac.capture.structure import MISSING, Solver, Structure
+from nerfmac.capture.video import GREY_SIZE
 from nerfmac.common import checks
 from nerfmac.common.checks import InputError
+from nerfmac.common.extras import install
 from nerfmac.common.files import check_free, make_folder, read_json, user_path, write_json
 from nerfmac.scenes import holds_scene, load_scene
 from nerfmac.scenes.diagram import draw_scene
 from nerfmac.scenes.pictures import is_cut_out
+from nerfmac.scenes.readers.transforms import FILE_NAME
 from nerfmac.scenes.record import refuse_run
-from nerfmac.scenes.transforms import FILE_NAME
 
 HOME = Path("captures")
-"""Where captured scenes go, in the working folder, if nothing else is said."""
-RECORD, WORK = "capture.json", "capture"
+"""Folder of captured scenes, in the working folder, if the user names none."""
+RECORD, WORK, PICTURES = "capture.json", "capture", "pictures.json"
 MATCHING = ("auto", "sequential", "exhaustive", "window")
+CHANGEABLE = {"matching", "focal_35mm"}
+"""Options that an unfinished capture may change, since they leave its pictures as they are."""
 FEWEST = 3
-"""Pictures that a capture takes at least."""
+"""Fewest pictures of a capture."""
 TOO_FEW = 1 / 3
-"""A capture fails if fewer of its pictures than this part get a camera."""
+"""Fraction of pictures with a camera below which a capture fails."""
 FOLDED = 2
-"""A fold tears so many pairs of neighbours at least; one may be a stray camera."""
+"""Folded pairs from which a capture is refused; a single one may be a stray camera."""
 
 log = logging.getLogger("nerfmac")
 
 
 def captured(path: Path) -> Path:
-    """The scene at `path`: itself, or what `capture_scene` makes of a video or of photographs."""
+    """The scene at `path`: itself, or the capture of a video or of photographs there."""
     path = path.expanduser()
     refuse_run(path)
-    if holds_scene(path) or not is_material(path):
+    if holds_scene(path) or not is_input(path):
         return path
     out = HOME / path.resolve().stem
     kind = "a video" if is_video(path) else "a folder of photographs alone"
-    log.warning("%s is %s: its cameras are looked for, and the scene goes to %s", path, kind, out)
+    log.warning("%s is %s: finding its cameras; the scene goes to %s", path, kind, out)
     return capture_scene(path, out)
 
 
@@ -73,45 +79,44 @@ def capture_scene(
     focal_35mm: float | None = None,
     progress: bool = True,
 ) -> Path:
-    """Find where the cameras of a video or of photographs stood; returns the scene's folder.
+    """Find the cameras of a video or of photographs; returns the scene's folder.
 
     Args:
         source: a video, or a folder of photographs.
         out: the scene's folder; by default captures/NAME in the working folder. It gets `images`,
-            `transforms.json`, `points.ply`, `cameras.png`, `capture.json` with what came of it, and
-            COLMAP's model in `sparse/0`.
-        longest_side: pixels of the pictures' longer side, at most; larger ones are reduced.
-        frames: of a video, about how many to take; by default as many as its motion asks for.
-        matching: `sequential` compares each picture with those that follow it and, once the cameras
-            are known, with those that stand nearby; `exhaustive` each with each; `window` with the
-            40 that follow it. `auto` is the first for a video; for photographs too, if it finds the
-            cameras of nearly all and they agree with the order of names, and else the second for
-            fewer than 100, the third for more: whichever has more cameras that agree.
-        focal_35mm: focal length of every picture in millimetres as on 35 mm film, in place of what
-            EXIF says. By default EXIF's; where it names none, several guesses are tried on a few
+            `transforms.json`, `points.ply`, `cameras.png`, the report `capture.json`, and COLMAP's
+            model in `sparse/0`.
+        longest_side: longest side of the pictures in pixels; larger ones are reduced.
+        frames: approximate number of frames to take from a video; by default its motion decides.
+        matching: pairs of pictures to match. `sequential`: each with the 10 that follow it and,
+            once cameras are known, with those nearby. `exhaustive`: all pairs. `window`: each with
+            the 40 that follow it. `auto`: `sequential`; for photographs whose cameras it does not
+            nearly all find, or that contradict the order of names, also `exhaustive` (from 100 on
+            `window`), and the result with more agreeing cameras.
+        focal_35mm: focal length of every picture in millimetres as on 35 mm film, in place of
+            EXIF's. By default EXIF's; where it names none, several guesses are tried on a few
             pictures.
         progress: show a bar for each stage.
 
-    A capture that was interrupted goes on where it was, as the interruption says, and one that is
-    done is not done again.
+    The same call continues an interrupted capture, and returns at once if it is finished. A refused
+    or interrupted one continues with another `matching` or `focal_35mm` too.
 
-    Raises InputError without pycolmap, for a source or an `out` that cannot serve, if too few of
-    the pictures get a camera, and if the cameras are probably wrong: EXIF names no focal length and
-    the pictures do not tell it, or `auto` finds only cameras that contradict the order of names.
-    The message says what to do.
+    Raises InputError without pycolmap, for an unfit source or `out`, if too few pictures get a
+    camera, and if the cameras are probably wrong: the pictures do not tell a focal length that EXIF
+    does not name, or `auto` finds only cameras that contradict the order of names.
     """
     source = user_path(source)
     _check(source, longest_side, frames, matching, focal_35mm)
     need_pycolmap()
     folder = user_path(out) if out is not None else HOME / source.resolve().stem
-    asked = {
+    options = {
         "source": str(source.resolve()),
         "longest_side": int(longest_side),
         "frames": frames,
         "matching": matching,
         "focal_35mm": focal_35mm,
     }
-    if _is_done(folder, asked):
+    if _is_done(folder, options):
         log.info("%s holds this capture already", folder)
         return folder
 
@@ -119,21 +124,52 @@ def capture_scene(
         return tqdm(total=total, desc=name, disable=not progress)
 
     try:
-        pictures = _material(source, folder, asked, bar)
+        pictures = _pictures(source, folder, options, bar)
         if matching == "auto" and is_video(source):
             matching = "sequential"
         structure = Solver(folder / WORK, folder / "images", pictures, bar).solve(matching)
     except KeyboardInterrupt as interruption:
-        done = f"what is done is in {folder}, and the same command goes on"
-        raise KeyboardInterrupt(done if folder.exists() else "nothing is kept") from interruption
-    _finish(folder, asked, pictures, structure)
+        kept = f"finished work is in {folder}; the same command continues it"
+        raise KeyboardInterrupt(kept if folder.exists() else "nothing is kept") from interruption
+    _finish(folder, options, pictures, structure)
     return folder
+
+
+def need_pycolmap() -> None:
+    """Raise `InputError` unless pycolmap is installed; does not import it."""
+    if find_spec("pycolmap") is None:
+        raise InputError(f"pycolmap is not installed; finding cameras needs: {install('capture')}")
+
+
+def missing_pictures(images: Path, names: Sequence[str], registered: Container[str]) -> list[str]:
+    """Sorted `names` that are not `registered`; a warning gives the reasons if they are many.
+
+    `images` is the pictures' folder. A picture is blurred if its sharpness is below `BLURRED` of
+    the median.
+    """
+    missing = sorted(name for name in names if name not in registered)
+    if len(names) - len(missing) >= MISSING * len(names):
+        return missing
+    sharpness = {name: _sharpness(images / name) for name in names}
+    least = BLURRED * float(np.median(list(sharpness.values())))
+    blurred = [name for name in missing if sharpness[name] < least]
+    others = [name for name in missing if sharpness[name] >= least]
+    reasons = []
+    if blurred:
+        reasons.append(f"{len(blurred)} blurred, such as {blurred[0]}")
+    if others:
+        overlap = "whose content overlaps too little with the others'"
+        reasons.append(f"{len(others)} {overlap}, such as {others[0]}")
+    log.warning(
+        "%d of %d pictures have no camera: %s", len(missing), len(names), "; ".join(reasons)
+    )
+    return missing
 
 
 def _check(
     source: Path, longest_side: int, frames: int | None, matching: str, focal_35mm: float | None
 ) -> None:
-    """Raise InputError for arguments of `capture_scene` that cannot be."""
+    """Raise InputError for arguments of `capture_scene` that are out of range."""
     checks.number("longest_side", longest_side, low=64, whole=True)
     checks.choice("matching", matching, MATCHING)
     if frames is not None:
@@ -146,80 +182,100 @@ def _check(
         )
     if focal_35mm is not None:
         checks.number("focal_35mm", focal_35mm, low=LEAST_35MM, high=MOST_35MM)
-    if not is_material(source):
-        expected = "a video, or a folder of photographs"
+    if not is_input(source):
         state = (
             "holds none" if source.is_dir() else "is neither" if source.exists() else "is absent"
         )
-        raise InputError(f"{source} {state}; expected {expected}")
+        raise InputError(f"{source} {state}; expected a video, or a folder of photographs")
 
 
-def _is_done(folder: Path, asked: dict[str, Any]) -> bool:
-    """Whether `folder` has the scene that is `asked` for; raises InputError if it has another."""
+def _is_done(folder: Path, options: dict[str, Any]) -> bool:
+    """Whether `folder` holds this capture, finished. Raises InputError if it holds another.
+
+    If an unfinished one changes the `CHANGEABLE` options, all but its pictures is removed.
+    """
     record = folder / RECORD
     if not record.is_file():
         check_free(folder)
         return False
     known = read_json(record)
-    if any(known.get(key) != value for key, value in asked.items()):
+    changed = {key for key, value in options.items() if known.get(key) != value}
+    is_done = (folder / FILE_NAME).is_file() and "registered" in known
+    if changed - CHANGEABLE or (changed and is_done):
         raise InputError(
             f"{folder} holds a capture of {known.get('source')} with other options; name another "
             "folder with --out, or remove this one"
         )
-    return (folder / FILE_NAME).is_file() and "registered" in known
+    if changed:
+        for path in (folder / WORK).iterdir():
+            if path.is_dir():
+                shutil.rmtree(path)
+            elif path.name != PICTURES:
+                path.unlink()
+        write_json(record, options)
+    return is_done
 
 
-def _material(source: Path, folder: Path, asked: dict[str, Any], bar: Any) -> list[Picture]:
-    """The capture's pictures in `images`, as they are or made now. Raises InputError if too few."""
-    taken = folder / WORK / "pictures.json"
-    if taken.is_file():
-        return [Picture(**each) for each in read_json(taken)]
+def _pictures(source: Path, folder: Path, options: dict[str, Any], bar: Any) -> list[Picture]:
+    """The capture's pictures, made in `images` unless they are there, with focal lengths by option.
+
+    Raises InputError if they are too few.
+    """
+    list_file = folder / WORK / PICTURES
+    if list_file.is_file():
+        pictures = [Picture(**values) for values in read_json(list_file)]
+    else:
+        pictures = _make_pictures(source, folder, options, bar)
+        write_json(list_file, [picture._asdict() for picture in pictures])
+    if millimetres := options["focal_35mm"]:
+        pictures = [
+            picture._replace(focal=focal_in_pixels(millimetres, picture.width, picture.height))
+            for picture in pictures
+        ]
+    return pictures
+
+
+def _make_pictures(source: Path, folder: Path, options: dict[str, Any], bar: Any) -> list[Picture]:
     paths = [] if is_video(source) else pictures_in(source)
     if paths and len(paths) < FEWEST:
         raise InputError(
-            f"{source} has {len(paths)} picture{'s'[: len(paths) > 1]}; where cameras stood can be "
-            "told from three that overlap, and a scene wants 30 or more from all sides"
+            f"{source} has {len(paths)} picture{'s'[: len(paths) > 1]}; expected at "
+            "least three that overlap, better 30 or more from all sides"
         )
     numbers = []
     if not paths:
         with bar("frames", None) as counting:
-            numbers = choose_frames(source, asked["frames"], counting)
+            numbers = choose_frames(source, options["frames"], counting)
     make_folder(folder / WORK)
     make_folder(folder / "images")
-    write_json(folder / RECORD, asked)
-    to = folder / "images", asked["longest_side"]
+    write_json(folder / RECORD, options)
+    images, longest = folder / "images", options["longest_side"]
     with bar("pictures", None) as counting:
         if paths:
-            pictures = take_pictures(paths, *to, counting)
+            pictures = take_pictures(paths, images, longest, counting)
         else:
-            pictures = take_frames(source, numbers, *to, counting)
-    if millimetres := asked["focal_35mm"]:
-        pictures = [
-            each._replace(focal=focal_in_pixels(millimetres, each.width, each.height))
-            for each in pictures
-        ]
+            pictures = take_frames(source, numbers, images, longest, counting)
     if len(pictures) < FEWEST:
         raise InputError(f"{source} gives {len(pictures)} pictures; expected {FEWEST} or more")
-    write_json(taken, [picture._asdict() for picture in pictures])
     return pictures
 
 
 def _finish(
-    folder: Path, asked: dict[str, Any], pictures: Sequence[Picture], structure: Structure
+    folder: Path, options: dict[str, Any], pictures: Sequence[Picture], structure: Structure
 ) -> None:
-    """Write the scene and its report, and remove what only a resumed capture would need."""
-    given, found = len(pictures), len(structure.model.images)
-    if found < max(FEWEST, TOO_FEW * given):
+    """Write the scene and its report, and remove the files that resuming would need."""
+    total, registered = len(pictures), len(structure.model.images)
+    if registered < max(FEWEST, TOO_FEW * total):
         raise InputError(
-            f"only {found} of {given} pictures overlap: film more slowly or take more pictures, "
-            "keep most of each in the next, walk around rather than turn on the spot, and avoid "
-            "bare walls, glass and blur"
+            f"only {registered} of {total} pictures overlap: film more slowly or take more "
+            "pictures, keep most of each in the next, walk around rather than turn on the spot, "
+            "and avoid bare walls, glass and blur"
         )
     names = [picture.name for picture in pictures]
     with_camera = {image.name for image in structure.model.images}
     missing = missing_pictures(folder / "images", names, with_camera)
-    _tell_folds(structure, asked["matching"])
-    some = pictures[:: max(given // 3, 1)]
+    _report_folds(structure.fold_check, structure.matching, options["matching"])
+    some = pictures[:: max(total // 3, 1)]
     is_object = any(is_cut_out(folder / "images" / picture.name) for picture in some)
     write_scene(folder, structure, is_object=is_object)
     scene = load_scene(folder, split=0)
@@ -228,44 +284,49 @@ def _finish(
     for file in structure.folder.glob("*.bin"):
         shutil.copyfile(file, folder / "sparse" / "0" / file.name)
     result = {
-        "given": given,
-        "registered": found,
+        "given": total,
+        "registered": registered,
         "without_camera": missing,
         "mean_reprojection_error": structure.error,
         "points": 0 if scene.points is None else len(scene.points),
-        "fewest_points_of_a_picture": int(np.min(list(structure.seen.values()))),
+        "fewest_points_of_a_picture": min(structure.seen.values()),
         "pictures_of_each_model": structure.models,
         "matched": structure.matching,
-        "torn": structure.agreement.torn,
+        "torn": structure.fold_check.torn,
         "focal_trial": structure.trial and structure.trial._asdict(),
         "aabb_scale": scene.extent,
     }
-    write_json(folder / RECORD, asked | result)
+    write_json(folder / RECORD, options | result)
     shutil.rmtree(folder / WORK)
     log.info(
-        "%d of %d pictures have a camera; points are off by %.2f pixels in the mean; cameras.png "
-        "in %s shows them",
-        *(found, given, structure.error, folder),
+        f"{registered} of {total} pictures have a camera; points are off by {structure.error:.2f} "
+        f"pixels in the mean; cameras.png in {folder} shows them"
     )
 
 
-def _tell_folds(structure: Structure, asked: str) -> None:
-    """Say in a line if cameras are torn apart that are near in the pictures' order.
+def _report_folds(check: FoldCheck, matching: str, asked: str) -> None:
+    """Warn of torn pairs; raise InputError for several folded ones if `asked` is auto.
 
-    Raises InputError for several if no `matching` but auto was asked for: part of the cameras stand
-    on the wrong side.
+    Part of the cameras then stand on the wrong side. `matching` is that of the cameras.
     """
-    torn = structure.agreement.torn
-    if not torn:
+    if not check.torn:
         return
-    one, other, degrees = max(torn, key=lambda pair: pair[2])
-    said = (
+    one, other, degrees = max(check.torn, key=lambda pair: pair[2])
+    message = (
         f"{one} and {other} show the same, but their cameras look {degrees:.0f} degrees apart, and "
-        f"{len(torn)} such pairs are torn: what looks the same from two sides may be folded"
+        f"{len(check.torn)} such pairs are torn: an object that looks the same from two sides may "
+        "be folded"
     )
-    again = "take it again with more of what surrounds it in the pictures"
-    kept = f"--matching {structure.matching} --out FOLDER keeps this one with a warning"
-    ordered = "--matching sequential may do better where names are in the order of a walk"
-    if asked == "auto" and len(torn) >= FOLDED:
-        raise InputError(f"{said}; {again}, in smaller steps; {kept}")
-    log.warning("%s; %s", said, again if structure.matching == "sequential" else ordered)
+    again = "photograph it again with more of its surroundings in each picture"
+    ordered = "--matching sequential may do better if the names are in the order of a walk"
+    if asked == "auto" and len(check.folded) >= FOLDED:
+        kept = f"--matching {matching} keeps these cameras with a warning"
+        raise InputError(f"{message}; {again}, in smaller steps; {kept}")
+    log.warning("%s; %s", message, again if matching == "sequential" else ordered)
+
+
+def _sharpness(path: Path) -> float:
+    with Image.open(path) as image:
+        grey = image.convert("L")
+    grey.thumbnail((GREY_SIZE, GREY_SIZE), Image.Resampling.BOX)
+    return laplacian_variance(np.asarray(grey, np.float32))

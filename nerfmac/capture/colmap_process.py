@@ -1,15 +1,15 @@
 """One stage of structure from motion by pycolmap, in a process of its own.
 
-`python colmap_process.py STAGE FOLDER` reads `FOLDER/plan.json` and goes on with
-what `FOLDER/database.db` already has. In a process of its own COLMAP can be interrupted at any
-time, its log goes to a file, and a crash is told from a result. The stages:
+`python colmap_process.py STAGE FOLDER` reads `FOLDER/plan.json` and continues `FOLDER/database.db`.
+In a process of its own COLMAP can be interrupted at any time, logs to a file, and may crash. The
+stages:
 
     features  SIFT (Lowe 2004) of each picture
-    matches   of the plan's pairs, verified by their epipolar geometry; their numbers go to
+    matches   matches of the plan's pairs that fit an epipolar geometry; their numbers go to
               `FOLDER/matches.json`
-    mapping   incremental (Schönberger and Frahm 2016), to the plan's `model` in `FOLDER`
+    mapping   incremental mapping (Schönberger and Frahm 2016) to the plan's `model` in `FOLDER`
 
-On standard output a line with a number says that so many more pictures or pairs are done.
+A number on standard output reports that many more pictures or pairs as done.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from typing import Any
 SEED = 0
 MOST_FEATURES = 8192
 LONGEST_SIDE = 1600
-"""Pixels of the longer side in which features are looked for: more find hardly better cameras."""
+"""Longer side in pixels for SIFT; larger pictures hardly give better cameras."""
 LENS_MODEL = "RADIAL"
-"""One focal length, k1 and k2. With OPENCV's second focal length a scene that is mostly flat has
-lenses of any shape that fit it nearly as well, and the pixels of cameras are square."""
+"""COLMAP's lens with one focal length, k1 and k2. Pixels of cameras are square, and with OPENCV's
+second focal length lenses of many shapes fit a mostly flat scene."""
 PAIRS_AT_A_TIME = 60
-"""After so many the matches are stored, and progress is seen."""
+"""Pairs after which matches are stored and progress is reported."""
 
 
 def main(stage: str, folder: Path) -> None:
-    """Run `stage` for the capture whose work is in `folder`."""
+    """Run `stage` of the capture in `folder`."""
     import pycolmap
 
     pycolmap.set_random_seed(SEED)
@@ -44,21 +44,21 @@ def main(stage: str, folder: Path) -> None:
 
 
 def find_features(pycolmap: Any, folder: Path, plan: Any) -> None:
-    """SIFT of all pictures that have none yet; those of one lens get one camera."""
+    """Extract SIFT of all pictures that have none yet; pictures of one lens share a camera."""
     database = folder / "database.db"
     options = pycolmap.FeatureExtractionOptions()
     options.max_image_size = LONGEST_SIDE
     options.sift.max_num_features = MOST_FEATURES
     for lens in plan["lenses"]:
         with pycolmap.Database.open(database) as opened:
-            known = {each.name: each for each in opened.read_all_images()}
-            done = {name for name, each in known.items() if opened.exists_keypoints(each.image_id)}
+            known = {image.name: image for image in opened.read_all_images()}
+            done = {name for name, im in known.items() if opened.exists_keypoints(im.image_id)}
         print(len(done.intersection(lens["pictures"])), flush=True)
         left = iter(name for name in lens["pictures"] if name not in done)
         reader = pycolmap.ImageReaderOptions()
         reader.camera_model = LENS_MODEL
         reader.default_focal_length_factor = plan["focal_guess"]
-        if lens["parameters"]:  # else a guess, which is not taken for knowledge
+        if lens["parameters"]:  # otherwise COLMAP treats the focal length as a guess
             reader.camera_params = ",".join(map(str, lens["parameters"]))
         camera = next((known[name].camera_id for name in lens["pictures"] if name in known), -1)
         while some := list(islice(left, 2 * (os.cpu_count() or 1))):
@@ -78,7 +78,7 @@ def find_features(pycolmap: Any, folder: Path, plan: Any) -> None:
 
 
 def match(pycolmap: Any, folder: Path, plan: Any) -> None:
-    """Match the pairs of pictures that the plan lists, but for those that are matched already."""
+    """Match the plan's pairs of pictures; COLMAP skips those in the database."""
     options = pycolmap.ImportedPairingOptions()
     options.match_list_path = folder / "pairs.txt"
     left = iter(plan["pairs"])
@@ -88,25 +88,25 @@ def match(pycolmap: Any, folder: Path, plan: Any) -> None:
         pycolmap.match_image_pairs(folder / "database.db", pairing_options=options)
         print(len(some), flush=True)
     with pycolmap.Database.open(folder / "database.db") as opened:
-        names = {each.image_id: each.name for each in opened.read_all_images()}
+        names = {image.image_id: image.name for image in opened.read_all_images()}
         pairs, counts = opened.read_two_view_geometry_num_inliers()
-    found = []
+    numbers = []
     for pair, count in zip(pairs, counts, strict=True):
-        one, other = sorted(names[number] for number in pycolmap.pair_id_to_image_pair(pair))
-        found.append([one, other, count])
-    (folder / "matches.json").write_text(json.dumps(sorted(found)), encoding="utf-8")
+        one, other = sorted(names[image] for image in pycolmap.pair_id_to_image_pair(pair))
+        numbers.append([one, other, count])
+    (folder / "matches.json").write_text(json.dumps(sorted(numbers)), encoding="utf-8")
 
 
 def map_cameras(pycolmap: Any, folder: Path, plan: Any) -> None:
-    """Find the cameras, and keep the model that has most of them, with its points.
+    """Map the pictures, and keep the model with the most cameras, with its points.
 
-    The plan's `only` are the pictures to map, all if empty. Its `lens` is what lenses without
-    parameters of their own have in common, [focal length in longer sides, k1, k2]; it is held
-    while mapping and released in a last adjustment. Without `lens` lenses are adjusted throughout.
+    The plan's `only` names the pictures to map; empty: all. Its `lens`, [focal length in longer
+    sides, k1, k2], is that of all lenses without parameters; it is held while mapping and adjusted
+    at the end. Without `lens`, lenses are adjusted throughout.
 
-    `summary.json` beside the model has the pictures of every model, the mean reprojection error in
-    pixels, how many observations it is the mean of, how many points each camera of the one that is
-    kept sees, and the `lens` that was found.
+    `summary.json` beside the model holds the number of pictures of every model (`models`), and of
+    the kept one: mean reprojection `error` in pixels, number of `observations`, number of points
+    `seen` by each picture, `points` as in `Structure`, and the adjusted `lens`.
     """
     options = pycolmap.IncrementalPipelineOptions()
     options.random_seed = SEED
@@ -117,14 +117,14 @@ def map_cameras(pycolmap: Any, folder: Path, plan: Any) -> None:
     work, sparse = folder / "partial", folder / plan["model"]
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir()
-    told = _Told()
+    progress = _Progress()
     models = pycolmap.incremental_mapping(
         folder / "database.db",
         plan["images"],
         work,
         options,
-        initial_image_pair_callback=told.begin,
-        next_image_callback=told.add,
+        initial_image_pair_callback=progress.begin,
+        next_image_callback=progress.add,
     )
     shutil.rmtree(work)
     work.mkdir()
@@ -150,10 +150,10 @@ def map_cameras(pycolmap: Any, folder: Path, plan: Any) -> None:
 
 
 def _hold_lens(pycolmap: Any, folder: Path, plan: Any, options: Any) -> set[int]:
-    """Give lenses without parameters the plan's, and hold all lenses while mapping.
+    """Give the plan's lens to cameras without parameters, and hold all lenses while mapping.
 
-    Returns the numbers of the cameras that have the plan's lens. They are marked as known: else
-    COLMAP may estimate the focal length from fundamental matrices, and hold that one.
+    Returns the ids of those cameras. They are marked as known: otherwise COLMAP may estimate
+    another focal length from fundamental matrices, and hold that.
     """
     focal, *distortion = plan["lens"]
     guessed = set()
@@ -174,26 +174,26 @@ def _hold_lens(pycolmap: Any, folder: Path, plan: Any, options: Any) -> set[int]
 
 
 def _most_common_lens(model: Any, guessed: set[int]) -> list[float]:
-    """Focal length in longer sides, k1 and k2 of the `guessed` camera with the most pictures."""
+    """[focal length in longer sides, k1, k2] of the `guessed` camera with the most pictures."""
     numbers = [image.camera_id for image in model.images.values() if image.camera_id in guessed]
     camera = model.cameras[max(sorted(set(numbers)), key=numbers.count)]
     focal, _, _, *distortion = camera.params.tolist()
     return [focal / max(camera.width, camera.height), *distortion]
 
 
-class _Told:
-    """Tells how many pictures the largest model has so far: COLMAP may begin several."""
+class _Progress:
+    """Prints the growth of the largest model so far: COLMAP may begin several models."""
 
     def __init__(self) -> None:
         self._now, self._most = 0, 0
 
     def begin(self) -> None:
-        """A model begins, with two pictures."""
+        """Count a new model, which has two pictures."""
         self._now = 1
         self.add()
 
     def add(self) -> None:
-        """The model has one picture more."""
+        """Count one more picture of the model."""
         self._now += 1
         if self._now > self._most:
             print(self._now - self._most, flush=True)

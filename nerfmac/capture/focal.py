@@ -1,7 +1,7 @@
-"""The focal length of pictures whose EXIF names none: several guesses are tried, one is kept.
+"""Focal length of pictures without EXIF: several guesses are tried on a few pictures.
 
-COLMAP adjusts the focal length while it maps. A far guess can end in a wrong scene that fits its
-own points well. So a few pictures are mapped with each guess held, and released at the end.
+COLMAP adjusts the focal length while it maps. From a far guess it can reach a wrong scene that fits
+its own points well. So each trial holds its guess while mapping and adjusts it at the end only.
 Focal lengths are in longer sides of the picture.
 """
 
@@ -10,27 +10,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from nerfmac.capture.agreement import ALIKE, Matches
+from nerfmac.capture.pairs import MATCHED, Matches
 from nerfmac.common.checks import InputError
 
 GUESSES = (1.0, 0.85, 1.2, 0.7, 1.4)
-"""Focal lengths to try, the most central first. Phones have 0.7 to 0.9, cameras up to 1.4."""
+"""Focal lengths to try, the central one first. Phones have 0.7 to 0.9, cameras up to 1.4."""
 TRIAL_PICTURES = 16
-"""Pictures that each guess is tried on."""
+"""Most pictures of a trial."""
 ENOUGH = 100
-"""Matches with two other pictures that a picture of a trial should have."""
+"""Matches that a picture of a trial should have with two others of it."""
 REJECTED = 4.0
 """Reprojection error in pixels above which COLMAP drops an observation."""
 LARGE_ERROR = 0.6
 """Mean reprojection error in pixels above which a model is suspect."""
 SAME = 1.02
-"""Two guesses whose focal lengths end within this factor agree."""
+"""Largest factor between the focal lengths of trials that agree."""
 OTHER = 1.1
-"""Two focal lengths further apart than this factor contradict each other."""
+"""Factor beyond which two focal lengths contradict each other."""
 AS_GOOD = 1.05
-"""A trial fits as well as the best one up to this factor of the error."""
+"""Largest factor of the least error for a trial that fits as well as the best."""
 NEARLY_ALL = 0.9
-"""Part of the most pictures placed by a trial that a trial has to place."""
+"""Fraction of the most registered pictures that a complete trial registers."""
 ADVICE = (
     "give the focal length with --focal-35mm, in millimetres as on 35 mm film (24 to 28 for the "
     "main lens of most phones), or photograph again: walk around, with near and far things in "
@@ -43,24 +43,19 @@ class UnknownFocalError(InputError):
 
 
 class Trial(NamedTuple):
-    """What came of one guess.
+    """Result of one guess."""
 
-    `guess` was held while mapping and `focal` is where the last adjustment moved it, with the
-    distortion `k1`, `k2`. `error` is the mean reprojection error in pixels of `observations`, and
-    `pictures` counts those placed.
-    """
-
-    guess: float
-    focal: float
+    guess: float  # held while mapping
+    focal: float  # after the last adjustment, with the distortion k1, k2
     k1: float
     k2: float
-    error: float
+    error: float  # mean reprojection error in pixels
     observations: int
-    pictures: int
+    pictures: int  # registered
 
 
 def is_settled(trials: Sequence[Trial]) -> bool:
-    """Whether the best trial and another one agree, so that no further guess is needed."""
+    """Whether the best trial agrees with another, so that no further guess is needed."""
     if len(trials) < 2:
         return False
     best = min(_complete(trials), key=lambda trial: _fit(trial, trials))
@@ -69,15 +64,15 @@ def is_settled(trials: Sequence[Trial]) -> bool:
 
 
 def choose_trial(trials: Sequence[Trial]) -> Trial:
-    """The trial with the least error of those that place nearly the most pictures.
+    """The trial with the least error among the complete ones.
 
-    Observations that another trial has and this one lost count as rejected ones: a wrong focal
-    length can have the least error by keeping the fewest points. Raises UnknownFocalError if one
-    that fits as well has another focal length, or the error is large and most others contradict it.
+    Observations that a trial lost count as rejected ones: a wrong focal length can have the least
+    error by keeping the fewest points. Raises UnknownFocalError if a trial with another focal
+    length fits as well, or if the error is large and at least half the trials contradict it.
     """
     complete = _complete(trials)
     best = min(complete, key=lambda trial: _fit(trial, trials))
-    contradicting = [each for each in complete if _factor(each.focal, best.focal) > OTHER]
+    contradicting = [trial for trial in complete if _factor(trial.focal, best.focal) > OTHER]
     if best.error > LARGE_ERROR and 2 * len(contradicting) >= len(complete):
         ends = ", ".join(f"{trial.guess:.2f} to {trial.focal:.2f}" for trial in trials)
         raise UnknownFocalError(
@@ -85,7 +80,8 @@ def choose_trial(trials: Sequence[Trial]) -> Trial:
             f"from {ends} of the longer side, and with the best points are off by "
             f"{best.error:.2f} pixels; {ADVICE}"
         )
-    as_good = [each for each in complete if _fit(each, trials) <= AS_GOOD * _fit(best, trials)]
+    limit = AS_GOOD * _fit(best, trials)
+    as_good = [trial for trial in complete if _fit(trial, trials) <= limit]
     low, high = min(trial.focal for trial in as_good), max(trial.focal for trial in as_good)
     if _factor(low, high) > OTHER:
         raise UnknownFocalError(
@@ -96,10 +92,10 @@ def choose_trial(trials: Sequence[Trial]) -> Trial:
 
 
 def check_focal(trial: Trial, focal: float, error: float) -> None:
-    """Raises UnknownFocalError if all pictures' `focal` contradicts their `trial`.
+    """Raise UnknownFocalError if the model's `focal` contradicts the trial and its error is large.
 
-    That alone may come of few pictures. With an `error` in pixels above `LARGE_ERROR` it is how a
-    wrong scene looks.
+    A trial of few pictures may be off; only with an `error` above `LARGE_ERROR` pixels too is the
+    scene probably wrong.
     """
     if error > LARGE_ERROR and _factor(focal, trial.focal) > OTHER:
         raise UnknownFocalError(
@@ -110,24 +106,24 @@ def check_focal(trial: Trial, focal: float, error: float) -> None:
 
 
 def trial_pictures(names: Sequence[str], matches: Matches) -> list[str]:
-    """Up to `TRIAL_PICTURES` of `names` to try guesses on, each matched to two others of them.
+    """Up to `TRIAL_PICTURES` of `names`, sorted; each is matched to two others of them.
 
-    They start at the picture with the most matches and spread as far as matches allow, since
-    pictures from almost the same place say little about the focal length.
+    The choice starts at the picture with the most matches and spreads as far as matches allow:
+    pictures from almost the same position say little about the focal length.
     """
     links: dict[str, dict[str, int]] = {name: {} for name in names}
     for (one, other), count in matches.items():
-        if one in links and other in links and count >= ALIKE:
+        if one in links and other in links and count >= MATCHED:
             links[one][other] = links[other][one] = count
     chosen = sorted(names, key=lambda name: -sum(links[name].values()))[:1]
     while len(chosen) < TRIAL_PICTURES:
         counts = {
-            name: sorted((links[name].get(known, 0) for known in chosen), reverse=True)[:2]
+            name: sorted((links[name].get(other, 0) for other in chosen), reverse=True)[:2]
             for name in names
             if name not in chosen
         }
         firm = [name for name, best in counts.items() if best[-1] >= ENOUGH]
-        weak = [name for name, best in counts.items() if best[-1] >= ALIKE]
+        weak = [name for name, best in counts.items() if best[-1] >= MATCHED]
         if firm:
             chosen.append(min(firm, key=lambda name: counts[name][0]))
         elif weak:
@@ -143,7 +139,7 @@ def _complete(trials: Sequence[Trial]) -> list[Trial]:
 
 
 def _fit(trial: Trial, trials: Sequence[Trial]) -> float:
-    """The mean error in pixels if each lost observation is off by `REJECTED`."""
+    """Mean error in pixels, with `REJECTED` for each lost observation."""
     most = max(other.observations for other in trials)
     lost = most - trial.observations
     return (trial.error * trial.observations + REJECTED * lost) / most

@@ -1,4 +1,4 @@
-"""Structure from motion, stage by stage: each in a process of its own, with a bar, and resumed."""
+"""Structure from motion in stages, each a process that can be interrupted and resumed."""
 
 from __future__ import annotations
 
@@ -9,14 +9,13 @@ import sys
 from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
-from itertools import groupby
+from itertools import combinations, groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from nerfmac.capture import colmap_process
-from nerfmac.capture.agreement import Agreement, agreement, is_walk, linked
 from nerfmac.capture.focal import (
     GUESSES,
     Trial,
@@ -26,27 +25,27 @@ from nerfmac.capture.focal import (
     is_settled,
     trial_pictures,
 )
-from nerfmac.capture.material import Picture
-from nerfmac.capture.pairs import LONG_WINDOW, Pairs, every_pair, in_sequence, in_space
+from nerfmac.capture.fold_check import FoldCheck, check_folds, is_walk, linked
+from nerfmac.capture.inputs import Picture
+from nerfmac.capture.pairs import LONG_WINDOW, Pairs, in_sequence, in_space
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import appearing, make_folder, read_json, write_json
-from nerfmac.scenes.colmap import camera_to_file
-from nerfmac.scenes.colmap_model import ColmapModel, read_model
+from nerfmac.scenes.readers.colmap import camera_to_file
+from nerfmac.scenes.readers.colmap_model import ColmapModel, read_model
 
 FOCAL_GUESS = 0.85
-"""The focal length of an unknown lens that could not be tried, in longer sides of the picture: that
-of phones."""
+"""Focal length in longer sides, that of phones, of an unknown lens that cannot be tried."""
 FEWEST = 3
-"""Cameras of a model that is kept."""
+"""Fewest cameras of a model, and fewest pictures of a trial."""
 MISSING = 0.95
-"""Too many pictures are without a camera if fewer than this part have one."""
+"""Fraction of pictures with a camera below which too many are missing."""
 ALL_BELOW = 100
-"""Fewer photographs than this are compared each with each, if their order is no help."""
+"""Number of photographs below which all pairs are matched if their order is no walk."""
 DATABASE = "database.db"
 FULL = ("No space left", "disk is full", "disk I/O error", "File too large", "Disk quota")
-"""What COLMAP's log has where its files have no room."""
+"""Words of COLMAP's log about a full disk."""
 ROOM = 2**20
-"""Bytes that have to be free: with fewer, not even the log says why a stage ended."""
+"""Free bytes below which the disk is full: not even the log is written then."""
 
 log = logging.getLogger("nerfmac")
 
@@ -56,35 +55,28 @@ class NoCamerasError(InputError):
 
 
 class Structure(NamedTuple):
-    """The model with most of the pictures, and what is known of it beside its cameras.
-
-    `error` is the mean reprojection error in pixels, `seen` how many points each picture has,
-    `points` (n, 8) are x, y, z, red, green, blue, error and how many pictures see it, and `models`
-    how many pictures each model has, this one and those that fit nowhere. `matching` is how
-    pictures were compared, `agreement` how far the cameras keep the pictures' order, and the files
-    are in `folder`. `trial` is what mapping started from where EXIF names no focal length, and
-    `focal` that lens's focal length in the model, in longer sides.
-    """
+    """The model with the most pictures, and measures of it."""
 
     model: ColmapModel
-    error: float
-    seen: dict[str, int]
-    points: np.ndarray
-    models: list[int]
-    matching: str
-    agreement: Agreement
-    folder: Path
-    trial: Trial | None = None
-    focal: float = 0.0
+    error: float  # mean reprojection error in pixels
+    seen: dict[str, int]  # number of points of each picture
+    points: np.ndarray  # (n, 8) x, y, z, red, green, blue, error, number of pictures that see it
+    models: list[int]  # number of pictures of each model that COLMAP made; the largest is kept
+    matching: str  # choice of pairs, as in `capture_scene`
+    fold_check: FoldCheck
+    folder: Path  # COLMAP's files
+    trial: Trial | None = None  # start of mapping, if EXIF names no focal length
+    focal: float = 0.0  # that lens's focal length in the model, in longer sides
 
 
 class Solver:
-    """The stages of one capture, whose work is in `folder` and whose pictures are in `images`."""
+    """Structure from motion of one capture, whose files are in `folder`."""
 
     def __init__(self, folder: Path, images: Path, pictures: Sequence[Picture], bar: Any) -> None:
-        """`bar(name, total)` gives a progress bar."""
+        """`bar(name, total)` returns a progress bar; `images` is the pictures' folder."""
         self.folder, self.pictures = folder, pictures
         self._images, self._bar = images, bar
+        self._names = [picture.name for picture in pictures]
         self._plan: dict[str, Any] = {
             "images": str(images.resolve()),
             "lenses": _lenses(pictures),
@@ -97,82 +89,85 @@ class Solver:
         self._trial: Trial | None = None
 
     def solve(self, matching: str) -> Structure:
-        """The cameras of the pictures; `matching` is as in `capture_scene`.
+        """Find the cameras; `matching` is as in `capture_scene`.
 
-        Raises InputError if no two pictures fit each other, a stage fails, or the focal length is
-        unknown and the pictures do not tell it.
+        Raises InputError if no two pictures match, a stage fails, or the focal length is unknown
+        and the pictures do not tell it.
         """
-        names = [picture.name for picture in self.pictures]
-        self.run("features", len(names))
-        structure = self._compared(names, matching)
+        self.run("features", len(self._names))
+        if matching == "auto":
+            structure = self._solve_auto()
+        elif matching == "sequential":
+            self._match(in_sequence(self._names))
+            structure = self._solve_in_order()
+        else:
+            structure = self._solve_unordered(matching)
         if structure.trial is not None:
             check_focal(structure.trial, structure.focal, structure.error)
         return structure
 
-    def _compared(self, names: Sequence[str], matching: str) -> Structure:
-        if matching == "auto":
-            return self._ordered_or_not(names)
-        if matching == "sequential":
-            self._match(in_sequence(names))
-            return self._in_order(names)
-        return self._in_any_order(names, matching)
+    def _solve_auto(self) -> Structure:
+        """Solve in the order of names if it is a walk; fall back to more pairs.
 
-    def _ordered_or_not(self, names: Sequence[str]) -> Structure:
-        """By the order of names if it is a walk and all agrees with it, else by more pairs too.
-
-        Of both it is then what has more pictures that agree. Says in a line what was chosen.
+        The fallback is taken if cameras are missing or contradict the order. The structure with
+        more agreeing pictures is kept, with a line in the log.
         """
-        self._match(in_sequence(names))
+        self._match(in_sequence(self._names))
         matches = self._matches()
-        is_walked = is_walk(names, matches)
-        # A walk that is broken off somewhere cannot come out whole by its order: that comes last.
-        is_broken = linked(names, matches) < MISSING * len(names)
-        ordered = self._if_any(names) if is_walked and not is_broken else None
+        is_walked = is_walk(self._names, matches)
+        # Sequential matching cannot complete a walk that breaks off somewhere: it is tried last.
+        is_broken = linked(self._names, matches) < MISSING * len(self._names)
+        ordered = self._if_any() if is_walked and not is_broken else None
         if ordered is not None and self._is_whole(ordered):
             log.info("matching is sequential: by their names the pictures are one walk")
             return ordered
-        # In a folder of its own: what is resumed must not see the other's matches.
-        more = Solver(self.folder / "more", self._images, self.pictures, self._bar)
-        make_folder(more.folder)
-        if not (more.folder / DATABASE).exists():
-            with appearing(more.folder / DATABASE) as partial:
+        # In a folder of its own: a resumed sequential mapping must not see the other's matches.
+        fallback = Solver(self.folder / "more", self._images, self.pictures, self._bar)
+        make_folder(fallback.folder)
+        if not (fallback.folder / DATABASE).exists():
+            with appearing(fallback.folder / DATABASE) as partial:
                 shutil.copyfile(self.folder / DATABASE, partial)
-        matching = "exhaustive" if len(names) < ALL_BELOW else "window"
-        more._trial = self._trial
-        other = more._in_any_order(names, matching)
-        self._trial = more._trial
+        matching = "exhaustive" if len(self._names) < ALL_BELOW else "window"
+        fallback._trial = self._trial
+        other = fallback._solve_unordered(matching)
+        self._trial = fallback._trial
         if is_walked and is_broken and not self._is_whole(other):
-            ordered = self._if_any(names)
+            ordered = self._if_any()
         if ordered is None:
             log.info("matching is %s: the order of the names is no help", matching)
             return other
         chosen, left = sorted((ordered, other), key=_agreeing, reverse=True)
         log.info(
-            "matching is %s: the cameras of %d pictures agree with their order, of %d if it is %s",
-            *(chosen.matching, _agreeing(chosen), _agreeing(left), left.matching),
+            f"matching is {chosen.matching}: the cameras of {_agreeing(chosen)} pictures agree "
+            f"with their order, of {_agreeing(left)} if it is {left.matching}"
         )
         return chosen
 
-    def _if_any(self, names: Sequence[str]) -> Structure | None:
-        """What the order of names gives, if any cameras."""
+    def _if_any(self) -> Structure | None:
+        """The structure in the order of names, None without cameras."""
         with suppress(NoCamerasError, UnknownFocalError):
-            return self._in_order(names)
+            return self._solve_in_order()
         return None
 
     def _is_whole(self, structure: Structure) -> bool:
-        """Whether nearly all pictures have a camera, and none is torn from the rest."""
-        found = len(structure.model.images)
-        return found >= MISSING * len(self.pictures) and not structure.agreement.torn
+        """Whether nearly all pictures have a camera, and no pair is torn."""
+        registered = len(structure.model.images)
+        return registered >= MISSING * len(self.pictures) and not structure.fold_check.torn
 
-    def _in_any_order(self, names: Sequence[str], matching: str) -> Structure:
+    def _solve_unordered(self, matching: str) -> Structure:
         every = matching == "exhaustive"
-        self._match(every_pair(names) if every else in_sequence(names, LONG_WINDOW))
+        names = self._names
+        self._match(list(combinations(names, 2)) if every else in_sequence(names, LONG_WINDOW))
         return self._map(matching)
 
-    def _in_order(self, names: Sequence[str]) -> Structure:
-        """By the order of `names`, whose pairs are matched, and then by where cameras stand."""
+    def _solve_in_order(self) -> Structure:
+        """Map by the matched sequence, then match cameras that stand near each other, map again."""
         first = self._map("sequential", "first")
-        more = in_space(_poses(first.model), _reach(first, names), in_sequence(names))
+        poses = _poses(first.model)
+        eyes = [poses[name][:, 3] for name in self._names if name in poses]
+        steps = np.linalg.norm(np.diff(eyes, axis=0), axis=1) if len(eyes) > 1 else np.zeros(1)
+        window_length = float(10.0 * np.median(steps))
+        more = in_space(poses, window_length, in_sequence(self._names))
         if not more:
             return first
         self._match(more)
@@ -184,8 +179,8 @@ class Solver:
         self.run("matches", len(pairs))
 
     def _matches(self) -> dict[tuple[str, str], int]:
-        found = read_json(self.folder / "matches.json")
-        return {(one, other): count for one, other, count in found}
+        counts = read_json(self.folder / "matches.json")
+        return {(one, other): count for one, other, count in counts}
 
     def _map(self, matching: str, to: str = "sparse") -> Structure:
         if self._trial is None:
@@ -193,22 +188,28 @@ class Solver:
         lens = [self._trial.focal, self._trial.k1, self._trial.k2] if self._trial else None
         self._plan |= {"model": to, "only": [], "lens": lens}
         self.run("mapping", len(self.pictures))
-        folder, names = self.folder / to, [picture.name for picture in self.pictures]
-        summary = read_json(folder / "summary.json")
+        summary = read_json(self.folder / to / "summary.json")
         if not summary["models"]:
             raise self._no_cameras()
-        model = read_model(folder)
-        points = np.array(summary["points"], np.float64).reshape(-1, 8)
-        kept = agreement(names, _poses(model), self._matches())
-        found = summary["error"], summary["seen"], points, summary["models"]
-        focal = summary["lens"][0] if lens else 0.0
-        return Structure(model, *found, matching, kept, folder, self._trial, focal)
+        model = read_model(self.folder / to)
+        return Structure(
+            model,
+            summary["error"],
+            summary["seen"],
+            np.array(summary["points"], np.float64).reshape(-1, 8),
+            summary["models"],
+            matching,
+            check_folds(self._names, _poses(model), self._matches()),
+            self.folder / to,
+            self._trial,
+            summary["lens"][0] if lens else 0.0,
+        )
 
     def _try_guesses(self) -> Trial | None:
         """Map a few pictures of unknown focal length with each guess, and choose one.
 
-        None if there are too few of them. Raises NoCamerasError or UnknownFocalError if no guess
-        gives cameras, or several do equally well.
+        None if there are too few of them. Raises NoCamerasError if no guess gives cameras, and
+        UnknownFocalError as `choose_trial` does.
         """
         unknown = [picture.name for picture in self.pictures if not picture.focal]
         some = trial_pictures(unknown, self._matches()) if unknown else []
@@ -220,43 +221,46 @@ class Solver:
             self.run("mapping", len(some), f"focal length {guess}")
             summary = read_json(self.folder / "trial" / "summary.json")
             if summary["models"]:
-                error, observations = summary["error"], summary["observations"]
                 focal, k1, k2 = summary["lens"]
-                fit = error, observations, len(summary["seen"])
-                trials.append(Trial(guess, focal, k1, k2, *fit))
+                error, observations = summary["error"], summary["observations"]
+                trials.append(
+                    Trial(guess, focal, k1, k2, error, observations, len(summary["seen"]))
+                )
             if is_settled(trials):
                 break
         if not trials:
             raise self._no_cameras()
         best = choose_trial(trials)
         log.info(
-            "EXIF names no focal length: %.2f of the longer side fits %d pictures, tried from %d "
-            "guesses",
-            *(best.focal, best.pictures, len(trials)),
+            f"EXIF names no focal length: {best.focal:.2f} of the longer side fits {best.pictures} "
+            f"pictures, tried from {len(trials)} guesses"
         )
         return best
 
     def _no_cameras(self) -> NoCamerasError:
         return NoCamerasError(
             f"no two of the {len(self.pictures)} pictures show the same things from two "
-            "places: walk around what you film, slowly and in good light, and keep most of a "
+            "positions: walk around the subject, slowly and in good light, and keep most of a "
             "picture in the next one"
         )
 
     def run(self, stage: str, total: int, shown: str = "") -> None:
         """Run a stage to its end, with a bar named `shown`, or after the stage.
 
-        Raises InputError with COLMAP's last words if it fails. An interruption ends it; what it has
-        done is kept, and a later run goes on from there.
+        An interruption ends the process; a later run continues what it stored. Raises InputError
+        with COLMAP's last words if the stage fails.
         """
         write_json(self.folder / "plan.json", self._plan)
-        # By its path, since the package would take a second to import, and is not needed.
+        # By its path: importing the package would take a second, and the stage does not need it.
         command = [sys.executable, "-P", colmap_process.__file__, stage, str(self.folder)]
-        words = self.folder / f"{stage}.log"
-        with words.open("w", encoding="utf-8") as told, self._bar(shown or stage, total) as bar:
-            # In its own process group, so that Ctrl-C reaches only us; we then end it.
+        log_path = self.folder / f"{stage}.log"
+        with (
+            log_path.open("w", encoding="utf-8") as messages,
+            self._bar(shown or stage, total) as bar,
+        ):
+            # In its own process group, so that Ctrl-C reaches only this process, which ends it.
             process = subprocess.Popen(
-                command, stdout=subprocess.PIPE, stderr=told, text=True, process_group=0
+                command, stdout=subprocess.PIPE, stderr=messages, text=True, process_group=0
             )
             try:
                 assert process.stdout is not None
@@ -268,19 +272,20 @@ class Solver:
                 process.kill()
                 process.communicate()
         if code != 0:
-            raise _failure(stage, words, code)
+            raise _failure(stage, log_path, code)
 
 
 def _lenses(pictures: Sequence[Picture]) -> list[dict[str, Any]]:
-    """Pictures of one size and focal length have one lens, with RADIAL's parameters if known."""
+    """One lens for pictures of one size and focal length, with RADIAL's parameters if known."""
 
-    def kind(picture: Picture) -> tuple[int, int, int]:
+    def size_and_focal(picture: Picture) -> tuple[int, int, int]:
         return picture.width, picture.height, round(picture.focal)
 
     lenses = []
-    for (width, height, focal), some in groupby(sorted(pictures, key=kind), kind):
+    for key, some in groupby(sorted(pictures, key=size_and_focal), size_and_focal):
+        width, height, focal = key
         known = [focal, width / 2, height / 2, 0, 0] if focal else []
-        lenses.append({"pictures": sorted(each.name for each in some), "parameters": known})
+        lenses.append({"pictures": sorted(pic.name for pic in some), "parameters": known})
     return lenses
 
 
@@ -289,26 +294,16 @@ def _poses(model: ColmapModel) -> dict[str, Any]:
 
 
 def _agreeing(structure: Structure) -> int:
-    return structure.agreement.agreeing
+    return structure.fold_check.agreeing
 
 
-def _reach(structure: Structure, names: Sequence[str]) -> float:
-    """A length in the model's unit: how far a camera gets within a window of frames."""
-    poses = _poses(structure.model)
-    eyes = [poses[name][:, 3] for name in names if name in poses]
-    steps = np.linalg.norm(np.diff(eyes, axis=0), axis=1) if len(eyes) > 1 else np.zeros(1)
-    return float(10.0 * np.median(steps))
-
-
-def _failure(stage: str, words: Path, code: int) -> InputError:
-    with words.open(encoding="utf-8", errors="replace") as lines:
+def _failure(stage: str, log_path: Path, code: int) -> InputError:
+    with log_path.open(encoding="utf-8", errors="replace") as lines:
         last = [line.strip() for line in deque(lines, 40) if line.strip()]
-    has_room = shutil.disk_usage(words.parent).free > ROOM
-    if not has_room or any(each in line for each in FULL for line in last):
+    has_room = shutil.disk_usage(log_path.parent).free > ROOM
+    if not has_room or any(message in line for message in FULL for line in last):
         return InputError(
-            f"{words.parent} has no more room: make some, and the same command goes on"
+            f"the disk of {log_path.parent} is full: free some space and repeat the command"
         )
-    told = last[-1] if last else "nothing"
-    return InputError(
-        f"COLMAP's stage {stage} ended with code {code}: {told} ({words} has all that it said)"
-    )
+    reason = last[-1] if last else "no message"
+    return InputError(f"COLMAP's stage {stage} failed with code {code}: {reason}; log: {log_path}")

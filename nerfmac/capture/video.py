@@ -1,7 +1,7 @@
-"""Reading videos: how many frames one has, these small and grey, and some of them in full.
+"""Frames of a video, small and grey or in full, decoded by the ffmpeg of `imageio-ffmpeg`.
 
-The ffmpeg of `imageio-ffmpeg` decodes them. It turns frames upright, as the video's rotation says,
-and reads whatever phones write: H.264 and HEVC, fragmented or not.
+ffmpeg turns frames upright by the video's rotation. It reads whatever phones write: H.264 and HEVC,
+fragmented or not.
 """
 
 from __future__ import annotations
@@ -22,35 +22,28 @@ from nerfmac.common.checks import InputError
 Pixels = npt.NDArray[np.uint8]
 
 ENDINGS = (".mp4", ".mov", ".m4v", ".avi", ".mkv", ".webm", ".3gp", ".mpg", ".mpeg", ".mts")
-"""Of files that are taken for videos, in small letters."""
-
+"""Endings of videos, in small letters."""
 GREY_SIZE = 640
-"""The longer side of the frames that are compared: blur of a few pixels is still seen in them."""
-
+"""Longer side in pixels of compared frames: it still shows blur of a few pixels."""
 MOST_COMPARED = 4000
-"""Of a longer video only every second frame is compared, or every third, and so on."""
-
-
+"""Most frames that are compared. Of a longer video every second frame is, or every third, ..."""
 CUT = ("partial file", "corrupt input packet", "ended prematurely")
-"""What ffmpeg says of a file whose end is missing."""
+"""Messages of ffmpeg about a file whose end is missing."""
 NO_INDEX = "moov atom not found"
 
 
 class Video(NamedTuple):
-    """A video: how many frames and `seconds` its file has, and how many seconds it `says` it has.
-
-    Its end is missing if it `is_cut`; else only its sound may last longer than `seconds`.
-    """
+    """A video's file, its frames that can be decoded, and its length."""
 
     path: Path
     frames: int
     seconds: float
-    says: float
-    is_cut: bool
+    says: float  # seconds by its header, which may count the sound
+    is_cut: bool  # whether the file's end is missing
 
     @property
     def step(self) -> int:
-        """Every how manieth frame is compared."""
+        """Distance in frames between compared frames."""
         return max(1, -(-self.frames // MOST_COMPARED))
 
 
@@ -60,40 +53,39 @@ def is_video(path: Path) -> bool:
 
 
 def open_video(path: Path) -> Video:
-    """The video in the file `path`; raises InputError if ffmpeg finds none in it."""
-    with tempfile.TemporaryFile() as words:
+    """Read the lengths of the video `path`. Raises InputError if ffmpeg finds no video in it."""
+    with tempfile.TemporaryFile() as errors:
         # Without `file:`, ffmpeg reads what precedes a colon as a protocol.
         command = [_ffmpeg(), "-v", "info", "-i", f"file:{path}", "-map", "0:v:0", "-c", "copy"]
         command += ["-f", "null", "-"]
-        nothing = subprocess.DEVNULL
-        code = subprocess.run(command, stdin=nothing, stdout=nothing, stderr=words).returncode
-        words.seek(0)
-        told = words.read().decode(errors="replace")
-    counted = re.findall(r"frame=\s*(\d+)", told)
+        null = subprocess.DEVNULL
+        code = subprocess.run(command, stdin=null, stdout=null, stderr=errors).returncode
+        errors.seek(0)
+        messages = errors.read().decode(errors="replace")
+    counted = re.findall(r"frame=\s*(\d+)", messages)
     if code != 0 or not counted or int(counted[-1]) == 0:
-        raise _unreadable(path, told)
-    seconds, says = _seconds("time=", told), _seconds("Duration:", told)
-    return Video(path, int(counted[-1]), seconds, says, any(words in told for words in CUT))
+        raise _unreadable(path, messages)
+    seconds, says = _seconds("time=", messages), _seconds("Duration:", messages)
+    return Video(path, int(counted[-1]), seconds, says, any(message in messages for message in CUT))
 
 
 def grey_frames(video: Video) -> Iterator[Pixels]:
-    """Every `video.step`th frame, uint8 (h, w), its longer side `GREY_SIZE` pixels at most."""
+    """Yield every `video.step`th frame, uint8 (h, w), reduced to a longer side of `GREY_SIZE`."""
     chosen = f"select='not(mod(n,{video.step}))'," if video.step > 1 else ""
     return _frames(video.path, chosen + _within(GREY_SIZE) + ":flags=area", "gray", "pgm")
 
 
 def full_frames(path: Path, numbers: Sequence[int], longest: int) -> Iterator[Pixels]:
-    """The frames with these `numbers`, ascending, uint8 (h, w, 3).
-
-    A frame whose longer side has more than `longest` pixels is reduced to so many.
-    """
+    """Yield the frames of ascending `numbers`, uint8 (h, w, 3), at most `longest` pixels long."""
     selection = f"select='{_any_of(numbers)}',{_within(longest)}:flags=area"
     return _frames(path, selection, "rgb24", "ppm")
 
 
 def _any_of(numbers: Sequence[int]) -> str:
-    """ffmpeg's expression for frames with these numbers; it nests a sum of n terms n deep, and from
-    version 9 on refuses more than 100, so that a sum of halves is needed."""
+    """ffmpeg's expression for frames of these numbers, as nested halves.
+
+    ffmpeg nests a plain sum of n terms n deep, and refuses more than 100 from version 9 on.
+    """
     if len(numbers) == 1:
         return f"eq(n,{numbers[0]})"
     middle = len(numbers) // 2
@@ -106,32 +98,24 @@ def _within(longest: int) -> str:
 
 
 def _frames(path: Path, selection: str, layout: str, form: str) -> Iterator[Pixels]:
-    """Frames as ffmpeg writes them in a row, each a picture of Netpbm with a header of its own.
-
-    Raises InputError if there is none.
-    """
+    """Yield the frames of ffmpeg's Netpbm stream. Raises InputError if there is none."""
     command = [_ffmpeg(), "-v", "error", "-i", f"file:{path}", "-an", "-vf", selection]
-    # Without passthrough, frames are repeated where a phone left some out.
+    # Without passthrough, ffmpeg repeats frames where a phone dropped some.
     command += ["-fps_mode", "passthrough", "-pix_fmt", layout, "-c:v", form]
     command += ["-f", "image2pipe", "-"]
     count = 0
-    with tempfile.TemporaryFile() as words:
-        # In its own process group, so that Ctrl-C reaches only us; we then end it.
-        process = subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=words,
-            process_group=0,
-        )
-        pipe = process.stdout
-        assert pipe is not None
+    with tempfile.TemporaryFile() as errors:
+        null, pipe = subprocess.DEVNULL, subprocess.PIPE
+        # In its own process group, so that Ctrl-C reaches only this process, which then ends it.
+        process = subprocess.Popen(command, stdin=null, stdout=pipe, stderr=errors, process_group=0)
+        stream = process.stdout
+        assert stream is not None
         try:
-            while pipe.readline():
-                width, height = map(int, pipe.readline().split())
-                pipe.readline()
+            while stream.readline():
+                width, height = map(int, stream.readline().split())
+                stream.readline()
                 shape = (height, width) if layout == "gray" else (height, width, 3)
-                content = pipe.read(math.prod(shape))
+                content = stream.read(math.prod(shape))
                 if len(content) < math.prod(shape):
                     break
                 count += 1
@@ -140,13 +124,13 @@ def _frames(path: Path, selection: str, layout: str, form: str) -> Iterator[Pixe
         finally:
             process.kill()
             process.communicate()
-        words.seek(0)
+        errors.seek(0)
         if not count:
-            raise _unreadable(path, words.read().decode(errors="replace"))
+            raise _unreadable(path, errors.read().decode(errors="replace"))
 
 
 def _ffmpeg() -> str:
-    import imageio_ffmpeg  # here, so that only videos wait for the import
+    import imageio_ffmpeg  # only videos wait for the import
 
     try:
         return str(imageio_ffmpeg.get_ffmpeg_exe())
@@ -157,20 +141,20 @@ def _ffmpeg() -> str:
         ) from error
 
 
-def _seconds(what: str, told: str) -> float:
-    """The last time that ffmpeg told after `what`; 0 if there is none."""
-    times = re.findall(rf"{what}\s*(\d+):(\d+):([\d.]+)", told)
+def _seconds(label: str, messages: str) -> float:
+    """The last time after `label` in ffmpeg's messages, in seconds; 0 if there is none."""
+    times = re.findall(rf"{label}\s*(\d+):(\d+):([\d.]+)", messages)
     if not times:
         return 0.0
     hours, minutes, seconds = map(float, times[-1])
     return 3600 * hours + 60 * minutes + seconds
 
 
-def _unreadable(path: Path, told: str) -> InputError:
-    if NO_INDEX in told:
+def _unreadable(path: Path, messages: str) -> InputError:
+    if NO_INDEX in messages:
         why = "it has no index, so its end is missing or its recording was never finished"
     else:
-        lines = [re.sub(r"^\[.*?\] ", "", line).strip() for line in told.splitlines()]
+        lines = [re.sub(r"^\[.*?\] ", "", line).strip() for line in messages.splitlines()]
         lines = [line for line in lines if line and "frame=" not in line]
         why = lines[-1] if lines else "it is empty"
     return InputError(f"{path} cannot be read as a video: {why}")

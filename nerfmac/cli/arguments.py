@@ -1,7 +1,6 @@
-"""The arguments of a verb, and one-line errors for wrong ones.
+"""Arguments of a command: one-line errors for the common mistakes, before tyro reads them.
 
-tyro reads the arguments and prints the help. It reports a mistake in a box of many lines. So the
-common mistakes are found here first, and reported like every other `InputError`.
+tyro reads the arguments and prints the help, but reports a mistake in a box of many lines.
 """
 
 from __future__ import annotations
@@ -34,63 +33,63 @@ log = logging.getLogger("nerfmac")
 
 @dataclass(frozen=True)
 class Takes:
-    """The arguments that a verb takes, by its dataclass."""
+    """The flags and positional arguments of a command."""
 
     flags: dict[str, Any]
-    """The type of each flag's value; bool for a flag without one."""
+    """Type of each flag's value; bool for a flag without a value."""
     positionals: tuple[str, ...] = ()
-    """The names of the arguments that are no flags, in capitals, in their order."""
+    """Names of the positional arguments, in capitals, in order."""
     required: int = 0
-    """How many of those must be given."""
+    """Number of positional arguments that have no default."""
 
     @classmethod
     def of(cls, arguments: type) -> Takes:
-        """The flags and the positional arguments of the dataclass `arguments`.
+        """The flags and positional arguments of the dataclass `arguments`.
 
-        A field whose name would be a word of Python ends in an underscore, which its flag does not.
+        A trailing underscore of a field's name is not part of its flag.
         """
         flags: dict[str, Any] = {}
         positionals, required = [], 0
         hints = get_type_hints(arguments, include_extras=True)
-        for each in fields(arguments):
-            hint = hints[each.name]
+        for argument in fields(arguments):
+            hint = hints[argument.name]
             kind, *marks = get_args(hint) if get_origin(hint) is Annotated else (hint,)
-            flag = f"--{each.name.rstrip('_').replace('_', '-')}"
+            flag = f"--{argument.name.rstrip('_').replace('_', '-')}"
             if tyro.conf.Positional in marks:
-                positionals.append(each.name.upper())
-                required += each.default is MISSING
+                positionals.append(argument.name.upper())
+                required += argument.default is MISSING
             elif is_dataclass(kind) and isinstance(kind, type):
                 inner = cls.of(kind).flags
                 flags |= {f"{flag}.{name.removeprefix('--')}": inner[name] for name in inner}
             else:
-                flags[flag] = _present(kind)
+                flags[flag] = _without_none(kind)
                 if kind is bool:
                     flags[f"--no-{flag.removeprefix('--')}"] = bool
         return cls(flags, tuple(positionals), required)
 
 
-def checked(verb: str, arguments: type, argv: Sequence[str]) -> list[str]:
-    """`argv`, with each flag's value joined to it, for a verb that takes these `arguments`.
+def checked(command: str, arguments: type, argv: Sequence[str]) -> list[str]:
+    """`argv` as tyro reads it: values joined to their flags, renamed flags by their new names.
 
-    A value may begin with a minus, and tyro then wants it joined. Raises `InputError` where `argv`
-    is not what the verb takes.
+    tyro takes a separate value that begins with a minus for a flag. `arguments` is the command's
+    dataclass. Raises `InputError` for an unknown flag or a missing, wrong or superfluous value.
     """
     if any(word in HELP for word in argv):
         return list(argv)
-    takes, others, joined = Takes.of(arguments), [], []
+    takes, positionals, joined = Takes.of(arguments), [], []
     words = deque(argv)
     while words:
         word = words.popleft()
         if not word.startswith("-"):
-            others.append(word)
+            positionals.append(word)
             joined.append(word)
             continue
         name, has_value, value = word.partition("=")
         name = _current(name.replace("_", "-"), takes.flags)
         if name not in takes.flags:
-            expected = f"`nerfmac {verb} --help` lists its flags"
+            expected = f"`nerfmac {command} --help` lists its flags"
             raise InputError(
-                f"nerfmac {verb} has no flag {name}; {meant(name, takes.flags, expected)}"
+                f"nerfmac {command} has no flag {name}; {meant(name, takes.flags, expected)}"
             )
         kind = takes.flags[name]
         if kind is bool:
@@ -104,17 +103,17 @@ def checked(verb: str, arguments: type, argv: Sequence[str]) -> list[str]:
             value = words.popleft()
         _check_value(name, value, kind)
         if kind is Path:
-            value = str(user_path(value))  # shells leave --out=~/run as it is
+            value = str(user_path(value))  # shells do not expand the ~ in --out=~/run
         joined.append(f"{name}={value}")
-    _check_positional(verb, takes, others)
+    _check_positionals(command, takes, positionals)
     return joined
 
 
 @contextmanager
 def unboxed() -> Iterator[None]:
-    """Raise an `InputError` that tyro caught; tyro itself would print it in a box and exit.
+    """Context manager that raises an `InputError` of a dataclass which tyro makes.
 
-    A dataclass that refuses its numbers raises the error while tyro makes it.
+    tyro itself catches it, prints it in a box and exits.
     """
     box = io.StringIO()
     try:
@@ -131,38 +130,37 @@ def unboxed() -> Iterator[None]:
 
 
 def meant(word: str, known: Sequence[str] | dict[str, Any], otherwise: str) -> str:
-    """A question after the `known` word that is nearest to `word`; `otherwise` if none is near."""
+    """A question for the `known` word most similar to `word`; `otherwise` if none is similar."""
     near = get_close_matches(word, list(known), n=1)
     return f"did you mean {near[0]}?" if near else otherwise
 
 
 def optional(metavar: str) -> Any:
-    """Describe, in the help, a flag that may be left out and then is None."""
+    """tyro's mark of a flag whose default is None; the help shows `metavar` alone."""
     return tyro.conf.arg(metavar=metavar, help_behavior_hint="")
 
 
 def numbers(flag: str, text: str, count: int, expected: str) -> list[float]:
-    """The `count` numbers in `text`, which has commas between them. Raises `InputError`."""
+    """The `count` numbers in `text`, separated by commas. Raises `InputError`."""
     try:
-        found = [float(word) for word in text.split(",")]
+        values = [float(word) for word in text.split(",")]
     except ValueError:
-        found = []
-    if len(found) != count:
+        values = []
+    if len(values) != count:
         raise InputError(f"{flag} is {text!r}; expected {expected}")
-    return found
+    return values
 
 
 def box(flag: str, text: str) -> Box:
-    """The lowest and the highest corner in `text`. Raises `InputError` if it is not six numbers."""
+    """The box whose lowest and highest corner `text` has. Raises `InputError`."""
     expected = "six numbers X,Y,Z,X,Y,Z, the lowest and highest corner"
     a, b, c, d, e, f = numbers(flag, text, 6, expected)
     return (a, b, c), (d, e, f)
 
 
-def _present(kind: Any) -> Any:
-    """`kind` without None."""
-    some = [each for each in get_args(kind) if each is not NoneType]
-    return some[0] if NoneType in get_args(kind) else kind
+def _without_none(kind: Any) -> Any:
+    kinds = [option for option in get_args(kind) if option is not NoneType]
+    return kinds[0] if NoneType in get_args(kind) else kind
 
 
 def _current(flag: str, flags: Collection[str]) -> str:
@@ -176,8 +174,7 @@ def _current(flag: str, flags: Collection[str]) -> str:
 
 def _check_value(name: str, value: str, kind: Any) -> None:
     fits = value in get_args(kind) if get_origin(kind) is Literal else _converts(value, kind)
-    fits = fits and bool(value)  # an empty path would be the working folder
-    if not fits:
+    if not fits or not value:  # an empty path would be the working folder
         raise InputError(f"{name} is {value!r}; expected {_expected(kind)}")
 
 
@@ -195,12 +192,12 @@ def _expected(kind: Any) -> str:
     return {int: "an integer", float: "a number"}.get(kind, "a value")
 
 
-def _check_positional(verb: str, takes: Takes, given: Sequence[str]) -> None:
+def _check_positionals(command: str, takes: Takes, values: Sequence[str]) -> None:
     names = takes.positionals
-    if len(given) > len(names):
-        one = f"at most one {names[0]}" if len(names) == 1 else f"only {' and '.join(names)}"
-        expected = one if names else "flags only"
-        raise InputError(f"{given[len(names)]!r} is too much; nerfmac {verb} takes {expected}")
-    if len(given) < takes.required:
+    if len(values) > len(names):
+        some = f"at most one {names[0]}" if len(names) == 1 else f"only {' and '.join(names)}"
+        expected = some if names else "flags only"
+        raise InputError(f"{values[len(names)]!r} is too much; nerfmac {command} takes {expected}")
+    if len(values) < takes.required:
         usage = " ".join(names[: takes.required])
-        raise InputError(f"{names[len(given)]} is missing; expected nerfmac {verb} {usage}")
+        raise InputError(f"{names[len(values)]} is missing; expected nerfmac {command} {usage}")

@@ -1,4 +1,4 @@
-"""`nerfmac bench`: how fast this machine computes and learns."""
+"""`nerfmac bench`: speed of this machine, and quality over training time."""
 
 from __future__ import annotations
 
@@ -24,72 +24,73 @@ from nerfmac.film import check_video
 from nerfmac.measure.bench import models
 from nerfmac.measure.bench.benchmark import STEPS, benchmark
 from nerfmac.measure.bench.film import time_film
-from nerfmac.measure.bench.plot import check_plot
 from nerfmac.measure.bench.roofline import CHIPS, Chip, Roofline
 from nerfmac.measure.bench.scaling import measure_scaling
-from nerfmac.measure.step import trained
+from nerfmac.measure.launches import trained
 from nerfmac.ranks import LostRankError, join
 from nerfmac.run import Run
 from nerfmac.scenes import Scene, builtin_scene_path, load_scene
 from nerfmac.training.measured import DivergedError
 
-MODES = ("scaling", "models", "film", "roofline")  # at most one is given
-PART_OF = {
+MODES = ("scaling", "models", "film", "roofline")
+"""Flags that replace the usual benchmark; they exclude each other."""
+MODE_OF_FLAG = {
     "plot": "models",
     "vanilla_seconds": "models",
     "bandwidth": "roofline",
     "rate": "roofline",
 }
-"""Flags that only one of the `MODES` reads."""
+"""The one of the `MODES` in which a flag is allowed."""
 SECONDS = {"scaling": 15.0, "models": 60.0, "": 1.0}
 """Default of `--seconds` by mode."""
 ROOFLINE_PRESET = "base"
-"""Preset that `--roofline` takes for `auto`: the chips it estimates have GPUs."""
+"""Preset that `auto` means with `--roofline`, whose chips all have GPUs."""
 _show = partial(print, flush=True)
 
 
 @dataclass(frozen=True)
 class Arguments(SceneFlags):
-    """Time every operation by kernel and by reference, and a picture."""
+    """Time every operation, by its kernel and in plain MLX, and the rendering of a picture."""
 
     preset: Preset = "auto"
-    """Size of the model."""
+    """Size of the model; auto chooses by device and memory."""
     device: Device = "auto"
-    """What computes."""
+    """Device that computes."""
     seconds: Annotated[float | None, optional("FLOAT")] = None
-    """Time for each figure, about: 1; with --models or --scaling, seconds of each training."""
+    """Time for each figure, about 1 s by default; a longer time has less noise. With --models or
+    --scaling: training time, 60 s or 15 s by default."""
     scene: Annotated[Path | None, optional("SCENE")] = None
-    """The scene to train on; by default the built-in scene."""
+    """Scene to train on; by default the built-in scene."""
     json: Annotated[Path | None, optional("FILE")] = None
-    """Write the figures to this file too."""
+    """Also write the figures to this JSON file."""
     models: bool = False
-    """Instead, train the vanilla and the hash model, 60 s each, and follow the quality of both."""
+    """Instead, train the vanilla and the hash model and compare their PSNR over time."""
     film: bool = False
-    """Instead, make a film of the scene's orbit: rendered, encoded, and both at once."""
+    """Instead, time a film of the scene's orbit: rendering, encoding, and both at once."""
     vanilla_seconds: Annotated[float | None, optional("FLOAT")] = None
-    """With --models, seconds of training for the vanilla model, in place of --seconds."""
+    """With --models, training time of the vanilla model; by default --seconds."""
     plot: Annotated[Path | None, optional("FILE.png")] = None
-    """With --models, a PNG of both models' quality over time; needs the extra plot."""
+    """With --models, also draw PSNR over time to this PNG; needs the extra plot."""
     scaling: Annotated[int | None, optional("INT")] = None
-    """Instead, train on 1, 2, ... up to so many ranks of this machine, 15 s each, and follow rate
-    and quality; within a job of several ranks, train on those alone."""
+    """Instead, train on 1, 2, ... up to this many ranks of this machine and compare samples per
+    second and PSNR. Within a job of several ranks, train on the job's ranks only."""
     ranks: RanksConfig = field(default_factory=RanksConfig)
     roofline: bool = False
-    """Instead, estimate a step's time on Apple's chips from its launches' bytes and operations, and
-    count its float atomics."""
+    """Instead, estimate a step's time on Apple's chips from the bytes and operations of its kernels
+    and count its float atomics. Measures nothing."""
     bandwidth: Annotated[float | None, optional("FLOAT")] = None
-    """With --roofline, a chip's own bandwidth, GB/s; --rate goes with it."""
+    """With --roofline, estimate for a chip with this bandwidth in GB/s; needs --rate."""
     rate: Annotated[float | None, optional("FLOAT")] = None
-    """With --roofline, a chip's own rate, TFLOPS; --bandwidth goes with it."""
+    """With --roofline, estimate for a chip with this rate in TFLOPS; needs --bandwidth."""
 
 
 def main(argv: list[str]) -> int:
-    """Measure as `argv` says; return the exit code."""
+    """Run `nerfmac bench` with the arguments `argv`; return the exit code."""
     with unboxed():
         arguments = tyro.cli(Arguments, prog="nerfmac bench", args=argv)
     mode = _mode(arguments)
     with ExitStack() as files:
-        # Files that cannot be written fail now; they appear when they are complete.
+        # Unwritable files fail here; the files appear when they are complete.
         json, picture = (
             files.enter_context(appearing(path)) if path else None
             for path in (arguments.json, arguments.plot)
@@ -101,45 +102,45 @@ def main(argv: list[str]) -> int:
 
 
 def _mode(arguments: Arguments) -> str:
-    """The flag of `MODES` that is given, or "".
+    """The one of the `MODES` in `arguments`, or "".
 
-    Raises `InputError` for flags that do not fit together, and for numbers out of range.
+    Raises `InputError` for flags that exclude each other and for numbers out of range.
     """
     if arguments.scaling is not None:
         checks.number("scaling", arguments.scaling, low=1, high=64, whole=True)
     first, *others = [name for name in MODES if getattr(arguments, name)] or [""]
     if others:
         raise InputError(f"--{first} and --{others[0]} are both given; expected one of them")
-    for name, mode in PART_OF.items():
+    for name, mode in MODE_OF_FLAG.items():
         if getattr(arguments, name) is not None and mode != first:
-            raise InputError(f"--{name.replace('_', '-')} is read by --{mode} alone; expected both")
+            raise InputError(f"--{name.replace('_', '-')} needs --{mode}; add it")
     for name in ("seconds", "vanilla_seconds"):
         if (value := getattr(arguments, name)) is not None:
             if first in ("film", "roofline"):
-                raise InputError(f"--{first} takes its own time; expected no --seconds with it")
+                raise InputError(f"--{first} and --seconds are both given; expected no --seconds")
             checks.number(name, value, low=0.1 if first == "models" else 0.01)
     if first != "scaling" and arguments.ranks != RanksConfig():
-        raise InputError("--ranks is how the ranks of --scaling exchange; expected both")
+        raise InputError("--ranks needs --scaling; add it")
     if first == "roofline":
         own = {name: getattr(arguments, name) for name in ("bandwidth", "rate")}
-        for name, value in own.items() if any(each is not None for each in own.values()) else ():
+        for name, value in own.items() if {*own.values()} != {None} else ():
             if value is None:
-                raise InputError(f"--{name} is missing; --roofline takes --bandwidth and --rate")
+                raise InputError(f"--{name} is missing; expected both --bandwidth and --rate")
             checks.number(name, value, low=1e-3)
         if arguments.scene:
-            raise InputError("--roofline measures nothing; expected no --scene with it")
+            raise InputError("--roofline and --scene are both given; expected no --scene")
         arguments.refuse("none with --roofline")
     arguments.options()
     if arguments.plot:
-        check_plot()
+        models.check_plot()
     return first
 
 
 def _figures(arguments: Arguments, mode: str, picture: Path | None) -> dict[str, Any]:
-    """Do what is asked for, printing as it goes; return it as JSON values."""
+    """Measure in this `mode` and print the results; return them as JSON values."""
     if mode == "roofline":
         name = ROOFLINE_PRESET if arguments.preset == "auto" else arguments.preset
-        own = Chip("as given", arguments.bandwidth or 0.0, arguments.rate or 0.0)
+        own = Chip("your chip", arguments.bandwidth or 0.0, arguments.rate or 0.0)
         roofline = Roofline(preset(name, "metal", 0), [own] if own.rate else CHIPS)
         _show("\n".join(roofline.lines()))
         return roofline.to_json()

@@ -1,4 +1,4 @@
-"""Paths by what users call them: a move around the scene, a split's views, a file."""
+"""Camera paths by the names of `--path`: a move around the scene, the views of a split, a file."""
 
 from __future__ import annotations
 
@@ -12,25 +12,24 @@ from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
 from nerfmac.paths import MOVES, SPLITS, CameraPath, tour
 from nerfmac.paths.camera_path import DEFAULT_SECONDS
-from nerfmac.paths.named import TOUR_SECONDS
+from nerfmac.paths.tour import TOUR_SECONDS
 from nerfmac.rendering.gaze import look_at_from_depth
 from nerfmac.run import Run, load_path, split_cameras
 
 
 @dataclass(frozen=True)
 class NamedPath:
-    """A path by its `name`; `file` is the camera path that is one.
-
-    `transforms` is nerfstudio's dataparser_transforms.json, for a file of nerfstudio.
-    """
+    """A camera path by its `name` of `--path`."""
 
     name: str
     file: CameraPath | None = None
+    """The path in the file `name`; None for a move or a split."""
     transforms: Path | None = None
+    """nerfstudio's dataparser_transforms.json, for a path of nerfstudio."""
 
     @classmethod
     def read(cls, name: str, transforms: Path | None = None) -> NamedPath:
-        """The path of that name; a file is read now. Raises `InputError`."""
+        """The path of that name; reads a file now. Raises `InputError`."""
         known = (*MOVES, *SPLITS)
         if name in known:
             if transforms is not None:
@@ -42,53 +41,53 @@ class NamedPath:
         return cls(name, CameraPath.load(name), transforms)
 
     def within(self, run: Run) -> NamedPath:
-        """The path as it lies in the run's scene. Raises `InputError`."""
+        """The path in the coordinates of the run's scene. Raises `InputError`."""
         if self.file is None:
             return self
         return replace(self, file=load_path(run, self.name, self.transforms))
 
     @property
     def is_split(self) -> bool:
-        """Whether it is along the views of a split, which have cameras of their own."""
+        """Whether it goes along the views of a split, whose cameras can be used as they are."""
         return self.name in SPLITS
 
     @property
     def seconds(self) -> float:
-        """How long it takes if nothing is said about it."""
+        """Default duration."""
         if self.file is not None:
             return self.file.seconds or DEFAULT_SECONDS
         return TOUR_SECONDS if self.is_split else MOVES[self.name].seconds
 
     @property
     def fps(self) -> float | None:
-        """Frames per second that its file asks for."""
+        """Frames per second named in the file, if any."""
         return self.file.fps if self.file else None
 
     @property
     def size(self) -> tuple[int, int] | None:
-        """Width and height of a frame in pixels that its file asks for."""
+        """Width and height of a frame in pixels named in the file, if any."""
         return self.file.size if self.file else None
 
     def lens(self, run: Run) -> Lens:
-        """The lens of the photographs."""
+        """The lens of the first photograph."""
         return (split_cameras(run, self.name) if self.is_split else run.scene.cameras)[0].lens
 
-    def own(self, run: Run, size: tuple[int, int]) -> Sequence[Camera]:
+    def view_cameras(self, run: Run, size: tuple[int, int]) -> Sequence[Camera]:
         """The cameras of the split's views, for pictures of `size`. Raises `InputError`."""
         return _scaled(split_cameras(run, self.name), size)
 
     def cameras(self, run: Run, frames: int, size: tuple[int, int]) -> Sequence[Camera]:
-        """So many cameras on the path, for pictures of `size`. Raises `InputError`."""
-        twice = 2 * size[0], 2 * size[1]  # paths give even sizes only, and twice any size is even
+        """The cameras of `frames` frames of `size` along the path. Raises `InputError`."""
+        double = 2 * size[0], 2 * size[1]  # paths have even sizes only
         if self.file is not None:
-            return _scaled(self.file.cameras(frames, twice), size)
+            return _scaled(self.file.cameras(frames, double), size)
         if self.is_split:
-            move, given = tour, split_cameras(run, self.name)
+            move, views = tour, split_cameras(run, self.name)
         else:
-            move, given = MOVES[self.name].cameras, run.scene.cameras
+            move, views = MOVES[self.name], run.scene.cameras
         scene = run.scene
         centre = look_at_from_depth(run.renderer(), scene.cameras, scene.up)
-        return _scaled(move(given, up=scene.up, frames=frames, size=twice, centre=centre), size)
+        return _scaled(move(views, up=scene.up, frames=frames, size=double, centre=centre), size)
 
 
 def _scaled(cameras: Sequence[Camera], size: tuple[int, int]) -> list[Camera]:

@@ -15,37 +15,30 @@ from nerfmac.cli.arguments import optional
 
 @dataclass(frozen=True)
 class Arguments:
-    """Find where the cameras of a video or of photographs stood, and write a scene."""
+    """Find the cameras of a video or of photographs, and write a scene."""
 
     source: Annotated[Path, tyro.conf.Positional]
     """A video, or a folder of photographs."""
     out: Annotated[Path | None, optional("SCENE")] = None
-    """Folder of the scene; by default captures/NAME."""
+    """Folder of the scene; by default captures/NAME. The same command continues a capture there."""
     longest_side: Annotated[int, tyro.conf.arg(metavar="PIXELS")] = 1920
-    """Reduce pictures whose longer side has more pixels."""
+    """Longest side of the scene's pictures in pixels; larger pictures are reduced."""
     frames: Annotated[int | None, optional("N")] = None
-    """Take about N frames of a video; by default as many as its motion asks for."""
+    """Take about N frames of a video; by default 50 to 200, by its motion."""
     matching: Literal["auto", "sequential", "exhaustive", "window"] = "auto"
-    """Compare each picture with those that follow it, and then those nearby; each with each; or
-    each with the 40 that follow it. auto: the first, and for photographs whose names are in no
-    order that agrees with the cameras the second, or from 100 on the third."""
+    """Pairs of pictures to match. sequential: each with the 10 that follow it, then with cameras
+    nearby. exhaustive: all pairs, slow for hundreds of pictures. window: each with the 40 that
+    follow it. auto: sequential; for photographs whose cameras are missing or contradict the order
+    of names also exhaustive, or window from 100 pictures on."""
     focal_35mm: Annotated[float | None, optional("MM")] = None
     """Focal length of every picture in millimetres as on 35 mm film, in place of EXIF's: 24 to 28
-    for the main lens of most phones. By default EXIF's; where it names none, several are tried."""
+    for the main lens of most phones. By default EXIF's; without it several are tried."""
 
 
 def main(argv: list[str]) -> int:
     """Capture as `argv` says; print the scene's folder and return the exit code."""
     arguments = tyro.cli(Arguments, prog="nerfmac capture", args=argv)
-    # A terminated capture goes on later like an interrupted one.
+    # A terminated capture can continue like an interrupted one.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    folder = capture_scene(
-        arguments.source,
-        arguments.out,
-        longest_side=arguments.longest_side,
-        frames=arguments.frames,
-        matching=arguments.matching,
-        focal_35mm=arguments.focal_35mm,
-    )
-    print(folder)
+    print(capture_scene(**vars(arguments)))
     return 0

@@ -1,4 +1,4 @@
-"""What several verbs let a user choose among."""
+"""Values of flags that several commands take."""
 
 from typing import Literal
 

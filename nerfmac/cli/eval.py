@@ -13,12 +13,11 @@ from nerfmac.backend import choose_device
 from nerfmac.backend.machine import machine
 from nerfmac.cli.arguments import optional
 from nerfmac.cli.choices import Device
-from nerfmac.cli.outputs import quality
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import appearing, write_json
 from nerfmac.export import evaluate_to_page, worst
 from nerfmac.rendering.perceptual import Lpips
-from nerfmac.run import CONFIGURED, Run, read_record
+from nerfmac.run import CONFIGURED, Run, quality, read_record
 from nerfmac.scenes import load_scene
 from nerfmac.scenes.options import described
 from nerfmac.snapshots import is_snapshot, load_snapshot
@@ -32,20 +31,20 @@ class Arguments:
     run: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
     """Folder of a run, or a snapshot of instant-ngp (.ingp, .msgpack)."""
     scene: Annotated[Path | None, optional("SCENE")] = None
-    """The scene that it was trained on: of a snapshot, or of a run whose scene has been moved."""
+    """Folder of the training scene, for a snapshot, or for a run whose scene has moved."""
     split: Literal["test", "val", "train"] = "test"
-    """Which of the scene's views."""
+    """Views of the scene to evaluate."""
     background: Literal["white", "black"] = "white"
-    """What lies behind the scene, and behind pictures with alpha."""
+    """Background of renderings, and of pictures with alpha."""
     json: Annotated[Path | None, optional("FILE")] = None
-    """Write the figures and how they were measured to this file too."""
+    """Write the figures and the protocol of their measurement to this file too."""
     html: Annotated[Path | None, optional("FILE")] = None
-    """Write a page with truth, rendering, error and depth of each view, to be opened from disk."""
+    """Write a page with photograph, rendering, error and depth of each view, to open from disk."""
     lpips: Annotated[Path | None, optional("WEIGHTS")] = None
-    """Measure LPIPS too, by the weights in this file, .safetensors or .npz; README says how it is
-    made."""
+    """Measure LPIPS too, with the weights in this .safetensors or .npz; README says how to make
+    it."""
     device: Device = "auto"
-    """What computes."""
+    """Device that computes."""
 
 
 def main(argv: list[str], method: Method = CONFIGURED) -> int:
@@ -82,16 +81,15 @@ def _evaluated(run: Run, arguments: Arguments) -> dict[str, Any]:
     else:
         views = run.evaluate(split, background, lpips=lpips)
     for view in views:
-        looks = _shown(view.lpips)
-        print(f"{view.name:30} {view.psnr:6.2f} dB  SSIM {view.ssim:.4f}{looks}")
+        print(_line(view.name, view.psnr, view.ssim, view.lpips))
     least = worst(views)
     if least:
         print("worst: " + ", ".join(f"{view.name} ({view.psnr:.2f} dB)" for view in least))
-    figures = quality(views, len(views), background, split)
+    figures = quality(views, len(views), background=background, split=split)
     psnr, ssim = figures[f"psnr_{split}"], figures[f"ssim_{split}"]
-    found = [view.lpips for view in views if view.lpips is not None]
-    mean = float(np.mean(found)) if found else None
-    print(f"{f'mean of {len(views)}':30} {psnr:6.2f} dB  SSIM {ssim:.4f}{_shown(mean)}")
+    distances = [view.lpips for view in views if view.lpips is not None]
+    mean = float(np.mean(distances)) if distances else None
+    print(_line(f"mean of {len(views)}", psnr, ssim, mean))
     return {
         **machine(),
         **figures,
@@ -104,12 +102,13 @@ def _evaluated(run: Run, arguments: Arguments) -> dict[str, Any]:
     }
 
 
-def _shown(lpips: float | None) -> str:
-    return "" if lpips is None else f"  LPIPS {lpips:.4f}"
+def _line(name: str, psnr: float, ssim: float, lpips: float | None) -> str:
+    end = "" if lpips is None else f"  LPIPS {lpips:.4f}"
+    return f"{name:30} {psnr:6.2f} dB  SSIM {ssim:.4f}{end}"
 
 
 def _protocol(run: Run, arguments: Arguments) -> dict[str, Any]:
-    """How the figures were measured: what has to agree before others' are compared with them."""
+    """The protocol of the measurement; figures of another protocol are not comparable."""
     lens = run.pictures().views(arguments.split).cameras[0].lens
     return {
         "scene": run.scene.path,

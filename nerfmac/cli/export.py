@@ -1,11 +1,11 @@
-"""`nerfmac export`: what other programs can use of a saved run."""
+"""`nerfmac export`: files of a saved run for other programs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 import tyro
 
@@ -25,23 +25,6 @@ from nerfmac.run import CONFIGURED, Run
 from nerfmac.snapshots import open_run, save_snapshot
 from nerfmac.training.method import Method
 
-ENDINGS = {
-    "mesh": (".ply", ".obj", ".glb"),
-    "points": (".ply",),
-    "cameras": (".json",),
-    "density": (".npz", ".vdb"),
-    "snapshot": (".ingp", ".msgpack"),
-}
-"""Of the files that hold each kind; the first kind that has an ending is the one it stands for."""
-OPTIONS = {
-    "mesh": {"resolution", "threshold", "smallest", "crop"},
-    "points": {"count", "crop"},
-    "cameras": set(),
-    "density": {"resolution", "crop"},
-    "snapshot": set(),
-}
-"""The options that each kind has."""
-
 
 @dataclass(frozen=True)
 class Arguments:
@@ -51,71 +34,71 @@ class Arguments:
     run: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
     """Folder of a run, or a snapshot of instant-ngp (.ingp, .msgpack)."""
     file: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FILE")]
-    """A mesh (.ply, .obj, .glb), points (.ply, with --as points), cameras (.json), density (.npz,
-    .vdb) or a snapshot (.ingp, .msgpack)."""
+    """File to write: a mesh (.ply, .obj, .glb), points (.ply, with --as points), cameras (.json),
+    density (.npz, .vdb) or a snapshot (.ingp, .msgpack)."""
     as_: Annotated[
         Literal["mesh", "points", "cameras", "density", "snapshot"] | None,
         tyro.conf.arg(
             name="as", metavar="mesh|points|cameras|density|snapshot", help_behavior_hint=""
         ),
     ] = None
-    """What to write; by default what the file's ending says."""
+    """Kind of export; by default the file's ending decides."""
     resolution: Annotated[int | None, optional("INT")] = None
-    """Of a mesh or density: cells along the longest side of the box; by default 256."""
+    """Cells of a mesh or density along the longest side of the box; by default 256. More show finer
+    detail; memory and time grow with the cube of it."""
     threshold: Annotated[float | None, optional("FLOAT")] = None
-    """Of a mesh: the density on its surface, per scene unit. A lower one closes holes and joins
-    pieces, and adds fog; by default chosen so that the surface is where the cameras' light ends."""
+    """Density on a mesh's surface, per scene unit. Lower it to close holes and join pieces, raise
+    it against fog; by default the surface is where the training cameras' light ends."""
     smallest: Annotated[float | None, optional("FLOAT")] = None
-    """Of a mesh: pieces with a smaller part of the largest piece's surface are left out; by default
-    0.01."""
+    """Leave out pieces of a mesh with less than this fraction of the largest piece's area; by
+    default 0.01. Raise it against floaters."""
     count: Annotated[int | None, optional("INT")] = None
-    """How many points; by default 500000."""
+    """Number of points; by default 500000."""
     crop: Annotated[str | None, optional("X,Y,Z,X,Y,Z")] = None
-    """Lowest and highest corner of the box, in the coordinates of the scene's files; by default
-    around what is occupied in the unit cube, and for points no box."""
+    """Lowest and highest corner of the box, in the coordinates of the scene's files. By default the
+    box of the occupied cells in the unit cube; for points no box."""
     device: Device = "auto"
-    """What computes."""
+    """Device that computes."""
 
 
 def main(argv: list[str], method: Method = CONFIGURED) -> int:
     """Export as `argv` says; return the exit code."""
     arguments = tyro.cli(Arguments, prog="nerfmac export", args=argv)
-    kind = _kind(arguments.file, arguments.as_)
-    options = _options(arguments, kind)
-    if kind in ("mesh", "points"):
+    name = _kind_name(arguments.file, arguments.as_)
+    options = _options(arguments, name)
+    if name in ("mesh", "points"):
         need_libraries()
     choose_device(arguments.device)
     run = open_run(arguments.run, method=method)
     remove_abandoned(arguments.file.parent, arguments.file.name)
     with appearing(arguments.file) as partial:
-        told = WRITERS[kind](run, partial, options)
-    print(f"{arguments.file}: {told}")
+        summary = KINDS[name].write(run, partial, options)
+    print(f"{arguments.file}: {summary}")
     return 0
 
 
-def _kind(file: Path, asked: str | None) -> str:
+def _kind_name(file: Path, asked: str | None) -> str:
     ending = file.suffix.lower()
-    fitting = [kind for kind, endings in ENDINGS.items() if ending in endings]
+    fitting = [name for name, kind in KINDS.items() if ending in kind.endings]
     if asked is None and fitting:
         return fitting[0]
     if asked is None:
-        known = ", ".join(sorted({each for endings in ENDINGS.values() for each in endings}))
+        known = ", ".join(sorted({ending for kind in KINDS.values() for ending in kind.endings}))
         raise InputError(f"{file} does not say what to export; expected an ending among {known}")
     if asked not in fitting:
-        raise InputError(
-            f"{file} cannot hold {asked}; expected an ending of {' or '.join(ENDINGS[asked])}"
-        )
+        expected = " or ".join(KINDS[asked].endings)
+        raise InputError(f"{file} cannot hold {asked}; expected an ending of {expected}")
     return asked
 
 
 def _options(arguments: Arguments, kind: str) -> dict[str, Any]:
-    """The options given, by name, once all of them are known to mean something for the kind."""
-    names = sorted(set().union(*OPTIONS.values()))
-    given = {name: getattr(arguments, name) for name in names}
-    options = {name: value for name, value in given.items() if value is not None}
+    """The named options. Raises `InputError` for one that the kind does not take."""
+    names = sorted({name for kind in KINDS.values() for name in kind.options})
+    values = {name: getattr(arguments, name) for name in names}
+    options = {name: value for name, value in values.items() if value is not None}
     for name in options:
-        if name not in OPTIONS[kind]:
-            known = ", ".join(f"--{each}" for each in sorted(OPTIONS[kind])) or "no such flags"
+        if name not in KINDS[kind].options:
+            known = ", ".join(f"--{option}" for option in KINDS[kind].options) or "no such flags"
             raise InputError(f"--{name} is nothing that {kind} have; {kind} take {known}")
     if "crop" in options:
         options["crop"] = box("--crop", options["crop"])
@@ -134,7 +117,7 @@ def _points(run: Run, path: Path, options: dict[str, Any]) -> str:
     return f"{len(points.positions)} points"
 
 
-def _cameras(run: Run, path: Path, options: dict[str, Any]) -> str:
+def _cameras(run: Run, path: Path, _: dict[str, Any]) -> str:
     cameras = extract_cameras(run)
     write_json(path, cameras)
     return f"{len(cameras['frames'])} cameras"
@@ -146,15 +129,25 @@ def _density(run: Run, path: Path, options: dict[str, Any]) -> str:
     return " x ".join(str(points) for points in grid.density.shape) + " points"
 
 
-def _snapshot(run: Run, path: Path, options: dict[str, Any]) -> str:
+def _snapshot(run: Run, path: Path, _: dict[str, Any]) -> str:
     save_snapshot(run, path)
     return f"{run.state.step} steps, {len(run.scene.cameras)} cameras"
 
 
-WRITERS: dict[str, Callable[[Run, Path, dict[str, Any]], str]] = {
-    "mesh": _mesh,
-    "points": _points,
-    "cameras": _cameras,
-    "density": _density,
-    "snapshot": _snapshot,
+class Kind(NamedTuple):
+    """A kind of export; its name is the key of `KINDS`."""
+
+    write: Callable[[Run, Path, dict[str, Any]], str]
+    """Writes a run to a file with the options, and returns a summary."""
+    endings: tuple[str, ...]
+    options: tuple[str, ...] = ()
+
+
+KINDS = {
+    "mesh": Kind(_mesh, (".ply", ".obj", ".glb"), ("crop", "resolution", "smallest", "threshold")),
+    "points": Kind(_points, (".ply",), ("count", "crop")),
+    "cameras": Kind(_cameras, (".json",)),
+    "density": Kind(_density, (".npz", ".vdb"), ("crop", "resolution")),
+    "snapshot": Kind(_snapshot, (".ingp", ".msgpack")),
 }
+"""Kinds of export by name; an ending stands for the first kind that has it."""

@@ -1,4 +1,4 @@
-"""`nerfmac info`: what this machine computes with, and why."""
+"""`nerfmac info`: the device, the back end of every operation, and folders."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ import tyro
 
 from nerfmac.backend import choose_device, current_device, device_name, memory_bytes
 from nerfmac.backend.build import BuildError, compiler_version
-from nerfmac.backend.cache import cache_folder
-from nerfmac.backend.device import processors
 from nerfmac.backend.fallback import why_reference
+from nerfmac.backend.host import cache_folder, processors
 from nerfmac.backend.sources import kernels_folder, operations
 from nerfmac.backend.variants import VARIANTS, from_environment, is_tuned, variants_here
 from nerfmac.cli.choices import Device
@@ -24,14 +23,14 @@ from nerfmac.version import __version__
 
 @dataclass(frozen=True)
 class Arguments:
-    """Show the device, the back end of every operation and where things are kept."""
+    """Show the device, the back end and variant of every operation, and nerfmac's folders."""
 
     device: Device = "auto"
-    """Which device to look at."""
+    """Device to describe."""
 
 
 def main(argv: list[str]) -> int:
-    """Print what `argv` asks for; return the exit code."""
+    """Run `nerfmac info` with the arguments `argv`; return the exit code."""
     arguments = tyro.cli(Arguments, prog="nerfmac info", args=argv)
     choose_device(arguments.device)
     ranks = join()
@@ -58,24 +57,23 @@ def main(argv: list[str]) -> int:
     print("operations")
     for name in operations():
         print(f"  {name:24}{_operation(name)}")
-    print(f"variants ({_whence()})")
+    print(f"variants ({_chosen_by()})")
     for name, chosen in variants_here().items():
         others = ", ".join(way for way in VARIANTS[name].here if way != chosen)
-        print(f"  {name:24}{chosen}{others and f' (of {chosen}, {others})'}")
+        print(f"  {name:24}{chosen}{others and f' (others: {others})'}")
     return 0
 
 
 def _ranks(ranks: Ranks) -> list[str]:
-    """What each rank is, as all of them see it; each line is made by one of them."""
+    """A line for each rank; every rank writes its own line and gets all."""
     own = f"{device_name()}, {memory_bytes() / 2**30:.1f} GiB, on {platform.node()}"
-    return [f"  {rank:<22}{told}" for rank, told in enumerate(ranks.texts(own))]
+    return [f"  {rank:<22}{text}" for rank, text in enumerate(ranks.texts(own))]
 
 
-def _whence() -> str:
-    """Who has chosen the variants."""
-    kept = "`nerfmac tune`'s choice" if is_tuned() else "the first ones; `nerfmac tune` chooses"
-    forced = from_environment()
-    return f"{kept}; NERFMAC_VARIANTS goes before it" if forced else kept
+def _chosen_by() -> str:
+    """The source of the choice of variants."""
+    source = "chosen by `nerfmac tune`" if is_tuned() else "defaults; `nerfmac tune` chooses"
+    return f"{source}; NERFMAC_VARIANTS overrides it" if from_environment() else source
 
 
 def _compiler() -> str:

@@ -1,4 +1,4 @@
-"""`nerfmac inspect`: what is in a scene, what will be used of it, and what looks wrong."""
+"""`nerfmac inspect`: the contents of a scene, and what looks wrong."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from nerfmac.scenes import load_scene
 
 @dataclass(frozen=True)
 class Arguments(SceneFlags):
-    """Look at a scene before it is trained on, and draw its cameras and points."""
+    """Inspect a scene before training, and draw its cameras and points."""
 
     scene: Annotated[Path, tyro.conf.Positional] = field(kw_only=True)
-    """Folder of a scene; or a video or a folder of photographs, captured first."""
+    """Folder of a scene; a video or a folder of photographs is captured first."""
     out: Annotated[Path | None, optional("FILE")] = None
-    """The PNG of the cameras and points; by default NAME-cameras.png in the working folder."""
+    """PNG of the cameras and points; by default NAME-cameras.png in the working folder."""
     against: Annotated[Path | None, optional("SCENE")] = None
-    """Another scene of the same pictures: how far cameras are from each other, once aligned."""
+    """Another scene of the same pictures; show how much its cameras differ, once aligned."""
 
 
 def main(argv: list[str]) -> int:
-    """Inspect as `argv` says, and return the exit code: 0, whatever was found."""
+    """Inspect as `argv` says; return the exit code, 0 whatever is found."""
     arguments = tyro.cli(Arguments, prog="nerfmac inspect", args=argv)
-    options = arguments.options()  # what is wrong in them is found before a capture
+    options = arguments.options()  # mistakes are found before a capture
     against = load_scene(arguments.against) if arguments.against else None
     inspection = inspect_scene(load_scene(captured(arguments.scene), **vars(options)))
     compared = compare_cameras(inspection.scene, against) if against else None

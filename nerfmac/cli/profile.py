@@ -1,4 +1,4 @@
-"""`nerfmac profile`: where the time of a training step goes."""
+"""`nerfmac profile`: the time of a training step by kernel."""
 
 from __future__ import annotations
 
@@ -18,48 +18,48 @@ from nerfmac.common import checks
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import appearing, write_json
 from nerfmac.config.presets import preset
+from nerfmac.measure.launches import trained
 from nerfmac.measure.profile.parts import take_steps
 from nerfmac.measure.profile.profiling import captured, check_capture, profile
-from nerfmac.measure.step import trained
 from nerfmac.run import CONFIGURED, Run, is_run
 from nerfmac.scenes import builtin_scene_path, load_scene
 from nerfmac.training.method import Method
 
 WARMUP = 1024
-"""Steps that a scene is trained for first: the occupancy grid is sparse then, as in most of a run.
-"""
+"""Default steps of training before a scene is profiled: by then the occupancy grid is sparse, as in
+most of a run."""
 
 
 @dataclass(frozen=True)
 class Arguments(SceneFlags):
-    """Say where the time of a training step goes: by stage, kernel, device and host."""
+    """Show the time of a training step by stage and kernel, on the device and on the host."""
 
     run_or_scene: Annotated[Path | None, tyro.conf.Positional, optional("[RUN|SCENE]")] = None
-    """A run, to be profiled where it stands, or a scene; by default the built-in scene. Nothing is
-    changed in it."""
+    """Run to profile in its current state, or scene; by default the built-in scene. It is not
+    changed."""
     steps: Annotated[int | None, optional("N")] = None
-    """Steps that are timed and recorded; by default as many as --seconds say, and 64."""
+    """Steps to time and to record; by default --seconds decide, and 64 are recorded."""
     warmup: Annotated[int | None, optional("N")] = None
-    """Steps of training before; by default none for a run and 1024 for a scene."""
+    """Steps of training beforehand; by default none for a run and 1024 for a scene."""
     seconds: float = 1.0
-    """Time for each figure, about."""
+    """Time for each figure, about; a longer time has less noise."""
     trace: Annotated[Path | None, optional("FILE.json")] = None
     """Write a timeline for ui.perfetto.dev or chrome://tracing: steps, occupancy updates, a step
-    kernel by kernel, an evaluation and a film with its encoder."""
+    kernel by kernel, an evaluation and a film."""
     json: Annotated[Path | None, optional("FILE")] = None
-    """Write the figures to this file too; RUN/profile.json is shown by nerfmac report."""
+    """Also write the figures to this JSON file; nerfmac report shows RUN/profile.json."""
     gpu_trace: Annotated[Path | None, optional("FILE.gputrace")] = None
-    """On a Mac, write what the GPU does in a step, for Xcode; needs MTL_CAPTURE_ENABLED=1."""
+    """On a Mac, write a GPU trace of a step for Xcode; needs MTL_CAPTURE_ENABLED=1."""
     preset: Preset = "auto"
     """Size of the model for a scene; auto chooses by device and memory."""
     model: Model = "hash"
-    """Which model, for a scene."""
+    """Model for a scene."""
     device: Device = "auto"
-    """What computes."""
+    """Device that computes."""
 
 
 def main(argv: list[str], method: Method = CONFIGURED) -> int:
-    """Measure as `argv` says; return the exit code."""
+    """Run `nerfmac profile` with the arguments `argv`; return the exit code."""
     arguments = tyro.cli(Arguments, prog="nerfmac profile", args=argv)
     checks.number("seconds", arguments.seconds, low=0.01)
     if arguments.steps is not None:
@@ -70,7 +70,7 @@ def main(argv: list[str], method: Method = CONFIGURED) -> int:
     if arguments.gpu_trace:
         check_capture(arguments.gpu_trace)
     with ExitStack() as files:
-        # Files that cannot be written fail now; they appear when they are complete.
+        # Unwritable files fail here; the files appear when they are complete.
         trace, json = (
             files.enter_context(appearing(path)) if path else None
             for path in (arguments.trace, arguments.json)
@@ -92,11 +92,11 @@ def main(argv: list[str], method: Method = CONFIGURED) -> int:
 
 
 def _run(arguments: Arguments, method: Method) -> Run:
-    """The run to profile for the warm-up; it is saved nowhere."""
+    """The run to profile, trained for the warm-up; it is not saved."""
     path = arguments.run_or_scene or builtin_scene_path()
     if is_run(path):
         if arguments.preset != "auto" or arguments.model != "hash":
-            raise InputError(f"{path} is a run with its own configuration; leave out its flags")
+            raise InputError(f"{path} is a run; expected neither --preset nor --model with it")
         arguments.refuse(f"none with the run {path}, which keeps its own")
         run, warmup = Run.load(path, method=method), 0
     else:

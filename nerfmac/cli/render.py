@@ -17,10 +17,18 @@ from nerfmac.backend import choose_device
 from nerfmac.cli.arguments import box, numbers, optional
 from nerfmac.cli.camera_paths import NamedPath
 from nerfmac.cli.choices import Device
-from nerfmac.cli.failures import keeping
 from nerfmac.common import checks
 from nerfmac.common.checks import InputError
-from nerfmac.film import VIDEOS, Shot, Take, blurred, check_video, even, film, refuse_existing
+from nerfmac.film import (
+    VIDEOS,
+    CameraSamples,
+    RenderOptions,
+    blurred,
+    check_video,
+    even,
+    film,
+    refuse_existing,
+)
 from nerfmac.geometry.cameras import Camera
 from nerfmac.rendering.evaluation import BACKGROUNDS
 from nerfmac.run import CONFIGURED, Run
@@ -30,131 +38,136 @@ from nerfmac.training.method import Method
 log = logging.getLogger("nerfmac")
 
 BLURRED_SAMPLES = 32
-"""Rays through a pixel where a lens or motion blurs it."""
+"""Default of --samples-per-pixel with depth of field or motion blur."""
 
-USUAL_FPS, FASTEST = 24.0, 1000.0
-"""Frames a second, if nothing is said about them, and at most."""
+DEFAULT_FPS, MAX_FPS = 24.0, 1000.0
 
-LARGEST_SIDE = 8192
-"""Pixels of a frame's width or height, at most."""
+MAX_SIDE = 8192
+"""Largest width and height of a frame, in pixels."""
 
-MOST_FRAMES = 1_000_000
-"""Of a film: eleven hours at 24 a second, whose cameras take a gigabyte."""
+MAX_FRAMES = 1_000_000
+"""Largest number of frames: eleven hours at 24 a second, whose cameras take a gigabyte."""
 
-PANORAMA = 1920, 960
-"""Pixels of an equirectangular picture."""
+PANORAMA_SIZE = 1920, 960
+"""Default width and height of an equirectangular frame."""
 
 
 @dataclass(frozen=True)
 class Arguments:
-    """Render a run along a path."""
+    """Render a run along a camera path."""
 
     run: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
     """Folder of a run, or a snapshot of instant-ngp (.ingp, .msgpack)."""
     path: Annotated[str, tyro.conf.arg(metavar="NAME|FILE.json")] = "orbit"
-    """orbit, spiral, figure-of-eight or dolly-zoom around the scene; train or test: those views'
-    cameras, with --frames or --seconds a smooth tour along them; or a camera path that the viewer,
-    nerfstudio or instant-ngp saved."""
+    """orbit, spiral, figure-of-eight or dolly-zoom: a move around the scene. train or test: these
+    views' cameras; with --frames or --seconds a smooth tour along them. FILE.json: a camera path of
+    the viewer, nerfstudio or instant-ngp."""
     transforms: Annotated[Path | None, optional("FILE.json")] = None
-    """nerfstudio's dataparser_transforms.json, where its path is not beside it."""
+    """nerfstudio's dataparser_transforms.json, if it is not beside nerfstudio's path."""
     frames: Annotated[int | None, optional("INT")] = None
-    """Pictures on the path; by default as many as suit it."""
+    """Number of frames; by default the path's duration times --fps, for train and test one per
+    view."""
     seconds: Annotated[float | None, optional("FLOAT")] = None
-    """How long the video is, in place of --frames."""
+    """Duration of the video, instead of --frames."""
     fps: Annotated[float | None, optional("FLOAT")] = None
-    """Frames per second of the video; by default those of nerfstudio's path, else 24."""
+    """Frames per second; by default those of nerfstudio's path, else 24."""
     size: Annotated[str | None, optional("WxH")] = None
-    """Pixels, such as 1280x720; by default those of nerfstudio's path, else as many as the
-    photographs have. A wide frame shows less above and below than upright photographs, and more to
-    the sides."""
+    """Width and height in pixels, such as 1280x720; by default those of nerfstudio's path, else the
+    photographs'. A wide frame shows less above and below than upright photographs, and more to the
+    sides."""
     output: Literal["rgb", "depth", "normal", "opacity"] = "rgb"
-    """What is shown."""
+    """Quantity to render."""
     colormap: Literal["turbo", "inferno", "grey"] = "turbo"
-    """Colours of depth."""
+    """Colour map of depth."""
     depth_range: Annotated[str | None, optional("NEAR,FAR")] = None
-    """Distances at the ends of the colour map; by default estimated, the same for all frames."""
+    """Distances at the ends of the colour map; by default estimated once for all frames."""
     background: Annotated[str, tyro.conf.arg(metavar="white|black|transparent|R,G,B")] = "white"
-    """What lies behind the scene; R, G and B from 0 to 255. transparent: PNG and EXR files in a
-    folder get an alpha channel."""
+    """Background; R, G and B from 0 to 255. transparent: PNG and EXR files get an alpha channel."""
     exposure: float = 0.0
-    """Stops by which pictures are brighter, or darker if below 0."""
+    """Brightness in stops: 1 doubles the light, -1 halves it."""
     near: Annotated[float | None, optional("FLOAT")] = None
-    """Nothing nearer to the camera than this, in scene units, is shown."""
+    """Hide everything nearer to the camera than this, in scene units."""
     crop: Annotated[str | None, optional("X,Y,Z,X,Y,Z")] = None
-    """Lowest and highest corner of what is shown, in the coordinates of the scene's files, as in
-    nerfmac export."""
+    """Hide everything outside a box: its lowest and highest corner, in the coordinates of the
+    scene's files, as in nerfmac export."""
     samples_per_pixel: Annotated[int | None, optional("INT")] = None
-    """Rays through a pixel: 4 smooth edges; by default 1, or 32 where something is blurred."""
+    """Rays per pixel: 4 smooth edges, and take 4 times as long; by default 1, or 32 with
+    --depth-of-field or --motion-blur."""
     depth_of_field: float = 0.0
-    """Radius of the lens's opening in scene units, such as 0.02; 0: all is sharp."""
+    """Radius of the aperture in scene units, such as 0.02; a larger one blurs more, 0 nothing."""
     focus: Annotated[float | None, optional("FLOAT")] = None
-    """Distance at which it is sharp; by default that of what the training cameras look at."""
+    """Distance of sharp focus in scene units; by default that of the training cameras' subject."""
     motion_blur: float = 0.0
-    """Fraction of the time between frames that the shutter is open, such as 0.5; 0: none."""
+    """Fraction of a frame's time that the shutter is open, such as 0.5; 0: no motion blur."""
     beside: Annotated[str | None, optional("RUN,...")] = None
-    """Other runs of the scene, to stand beside it from left to right, by the same cameras."""
+    """Other runs of the scene, rendered with the same cameras to the right of this one."""
     projection: Literal["perspective", "equirectangular"] = "perspective"
-    """equirectangular: 360 degrees around, 180 from top to bottom, from the path's places; an .mp4
-    tells players so."""
+    """equirectangular: 360 by 180 degrees from each camera's position; an .mp4 tells players so."""
     stereo: Annotated[
         Literal["side-by-side", "over-under"] | None, optional("side-by-side|over-under")
     ] = None
-    """For two eyes: the left eye's picture beside or above the right eye's, each of --size."""
+    """Render for two eyes, each of --size: the left eye's picture left of or above the right's."""
     eye_distance: Annotated[float, optional("FLOAT")] = 0.0
-    """Between the two eyes of --stereo, in scene units, such as 0.03."""
+    """Distance between the eyes of --stereo in scene units, such as 0.03."""
     format: Literal["png", "exr", "npz"] = "png"
-    """Of the files in a folder: pictures, or values such as depth in scene units."""
+    """Format of the files in a folder: png pictures; exr or npz values, such as depth in scene
+    units."""
     out: Annotated[Path | None, optional("FILE.mp4|.webm|.gif|FOLDER")] = None
-    """A video, or a folder for numbered files; by default RUN/PATH.mp4, beside a snapshot
-    NAME-PATH.mp4."""
+    """A video, or a folder for numbered files; by default RUN/PATH.mp4, or NAME-PATH.mp4 next to a
+    snapshot."""
     resume: bool = False
-    """Go on with an interrupted folder of files; a video's frames are kept until it is complete."""
+    """Continue an interrupted folder or video; a video's frames are kept until it is complete."""
     overwrite: bool = False
-    """Replace what --out names."""
+    """Replace an existing --out."""
     device: Device = "auto"
-    """What computes."""
+    """Device that renders."""
 
 
 def main(argv: list[str], method: Method = CONFIGURED) -> int:
     """Render as `argv` says; return the exit code."""
     arguments = tyro.cli(Arguments, prog="nerfmac render", args=argv)
-    shot, size = _shot(arguments), _size(arguments.size) if arguments.size else None
+    options, size = _options(arguments), _size(arguments.size) if arguments.size else None
     path = NamedPath.read(arguments.path, arguments.transforms)
-    fps, size = _asked_for(path, shot, arguments.fps, size)
-    out = arguments.out or _own_name(arguments.run, Path(arguments.path).stem)
+    fps, size = _fps_and_size(path, options, arguments.fps, size)
+    out = arguments.out or _default_out(arguments.run, Path(arguments.path).stem)
     _check(arguments, fps, out)
     # A job's time limit ends it as Ctrl-C does: no half video is left.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     choose_device(arguments.device)
     run = open_run(arguments.run, method=method)
     path = path.within(run)
-    size = _fitting(out, size or _own_size(run, path, shot))
-    cameras = _cameras(run, path, arguments, fps, size)
+    if size is None:
+        lens = path.lens(run)
+        is_flat = options.projection == "perspective"
+        size = (lens.width, lens.height) if is_flat else PANORAMA_SIZE
+    cameras = _cameras(run, path, arguments, fps, _even_size(out, size))
     beside = arguments.beside.split(",") if arguments.beside else []
-    with keeping(_kept(out, resume=arguments.resume)):
+    try:
         film(
             [run, *(open_run(other, method=method) for other in beside)],
             cameras,
             out,
-            shot,
+            options,
             fps=fps,
             form=arguments.format,
             resume=arguments.resume,
             overwrite=arguments.overwrite,
         )
+    except KeyboardInterrupt as interruption:
+        interruption.add_note(_what_is_kept(out, resume=arguments.resume))
+        raise
     print(out)
     return 0
 
 
-def _own_name(run: Path, path: str) -> Path:
-    """The video's name if nothing is said about it."""
+def _default_out(run: Path, path: str) -> Path:
     if is_snapshot(run):
         return run.with_name(f"{run.stem}-{path}.mp4")
     return run / f"{path}.mp4"
 
 
-def _kept(out: Path, *, resume: bool) -> str:
-    """What is left of a film that is interrupted, and how to go on."""
+def _what_is_kept(out: Path, *, resume: bool) -> str:
+    """What an interrupted film leaves, and how to continue it."""
     if out.suffix.lower() not in VIDEOS:
         return f"its frames so far are in {out}; with --resume the same command goes on"
     if resume:
@@ -162,37 +175,38 @@ def _kept(out: Path, *, resume: bool) -> str:
     return f"no part of {out} is kept; with --resume its frames would be"
 
 
-def _asked_for(
-    path: NamedPath, shot: Shot, fps: float | None, size: tuple[int, int] | None
+def _fps_and_size(
+    path: NamedPath, options: RenderOptions, fps: float | None, size: tuple[int, int] | None
 ) -> tuple[float, tuple[int, int] | None]:
-    """Frames a second, and a frame's size: as flags say, else as the path's file asks; logs that.
+    """Frame rate and size: of the flags, else of the path's file, which is logged.
 
-    Raises `InputError` for numbers of the file that cannot be.
+    Raises `InputError` for bad numbers in the file.
     """
-    taken = []
-    if size is None and path.size and shot.projection == "perspective":
+    from_file = []
+    if size is None and path.size and options.projection == "perspective":
         size = path.size
         for name, pixels in zip(("render_width", "render_height"), size, strict=True):
-            checks.number(f"{path.name}: {name}", pixels, low=2, high=LARGEST_SIDE)
-        taken.append(f"{size[0]}x{size[1]} pixels")
+            checks.number(f"{path.name}: {name}", pixels, low=2, high=MAX_SIDE)
+        from_file.append(f"{size[0]}x{size[1]} pixels")
     if fps is None and path.fps:
         fps = path.fps
-        checks.number(f"{path.name}: fps", fps, low=1, high=FASTEST)
-        taken.append(f"{fps:g} frames a second")
-    if taken:
-        log.info("as %s asks: %s; --size and --fps go before it", path.name, ", ".join(taken))
-    return USUAL_FPS if fps is None else fps, size
+        checks.number(f"{path.name}: fps", fps, low=1, high=MAX_FPS)
+        from_file.append(f"{fps:g} frames a second")
+    if from_file:
+        named = ", ".join(from_file)
+        log.info("as %s asks: %s; --size and --fps override it", path.name, named)
+    return DEFAULT_FPS if fps is None else fps, size
 
 
 def _check(arguments: Arguments, fps: float, out: Path) -> None:
-    """Raise `InputError` for what is wrong whatever the run is, before it is read."""
-    checks.number("--fps", fps, low=1, high=FASTEST)
+    """Raise `InputError` for anything that is wrong whatever the run, before the run is read."""
+    checks.number("--fps", fps, low=1, high=MAX_FPS)
     if arguments.frames is not None:
-        checks.number("--frames", arguments.frames, low=1, high=MOST_FRAMES, whole=True)
+        checks.number("--frames", arguments.frames, low=1, high=MAX_FRAMES, whole=True)
         if arguments.seconds is not None:
             raise InputError("--frames and --seconds say the same; leave one of them out")
     if arguments.seconds is not None:
-        checks.number("--seconds", arguments.seconds, low=0.01, high=MOST_FRAMES / fps)
+        checks.number("--seconds", arguments.seconds, low=0.01, high=MAX_FRAMES / fps)
     checks.number("--motion-blur", arguments.motion_blur, low=0.0, high=1.0)
     if out.suffix.lower() in VIDEOS:
         check_video(out, fps)
@@ -207,13 +221,12 @@ def _check(arguments: Arguments, fps: float, out: Path) -> None:
 
 def _cameras(
     run: Run, path: NamedPath, arguments: Arguments, fps: float, size: tuple[int, int]
-) -> Sequence[Camera | Take]:
-    """The cameras of every frame."""
-    shown = arguments.frames or arguments.seconds
-    if path.is_split and not shown:
+) -> Sequence[Camera | CameraSamples]:
+    """The camera of each frame, or with motion blur the cameras of each frame."""
+    if path.is_split and not (arguments.frames or arguments.seconds):
         if arguments.motion_blur:
             raise InputError(f"--motion-blur needs a tour of --path {path.name}: give --seconds")
-        return path.own(run, size)
+        return path.view_cameras(run, size)
     seconds = arguments.seconds or path.seconds
     frames = arguments.frames or max(round(seconds * fps), 1)
 
@@ -226,16 +239,20 @@ def _cameras(
 
 
 def _samples(arguments: Arguments) -> int:
-    """Rays through a pixel."""
     if arguments.samples_per_pixel is not None:
         return arguments.samples_per_pixel
     is_blurred = arguments.depth_of_field or arguments.motion_blur
     return BLURRED_SAMPLES if is_blurred else 1
 
 
-def _shot(arguments: Arguments) -> Shot:
-    """What is shown and how. Raises `InputError`."""
-    return Shot(
+def _options(arguments: Arguments) -> RenderOptions:
+    """Content and appearance of the frames. Raises `InputError`."""
+    depth_range = None
+    if arguments.depth_range is not None:
+        expected = "two distances, such as 0.5,3"
+        near, far = numbers("--depth-range", arguments.depth_range, 2, expected)
+        depth_range = near, far
+    return RenderOptions(
         output=arguments.output,
         background=_background(arguments.background),
         exposure=arguments.exposure,
@@ -248,19 +265,11 @@ def _shot(arguments: Arguments) -> Shot:
         stereo=arguments.stereo,
         eyes=arguments.eye_distance,
         colour_map=arguments.colormap,
-        depth_range=_range(arguments.depth_range),
+        depth_range=depth_range,
     )
 
 
-def _own_size(run: Run, path: NamedPath, shot: Shot) -> tuple[int, int]:
-    """The size of pictures if nothing is said about it."""
-    if shot.projection != "perspective":
-        return PANORAMA
-    lens = path.lens(run)
-    return lens.width, lens.height
-
-
-def _fitting(out: Path, size: tuple[int, int]) -> tuple[int, int]:
+def _even_size(out: Path, size: tuple[int, int]) -> tuple[int, int]:
     """The largest size within `size` that `out` can have; prints a note if that is smaller."""
     if out.suffix.lower() not in VIDEOS:
         return size
@@ -279,8 +288,8 @@ def _size(text: str) -> tuple[int, int]:
     if not match:
         raise InputError(f"--size is {text!r}; expected pixels as WxH, such as 800x600")
     width, height = int(match[1]), int(match[2])
-    checks.number("--size's width", width, low=2, high=LARGEST_SIDE)
-    checks.number("--size's height", height, low=2, high=LARGEST_SIDE)
+    checks.number("--size's width", width, low=2, high=MAX_SIDE)
+    checks.number("--size's height", height, low=2, high=MAX_SIDE)
     return width, height
 
 
@@ -292,10 +301,3 @@ def _background(text: str) -> tuple[float, float, float] | None:
     expected = "white, black, transparent or R,G,B such as 40,40,60"
     red, green, blue = numbers("--background", text, 3, expected)
     return red / 255.0, green / 255.0, blue / 255.0
-
-
-def _range(text: str | None) -> tuple[float, float] | None:
-    if text is None:
-        return None
-    near, far = numbers("--depth-range", text, 2, "two distances, such as 0.5,3")
-    return near, far

@@ -1,4 +1,4 @@
-"""`nerfmac report`: one page of a run, to be attached to a paper or a fault."""
+"""`nerfmac report`: one page of a run, to be attached to a paper or a bug report."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from nerfmac.training.method import Method
 
 @dataclass(frozen=True)
 class Arguments:
-    """Write one HTML page of a run, with everything inside: configuration, curves, pictures, worst
-    views, versions, times and, if RUN/profile.json is there, a profile."""
+    """Write one HTML page of a run that needs no other file: configuration, curves, pictures, worst
+    views, versions, times and, if RUN/profile.json is there, a profile. Curves need matplotlib."""
 
     run: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
     """Folder of a run."""
     out: Annotated[Path | None, optional("FILE.html")] = None
-    """The page; by default RUN/report.html."""
+    """Page to write; by default RUN/report.html."""
     seconds: float = 20.0
-    """Time for test views: as many are evaluated as fit into it."""
+    """Seconds to spend on evaluating test views; more give the quality of more views."""
     device: Device = "auto"
-    """What computes."""
+    """Device that computes."""
 
 
 def main(argv: list[str], method: Method = CONFIGURED) -> int:

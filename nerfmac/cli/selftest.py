@@ -1,4 +1,4 @@
-"""`nerfmac selftest`: every kernel against its reference on this machine."""
+"""`nerfmac selftest`: every kernel compared with its reference on this machine."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ from nerfmac.cli.arguments import optional
 from nerfmac.common import checks
 from nerfmac.common.checks import InputError
 from nerfmac.measure.selftest import cases
-from nerfmac.measure.selftest.diagnosis import (
+from nerfmac.measure.selftest.comparison import (
+    HEADING,
     Compared,
     as_text,
     compared,
     compile_for,
+    launched_and_missed,
     print_sum,
-    reach,
 )
 from nerfmac.measure.selftest.report import FINDINGS, SECONDS, Findings, Report, in_words
 from nerfmac.measure.selftest.specialisations import write_metal
@@ -32,33 +33,33 @@ from nerfmac.measure.selftest.specialisations import write_metal
 
 @dataclass(frozen=True)
 class Arguments:
-    """Compare every kernel with plain MLX operations."""
+    """Compare every kernel with its reference in plain MLX."""
 
     device: Literal["all", "metal", "cuda", "cpu"] = "all"
-    """Which of this machine's devices."""
+    """Device to test; all tests each device of this machine."""
     operation: Annotated[str | None, optional("NAME")] = None
-    """Only the kernels of this operation (`nerfmac info` lists them)."""
+    """Test only the kernels of this operation (`nerfmac info` lists them)."""
     report: Annotated[Path | None, optional("FILE")] = None
-    """Write everything to this JSON file too, train for a while and time the kernels: attach it to
-    a bug report."""
+    """Also train, time the kernels and write all results to this JSON file: attach it to a bug
+    report."""
     seconds: Annotated[float | None, optional("FLOAT")] = None
-    """With --report, seconds of training on the built-in scene, on each device: 30; 0 for none."""
+    """With --report, training time on the built-in scene per device: 30 by default, 0 for none."""
     dump_metal: Annotated[Path | None, optional("FOLDER")] = None
     """Instead, write the Metal text of every kernel to this folder; needs no Mac."""
 
 
 def main(argv: list[str]) -> int:
-    """Test as `argv` says; return 0 if everything agrees, else 1."""
+    """Run `nerfmac selftest` with the arguments `argv`; return 0 if all arrays agree, else 1."""
     arguments = tyro.cli(Arguments, prog="nerfmac selftest", args=argv)
     if folder := arguments.dump_metal:
         if arguments != Arguments(dump_metal=folder):
-            raise InputError("--dump-metal tests nothing; expected no other option with it")
+            raise InputError("--dump-metal and other flags are given; expected --dump-metal alone")
         print(f"the Metal text of {len(write_metal(folder))} specialisations is in {folder}")
         return 0
     if arguments.seconds is not None:
         checks.number("seconds", arguments.seconds, low=0)
         if arguments.report is None or arguments.operation:
-            raise InputError("--seconds is of a whole report; expected --report, no --operation")
+            raise InputError("--seconds needs --report without --operation")
     operations = sorted(path.stem for path in kernels_folder().glob("*.metal"))
     if arguments.operation:
         checks.choice("operation", arguments.operation, operations)
@@ -77,17 +78,17 @@ def main(argv: list[str]) -> int:
         if not report.path:
             raise
         report.save()  # the interrupt may have come while it was being written
-        said = f"what was found so far is in {report.path}"
-        raise KeyboardInterrupt(said) from interruption
+        message = f"the results so far are in {report.path}"
+        raise KeyboardInterrupt(message) from interruption
     if report.path:
-        print(f"everything is in {report.path}")
+        print(f"the report is in {report.path}")
     elif not report.passed:
-        print("to report this, attach the file that `nerfmac selftest --report FILE` writes")
+        print("to report this, run `nerfmac selftest --report FILE` and attach the file")
     return 0 if report.passed else 1
 
 
 def _testable(wanted: str, operations: list[str]) -> list[str]:
-    """The devices that run all `operations` as kernels; refuse if there are none."""
+    """The devices that run all `operations` as kernels; raises `InputError` without any."""
     devices = list(filter(None, (gpu(), "cpu"))) if wanted == "all" else [wanted]
     testable, reasons = [], []
     for device in devices:
@@ -105,16 +106,14 @@ def _testable(wanted: str, operations: list[str]) -> list[str]:
 
 
 def _test(report: Report, operation: str | None, seconds: float) -> None:
-    """Compare and time on the current device; print and report what comes of it.
+    """Compare all cases on the current device; print and report the results.
 
-    A whole report has `seconds` of training too.
+    A report of all operations also has `Findings` with `seconds` of training.
     """
     print(f"{current_device()}: {device_name()}")
     report.begin_device()
     chosen = [case for case in cases() if operation in (None, case.operation)]
-    print(
-        f"  {len(chosen)} cases, each a computation by kernels and by their reference", flush=True
-    )
+    print(f"  {len(chosen)} cases, each computed by kernels and by their reference\n{HEADING}")
     report.begin("compiling")
     compile_for(chosen)
     done: list[Compared] = []
@@ -122,27 +121,27 @@ def _test(report: Report, operation: str | None, seconds: float) -> None:
         report.begin(str(case))
         outcome = compared(case)
         report.add("cases", outcome.to_json(), passed=outcome.passed)
-        print(outcome.line({each.fault for each in done}), flush=True)
+        print(outcome.line({earlier.fault for earlier in done}), flush=True)
         done.append(outcome)
     if current_device() == "metal" and operation is None:
-        ran, not_run = reach(done)
+        ran, not_run = launched_and_missed(done)
         print(f"  {len(ran)} of {len(ran) + len(not_run)} reachable specialisations ran")
         for name in not_run:
             report.add("not_run", name, passed=False)
             print(f"    NOT RUN: {name}")
-    if report.path and operation is None and seconds > 0 and not any(each.fault for each in done):
+    if report.path and operation is None and seconds > 0 and not any(case.fault for case in done):
         _find(report, seconds)
     report.begin(None)
     print_sum(done)
 
 
 def _find(report: Report, seconds: float) -> None:
-    """Find out how fast the machine is, which variants are quickest, and how well it learns."""
-    print(f"  the machine, with {seconds:g} s of training on the built-in scene")
+    """Measure, report and print the `FINDINGS`; stop at the first exception."""
+    print(f"  measurements, with {seconds:g} s of training on the built-in scene")
     findings = Findings(seconds)
     for finding in FINDINGS:
         if finding == "watchdog" and current_device() == "cpu":
-            continue
+            continue  # a CPU has no display to delay
         report.begin(finding)
         try:
             values = findings.find(finding)

@@ -1,66 +1,47 @@
-"""`nerfmac train`: a scene in, a run folder with its quality and a video out."""
+"""`nerfmac train`: `nerfmac.train` with flags, and a turntable video at the end."""
 
 from __future__ import annotations
 
 import logging
+import math
 import signal
-import sys
-import time
-from contextlib import ExitStack, closing
+from contextlib import nullcontext
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated
 
 import tyro
 
-from nerfmac.backend import (
-    backend,
-    choose_device,
-    current_device,
-    device_name,
-    memory_bytes,
-    uncompiled,
-)
-from nerfmac.backend.memory import check_memory_limit, limit_memory
-from nerfmac.backend.variants import choose_first
-from nerfmac.capture import captured
+from nerfmac.backend import choose_device, current_device, memory_bytes, uncompiled
 from nerfmac.cli.arguments import optional, unboxed
 from nerfmac.cli.choices import Device, Model, Preset
-from nerfmac.cli.failures import explained, keeping
-from nerfmac.cli.outputs import save_preview, save_turntable, summary
 from nerfmac.cli.scene_flags import SceneFlags
 from nerfmac.common.checks import InputError
-from nerfmac.common.files import check_free, write_json
-from nerfmac.config import Config, override
-from nerfmac.config.presets import preset as presets
-from nerfmac.inspection import training_findings
-from nerfmac.ranks import Ranks, join
-from nerfmac.refine.report import refinement_summary
-from nerfmac.rendering.evaluation import measured
-from nerfmac.run import (
-    CONFIGURED,
-    Run,
-    Scalars,
-    check_limits,
-    check_memory,
-    check_tensorboard,
-    fitted,
-    log_memory,
-    read_record,
-)
-from nerfmac.scenes import builtin_scene_path, load_scene, recorded_path
-from nerfmac.scenes.options import SceneOptions, described
+from nerfmac.common.files import read_json
+from nerfmac.config import Config
+from nerfmac.config.presets import preset as preset_config
+from nerfmac.film import film
+from nerfmac.ranks import join
+from nerfmac.rendering.pace import seconds_per_pixel
+from nerfmac.run import CONFIGURED, Run, scaled_size
+from nerfmac.run import train as train_run
+from nerfmac.scenes.options import described
 from nerfmac.training.method import Method
 
 log = logging.getLogger("nerfmac")
 
-SPARE_SECONDS = 28.0
-"""The whole command ends within twice the training time and half a minute; starting Python and
-ending it take the rest of that."""
-LEAST_SECONDS = 5.0
-"""For what follows training, also where loading and compiling have taken all the time."""
-EVALUATION, PREVIEW, VIDEO = 1 / 2, 1 / 4, 2 / 3
-"""Fractions of the time that is left when each of them begins."""
+TURNTABLE_SECONDS = 4.0
+TURNTABLE_FRAMES = 48
+FEWEST_FRAMES = 24
+"""Least number of frames of a turntable, 6 a second."""
+TURNTABLE_SIZE = 256
+"""Longest side of a turntable's frames on a CPU, in pixels; on a GPU the photographs' size."""
+SMALLEST_TURNTABLE = 192
+"""Least longer side of a turntable's frames, in pixels."""
+TRIALS = 4
+"""Number of frames that are rendered small, to estimate the time of all."""
+VIDEO = 2 / 3
+"""Fraction of the time left that the turntable may take."""
 
 
 @dataclass(frozen=True)
@@ -68,61 +49,83 @@ class Arguments(Config, SceneFlags):
     """Train a radiance field on a scene, evaluate it and render a turntable video of it."""
 
     scene: Annotated[Path | None, tyro.conf.Positional, optional("[SCENE]")] = None
-    """Folder of a scene: of Blender, instant-ngp, nerfstudio, COLMAP, LLFF, Record3D or Polycam; or
-    a video or a folder of photographs, captured first. Without it, the built-in scene."""
+    """Folder of a scene of Blender, instant-ngp, nerfstudio, COLMAP, LLFF, Record3D or Polycam; or
+    a video or a folder of photographs, captured first. By default the built-in scene."""
     out: Annotated[Path | None, optional("FOLDER")] = None
     """Folder of the run; by default runs/SCENE-TIME."""
     steps: Annotated[int | None, optional("INT")] = None
-    """Training steps in all; by default --train.steps."""
+    """Train up to this many steps, those before --resume counted; by default --train.steps."""
     seconds: Annotated[float | None, optional("FLOAT")] = None
-    """Seconds of training in all, in place of --steps."""
+    """Train up to this many seconds, those before --resume counted, in place of --steps."""
     device: Device = "auto"
-    """What computes."""
+    """Device that computes; auto takes the GPU if there is one."""
     preset: Preset = "auto"
     """Size of the model; auto chooses by device and memory."""
     resume: bool = False
-    """Go on with the run in --out, with its own scene and configuration."""
+    """Train the run in --out further, with its own scene and configuration."""
     tensorboard: bool = False
     """Write scalars and pictures for TensorBoard to FOLDER/tensorboard too."""
     compile: bool = True
-    """--no-compile: run MLX's operations one after the other as they are written, for debugging."""
+    """--no-compile runs MLX's operations one by one as they are written, for debugging."""
     memory_limit: Annotated[float | None, optional("GIB")] = None
-    """Most memory of the device to take, in GiB; by default all."""
+    """Device memory that training may take, in GiB; by default all that is free."""
     memory_fraction: Annotated[float | None, optional("FRACTION")] = None
-    """The same as a fraction of the device's memory."""
+    """Fraction of the device memory that training may take, in place of --memory-limit."""
     video: bool = True
     """Render a turntable video at the end."""
     all_views: bool = False
-    """Evaluate every test view, however long it takes; by default as many as fit into the time that
-    is left when the whole command is to end within twice the training time and half a minute."""
+    """Evaluate every test view, however long it takes. By default only as many as fit: the whole
+    command takes at most twice the training time and half a minute."""
 
     def __post_init__(self) -> None:
-        """Nothing: `auto` is no preset of a configuration yet, and `config` checks the rest."""
+        """Check nothing: the preset may be `auto` yet. `config` makes a checked `Config`."""
 
     def config(self, preset: str) -> Config:
-        """The run's numbers alone, with the preset that `auto` stands for here."""
-        numbers = {each.name: getattr(self, each.name) for each in fields(Config)}
-        return Config(**numbers | {"preset": preset})
+        """The settings of the run, with the name of the `preset` that they began from."""
+        settings = {setting.name: getattr(self, setting.name) for setting in fields(Config)}
+        return Config(**settings | {"preset": preset})
 
 
 def main(argv: list[str], method: Method = CONFIGURED) -> int:
     """Train as `argv` says; return the exit code."""
-    # What the configuration's flags default to depends on the preset: it is looked for first.
+    # The defaults of the configuration's flags depend on these three flags: they are read first.
     early = tyro.cli(
         _Early, prog="nerfmac train", args=_only(argv, "--preset", "--device", "--model")
     )
     choose_device(early.device)
-    default = presets(early.preset, current_device(), memory_bytes(), early.model)
-    numbers = {each.name: getattr(default, each.name) for each in fields(Config)}
+    default = preset_config(early.preset, current_device(), memory_bytes(), early.model)
+    settings = {setting.name: getattr(default, setting.name) for setting in fields(Config)}
     with unboxed():
-        default_arguments = Arguments(**numbers)
-        arguments = tyro.cli(Arguments, prog="nerfmac train", args=argv, default=default_arguments)
+        defaults = Arguments(**settings)
+        arguments = tyro.cli(Arguments, prog="nerfmac train", args=argv, default=defaults)
     # A terminated run is saved like an interrupted one.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     config = arguments.config(default.preset)
     if arguments.resume and (config != default or _only(argv, "--preset", "--model")):
         raise InputError("--resume goes on with the run's own configuration; leave out its flags")
-    return _train(arguments, config, method)
+    if not join().is_first:
+        log.setLevel(logging.WARNING)  # the first rank logs for all
+    with nullcontext() if arguments.compile else uncompiled():
+        run = train_run(
+            arguments.scene,
+            steps=arguments.steps,
+            seconds=arguments.seconds,
+            device=arguments.device,
+            config=config,
+            method=method,
+            out=arguments.out or "auto",
+            resume=arguments.resume,
+            memory_limit=arguments.memory_limit,
+            memory_fraction=arguments.memory_fraction,
+            tensorboard=arguments.tensorboard,
+            all_views=arguments.all_views,
+            interruptible=False,
+            on_end=save_turntable if arguments.video else None,
+            **arguments.given(),
+        )
+    if run.folder is not None:
+        print(_summary(run, run.folder))
+    return 0
 
 
 @dataclass(frozen=True)
@@ -133,7 +136,7 @@ class _Early:
 
 
 def _only(argv: list[str], *flags: str) -> list[str]:
-    """The flags named and their values, from all the arguments."""
+    """The arguments in `argv` that are one of the `flags`, with their values."""
     kept = []
     for i, word in enumerate(argv):
         name, _, value = word.partition("=")
@@ -142,121 +145,43 @@ def _only(argv: list[str], *flags: str) -> list[str]:
     return kept
 
 
-def _train(arguments: Arguments, config: Config, method: Method) -> int:
-    start = time.perf_counter()
-    check_limits(arguments.steps, arguments.seconds)
-    check_memory_limit(arguments.memory_limit, arguments.memory_fraction)
-    if arguments.tensorboard:
-        check_tensorboard()
-    ranks = join()
-    if not ranks.is_first:
-        log.setLevel(logging.WARNING)  # the first one speaks for all
-    run, out, needed = _begin(arguments, config, method, ranks)
-    before = run.state.train_seconds
-    log.info("%s, %s back end, preset %s", device_name(), backend(), run.config.preset)
-    if run.config.model == "hash":
-        choose_first(run.config, run.scene.extent, shows_bar=ranks.is_first)
-    limits = {"--steps": arguments.steps, "--seconds": arguments.seconds}
-    with ExitStack() as stack:
-        stack.enter_context(run.locked())
-        scalars = None  # the first rank's: one of them writes
-        if ranks.is_first:
-            scalars = Scalars(out, step=run.state.step, tensorboard=arguments.tensorboard)
-            stack.enter_context(closing(scalars))
-        if not arguments.compile:
-            stack.enter_context(uncompiled())
-        with explained(run, out, limits, needed):
-            on_report = scalars.add if scalars else None
-            run.train(
-                steps=arguments.steps,
-                seconds=arguments.seconds,
-                progress=ranks.is_first,
-                on_report=on_report,
-            )
-        log_memory("after training")
-        if scalars:
-            with keeping(f"the trained run is in {out}; `nerfmac eval {out}` says how good it is"):
-                _finish(run, out, start, run.state.train_seconds - before, arguments, scalars)
-    return 0
-
-
-def _begin(
-    arguments: Arguments, config: Config, method: Method, ranks: Ranks
-) -> tuple[Run, Path, dict[str, int]]:
-    """The run to train, its folder, and what memory it needs."""
-    if arguments.out and not arguments.resume and ranks.is_first:
-        check_free(arguments.out)  # before a capture, and what else may take long
-    scene_path, options = _scene_of(arguments)
-    scene = load_scene(scene_path, **vars(options))
-    out = arguments.out or Path("runs") / f"{scene.name}-{time.strftime('%Y%m%d-%H%M%S')}"
-    if arguments.steps is not None:
-        config = override(config, train={"steps": arguments.steps})
-    resumed = None
-    if arguments.resume and ranks.is_first:  # one of them locks and writes
-        resumed = Run.resume(out, scene, method=method)
-    elif arguments.resume:
-        resumed = Run.load(out, method=method, source=scene)
-    config = resumed.config if resumed else fitted(config, scene, method)
-    limit = limit_memory(arguments.memory_limit, arguments.memory_fraction)
-    needed = check_memory(config, scene, method, limit)
-    if scene.splits.get("test"):
-        # A broken picture is found now and not after training.
-        scene.views("test", progress=ranks.is_first)
-    folder = out if ranks.is_first else None  # one of them writes
-    run = resumed or Run.begin(scene, config, method=method, out=folder, progress=ranks.is_first)
-    run.folder = folder
-    if ranks.is_first and not arguments.resume:
-        for line in training_findings(scene):
-            log.warning("%s", line)
-    return run, out, needed
-
-
-def _scene_of(arguments: Arguments) -> tuple[Path, SceneOptions]:
-    """The scene's path and how to read it: as given, else as the run to resume has it."""
-    options = arguments.options()  # what is wrong in them is found before a capture
-    if not arguments.resume:
-        return captured(arguments.scene) if arguments.scene else builtin_scene_path(), options
-    if arguments.out is None:
-        raise InputError("--resume needs --out, the folder of the run to go on with")
-    record = read_record(arguments.out)
-    arguments.check_as_in(record, arguments.out)
-    path = captured(arguments.scene) if arguments.scene else recorded_path(record)
-    return path, record.options
-
-
-def _finish(
-    run: Run, out: Path, start: float, trained: float, arguments: Arguments, scalars: Scalars
-) -> None:
-    """Evaluate the run and draw it, in the time that `trained` seconds of training allow."""
-    deadline = start + 2.0 * trained + SPARE_SECONDS
-
-    def left() -> float:
-        return max(deadline - time.perf_counter(), LEAST_SECONDS)
-
-    has_test = bool(run.pictures().splits.get("test"))
-    of = len(run.pictures().splits["test"]) if has_test else 0
-    begin, limit = time.perf_counter(), None if arguments.all_views else EVALUATION * left()
-    views = run.evaluate("test", seconds=limit) if has_test else []
-    if arguments.all_views:
-        deadline += time.perf_counter() - begin
-    part = measured(views, of, "test")
-    if views and (len(views) < of or views[0].row_fraction < 1.0):
-        log.info("as time is short, evaluated %s; --all-views evaluates all", part)
-    if said := refinement_summary(run.refined):
-        log.info("%s", said)
-    save_preview(out / "preview.png", run, has_test=has_test, seconds=PREVIEW * left())
-    metrics = summary(run, views, of, wall_seconds=time.perf_counter() - start)
-    write_json(out / "metrics.json", metrics)
-    scalars.result(run.state.step, out / "preview.png", views)
-    if arguments.video:  # last: of all these it is what may fail
-        save_turntable(out / "video.mp4", run, VIDEO * left())
-    held_out = described(run.scene.options.split)
+def _summary(run: Run, out: Path) -> str:
+    """A line with the run's folder, steps, time and quality."""
+    metrics, held_out = read_json(out / "metrics.json"), described(run.scene.options.split)
     quality = f"no test views ({held_out})"
-    if views:
+    if metrics["test_views"]:
         quality = f"PSNR {metrics['psnr_test']:.2f} dB, SSIM {metrics['ssim_test']:.3f}"
-        quality += f" on {part} ({held_out})"
-    print(
-        f"{out}: {run.state.step} steps in {run.state.train_seconds:.1f} s "
-        f"on {metrics['device_name']}; {quality}",
-        file=sys.stdout,
-    )
+        quality += f" on {metrics['test_measured']} ({held_out})"
+    steps = f"{run.state.step} steps in {run.state.train_seconds:.1f} s"
+    return f"{out}: {steps} on {metrics['device_name']}; {quality}"
+
+
+def save_turntable(run: Run, seconds: float) -> None:
+    """Write a 4 s video around the scene to the run's `video.mp4`, in about 2/3 of `seconds`.
+
+    If time is short, frames are smaller, then fewer. If it is too short for 6 frames a second,
+    there is no video, and an older one is removed. The log says so.
+    """
+    if run.folder is None:
+        return
+    path, lens = run.folder / "video.mp4", run.scene.cameras[0].lens
+    longer = max(lens.width, lens.height)
+    full = min(1.0, TURNTABLE_SIZE / longer) if current_device() == "cpu" else 1.0
+    trial = run.orbit(TRIALS, scaled_size(lens, full))
+    pixels = VIDEO * seconds / seconds_per_pixel(run.renderer(), trial)
+    fitting = math.sqrt(pixels / (TURNTABLE_FRAMES * lens.width * lens.height))
+    scale = min(full, max(fitting, SMALLEST_TURNTABLE / longer))
+    count = min(int(pixels / (scale**2 * lens.width * lens.height)), TURNTABLE_FRAMES)
+    if count < FEWEST_FRAMES:
+        path.unlink(missing_ok=True)
+        log.info(
+            "as time is short, there is no %s; `nerfmac render %s` renders a film",
+            *(path.name, path.parent),
+        )
+        return
+    cameras = run.orbit(count, scaled_size(lens, scale))
+    if scale < full or count < TURNTABLE_FRAMES:
+        size = cameras[0].lens
+        shown = path.name, count, size.width, size.height
+        log.info("as time is short, %s has %d frames of %dx%d pixels", *shown)
+    film(run, cameras, path, fps=count / TURNTABLE_SECONDS, overwrite=True)

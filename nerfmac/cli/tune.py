@@ -1,4 +1,4 @@
-"""`nerfmac tune`: which variant of each operation is quickest here, kept for this machine."""
+"""`nerfmac tune`: choose the fastest variant of each operation for this machine."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ from nerfmac.common import checks
 from nerfmac.common.files import appearing, write_json
 from nerfmac.config.presets import preset
 from nerfmac.measure.tuning import SECONDS, Tried, Tuned, tune
-from nerfmac.run import CONFIGURED, fitted
+from nerfmac.run import CONFIGURED, config_for_scene
 from nerfmac.scenes import load_scene
 
 
 @dataclass(frozen=True)
 class Arguments(SceneFlags):
-    """Measure the variants of operations on this machine, and keep the quickest of each."""
+    """Time the variants of each operation on this machine and use the fastest from now on."""
 
     scene: Annotated[Path | None, tyro.conf.Positional, optional("[SCENE]")] = None
-    """A scene whose size and pictures decide the operations' sizes; without it, the unit cube."""
+    """Scene that determines the operations' sizes; by default a scene in the unit cube."""
     device: Device = "auto"
-    """What computes."""
+    """Device that computes."""
     preset: Preset = "auto"
-    """Whose sizes."""
+    """Preset that determines the operations' sizes; auto chooses by device and memory."""
     seconds: float = SECONDS
-    """Time for each operation, about."""
+    """Time for each operation, about; more makes a choice by chance less likely."""
     json: Annotated[Path | None, optional("FILE")] = None
-    """Write the figures to this file too."""
+    """Also write the figures to this JSON file."""
 
 
 def main(argv: list[str]) -> int:
-    """Tune as `argv` says; return the exit code."""
+    """Run `nerfmac tune` with the arguments `argv`; return the exit code."""
     arguments = tyro.cli(Arguments, prog="nerfmac tune", args=argv)
     checks.number("seconds", arguments.seconds, low=0.01)
     options = arguments.options()
@@ -51,28 +51,28 @@ def main(argv: list[str]) -> int:
     config, extent = preset(arguments.preset, current_device(), memory_bytes()), 1.0
     if arguments.scene is not None:
         scene = load_scene(arguments.scene, **vars(options))
-        config, extent = fitted(config, scene, CONFIGURED), scene.extent
+        config, extent = config_for_scene(config, scene, CONFIGURED), scene.extent
     with ExitStack() as files:
         json = files.enter_context(appearing(arguments.json)) if arguments.json else None
         about = machine()
         print(f"{about['device_name']}, mlx {about['mlx_version']}, preset {config.preset}")
-        found = tune(config, extent, seconds=arguments.seconds, on_tuned=_print)
+        done = tune(config, extent, seconds=arguments.seconds, on_tuned=_print)
         if json:
-            values = {each.operation: each.to_json() for each in found}
+            values = {tuned.operation: tuned.to_json() for tuned in done}
             write_json(json, {**about, "preset": config.preset, "variants": values})
-    for name in sorted({*VARIANTS} - {each.operation for each in found}):
-        print(f"{name}: {VARIANTS[name].here[0]}, as there is no other to choose here")
-    print(f"kept in {path()}")
+    for name in sorted({*VARIANTS} - {tuned.operation for tuned in done}):
+        print(f"{name}: {VARIANTS[name].here[0]}, the only variant here")
+    print(f"the choice (*) is kept in {path()}")
     for name, chosen in forced.items():
-        print(f"NERFMAC_VARIANTS goes before it: {name}={chosen}")
+        print(f"NERFMAC_VARIANTS overrides it: {name}={chosen}")
     return 0
 
 
 def _print(tuned: Tuned) -> None:
     print(tuned.operation)
-    for each in tuned.tried:
-        mark = "*" if each.name == tuned.chosen else " "
-        print(f"  {mark} {each.name:14}{_outcome(each)}", flush=True)
+    for tried in tuned.tried:
+        mark = "*" if tried.name == tuned.chosen else " "
+        print(f"  {mark} {tried.name:14}{_outcome(tried)}", flush=True)
 
 
 def _outcome(tried: Tried) -> str:
@@ -80,5 +80,5 @@ def _outcome(tried: Tried) -> str:
         return f"FAILS: {tried.fault}"
     median, low, high, _ = tried.timing
     spread = f"({low:.3f} to {high:.3f})"
-    ratio = f"{tried.ratio:7.2f} of the first's time, at most {tried.at_most:.2f}"
+    ratio = f"{tried.ratio:7.2f} of the first variant's time (at most {tried.at_most:.2f})"
     return f"{median:9.3f} ms {spread:>20}{ratio}"

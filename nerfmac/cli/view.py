@@ -1,7 +1,7 @@
-"""`nerfmac view`: a run or a scene in the viewer, in a notebook in JupyterLab.
+"""`nerfmac view`: open a run or a scene in the viewer, in a notebook in JupyterLab.
 
-The notebook is written once and never changed again: it is the user's. A run's notebook is in the
-run's folder. A scene's is in the working folder, since nothing is written to scenes.
+The notebook is written once and never changed again, since it is the user's. A run's notebook is in
+the run's folder, a scene's in the working folder: nothing is written to scenes.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from nerfmac.snapshots import is_snapshot, read_container
 from nerfmac.viewer import INSTALL
 
 NEEDED = ("jupyterlab", "anywidget")
-"""What the extra `notebook` brings."""
+"""Packages of the extra `notebook` that the verb needs."""
 
 HELP = (
     "In the picture: drag to turn, Shift and drag to pan, scroll to come nearer, W A S D to walk, "
@@ -45,22 +45,22 @@ Video(str(video), embed=True)"""
 
 @dataclass(frozen=True)
 class Arguments(SceneFlags):
-    """Open JupyterLab with a notebook that shows a run or a scene and trains on.
+    """Open JupyterLab with a notebook that shows and trains a run or a scene.
 
-    What follows -- goes to JupyterLab. In a container: nerfmac view RUN -- --allow-root
+    Arguments after -- go to JupyterLab. In a container: nerfmac view RUN -- --allow-root
     """
 
     path: Annotated[Path | None, tyro.conf.Positional, optional("[RUN|SCENE]")] = None
-    """Folder of a run or of a scene, or a snapshot of instant-ngp; or a video or photographs,
-    captured first. Without it, the built-in scene."""
+    """Folder of a run or of a scene; a snapshot of instant-ngp; or a video or photographs, which
+    are captured. By default the built-in scene."""
     browser: bool = True
-    """Open a browser; without one, JupyterLab prints the address to open."""
+    """Open a browser. --no-browser: JupyterLab prints the address to open."""
     port: Annotated[int | None, optional("INT")] = None
-    """The port that JupyterLab listens on; by default the first free one from 8888 on."""
+    """JupyterLab's port; by default the first free one from 8888."""
 
 
 def main(argv: list[str], passed: Sequence[str] = ()) -> int:
-    """Write the notebook, unless it is there, and become JupyterLab with the arguments `passed`."""
+    """Write the notebook unless it exists; become JupyterLab with the arguments `passed`."""
     arguments = tyro.cli(Arguments, prog="nerfmac view", args=argv)
     if arguments.port is not None:
         checks.number("--port", arguments.port, low=1, high=65535)
@@ -84,9 +84,9 @@ def main(argv: list[str], passed: Sequence[str] = ()) -> int:
 
 
 def _notebook_for(path: Path | None, options: dict[str, Any]) -> Path:
-    """The notebook of a run, a scene or the built-in scene (None), made if absent.
+    """The notebook of a run, a scene, or the built-in scene (None); written unless it exists.
 
-    `options` are those of `load_scene` by which a scene is to be read.
+    `options`: arguments of `load_scene` for a scene.
     """
     if path is not None and is_run(path):
         read_record(path)
@@ -109,20 +109,20 @@ def _notebook_for(path: Path | None, options: dict[str, Any]) -> Path:
 
 
 def _scene(path: Path | None, options: dict[str, Any]) -> tuple[str, str]:
-    """The name of a scene, and the Python expression for its path or, with `options`, for it."""
-    read = captured(path) if path else builtin_scene_path()
-    where = json.dumps(str(read.resolve()), ensure_ascii=False) if path else BUILTIN
-    how = "".join(f", {name}={value!r}" for name, value in options.items())
+    """The name of a scene, and Python code for its path or, with `options`, for loading it."""
+    folder = captured(path) if path else builtin_scene_path()
+    code = json.dumps(str(folder.resolve()), ensure_ascii=False) if path else BUILTIN
+    keywords = "".join(f", {name}={value!r}" for name, value in options.items())
     try:
-        name = load_scene(read, **options).name
+        name = load_scene(folder, **options).name
     except InputError as error:
         problem = f"{path} is neither a run, with its config.json, nor a scene: {error}"
-        raise error if holds_scene(read) else InputError(problem) from error
-    return name, f"nerfmac.load_scene({where}{how})" if how else where
+        raise error if holds_scene(folder) else InputError(problem) from error
+    return name, f"nerfmac.load_scene({code}{keywords})" if keywords else code
 
 
 def _check_shows(file: Path, shown: str) -> None:
-    """Raise unless the notebook in `file` was made to show `shown`."""
+    """Raise `InputError` unless the notebook `file` was written to show `shown`."""
     values = read_json(file)
     try:
         is_ours = values["metadata"]["nerfmac"]["shows"] == shown
@@ -138,9 +138,9 @@ def _check_shows(file: Path, shown: str) -> None:
 def view_cells(
     name: str, shown: str, saved: str | None, video: str, *, is_trained: bool
 ) -> list[tuple[str, str]]:
-    """Kind and text of the cells that show `shown`, save to `saved` and render `video`.
+    """(kind, text) of the notebook's cells: show `shown`, save to `saved`, render `video`.
 
-    Without `saved` there is nothing to save.
+    `shown`: Python code of `Viewer`'s argument. `saved`: a folder; None for no such cell.
     """
     save = [
         ("markdown", "What has been trained, as a run that `nerfmac render` and others read:"),
@@ -157,7 +157,7 @@ def view_cells(
 
 
 def notebook(cells: Sequence[tuple[str, str]], *, shows: str) -> dict[str, Any]:
-    """A notebook of `cells`, each of a kind and a text, as JSON values."""
+    """A notebook of `cells`, (kind, text) pairs, as JSON values."""
     code: dict[str, Any] = {"execution_count": None, "outputs": []}
     return {
         "cells": [

@@ -1,1 +1,1 @@
-"""What every room uses: checks of arguments, whole files, strict JSON, a timeline, extras."""
+"""Argument checks, atomic files, strict JSON, a timeline, optional packages."""

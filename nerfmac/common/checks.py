@@ -1,25 +1,34 @@
-"""Checks of arguments: a bad one is refused, with its name, its value and what is expected.
+"""Checks of arguments. A bad one raises `InputError` with its name, value and what is expected.
 
-Every refusal is an `InputError`. It is a `ValueError`, as Python users expect. The
-command line catches exactly this type, prints the message and exits with code 2. Any other
-exception is a fault of the program and keeps its traceback.
+The command line prints the message of an `InputError` and exits with code 2. Any other exception
+is a fault of the program and keeps its traceback.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 
 import mlx.core as mx
 import numpy as np
 import numpy.typing as npt
 
 LARGEST = 1e15
-"""The largest length, angle or factor; the product of two still fits in float32."""
+"""Largest accepted length, angle or factor; the product of two still fits in float32."""
 
 
 class InputError(ValueError):
-    """A request cannot be met. The message says what is wrong, where, and what is expected."""
+    """A request that cannot be met. The message says what is wrong, where, and what is right."""
+
+
+@contextmanager
+def prefix_errors(where: str) -> Iterator[None]:
+    """Context manager that puts `where`, a file or a part of it, before a refusal's message."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(f"{where}: {error}") from error
 
 
 def shape(name: str, values: mx.array, expected: Sequence[int | None]) -> None:
@@ -32,7 +41,7 @@ def shape(name: str, values: mx.array, expected: Sequence[int | None]) -> None:
 
 
 def dtype(name: str, values: mx.array, *allowed: mx.Dtype) -> None:
-    """Raise unless `values` has one of the `allowed` types."""
+    """Raise unless the dtype of `values` is one of `allowed`."""
     if values.dtype not in allowed:
         names = " or ".join(str(kind).removeprefix("mlx.core.") for kind in allowed)
         got = str(values.dtype).removeprefix("mlx.core.")
@@ -53,7 +62,7 @@ def number(
 
 
 def finite(name: str, values: npt.ArrayLike, expected: tuple[int, ...]) -> npt.NDArray[np.float64]:
-    """A copy of `values` in float64; raise unless they have this shape and none exceeds LARGEST."""
+    """`values` copied to float64. Raise for another shape, NaN, or absolute values > LARGEST."""
     array = np.array(values, np.float64)
     if array.shape != expected:
         raise InputError(f"{name} has shape {array.shape}; expected {expected}")
@@ -69,7 +78,7 @@ def flag(name: str, value: bool) -> None:
 
 
 def kind(name: str, value: object, allowed: type, expected: str) -> None:
-    """Raise unless `value` is of the `allowed` type, which `expected` describes."""
+    """Raise unless `value` is an instance of `allowed`; `expected` describes it in the message."""
     if not isinstance(value, allowed):
         raise InputError(f"{name} is {value!r}; expected {expected}")
 

@@ -1,4 +1,4 @@
-"""The extras of nerfmac's installation: packages that are imported when they are needed."""
+"""Optional packages, of the extras of nerfmac's installation, imported where they are used."""
 
 from __future__ import annotations
 
@@ -9,15 +9,14 @@ from nerfmac.common.checks import InputError
 
 
 def install(extra: str) -> str:
-    """What to type to install an extra."""
+    """The command that installs an extra."""
     return f'pip install "nerfmac[{extra}]", or in a checkout: pip install -e ".[{extra}]"'
 
 
 def needed(module: str, extra: str, what: str) -> Any:
-    """The `module` of a package of the `extra`.
+    """The imported `module`, from a package of the `extra`.
 
-    Raises `InputError` that says how to install it; `what` begins its second half, as in "snapshots
-    need".
+    Raises `InputError` with the command that installs it, after `what`, such as "snapshots need".
     """
     try:
         return import_module(module)

@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all: written under another name, then moved into place."""
+"""Atomic files: written under another name, then renamed; and checks of paths."""
 
 from __future__ import annotations
 
@@ -19,29 +19,29 @@ from nerfmac.common.checks import InputError
 _DEVICE_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS}
 
 _HERE = f"{crc32(platform.node().encode()):08x}"
-"""Stands for this machine in the names of files that are being written."""
+"""This machine, in the names of partial files: on a shared disk others write too."""
 
 _appearing: dict[Path, Path] = {}
-"""The files that are being written, each with the one that it will be."""
+"""Final path of each partial file that this process is writing."""
 
 
 def user_path(path: str | os.PathLike[str]) -> Path:
-    """The `path` that a user gives, where a leading ~ is the home folder."""
+    """A user's `path`, with a leading ~ expanded to the home folder."""
     return Path(path).expanduser()
 
 
 def partial_path(path: Path) -> Path:
-    """The file that this thread writes to until it is renamed to `path`."""
+    """Path of the partial file that this thread writes and then renames to `path`."""
     return path.with_name(f".{path.stem}.{_HERE}-{os.getpid()}-{get_ident()}{path.suffix}")
 
 
 @contextmanager
 def appearing(path: Path) -> Iterator[Path]:
-    """Within it, write to the file it gives; on success that file is renamed to `path`.
+    """Context manager that yields a partial file and, on success, renames it to `path`.
 
-    On failure `path` stays as it was, and no other file is left. Raises `InputError` for errors of
-    the file system, such as no folder, no permission or no space. `path` may be a file that another
-    `appearing` gives: errors then name the one that appears in the end.
+    On failure `path` is unchanged and the partial file is removed. Raises `InputError` for errors
+    of the file system, such as no folder, no permission or no space. `path` may be the partial file
+    of an outer `appearing`: errors name the outer `path`.
     """
     named = _appearing.get(path, path)
     partial = partial_path(path)
@@ -67,16 +67,16 @@ def appearing(path: Path) -> Iterator[Path]:
 
 
 def remove_abandoned(folder: Path, name: str | None = None) -> None:
-    """Remove what killed processes left half written in `folder`: of the file `name`, or of all.
+    """Remove partial files of killed processes from `folder`: those of the file `name`, or all.
 
-    What a running process, or one of another machine, writes there stays.
+    Partial files of running processes and of other machines stay.
     """
-    with suppress(OSError):  # what cannot be listed or removed stays
+    with suppress(OSError):  # a file that cannot be removed stays
         for partial in folder.iterdir():
             stem, _, rest = partial.name.rpartition(f".{_HERE}-")
-            process, becomes = rest.partition("-")[0], f"{stem[1:]}{Path(rest).suffix}"
-            is_meant = stem and process.isdecimal() and name in (None, becomes)
-            if is_meant and not _is_running(int(process)):
+            process, final = rest.partition("-")[0], f"{stem[1:]}{Path(rest).suffix}"
+            is_partial = stem and process.isdecimal() and name in (None, final)
+            if is_partial and not _is_running(int(process)):
                 partial.unlink(missing_ok=True)
 
 
@@ -97,7 +97,7 @@ def write_json(path: Path, values: Any) -> None:
 
 
 def read_json(path: Path) -> Any:
-    """The JSON in `path`; raises `InputError` that says in which line it is broken."""
+    """The JSON values in `path`. Raises `InputError` with the line of a syntax error."""
     try:
         return json.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
@@ -109,7 +109,7 @@ def read_json(path: Path) -> Any:
 
 
 def make_folder(folder: Path) -> None:
-    """Make `folder` and those above it. Raises `InputError` if that is refused."""
+    """Make `folder` and its parents. Raises `InputError` if the file system refuses."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -117,8 +117,8 @@ def make_folder(folder: Path) -> None:
 
 
 def check_free(folder: Path) -> None:
-    """Raise `InputError` unless `folder` is an empty folder, or one that can be made."""
-    above = next(each for each in (folder, *folder.absolute().parents) if each.exists())
+    """Raise `InputError` unless `folder` is empty and writable, or can be made."""
+    above = next(path for path in (folder, *folder.absolute().parents) if path.exists())
     if not above.is_dir() and above != folder:
         raise InputError(f"folder {folder} cannot be made: {above} is no folder")
     if above.is_dir() and not os.access(above, os.W_OK | os.X_OK):
@@ -128,5 +128,5 @@ def check_free(folder: Path) -> None:
 
 
 def counted(name: str) -> list[str | int]:
-    """What to sort names by so that numbers in them count: 9.jpg goes before 10.jpg."""
+    """Sort key of file names that compares numbers by value: 9.jpg is before 10.jpg."""
     return [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", name)]

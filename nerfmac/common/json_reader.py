@@ -1,4 +1,4 @@
-"""Strict reading of a JSON object: a value of the wrong kind is an error that names its place."""
+"""`Fields`: strict reading of a JSON object. A wrong value raises an error with its place."""
 
 from __future__ import annotations
 
@@ -15,18 +15,19 @@ from nerfmac.common.files import read_json
 
 @dataclass(frozen=True)
 class Fields:
-    """A JSON object, and words for its place, such as "a/transforms.json, frame 3".
+    """A JSON object and its place.
 
-    Every reading method raises InputError that names the place, the key, the value and what is
-    expected. A key may be absent only if there is a `default`.
+    Every reading method raises `InputError` with the place, the key, the value and what is
+    expected. A key may be absent only if the method has a `default`.
     """
 
     values: Mapping[str, Any]
     where: str
+    """The place, such as "a/transforms.json, frame 3"."""
 
     @classmethod
     def of(cls, values: Any, where: str) -> Fields:
-        """The fields of JSON `values`; raises InputError unless they are an object."""
+        """The fields of JSON `values`. Raises `InputError` unless they are an object."""
         if not isinstance(values, dict):
             raise InputError(f"{where} is {_shown(values)}; expected an object")
         return cls(values, where)
@@ -35,11 +36,11 @@ class Fields:
         return key in self.values
 
     def wrong(self, key: str, expected: str) -> InputError:
-        """The error for a value of `key` that is not `expected`."""
+        """The error for the value of `key`, in place of what is `expected`."""
         return InputError(f"{self.where}: {key} is {_shown(self.values[key])}; expected {expected}")
 
     def allow_only(self, *known: str) -> None:
-        """Raise InputError if there is any key but the `known` ones."""
+        """Raise `InputError` for a key that is not `known`."""
         for key in self.values:
             if key not in known:
                 expected = ", ".join(known)
@@ -61,7 +62,7 @@ class Fields:
         return float(value)
 
     def index(self, key: str) -> int:
-        """An integer from 0 on."""
+        """An integer of at least 0."""
         value = self.like(key, 0)
         if value < 0:
             raise self.wrong(key, "0 or more")
@@ -90,15 +91,15 @@ class Fields:
         return tuple(float(number) for number in value)
 
     def table(self, key: str, rows: tuple[int, ...], columns: int) -> tuple[tuple[float, ...], ...]:
-        """A list of lists of `columns` finite numbers; its length is one of `rows`."""
+        """A list of lists of `columns` finite numbers; `rows` are its allowed lengths."""
         value = self._present(key)
         if not isinstance(value, list) or len(value) not in rows:
             raise self.wrong(key, f"{max(rows)} rows of {columns} numbers")
-        each = Fields({f"{key}, row {i}": row for i, row in enumerate(value)}, self.where)
-        return tuple(each.numbers(name, columns) for name in each.values)
+        lists = Fields({f"{key}, row {i}": row for i, row in enumerate(value)}, self.where)
+        return tuple(lists.numbers(name, columns) for name in lists.values)
 
     def rows(self, key: str, columns: int) -> tuple[tuple[float, ...], ...]:
-        """A list, not empty, of lists of `columns` finite numbers."""
+        """A non-empty list of lists of `columns` finite numbers."""
         value = self._present(key)
         length = len(value) if isinstance(value, list) else 0
         if not length:
@@ -115,7 +116,7 @@ class Fields:
         return value
 
     def like(self, key: str, example: float | str) -> Any:
-        """A value of the type of `example`: a number, an integer or a string."""
+        """A value of the same type as `example`: float, int or str."""
         if isinstance(example, float):
             return self.number(key)
         value, kind = self._present(key), type(example)
@@ -125,18 +126,18 @@ class Fields:
         return value
 
     def text(self, key: str) -> str:
-        """A string that is not empty."""
+        """A non-empty string."""
         value = self._present(key)
         if not isinstance(value, str) or not value:
             raise self.wrong(key, "a text")
         return value
 
     def texts(self, key: str, default: tuple[str, ...] | None = None) -> tuple[str, ...]:
-        """A list, possibly empty, of strings that are not empty."""
+        """A list of non-empty strings; it may be empty."""
         if key not in self.values and default is not None:
             return default
         value = self._present(key)
-        if not isinstance(value, list) or not all(isinstance(each, str) and each for each in value):
+        if not isinstance(value, list) or not all(isinstance(text, str) and text for text in value):
             raise self.wrong(key, "a list of texts")
         return tuple(value)
 
@@ -145,7 +146,7 @@ class Fields:
         return Fields.of(self._present(key), f"{self.where}: {key}")
 
     def objects(self, key: str) -> list[Fields]:
-        """A list of at least one JSON object. Their places are numbered from 0."""
+        """A non-empty list of JSON objects; their places are numbered from 0."""
         value = self._present(key)
         if not isinstance(value, list) or not value:
             raise self.wrong(key, "a list with at least one entry")
@@ -162,7 +163,7 @@ class Fields:
 
 
 def read_fields(path: Path) -> Fields:
-    """The JSON object in `path`; raises InputError as `read_json` does, and if it is no object."""
+    """The JSON object in the file `path`. Raises `InputError` for other or broken JSON."""
     values = read_json(path)
     if not isinstance(values, dict):
         raise InputError(f"{path} holds a JSON {type(values).__name__}; expected an object")

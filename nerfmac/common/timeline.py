@@ -1,12 +1,12 @@
-"""What the program does and when, recorded for a viewer of traces.
+"""Timeline of a program, recorded for a trace viewer.
 
     with recording() as timeline:
         with interval("step", number=3):
             event("found in the cache", kernel="adam")
     timeline.write(Path("trace.json"))
 
-`interval` and `event` stand where training, evaluation, the encoder and the viewer work. Outside of
-a `recording` they do nothing. Each thread has a lane of its own, in which intervals nest.
+Training, evaluation, the video encoder and the viewer call `interval` and `event`. Outside of a
+`recording` they do nothing. Each thread has its own lane, in which intervals nest.
 
 The file is JSON in Chrome's format ("Trace Event Format", Google 2016: complete events X, instants
 i, names M; microseconds), which ui.perfetto.dev, chrome://tracing and speedscope open.
@@ -28,34 +28,34 @@ from nerfmac.common.files import appearing
 
 
 class Entry(NamedTuple):
-    """An interval, or an event, which has no end."""
+    """An interval; or an event, whose `end` is None."""
 
     name: str
     lane: str
     start: int  # nanoseconds of `time.perf_counter_ns`
     end: int | None
-    values: dict[str, Any]  # shown beside it
+    values: dict[str, Any]  # details that the trace viewer shows
 
     @property
     def seconds(self) -> float:
-        """How long it lasted; 0 for an event."""
+        """Duration; 0 for an event."""
         return (self.end - self.start) / 1e9 if self.end is not None else 0.0
 
 
 class Timeline:
-    """The entries so far, in the order in which they ended. It grows until recording ends."""
+    """The entries recorded so far, in the order of their ends."""
 
     def __init__(self) -> None:
         self.entries: list[Entry] = []  # appending is safe from any thread
         self._begin = time.perf_counter_ns()
 
     def seconds(self, name: str) -> list[float]:
-        """How long each interval of that name lasted, in order."""
-        return [each.seconds for each in list(self.entries) if each.name == name]
+        """Durations of the intervals called `name`, in order."""
+        return [entry.seconds for entry in list(self.entries) if entry.name == name]
 
     def to_json(self) -> dict[str, Any]:
         """The timeline in Chrome's format, times in microseconds since recording began."""
-        entries = sorted(self.entries, key=lambda each: (each.start, -(each.end or each.start)))
+        entries = sorted(self.entries, key=lambda entry: (entry.start, -(entry.end or entry.start)))
         lanes = {lane: number for number, lane in enumerate(dict.fromkeys(e.lane for e in entries))}
         process = {"pid": os.getpid()}
         events: list[dict[str, Any]] = [
@@ -81,7 +81,7 @@ _recorded: Timeline | None = None
 
 @contextmanager
 def recording() -> Iterator[Timeline]:
-    """Record what all threads do within it; a recording in a recording has its part alone."""
+    """Context manager that records all threads. An inner recording replaces the outer one."""
     global _recorded
     before, _recorded = _recorded, Timeline()
     try:
@@ -91,12 +91,12 @@ def recording() -> Iterator[Timeline]:
 
 
 def interval(name: str, lane: str | None = None, **values: Any) -> AbstractContextManager[object]:
-    """Record how long what is within it takes. Its lane is the thread's, or the one named."""
+    """Context manager that records its duration, in the thread's lane or the named one."""
     return _NOTHING if _recorded is None else _Interval(_recorded, name, lane, values)
 
 
 def event(name: str, **values: Any) -> None:
-    """Record that something happens now."""
+    """Record an event now."""
     if _recorded is not None:
         now = time.perf_counter_ns()
         _recorded.entries.append(Entry(name, _thread(), now, None, values))

@@ -1,4 +1,4 @@
-"""Configurations for a device's size, and which of them a device gets."""
+"""Presets: configurations by device and memory."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ from nerfmac.config import (
     override,
 )
 
-# Few steps along a ray, and as few far away: with four times the shortest step, four times the
-# growth.
+# Few steps along a ray: the shortest step and its growth with distance are four times base's.
 _CPU_MARCH = MarchConfig(steps=256, cone=1 / 64)
 _CPU_OPTIMISER = OptimiserConfig(networks=0.5)
 _CPU_REFINE = RefineConfig(coarse_steps=500)  # a CPU trains for fewer steps
@@ -32,11 +31,10 @@ PRESETS: dict[str, Config] = {
         grid=HashGridConfig(log2_entries=21),
         train=TrainConfig(steps=30_000, slots=2**18),
     ),
-    # For a CPU, where the time a sample takes decides: narrow networks with one hidden layer each,
-    # few steps along a ray, small tables. A training step then has few rays. In a fog of density 1
-    # they learn to see through thin things before they see them: of the built-in scene's flowers
-    # one or two were lost for good with three seeds of three, with a seventh of that density none.
-    # Finding what light reaches takes as long here as the hidden samples, which have no gradient.
+    # For a CPU, where the time per sample decides: narrow networks with one hidden layer each, few
+    # steps along a ray, small tables, and so few rays a step. With an initial density of 1, one or
+    # two of the built-in scene's flowers vanished for good with each of three seeds; with exp(-2),
+    # none. Finding hidden samples takes as long here as computing them, without gradients.
     "small": override(
         Config(),
         preset="small",
@@ -66,8 +64,8 @@ PRESETS: dict[str, Config] = {
 }
 
 
-# Sizes of the vanilla model: the network's, rays of a step, and room for their samples. Those of
-# the paper are for a GPU; a CPU would need a minute for each of its steps.
+# Vanilla model: network, rays per step, and the sample budget. The paper's sizes are for a GPU; a
+# CPU would need a minute a step.
 _VANILLA = {
     "big": (VanillaConfig(), 4096, 2**20),
     "base": (VanillaConfig(), 4096, 2**20),
@@ -77,10 +75,10 @@ _VANILLA = {
 
 
 def vanilla(config: Config) -> Config:
-    """The preset `config` for the vanilla model, with the recipe of Mildenhall et al. 2020.
+    """The preset `config` for the vanilla model, trained as in Mildenhall et al. 2020.
 
-    Adam at 5e-4, falling to 5e-5 over the run, the squared error, no regularisation. Small networks
-    bear four times the rate.
+    Adam with a learning rate from 5e-4 to 5e-5, squared error, no regularisation. Smaller networks
+    take four times the rate.
     """
     sizes, rays, slots = _VANILLA[config.preset]
     is_full = sizes == VanillaConfig()
@@ -123,5 +121,5 @@ def preset(name: str, device: str, memory_bytes: int, model: str = "hash") -> Co
 
 
 def _automatic(device: str, memory_bytes: int) -> str:
-    # Parameters, their average and Adam's two moments take 190 MB, a step's activations about 1 GB.
+    # base: parameters, average and Adam's two moments take 190 MB, activations about 1 GB.
     return "base" if device != "cpu" and memory_bytes >= 6 * 2**30 else "small"

@@ -1,4 +1,4 @@
-"""The whole record of a run, read from strict JSON and written to it."""
+"""`Config`: all settings of a run, read from strict JSON and written to it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from nerfmac.config.training import TrainConfig
 PRESET_NAMES = ("tiny", "small", "base", "big")
 
 _LEFT_OUT: Any = None
-"""The default of a part: `Config` puts preset base's in its place."""
+"""Default of a part: `Config` replaces it by the part of preset base."""
 
 
 @dataclass(frozen=True)
@@ -31,15 +31,15 @@ class Config:
     without its settings.
     """
 
-    preset: str = "base"  # The preset that the numbers below were taken from.
+    preset: str = "base"  # Preset that the settings were taken from.
     seed: int = 0  # Seed of all random numbers, from 0 to 2^32 - 1.
     deterministic: bool = False
-    """The same numbers for the same seed and steps on a GPU too: gradients are summed as whole
-    numbers there, in any order the same. Elsewhere they are the same anyway."""
+    """Repeat a training bit for bit on a GPU too, for the same seed and steps: gradients are summed
+    as integers there, whose sum does not depend on the order. A CPU always repeats it."""
     model: Literal["hash", "vanilla"] = "hash"
     """hash: an encoding and small networks. vanilla: two large MLPs (Mildenhall et al. 2020)."""
     encoding: Literal["hash", "dense", "frequency"] = "hash"
-    """What model hash encodes positions with: a hash grid, grids without hashing, sines."""
+    """Encoding of positions for model hash: a hash grid, grids without hashing, or sines."""
     grid: HashGridConfig = _LEFT_OUT
     networks: NetworkConfig = _LEFT_OUT
     vanilla: VanillaConfig = _LEFT_OUT
@@ -73,10 +73,12 @@ class Config:
     def for_scene(
         self, pixels_per_unit: float, *, has_alpha: bool, near_plane: float = 0.0
     ) -> Config:
-        """With what depends on the scene.
+        """The configuration with the settings that depend on the scene.
 
-        That is the resolution of its pictures, whether they are transparent, and how near to its
-        cameras it begins, 0 if nothing is known of that.
+        Args:
+            pixels_per_unit: resolution of the pictures, in pixels per scene unit.
+            has_alpha: whether the pictures have an alpha channel.
+            near_plane: distance at which the scene begins, from its cameras; 0: unknown.
         """
         networks = self.networks if has_alpha else replace(self.networks, thinness=0)
         near = self.train.near or (near_plane if near_plane > self.march.near else 0.0)
@@ -91,13 +93,13 @@ class Config:
     def from_json(cls, values: Any) -> Config:
         """The configuration from JSON values; absent keys keep their defaults.
 
-        Raises `InputError` for a key that does not exist or a value of the wrong type or size.
+        Raises `InputError` for an unknown key, or a value of the wrong type or size.
         """
         return _from_json(cls, Fields.of(_of_this_version(values), "config"))
 
 
 def override(config: Config, **changes: Any) -> Config:
-    """`config` with some fields of its parts replaced, as in `override(c, train={"steps": 9})`."""
+    """`config` with some settings replaced, as in `override(config, train={"steps": 9})`."""
     parts: dict[str, Any] = {}
     for name, change in changes.items():
         part: Any = getattr(config, name)
@@ -136,23 +138,23 @@ def _of_this_version(values: Any) -> Any:
 def _part(values: dict[str, Any], path: str, *, make: bool = False) -> tuple[dict[str, Any], str]:
     """The object that holds the last key of a dotted `path`, and that key."""
     *parts, key = path.split(".")
-    found: Any = values
+    part: Any = values
     for name in parts:
-        found = found.setdefault(name, {}) if make else found.get(name, {})
-        if not isinstance(found, dict):
+        part = part.setdefault(name, {}) if make else part.get(name, {})
+        if not isinstance(part, dict):
             return {}, key
-    return found, key
+    return part, key
 
 
-def _from_json(kind: Any, given: Fields) -> Any:
-    given.allow_only(*(setting.name for setting in fields(kind)))
+def _from_json(kind: Any, json: Fields) -> Any:
+    json.allow_only(*(setting.name for setting in fields(kind)))
     default = kind()
     arguments = {setting.name: getattr(default, setting.name) for setting in fields(kind)}
-    for name, value in given.values.items():
+    for name, value in json.values.items():
         old = getattr(default, name)
         if is_dataclass(old):
-            part = Fields.of(value, f"{given.where}.{name}")
+            part = Fields.of(value, f"{json.where}.{name}")
             arguments[name] = _from_json(type(old), part)
         else:
-            arguments[name] = given.like(name, old)
+            arguments[name] = json.like(name, old)
     return kind(**arguments)

@@ -1,4 +1,4 @@
-"""What others can use of a run: a mesh, points, cameras and density, in the input's coordinates.
+"""Exports of a run for other programs, in the coordinates of the scene's files, and its pages.
 
 run = nerfmac.Run.load("runs/mine")
 mesh = nerfmac.export.extract_mesh(run, resolution=256)
@@ -7,11 +7,11 @@ mesh.save("mine.glb")
 
 from nerfmac.export.cameras import extract_cameras
 from nerfmac.export.density import DensityGrid, extract_density
-from nerfmac.export.libraries import need_libraries
 from nerfmac.export.mesh import Mesh, extract_mesh
+from nerfmac.export.pages import evaluate_to_page, worst
 from nerfmac.export.points import Points, extract_points
-from nerfmac.export.quality_page import evaluate_to_page, worst
 from nerfmac.export.report_page import write_report
+from nerfmac.export.shape_files import need_libraries
 
 __all__ = [
     "DensityGrid",

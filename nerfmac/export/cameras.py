@@ -1,8 +1,8 @@
-"""`extract_cameras`: a run's training cameras as a transforms.json, which other programs read too.
+"""`extract_cameras`: a run's training cameras as a transforms.json.
 
 It is the format of instant-ngp and nerfstudio, in the coordinates of the scene's own files. It
 holds the scene's placement, so `load_scene` reads the cameras where the run had them, unless that
-placement turned the scene, which the format cannot say.
+placement turned the scene, which the format cannot express.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ log = logging.getLogger("nerfmac")
 def extract_cameras(run: Run) -> dict[str, Any]:
     """The JSON values: lenses in pixels with OpenCV's distortion, camera-to-file matrices (4, 4).
 
-    `file_path` is each picture's name as the scene has it; where the scene cannot be read the
-    views are numbered. Poses and lenses are as training refined them. Raises `InputError` if
-    nothing says where the scene's coordinates lie.
+    Poses and lenses are the refined ones. `file_path` is a picture's name in the scene; if the
+    scene cannot be read, views are numbered, with a warning. Raises `InputError` if the run lacks
+    the scene's placement.
     """
     placement = placement_of(run)
     frames = []
@@ -39,7 +39,7 @@ def extract_cameras(run: Run) -> dict[str, Any]:
         "camera_model": "OPENCV",
         "aabb_scale": run.scene.extent,
         "scale": placement.scale,
-        # Poses that mirror space are mirrored back when they are read, and the offset with them.
+        # Reading mirrors back poses that mirror space, and the offset with them.
         "offset": (placement.mirrored() if placement.is_mirrored else placement).offset.tolist(),
         "up": placement.turned_to_file(run.scene.up).tolist(),
         "frames": frames,
@@ -47,12 +47,11 @@ def extract_cameras(run: Run) -> dict[str, Any]:
 
 
 def _names(run: Run) -> list[str]:
-    cameras = run.scene.cameras
+    names = []
     try:
         names = [frame.name for frame in run.pictures().splits["train"]]
     except InputError as error:
         log.warning("the views are numbered, as the scene cannot be read: %s", error)
-        names = []
-    if len(names) == len(cameras):
+    if len(names) == len(run.scene.cameras):
         return names
-    return [f"view_{number:04}.png" for number in range(len(cameras))]
+    return [f"view_{number:04}.png" for number in range(len(run.scene.cameras))]

@@ -1,12 +1,10 @@
-"""A page of a whole run, to be attached to a paper or a fault: one file that opens from disk.
-
-It has the configuration, curves, pictures, the worst test views, versions, times and, if the run's
-folder holds one, a profile.
-"""
+"""`write_report`: a page of a whole run, to be attached to a paper or a bug report."""
 
 from __future__ import annotations
 
+import base64
 import heapq
+import io
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from pathlib import Path
@@ -17,19 +15,33 @@ from tqdm.auto import tqdm
 
 from nerfmac.backend.machine import machine
 from nerfmac.common.checks import InputError
+from nerfmac.common.extras import needed
 from nerfmac.common.files import appearing, read_json
 from nerfmac.config.presets import PRESETS
-from nerfmac.export.curve_svg import curve_svg
-from nerfmac.export.page import check_page, figure, head, scene_name, table, view_section
+from nerfmac.export.pages import (
+    check_page,
+    figure,
+    head,
+    means,
+    scene_name,
+    table,
+    view_section,
+)
 from nerfmac.rendering.evaluation import Compared, ViewQuality, evaluate, measured
 from nerfmac.run import Run, read_scalars
 from nerfmac.scenes.pictures import decode
 
 WORST = 3
-"""Views whose pictures are shown."""
+"""Test views whose pictures are shown."""
 AROUND, LONGEST = 4, 480
-"""Pictures along the path around the scene, and the most pixels of their longer side."""
+"""Pictures along the path around the scene, and longest side of these in pixels."""
 WHITE = (1.0, 1.0, 1.0)
+CURVES = (
+    ("psnr", "PSNR of training pixels, dB", "linear"),
+    ("loss", "loss", "log"),
+    ("rays_per_second", "rays a second", "linear"),
+)
+"""Curves of the page: key of the scalars, title, scale of the axis."""
 
 
 def write_report(
@@ -37,25 +49,24 @@ def write_report(
 ) -> None:
     """Write the page of `run`, which was saved in `folder`, to an .html file.
 
-    As many test views are evaluated as fit into `seconds`; without the scene's pictures none are,
-    and the page says so. Raises `InputError` for another ending, for files in `folder` that are
-    broken, and whatever keeps the page from being written.
+    It has curves, pictures, the worst test views, figures, a profile if the folder holds one,
+    versions and the configuration. As many test views are evaluated as fit into `seconds`; without
+    the scene's pictures the page says so. Raises `InputError` for another ending, for broken files
+    in `folder`, and if the page cannot be written.
     """
     check_page(path)
     with appearing(path) as partial:
         metrics, profile = (_read(folder / f"{name}.json") for name in ("metrics", "profile"))
-        measured = _profile(profile)
+        profile_part = _profile(profile)  # a broken file is found before minutes of rendering
         parts = [
             head(f"{folder.resolve().name}: {scene_name(run)}"),
             f"<p>{run.state.step} steps, {run.state.train_seconds:.1f} s of training, preset "
             f"{run.config.preset}.</p>\n",
-            '<h2>Curves</h2>\n<section class="curves">\n'
-            + "".join(_curves(run, folder))
-            + "</section>\n",
+            "<h2>Curves</h2>\n" + _curves(run, folder),
             "<h2>Pictures</h2>\n" + _pictures(run, folder),
             "<h2>Worst test views</h2>\n" + _worst(run, seconds, progress),
             "<h2>Figures</h2>\n" + _figures(metrics),
-            measured,
+            profile_part,
             "<h2>Made by</h2>\n" + table(machine().items()),
             "<h2>Configuration</h2>\n" + _configuration(run.config.to_json()),
         ]
@@ -70,26 +81,44 @@ def _read(path: Path) -> dict[str, Any]:
     return values
 
 
-def _curves(run: Run, folder: Path) -> Iterator[str]:
-    """PSNR, and where the folder has them loss and rays a second."""
+def _curves(run: Run, folder: Path) -> str:
+    """The curves that the folder's scalars hold; PSNR at least."""
     lines = read_scalars(folder)
-    named = (
-        ("psnr", "PSNR of training pixels, dB", False),
-        ("loss", "loss", True),
-        ("rays_per_second", "rays a second", False),
-    )
-    for name, title, log_values in named:
-        points = [(line["seconds"], line[name]) for line in lines if line.get(name) is not None]
-        if log_values:
+    drawn = []
+    for key, title, scale in CURVES:
+        points = [(line["seconds"], line[key]) for line in lines if line.get(key) is not None]
+        if scale == "log":
             points = [(seconds, value) for seconds, value in points if value > 0]
-        if name == "psnr" and not points:
+        if key == "psnr" and not points:
             points = [(seconds, psnr) for _, seconds, psnr in run.curve]
         if points:
-            yield curve_svg(title, points, log_values=log_values)
+            try:
+                drawn.append(_curve(title, points, scale))
+            except InputError as error:
+                return f"<p>Not drawn: {escape(str(error))}</p>\n"
+    return '<section class="curves">\n' + "".join(drawn) + "</section>\n"
+
+
+def _curve(title: str, points: Sequence[tuple[float, float]], scale: str) -> str:
+    """A line through `points` (seconds, value), as an SVG inside the page.
+
+    Raises InputError without matplotlib.
+    """
+    matplotlib = needed("matplotlib", "plot", "curves need")
+    drawing = needed("matplotlib.figure", "plot", "curves need").Figure((4.8, 2.8), layout="tight")
+    axes = drawing.add_subplot(title=title, xlabel="seconds of training", yscale=scale)
+    axes.plot(*zip(*points, strict=True), marker=".", color="#145ac8")
+    axes.set_xlim(left=0)
+    axes.grid(visible=True, alpha=0.3)
+    file = io.BytesIO()
+    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "nerfmac"}):
+        drawing.savefig(file, format="svg", metadata={"Date": None})
+    source = f"data:image/svg+xml;base64,{base64.b64encode(file.getvalue()).decode()}"
+    return f'<img alt="{escape(title)}" src="{source}">\n'
 
 
 def _pictures(run: Run, folder: Path) -> str:
-    """The run's preview, and what is seen from places around the scene."""
+    """The run's preview, and renderings from positions around the scene."""
     lens = run.scene.cameras[0].lens
     scale = min(1.0, LONGEST / max(lens.width, lens.height))
     size = max(round(lens.width * scale), 2), max(round(lens.height * scale), 2)
@@ -115,40 +144,38 @@ def _worst(run: Run, seconds: float, progress: bool) -> str:
     least: list[tuple[float, int, ViewQuality, Compared]] = []
 
     def keep(view: ViewQuality, pictures: Compared) -> None:
-        # A heap of the worst: its first item has the largest PSNR of them.
+        # A heap of the worst views, the best of them first.
         item = (-view.psnr, -views.names.index(view.name), view, pictures)
         (heapq.heappush if len(least) < WORST else heapq.heappushpop)(least, item)
 
-    outcomes = evaluate(
-        run.renderer(), views, "white", run.config.train.blend, seconds=seconds, on_view=keep
-    )
+    blend = run.config.train.blend
+    outcomes = evaluate(run.renderer(), views, "white", blend, seconds=seconds, on_view=keep)
     bar = tqdm(outcomes, "test views", len(views.names), disable=not progress, unit="view")
-    found = list(bar)
-    psnr, ssim = (np.mean([getattr(view, name) for view in found]) for name in ("psnr", "ssim"))
-    said = (
-        f"<p><strong>PSNR {psnr:.2f} dB, SSIM {ssim:.4f}</strong>, means over "
-        f"{measured(found, len(views.names), 'test')}, blended over white; evaluated for this "
-        "page.</p>\n"
+    evaluated = list(bar)
+    part = measured(evaluated, len(views.names), "test")
+    summary = (
+        f"<p>{means(evaluated)}, means over {part}, blended over white; evaluated for this page."
+        "</p>\n"
     )
     worst = sorted(least, key=lambda item: item[2].psnr)
-    return said + "".join(view_section(item[2], item[3], -item[1]) for item in worst)
+    return summary + "".join(view_section(item[2], item[3], -item[1]) for item in worst)
 
 
 def _figures(metrics: Mapping[str, Any]) -> str:
-    """What training wrote down: quality, times, rates, memory, versions."""
+    """Figures that training wrote: quality, times, rates, memory, versions."""
     if not metrics:
         return "<p>The folder holds no metrics.json.</p>\n"
     return table((name, value) for name, value in metrics.items() if not isinstance(value, list))
 
 
 def _profile(profile: Mapping[str, Any]) -> str:
-    """A step's parts, from the JSON of `nerfmac profile`."""
+    """The parts of a step, from the JSON of `nerfmac profile`; empty without it."""
     if not profile:
         return ""
     try:
         step = profile["step"]
         rows = [_part(part, step["ms"]["median"]) for part in step["parts"]]
-        said = (
+        summary = (
             f"<p>A step of {step['rays']} rays takes {step['ms']['median']:.3f} ms on "
             f"{escape(str(profile['device_name']))}; its parts together {step['sum_ms']:.3f} ms."
             "</p>\n"
@@ -158,31 +185,29 @@ def _profile(profile: Mapping[str, Any]) -> str:
         raise InputError(f"profile.json is not as nerfmac profile writes it: {error}") from error
     heading = ("stage", "part", "ms", "share", "GB/s", "GFLOP/s", "type", "runs as")
     reasons = [(f"{name} runs as reference", why) for name, why in references]
-    return f"<h2>Profile</h2>\n{said}{table(rows, heading)}{table(reasons) if reasons else ''}"
+    return f"<h2>Profile</h2>\n{summary}{table(rows, heading)}{table(reasons) if reasons else ''}"
 
 
 def _part(part: Mapping[str, Any], step: float) -> Sequence[object]:
     milliseconds = part["ms"]["median"]
-    rates = (part["bytes_per_second"], part["operations_per_second"])
-    return (
-        *(part["stage"], part["part"], f"{milliseconds:.3f}", f"{milliseconds / step:.1%}"),
-        *("-" if rate is None else f"{rate / 1e9:.1f}" for rate in rates),
-        *(", ".join(part["dtypes"]), part["backend"]),
-    )
+    times = [f"{milliseconds:.3f}", f"{milliseconds / step:.1%}"]
+    rates = part["bytes_per_second"], part["operations_per_second"]
+    shown_rates = ["-" if rate is None else f"{rate / 1e9:.1f}" for rate in rates]
+    dtypes = ", ".join(part["dtypes"])
+    return [part["stage"], part["part"], *times, *shown_rates, dtypes, part["backend"]]
 
 
 def _configuration(values: Mapping[str, Any]) -> str:
     """Every number of the run, beside its preset's where they differ."""
     preset = dict(_flat(PRESETS[values["preset"]].to_json()))
-    rows = [
+    return table(
         (name, value, "" if preset.get(name) == value else f"preset: {preset.get(name)}")
         for name, value in _flat(values)
-    ]
-    return table(rows)
+    )
 
 
 def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """The values of nested records, by their dotted names."""
+    """Yield the values of nested records by their dotted names."""
     for name, value in values.items():
         if isinstance(value, Mapping):
             yield from _flat(value, f"{prefix}{name}.")

@@ -1,12 +1,11 @@
 """A density as an OpenVDB file, which Blender and Houdini read as a volume.
 
-The layout is that of the files that OpenVDB 12 writes, version 224 (AcademySoftwareFoundation,
-openvdb/io and openvdb/tree). The libraries that pip installs read such files but make no new ones.
+The layout is version 224, which OpenVDB 12 writes (AcademySoftwareFoundation, openvdb/io and
+openvdb/tree). The libraries on PyPI read such files but cannot write new ones.
 
-Only what is not zero is stored. A point's cube of 8 x 8 x 8 is a leaf; 16 x 16 x 16 of these are
-under a lower node, 32 x 32 x 32 of those under an upper node, and the root has the upper ones. Each
-node says by a bit for each of its places whether there is something, x being the slowest axis. What
-the nodes look like comes first, then the leaves' values, each leaf packed by zlib.
+Only values other than zero are stored. A leaf holds 8 x 8 x 8 points, a lower node 16 x 16 x 16
+leaves, an upper node 32 x 32 x 32 lower nodes, the root all upper nodes. A node has a bit for each
+child, with x the slowest axis. All nodes come first, then the leaves' values, packed by zlib.
 """
 
 from __future__ import annotations
@@ -21,19 +20,19 @@ import numpy as np
 import numpy.typing as npt
 
 LEAF = 8
-"""Points along a leaf."""
+"""Points along a side of a leaf."""
 BRANCHES = 16, 32
-"""Children along a lower node, and along an upper node."""
+"""Children along a side of a lower node, and of an upper node."""
 VERSION, LIBRARY = 224, (12, 0)
-"""Of the file's layout, and of the OpenVDB that writes it so."""
+"""Version of the file's layout, and of the OpenVDB that writes it."""
 ZIPPED, ACTIVE_ONLY = 1, 2
-"""Bits of the compression: values are packed by zlib, and zeros are left out."""
+"""Bits of the compression flags: zlib is used, and inactive values are left out."""
 NAME = b"density"
-"""Of the grid: what Blender's and Houdini's volumes look for."""
+"""Name of the grid that Blender's and Houdini's volumes look for."""
 TREE = b"Tree_float_5_4_3"
-"""Its type, with the nodes' sides as powers of two."""
+"""Type of the grid, with the nodes' sides as powers of two."""
 NO_ID = b"00000000-0000-0000-0000-000000000000"
-"""In place of a random number for each file, so that equal grids are equal files."""
+"""Constant in place of a random id, so that equal grids are equal files."""
 
 
 def write_vdb(
@@ -46,14 +45,14 @@ def write_vdb(
     leaves: list[bytes] = []
     side = LEAF * BRANCHES[0] * BRANCHES[1]
     uppers = [
-        struct.pack("<3i", *(side * place for place in places)) + _node(block, 2, leaves)
-        for places, block in _blocks(density, side)
+        struct.pack("<3i", *(side * index for index in indices)) + _node(block, 2, leaves)
+        for indices, block in _blocks(density, side)
     ]
-    grid = struct.pack("<I", ZIPPED | ACTIVE_ONLY) + _metadata() + _placed(origin, spacing)
+    grid = struct.pack("<I", ZIPPED | ACTIVE_ONLY) + _metadata() + _transform(origin, spacing)
     # One buffer a leaf; zero where nothing is stored; no tiles, which are nodes of one value.
     grid += struct.pack("<IfII", 1, 0.0, 0, len(uppers)) + b"".join(uppers)
     head = struct.pack("<8sIIIB", b" BDV", VERSION, *LIBRARY, True) + NO_ID
-    head += struct.pack("<II", 0, 1)  # nothing is said about the file; one grid
+    head += struct.pack("<II", 0, 1)  # no metadata of the file; one grid
     head += _text(NAME) + _text(TREE) + _text(b"")
     start = len(head) + struct.calcsize("<3q")
     values = start + len(grid)
@@ -63,7 +62,7 @@ def write_vdb(
 
 
 def _node(values: npt.NDArray[np.float32], level: int, leaves: list[bytes]) -> bytes:
-    """What a node of `level` 2, 1 or 0, a leaf, looks like; the leaves' values join `leaves`."""
+    """The layout of a node of `level` 2, 1 or 0 (a leaf); appends values to `leaves`."""
     if level == 0:
         whole = np.zeros((LEAF, LEAF, LEAF), "<f4")
         whole[tuple(slice(side) for side in values.shape)] = values
@@ -74,8 +73,8 @@ def _node(values: npt.NDArray[np.float32], level: int, leaves: list[bytes]) -> b
     along = BRANCHES[level - 1]
     side = LEAF if level == 1 else LEAF * BRANCHES[0]
     has_child, children = np.zeros((along, along, along), bool), []
-    for place, block in _blocks(values, side):
-        has_child[place] = True
+    for index, block in _blocks(values, side):
+        has_child[index] = True
         children.append(_node(block, level - 1, leaves))
     return _bits(has_child) + _bits(np.zeros_like(has_child)) + _packed(b"") + b"".join(children)
 
@@ -83,11 +82,11 @@ def _node(values: npt.NDArray[np.float32], level: int, leaves: list[bytes]) -> b
 def _blocks(
     values: npt.NDArray[np.float32], side: int
 ) -> Iterator[tuple[tuple[int, ...], npt.NDArray[np.float32]]]:
-    """Blocks of `side` along each axis, where something is not zero, and which they are."""
-    for place in np.ndindex(*(-(-length // side) for length in values.shape)):
-        block = values[tuple(slice(side * each, side * (each + 1)) for each in place)]
+    """Yield the index and values of each cube of `side` that is not all zero."""
+    for index in np.ndindex(*(-(-length // side) for length in values.shape)):
+        block = values[tuple(slice(side * i, side * (i + 1)) for i in index)]
         if block.any():
-            yield place, block
+            yield index, block
 
 
 def _bits(flags: npt.NDArray[np.bool_]) -> bytes:
@@ -95,7 +94,7 @@ def _bits(flags: npt.NDArray[np.bool_]) -> bytes:
 
 
 def _packed(values: bytes) -> bytes:
-    """Values, all others being zero; with a length below 0 where packing would not shorten them."""
+    """Active values, all others being 0; a negative length marks values that are not packed."""
     packed = zlib.compress(values)
     if len(packed) < len(values):
         return struct.pack("<bq", 0, len(packed)) + packed
@@ -103,16 +102,16 @@ def _packed(values: bytes) -> bytes:
 
 
 def _metadata() -> bytes:
-    said = {b"class": b"fog volume", b"name": NAME}
-    each = (_text(key) + _text(b"string") + _text(value) for key, value in said.items())
-    return struct.pack("<I", len(said)) + b"".join(each)
+    values = {b"class": b"fog volume", b"name": NAME}
+    entries = (_text(key) + _text(b"string") + _text(value) for key, value in values.items())
+    return struct.pack("<I", len(values)) + b"".join(entries)
 
 
-def _placed(origin: npt.NDArray[np.float64], spacing: float) -> bytes:
-    """Where points lie: a shift, a scale, and what OpenVDB keeps of it beside."""
+def _transform(origin: npt.NDArray[np.float64], spacing: float) -> bytes:
+    """The map from indices to coordinates: a shift, a scale, and OpenVDB's derived numbers."""
     rows: list[Any] = [origin, spacing, spacing, 1.0 / spacing, spacing**-2.0, 0.5 / spacing]
-    each = b"".join(struct.pack("<3d", *np.broadcast_to(row, 3)) for row in rows)
-    return _text(b"UniformScaleTranslateMap") + each
+    numbers = b"".join(struct.pack("<3d", *np.broadcast_to(row, 3)) for row in rows)
+    return _text(b"UniformScaleTranslateMap") + numbers
 
 
 def _text(text: bytes) -> bytes:

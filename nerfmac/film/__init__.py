@@ -1,16 +1,32 @@
-"""Films: what a run's cameras see along a path, as a video or as numbered files."""
+"""Films: a run rendered along a camera path, as a video or as numbered files."""
 
-from nerfmac.film.film import film as film
-from nerfmac.film.film import refuse_existing as refuse_existing
-from nerfmac.film.frames import Frames as Frames
-from nerfmac.film.series import FORMATS as FORMATS
-from nerfmac.film.shot import OUTPUTS as OUTPUTS
-from nerfmac.film.shot import PROJECTIONS as PROJECTIONS
-from nerfmac.film.shot import STEREO as STEREO
-from nerfmac.film.shot import Shot as Shot
-from nerfmac.film.takes import Take as Take
-from nerfmac.film.takes import blurred as blurred
+import warnings
+from typing import Any
+
+from nerfmac.film.camera_samples import CameraSamples as CameraSamples
+from nerfmac.film.camera_samples import blurred as blurred
+from nerfmac.film.filming import film as film
+from nerfmac.film.filming import refuse_existing as refuse_existing
+from nerfmac.film.frames import FrameRenderer as FrameRenderer
+from nerfmac.film.options import DIAGNOSTICS as DIAGNOSTICS
+from nerfmac.film.options import OUTPUTS as OUTPUTS
+from nerfmac.film.options import RenderOptions as RenderOptions
 from nerfmac.film.video import VIDEOS as VIDEOS
 from nerfmac.film.video import check_video as check_video
 from nerfmac.film.video import even as even
 from nerfmac.film.video import write_video as write_video
+from nerfmac.film.view_renderer import ViewRenderer as ViewRenderer
+from nerfmac.film.view_renderer import colours as colours
+from nerfmac.film.view_renderer import over_background as over_background
+from nerfmac.film.view_renderer import to_bytes as to_bytes
+
+RENAMED = {"Shot": "RenderOptions", "Take": "CameraSamples", "Frames": "FrameRenderer"}
+"""Old name -> new name; the old names will go in the next version."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in RENAMED:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    message = f"nerfmac.film.{name} is now nerfmac.film.{RENAMED[name]}"
+    warnings.warn(message, DeprecationWarning, stacklevel=2)
+    return globals()[RENAMED[name]]

@@ -1,155 +1,123 @@
-"""`Frames`: what takes see of a run, by a `Shot`: as values, and as pictures of them."""
+"""`FrameRenderer`: the frames of a film of one run. `SideBySide`: of several runs, or two eyes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from typing import NamedTuple, TypeVar
 
 import mlx.core as mx
 import numpy as np
 import numpy.typing as npt
 
-from nerfmac.backend import unfused
+from nerfmac.common import checks
 from nerfmac.common.checks import InputError
 from nerfmac.common.timeline import interval
-from nerfmac.film.shot import Shot
-from nerfmac.film.takes import Take, spread
+from nerfmac.film.camera_samples import CameraSamples, spread
+from nerfmac.film.options import OUTPUTS, RenderOptions
+from nerfmac.film.view_renderer import ViewRenderer, colours, to_bytes
 from nerfmac.geometry.cameras import Camera
-from nerfmac.geometry.colour import exposed, linear_to_srgb, srgb_to_linear
-from nerfmac.geometry.rays import Rays, camera_rays, panorama_rays
-from nerfmac.ops.march import Occupied
+from nerfmac.geometry.colour import linear_to_srgb, srgb_to_linear
 from nerfmac.paths import centre_of
-from nerfmac.rendering.colour_map import MAPS, coloured
-from nerfmac.rendering.crop import cropped
-from nerfmac.rendering.normals import normals
-from nerfmac.rendering.renderer import Renderer
 from nerfmac.run import Run, placement_of
 
 Values = npt.NDArray[np.float32]
 Pixels = npt.NDArray[np.uint8]
 OnDevice = TypeVar("OnDevice", bound=tuple[mx.array, ...])
 
-CELLS = 128
-"""Without a grid, normals are taken over cells of which so many fit along the unit cube."""
-
-POINTS = 2**17
-"""Normals computed at a time: each takes eight densities."""
-
-SEEN = 0.5
-"""Opacity from which a pixel counts for the range of depths."""
+MIN_OPACITY = 0.5
+"""Opacity above which a pixel counts in the estimated depth range."""
 
 TRIALS, TRIAL_SIDE = 6, 96
-"""Pictures, and the pixels of their longer side, by which the range of depths is estimated."""
+"""Pictures that the depth range is estimated from, and the pixels of their longer side."""
 
 
-class Frame(NamedTuple):
-    """One frame's values, on the host."""
+class FrameValues(NamedTuple):
+    """The values of one frame, on the host."""
 
     values: Values
-    """(h, w, 3) sRGB or normals, (h, w) distances in scene units or opacity.
-
-    Colours are over the background; with a transparent one they are straight, not multiplied by the
-    opacity.
-    """
+    """(h, w, 3) or (h, w), as `PixelValues.values`."""
     opacity: Values
     """(h, w) in [0, 1]."""
 
 
-class _Seen(NamedTuple):
-    """A row a pixel, on the device."""
+class FrameRenderer:
+    """Renders frames of a run as it is now."""
 
-    values: mx.array
-    opacity: mx.array
+    def __init__(self, run: Run, options: RenderOptions, eye: float = 0.0) -> None:
+        """`eye`: distance of the viewpoint to the right of the cameras, in scene units.
 
-
-class Frames:
-    """Renders takes of a run as it is now."""
-
-    def __init__(self, run: Run, shot: Shot, eye: float = 0.0) -> None:
-        """Show what an eye sees that is `eye` scene units to the right of the takes' cameras.
-
-        Raises `InputError` if `shot` asks for what the run's sampler cannot do.
+        Raises `InputError` if the run's sampler cannot do what `options` ask for.
         """
-        self.shot, self._eye = shot, eye
-        self._run, self._field = run, run.trainer.field
-        self._occupied = run.trainer.sampler.occupied(run.state.sampling)
-        if shot.crop is not None or shot.near is not None:
-            self._occupied = _seen_cells(run, self._occupied, shot)
-        self._renderer: Renderer = run.trainer.renderer(run.state, self._occupied)
+        checks.choice("output", options.output, OUTPUTS)
+        self.options, self._eye = options, eye
+        self._scene_cameras = run.scene.cameras
+        self._view = ViewRenderer(run.trainer, run.state, options, placement_of(run))
+        _ = self._view.occupied  # raises now, before anything is written
 
-    def values(
-        self, takes: Sequence[Take], numbers: Iterable[int] | None = None
-    ) -> Iterator[Frame]:
-        """The takes' values, one after another, while the device computes the next.
-
-        Of all takes, or of those with these `numbers`.
-        """
-        chosen = [takes[i] for i in (range(len(takes)) if numbers is None else numbers)]
-        for seen, camera in _ahead((self._mean(take), take[0]) for take in chosen):
+    def values(self, frames: Iterable[CameraSamples]) -> Iterator[FrameValues]:
+        """The values of the `frames`, in order; the device computes one frame ahead."""
+        for arrays, camera in _one_ahead((self._mean(frame), frame[0]) for frame in frames):
             size = camera.lens.height, camera.lens.width
             with interval("wait for a frame"):
-                values, opacity = (np.array(part) for part in seen)
-            yield Frame(values.reshape(*size, *values.shape[1:]), opacity.reshape(size))
+                values, opacity = (np.array(array) for array in arrays)
+            yield FrameValues(values.reshape(*size, *values.shape[1:]), opacity.reshape(size))
 
     def pictures(
-        self,
-        takes: Sequence[Take],
-        numbers: Iterable[int] | None = None,
-        shades: tuple[float, float] | None = None,
+        self, frames: Iterable[CameraSamples], depth_range: tuple[float, float] = (0.0, 1.0)
     ) -> Iterator[Pixels]:
-        """The takes' pictures, uint8 (h, w, 3), as `values` gives their values.
+        """The pictures of the `frames`, uint8 (h, w, 3), by `view_renderer.colours`.
 
-        With a transparent background they are (h, w, 4), with straight alpha.
-
-        Depth is shown by the colour map, normals by 0.5 + 0.5 normal as red, green and blue, and
-        the background behind both. The colour map's ends are `shades`, by default those of all
-        takes.
+        With a transparent background they are (h, w, 4), with straight alpha. The device computes
+        one frame ahead.
         """
-        chosen = [takes[i] for i in (range(len(takes)) if numbers is None else numbers)]
-        shades = shades or self.shades(takes)
-        drawn = ((self._picture(self._mean(take), shades), take[0]) for take in chosen)
-        for (pixels,), camera in _ahead(drawn):
+
+        def draw(frame: CameraSamples) -> tuple[mx.array]:
+            return (to_bytes(colours(*self._mean(frame), self.options, depth_range)),)
+
+        for (pixels,), camera in _one_ahead((draw(frame), frame[0]) for frame in frames):
             with interval("wait for a frame"):
                 picture = np.array(pixels)
             yield picture.reshape(camera.lens.height, camera.lens.width, -1)
 
-    def _picture(self, seen: _Seen, shades: tuple[float, float]) -> tuple[mx.array]:
-        values, opacity = seen.values, seen.opacity[:, None]
-        output = self.shot.output
-        if output == "opacity":
-            values = mx.broadcast_to(opacity, (len(opacity), 3))
-        elif output != "rgb":
-            if output == "depth":
-                low, high = shades
-                values = coloured((high - values) / (high - low), MAPS[self.shot.colour_map])
-            else:
-                values = 0.5 + 0.5 * values
-            if self.shot.background is not None:
-                values = values * opacity + (1.0 - opacity) * mx.array(self.shot.background)
-        if self.shot.background is None:
-            values = mx.concatenate([values, opacity], axis=1)
-        return ((mx.clip(values, 0.0, 1.0) * 255.0 + 0.5).astype(mx.uint8),)
+    def depth_range(self, frames: Sequence[CameraSamples]) -> tuple[float, float]:
+        """Distances at the ends of the colour map, the same for all frames of the film.
 
-    def _mean(self, take: Take) -> _Seen:
-        """What the cameras of `take` see in the mean."""
-        shot, output = self.shot, self.shot.output
-        cameras = spread(take, shot.samples, shot.aperture, self._focus(take[0]))
+        By default the 1st and 99th percentile of the distances in a few small pictures.
+        """
+        if self.options.output != "depth":
+            return 0.0, 1.0
+        if self.options.depth_range is not None:
+            return self.options.depth_range
+        parts = []
+        for index in np.linspace(0, len(frames) - 1, min(TRIALS, len(frames))).astype(int):
+            camera = frames[index][0]
+            scale = min(1.0, TRIAL_SIDE / max(camera.lens.width, camera.lens.height))
+            size = (max(round(side * scale), 1) for side in (camera.lens.width, camera.lens.height))
+            seen = self._view.render(Camera(camera.lens.scaled(*size), camera.pose), self._eye)
+            parts.append(np.array(seen.depth)[np.array(seen.opacity) > MIN_OPACITY])
+        depths = np.concatenate(parts)
+        if not len(depths):
+            return 0.0, 1.0
+        low, high = np.percentile(depths, [1, 99])
+        return float(low), float(max(high, low + 1e-3))
+
+    def _mean(self, frame: CameraSamples) -> tuple[mx.array, mx.array]:
+        """Mean values and opacity of the frame's camera samples."""
+        options, output = self.options, self.options.output
+        cameras = spread(frame, options.samples, options.aperture, self._focus(frame[0]))
         if len(cameras) == 1:
-            return self._see(cameras[0])
+            seen = self._view.render(cameras[0], self._eye)
+            return seen.values, seen.opacity
         is_colour = output == "rgb"
-        is_straight = is_colour and shot.background is None
-        is_weighted = is_straight or output in ("depth", "normal")
+        is_weighted = output in ("depth", "normal") or (is_colour and options.background is None)
         total, opacity = mx.array(0.0), mx.array(0.0)
         for camera in cameras:
-            seen = self._see(camera)
-            values = seen.values
-            if is_colour:
-                values = srgb_to_linear(values)
+            seen = self._view.render(camera, self._eye)
+            values = srgb_to_linear(seen.values) if is_colour else seen.values
             if is_weighted:
                 values = values * seen.opacity.reshape(-1, *[1] * (values.ndim - 1))
             total, opacity = total + values, opacity + seen.opacity
-            mx.async_eval(total, opacity)  # so that only one picture more is in memory
+            mx.async_eval(total, opacity)  # at most one more picture is in memory
         count = float(len(cameras))
         if output == "normal":
             total = total / mx.maximum(mx.linalg.norm(total, axis=1, keepdims=True), 1e-6)
@@ -157,73 +125,23 @@ class Frames:
             total = total / mx.maximum(opacity, 1e-6).reshape(-1, *[1] * (total.ndim - 1))
         else:
             total = total / count
-        return _Seen(linear_to_srgb(total) if is_colour else total, opacity / count)
+        return linear_to_srgb(total) if is_colour else total, opacity / count
 
     def _focus(self, camera: Camera) -> float:
-        """The distance at which the picture is sharp."""
-        if self.shot.focus is not None or not self.shot.aperture:
-            return self.shot.focus or 1.0
-        ahead = (centre_of(self._run.scene.cameras) - camera.pose[:, 3]) @ -camera.pose[:, 2]
+        """The distance of sharp focus."""
+        if self.options.focus is not None or not self.options.aperture:
+            return self.options.focus or 1.0
+        ahead = (centre_of(self._scene_cameras) - camera.pose[:, 3]) @ -camera.pose[:, 2]
         return max(abs(float(ahead)), 1e-3)
 
-    def _see(self, camera: Camera) -> _Seen:
-        shot = self.shot
-        with unfused():
-            if shot.projection == "equirectangular":
-                rays = panorama_rays(camera, self._eye)
-            else:
-                rays = camera_rays(_beside(camera, self._eye))
-        background = shot.background or (0.0, 0.0, 0.0)
-        colour, opacity, depth = self._renderer.over(rays, camera.lens.width, background)
-        if shot.background is None:
-            colour = mx.minimum(colour / mx.maximum(opacity, 1e-6)[:, None], 1.0)
-        if shot.output == "rgb":
-            return _Seen(exposed(colour, shot.exposure), opacity)
-        if shot.output == "normal":
-            return _Seen(self._normals(rays, depth), opacity)
-        return _Seen(depth if shot.output == "depth" else opacity, opacity)
 
-    def _normals(self, rays: Rays, depth: mx.array) -> mx.array:
-        position = rays.origin + depth[:, None] * rays.direction
-        cells = self._occupied.geometry.resolution if self._occupied else CELLS
-        parameters, found = self._run.state.average, []
-        for first in range(0, len(position), POINTS):
-            some = position[first : first + POINTS]
-            # About half a cell of an occupancy grid, whose cells grow beyond the unit cube.
-            reach = mx.maximum(mx.abs(some - 0.5).max(axis=1), 0.5) / cells
-            found.append(normals(lambda at: self._field.density(parameters, at), some, reach))
-            mx.async_eval(found[-1])
-        return mx.concatenate(found)
+class SideBySide:
+    """Frames of one run, of several runs from left to right, or of one run for two eyes."""
 
-    def shades(self, takes: Sequence[Take]) -> tuple[float, float]:
-        """The distances at the ends of the colour map, the same for all frames."""
-        if self.shot.output != "depth":
-            return 0.0, 1.0
-        return self.shot.depth_range or self._estimated(tuple(take[0] for take in takes))
-
-    def _estimated(self, cameras: Sequence[Camera]) -> tuple[float, float]:
-        """Nearly the least and the largest distance of what some of `cameras` see."""
-        found = []
-        for index in np.linspace(0, len(cameras) - 1, min(TRIALS, len(cameras))).astype(int):
-            lens = cameras[index].lens
-            scale = min(1.0, TRIAL_SIDE / max(lens.width, lens.height))
-            size = (max(round(side * scale), 1) for side in (lens.width, lens.height))
-            small = Camera(lens.scaled(*size), cameras[index].pose)
-            depth, opacity = (np.array(part) for part in self._see(small))
-            found.append(depth[opacity > SEEN])
-        depths = np.concatenate(found)
-        if not len(depths):
-            return 0.0, 1.0
-        low, high = np.percentile(depths, [1, 99])
-        return float(low), float(max(high, low + 1e-3))
-
-
-class Joined:
-    """The frames of one run; of several beside each other, from left to right; or of two eyes."""
-
-    def __init__(self, runs: Sequence[Run], shot: Shot) -> None:
-        """Raises `InputError` for runs of different scenes, several in stereo, and as `Frames`."""
-        if shot.stereo is not None and len(runs) > 1:
+    def __init__(self, runs: Sequence[Run], options: RenderOptions) -> None:
+        """Raises `InputError` for several runs in stereo, runs of different scenes, and as
+        `FrameRenderer` does."""
+        if options.stereo is not None and len(runs) > 1:
             raise InputError("a film in stereo is of one run; leave the others out")
         for other in runs[1:]:
             if (other.scene.path, other.scene.extent) != (runs[0].scene.path, runs[0].scene.extent):
@@ -231,44 +149,27 @@ class Joined:
                     f"runs of {runs[0].scene.path} and {other.scene.path} stand side by side; "
                     "expected runs of one scene"
                 )
-        self._axis = 0 if shot.stereo == "over-under" else 1
-        eyes = [0.0] if shot.stereo is None else [-0.5 * shot.eyes, 0.5 * shot.eyes]
-        self.frames = [Frames(run, shot, eye) for run in runs for eye in eyes]
+        self._axis = 0 if options.stereo == "over-under" else 1
+        eyes = [0.0] if options.stereo is None else [-0.5 * options.eyes, 0.5 * options.eyes]
+        self.renderers = [FrameRenderer(run, options, eye) for run in runs for eye in eyes]
 
     def pictures(
-        self, takes: Sequence[Take], numbers: Iterable[int] | None = None
+        self, frames: Sequence[CameraSamples], numbers: Iterable[int] | None = None
     ) -> Iterator[Pixels]:
-        """The pictures of all, joined, as `Frames.pictures` gives them; colour maps end alike."""
-        chosen = None if numbers is None else list(numbers)
-        lows, highs = zip(*(frames.shades(takes) for frames in self.frames), strict=True)
-        shades = min(lows), max(highs)
-        each = [frames.pictures(takes, chosen, shades) for frames in self.frames]
-        for pictures in zip(*each, strict=True):
+        """The joined pictures of all frames, or of those with these `numbers`.
+
+        The depth range is that of all `frames` and all renderers.
+        """
+        chosen = frames if numbers is None else [frames[number] for number in numbers]
+        ranges = [renderer.depth_range(frames) for renderer in self.renderers]
+        depth_range = min(low for low, _ in ranges), max(high for _, high in ranges)
+        sources = [renderer.pictures(chosen, depth_range) for renderer in self.renderers]
+        for pictures in zip(*sources, strict=True):
             yield np.concatenate(pictures, axis=self._axis)
 
 
-def _beside(camera: Camera, eye: float) -> Camera:
-    """The camera, `eye` scene units further to the right."""
-    if not eye:
-        return camera
-    pose = camera.pose.copy()
-    pose[:, 3] += eye * pose[:, 0]
-    return Camera(camera.lens, pose)
-
-
-def _seen_cells(run: Run, occupied: Occupied | None, shot: Shot) -> Occupied:
-    if occupied is None:
-        raise InputError("crop and near need an occupancy grid; the run's sampler keeps none")
-    geometry, bits = occupied
-    if shot.crop is not None:
-        bits = cropped(bits, geometry, shot.crop, placement_of(run))
-    if shot.near is not None:
-        geometry = replace(geometry, near=shot.near)
-    return Occupied(geometry, bits)
-
-
-def _ahead(items: Iterable[tuple[OnDevice, Camera]]) -> Iterator[tuple[OnDevice, Camera]]:
-    """`items` as they come, but each only when the device has begun to compute the next."""
+def _one_ahead(items: Iterable[tuple[OnDevice, Camera]]) -> Iterator[tuple[OnDevice, Camera]]:
+    """The `items`, each after the device has begun to compute the next one."""
     waiting: tuple[OnDevice, Camera] | None = None
     coming = iter(items)
     while True:
@@ -276,10 +177,8 @@ def _ahead(items: Iterable[tuple[OnDevice, Camera]]) -> Iterator[tuple[OnDevice,
             item = next(coming, None)
             if item is not None:
                 mx.async_eval(*item[0])
-        if item is None:
-            break
         if waiting is not None:
             yield waiting
+        if item is None:
+            return
         waiting = item
-    if waiting is not None:
-        yield waiting

@@ -1,12 +1,12 @@
 """A film as numbered files in a folder: PNG pictures, or values as OpenEXR or NumPy files.
 
-    frame_00000.png    uint8, as `Frames.pictures` draws them; alpha is straight
-    frame_00000.exr    float32: depth and opacity as the one channel Y; normals, and colours in
-                       linear light, as R, G and B; with a transparent background colours have A
-                       too, and are multiplied by it, as OpenEXR has it
-    frame_00000.npz    float32 arrays by name: the output's (`rgb` is sRGB) and `opacity`; `pose`
-                       (3, 4), and `lens`: focal lengths and principal point in pixels
-    series.json        how they were made, by which a broken series is gone on with
+    frame_00000.png    uint8 sRGB, with straight alpha where the background is transparent
+    frame_00000.exr    float32: depth and opacity as the channel Y; normals as R, G and B; colours
+                       as linear R, G and B. With a transparent background colours also have A, and
+                       are multiplied by it, as OpenEXR expects
+    frame_00000.npz    float32 arrays: one named after the output (`rgb` is sRGB), and `opacity`;
+                       `pose` (3, 4); `lens`: focal lengths and principal point in pixels
+    series.json        everything that the frames depend on; a resumed film must agree with it
 
 A file appears under its name only when it is complete, so an interrupted series holds whole frames.
 """
@@ -14,7 +14,7 @@ A file appears under its name only when it is complete, so an interrupted series
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +24,9 @@ from PIL import Image
 from nerfmac.common import checks
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import appearing, read_json, remove_abandoned, write_json
-from nerfmac.film.frames import Frame
-from nerfmac.film.shot import Shot
-from nerfmac.film.video import alpha_options, encoder, file_url, said
+from nerfmac.film.frames import FrameValues
+from nerfmac.film.options import RenderOptions
+from nerfmac.film.video import alpha_options, encoder, file_url, first_line
 from nerfmac.geometry.cameras import Camera
 
 FORMATS = ("png", "exr", "npz")
@@ -34,16 +34,16 @@ FORMATS = ("png", "exr", "npz")
 RECORD = "series.json"
 
 EXR_LAYOUTS = {1: ([0], "grayf32le"), 3: ([1, 2, 0], "gbrpf32le"), 4: ([1, 2, 0, 3], "gbrapf32le")}
-"""By the number of channels, their order as ffmpeg takes them, in planes, and its name for that."""
+"""Number of channels -> their order in ffmpeg's planes, and ffmpeg's name of that pixel format."""
 
 
 def name_of(folder: Path, index: int, ending: str) -> Path:
-    """The file of frame `index`."""
+    """The path of frame `index`, counted from 0."""
     return folder / f"frame_{index:05}.{ending}"
 
 
 def make_series(folder: Path) -> None:
-    """Make the `folder`. Raises `InputError` if that is refused, or if it already holds frames."""
+    """Make the `folder`. Raises `InputError` if it cannot be made or already holds frames."""
     try:
         folder.mkdir(exist_ok=True)
     except OSError as error:
@@ -53,9 +53,9 @@ def make_series(folder: Path) -> None:
 
 
 def begin(folder: Path, made_by: dict[str, Any], *, resume: bool) -> None:
-    """Make the `folder` for a series `made_by` these JSON values, or take up the one that is there.
+    """Make the `folder` of a series with the record `made_by`, or resume the series in it.
 
-    Raises `InputError` as `make_series` does, and if the series that is there was made otherwise.
+    Raises `InputError` as `make_series` does, and if the series to resume has another record.
     """
     record = folder / RECORD
     if not (resume and record.is_file()):
@@ -63,9 +63,9 @@ def begin(folder: Path, made_by: dict[str, Any], *, resume: bool) -> None:
         write_json(record, made_by)
         return
     remove_abandoned(folder)
-    there = read_json(record)
+    old = read_json(record)
     for name in made_by:
-        if not isinstance(there, dict) or there.get(name) != made_by[name]:
+        if not isinstance(old, dict) or old.get(name) != made_by[name]:
             raise InputError(
                 f"{folder} holds frames that were made with another {name}; resume them with the "
                 "same arguments or name another folder"
@@ -73,14 +73,14 @@ def begin(folder: Path, made_by: dict[str, Any], *, resume: bool) -> None:
 
 
 def check_format(form: str) -> None:
-    """Raise `InputError` if files of that format are none of `FORMATS` or cannot be made here."""
+    """Raise `InputError` if `form` is not in `FORMATS`, or its encoder is missing."""
     checks.choice("form", form, FORMATS)
     if form == "exr":
         encoder("exr")
 
 
 def missing(folder: Path, count: int, ending: str) -> list[int]:
-    """The numbers of the frames that are not there yet."""
+    """The numbers of the frames, of `count`, that have no file yet."""
     return [index for index in range(count) if not name_of(folder, index, ending).is_file()]
 
 
@@ -94,7 +94,7 @@ def save_png(path: Path, frame: np.ndarray) -> None:
 
 
 def read_png(path: Path) -> np.ndarray:
-    """A picture that `save_png` wrote. Raises `InputError`."""
+    """The picture in a file of `save_png`. Raises `InputError`."""
     try:
         with Image.open(path) as picture:
             return np.asarray(picture)
@@ -102,8 +102,8 @@ def read_png(path: Path) -> np.ndarray:
         raise InputError(f"{path} cannot be read: {error}") from error
 
 
-def save_npz(path: Path, output: str, frame: Frame, camera: Camera) -> None:
-    """Write a frame's values of that `output`. Raises `InputError`."""
+def save_npz(path: Path, output: str, frame: FrameValues, camera: Camera) -> None:
+    """Write a frame's values as the array `output`, its opacity and camera. Raises `InputError`."""
     lens = np.array([camera.lens.fl_x, camera.lens.fl_y, camera.lens.cx, camera.lens.cy])
     arrays: dict[str, Any] = {output: frame.values, "opacity": frame.opacity}
     arrays |= {"pose": camera.pose, "lens": lens}
@@ -111,12 +111,12 @@ def save_npz(path: Path, output: str, frame: Frame, camera: Camera) -> None:
         np.savez_compressed(file, **arrays)
 
 
-def save_exr(path: Path, shot: Shot, frame: Frame) -> None:
-    """Write a frame's values, as they are shown by `shot`. Raises `InputError`."""
+def save_exr(path: Path, options: RenderOptions, frame: FrameValues) -> None:
+    """Write the values of a frame rendered with `options`. Raises `InputError`."""
     values, opacity = frame.values, frame.opacity[..., None]
-    if shot.output == "rgb":
+    if options.output == "rgb":
         values = _linear(values)
-        if shot.background is None:
+        if options.background is None:
             values = np.concatenate([values * opacity, opacity], axis=2)
     height, width = values.shape[:2]
     values = values.reshape(height, width, -1)
@@ -132,29 +132,27 @@ def save_exr(path: Path, shot: Shot, frame: Frame) -> None:
             command, input=planes.astype("<f4").tobytes(), capture_output=True, check=False
         )
         if done.returncode:
-            raise InputError(f"{path} cannot be written, ffmpeg said: {said(done.stderr)}")
+            raise InputError(f"{path} cannot be written, ffmpeg said: {first_line(done.stderr)}")
 
 
 def _linear(values: np.ndarray) -> np.ndarray:
-    """The linear light of sRGB `values`, as `geometry.colour.srgb_to_linear`, on the host."""
+    """Linear light of sRGB `values`: `geometry.colour.srgb_to_linear` on the host."""
     return np.where(values <= 0.04045, values / 12.92, ((values + 0.055) / 1.055) ** 2.4)
 
 
 def resumed(
-    folder: Path, count: int, rendered: Callable[[Sequence[int]], Iterator[np.ndarray]]
+    folder: Path, count: int, missing_ones: Sequence[int], rendered: Iterator[np.ndarray]
 ) -> Iterator[np.ndarray]:
-    """All `count` pictures: those that are in `folder`, and the others as `rendered` gives them.
+    """All `count` pictures in order: those in `folder`, and `rendered` for the missing ones.
 
-    `rendered` is called once, with the numbers of the missing ones. Each is kept in `folder`.
+    Saves each rendered picture in `folder`.
     """
-    absent = missing(folder, count, "png")
-    new = rendered(absent)
-    lacking = set(absent)
+    lacking = set(missing_ones)
     for index in range(count):
         path = name_of(folder, index, "png")
-        if index not in lacking:
-            yield read_png(path)
-            continue
-        picture = next(new)
-        save_png(path, picture)
+        if index in lacking:
+            picture = next(rendered)
+            save_png(path, picture)
+        else:
+            picture = read_png(path)
         yield picture

@@ -1,12 +1,12 @@
-"""What an MP4 says to players of 360-degree and stereo video: the boxes `st3d` and `sv3d`.
+"""Metadata of 360-degree and stereo video in an MP4: the boxes `st3d` and `sv3d`.
 
-    st3d    how the eyes' pictures are laid out in a frame: stereo_mode
-    sv3d    that a frame is all around: svhd (who says so), proj (prhd: how the forward direction is
-            turned; equi: how much of the picture is cropped)
+    st3d    stereo_mode: the layout of the eyes' pictures in a frame
+    sv3d    a 360-degree frame: svhd (the writing program), proj (prhd: rotation of the forward
+            direction; equi: cropping)
 
 Source: Spherical Video V2 RFC, github.com/google/spatial-media, docs/spherical-video-v2-rfc.md.
-ffmpeg has no option that writes them. They belong in the sample entry of the video track. Its index
-(`moov`) stands before the pictures: so these move, and the index is told by how much.
+ffmpeg has no option that writes them. They belong in the sample entry of the video track, in the
+index `moov`. That precedes the pictures, which therefore move: the index's offsets grow.
 """
 
 from __future__ import annotations
@@ -18,21 +18,22 @@ from pathlib import Path
 from nerfmac.common.files import appearing
 
 STEREO_MODES = {None: 0, "over-under": 1, "side-by-side": 2}
-"""The numbers of the layouts that `Shot.stereo` names."""
+"""`RenderOptions.stereo` -> stereo_mode."""
 
 SAMPLE_ENTRY = {"moov": 8, "trak": 8, "mdia": 8, "minf": 8, "stbl": 8, "stsd": 16, "avc1": 86}
-"""The boxes around what describes H.264 frames, each in the one before, with the bytes of each
-before its first inner box (ISO/IEC 14496-12, 8 and 12.1.3)."""
+"""Nested boxes down to the H.264 sample entry -> bytes of each before its first inner box.
+
+ISO/IEC 14496-12, sections 8 and 12.1.3.
+"""
 
 CHUNK_OFFSETS = {"stco": "I", "co64": "Q"}
-"""The boxes of `stbl` that say where in the file the pictures are, with the type of an offset for
-`struct`."""
+"""Boxes in `stbl` with the file offsets of the pictures -> an offset's type for `struct`."""
 
 
 def mark_spatial(path: Path, projection: str, stereo: str | None) -> None:
-    """Write into the MP4 `path` how players show it; a flat one for one eye stays as it is.
+    """Add the metadata of `RenderOptions`' `projection` and `stereo` to the MP4 `path`.
 
-    `projection` and `stereo` are those of a `Shot`. Raises `InputError` as `appearing` does.
+    A perspective video for one eye stays as it is. Raises `InputError` as `appearing` does.
     """
     if projection == "perspective" and stereo is None:
         return
@@ -51,41 +52,41 @@ def mark_spatial(path: Path, projection: str, stereo: str | None) -> None:
 
 
 def _with_boxes(index: bytes, boxes: bytes) -> bytes:
-    """The `index`, a whole moov, with the `boxes` in its sample entry, for pictures behind it."""
-    around = _places(index, list(SAMPLE_ENTRY))
+    """The `index`, a whole moov, with `boxes` in its sample entry and the offsets adjusted."""
+    parents = _offsets(index, list(SAMPLE_ENTRY))
     # The first inner box is avcC, without which nothing is decoded; optional ones follow.
-    first = around[-1] + SAMPLE_ENTRY["avc1"]
+    first = parents[-1] + SAMPLE_ENTRY["avc1"]
     here = first + _header(index, first)[0]
     changed = bytearray(index[:here] + boxes + index[here:])
-    for place in around:
-        struct.pack_into(">I", changed, place, _header(index, place)[0] + len(boxes))
+    for parent in parents:
+        struct.pack_into(">I", changed, parent, _header(index, parent)[0] + len(boxes))
     for name, layout in CHUNK_OFFSETS.items():
-        for place in _places(changed, ["moov", "trak", "mdia", "minf", "stbl", name])[5:]:
-            (count,) = struct.unpack_from(">I", changed, place + 12)
-            offsets = struct.unpack_from(f">{count}{layout}", changed, place + 16)
+        for box in _offsets(changed, ["moov", "trak", "mdia", "minf", "stbl", name])[5:]:
+            (count,) = struct.unpack_from(">I", changed, box + 12)
+            offsets = struct.unpack_from(f">{count}{layout}", changed, box + 16)
             moved = (offset + len(boxes) for offset in offsets)
-            struct.pack_into(f">{count}{layout}", changed, place + 16, *moved)
+            struct.pack_into(f">{count}{layout}", changed, box + 16, *moved)
     return bytes(changed)
 
 
-def _places(data: bytes | bytearray, names: list[str]) -> list[int]:
-    """Where the boxes with these `names` begin, each in the one before; it ends where one lacks."""
-    places: list[int] = []
-    place, end = 0, len(data)
+def _offsets(data: bytes | bytearray, names: list[str]) -> list[int]:
+    """Offsets of the nested boxes `names`, from the outermost to the first that is missing."""
+    offsets: list[int] = []
+    offset, end = 0, len(data)
     for name in names:
-        while place < end and _header(data, place)[1] != name:
-            place += _header(data, place)[0]
-        if place >= end:
+        while offset < end and _header(data, offset)[1] != name:
+            offset += _header(data, offset)[0]
+        if offset >= end:
             break
-        places.append(place)
-        end = place + _header(data, place)[0]
-        place += SAMPLE_ENTRY.get(name, 8)
-    return places
+        offsets.append(offset)
+        end = offset + _header(data, offset)[0]
+        offset += SAMPLE_ENTRY.get(name, 8)
+    return offsets
 
 
-def _header(data: bytes | bytearray, place: int) -> tuple[int, str]:
-    """Size in bytes and name of the box that begins at `place`."""
-    size, name = struct.unpack_from(">I4s", data, place)
+def _header(data: bytes | bytearray, offset: int) -> tuple[int, str]:
+    """Size in bytes and name of the box at `offset`."""
+    size, name = struct.unpack_from(">I4s", data, offset)
     return size, name.decode("latin-1")
 
 

@@ -1,13 +1,13 @@
-"""Write rendered frames to a video: H.264 in MP4, VP9 in WebM, or an animated GIF.
+"""Write frames to a video: H.264 in MP4, VP9 in WebM, or an animated GIF.
 
-Frames are uint8 `(h, w, 3)` sRGB arrays and are taken one at a time as they are rendered, so any
-generator will do, also one with a progress bar around it. A file appears under its name only when
-it is complete: an interrupted render leaves none, and an older file stays.
+Frames are uint8 `(h, w, 3)` sRGB arrays from any iterable, taken one at a time and encoded on a
+thread of their own. A file appears under its name only when it is complete, so an interrupted video
+leaves no file, and an older file stays.
 
-Video goes through the ffmpeg of `imageio-ffmpeg` in a process of its own. Pixels are 4:2:0, the one
-layout that every player shows; it needs an even size. The colour matrix is BT.709. The file names
-it, since players would otherwise guess, and guess differently for small and large frames. A GIF has
-a palette of 256 colours for each frame, and times in hundredths of a second.
+The ffmpeg of `imageio-ffmpeg` encodes, in its own process. Pixels are 4:2:0, the one layout that
+every player shows; it needs an even width and height. The colour matrix is BT.709, and the file
+says so: players would otherwise guess, differently for small and large frames. A GIF has a palette
+of 256 colours per frame, and times in hundredths of a second.
 """
 
 from __future__ import annotations
@@ -15,40 +15,48 @@ from __future__ import annotations
 import re
 import subprocess
 import tempfile
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from functools import cache
 from itertools import chain
 from math import inf
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 
 from nerfmac.common import checks
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import appearing, remove_abandoned
-from nerfmac.film.background import in_background
+from nerfmac.common.timeline import interval
 from nerfmac.film.spatial import mark_spatial
 
+Item = TypeVar("Item")
 Send = Callable[[np.ndarray], None]
 
 QUALITY = 18
-"""H.264's constant rate factor: 0 is lossless, 23 its default; 18 is hard to tell from lossless."""
+"""H.264's constant rate factor: 0 is lossless, the default 23; 18 looks lossless to most."""
 
 WEBM_QUALITY = 24
-"""VP9's, on a scale of its own up to 63, for about the same."""
+"""VP9's constant rate factor, 0 to 63, for about the same quality as `QUALITY`."""
 
 HARDWARE_QUALITY = 65
-"""Of the Mac's hardware encoder, up to 100: about the same again."""
+"""Quality of the Mac's hardware encoder, 1 to 100, for about the same quality as `QUALITY`."""
 
 VIDEOS = {".mp4": "libx264", ".webm": "libvpx-vp9", ".gif": "gif"}
-"""ffmpeg's encoder by the name's ending."""
+"""File ending -> ffmpeg's encoder."""
 
 HARDWARE = {".mp4": "h264_videotoolbox"}
-"""The Mac's own, which only an ffmpeg for macOS lists: it leaves the processor to other work."""
+"""File ending -> the Mac's hardware encoder, which leaves the CPU free. Only an ffmpeg for macOS
+has it."""
 
-FASTEST = {".gif": 50.0}
-"""Frames a second of players that show each; most take more than these for a mistake."""
+MAX_FPS = {".gif": 50.0}
+"""File ending -> largest frame rate; most players slow a faster GIF down."""
+
+MAX_WAITING = 4
+"""Largest number of items that wait for the background thread; it bounds memory."""
 
 
 def write_video(
@@ -60,13 +68,12 @@ def write_video(
 ) -> None:
     """Write `frames`, uint8 `(h, w, 3)` of one size, to a video of `fps` frames a second.
 
-    `projection` and `stereo`, as a `Shot` has them, are told to players by an MP4 (`film.spatial`);
-    the other kinds cannot.
+    The ending .mp4, .webm or .gif chooses the format. An MP4 tells players the `projection` and
+    `stereo` of `RenderOptions` (`film.spatial`); the other formats cannot.
 
-    The name's ending, .mp4, .webm or .gif, says which kind. Frames are encoded on a thread while
-    the next are taken. Raises `InputError` for another ending, frames of another type or size, no
-    frames, a rate or, but for a GIF, an odd size that it cannot have, no encoder for it, and
-    whatever keeps the file from being written.
+    Raises `InputError` for another ending, frames of another type or size, no frames, an
+    unsupported frame rate, an odd width or height (GIF excepted), a missing encoder, and a file
+    that cannot be written.
     """
     path = Path(path)
     check_video(path, fps)
@@ -76,99 +83,118 @@ def write_video(
         first = next(frames, None)
         if first is None:
             raise InputError(f"there are no frames to write to {path}")
-        check_frame(first, 0, np.shape(first))
+        _check_frame(first, 0, np.shape(first))
         height, width = first.shape[:2]
         if (width, height) != even(path, (width, height)):
             raise InputError(f"frames are {width}x{height}; {path.suffix} needs an even size")
-        with _encoder(partial, width, height, fps) as send, in_background(send) as give:
+        with _encoder(partial, width, height, fps) as send, in_background(send) as submit:
             for index, frame in enumerate(chain([first], frames)):
-                check_frame(frame, index, first.shape)
-                give(frame)
+                _check_frame(frame, index, first.shape)
+                submit(frame)
         if path.suffix.lower() == ".mp4":
             mark_spatial(partial, projection, stereo)
 
 
 def check_video(path: Path, fps: float) -> None:
-    """Raise `InputError` if no video of that name and rate can be made here."""
-    kind = path.suffix.lower()
-    if kind not in VIDEOS:
+    """Raise `InputError` if a video of that name and rate cannot be made here."""
+    ending = path.suffix.lower()
+    if ending not in VIDEOS:
         endings = ", ".join(VIDEOS)
         raise InputError(f"{path} is no video name; expected one that ends in one of: {endings}")
-    checks.number("fps", fps, low=1, high=FASTEST.get(kind, inf))
-    _chosen(kind)
+    checks.number("fps", fps, low=1, high=MAX_FPS.get(ending, inf))
+    _program_and_codec(ending)
 
 
 def even(path: Path, size: tuple[int, int]) -> tuple[int, int]:
-    """The largest size within `size` that a video named `path` can have."""
+    """The largest width and height within `size` that the video `path` can have."""
     if path.suffix.lower() == ".gif":
         return size
     return size[0] // 2 * 2, size[1] // 2 * 2
 
 
-def _chosen(kind: str) -> tuple[str, str]:
-    """The ffmpeg and its encoder for videos of that `kind`. Raises `InputError`."""
+@contextmanager
+def in_background(work: Callable[[Item], None]) -> Iterator[Callable[[Item], None]]:
+    """Context manager that yields `submit(item)`: `work(item)` runs in order on one thread.
+
+    Leaving it, also by an error or Ctrl-C, waits for all items. An error in `work` is raised by a
+    later `submit`, or on leaving.
+    """
+    waiting: deque[Future[None]] = deque()
+
+    def timed(item: Item) -> None:
+        with interval("encode"):
+            work(item)
+
+    with ThreadPoolExecutor(1, "nerfmac encoder") as pool:
+
+        def submit(item: Item) -> None:
+            with interval("wait for the encoder"):
+                while waiting and (waiting[0].done() or len(waiting) > MAX_WAITING):
+                    waiting.popleft().result()
+            waiting.append(pool.submit(timed, item))
+
+        yield submit
+        for future in waiting:
+            future.result()
+
+
+def _program_and_codec(ending: str) -> tuple[str, str]:
+    """The ffmpeg and its encoder for a file ending. Raises `InputError`."""
     with suppress(KeyError, InputError):
-        return encoder(HARDWARE[kind]), HARDWARE[kind]
-    return encoder(VIDEOS[kind]), VIDEOS[kind]
+        return encoder(HARDWARE[ending]), HARDWARE[ending]
+    return encoder(VIDEOS[ending]), VIDEOS[ending]
 
 
-def encoder(name: str) -> str:
-    """The ffmpeg that can encode `name`. Raises `InputError` if there is none."""
+def encoder(codec: str) -> str:
+    """The path of an ffmpeg that has the encoder `codec`. Raises `InputError` without one."""
     try:
         import imageio_ffmpeg  # here, so that only videos wait for the import
 
         program = str(imageio_ffmpeg.get_ffmpeg_exe())
-        known = _encoders(program)
+        encoders = _ask(program, "-encoders")
     except (ImportError, RuntimeError, OSError) as error:
         raise InputError(
             "there is no ffmpeg to encode with; pip install imageio-ffmpeg brings one, or "
             "IMAGEIO_FFMPEG_EXE may name yours"
         ) from error
-    if f" {name} " not in known:
-        raise InputError(f"{program} has no encoder {name}; IMAGEIO_FFMPEG_EXE may name another")
+    if f" {codec} " not in encoders:
+        raise InputError(f"{program} has no encoder {codec}; IMAGEIO_FFMPEG_EXE may name another")
     return program
 
 
-@cache
-def _encoders(program: str) -> str:
-    """ffmpeg's list of what it can encode."""
-    return _told(program, "-encoders")
-
-
-@cache
 def alpha_options(program: str) -> tuple[str, ...]:
-    """The options by which ffmpeg takes colours for multiplied by alpha already.
+    """Options that tell ffmpeg that colours are multiplied by alpha already.
 
-    A newer ffmpeg, such as 9.0, multiplies them itself for EXR files unless it is told. An older
-    one, such as 7.0, does not, and lacks the option.
+    A newer ffmpeg, such as 9.0, multiplies them itself for EXR files unless told otherwise. An
+    older one, such as 7.0, does not, and lacks the option.
     """
-    if "alpha_mode" not in _told(program, "-h", "filter=setparams"):
+    if "alpha_mode" not in _ask(program, "-h", "filter=setparams"):
         return ()
     return "-vf", "setparams=alpha_mode=premultiplied"
 
 
-def _told(program: str, *question: str) -> str:
-    """What ffmpeg says of itself."""
+@cache
+def _ask(program: str, *question: str) -> str:
+    """The output of ffmpeg for the options `question`."""
     command = [program, "-v", "error", *question]
     done = subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL, check=False)
     return done.stdout.decode(errors="replace")
 
 
 def file_url(path: Path) -> str:
-    """The `path` as ffmpeg takes it: without `file:`, it reads what precedes a colon as a protocol,
-    and a leading minus as an option.
-    """
+    """The `path` for ffmpeg. Without `file:`, ffmpeg reads a colon as the end of a protocol, and a
+    leading minus as an option."""
     return f"file:{path}"
 
 
-def said(log: bytes) -> str:
-    """The first line of ffmpeg's `log`, which tells the cause, without who in ffmpeg says it."""
+def first_line(log: bytes) -> str:
+    """The first line of ffmpeg's `log`, which has the cause, without the component's name."""
     lines = log.decode(errors="replace").strip().splitlines() or [""]
     return re.sub(r"^\[[^]]*\] ", "", lines[0])
 
 
-def check_frame(frame: np.ndarray, index: int, shape: tuple[int, ...]) -> None:
-    """Raise unless `frame` is a uint8 `(h, w, 3)` array of `shape`."""
+def _check_frame(frame: np.ndarray, index: int, shape: tuple[int, ...]) -> None:
+    """Raise `InputError` unless `frame` is a uint8 `(h, w, 3)` array of `shape`."""
     if not isinstance(frame, np.ndarray) or frame.dtype != np.uint8:
         kind = getattr(frame, "dtype", type(frame).__name__)
         raise InputError(f"frame {index} is {kind}; expected a NumPy array of uint8")
@@ -178,33 +204,33 @@ def check_frame(frame: np.ndarray, index: int, shape: tuple[int, ...]) -> None:
         raise InputError(f"frame {index} has shape {frame.shape}, but frame 0 has {shape}")
 
 
-def _options(kind: str, codec: str, width: int, height: int, fps: float) -> list[str]:
-    """Return ffmpeg's options between its own name and the file's: raw RGB in, `kind` out."""
+def _options(ending: str, codec: str, width: int, height: int, fps: float) -> list[str]:
+    """ffmpeg's options between the program and the output file: raw RGB in, video out."""
     source = ["-f", "rawvideo", "-pix_fmt", "rgb24", "-s", f"{width}x{height}", "-r", str(fps)]
-    given = ["-y", "-v", "error", *source, "-i", "-"]
-    if kind == ".gif":
+    common = ["-y", "-v", "error", *source, "-i", "-"]
+    if ending == ".gif":
         palette = "split[a][b];[a]palettegen=stats_mode=single[p];[b][p]paletteuse=new=1"
-        return [*given, "-filter_complex", palette]
+        return [*common, "-filter_complex", palette]
     matrix = "scale=out_color_matrix=bt709:out_range=tv"
     label = "setparams=color_primaries=bt709:color_trc=iec61966-2-1"  # sRGB's
-    colour = ["-vf", f"{matrix},{label}", "-pix_fmt", "yuv420p", "-c:v", codec]
-    if kind == ".webm":
-        return [*given, *colour, "-crf", str(WEBM_QUALITY), "-b:v", "0", "-row-mt", "1"]
-    how = ["-crf", str(QUALITY), "-preset", "medium"]
-    if codec == HARDWARE[kind]:
-        how = ["-q:v", str(HARDWARE_QUALITY), "-allow_sw", "1"]  # in software where it is busy
-    return [*given, *colour, *how, "-movflags", "+faststart"]
+    common += ["-vf", f"{matrix},{label}", "-pix_fmt", "yuv420p", "-c:v", codec]
+    if ending == ".webm":
+        return [*common, "-crf", str(WEBM_QUALITY), "-b:v", "0", "-row-mt", "1"]
+    quality = ["-crf", str(QUALITY), "-preset", "medium"]
+    if codec == HARDWARE[ending]:
+        quality = ["-q:v", str(HARDWARE_QUALITY), "-allow_sw", "1"]  # in software if it is busy
+    return [*common, *quality, "-movflags", "+faststart"]
 
 
 @contextmanager
 def _encoder(path: Path, width: int, height: int, fps: float) -> Iterator[Send]:
-    """Run ffmpeg: the frames sent are encoded to `path`, which is complete on leaving.
+    """Context manager that yields `send(frame)`; `path` is complete on leaving.
 
-    Raises `InputError` with ffmpeg's own words when it fails. An exception inside stops it.
+    Raises `InputError` with ffmpeg's message if ffmpeg fails. An exception inside stops ffmpeg.
     """
-    kind = path.suffix.lower()
-    program, codec = _chosen(kind)
-    command = [program, *_options(kind, codec, width, height, fps), file_url(path)]
+    ending = path.suffix.lower()
+    program, codec = _program_and_codec(ending)
+    command = [program, *_options(ending, codec, width, height, fps), file_url(path)]
     with tempfile.TemporaryFile() as log:
         # In its own process group, so that Ctrl-C reaches only us; we then stop ffmpeg.
         process = subprocess.Popen(
@@ -217,14 +243,14 @@ def _encoder(path: Path, width: int, height: int, fps: float) -> Iterator[Send]:
             with suppress(BrokenPipeError):
                 pipe.write(np.ascontiguousarray(frame).data)
                 return
-            finish()  # ffmpeg has given up: its exit code and log tell why
+            finish()  # ffmpeg has given up: its exit code and log have the cause
 
         def finish() -> None:
             process.communicate()
             if process.returncode != 0:
                 log.seek(0)
-                words = said(log.read()) or f"exit code {process.returncode}"
-                raise InputError(f"the video cannot be written, ffmpeg said: {words}")
+                cause = first_line(log.read()) or f"exit code {process.returncode}"
+                raise InputError(f"the video cannot be written, ffmpeg said: {cause}")
 
         try:
             yield send

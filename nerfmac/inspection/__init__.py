@@ -1,4 +1,4 @@
-"""A scene looked at before it is trained on: what it has, and what looks wrong."""
+"""Inspection of a scene before training: its contents, and what looks wrong."""
 
 from nerfmac.inspection.comparison import Comparison, compare_cameras
 from nerfmac.inspection.inspection import Inspection, inspect_scene, training_findings

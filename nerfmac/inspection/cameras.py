@@ -1,83 +1,131 @@
-"""Which cameras of a scene stand or look where they can hardly have been."""
+"""Findings about cameras: implausible positions, directions and lenses."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+import mlx.core as mx
 import numpy as np
 
 from nerfmac.geometry.cameras import Camera
+from nerfmac.geometry.lenses import Lens, distort
 from nerfmac.inspection.findings import summed_up
 
 FAR = 4.0
-"""A camera is far away if it is so many times as far from the middle of all as the median."""
+"""Distance from the median position, in median distances, beyond which a camera is far away."""
 SAME = 1e-4
-"""Cameras stand in one place if they are nearer than this part of the median distance, and look
-the same way if their axes differ by less."""
+"""Distance in median distances, and difference of unit axes, below which cameras are the same."""
 TOGETHER = 0.8
-"""Cameras look at one thing if for this part of them its direction is within `ASTRAY`."""
+"""Fraction of cameras that must agree on a target or on being level before others stand out."""
 ASTRAY = 60.0
-"""Degrees between a camera's axis and what the others look at, from which on it looks astray."""
+"""Degrees between a camera's axis and the common target, beyond which it looks astray."""
 ROLLED = 60.0
-"""Degrees by which the sky is turned away from a picture's top, where that is unusual."""
+"""Degrees of roll that stand out among level cameras."""
 STEEP = 0.2
-"""Sine of the angle between an axis and the sky, below which a camera has no roll to speak of."""
+"""Sine of the angle between viewing axis and up direction; below it the roll is ignored."""
+SQUARE = 1.1
+"""Aspect ratio of a pixel from which a lens is odd; cameras have square pixels."""
+BENT = 0.5
+"""Shift of a picture's corner by distortion, in distances from the principal point, beyond which a
+lens is odd; wide-angle lenses of action cameras reach 0.2."""
 
 
 def camera_findings(
     names: Sequence[str], cameras: Sequence[Camera], up: tuple[float, float, float]
 ) -> list[str]:
-    """Which cameras are far from the others, look astray, roll, or are there twice, in lines.
+    """Lines about cameras that are far away, look astray, roll, or repeat another one.
 
-    `up` points to the sky.
+    `names` are the pictures'; `up` points to the sky.
     """
     poses = np.stack([camera.pose for camera in cameras]).astype(np.float64)
-    eyes, sights, rights = poses[:, :, 3], -poses[:, :, 2], poses[:, :, 0]
-    away = np.linalg.norm(eyes - np.median(eyes, axis=0), axis=1)
-    usual = max(float(np.median(away)), 1e-9)
+    eyes, axes, rights = poses[:, :, 3], -poses[:, :, 2], poses[:, :, 0]
+    distance = np.linalg.norm(eyes - np.median(eyes, axis=0), axis=1)
+    median = max(float(np.median(distance)), 1e-9)
     far = [
-        f"{names[int(index)]} was taken {away[index] / usual:.0f} times as far away as the others"
-        for index in np.flatnonzero(away > FAR * usual)
+        f"{names[index]} was taken {distance[index] / median:.0f} times as far away as the others"
+        for index in np.flatnonzero(distance > FAR * median).tolist()
     ]
-    angles = _angles_to_target(eyes, sights)
+    angles = _angles_to_target(eyes, axes)
     together = (angles < ASTRAY).mean() >= TOGETHER
     astray = [
-        f"{names[int(index)]} looks {angles[index]:.0f} degrees past what the others look at"
-        for index in np.flatnonzero(together & (angles > ASTRAY))
+        f"{names[index]} looks {angles[index]:.0f} degrees past what the others look at"
+        for index in np.flatnonzero(together & (angles > ASTRAY)).tolist()
     ]
     across, upwards = rights @ np.array(up), poses[:, :, 1] @ np.array(up)
     roll = np.degrees(np.abs(np.arctan2(across, upwards)))
     roll[np.hypot(across, upwards) < STEEP] = 0.0
     level = (roll < ROLLED / 2).mean() >= TOGETHER
     rolled = [
-        f"{names[int(index)]} is rolled by {roll[index]:.0f} degrees, unlike the others"
-        for index in np.flatnonzero(level & (roll > ROLLED))
+        f"{names[index]} is rolled by {roll[index]:.0f} degrees, unlike the others"
+        for index in np.flatnonzero(level & (roll > ROLLED)).tolist()
     ]
-    found = summed_up(far, "were taken from far away")
-    found += summed_up(astray, "look past what the others look at")
-    found += summed_up(rolled, "are rolled, unlike the others")
-    return found + summed_up(
-        _twice(names, eyes, sights, usual), "have the camera of an earlier one"
-    )
+    twice = []
+    for index in range(1, len(names)):
+        same = np.linalg.norm(eyes[:index] - eyes[index], axis=1) < SAME * median
+        same &= np.linalg.norm(axes[:index] - axes[index], axis=1) < SAME
+        if same.any():
+            twice.append(f"{names[index]} has the same camera as {names[int(same.argmax())]}")
+    return [
+        *summed_up(far, "were taken from far away"),
+        *summed_up(astray, "look past what the others look at"),
+        *summed_up(rolled, "are rolled, unlike the others"),
+        *summed_up(twice, "have the camera of an earlier one"),
+    ]
 
 
-def _angles_to_target(eyes: np.ndarray, sights: np.ndarray) -> np.ndarray:
-    """Degrees between each camera's axis and the point that is nearest to all the axes."""
-    across = np.eye(3) - sights[:, :, None] * sights[:, None, :]
-    # A little pull to the cameras' middle decides where all axes are parallel.
+def bent_findings(names: Sequence[str], lenses: Sequence[Lens]) -> list[str]:
+    """A line for each lens whose distortion is implausible, with the first of its pictures."""
+    lines = [
+        f"the lens of {name} moves the corners of its picture by {shift:.2g} times their distance "
+        f"from the middle (k1 {lens.k1:.3g}, k2 {lens.k2:.3g}, k3 {lens.k3:.3g}, k4 {lens.k4:.3g}, "
+        f"p1 {lens.p1:.3g}, p2 {lens.p2:.3g}): these are hardly the coefficients of a camera"
+        for name, lens in _unique(names, lenses)
+        if (shift := _corner_shift(lens)) > BENT
+    ]
+    return summed_up(lines, "have lenses whose distortion is hardly a camera's")
+
+
+def lens_findings(names: Sequence[str], lenses: Sequence[Lens]) -> list[str]:
+    """A line for each lens with implausible distortion or pixels that are far from square."""
+    lines = [
+        f"the lens of {name} has pixels that are not square: fl_y / fl_x is "
+        f"{lens.fl_y / lens.fl_x:.3g} ({lens.fl_y:.5g} and {lens.fl_x:.5g}); if pictures come out "
+        "stretched, one of them is wrong"
+        for name, lens in _unique(names, lenses)
+        if not 1 / SQUARE < lens.fl_y / lens.fl_x < SQUARE
+    ]
+    stretched = summed_up(lines, "have lenses whose pixels are not square")
+    return bent_findings(names, lenses) + stretched
+
+
+def _angles_to_target(eyes: np.ndarray, axes: np.ndarray) -> np.ndarray:
+    """Degrees (n,) between each camera's axis and the direction to the point nearest to all axes.
+
+    `eyes` and `axes` are (n, 3).
+    """
+    across = np.eye(3) - axes[:, :, None] * axes[:, None, :]
+    # A weak pull to the mean position decides where all axes are parallel.
     total = across.sum(0) + 1e-6 * np.eye(3)
     target = np.linalg.solve(total, np.einsum("nij,nj->i", across, eyes) + 1e-6 * eyes.mean(axis=0))
     towards = target - eyes
     towards /= np.maximum(np.linalg.norm(towards, axis=1, keepdims=True), 1e-12)
-    return np.degrees(np.arccos(np.clip((towards * sights).sum(axis=1), -1, 1)))
+    return np.degrees(np.arccos(np.clip((towards * axes).sum(axis=1), -1, 1)))
 
 
-def _twice(names: Sequence[str], eyes: np.ndarray, sights: np.ndarray, usual: float) -> list[str]:
-    found = []
-    for index in range(1, len(names)):
-        near = np.linalg.norm(eyes[:index] - eyes[index], axis=1) < SAME * usual
-        near &= np.linalg.norm(sights[:index] - sights[index], axis=1) < SAME
-        if near.any():
-            first = names[int(near.argmax())]
-            found.append(f"{names[int(index)]} has the same camera as {first}")
-    return found
+def _unique(names: Sequence[str], lenses: Sequence[Lens]) -> list[tuple[str, Lens]]:
+    """Each lens once, with the first of its pictures."""
+    first = {lens: name for name, lens in zip(reversed(names), reversed(lenses), strict=True)}
+    return sorted((name, lens) for lens, name in first.items())
+
+
+def _corner_shift(lens: Lens) -> float:
+    """Largest shift of a corner by distortion, in its distances from the principal point."""
+    x = (np.array([0, lens.width, lens.width, 0]) - lens.cx) / lens.fl_x
+    y = (np.array([0, 0, lens.height, lens.height]) - lens.cy) / lens.fl_y
+    corners, radius = np.stack([x, y], axis=1), np.hypot(x, y)
+    if lens.is_fisheye:
+        powers = radius[:, None] ** (2, 4, 6, 8)
+        return float(np.abs(powers @ (lens.k1, lens.k2, lens.k3, lens.k4)).max())
+    moved = distort(mx.array(corners, mx.float32), mx.array([lens.distortion], mx.float32))
+    shift = np.linalg.norm(np.array(moved) - corners, axis=1)
+    return float((shift / np.maximum(radius, 1e-6)).max())

@@ -1,4 +1,4 @@
-"""Cameras of the same pictures compared, wherever their coordinates lie."""
+"""Comparison of two scenes' cameras for the same pictures, up to a similarity."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from tqdm.auto import tqdm
 
 from nerfmac.common.checks import InputError
 from nerfmac.inspection.findings import shown_names
-from nerfmac.inspection.pictures import look_at, normalised
+from nerfmac.inspection.pictures import measure_pictures, normalised
 from nerfmac.scenes import Frame, Scene, load_scene
-from nerfmac.scenes.in_turn import shown_late
+from nerfmac.scenes.prefetch import delayed_progress
 
 Array = npt.NDArray[np.float64]
 Pair = tuple[Frame, Frame]
@@ -24,28 +24,23 @@ Pair = tuple[Frame, Frame]
 log = logging.getLogger("nerfmac")
 
 FEWEST = 3
-"""Pictures in common that a comparison wants."""
+"""Fewest common pictures of a comparison."""
 SAME = 0.998
-"""Correlation of two thumbnails from which on they are one picture. Frames of a phone's film and
-their copies as JPEG have 0.9992 and more, frames that follow each other 0.98 in the median."""
+"""Correlation of two thumbnails of one picture. Frames of a phone's film and their copies as JPEG
+have 0.9992 and more, successive frames 0.98 in the median."""
 TINY = 1e-12
-"""Sizes below it are as good as none."""
+"""Smallest length that is divided by."""
 
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """How far each camera is from another one of the same picture.
-
-    `away` (n,) is the distance in mean radii: mean distances of the other cameras from their
-    middle. `degrees` (n,) is the angle of the rotation between the two, and `lengths` (n,) the
-    quotient of their focal lengths. `counts` are the pictures of the two scenes.
-    """
+    """Differences between the two cameras of each of n common pictures, after alignment."""
 
     names: tuple[str, ...]
-    away: Array
-    degrees: Array
-    lengths: Array
-    counts: tuple[int, int]
+    away: Array  # (n,) distance, in mean distances of the second cameras from their centre
+    degrees: Array  # (n,) angle of the rotation between the two
+    lengths: Array  # (n,) ratio of the focal lengths, in widths of the picture
+    counts: tuple[int, int]  # pictures of the two scenes
 
     def __str__(self) -> str:
         far, turned = int(self.away.argmax()), int(self.degrees.argmax())
@@ -63,31 +58,32 @@ class Comparison:
 
 
 def compare_cameras(scene: Scene, against: Scene | str | os.PathLike[str]) -> Comparison:
-    """Compare a scene's cameras with those of `against`, matched by their pictures' names.
+    """Compare a scene's cameras with those of `against` for the pictures of the same names.
 
-    Endings and folders of names do not count. Where fewer than three have the same name, as frames
-    of one film that two programs have numbered, pictures are matched by what they show, with a
-    line. The first cameras are moved by the similarity that
-    fits places and rotations best (Umeyama 1991; rotations too, as places in a line leave a turn
-    open). Raises InputError if fewer than three pictures are in common.
+    Endings and folders of names are ignored. If fewer than three names are common, as for frames of
+    a film that two programs numbered, pictures are matched by their content, with a line in the
+    log. The first cameras are moved by the best similarity for positions and rotations (Umeyama
+    1991; rotations count because positions in a line leave a turn open). Raises InputError for
+    fewer than three common pictures.
     """
     other = against if isinstance(against, Scene) else load_scene(against)
-    first, second = (_frames(each) for each in (scene, other))
-    found = _by_name(first, second)
-    if len(found) < FEWEST:
-        same, found = len(found), _by_content(scene, other)
-        if len(found) < FEWEST:
+    first, second = _frames(scene), _frames(other)
+    common = _by_name(first, second)
+    if len(common) < FEWEST:
+        same, common = len(common), _by_content(scene, other)
+        if len(common) < FEWEST:
             raise InputError(
                 f"{scene.name} and {other.name} have {same} pictures of the same name, such as "
-                f"{first[0].name} and {second[0].name}, and {len(found)} that look the same; "
+                f"{first[0].name} and {second[0].name}, and {len(common)} that look the same; "
                 f"expected {FEWEST} or more"
             )
         log.info(
-            "pictures are matched by what they show, as %d have the same name: %d, such as %s",
-            *(same, len(found), next(iter(found))),
+            f"pictures are matched by what they show, as {same} have the same name: {len(common)}, "
+            f"such as {next(iter(common))}"
         )
-    names, pairs = sorted(found), [found[name] for name in sorted(found)]
-    away, degrees = differences(*(_poses([pair[side] for pair in pairs]) for side in (0, 1)))
+    names, pairs = sorted(common), [common[name] for name in sorted(common)]
+    poses = np.array([[frame.camera.pose for frame in pair] for pair in pairs], np.float64)
+    away, degrees = differences(poses[:, 0], poses[:, 1])
     lengths = [
         (one.camera.lens.fl_x / one.camera.lens.width)
         / (two.camera.lens.fl_x / two.camera.lens.width)
@@ -98,13 +94,14 @@ def compare_cameras(scene: Scene, against: Scene | str | os.PathLike[str]) -> Co
 
 
 def differences(found: Array, true: Array) -> tuple[Array, Array]:
-    """What is left between two sets of poses (n, 3, 4) when a similarity has moved the first.
+    """Differences between two sets of poses (n, 3, 4) after a similarity moved the first.
 
-    That is the distance of each two places, in mean radii of `true`, and the angle in degrees.
+    Returns distances (n,) in mean distances of `true` from their centre, and angles (n,) in
+    degrees.
     """
     eyes, onto = (poses[:, :, 3] - poses[:, :, 3].mean(axis=0) for poses in (found, true))
-    size, radius = (max(float(np.sqrt((each**2).sum(1).mean())), TINY) for each in (eyes, onto))
-    # Places and rotations weigh alike: each sum is as large as the number of cameras.
+    size, radius = (max(float(np.sqrt((at**2).sum(1).mean())), TINY) for at in (eyes, onto))
+    # Positions and rotations weigh alike: each sum is as large as the number of cameras.
     sums = onto.T @ eyes / (size * radius)
     sums += np.einsum("nij,nkj->ik", true[:, :, :3], found[:, :, :3])
     left, _, right = np.linalg.svd(sums)
@@ -123,9 +120,9 @@ def _frames(scene: Scene) -> list[Frame]:
 
 
 def _by_name(first: Sequence[Frame], second: Sequence[Frame]) -> dict[str, Pair]:
-    """Frames of two scenes by their common names, or with the folder where that tells them apart.
+    """Pairs of frames by common names, with the folder if names alone are not unique.
 
-    Empty if neither does.
+    Empty if names with the folder are not unique either.
     """
     for parts in (1, 2):
         ours, theirs = (
@@ -138,22 +135,18 @@ def _by_name(first: Sequence[Frame], second: Sequence[Frame]) -> dict[str, Pair]
 
 
 def _by_content(scene: Scene, other: Scene) -> dict[str, Pair]:
-    """Frames of two scenes that show the same: each is of all the other scene's the most alike."""
+    """Pairs of frames that show the same: each is the other's most alike in the other scene."""
     first, second = _frames(scene), _frames(other)
     names, others = shown_names(scene, first), shown_names(other, second)
-    with tqdm(None, "pictures", len(first) + len(second), **shown_late(True)) as bar:
+    with tqdm(None, "pictures", len(first) + len(second), **delayed_progress(True)) as bar:
         ours, theirs = (
-            normalised([look.thumbnail for look in look_at(frames, bar)])
+            normalised([picture.thumbnail for picture in measure_pictures(frames, bar)])
             for frames in (first, second)
         )
     likeness = ours @ theirs.T
     best = likeness.argmax(axis=1)
     return {
-        f"{names[index]} = {others[there]}": (first[index], second[there])
-        for index, there in enumerate(best)
-        if likeness[index, there] > SAME and likeness[:, there].argmax() == index
+        f"{names[index]} = {others[match]}": (first[index], second[match])
+        for index, match in enumerate(best)
+        if likeness[index, match] > SAME and likeness[:, match].argmax() == index
     }
-
-
-def _poses(frames: Sequence[Frame]) -> Array:
-    return np.stack([frame.camera.pose for frame in frames]).astype(np.float64)

@@ -1,4 +1,4 @@
-"""Findings in words: a line each where they are few, one line that counts them where many."""
+"""Findings in words: a line each where they are few, else one line with their number."""
 
 from __future__ import annotations
 
@@ -9,22 +9,23 @@ from pathlib import Path
 from nerfmac.scenes import Frame, Scene
 
 MOST_LINES = 5
-"""More findings of one kind are counted, and the first `EXAMPLES` given."""
+"""Most findings of one kind that get a line each."""
 EXAMPLES = 3
+"""Findings that are quoted where there are more."""
 
 
-def summed_up(lines: Sequence[str], what: str) -> list[str]:
-    """The `lines`, or where they are many one line that counts them; `what` pictures do."""
+def summed_up(lines: Sequence[str], predicate: str) -> list[str]:
+    """The `lines`, or if they are many one line: "N pictures PREDICATE, such as: ..."."""
     if len(lines) <= MOST_LINES:
         return list(lines)
-    return [f"{len(lines)} pictures {what}, such as: {'; '.join(lines[:EXAMPLES])}"]
+    return [f"{len(lines)} pictures {predicate}, such as: {'; '.join(lines[:EXAMPLES])}"]
 
 
 def shown_names(scene: Scene, frames: Sequence[Frame]) -> list[str]:
-    """What findings call the frames: their pictures' paths within the scene's folder.
+    """Names of the frames in findings: paths of their pictures within the scene's folder.
 
-    A file may name them by paths of the machine that it was written on. Frames whose pictures are
-    no files keep their names.
+    A scene's file may hold absolute paths of another machine. Frames whose pictures are no files
+    keep their names.
     """
     paths = [frame.picture for frame in frames if isinstance(frame.picture, Path)]
     if not paths:

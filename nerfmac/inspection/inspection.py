@@ -1,4 +1,4 @@
-"""`inspect_scene`: what is in a scene, what will be used of it, and what looks wrong."""
+"""`inspect_scene`: the contents of a scene, the cube that is trained, and what looks wrong."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import math
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -16,12 +17,10 @@ from tqdm.auto import tqdm
 from nerfmac.capture import captured
 from nerfmac.common.files import user_path
 from nerfmac.geometry.lenses import Lens
-from nerfmac.inspection.cameras import camera_findings
+from nerfmac.inspection.cameras import bent_findings, camera_findings, lens_findings
 from nerfmac.inspection.findings import shown_names
 from nerfmac.inspection.folds import fold_findings, folds_of_training
-from nerfmac.inspection.lenses import bent_findings, lens_findings
-from nerfmac.inspection.pictures import look_at, picture_findings
-from nerfmac.inspection.splits import split_findings
+from nerfmac.inspection.pictures import measure_pictures, picture_findings
 from nerfmac.inspection.turntable import turntable
 from nerfmac.scenes import Frame, Scene, load_scene
 from nerfmac.scenes.diagram import draw_scene, scene_picture
@@ -30,7 +29,7 @@ from nerfmac.scenes.options import described
 
 @dataclass(frozen=True, eq=False)
 class Inspection:
-    """A scene looked at: `facts` are lines of what it has, `findings` of what looks wrong.
+    """A scene with lines of `facts` about its contents and of `findings` that look wrong.
 
     In a notebook it shows the cameras, points and cube, to be turned with the mouse, and the lines.
     """
@@ -57,9 +56,9 @@ class Inspection:
 
 
 def inspect_scene(scene: Scene | str | os.PathLike[str], *, progress: bool = True) -> Inspection:
-    """Look at a scene, or at the one of a path; a video or photographs are captured first.
+    """Inspect a scene, or the scene at a path; a video or photographs there are captured first.
 
-    Every picture of every split is decoded, once. Raises InputError as `load_scene` does, and for a
+    Every picture of every split is decoded once. Raises InputError as `load_scene` does, and for a
     picture that cannot be decoded.
     """
     if not isinstance(scene, Scene):
@@ -68,24 +67,43 @@ def inspect_scene(scene: Scene | str | os.PathLike[str], *, progress: bool = Tru
     unique = list({id(frame): frame for frame in frames}.values())
     names = shown_names(scene, unique)
     with tqdm(total=len(unique), desc="pictures", disable=not progress) as bar:
-        looks = look_at(unique, bar)
+        measures = measure_pictures(unique, bar)
     cameras = [frame.camera for frame in unique]
-    findings = picture_findings(names, looks) + camera_findings(names, cameras, scene.up)
-    findings += fold_findings(names, cameras, lambda index: looks[index].thumbnail)
-    findings += lens_findings(names, [camera.lens for camera in cameras])
-    findings += split_findings(scene)
+    findings = [
+        *picture_findings(names, measures),
+        *camera_findings(names, cameras, scene.up),
+        *fold_findings(names, cameras, lambda index: measures[index].thumbnail),
+        *lens_findings(names, [camera.lens for camera in cameras]),
+        *_split_findings(scene),
+    ]
     return Inspection(scene, tuple(_facts(scene, frames)), tuple(findings))
 
 
 def training_findings(scene: Scene) -> list[str]:
-    """What looks wrong with a scene that is to be trained on, as far as that is quickly told.
+    """The findings about a scene's training views that take little time.
 
-    The training views are decoded, if they are not yet. Raises InputError for a broken picture.
+    Decodes the training views unless they are decoded. Raises InputError for a broken picture.
     """
     frames = scene.splits["train"]
     lenses = [frame.camera.lens for frame in frames]
-    findings = bent_findings(shown_names(scene, frames), lenses) + split_findings(scene)
+    findings = bent_findings(shown_names(scene, frames), lenses) + _split_findings(scene)
     return findings + folds_of_training(scene)
+
+
+def _split_findings(scene: Scene) -> list[str]:
+    """A line for a single training view, and for two splits of the same pictures."""
+    findings = []
+    if len(scene.splits["train"]) == 1:
+        findings.append("there is one training view; depth can be told from several views only")
+    pictures = {
+        name: {frame.picture for frame in frames if isinstance(frame.picture, Path)}
+        for name, frames in scene.splits.items()
+    }
+    for one, other in combinations(pictures, 2):
+        if pictures[one] and pictures[one] == pictures[other]:
+            count = len(pictures[one])
+            findings.append(f"the splits {one} and {other} have the same {count} pictures")
+    return findings
 
 
 def _facts(scene: Scene, frames: Sequence[Frame]) -> list[str]:
@@ -105,12 +123,12 @@ def _facts(scene: Scene, frames: Sequence[Frame]) -> list[str]:
 
 
 def _cube(scene: Scene, frames: Sequence[Frame]) -> str:
-    """What is trained: how large it is, where in the files' coordinates, and what is in it."""
+    """The cube that is trained: its side, its place in the file's coordinates, its contents."""
     text = f"side {scene.extent:g}, in units of the scene: what is trained"
     if scene.placement is not None:
-        side, middle = scene.extent / scene.placement.scale, scene.placement.to_file([0.5] * 3)
-        where = ", ".join(f"{each:.3g}" for each in middle)
-        text += f"; in its files' coordinates {side:.3g} around ({where})"
+        side, centre = scene.extent / scene.placement.scale, scene.placement.to_file([0.5] * 3)
+        around = ", ".join(f"{coordinate:.3g}" for coordinate in centre)
+        text += f"; in its files' coordinates {side:.3g} around ({around})"
     eyes = np.stack([frame.camera.pose[:, 3] for frame in frames])
     text += f"; it holds {_inside(eyes, scene.extent):.0%} of the cameras"
     if scene.points is not None and len(scene.points):
@@ -118,17 +136,15 @@ def _cube(scene: Scene, frames: Sequence[Frame]) -> str:
     return text
 
 
-def _inside(places: npt.NDArray[np.floating], extent: float) -> float:
-    """The part of the places (n, 3) that is in the cube of side `extent`."""
-    return float((np.abs(places - 0.5) <= extent / 2).all(axis=1).mean())
+def _inside(positions: npt.NDArray[np.floating], extent: float) -> float:
+    """Fraction of the positions (n, 3) that are in the cube of side `extent`."""
+    return float((np.abs(positions - 0.5) <= extent / 2).all(axis=1).mean())
 
 
 def _lens(lens: Lens) -> str:
     kind = "fisheye" if lens.is_fisheye else "distorted" if lens.is_distorted else "no distortion"
-    if lens.is_fisheye:
-        angle = lens.width / lens.fl_x
-    else:
-        angle = 2 * math.atan(lens.width / (2 * lens.fl_x))
+    ratio = lens.width / lens.fl_x
+    angle = ratio if lens.is_fisheye else 2 * math.atan(ratio / 2)
     return (
         f"{lens.width}x{lens.height} pixels, focal length {lens.fl_x:.1f}, "
         f"{math.degrees(angle):.0f} degrees wide, {kind}"

@@ -1,4 +1,4 @@
-"""Which pictures of a scene are blurred, badly exposed, or the same as another."""
+"""Findings about pictures: blur, bad exposure, and copies of another picture."""
 
 from __future__ import annotations
 
@@ -11,47 +11,47 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from nerfmac.capture.motion import laplacian_variance
+from nerfmac.capture.frame_selection import laplacian_variance
 from nerfmac.inspection.findings import summed_up
 from nerfmac.scenes import Frame
 from nerfmac.scenes.picture_cache import decode_once
 
 SIZE = 640
-"""The longer side at which pictures are compared, so that their resolution does not count."""
+"""Longer side in pixels at which pictures are measured, so that resolution makes no difference."""
 THUMBNAIL = (32, 32)
 BLURRED = 0.2
-"""A picture is blurred if it has less than this part of the median sharpness of all."""
+"""Fraction of the median sharpness below which a picture is blurred."""
 ALIKE = 1.0
-"""Two pictures are the same if their thumbnails differ by less in the mean, of 255."""
+"""Mean difference of two thumbnails, of 255, below which they are the same picture."""
 DARK, BRIGHT = 25.0, 235.0
 """Mean brightness, of 255, outside which a picture is too dark or too bright."""
 CLIPPED = 0.35
-"""The part of a picture that may be quite white or quite black."""
+"""Fraction of white or black pixels beyond which a picture is badly exposed."""
 UNLIKE = 45.0
-"""How far a picture's mean brightness may be from the median of all, of 255."""
+"""Difference from the median brightness, of 255, that stands out."""
 
 
-class Look(NamedTuple):
-    """What is measured of a picture: sharpness, brightness, and parts that are clipped."""
+class PictureMeasures(NamedTuple):
+    """Measures of one picture."""
 
     sharpness: float
-    brightness: float
-    white: float
-    black: float
-    thumbnail: npt.NDArray[np.float32]
+    brightness: float  # mean, of 255
+    white: float  # fraction of white pixels
+    black: float  # fraction of black pixels
+    thumbnail: npt.NDArray[np.float32]  # grey, of size THUMBNAIL
 
 
-def look_at(frames: Sequence[Frame], bar: Any) -> list[Look]:
+def measure_pictures(frames: Sequence[Frame], bar: Any) -> list[PictureMeasures]:
     """Measure each frame's picture; `bar` counts them. Raises InputError if one is broken."""
+    measures = []
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        looks = []
-        for look in pool.map(_look, frames):
-            looks.append(look)
+        for measured in pool.map(_measure, frames):
+            measures.append(measured)
             bar.update()
-        return looks
+    return measures
 
 
-def _look(frame: Frame) -> Look:
+def _measure(frame: Frame) -> PictureMeasures:
     pixels = decode_once(frame.picture, 4, frame.name, frame.reduce, upright=frame.is_upright)
     over_white = Image.new("RGBA", pixels.shape[1::-1], "white")
     over_white.alpha_composite(Image.fromarray(pixels))
@@ -59,73 +59,70 @@ def _look(frame: Frame) -> Look:
     image.thumbnail((SIZE, SIZE), Image.Resampling.BOX)
     grey = np.asarray(image, np.float32)
     shown = grey
-    if pixels[..., 3].min() < 255:  # what is cut out of white says nothing of the exposure
+    if pixels[..., 3].min() < 255:  # a background that is cut out tells nothing of the exposure
         alpha = Image.fromarray(pixels[..., 3]).resize(image.size, Image.Resampling.BOX)
         inside = grey[np.asarray(alpha) > 250]
         shown = inside if len(inside) else grey
     small = np.asarray(image.resize(THUMBNAIL, Image.Resampling.BOX), np.float32)
     white, black = float((shown >= 254).mean()), float((shown <= 1).mean())
-    sharpness = laplacian_variance(grey) if min(grey.shape) >= 3 else 0.0
-    return Look(sharpness, float(shown.mean()), white, black, small)
+    return PictureMeasures(laplacian_variance(grey), float(shown.mean()), white, black, small)
 
 
 def normalised(thumbnails: Sequence[npt.NDArray[np.floating]]) -> npt.NDArray[np.float64]:
     """The thumbnails as rows (n, pixels) of mean 0 and length 1: products are correlations."""
-    small = np.stack([each.ravel() for each in thumbnails]).astype(np.float64)
-    small -= small.mean(axis=1, keepdims=True)
-    return small / np.maximum(np.linalg.norm(small, axis=1, keepdims=True), 1e-9)
+    rows = np.stack([thumbnail.ravel() for thumbnail in thumbnails]).astype(np.float64)
+    rows -= rows.mean(axis=1, keepdims=True)
+    return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-9)
 
 
-def picture_findings(names: Sequence[str], looks: Sequence[Look]) -> list[str]:
-    """Which pictures are blurred, badly exposed or the same as an earlier one, in lines."""
-    usual = float(np.median([look.sharpness for look in looks]))
+def picture_findings(names: Sequence[str], measures: Sequence[PictureMeasures]) -> list[str]:
+    """Lines about pictures that are blurred, badly exposed or the same as an earlier one."""
+    median = float(np.median([picture.sharpness for picture in measures]))
     blurred = [
-        f"{name} is blurred: {look.sharpness / usual:.0%} of the usual sharpness"
-        for name, look in zip(names, looks, strict=True)
-        if look.sharpness < BLURRED * usual
+        f"{name} is blurred: {picture.sharpness / median:.0%} of the usual sharpness"
+        for name, picture in zip(names, measures, strict=True)
+        if picture.sharpness < BLURRED * median
     ]
-    found = summed_up(blurred, "are blurred")
-    found += summed_up(_exposures(names, looks), "are badly exposed")
-    return found + summed_up(_duplicates(names, looks), "show the same as an earlier one")
-
-
-def _exposures(names: Sequence[str], looks: Sequence[Look]) -> list[str]:
-    """A line for each picture that is badly exposed; a backdrop that most have does not count."""
-    white, black, usual = np.median(
-        [(each.white, each.black, each.brightness) for each in looks], 0
-    )
-    backdrop = float(white * (white > CLIPPED)), float(black * (black > CLIPPED))
-    told = [_exposure(look, backdrop, float(usual)) for look in looks]
-    return [f"{name} is {what}" for name, what in zip(names, told, strict=True) if what]
-
-
-def _exposure(look: Look, backdrop: tuple[float, float], usual: float) -> str:
-    """What is wrong with a picture's exposure, in words; nothing if it is well exposed.
-
-    `backdrop` are the parts of most pictures that are white and black.
-    """
-    white, black = min(look.white, backdrop[0]), min(look.black, backdrop[1])
-    inside = (look.brightness - 255.0 * white) / max(1.0 - white - black, 0.01)
-    if inside < DARK:
-        return f"too dark: {inside:.0f} of 255 in the mean"
-    if inside > BRIGHT:
-        return f"too bright: {inside:.0f} of 255 in the mean"
-    if look.white - white > CLIPPED:
-        return f"overexposed: {look.white:.0%} of it is white"
-    if look.black - black > CLIPPED:
-        return f"underexposed: {look.black:.0%} of it is black"
-    if abs(look.brightness - usual) > UNLIKE:
-        than = "brighter" if look.brightness > usual else "darker"
-        return f"{than} than the others: {look.brightness:.0f} of 255 in the mean, not {usual:.0f}"
-    return ""
-
-
-def _duplicates(names: Sequence[str], looks: Sequence[Look]) -> list[str]:
-    small = np.stack([look.thumbnail.ravel() for look in looks])
-    found = []
+    small = np.stack([picture.thumbnail.ravel() for picture in measures])
+    copies = []
     for index in range(1, len(names)):
         apart = np.abs(small[:index] - small[index]).mean(axis=1)
         first = int(apart.argmin())
         if apart[first] < ALIKE:
-            found.append(f"{names[index]} shows the same as {names[first]}")
-    return found
+            copies.append(f"{names[index]} shows the same as {names[first]}")
+    return [
+        *summed_up(blurred, "are blurred"),
+        *summed_up(_exposures(names, measures), "are badly exposed"),
+        *summed_up(copies, "show the same as an earlier one"),
+    ]
+
+
+def _exposures(names: Sequence[str], measures: Sequence[PictureMeasures]) -> list[str]:
+    """A line for each badly exposed picture; a backdrop that most pictures have does not count."""
+    table = [(picture.white, picture.black, picture.brightness) for picture in measures]
+    white, black, brightness = np.median(table, 0).tolist()
+    backdrop = white * (white > CLIPPED), black * (black > CLIPPED)
+    faults = [_exposure_fault(picture, backdrop, brightness) for picture in measures]
+    return [f"{name} is {fault}" for name, fault in zip(names, faults, strict=True) if fault]
+
+
+def _exposure_fault(picture: PictureMeasures, backdrop: tuple[float, float], median: float) -> str:
+    """The fault of a picture's exposure in words; empty if it is well exposed.
+
+    `backdrop` are the fractions of white and black in most pictures, `median` their brightness.
+    """
+    white, black = min(picture.white, backdrop[0]), min(picture.black, backdrop[1])
+    inside = (picture.brightness - 255.0 * white) / max(1.0 - white - black, 0.01)
+    if inside < DARK:
+        return f"too dark: {inside:.0f} of 255 in the mean"
+    if inside > BRIGHT:
+        return f"too bright: {inside:.0f} of 255 in the mean"
+    if picture.white - white > CLIPPED:
+        return f"overexposed: {picture.white:.0%} of it is white"
+    if picture.black - black > CLIPPED:
+        return f"underexposed: {picture.black:.0%} of it is black"
+    if abs(picture.brightness - median) > UNLIKE:
+        than = "brighter" if picture.brightness > median else "darker"
+        shown = f"{picture.brightness:.0f} of 255 in the mean, not {median:.0f}"
+        return f"{than} than the others: {shown}"
+    return ""

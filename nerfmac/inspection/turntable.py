@@ -1,23 +1,14 @@
-"""A scene's cameras, points and cube as HTML for a notebook, to be turned with the mouse."""
+"""A notebook's view of a scene's cameras, points and cube, turned with the mouse."""
 
 from __future__ import annotations
 
 import json
 from html import escape
 
-from nerfmac.scenes import Scene
-from nerfmac.scenes.diagram import (
-    CUBE,
-    UPWARDS,
-    camera_lines,
-    cube_line,
-    points_shown,
-    shown,
-    up_line,
-)
+from nerfmac.scenes import Scene, diagram
 
 MOST_POINTS = 6000
-"""More would make a notebook large, and show no more."""
+"""Most points that are drawn: more would make a notebook large."""
 PAGE = """<div><canvas width="900" height="560" style="width:100%;max-width:900px;cursor:grab;
 border:1px solid #ddd;background:#fff;touch-action:none"></canvas><pre>{text}</pre><script>
 (() => {{
@@ -59,11 +50,12 @@ draw();
 
 
 def turntable(scene: Scene, text: str) -> str:
-    """HTML that shows the scene's cameras, points, cube and `up`, with `text` below."""
-    points = points_shown(scene)
+    """HTML of the scene's cameras, points, cube and up direction, with `text` below."""
+    points = diagram.points_shown(scene)
     points = points[:: max(1, -(-len(points) // MOST_POINTS))]
-    lines = [*camera_lines(scene), (UPWARDS, up_line(scene)), (CUBE, cube_line(scene))]
-    middle, size = shown(scene)
+    lines = diagram.camera_lines(scene)
+    lines += [(diagram.UPWARDS, diagram.up_line(scene)), (diagram.CUBE, diagram.cube_line(scene))]
+    middle, size = diagram.shown(scene)
     data = {
         "points": ((points - middle) / size).round(4).tolist(),
         "lines": [

@@ -1,10 +1,10 @@
-"""Speed is measured (bench, profile), kernels are compared and chosen (selftest, tuning).
+"""Measures speed (bench, profile), compares kernels (selftest), chooses variants (tuning).
 
-timing, ceilings   a call's median and quartiles; the device's highest rates
-launches, step     recorded launches and their work; those of a training step
+timing, ceilings   median and quartiles of a call; the device's highest rates
+launches           recorded launches of a step or of any computation, and their work
 inputs             arrays like those of a training step
 bench              operations, a picture, models, a film, ranks; the roofline
-profile            where the time of a training step goes
-selftest           every kernel against its reference; a report of the machine
-tuning             the quickest variant of each operation, kept for this machine
+profile            time of a training step by kernel
+selftest           every kernel against its reference; a report about the machine
+tuning             the fastest variant of each operation, kept for this machine
 """

@@ -1,8 +1,8 @@
-"""The device's highest rates, measured: bytes a second and operations a second.
+"""The device's highest rates, measured: bytes per second and operations per second.
 
-Bytes are those of a copy of a large array: on a GPU by MLX; on a CPU, where MLX's operations use
-one core, by a kernel of our own on all cores. Operations are those of a large matrix product: on a
-GPU in the kernels' type, on a CPU by NumPy's library. Both may run on units for products only.
+Bandwidth is that of a copy of a large array: on a GPU by MLX, on a CPU by a kernel on all cores,
+since MLX's operations use one. The rate of operations is that of a large matrix product: on a GPU
+in the kernels' dtype, on a CPU by NumPy. Products may run on units that no other operation can use.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ import mlx.core as mx
 import numpy as np
 
 from nerfmac.backend import current_device, working_dtype
-from nerfmac.backend.cpu_kernel import cpu_kernel
+from nerfmac.backend.cpu_kernel import CpuKernel
 from nerfmac.backend.sources import dialect_source
 from nerfmac.measure.timing import measure
 
-_GPU_FLOATS, _CPU_FLOATS = 2**26, 2**24  # of the array copied: larger than any cache
+_GPU_FLOATS, _CPU_FLOATS = 2**26, 2**24  # length of the copied array: larger than any cache
 _SIZE, _CPU_SIZE = 4096, 2048  # rows and columns of the matrices
-_CHUNK = 4096  # floats that a thread copies
+_CHUNK = 4096  # floats that one thread copies
 
-# Copies the array's first half to its second half, which nothing else uses. A kernel's output would
-# be new memory, and the time would include that in which the system finds and clears its pages.
+# Copies the array's first half to its second half, which nothing else uses. An output array would
+# be new memory, and the time would include the system's allocation and clearing of its pages.
 _COPY = f"""
   const float* from = array + {_CHUNK} * thread_position_in_grid.x;
   float* to = const_cast<float*>(from) + {_CPU_FLOATS};
@@ -33,23 +33,23 @@ _COPY = f"""
 
 
 class Ceilings(NamedTuple):
-    """The highest rates that were measured on the current device."""
+    """The highest rates measured on the current device."""
 
-    bandwidth: float  # bytes a second, read and written
-    rate: float  # floating-point operations a second; a multiply-add is two
-    method: str  # how both were measured, in words
+    bandwidth: float  # bytes per second, read and written
+    rate: float  # floating-point operations per second; a multiply-add is two
+    method: str  # description of both measurements
 
     def __str__(self) -> str:
         rates = f"{self.bandwidth / 1e9:.1f} GB/s, {self.rate / 1e9:.0f} GFLOP/s"
-        return f"at most {rates}, measured now by {self.method}"
+        return f"this machine's highest rates: {rates}, by {self.method}"
 
 
 def measure_ceilings(seconds: float) -> Ceilings:
-    """Measure both on the current device, about `seconds` each."""
-    return _of_cpu(seconds) if current_device() == "cpu" else _of_gpu(seconds)
+    """Measure both rates on the current device, about `seconds` each."""
+    return _cpu_ceilings(seconds) if current_device() == "cpu" else _gpu_ceilings(seconds)
 
 
-def _of_gpu(seconds: float) -> Ceilings:
+def _gpu_ceilings(seconds: float) -> Ceilings:
     array = mx.zeros(_GPU_FLOATS)
     matrix = mx.random.normal((_SIZE, _SIZE), key=mx.random.key(0)).astype(working_dtype())
     mx.eval(array, matrix)
@@ -61,8 +61,8 @@ def _of_gpu(seconds: float) -> Ceilings:
     )
 
 
-def _of_cpu(seconds: float) -> Ceilings:
-    copy = cpu_kernel("nerfmac_copy", ["array"], ["done"], _COPY, dialect_source("cpu"))
+def _cpu_ceilings(seconds: float) -> Ceilings:
+    copy = CpuKernel("nerfmac_copy", ["array"], ["done"], _COPY, dialect_source("cpu"))
     array, chunks = mx.zeros(2 * _CPU_FLOATS), _CPU_FLOATS // _CHUNK
     matrix = np.random.default_rng(0).random((_CPU_SIZE, _CPU_SIZE), np.float32)
     mx.eval(array)
@@ -83,5 +83,5 @@ def _of_cpu(seconds: float) -> Ceilings:
 
 
 def _fastest(compute: Callable[[], Any], seconds: float) -> float:
-    """Seconds of a call: the lower quartile, on which other programs have little effect."""
+    """Seconds of a call: the lower quartile, which other programs hardly affect."""
     return measure(compute, seconds=seconds, queued=True).low / 1e3

@@ -1,12 +1,11 @@
-"""Arrays like those of a training step, to time operations and their variants with.
+"""Arrays like those of a training step, for timing operations and their variants.
 
-Positions matter, since neighbouring samples of a ray share cells of the encoding. So rays from
-around meet a thick shell in an otherwise empty grid, and samples are what marching finds there. A
-third of the samples has no gradient, as those behind a surface; the others' differ by orders of
-magnitude.
+Positions matter, since neighbouring samples of a ray share cells of the encoding. So rays from all
+around are marched through a grid in which only a thick shell is occupied. A third of the samples
+have no gradient, like samples behind a surface; the other gradients differ by orders of magnitude.
 
-Nothing here picks elements by an index, not even one of several random keys: on CUDA MLX would
-compile a kernel for that, and the user wait for it.
+No array is indexed here, not even an array of random keys: on CUDA MLX would compile a kernel for
+that while the user waits.
 """
 
 from __future__ import annotations
@@ -21,13 +20,13 @@ from nerfmac.ops.occupancy_update import pack_bits, splat
 from nerfmac.sampling.occupancy import march_geometry
 
 SAMPLES_PER_RAY = 8
-"""Samples of a ray, about: as many as light reaches in an object, once empty cells are known."""
+"""Approximate samples per ray: the visible samples of an object once its empty cells are known."""
 RADIUS, THICKNESS = 0.3, 0.03
 """Radius and thickness of the shell, in scene units."""
 
 
 class StepInputs:
-    """Arrays of a step with `config` in a scene of side `extent`, all evaluated."""
+    """Evaluated arrays of a step of `config` in a scene whose cube has the side `extent`."""
 
     def __init__(self, config: Config, extent: float = 1.0) -> None:
         self.slots, widths = config.train.slots, config.networks
@@ -49,15 +48,15 @@ class StepInputs:
         self.features = mx.random.normal((self.slots, self.shape.features), key=of_features)
         self.basis = mx.random.normal((rays, BASIS), key=of_basis)
         self.weights = [
-            widths.width**-0.5 * mx.random.normal((each.weights,), key=key)
-            for each, key in zip((self.shape.density, self.shape.colour), others, strict=True)
+            widths.width**-0.5 * mx.random.normal((network.weights,), key=key)
+            for network, key in zip((self.shape.density, self.shape.colour), others, strict=True)
         ]
         mx.eval(self.marched[:4], self.samples, self.positions, self.table)
         mx.eval(self.features, self.basis, self.weights)
 
 
 def slopes(shape: tuple[int, ...], seed: int) -> mx.array:
-    """Gradients of samples, the rows: a third is zero, the others differ by orders of magnitude."""
+    """Random gradients with samples as rows: a third are zero, others differ by magnitudes."""
     size, seen, value = mx.random.split(mx.random.key(seed), 3)
     sizes = mx.exp(1.5 * mx.random.normal((shape[0], 1), key=size))
     is_seen = mx.random.uniform(shape=(shape[0], 1), key=seen) < 2 / 3
@@ -65,12 +64,12 @@ def slopes(shape: tuple[int, ...], seed: int) -> mx.array:
 
 
 def _directions(count: int, key: mx.array) -> mx.array:
-    drawn = mx.random.normal((count, 3), key=key)
-    return drawn / mx.linalg.norm(drawn, axis=1, keepdims=True)
+    vectors = mx.random.normal((count, 3), key=key)
+    return vectors / mx.linalg.norm(vectors, axis=1, keepdims=True)
 
 
 def _shell(geometry: MarchGeometry) -> mx.array:
-    """The occupancy bits of a grid in which only a shell is occupied."""
+    """Occupancy bits of a grid in which only the shell is occupied."""
     away, around = mx.random.split(mx.random.key(22))
     points = 4 * geometry.resolution**2
     radius = RADIUS + THICKNESS * mx.random.uniform(-0.5, 0.5, (points, 1), key=away)

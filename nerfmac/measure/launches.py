@@ -1,16 +1,19 @@
-"""Recorded launches of kernels, and the bytes, operations and float atomics that each one needs.
+"""Recorded launches of kernels and their work: bytes, operations and float atomics.
 
-Everything is read from a launch: the sizes of its arrays, its grid and its template. Bytes moved
-are counted for two caches. `cached` is a perfect cache: each input is read once and each output
-written once, or twice if the kernel adds into it. `uncached` is no cache: each row that a kernel
-gathers from a table, or adds to one, is moved every time. Every slot counts as a sample.
+Launches are recorded from any computation, or from a training step: of a run in its current state,
+or of a configuration. The work follows from the launch: the sizes of its arrays, its grid and its
+template. Bytes are counted for two caches. `cached` assumes a perfect cache: each input is read
+once and each output written once, or twice if the kernel adds to it. `uncached` assumes none: each
+access to a row of a table moves that row. Unused samples of the batch count as samples.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from math import prod
 from typing import Any, NamedTuple
 
@@ -18,26 +21,35 @@ import mlx.core as mx
 
 from nerfmac.backend import kernel, uncompiled
 from nerfmac.backend.device import pretended
+from nerfmac.config import Config
+from nerfmac.geometry.cameras import Camera, Cameras
+from nerfmac.geometry.lenses import Lens
+from nerfmac.measure.timing import Bar
 from nerfmac.ops.networks_shape import NetworksShape
+from nerfmac.run import Run
+from nerfmac.scenes import Views
+from nerfmac.training.goal import Goal
+from nerfmac.training.state import TrainState
+from nerfmac.training.trainer import Trainer
 
 Build = Callable[..., list[mx.array]]
 Call = dict[str, Any]
 
 CORNERS = 8
-"""Corners of a cell, whose rows of the table a point of the hash encoding reads or adds to."""
+"""Corners of a cell: rows of the table that the hash encoding of a point reads or adds to."""
 
 
 class Work(NamedTuple):
-    """Bytes, operations and atomics, counted as the module's docstring says."""
+    """Bytes, operations and float atomics; the module's docstring defines them."""
 
     cached: int = 0  # bytes
     uncached: int = 0  # bytes
     operations: int = 0
-    """Floating-point operations, a multiply-add two. They are counted for the encoding and the
-    networks; other kernels have at most about one operation a byte, so that bytes decide."""
+    """Floating-point operations; a multiply-add is two. Counted for the hash encoding and the
+    networks only: other kernels have at most about one operation per byte, so bytes decide."""
     atomics: int = 0
-    """Float additions to memory that other threads add to as well, at most: neighbours of a
-    simdgroup that lie in one cell add their sum."""
+    """Upper bound of atomic float additions: neighbours of a simdgroup in the same cell may add
+    their sum at once."""
 
     def __add__(self, other: Work) -> Work:  # type: ignore[override]
         return Work(*map(sum, zip(self, other, strict=True)))
@@ -47,7 +59,7 @@ class Work(NamedTuple):
         return Work(*(number // parts for number in self))
 
     def seconds(self, bandwidth: float, rate: float, *, cached: bool = False) -> float:
-        """The longer of two times: moving the bytes, and computing. Both rates are a second."""
+        """Roofline model: max(bytes / bandwidth, operations / rate), rates per second."""
         moved = self.cached if cached else self.uncached
         return max(moved / bandwidth, self.operations / rate)
 
@@ -59,7 +71,7 @@ def total(works: Iterable[Work]) -> Work:
 
 @dataclass(frozen=True)
 class Launched:
-    """One launch: a built kernel, the arguments of its launch and its outputs."""
+    """One launch: a built kernel, its arguments and its outputs."""
 
     build: Build
     call: Call
@@ -77,22 +89,22 @@ class Launched:
 
     @property
     def dtypes(self) -> tuple[str, ...]:
-        """Types of the floats that it reads and writes, sorted; without floats its integers'."""
-        arrays = {each.dtype for each in self.call["inputs"]} | {*self.call["output_dtypes"]}
-        floats = {each for each in arrays if mx.issubdtype(each, mx.floating)} or arrays
-        return tuple(sorted(str(each).removeprefix("mlx.core.") for each in floats))
+        """Sorted names of the float dtypes that it reads and writes; without floats all dtypes."""
+        dtypes = {array.dtype for array in self.call["inputs"]} | {*self.call["output_dtypes"]}
+        floats = {dtype for dtype in dtypes if mx.issubdtype(dtype, mx.floating)} or dtypes
+        return tuple(sorted(str(dtype).removeprefix("mlx.core.") for dtype in floats))
 
     def again(self) -> list[mx.array]:
-        """Launch the same again; return the outputs, not evaluated."""
+        """Launch the kernel again with the same arguments; return the unevaluated outputs."""
         return self.build(**self.call)
 
     @property
     def work(self) -> Work:
-        """What the launch moves and computes."""
+        """The bytes that the launch moves, its operations and its float atomics."""
         outputs = zip(self.call["output_shapes"], self.call["output_dtypes"], strict=True)
         written = sum(prod(shape) * dtype.size for shape, dtype in outputs)
         inputs = dict(zip(kernel.kernel_of(self.build).inputs, self.call["inputs"], strict=True))
-        read = sum(each.nbytes for each in inputs.values())
+        read = sum(array.nbytes for array in inputs.values())
         adds = "init_value" in self.call
         moved = Work(read + (1 + adds) * written, read + (1 + adds) * written)
         if self.name == "draw_pixels":
@@ -102,7 +114,7 @@ class Launched:
             return moved + Work(operations=self._multiplications(inputs))
         if self.operation != "hash_encode" or "positions" not in inputs:
             return moved
-        cells = inputs["positions"].shape[0] * inputs["scales"].size  # of all points and levels
+        cells = inputs["positions"].shape[0] * inputs["scales"].size  # points x levels
         features = dict(self.call["template"])["FEATURES"]
         moved += Work(operations=cells * (15 + CORNERS * (2 + 2 * features)))
         if adds:
@@ -113,7 +125,7 @@ class Launched:
         return moved + _rows(table.nbytes, table.nbytes // table.shape[0], CORNERS * cells)
 
     def _multiplications(self, inputs: dict[str, mx.array]) -> int:
-        """Operations of the networks' products: a gradient takes three times those of forward."""
+        """Operations of the networks' matrix products; a gradient takes three times the forward."""
         sizes = dict(self.call["template"])
         if "features" not in inputs:
             return 0
@@ -126,22 +138,22 @@ class Launched:
 
 
 def _rows(whole: int, row: int, rows: int) -> Work:
-    """The correction for `rows` rows of `row` bytes gathered from an array of `whole` bytes."""
+    """Correction for gathering `rows` rows of `row` bytes, not all `whole` bytes of an array."""
     return Work(min(rows * row, whole) - whole, rows * row - whole)
 
 
 def launches(compute: Callable[[], Any], *, on_metal: bool = False) -> list[Launched]:
-    """The launches of `compute` in order; its results need not be evaluated.
+    """Record the launches of `compute`, in order; its results need not be evaluated.
 
-    With `on_metal` they are those that an Apple GPU would get, on any machine: nothing is launched,
-    and their outputs are zeros of the right shapes.
+    With `on_metal` they are the launches that an Apple GPU would get, on any machine: nothing is
+    launched, and outputs are zeros of the right shapes.
     """
-    found: list[Launched] = []
+    recorded: list[Launched] = []
 
     def launch(build: Build, **call: Any) -> list[mx.array]:
         zeros = map(mx.zeros, call["output_shapes"], call["output_dtypes"])
-        found.append(Launched(build, call, list(zeros) if on_metal else build(**call)))
-        return found[-1].outputs
+        recorded.append(Launched(build, call, list(zeros) if on_metal else build(**call)))
+        return recorded[-1].outputs
 
     with ExitStack() as stack:
         if on_metal:
@@ -149,4 +161,91 @@ def launches(compute: Callable[[], Any], *, on_metal: bool = False) -> list[Laun
             stack.enter_context(pretended("metal"))
         stack.enter_context(kernel.launched_by(launch))
         compute()
-    return found
+    return recorded
+
+
+NEVER_EVALUATED = ("hash_encode_position_gradient", "packing_demand")
+"""Kernels of a step's graph whose results a step does not use, or uses for a report only."""
+_WORDS = ("sampling.bits", "moments.")  # prefixes of a state's uint32 arrays
+
+
+def trained(run: Run, steps: int) -> Run:
+    """Train `run` to a total of `steps` steps, with a progress bar; return it."""
+    with Bar("training", steps, "steps") as bar:
+        for report in run.fit(Goal(steps=steps)):
+            bar.reach(report.state.step)
+    return run
+
+
+def recorded_launches(
+    trainer: Trainer, state: TrainState, *, on_metal: bool = False
+) -> list[list[Launched]]:
+    """Record the launches of each computation of `Trainer.trial`: updates, step, average.
+
+    Updates are the occupancy updates of the sampler's phases; the last phase is the one after the
+    warm-up. Inputs and outputs are evaluated. With `on_metal` nothing is launched; the launches are
+    then those that an Apple GPU would get.
+    """
+    with uncompiled():
+        trial, count = trainer.trial(state), trainer.sampler.phases + 2
+        recorded = [launches(partial(next, trial), on_metal=on_metal) for _ in range(count)]
+    if not on_metal:
+        for launched in itertools.chain(*recorded):
+            mx.eval(launched.call["inputs"], launched.outputs)
+    return recorded
+
+
+def unseen(config: Config, extent: float = 1.0) -> tuple[Trainer, TrainState]:
+    """A trainer of `config` with one view of four pixels, and a state of zeros."""
+    views = Views(mx.zeros((4, 4), mx.uint8), Cameras.stack([small_camera(4)]), ("one",))
+    trainer = Trainer(config, extent, views=views)
+    arrays = {
+        name: mx.zeros(shape, mx.uint32 if name.startswith(_WORDS) else mx.float32)
+        for name, shape in trainer.shapes.items()
+    }
+    numbers = {"step": 0, "rays": config.train.rays, "train_seconds": 0.0}
+    return trainer, TrainState.of(arrays, numbers)
+
+
+def small_camera(pixels: int) -> Camera:
+    """A camera above the scene whose picture has `pixels` x 1 pixels."""
+    return Camera.look_at((2, 1, 3), (0, 0, 0), (0, 0, 1), Lens.from_fov(1.0, pixels, 1))
+
+
+def step_work(recorded: list[list[Launched]], interval: int) -> dict[str, Work]:
+    """Work of a step by kernel, plus 1/`interval` of the last occupancy update.
+
+    `recorded` is the result of `recorded_launches`.
+    """
+    *updates, step, _average = recorded
+    work = _work_by_kernel(step) | {"between kernels": _between(step)}
+    for name, one in _work_by_kernel(updates[-1] if updates else []).items():
+        work[f"{name} (occupancy)"] = one // interval
+    return work
+
+
+def by_kernel(recorded: list[Launched]) -> dict[str, list[Launched]]:
+    """The recorded launches by kernel name, in order of first launch, without `NEVER_EVALUATED`."""
+    kernels: dict[str, list[Launched]] = {}
+    for launched in recorded:
+        if launched.name not in NEVER_EVALUATED:
+            kernels.setdefault(launched.name, []).append(launched)
+    return kernels
+
+
+def _work_by_kernel(recorded: list[Launched]) -> dict[str, Work]:
+    kernels = by_kernel(recorded).items()
+    return {name: total(launched.work for launched in same) for name, same in kernels}
+
+
+def _between(step: list[Launched]) -> Work:
+    """The largest work of MLX's own operations: rounding the table, adding partial sums."""
+    moved = 0
+    encoded = [one.call["inputs"][1] for one in step if one.name == "hash_encode_forward"]
+    for table in encoded[:1]:  # rounded from float32 once a step
+        moved += table.size * (4 + 2) if table.dtype == mx.float16 else 0
+    for launched in step:
+        if launched.name == "networks_gradient":
+            partial_sums = launched.outputs[1]  # (groups, weights)
+            moved += partial_sums.nbytes + 4 * partial_sums.shape[1]
+    return Work(moved, moved)

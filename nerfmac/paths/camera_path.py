@@ -16,7 +16,7 @@ from nerfmac.common.files import user_path, write_json
 from nerfmac.common.json_reader import read_fields
 from nerfmac.geometry.cameras import Camera
 from nerfmac.paths.curve import Curve
-from nerfmac.paths.formats import instant_ngp, nerfstudio, own
+from nerfmac.paths.formats import nerfstudio_values, ngp_values, own_values, read_path
 from nerfmac.paths.keyframe import Keyframe
 from nerfmac.paths.quaternions import matrices, quaternions
 from nerfmac.paths.timing import Timing
@@ -24,39 +24,40 @@ from nerfmac.paths.timing import Timing
 Array = npt.NDArray[np.float64]
 
 KINDS = ("nerfmac", "nerfstudio", "instant-ngp")
-"""The programs that a path may be saved for."""
+"""Programs whose files `save` writes."""
 
 DEFAULT_SECONDS = 5.0
-"""How long a path takes that does not say so itself."""
+"""Duration of a path without times."""
 
 
 @dataclass(frozen=True, eq=False)
 class CameraPath:
-    """The smooth path through `keyframes`; a `closed` one leads back from the last to the first.
+    """A smooth path through `keyframes`; a `closed` one leads back from the last to the first.
 
-    The camera moves at constant speed, but where keyframes have times or `ease`. With one keyframe
-    it stands still. A keyframe that equals the one before adds nothing, or with a time a pause. A
-    path may also have no keyframes: then it can only be edited and drawn.
+    The camera moves at constant speed, except where keyframes have times or `ease`. With one
+    keyframe it stands still. A keyframe that equals the one before adds nothing, or a pause if it
+    has a time. A path without keyframes can only be edited and drawn.
     """
 
     keyframes: Sequence[Keyframe]
     closed: bool = False
     fps: float | None = None
-    """Frames per second that the path's file asks for; only nerfstudio's files do."""
+    """Frames per second that the path's file asks for; None except for nerfstudio's."""
     size: tuple[int, int] | None = None
-    """Width and height of a frame in pixels that the path's file asks for, likewise."""
+    """Width and height of a frame in pixels that nerfstudio's file asks for."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "keyframes", tuple(self.keyframes))
 
     def at(self, time: float) -> Keyframe:
-        """The keyframe at `time`: 0 is the start, 1 the end; on a closed path these are one.
+        """Return the keyframe at `time` from 0, the start, to 1, the end.
 
         Raises InputError for a time outside [0, 1] and a path without keyframes.
         """
         checks.number("time", time, low=0.0, high=1.0)
-        place, rotation, fov = self._curve.at(self._timing.walked(np.array([time], np.float64)))
-        return Keyframe(np.concatenate([matrices(rotation)[0], place[0, :, None]], axis=1), fov[0])
+        walked = self._timing.walked(np.array([time], np.float64))
+        position, rotation, fov = self._curve.at(walked)
+        return Keyframe(np.column_stack([matrices(rotation)[0], position[0]]), fov[0])
 
     def cameras(self, frames: int, size: tuple[int, int]) -> list[Camera]:
         """Return `frames` cameras, evenly spaced in time; an open path begins and ends with one.
@@ -69,10 +70,10 @@ class CameraPath:
         width, height = size
         checks.number("width", width, low=2, whole=True)
         checks.number("height", height, low=2, whole=True)
-        return [each.camera(width // 2 * 2, height // 2 * 2) for each in self._frames(frames)]
+        return [frame.camera(width // 2 * 2, height // 2 * 2) for frame in self._frames(frames)]
 
     def polyline(self, points: int) -> Array:
-        """Return `points` places (points, 3) evenly from start to end; (0, 3) without keyframes."""
+        """Return positions (points, 3) evenly from start to end; (0, 3) without keyframes."""
         checks.number("points", points, low=1, whole=True)
         if not self.keyframes:
             return np.zeros((0, 3))
@@ -80,25 +81,25 @@ class CameraPath:
 
     @property
     def times(self) -> Array:
-        """The times (n,) at which the path passes through each keyframe, as `at` takes them."""
+        """Times (n,) of the keyframes, from 0 to 1 as in `at`."""
         return self._timing.times[: len(self.keyframes)]
 
     @property
     def seconds(self) -> float | None:
-        """How long the path takes; None if no keyframe has a time."""
+        """Duration of the path; None if no keyframe has a time."""
         return self._timing.seconds
 
     def added(self, keyframe: Keyframe) -> CameraPath:
-        """The path with one more keyframe at its end."""
+        """Return the path with one more keyframe at its end."""
         return replace(self, keyframes=(*self.keyframes, keyframe))
 
     def removed(self, index: int) -> CameraPath:
-        """The path without keyframe `index`. Raises InputError if there is none."""
+        """Return the path without keyframe `index`; raises InputError if there is none."""
         self._check(index)
         return replace(self, keyframes=(*self.keyframes[:index], *self.keyframes[index + 1 :]))
 
     def replaced(self, index: int, keyframe: Keyframe) -> CameraPath:
-        """The path with `keyframe` in place of `index`. Raises InputError if there is none."""
+        """Return the path with keyframe `index` replaced; raises InputError if there is none."""
         self._check(index)
         after = self.keyframes[index + 1 :]
         return replace(self, keyframes=(*self.keyframes[:index], keyframe, *after))
@@ -113,39 +114,36 @@ class CameraPath:
     ) -> None:
         """Write the path to the JSON file `path`.
 
-        `kind` is the program that is to read it: "nerfmac", "nerfstudio" (camera_path.json, with
-        each frame at `fps` frames a second of `size` pixels) or "instant-ngp" (base_cam.json).
-        Raises InputError if there are no keyframes, or for bad arguments.
+        `kind` is the program that reads it: "nerfmac", "nerfstudio" (camera_path.json, every frame
+        at `fps` frames a second and of `size` pixels) or "instant-ngp" (base_cam.json). Raises
+        InputError without keyframes, and for bad arguments.
         """
         if not self.keyframes:
             raise InputError("the camera path has no keyframes to save; add one first")
         checks.choice("kind", kind, KINDS)
         if kind == "nerfmac":
-            values = own.values(self.keyframes, self.closed)
+            values = own_values(self.keyframes, self.closed)
         elif kind == "instant-ngp":
-            values = instant_ngp.values(self.keyframes, self.closed)
+            values = ngp_values(self.keyframes, self.closed)
         else:
             checks.number("fps", fps, low=1.0)
             frames = max(round((self.seconds or DEFAULT_SECONDS) * fps), 1)
-            values = nerfstudio.values(self._frames(frames), self.closed, fps, size)
+            values = nerfstudio_values(self._frames(frames), self.closed, fps, size)
         write_json(user_path(path), values)
 
     @classmethod
     def load(cls, path: str | Path) -> CameraPath:
-        """The path in the JSON file `path`, of any of the kinds that `save` writes.
+        """Read the path in the JSON file `path`, of any of the kinds that `save` writes.
 
         Raises InputError that names the file and the field.
         """
-        file = read_fields(user_path(path))
-        if "camera_path" in file:
-            return cls(*nerfstudio.read(file))
-        if "path" in file:
-            return cls(*instant_ngp.read(file))
-        return cls(*own.read(file))
+        return cls(*read_path(read_fields(user_path(path))))
 
     def _check(self, index: int) -> None:
         if not self.keyframes:
-            raise InputError(f"keyframe {index} does not exist; the camera path has none")
+            raise InputError(
+                f"keyframe {index} does not exist; the camera path has none: add one first"
+            )
         checks.number("keyframe", index, low=0, high=len(self.keyframes) - 1, whole=True)
 
     def _frames(self, frames: int) -> list[Keyframe]:
@@ -155,13 +153,13 @@ class CameraPath:
     @cached_property
     def _timing(self) -> Timing:
         ends = [*self.keyframes, *(self.keyframes[:1] if self.closed else ())]
-        seconds = [each.seconds for each in ends[1:]]
-        return Timing(self._curve.lengths, seconds, [each.ease for each in ends])
+        seconds = [keyframe.seconds for keyframe in ends[1:]]
+        return Timing(self._curve.lengths, seconds, [keyframe.ease for keyframe in ends])
 
     @cached_property
     def _curve(self) -> Curve:
         if not self.keyframes:
             raise InputError("the camera path has no keyframes; add one first")
-        poses = np.stack([each.pose for each in self.keyframes])
-        fov = np.array([each.fov for each in self.keyframes], np.float64)
+        poses = np.stack([keyframe.pose for keyframe in self.keyframes])
+        fov = np.array([keyframe.fov for keyframe in self.keyframes], np.float64)
         return Curve(poses[:, :, 3], quaternions(poses[:, :, :3]), fov, self.closed)

@@ -1,24 +1,20 @@
-"""The smooth curve through keyframes, by the length walked on it.
+"""The smooth curve through keyframes, parametrised by length.
 
-The curve has one parameter, which grows from each keyframe to the next by the square root of their
-distance. (Such a curve is called centripetal, and has no loops between unequally spaced keyframes.)
-The distance is
+It is centripetal: its parameter grows from each keyframe to the next by the square root of their
+distance, so it has no loops between unequally spaced keyframes. The distance is
 
     sqrt(|moved|^2 / spread^2 + turned^2 + zoomed^2)        angles in radians,
 
 where `spread` is the keyframes' root mean squared distance from their mean. So a move across the
-path counts as much as a rotation by a radian. Cubic Bezier curves join the keyframes. Two of them
-meet with the same tangent, so that place, rotation and field of view have no corner. The tangent,
-after
+path counts as much as a rotation by a radian. Cubic Bezier curves join the keyframes and meet with
+the same tangent: position, rotation and field of view have no corner. The tangent, after
 
     Barry, Goldman: A recursive evaluation algorithm for a class of Catmull-Rom splines (1988),
 
-is the mean of the slopes on both sides, each weighted by the other side's length. De Casteljau's
-algorithm blends places and fields of view by straight lines, unit quaternions by great arcs:
+is the mean of the slopes on both sides, weighted by the length of the opposite side. De Casteljau's
+algorithm blends positions and fields of view along lines, unit quaternions along great arcs:
 
     Shoemake: Animating rotation with quaternion curves (1985).
-
-Finally points on the curve are found by the length walked, measured by the distance above.
 """
 
 from __future__ import annotations
@@ -33,22 +29,23 @@ from nerfmac.paths.quaternions import arc, exponential, inverse, logarithm, prod
 Array = npt.NDArray[np.float64]
 
 SMALLEST_SPREAD = 1e-3
-"""Least spread, in scene units. Smaller moves are rounding and must not affect the speed."""
+"""Smallest spread in scene units; smaller moves are rounding and must not affect the speed."""
 
 SAME = 1e-9
-"""Keyframes closer to each other than this count as one."""
+"""Largest distance of keyframes that count as one."""
 
 SAMPLES = 512
-"""Points between two keyframes at which length is measured: speed varies by less than 1 %."""
+"""Points between keyframes at which length is measured: speed varies by less than 1 %."""
 
 
 class Curve:
-    """The Bezier curves between different keyframes."""
+    """The Bezier curves between keyframes that differ."""
 
-    def __init__(self, places: Array, rotation: Array, fov: Array, closed: bool) -> None:
-        """Lead through `places` (n, 3), quaternions `rotation` (n, 4) and `fov` (n,), radians."""
-        spread = np.sqrt(np.mean(np.sum((places - places.mean(axis=0)) ** 2, axis=1)))
-        flat = np.c_[places, fov]
+    def __init__(self, positions: Array, rotation: Array, fov: Array, closed: bool) -> None:
+        """Join `positions` (n, 3), quaternions `rotation` (n, 4) and `fov` (n,) in radians."""
+        centred = positions - positions.mean(axis=0)
+        spread = np.sqrt(np.mean(np.sum(centred**2, axis=1)))
+        flat = np.c_[positions, fov]
         self.scale = np.array([*[max(spread, SMALLEST_SPREAD)] * 3, 1.0])
         if closed:
             flat, rotation = np.r_[flat, flat[:1]], np.r_[rotation, rotation[:1]]
@@ -60,19 +57,17 @@ class Curve:
         self.marks = np.linspace(0.0, len(self.flat), len(self.flat) * SAMPLES + 1)
         self.walked = np.r_[0.0, np.cumsum(self._distance(*self._on(self.marks)))]
         self.lengths: Array = self.walked[knots * SAMPLES]
-        """(n,) length walked at each keyframe; of a closed path (n + 1,), at its end too."""
+        """Lengths (n,) at the keyframes; (n + 1,) for a closed path, the last at its end."""
 
     def at(self, length: Array) -> tuple[Array, Array, Array]:
-        """Places (n, 3), quaternions (n, 4) and fields of view (n,) at the `length` (n,) walked."""
+        """Return positions (n, 3), quaternions (n, 4) and fields of view (n,) at `length` (n,)."""
         flat, rotation = self._on(np.interp(length, self.walked, self.marks))
         return flat[:, :3], rotation, flat[:, 3]
 
     def _bend(self, flat: Array, rotation: Array, steps: Array, closed: bool) -> None:
-        """Set the control points (n, 4, 4) of places with fov, and of quaternions."""
+        """Set the control points (n, 4, 4) of positions with fov, and of quaternions."""
         if not len(steps):
-            self.flat, self.rotation = (
-                np.repeat(each[:, None], 4, axis=1) for each in (flat, rotation)
-            )
+            self.flat, self.rotation = (np.repeat(a[:, None], 4, axis=1) for a in (flat, rotation))
             return
         turned = logarithm(product(inverse(rotation[:-1]), rotation[1:]))
         steps = steps[:, None]
@@ -80,13 +75,13 @@ class Curve:
         out, into = tangents[:-1] * steps / 3.0, tangents[1:] * steps / -3.0
         first, last = flat[:-1], flat[1:]
         self.flat = np.stack([first, first + out[:, :4], last + into[:, :4], last], axis=1)
-        # The last quaternion is that of the shortest rotation, whatever the signs of the two given.
+        # q and -q are the same rotation: the last quaternion takes the sign of the shortest way.
         first, last = rotation[:-1], product(rotation[:-1], exponential(turned))
         out, into = exponential(out[:, 4:]), exponential(into[:, 4:])
         self.rotation = np.stack([first, product(first, out), product(last, into), last], axis=1)
 
     def _on(self, marks: Array) -> tuple[Array, Array]:
-        """Places with fov, and quaternions, (n, 4) each; a mark is a curve's number + fraction."""
+        """Positions with fov, and quaternions, (n, 4); `marks` are curve indices plus fractions."""
         index = np.minimum(marks.astype(int), len(self.flat) - 1)
         fraction = (marks - index)[:, None, None]
         return _casteljau(self.flat[index], fraction, _line), _casteljau(
@@ -94,16 +89,16 @@ class Curve:
         )
 
     def _distance(self, flat: Array, rotation: Array) -> Array:
-        """(n - 1,) distances from each row to the next, as the module's docstring defines them."""
+        """Distances (n - 1,) from row to row, by the formula above."""
         moved = np.diff(flat, axis=0) / self.scale
         turned = logarithm(product(inverse(rotation[:-1]), rotation[1:]))
         return np.sqrt(np.sum(moved**2, axis=1) + np.sum(turned**2, axis=1))
 
 
 def _tangents(slopes: Array, steps: Array, closed: bool) -> Array:
-    """Change per parameter (n + 1, 7) of place, fov and rotation at the ends of n curves.
+    """Derivatives (n + 1, 7) of position, fov and rotation at the ends of n curves.
 
-    `slopes` (n, 7) are those from one end to the other, `steps` (n, 1) the parameter's changes. The
+    `slopes` (n, 7) are the curves' mean ones, `steps` (n, 1) the changes of the parameter. The
     ends of an open path have no curvature.
     """
     if closed:
@@ -123,7 +118,7 @@ def _tangents(slopes: Array, steps: Array, closed: bool) -> Array:
 def _casteljau(
     points: Array, fraction: Array, blend: Callable[[Array, Array, Array], Array]
 ) -> Array:
-    """Where Bezier curves with control `points` (n, 4, k) are at `fraction` (n, 1, 1): (n, k)."""
+    """Points (n, k) of Bezier curves with control `points` (n, 4, k) at `fraction` (n, 1, 1)."""
     while points.shape[1] > 1:
         points = blend(points[:, :-1], points[:, 1:], fraction)
     return points[:, 0]

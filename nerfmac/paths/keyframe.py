@@ -1,4 +1,4 @@
-"""`Keyframe`: where the camera is at one moment of a path, and how it comes there."""
+"""`Keyframe`: a camera at one moment of a path, and how it gets there."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from nerfmac.geometry.lenses import Lens, focal_length
 
 Array = npt.NDArray[np.float64]
 
-RIGID = 1e-3
-"""How far R^T R may be from the identity: files written by hand may round to four digits."""
+RIGID_WITHIN = 1e-3
+"""Largest |R^T R - 1| of a pose: files written by hand may round to four digits."""
 
-LONGEST = 3600.0
-"""Seconds from one keyframe to the next, at most."""
+MOST_SECONDS = 3600.0
+"""Longest time from one keyframe to the next."""
 
 
 @dataclass(frozen=True, eq=False)
 class Keyframe:
-    """A camera to scene `pose`, float64 (3, 4), and the vertical field of view in radians.
+    """A camera-to-scene `pose`, float64 (3, 4), and the vertical field of view in radians.
 
-    `seconds` is how long the camera takes from the keyframe before; None: as long as at the speed
-    of the rest of the path. On an open path that of the first keyframe has no meaning. With `ease`
-    the camera slows down to a rest there, and leaves slowly.
+    `seconds` is the time from the keyframe before; None: the time at the mean speed of the rest of
+    the path. It has no meaning for the first keyframe of an open path. With `ease` the camera slows
+    down to a rest there, and leaves slowly.
 
-    Raises InputError for a pose that is not a finite rotation and place, a `fov` that is not
+    Raises InputError for a pose that is not a finite rotation and position, a `fov` that is not
     between 0 and pi, and `seconds` that are not between 0 (left out) and 3600.
     """
 
@@ -41,20 +41,26 @@ class Keyframe:
     def __post_init__(self) -> None:
         pose = checks.finite("pose", self.pose, (3, 4))
         rotation = pose[:, :3]
-        if np.abs(rotation.T @ rotation - np.eye(3)).max() > RIGID or np.linalg.det(rotation) < 0.0:
-            raise InputError("pose is not rigid; expected a rotation and a place")
+        error = np.abs(rotation.T @ rotation - np.eye(3)).max()
+        if error > RIGID_WITHIN or np.linalg.det(rotation) < 0.0:
+            raise InputError(
+                f"pose is not rigid: R^T R is {error:.3g} from 1, or it mirrors; expected a "
+                "rotation and a position"
+            )
         pose.setflags(write=False)
         object.__setattr__(self, "pose", pose)
         focal_length("fov", self.fov, 1)
         object.__setattr__(self, "fov", float(self.fov))
         if self.seconds is not None:
-            checks.number("seconds", self.seconds, high=LONGEST)
+            checks.number("seconds", self.seconds, high=MOST_SECONDS)
             if self.seconds <= 0.0:
-                raise InputError(f"seconds is {self.seconds:g}; expected more than 0")
+                raise InputError(
+                    f"seconds is {self.seconds:g}; expected more than 0, and up to {MOST_SECONDS:g}"
+                )
             object.__setattr__(self, "seconds", float(self.seconds))
 
     def camera(self, width: int, height: int) -> Camera:
-        """The camera for pictures of `width` x `height` square pixels, without distortion."""
+        """Return the camera for pictures of `width` x `height` square pixels, undistorted."""
         checks.number("width", width, low=1, whole=True)
         checks.number("height", height, low=1, whole=True)
         focal = focal_length("fov", self.fov, height)

@@ -6,14 +6,15 @@
     figure_of_eight   an eight, lying on its side, in front of the scene
     dolly_zoom        nearer and away while the zoom keeps the centre's size (Hitchcock, Vertigo)
 
-All look at the rig's centre with a level horizon, and none leaves the angles that the training
-cameras saw it from (`paths.rig`). A dolly zoom leaves their distances.
+All look at the rig's centre with a level horizon, and stay within the angles from which the
+training cameras saw it (`paths.rig`). A dolly zoom leaves their distances.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -23,10 +24,10 @@ from nerfmac.geometry.cameras import Camera
 from nerfmac.paths.rig import CIRCLE, Rig
 
 STEEP = math.radians(20.0)
-"""How far a spiral leaves its middle height, at most, in either direction."""
+"""Largest angle of a spiral above and below its middle height."""
 
 EIGHT = math.radians(50.0), math.radians(10.0)
-"""Half of an eight's width and height, at most."""
+"""Largest half width and half height of an eight."""
 
 NEAREST, FARTHEST = 0.5, 1.5
 """Distances at the ends of a dolly zoom, in units of the rig's; a narrow lens comes nearer."""
@@ -38,107 +39,91 @@ The camera stays outside the largest ball that the frame shows, as the angle is 
 """
 
 
-def orbit(
-    cameras: Sequence[Camera],
-    *,
-    up: npt.ArrayLike,
-    frames: int,
-    size: tuple[int, int] | None = None,
-    centre: npt.ArrayLike | None = None,
-) -> list[Camera]:
-    """Return `frames` cameras on a closed path fitted to the training `cameras`.
+@dataclass(frozen=True)
+class Move:
+    """A function that fits a closed camera path to training cameras.
 
-    `up` is the scene's upright direction `(3,)`, of any length. `size` is the width and height of
-    a frame in pixels, by default the first camera's; both are rounded down to even, as video needs.
-    `centre` (3,) is what to look at, by default the point that the cameras' axes come closest to.
-    The path's lens has no distortion. A full orbit goes counter-clockwise as seen from above; the
-    first frame follows the last. Raises `InputError` for no cameras, cameras that are all at one
-    place and look in one direction, and bad numbers.
+    `camera_at(rig, turn)` is the camera at `turn` from 0 to 2 pi; `seconds` is a usual duration.
     """
 
-    def at(rig: Rig, turn: float) -> Camera:
-        start, arc = rig.arc
-        if rig.goes_round:
-            return rig.camera(start + turn, rig.level)
-        return rig.camera(start + 0.5 * arc * (1.0 + math.sin(turn)), rig.level)
+    camera_at: Callable[[Rig, float], Camera]
+    seconds: float
 
-    return _cameras(at, Rig.of(cameras, up, size, centre), frames)
+    def __call__(
+        self,
+        cameras: Sequence[Camera],
+        *,
+        up: npt.ArrayLike,
+        frames: int,
+        size: tuple[int, int] | None = None,
+        centre: npt.ArrayLike | None = None,
+    ) -> list[Camera]:
+        """Return `frames` cameras on a closed path fitted to the training `cameras`.
 
-
-def spiral(
-    cameras: Sequence[Camera],
-    *,
-    up: npt.ArrayLike,
-    frames: int,
-    size: tuple[int, int] | None = None,
-    centre: npt.ArrayLike | None = None,
-) -> list[Camera]:
-    """Return `frames` cameras on a spiral; arguments and errors are those of `orbit`."""
-
-    def at(rig: Rig, turn: float) -> Camera:
-        start, arc = rig.arc
-        low, high = rig.heights(STEEP)
-        grown = 0.5 - 0.5 * math.cos(turn)
-        if rig.goes_round:
-            return rig.camera(start + 2.0 * turn, low + grown * (high - low))
-        across, over = grown * math.sin(2.0 * turn), grown * math.cos(2.0 * turn)
-        return rig.camera(start + 0.5 * arc * (1.0 + across), _between(low, high, over))
-
-    return _cameras(at, Rig.of(cameras, up, size, centre), frames)
+        `up` (3,) is the scene's direction to the sky, of any length. `size` is the width and height
+        of a frame in pixels, by default the first camera's; both are rounded down to even, as video
+        needs. `centre` (3,) is the point to look at, by default the one closest to the cameras'
+        axes. The path's lens has no distortion. A full orbit goes counter-clockwise as seen from
+        above; the first frame follows the last. Raises InputError for no cameras, cameras that are
+        all at one position and look in one direction, and bad numbers.
+        """
+        checks.number("frames", frames, low=1, whole=True)
+        rig = Rig.of(cameras, up, size, centre)
+        return [self.camera_at(rig, turn) for turn in CIRCLE * np.arange(frames) / frames]
 
 
-def figure_of_eight(
-    cameras: Sequence[Camera],
-    *,
-    up: npt.ArrayLike,
-    frames: int,
-    size: tuple[int, int] | None = None,
-    centre: npt.ArrayLike | None = None,
-) -> list[Camera]:
-    """Return `frames` cameras on an eight; arguments and errors are those of `orbit`."""
-
-    def at(rig: Rig, turn: float) -> Camera:
-        middle, half = _front(rig)
-        low, high = rig.heights(EIGHT[1])
-        half = min(half, EIGHT[0])
-        elevation = _between(low, high, math.sin(2.0 * turn))
-        return rig.camera(middle + half * math.sin(turn), elevation)
-
-    return _cameras(at, Rig.of(cameras, up, size, centre), frames)
+def _orbit(rig: Rig, turn: float) -> Camera:
+    start, arc = rig.arc
+    if rig.goes_round:
+        return rig.camera(start + turn, rig.level)
+    return rig.camera(start + 0.5 * arc * (1.0 + math.sin(turn)), rig.level)
 
 
-def dolly_zoom(
-    cameras: Sequence[Camera],
-    *,
-    up: npt.ArrayLike,
-    frames: int,
-    size: tuple[int, int] | None = None,
-    centre: npt.ArrayLike | None = None,
-) -> list[Camera]:
-    """Return `frames` cameras on a dolly zoom; arguments and errors are those of `orbit`."""
-
-    def at(rig: Rig, turn: float) -> Camera:
-        wide = min(rig.lens.width, rig.lens.height) / (2.0 * rig.lens.fl_x)
-        nearest = min(NEAREST, wide / math.tan(0.5 * NEAREST_ANGLE))
-        # The perspective follows the ratio of distances, which changes evenly.
-        away = math.exp(_between(math.log(nearest), math.log(FARTHEST), math.cos(turn)))
-        return rig.zoomed(away).camera(_front(rig)[0], rig.level, away)
-
-    return _cameras(at, Rig.of(cameras, up, size, centre), frames)
+def _spiral(rig: Rig, turn: float) -> Camera:
+    start, arc = rig.arc
+    low, high = rig.heights(STEEP)
+    grown = 0.5 - 0.5 * math.cos(turn)
+    if rig.goes_round:
+        return rig.camera(start + 2.0 * turn, low + grown * (high - low))
+    across, above = grown * math.sin(2.0 * turn), grown * math.cos(2.0 * turn)
+    return rig.camera(start + 0.5 * arc * (1.0 + across), _between(low, high, above))
 
 
-def _cameras(at: Callable[[Rig, float], Camera], rig: Rig, frames: int) -> list[Camera]:
-    """The cameras that `at` gives at `frames` angles from 0 to one turn, which is left out."""
-    checks.number("frames", frames, low=1, whole=True)
-    return [at(rig, turn) for turn in CIRCLE * np.arange(frames) / frames]
+def _figure_of_eight(rig: Rig, turn: float) -> Camera:
+    middle, half = _front(rig)
+    low, high = rig.heights(EIGHT[1])
+    azimuth = middle + min(half, EIGHT[0]) * math.sin(turn)
+    return rig.camera(azimuth, _between(low, high, math.sin(2.0 * turn)))
+
+
+def _dolly_zoom(rig: Rig, turn: float) -> Camera:
+    tangent = min(rig.lens.width, rig.lens.height) / (2.0 * rig.lens.fl_x)
+    nearest = min(NEAREST, tangent / math.tan(0.5 * NEAREST_ANGLE))
+    # Perspective follows the ratio of distances, so the logarithm of the distance changes evenly.
+    distance = math.exp(_between(math.log(nearest), math.log(FARTHEST), math.cos(turn)))
+    return rig.zoomed(distance).camera(_front(rig)[0], rig.level, distance)
 
 
 def _front(rig: Rig) -> tuple[float, float]:
-    """An azimuth to look from, and how far around it the cameras reach on both sides."""
+    """An azimuth in the middle of the cameras', and the half width of their arc."""
     start, arc = rig.arc
     return (start, 0.5 * arc) if rig.goes_round else (start + 0.5 * arc, 0.5 * arc)
 
 
-def _between(low: float, high: float, place: float) -> float:
-    """`low` for -1, `high` for 1."""
-    return 0.5 * (low + high) + 0.5 * (high - low) * place
+def _between(low: float, high: float, position: float) -> float:
+    """`low` at -1, `high` at 1."""
+    return 0.5 * (low + high) + 0.5 * (high - low) * position
+
+
+orbit = Move(_orbit, 5.0)
+spiral = Move(_spiral, 10.0)
+figure_of_eight = Move(_figure_of_eight, 6.0)
+dolly_zoom = Move(_dolly_zoom, 5.0)
+
+MOVES = {
+    "orbit": orbit,
+    "spiral": spiral,
+    "figure-of-eight": figure_of_eight,
+    "dolly-zoom": dolly_zoom,
+}
+"""The moves by their names on the command line and in the viewer."""

@@ -9,8 +9,8 @@ Array = npt.NDArray[np.float64]
 
 
 def arc(start: Array, end: Array, fraction: Array) -> Array:
-    """The quaternions at `fraction` of the great arc from `start` to `end`, of any length."""
-    apart, along = (np.linalg.norm(each, axis=-1) for each in (end - start, end + start))
+    """Return the quaternions at `fraction` of the great arc from `start` to `end`."""
+    apart, along = np.linalg.norm(end - start, axis=-1), np.linalg.norm(end + start, axis=-1)
     angle = 2.0 * np.arctan2(apart, along)[..., None]
     # sin(fraction * angle) / sin(angle), and its limit for equal quaternions.
     tiny = angle < 1e-6
@@ -21,25 +21,25 @@ def arc(start: Array, end: Array, fraction: Array) -> Array:
 
 
 def product(one: Array, other: Array) -> Array:
-    """The quaternions (n, 4) that rotate by `other` first, then by `one`."""
+    """Return the quaternions (n, 4) that rotate by `other` first, then by `one`."""
     real, axis, other_real, other_axis = one[:, :1], one[:, 1:], other[:, :1], other[:, 1:]
     vector = real * other_axis + other_real * axis + np.cross(axis, other_axis)
     return np.c_[real * other_real - np.sum(axis * other_axis, axis=1, keepdims=True), vector]
 
 
 def inverse(quaternion: Array) -> Array:
-    """The quaternions (n, 4) of the inverse rotations."""
+    """Return the quaternions (n, 4) of the inverse rotations."""
     return quaternion * np.array([1.0, -1.0, -1.0, -1.0])
 
 
 def exponential(vector: Array) -> Array:
-    """The quaternions (n, 4) of rotations about `vector` (n, 3) by its length in radians."""
+    """Return quaternions (n, 4) of rotations about `vector` (n, 3) by its length in radians."""
     half = 0.5 * np.linalg.norm(vector, axis=1, keepdims=True)
     return np.c_[np.cos(half), 0.5 * vector * np.sinc(half / np.pi)]
 
 
 def logarithm(quaternion: Array) -> Array:
-    """Axis times angle (n, 3) of quaternions, by the shortest way: at most pi radians."""
+    """Return axis times angle (n, 3) of the shortest rotation, at most pi radians."""
     shortest = np.where(quaternion[:, :1] < 0.0, -quaternion, quaternion)
     sine = np.linalg.norm(shortest[:, 1:], axis=1, keepdims=True)
     half = np.arctan2(sine, shortest[:, :1])
@@ -47,7 +47,7 @@ def logarithm(quaternion: Array) -> Array:
 
 
 def quaternions(rotation: Array) -> Array:
-    """Quaternions (n, 4), of either sign, of the rotations nearest to the matrices (n, 3, 3).
+    """Return quaternions (n, 4), of either sign, of the rotations nearest to (n, 3, 3) matrices.
 
     Horn: Closed-form solution of absolute orientation using unit quaternions (1987).
     """
@@ -62,7 +62,7 @@ def quaternions(rotation: Array) -> Array:
 
 
 def matrices(quaternion: Array) -> Array:
-    """Rotations (n, 3, 3) of unit quaternions (n, 4): I + 2 w [v] + 2 [v]^2."""
+    """Return rotations (n, 3, 3) of unit quaternions (n, 4): I + 2 w [v] + 2 [v]^2."""
     real, (x, y, z) = quaternion[:, :1, None], quaternion[:, 1:].T
     none = np.zeros_like(x)
     cross = np.array([[none, -z, y], [z, none, -x], [-y, x, none]]).transpose(2, 0, 1)

@@ -1,11 +1,11 @@
-"""A tour along given cameras: the way that a steady hand would have taken, with a level horizon.
+"""A tour along given cameras: the path of a steady hand, with a level horizon.
 
-A hand shakes, and a path through every camera would shake with it. So the tour's points are means
-of the cameras around them, with the weights of a bell curve over the way from camera to camera.
-Around a centre directions and distances are averaged, not places, whose mean would come too near.
+A hand shakes, and a path through every camera would shake with it. So the tour is the cameras'
+Gaussian-weighted mean along their path. Around a centre it averages directions and distances, as
+the mean of positions would come too near.
 
-Cameras that were not taken one after another, such as those drawn at random for a rendered data
-set, are visited in the order in which they stand around the centre.
+Cameras that were not taken one after another, such as random ones of a rendered data set, are
+visited in the order of their angles around the centre.
 """
 
 from __future__ import annotations
@@ -21,14 +21,17 @@ from nerfmac.paths.rig import CIRCLE, STEEPEST, Rig
 
 Array = npt.NDArray[np.float64]
 
-STEADY = 0.06
-"""The bell curve's standard deviation, as a fraction of the way."""
-
-SHORTCUT = 1.5
-"""If the way is so many times that from each camera to the nearest one left, there is no order."""
-
+SPLITS = ("train", "test")
+"""Splits whose cameras have tours."""
+TOUR_SECONDS = 10.0
+"""Usual duration of a tour."""
+STEADINESS = 0.06
+"""Standard deviation of the Gaussian, as a fraction of the path's length."""
+UNORDERED = 1.5
+"""If the path through the cameras is longer than this factor times a nearest-neighbour path, the
+cameras have no natural order."""
 POINTS = 1024
-"""Points of the way at which means are taken; frames lie between them."""
+"""Points of the path at which means are computed; frames are interpolated between them."""
 
 
 def tour(
@@ -47,42 +50,41 @@ def tour(
     rig = Rig.of(cameras, up, size, centre)
     poses = np.stack([camera.pose for camera in cameras]).astype(np.float64)
     poses = poses[_order(poses, rig)]
-    places, back = _steadied(poses[:, :, 3], poses[:, :, 2], rig)
-    way = _way(places, back)
-    marks = np.linspace(0.0, way[-1], frames)
-    places, back = (_along(marks, way, each) for each in (places, back))
+    eyes, back = _smoothed(poses[:, :, 3], poses[:, :, 2], rig)
+    walked = _walked(eyes, back)
+    marks = np.linspace(0.0, walked[-1], frames)
     return [
         Camera.look_at(eye, eye - axis, rig.frame[2], rig.lens)
-        for eye, axis in zip(places, back, strict=True)
+        for eye, axis in zip(*(_resampled(marks, walked, c) for c in (eyes, back)), strict=True)
     ]
 
 
-def _steadied(places: Array, back: Array, rig: Rig) -> tuple[Array, Array]:
-    """Means (POINTS, 3) of `places` and of the axes `back`, both (n, 3), evenly along the way."""
-    way = _way(places, back)
-    marks = np.linspace(0.0, way[-1], POINTS)
-    apart = (marks - marks[:, None]) / (STEADY * way[-1] or 1.0)
-    weight = np.exp(-0.5 * apart**2)
+def _smoothed(eyes: Array, back: Array, rig: Rig) -> tuple[Array, Array]:
+    """Weighted means (POINTS, 3) of `eyes` and of the axes `back`, both (n, 3), along the path."""
+    walked = _walked(eyes, back)
+    marks = np.linspace(0.0, walked[-1], POINTS)
+    deviation = (marks - marks[:, None]) / (STEADINESS * walked[-1] or 1.0)
+    weight = np.exp(-0.5 * deviation**2)
     weight /= weight.sum(axis=1, keepdims=True)
 
-    def steadied(values: Array) -> Array:
-        return weight @ _along(marks, way, values)
+    def smoothed(values: Array) -> Array:
+        return weight @ _resampled(marks, walked, values)
 
-    axes = _level(steadied(back), rig)
+    axes = _levelled(smoothed(back), rig)
     if rig.distance <= 0.0:
-        return steadied(places), axes
-    outward = places - rig.centre
+        return smoothed(eyes), axes
+    outward = eyes - rig.centre
     distance = np.linalg.norm(outward, axis=1, keepdims=True)
-    return rig.centre + steadied(distance) * _unit(steadied(outward / distance)), axes
+    return rig.centre + smoothed(distance) * _unit(smoothed(outward / distance)), axes
 
 
-def _along(marks: Array, way: Array, columns: Array) -> Array:
-    """`columns` (n, k), which are those at `way` (n,), at the `marks` between."""
-    return np.stack([np.interp(marks, way, column) for column in columns.T], axis=1)
+def _resampled(marks: Array, walked: Array, columns: Array) -> Array:
+    """Interpolate `columns` (n, k) from the lengths `walked` (n,) to the `marks`."""
+    return np.stack([np.interp(marks, walked, column) for column in columns.T], axis=1)
 
 
-def _level(back: Array, rig: Rig) -> Array:
-    """The unit axes along `back` (n, 3), none of them too near the upright one for a horizon."""
+def _levelled(back: Array, rig: Rig) -> Array:
+    """The unit axes along `back` (n, 3), at most STEEPEST up or down, for a level horizon."""
     east, north, high = (_unit(back) @ rig.frame.T).T
     level = np.sqrt(np.maximum(1.0 - high**2, 1e-12))
     elevation = np.clip(np.arctan2(high, level), -STEEPEST, STEEPEST)
@@ -94,28 +96,28 @@ def _unit(vectors: Array) -> Array:
     return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)
 
 
-def _way(places: Array, back: Array) -> Array:
-    """(n,) distances from the first camera: places in units of their spread, axes in radians."""
-    spread = np.sqrt(np.mean(np.sum((places - places.mean(axis=0)) ** 2, axis=1)))
-    moved = np.diff(places, axis=0) / max(float(spread), 1e-9)
+def _walked(eyes: Array, back: Array) -> Array:
+    """Lengths (n,) from the first camera: positions in units of their spread, axes in radians."""
+    spread = np.sqrt(np.mean(np.sum((eyes - eyes.mean(axis=0)) ** 2, axis=1)))
+    moved = np.diff(eyes, axis=0) / max(float(spread), 1e-9)
     steps = np.sqrt(np.sum(moved**2, axis=1) + np.sum(np.diff(back, axis=0) ** 2, axis=1))
     return np.r_[0.0, np.cumsum(steps)]
 
 
 def _order(poses: Array, rig: Rig) -> npt.NDArray[np.int64]:
-    """The order in which the cameras of `poses` (n, 3, 4) are visited."""
-    given, short = np.arange(len(poses)), _short(poses[:, :, 3])
-    lengths = [_way(poses[each, :, 3], poses[each, :, 2])[-1] for each in (given, short)]
-    if lengths[0] <= SHORTCUT * lengths[1]:
+    """The order in which to visit the cameras of `poses` (n, 3, 4)."""
+    given, nearest = np.arange(len(poses)), _nearest_neighbours(poses[:, :, 3])
+    lengths = [_walked(poses[i, :, 3], poses[i, :, 2])[-1] for i in (given, nearest)]
+    if lengths[0] <= UNORDERED * lengths[1]:
         return given
     east, north, _ = rig.frame @ (poses[:, :, 3] - rig.centre).T
     return np.argsort((np.arctan2(north, east) - rig.arc[0] + 1e-6) % CIRCLE)
 
 
-def _short(places: Array) -> npt.NDArray[np.int64]:
-    """From the first of `places` (n, 3) always on to the nearest of those that are left."""
-    left, order = list(range(1, len(places))), [0]
-    while left:
-        away = np.sum((places[left] - places[order[-1]]) ** 2, axis=1)
-        order.append(left.pop(int(np.argmin(away))))
+def _nearest_neighbours(eyes: Array) -> npt.NDArray[np.int64]:
+    """The order from the first of `eyes` (n, 3) always on to the nearest remaining one."""
+    remaining, order = list(range(1, len(eyes))), [0]
+    while remaining:
+        distance = np.sum((eyes[remaining] - eyes[order[-1]]) ** 2, axis=1)
+        order.append(remaining.pop(int(np.argmin(distance))))
     return np.array(order)

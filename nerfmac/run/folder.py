@@ -1,7 +1,16 @@
-"""What a run's folder says without loading the run."""
+"""The folder of a run: what it says without loading the run, and a lock on training into it.
+
+The lock is `flock` on a file in the folder. It ends with the process that holds it, however that
+ends. Reading a run needs no lock.
+"""
 
 from __future__ import annotations
 
+import logging
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,9 +22,14 @@ from nerfmac.scenes.options import SceneOptions
 from nerfmac.scenes.record import SceneRecord
 from nerfmac.scenes.record import is_run as is_run
 
+LOCK = ".lock"
+"""Name of the locked file; it holds the name of the process that trains."""
+
+log = logging.getLogger("nerfmac")
+
 
 def read_record(folder: Path) -> SceneRecord:
-    """The scene's record in the run's `folder`. Raises `InputError` if `folder` holds no run."""
+    """The record of the scene of the run in `folder`. Raises `InputError` if there is no run."""
     if not is_run(folder) and folder.is_dir() and holds_scene(folder):
         raise InputError(
             f"{folder} is a scene, not a run; `nerfmac train {folder} --out RUN` makes a run of it"
@@ -27,9 +41,9 @@ def read_record(folder: Path) -> SceneRecord:
 
 
 def same_views(one: SceneRecord, other: SceneRecord) -> bool:
-    """Whether both have the same training views.
+    """Whether the training views are the same.
 
-    Paths, up, placement and options may differ, but for masks.
+    Path, up direction, placement and options other than masks may differ.
     """
 
     def views(record: SceneRecord) -> dict[str, Any]:
@@ -38,3 +52,65 @@ def same_views(one: SceneRecord, other: SceneRecord) -> bool:
         return replace(alike, options=options).to_json()
 
     return views(one) == views(other)
+
+
+def checkpoint_mark(folder: Path) -> tuple[int, int] | None:
+    """Inode and modification time of the checkpoint in `folder`; None without a checkpoint.
+
+    Every save changes it.
+    """
+    try:
+        status = (folder / "checkpoint.safetensors").stat()
+    except OSError:
+        return None
+    return status.st_ino, status.st_mtime_ns
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Context manager that keeps other trainings from locking the existing `folder`.
+
+    Raises `InputError` while another training holds the lock. A file system without locks, or
+    one that cannot be written, locks nothing.
+    """
+    path = folder / LOCK
+    file = _lock(path)
+    try:
+        yield
+    finally:
+        if file is not None:
+            with suppress(OSError):
+                path.unlink(missing_ok=True)  # still locked: a waiting process sees it is gone
+            os.close(file)
+
+
+def _lock(path: Path) -> int | None:
+    """The descriptor of the locked file at `path`; None where there are no locks."""
+    import fcntl  # not on Windows, which an earlier message refuses
+
+    while True:
+        try:
+            file = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        except OSError:  # saving the run reports the reason
+            return None
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = os.read(file, 256).decode(errors="replace") or "another process"
+            os.close(file)
+            raise InputError(
+                f"{path.parent} is being trained by {holder}; wait until that ends, or stop it, or "
+                "name another folder"
+            ) from None
+        except OSError as error:
+            os.close(file)
+            path.unlink(missing_ok=True)
+            reason = path.parent, error.strerror
+            log.warning("%s cannot be locked (%s): train it by one process at a time", *reason)
+            return None
+        with suppress(FileNotFoundError):
+            if os.path.samestat(os.fstat(file), path.stat()):
+                os.ftruncate(file, 0)
+                os.write(file, f"process {os.getpid()} on {socket.gethostname()}".encode())
+                return file
+        os.close(file)  # its last holder removed it after it was opened here

@@ -1,10 +1,10 @@
 """`Run`: a scene's field, trained or in training, in memory and as a folder.
 
-    config.json             every number of the run
-    scene.json              where the pictures are, and the cameras that took them
-    checkpoint.safetensors  the state, to resume from and to render
+    config.json             every setting of the run
+    scene.json              path of the pictures, and the training cameras
+    checkpoint.safetensors  the training state, to resume from and to render
 
-`Run.fit` is the one loop that trains: the command line, the viewer and the bench drive it.
+`Run.fit` is the one training loop: command line, viewer and bench drive it.
 """
 
 from __future__ import annotations
@@ -14,27 +14,32 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import mlx.core as mx
+from tqdm.auto import tqdm
 
 from nerfmac.common import checks
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import check_free, make_folder, read_json, user_path, write_json
 from nerfmac.common.timeline import interval
 from nerfmac.config import REFINED, Config, override
+from nerfmac.geometry.cameras import Camera
+from nerfmac.paths import orbit
 from nerfmac.ranks import noticed, watched
-from nerfmac.run import learning
-from nerfmac.run.bar import training_bar
-from nerfmac.run.configured import check_given, configured, fitted
-from nerfmac.run.folder import is_run, read_record, same_views
-from nerfmac.run.limits import check_limits
-from nerfmac.run.lock import locked, mark
-from nerfmac.run.log import log_how
-from nerfmac.run.pictured import Pictured
-from nerfmac.scenes import Scene, Views
+from nerfmac.refine.report import refinement_report
+from nerfmac.rendering.evaluation import ViewQuality, evaluate
+from nerfmac.rendering.gaze import look_at_from_depth
+from nerfmac.rendering.perceptual import Lpips
+from nerfmac.rendering.renderer import Rendered, Renderer
+from nerfmac.run import configuration, messages
+from nerfmac.run.configuration import CONFIGURED
+from nerfmac.run.folder import checkpoint_mark, is_run, locked, read_record, same_views
+from nerfmac.scenes import Scene, Views, read_again
 from nerfmac.scenes.record import SceneRecord
 from nerfmac.training.checkpoint import load_checkpoint, save_checkpoint
 from nerfmac.training.goal import Goal, Report
+from nerfmac.training.held_out import refined_views
 from nerfmac.training.history import History
 from nerfmac.training.measured import DivergedError
 from nerfmac.training.method import Method
@@ -45,14 +50,11 @@ SAVE_SECONDS = 30.0
 """Seconds between two checkpoints during training."""
 
 CURVE_POINTS = 100
-"""Most points of a run's curve."""
-
-CONFIGURED = Method()
-"""The field, the sampler and the loss that the configuration names."""
+"""Largest number of points of a run's curve."""
 
 
 @dataclass(eq=False)
-class Run(Pictured):
+class Run:
     """A field, trained or in training. Rendering uses the averaged parameters."""
 
     config: Config
@@ -62,20 +64,19 @@ class Run(Pictured):
     history: History = field(default_factory=History)
     """Loss and PSNR so far."""
     source: Scene | None = None
-    """The scene with its pictures, once they are needed."""
+    """The scene with its pictures; None until they are needed."""
     folder: Path | None = None
-    """Where training saves the run, every half minute and whenever it stops; None: nowhere."""
+    """Folder in which training saves the run every 30 s and when it ends; None: nowhere."""
     build_seconds: float = 0.0
     """Seconds spent compiling kernels, in all."""
     rates: tuple[float, float] = (0.0, 0.0)
-    """Rays and samples per second of training, smoothed over some twenty reports."""
-    _is_checked: bool = False  # whether it was looked at if the field learns
+    """Rays and samples per second of training, averaged over about twenty reports."""
+    _is_checked: bool = False  # whether the field was compared with a constant picture
     _good: TrainState | None = None  # the last reported state whose step was not skipped
     _prepared: Trainer | None = None  # the trainer whose functions are compiled
     _aligned: dict[tuple[str, int], Views] = field(default_factory=dict)  # by split and step
     _is_locked: bool = field(default=False, init=False)
-    _written: tuple[int, int] | None = field(default=None, init=False)
-    """The mark of the checkpoint in `folder`, as this run last wrote or read it."""
+    _written: tuple[int, int] | None = field(default=None, init=False)  # last `checkpoint_mark`
 
     @classmethod
     def begin(
@@ -87,16 +88,17 @@ class Run(Pictured):
         out: str | Path | None = None,
         progress: bool = True,
     ) -> Run:
-        """The run on `scene`'s training views, before the first step.
+        """A run on the training views of `scene`, before the first step.
 
-        The default `config` is the current device's preset. `method` holds a field, a sampler or a
-        loss of your own. `out` is a folder to save in, absent or empty; without one the run stays
-        in memory. `progress`: whether to show a bar while pictures are decoded. Raises
-        `InputError`, before any is decoded for all but broken pictures.
+        By default `config` is the current device's preset. `method` holds a field, a sampler or a
+        loss of your own. `out` is an absent or empty folder to save in; without it the run stays in
+        memory. `progress` shows a bar while pictures are decoded. Raises `InputError`, before
+        pictures are decoded unless one of them is broken.
         """
         if out is not None:
             check_free(user_path(out))
-        config = fitted(config or configured("auto", seed=0), scene, method)
+        config = config or configuration.config_for_device("auto", seed=0)
+        config = configuration.config_for_scene(config, scene, method)
         views = scene.views("train", progress=progress)
         trainer = Trainer(config, scene.extent, views, method)
         run = cls(config, SceneRecord.of(scene), trainer, trainer.init(), source=scene)
@@ -110,50 +112,45 @@ class Run(Pictured):
 
     @classmethod
     def load(
-        cls, folder: str | Path, *, method: Method = CONFIGURED, source: Scene | None = None
+        cls, folder: str | Path, source: Scene | None = None, *, method: Method = CONFIGURED
     ) -> Run:
-        """The run saved in `folder`, on the current device; the pictures are not needed.
+        """The run saved in `folder`, on the current device; no pictures are read.
 
-        `method` has to hold the field and the sampler that the run was trained with, as in `begin`.
-        `source` is the run's scene where that has been moved. Raises `InputError` for a folder with
-        no run, a broken run, another field or sampler, or other training views.
+        `method` holds the field and the sampler that the run was trained with. `source` is the
+        run's scene, if its files have been moved. Raises `InputError` for a folder without a run, a
+        broken run, another field or sampler, or other training views.
         """
-        check_given(None, method)
+        configuration.check_types(None, method)
         folder = user_path(folder)
         scene = read_record(folder)
+        if source is not None:
+            record = SceneRecord.of(source)
+            if not same_views(scene, record):
+                raise InputError(
+                    f"{folder} was trained on {scene.path}, from other views than those of the "
+                    f"scene {source.name!r}; resume it with its own scene and options"
+                )
+            scene = replace(scene, path=record.path)
         config = Config.from_json(read_json(folder / "config.json"))
         trainer = Trainer(config, scene.extent, method=method, cameras=scene.cameras)
         path = folder / "checkpoint.safetensors"
         state, notes = load_checkpoint(path, trainer.shapes, method.own)
-        history, rates = History(notes["curve"]), tuple(notes["rates"])
-        seconds = notes["build_seconds"]
-        run = cls(config, scene, trainer, state, history, build_seconds=seconds, rates=rates)
-        if source is not None:
-            run._move_to(folder, source)
+        run = cls(config, scene, trainer, state, History(notes["curve"]), source)
+        run.build_seconds, run.rates = notes["build_seconds"], tuple(notes["rates"])
         return run
 
     @classmethod
     def resume(cls, folder: str | Path, scene: Scene, *, method: Method = CONFIGURED) -> Run:
-        """The run saved in `folder`, to be trained further on its `scene`, and saved there.
+        """The run saved in `folder`, to be trained further on its `scene` and saved there.
 
-        The scene may have been moved. `method` as in `load`. Raises `InputError` as `load` does,
-        and while another process trains the run.
+        The scene's files may have been moved. Raises `InputError` as `load` does, and while another
+        process trains the run.
         """
         folder = user_path(folder)
         with locked(folder):
             run = cls.load(folder, method=method, source=scene)
-            run.folder, run._written = folder, mark(folder)
+            run.folder, run._written = folder, checkpoint_mark(folder)
         return run
-
-    def _move_to(self, folder: Path, scene: Scene) -> None:
-        """Take the pictures of `scene`; raises `InputError` unless it has the run's views."""
-        record = SceneRecord.of(scene)
-        if not same_views(self.scene, record):
-            raise InputError(
-                f"{folder} was trained on {self.scene.path}, from other views than those of the "
-                f"scene {scene.name!r}; resume it with its own scene and options"
-            )
-        self.source, self.scene = scene, replace(self.scene, path=record.path)
 
     def __repr__(self) -> str:
         state = f"{self.state.step} steps, {self.state.train_seconds:.1f} s"
@@ -161,7 +158,7 @@ class Run(Pictured):
 
     @property
     def skipped_steps(self) -> int:
-        """Steps so far whose gradients were not all finite; they changed nothing."""
+        """Number of steps skipped so far because a gradient was not finite."""
         return int(self.state.scaling["skipped"])
 
     @property
@@ -177,34 +174,33 @@ class Run(Pictured):
         progress: bool = True,
         on_report: Callable[[Report], None] | None = None,
     ) -> None:
-        """Train until the run has had `steps` steps, or `seconds` of training, in all.
+        """Train up to `steps` steps or `seconds` of training, earlier ones counted.
 
-        The default is the preset's number of steps. After an interruption (Ctrl-C, or an error in
-        `on_report`) the run is as it was at the last report, and another call goes on from there.
-        `progress`: whether to show a bar. Raises `InputError`, and `DivergedError` with the run as
-        it was before it diverged.
+        The default is the configuration's number of steps. After an interruption (Ctrl-C, or an
+        error in `on_report`) the run is as it was at the last report, and another call continues.
+        `progress` shows a bar. Raises `InputError`, and `DivergedError` with the run as it was
+        before it diverged.
         """
-        check_limits(steps, seconds)
+        configuration.check_limits(steps, seconds)
         if steps is None and seconds is None:
             steps = self.config.train.steps
         done = self.state.step if steps else self.state.train_seconds
+        limit, unit = (steps, "steps") if steps else (seconds or 0.0, "s")
         reports = self.fit(Goal(steps, seconds))
-        with (
-            closing(reports),
-            training_bar(done, steps or seconds or 0, "steps" if steps else "s", progress) as bar,
-        ):
+        bar = messages.training_bar(done, limit, unit, shown=progress)
+        with closing(reports), bar:
             for report in reports:
                 bar.set_postfix_str(str(report), refresh=False)
                 now = report.state.step if steps else report.state.train_seconds
-                bar.update(min(now, bar.total or 0) - bar.n)
+                bar.update(min(now, limit) - bar.n)
                 if on_report:
                     on_report(report)
 
     def fit(self, goal: Goal) -> Generator[Report]:
-        """Train to the goal. At each report the run is up to date, and training waits.
+        """Train to the goal, one report at a time; at each report the run is up to date.
 
-        Closing the generator ends the training. If the run has a folder, it is saved at the end.
-        Raises `InputError` if there are no pictures or while another process trains in the folder,
+        Closing the generator ends the training. A run with a folder is saved at the end. Raises
+        `InputError` if there are no pictures or while another process trains in the folder,
         `DivergedError`, and `LostRankError`.
         """
         with self.locked():
@@ -212,7 +208,7 @@ class Run(Pictured):
 
     def _fit(self, goal: Goal) -> Generator[Report]:
         ranks = self.trainer.ranks
-        with noticed(ranks):  # not watched: another may read its pictures for minutes yet
+        with noticed(ranks):  # not watched: another rank may still read pictures for minutes
             ranks.check_alike("their configurations", repr(self.config))
             ranks.check_alike("their scenes", repr(replace(self.scene, path=None)))
         for _ in watched(ranks, self.prepare(), self._save_lost):
@@ -234,17 +230,17 @@ class Run(Pictured):
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Within it, no other process can train into the run's folder, if the run has one.
+        """Context manager that keeps other processes from training into the run's folder.
 
-        `fit` does this by itself. Raises `InputError` while another one trains there, or if another
-        one has trained there since the run was last saved or loaded here.
+        `fit` calls it. Raises `InputError` while another process trains there, or if one has
+        trained there since the run was last saved or loaded here.
         """
         if self.folder is None or self._is_locked:
             yield
             return
         make_folder(self.folder)
         with locked(self.folder):
-            if self._written and mark(self.folder) not in (None, self._written):
+            if self._written and checkpoint_mark(self.folder) not in (None, self._written):
                 raise InputError(
                     f"{self.folder} has been trained by another process since; load it again to go "
                     "on from there"
@@ -256,9 +252,9 @@ class Run(Pictured):
                 self._is_locked = False
 
     def prepare(self) -> Iterator[None]:
-        """Read the pictures and compile what training runs, step by step; nothing if it is done.
+        """Decode the pictures and compile the training step, one function at each `next`.
 
-        `fit` does this by itself. Raises `InputError` if there are no pictures.
+        `fit` calls it; a second call does nothing. Raises `InputError` if there are no pictures.
         """
         if self._prepared is self.trainer:
             return
@@ -269,33 +265,30 @@ class Run(Pictured):
             self.build_seconds += seconds
             yield
         self._prepared = self.trainer
-        log_how(self.build_seconds)
+        messages.log_backends(self.build_seconds)
 
     def _take(self, report: Report) -> None:
         self.state = report.state
         if not report.is_skipped:
             self._good = report.state
         self.history.add(report)
-        if self.state.step >= learning.CHECKED_AT and not self._is_checked and self.history.points:
-            self._is_checked = True
-            points, views = self.history.points, self.trainer.views
-            learning.warn_if_nothing_is_learned(points, views, self.config.train.blend)
-        old, new = self.rates, (report.rays_per_second, report.samples_per_second)
-        if any(old):
-            new = old[0] + 0.05 * (new[0] - old[0]), old[1] + 0.05 * (new[1] - old[1])
-        self.rates = new
+        points = self.history.points
+        if self.state.step >= messages.CHECKED_AT and not self._is_checked and points:
+            self._is_checked, blend = True, self.config.train.blend
+            messages.warn_if_nothing_is_learned(points, self.trainer.views, blend)
+        (rays, samples), weight = self.rates, 0.05 if any(self.rates) else 1.0
+        rays += weight * (report.rays_per_second - rays)
+        self.rates = rays, samples + weight * (report.samples_per_second - samples)
 
     def refine(self, **switches: bool) -> None:
-        """Choose what of its views training corrects, by the names of `RefineConfig`'s switches:
-        poses, lenses, exposures, colours. Those that are not named stay as they are.
+        """Switch the refinement of poses, lenses, exposures or colours on or off.
 
-        Raises `InputError` for other names, after the first step, and where there are no pictures.
+        Switches that are not named stay as they are. Raises `InputError` for other names, after the
+        first step, and if there are no pictures.
         """
         if self.state.step:
-            raise InputError(
-                f"the run has had {self.state.step} steps; what training corrects of its views is "
-                "chosen before the first one"
-            )
+            had = f"the run has had {self.state.step} steps"
+            raise InputError(f"{had}; what training refines is chosen before the first one")
         for name in switches:
             checks.choice("correction", name, REFINED)
         config = override(self.config, refine=switches)
@@ -306,14 +299,14 @@ class Run(Pictured):
             self.save(self.folder)
 
     def copy(self) -> Run:
-        """A copy of the run, for any thread. Training one does not change the other."""
+        """An independent copy of the run, in memory, for any thread."""
         mx.eval(self.state.arrays())
         # Compiled functions belong to a thread, so the copy has a trainer of its own.
         trainer = self.trainer.without_views(self.scene.cameras)
         return replace(self, trainer=trainer, history=History(self.curve), folder=None)
 
     def save(self, folder: str | Path) -> None:
-        """Write the run to `folder`, which is created if absent. Raises `InputError`."""
+        """Write the run to `folder`, made if absent. Raises `InputError`."""
         folder = user_path(folder)
         make_folder(folder)
         write_json(folder / "config.json", self.config.to_json())
@@ -327,10 +320,81 @@ class Run(Pictured):
         return f"the state after step {self.state.step} is in {self.folder}"
 
     def save_checkpoint(self, folder: Path) -> None:
-        """Write the state only, into a folder that already holds the other files."""
+        """Write the state alone, to a `folder` that holds the other files."""
         notes = {"curve": self.curve, "build_seconds": self.build_seconds, "rates": self.rates}
         path = folder / "checkpoint.safetensors"
         with interval("checkpoint", step=self.state.step):
             save_checkpoint(path, self.state, notes, self.trainer.method.own)
         if folder == self.folder:
-            self._written = mark(folder)
+            self._written = checkpoint_mark(folder)
+
+    def renderer(self) -> Renderer:
+        """A renderer of the field as it is now."""
+        return self.trainer.renderer(self.state)
+
+    def render(
+        self, camera: Camera, background: tuple[float, float, float] = (1.0, 1.0, 1.0)
+    ) -> Rendered:
+        """One picture. For many, call `renderer()` once and use that."""
+        return self.renderer().render(camera, background)
+
+    def orbit(self, frames: int, size: tuple[int, int] | None = None) -> list[Camera]:
+        """`frames` cameras on a closed path around the point that the training cameras look at."""
+        cameras, up = self.scene.cameras, self.scene.up
+        centre = look_at_from_depth(self.renderer(), cameras, up)
+        return orbit(cameras, up=up, frames=frames, size=size, centre=centre)
+
+    def evaluate(
+        self,
+        split: str = "test",
+        background: str = "white",
+        *,
+        seconds: float | None = None,
+        progress: bool = True,
+        lpips: Lpips | None = None,
+    ) -> list[ViewQuality]:
+        """PSNR, SSIM and, with `lpips`, LPIPS of a split's `views`, in the split's order.
+
+        `seconds`: evaluate only as many views as fit into that time, evenly spread; if not even
+        one fits, its middle rows alone.
+        """
+        start, blend = time.perf_counter(), self.config.train.blend
+        views = self.views(split, progress=progress)
+        seconds = seconds and seconds - (time.perf_counter() - start)
+        renderer = self.renderer()
+        outcomes = evaluate(renderer, views, background, blend, seconds=seconds, lpips=lpips)
+        bar = tqdm(outcomes, f"{split} views", len(views.names), disable=not progress, unit="view")
+        return sorted(bar, key=lambda view: views.names.index(view.name))
+
+    @property
+    def cameras(self) -> tuple[Camera, ...]:
+        """The training cameras, with refined poses and lenses."""
+        if not self.config.refine.cameras:
+            return self.scene.cameras
+        cameras = self.trainer.refinement.cameras(self.state.average)
+        return tuple(cameras[index] for index in range(len(cameras)))
+
+    @property
+    def refined(self) -> dict[str, Any]:
+        """Sizes of the refinements so far, as `refinement_report` describes them."""
+        return refinement_report(self.trainer.refinement, self.state.average)
+
+    def views(self, split: str, *, progress: bool = True) -> Views:
+        """The views of `split`, to compare with renderings. Raises `InputError`.
+
+        With refined poses or lenses, training cameras are the refined ones, and other cameras are
+        aligned with these (`nerfmac.training.held_out`). `progress` shows bars if it takes more
+        than a second or two.
+        """
+        views, key = self.pictures().views(split, progress=progress), (split, self.state.step)
+        if self.config.refine.cameras and key not in self._aligned:
+            given = self.trainer, self.state, views
+            refined = refined_views(*given, is_trained=split == "train", progress=progress)
+            self._aligned = {key: refined}
+        return self._aligned.get(key, views)
+
+    def pictures(self) -> Scene:
+        """The scene with its pictures; its files are read if necessary. Raises `InputError`."""
+        if self.source is None:
+            self.source = read_again(self.scene)
+        return self.source

@@ -1,8 +1,8 @@
-"""`Scalars`: a run's figures over training, as JSON lines and for TensorBoard.
+"""`Scalars`: figures of a training over time, as JSON lines and for TensorBoard.
 
-A line of `scalars.jsonl` is a report's: step, seconds of training, rays, loss, psnr, and rays and
-samples per second. There is at most one a second. Lines are written as they come, so that other
-programs can follow them; an interruption leaves whole lines.
+A line of `scalars.jsonl` is a report: step, seconds of training, rays, loss, psnr, and rays and
+samples per second. At most one line a second is written, at once, so that other programs can
+follow the file. An interruption leaves whole lines.
 """
 
 from __future__ import annotations
@@ -24,22 +24,25 @@ from nerfmac.rendering.evaluation import ViewQuality
 from nerfmac.training.goal import Report
 
 NAME = "scalars.jsonl"
-"""The file in a run's folder."""
+"""Name of the file in a run's folder."""
 
 SECONDS = 1.0
-"""Least time between two lines."""
+"""Least time between two lines, in seconds."""
 
 log = logging.getLogger("nerfmac")
 
 
 class Scalars:
-    """Takes a run's reports. A disk that is full ends it with one line, and not the training."""
+    """Writer of a run's reports. On a full disk it warns once and stops; training goes on."""
 
     def __init__(self, folder: Path, *, step: int = 0, tensorboard: bool = False) -> None:
-        """`folder`: the run's; what it has of steps after `step` is dropped.
+        """
+        Args:
+            folder: the run's folder.
+            step: lines of later steps, which the file may hold already, are removed.
+            tensorboard: write events to `folder/tensorboard` too.
 
-        With `tensorboard`, events go to `folder/tensorboard` too. Raises `InputError` if the files
-        cannot be written, or if tensorboardX is missing.
+        Raises `InputError` if the files cannot be written, or if tensorboardX is missing.
         """
         self._board = _board(folder / "tensorboard", step) if tensorboard else None
         path = folder / NAME
@@ -51,13 +54,13 @@ class Scalars:
         self._written = -float("inf")
 
     def add(self, report: Report) -> None:
-        """Take a report; write it if the last line is a second old."""
+        """Write the report, if the last line is a second old."""
         self._last = report
         if time.monotonic() - self._written >= SECONDS:
             self._write(report)
 
     def result(self, step: int, picture: Path, views: Sequence[ViewQuality]) -> None:
-        """Show in TensorBoard what training led to: a `picture`, and the mean of the `views`."""
+        """Send the preview `picture` and the mean quality of the `views` to TensorBoard."""
         if self._board is None:
             return
         pixels = np.asarray(Image.open(picture).convert("RGB"))
@@ -90,14 +93,14 @@ class Scalars:
             log.warning("%s cannot be written: %s; going on without", self._path, error.strerror)
 
 
-def check_tensorboard() -> None:
-    """Raise `InputError` if there is no writer for TensorBoard."""
-    if find_spec("tensorboardX") is None:
+def check_tensorboard(*, needed: bool = True) -> None:
+    """Raise `InputError` if a writer for TensorBoard is `needed` and not installed."""
+    if needed and find_spec("tensorboardX") is None:
         raise InputError('--tensorboard needs tensorboardX: pip install "nerfmac[tensorboard]"')
 
 
 def read_scalars(folder: Path) -> list[dict[str, Any]]:
-    """The lines of a run's `scalars.jsonl`; none if it has no such file. Raises `InputError`."""
+    """The lines of `scalars.jsonl` in a run's `folder`; empty if absent. Raises `InputError`."""
     path = folder / NAME
     return list(_lines(path)) if path.is_file() else []
 
@@ -125,7 +128,7 @@ def _values(report: Report) -> dict[str, Any]:
 
 
 def _board(folder: Path, step: int) -> Any:
-    """TensorBoard's writer; what it has after `step` is shown as replaced."""
+    """TensorBoard's writer, which replaces events of steps after `step`."""
     check_tensorboard()
     from tensorboardX import SummaryWriter
 

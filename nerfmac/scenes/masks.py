@@ -1,7 +1,8 @@
-"""Masks: pictures that are black where a photograph is not to be looked at.
+"""Masks: pictures that are black where a photograph is ignored.
 
-They are those that a file names (nerfstudio's `mask_path`), or those in a folder `masks` beside the
-pictures or beside their folder, under the picture's name: `a.png`, or `a.jpg.png` as COLMAP has it.
+A mask is the file that a frame names (nerfstudio's `mask_path`). Otherwise it is a file in a folder
+`masks`, beside the pictures or beside their folder, with the picture's name: `a.png`, or
+`a.jpg.png` as in COLMAP.
 """
 
 from __future__ import annotations
@@ -23,9 +24,9 @@ log = logging.getLogger("nerfmac")
 
 
 def mask_of(frame: Fields, folder: Path) -> Path | None:
-    """The mask that a frame of a JSON file names, which must lie in `folder`; None without.
+    """Return the path of the mask that a JSON file's frame names; None if it names none.
 
-    Whether it exists is found out by `masked`. Raises InputError if it lies elsewhere.
+    `masked` checks that it exists. Raises InputError if it lies outside `folder`.
     """
     if not frame.values.get(KEY):
         return None
@@ -36,17 +37,14 @@ def mask_of(frame: Fields, folder: Path) -> Path | None:
 
 
 def masked(splits: Mapping[str, tuple[Frame, ...]]) -> dict[str, tuple[Frame, ...]]:
-    """The frames, each with its mask; says in one line how many have one.
-
-    Raises InputError if one that a file names does not exist.
-    """
+    """Return the frames with their masks; raises InputError if a named mask does not exist."""
     found = {name: tuple(map(_masked, frames)) for name, frames in splits.items()}
-    frames = [frame for some in found.values() for frame in some]
+    frames = [frame for part in found.values() for frame in part]
     masks = [frame.mask for frame in frames if frame.mask]
     if masks:
         log.info(
-            "%d of %d pictures have a mask, such as %s: what is black in it is left out",
-            *(len(masks), len(frames), masks[0]),
+            f"{len(masks)} of {len(frames)} pictures have a mask, such as {masks[0]}: what is "
+            "black in it is left out"
         )
     return found
 
@@ -54,8 +52,8 @@ def masked(splits: Mapping[str, tuple[Frame, ...]]) -> dict[str, tuple[Frame, ..
 def _masked(frame: Frame) -> Frame:
     if frame.mask and not frame.mask.is_file():
         raise InputError(
-            f"the mask {frame.mask} of {frame.name} does not exist; without masks (--no-masks) all "
-            "of the pictures is looked at"
+            f"the mask {frame.mask} of {frame.name} does not exist; put it there, or use "
+            "--no-masks to train on whole pictures"
         )
     if frame.mask or not isinstance(frame.picture, Path):
         return frame

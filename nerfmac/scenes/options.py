@@ -6,7 +6,6 @@ import os
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
@@ -15,10 +14,10 @@ from nerfmac.common.checks import InputError
 from nerfmac.common.files import user_path
 
 Split = int | float | tuple[str, ...]
-"""Which views are held out: every Nth (0: none), a fraction of them, or those of these names."""
+"""The views that are held out: every Nth (0: none), a fraction of them, or these names."""
 
 GivenSplit = str | float | os.PathLike[str] | Sequence[str] | None
-"""A split as a user gives it."""
+"""A split as users write it."""
 
 Direction = tuple[float, float, float]
 
@@ -32,9 +31,9 @@ AXES: dict[str, Direction] = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (
 
 @dataclass(frozen=True)
 class SceneOptions:
-    """The arguments of `load_scene` but for the path, which says what they mean.
+    """The arguments of `load_scene` except the path; `up` has length one.
 
-    `up` has length one. Raises InputError for a value that cannot be.
+    Raises InputError for a value out of range.
     """
 
     split: Split | None = None
@@ -60,12 +59,11 @@ class SceneOptions:
             checks.number("max_images", self.max_images, low=1, whole=True)
 
 
-USUAL = SceneOptions()
-"""Nothing in particular is asked for."""
+DEFAULTS = SceneOptions()
 
 
 def check_extent(extent: float) -> None:
-    """Raise InputError unless a cube may have this side, in scene units."""
+    """Raise InputError unless `extent`, the cube's side in scene units, is in (0, 128]."""
     checks.number("extent", extent)
     if not 0 < extent <= LARGEST_EXTENT:
         raise InputError(
@@ -74,10 +72,10 @@ def check_extent(extent: float) -> None:
 
 
 def split_of(given: GivenSplit) -> Split | None:
-    """The split that is `given` as a number, as names, or as a text with a number or a file's name.
+    """Return the split that a user's number, names, or text means; InputError for another text.
 
-    A file lists a view's name a line; empty lines, and those that begin with #, count for nothing.
-    Raises InputError for what is no split.
+    A text is a number, "none", or a file with a view's name on every line; empty lines and those
+    that begin with # are ignored.
     """
     if given is None or isinstance(given, int | float):
         return given
@@ -86,13 +84,10 @@ def split_of(given: GivenSplit) -> Split | None:
     text = os.fspath(given)
     if text == "none":
         return 0
-    for kind in (int, float):
+    for number in (int, float):
         with suppress(ValueError):
-            return kind(text)
-    return _listed_in(user_path(text))
-
-
-def _listed_in(path: Path) -> tuple[str, ...]:
+            return number(text)
+    path = user_path(text)
     if not path.is_file():
         raise InputError(f"split is {str(path)!r}, which is no file; expected {SPLITS}")
     try:
@@ -106,7 +101,7 @@ def _listed_in(path: Path) -> tuple[str, ...]:
 
 
 def up_of(given: str | Sequence[float] | None) -> Direction | None:
-    """The direction, of length one, that is `given` as three numbers or as a text; None for auto.
+    """Return the unit direction that a user's text or three numbers mean; None for "auto".
 
     Raises InputError for what is no direction.
     """
@@ -130,7 +125,7 @@ def up_of(given: str | Sequence[float] | None) -> Direction | None:
 
 
 def described(split: Split | None) -> str:
-    """Which views are held out, in words."""
+    """Return in words which views are held out."""
     if split is None:
         return "as the scene says"
     if isinstance(split, tuple):

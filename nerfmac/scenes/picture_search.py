@@ -1,7 +1,7 @@
 """Finding the pictures that a file names, in the scene's folder.
 
 No name leads out of that folder, neither by `..` nor by a path elsewhere. A link within it may, as
-large pictures are often kept on another disk; `load_scene` says so in a line.
+large pictures are often kept on another disk; `load_scene` warns of that.
 """
 
 from __future__ import annotations
@@ -14,36 +14,53 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 
+from nerfmac.common.checks import InputError
 from nerfmac.scenes.pictures import ENDINGS, TRIED, inspect, is_picture
 
 OTHER_FOLDERS = re.compile(r"(mask|depth|normal|semantic|label|images_).*", re.IGNORECASE)
-"""Folders that hold something else under the pictures' names, or the pictures at other sizes."""
+"""Folders of other data under the pictures' names, or of the pictures at other sizes."""
 
 log = logging.getLogger("nerfmac")
 
 
 class PictureSearch:
-    """Finds pictures by the names that a file gives them, in `folder`, the scene's.
+    """Finds pictures by the names that a file gives them, in the scene's `folder`.
 
-    A name may have another ending, none, backslashes, or a path of another machine. What does not
-    exist as it is named is looked for by the end of its path: at least `tail` of its last parts,
-    and only if one picture alone fits best and no other name has found it. A picture whose size or
-    channels none of the others has is not taken: photographs do not stand in for cut-outs. `roots`
-    are the folders within the scene's in which names begin, the first before the others.
+    A name may have another ending, none, backslashes, or a path of another machine. A picture that
+    is not where its name says is searched by the end of its path: at least the last `tail` parts
+    must agree, exactly one picture must agree best, and no other name may have found it. It must
+    have the size and channels of one of the other pictures: photographs do not stand in for
+    cut-outs. Names are relative to `roots`, folders within the scene's, in this order.
     """
 
     def __init__(self, folder: Path, *, roots: Sequence[Path] = (), tail: int = 1) -> None:
         self.folder, self._roots, self._tail = folder, (*roots, folder), tail
         self._as_named: list[Path] = []
 
-    def find_all(self, names: Sequence[str], where: str) -> list[Path | None]:
-        """The pictures that the file `where` calls `names`; None for those that do not exist.
+    def existing(self, names: Sequence[str], where: str) -> list[tuple[int, Path]]:
+        """Return index and path of the pictures among `names` that exist; warns of the others.
 
-        Says in one line how many are not where the file says.
+        Raises InputError that names the file `where` if none exists.
         """
+        found = self.find_all(names, where)
+        there = [(index, path) for index, path in enumerate(found) if path]
+        if not there:
+            raise InputError(
+                f"none of the {len(names)} pictures of {where} exist; the first is {names[0]!r}, "
+                f"looked for in {self.folder}: put them there"
+            )
+        if len(there) < len(names):
+            log.warning(
+                f"{len(names) - len(there)} of {len(names)} pictures of {where} do not exist; the "
+                f"other {len(there)} are used"
+            )
+        return there
+
+    def find_all(self, names: Sequence[str], where: str) -> list[Path | None]:
+        """Return the paths of `names`, None where none exists; warns of those found elsewhere."""
         found = [self._named(name) for name in names]
-        self._as_named += [path for path in found if path is not None]
         taken = {path for path in found if path is not None}
+        self._as_named += [path for path in found if path is not None]
         elsewhere = {}
         for index, name in enumerate(names):
             if found[index] is None and (path := self._by_its_end(name, taken)):
@@ -56,18 +73,18 @@ class PictureSearch:
         if elsewhere:
             first = next(iter(elsewhere))
             log.warning(
-                "%d of %d pictures are not where %s says, and were found by their names: %r is %s",
-                *(len(elsewhere), len(names), where, names[first], elsewhere[first]),
+                f"{len(elsewhere)} of {len(names)} pictures are not where {where} says, and were "
+                f"found by their names: {names[first]!r} is {elsewhere[first]}"
             )
         return found
 
     def _unlike_the_others(
         self, elsewhere: Mapping[int, Path], names: Sequence[str], where: str
     ) -> list[int]:
-        """Which of the pictures found `elsewhere`, by index, have no size and channels of the rest.
+        """Indices of the pictures found `elsewhere` whose size and channels no other picture has.
 
-        The rest are those that are where they are named, and those of the folder in which more than
-        these were found. Says in one line how many are unlike.
+        The others are the pictures found as named, and those of the folder in which most were found
+        elsewhere, if these are more. Warns of unlike ones.
         """
         rest = list(self._as_named)
         for folder, count in Counter(path.parent for path in elsewhere.values()).most_common(1):
@@ -77,27 +94,26 @@ class PictureSearch:
         others = [index for index, path in elsewhere.items() if path not in known]
         if not others:
             return []
-        kinds = Counter(map(_kind, rest))
-        unlike = [index for index in others if _kind(elsewhere[index]) not in kinds]
+        formats = Counter(map(_format, rest))
+        unlike = [index for index in others if _format(elsewhere[index]) not in formats]
         if unlike:
             path = elsewhere[unlike[0]]
             log.warning(
-                "%d of %d pictures of %s are missing; others of their names are not taken, as they "
-                "differ from the rest: %r would be %s (%s), the rest are %s",
-                *(len(unlike), len(names), where, names[unlike[0]], path, _kind(path)),
-                kinds.most_common(1)[0][0],
+                f"{len(unlike)} of {len(names)} pictures of {where} are missing; others of their "
+                f"names are not taken, as they differ from the rest: {names[unlike[0]]!r} would be "
+                f"{path} ({_format(path)}), the rest are {formats.most_common(1)[0][0]}"
             )
         return unlike
 
     def _named(self, name: str) -> Path | None:
         # Capture scripts on Windows write backslashes into their JSON.
-        for given in dict.fromkeys((name, name.replace("\\", "/"))):
+        for spelling in dict.fromkeys((name, name.replace("\\", "/"))):
             for root in self._roots:
-                place = Path(os.path.normpath(root / given))
-                if not place.is_relative_to(os.path.normpath(self.folder)):
+                base = Path(os.path.normpath(root / spelling))
+                if not base.is_relative_to(os.path.normpath(self.folder)):
                     continue
                 for ending in ("", *TRIED):
-                    path = place.with_name(place.name + ending)
+                    path = base.with_name(base.name + ending)
                     if path.is_file():
                         return path
         return None
@@ -114,29 +130,29 @@ class PictureSearch:
         return ranked[best][0]
 
     def _agreement(self, parts: tuple[str, ...], path: Path) -> int:
-        """How many of the last parts of a name and a path are the same, endings aside."""
-        own = path.relative_to(self.folder).parts
+        """Number of last parts that a name and a path share, endings aside."""
+        folders = path.relative_to(self.folder).parts[:-1]
         count = 1
-        for given, there in zip(reversed(parts[:-1]), reversed(own[:-1]), strict=False):
-            if given != there:
+        for part, folder in zip(reversed(parts[:-1]), reversed(folders), strict=False):
+            if part != folder:
                 break
             count += 1
-        is_other = any(OTHER_FOLDERS.fullmatch(each) for each in own[:-1])
+        is_other = any(OTHER_FOLDERS.fullmatch(folder) for folder in folders)
         return 0 if count == 1 and is_other else count
 
     @cached_property
     def _by_stem(self) -> dict[str, list[Path]]:
         """All pictures in the scene's folder, by their names without an ending."""
         found = defaultdict(list)
-        for place, folders, names in os.walk(self.folder):
-            folders[:] = sorted(each for each in folders if not each.startswith("."))
+        for root, folders, names in os.walk(self.folder):
+            folders[:] = sorted(folder for folder in folders if not folder.startswith("."))
             for name in sorted(names):
                 if is_picture(name):
-                    found[_stem(name)].append(Path(place, name))
+                    found[_stem(name)].append(Path(root, name))
         return found
 
 
-def _kind(path: Path) -> str:
+def _format(path: Path) -> str:
     """A picture's size and channels, in words; raises InputError for what is no picture."""
     header = inspect(path)
     return f"{header.width}x{header.height}, {'with' if header.has_alpha else 'without'} alpha"

@@ -1,7 +1,7 @@
 """Picture files: their headers, and their pixels as uint8 RGB or RGBA.
 
-Sizes and pixels are those of the upright picture, by its EXIF orientation: so it is shown
-everywhere, and so the tools that estimate cameras open it. Alpha is straight.
+Sizes and pixels are those of the picture turned upright by its EXIF orientation, as viewers show it
+and the tools that estimate cameras open it. Alpha is straight.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from nerfmac.common.extras import needed
 Pixels = npt.NDArray[np.uint8]
 
 HEIF = (".heic", ".heif")
-"""Endings of what iPhones write; Pillow reads it by pillow-heif, of the extra `capture`."""
+"""Endings of iPhones' pictures; Pillow reads them by pillow-heif, of the extra `capture`."""
 ENDINGS = (".png", ".jpg", ".jpeg", ".webp", ".tif", ".tiff", ".bmp", *HEIF)
-"""Endings of pictures, in small letters; a file may have them in others."""
+"""File name endings of pictures, in lower case; files may have them in upper case."""
 TRIED = (*ENDINGS, *(ending.upper() for ending in ENDINGS))
-"""Endings that are tried, in this order, for a picture whose name has none."""
+"""Endings tried, in this order, for a picture's name without one."""
 
 ORIENTATION_TAG = 0x0112
 UPRIGHT = {
@@ -38,10 +38,10 @@ UPRIGHT = {
     7: Image.Transpose.TRANSVERSE,
     8: Image.Transpose.ROTATE_90,
 }
-"""The operation that undoes each EXIF orientation; from 5 on, it swaps width and height."""
+"""Operations that undo EXIF orientations; from 5 on they swap width and height."""
 
 OPAQUE = 250
-"""Alpha from here on is opaque, but for rounding."""
+"""Smallest alpha that counts as opaque; less than 255 for rounding."""
 
 ALPHA_MODES = ("RGBA", "RGBa", "LA", "La", "PA")
 UNREADABLE = (
@@ -52,14 +52,11 @@ UNREADABLE = (
     struct.error,
     Image.DecompressionBombError,
 )
-"""The exceptions of Pillow's decoders for bytes that are no picture."""
+"""Exceptions of Pillow's decoders for bytes that are no picture."""
 
 
 class Header(NamedTuple):
-    """What a file's header says of its picture; the size is that of the upright picture.
-
-    `is_turned` says that it is stored lying on a side.
-    """
+    """Width and height of the upright picture; `is_turned` if it is stored lying on its side."""
 
     width: int
     height: int
@@ -68,12 +65,12 @@ class Header(NamedTuple):
 
 
 def is_picture(name: str) -> bool:
-    """Whether a file's name is that of a picture; hidden ones, as macOS leaves them, are none."""
+    """Return whether a file's name is that of a picture; hidden files, as of macOS, are none."""
     return name.lower().endswith(ENDINGS) and not name.startswith(".")
 
 
 def inspect(path: Path) -> Header:
-    """The header of a picture file; raises InputError that names the file if it is no picture."""
+    """Read a picture file's header; raises InputError that names the file if it is no picture."""
     with _opened(path) as image:
         width, height = image.size
         is_turned = _orientation(image) >= 5
@@ -83,7 +80,7 @@ def inspect(path: Path) -> Header:
 
 
 def is_cut_out(path: Path) -> bool:
-    """Whether any of the picture is transparent, and not all of its alpha opaque; decodes it."""
+    """Decode a picture and return whether any of its pixels is transparent."""
     with _opened(path) as image:
         if not _has_alpha(image):
             return False
@@ -93,11 +90,11 @@ def is_cut_out(path: Path) -> bool:
 def decode(
     picture: Path | Pixels, channels: int, name: str, reduce: int = 1, *, upright: bool = True
 ) -> Pixels:
-    """The pixels, uint8 (h, w, `channels`), of a file or of an array given in its place.
+    """Return the pixels, uint8 (h, w, `channels`), of a file or of an array in its place.
 
-    `channels` is 3 or 4; the alpha of a picture without alpha is 255. Of blocks of `reduce` x
-    `reduce` pixels their mean is taken, from the top left corner on, and only of whole blocks.
-    Without `upright` a file's pixels are as they are stored, whatever EXIF says of them.
+    `channels` is 3 or 4; a picture without alpha gets alpha 255. Whole blocks of `reduce` x
+    `reduce` pixels are averaged, from the top left corner on. Without `upright` the pixels are as
+    they are stored, whatever EXIF says.
 
     Raises InputError that names the picture if it cannot be decoded, or has alpha and `channels` is
     3.
@@ -108,7 +105,7 @@ def decode(
 def decode_reduced(
     picture: Path | Pixels, name: str, reduce: int = 1, *, upright: bool = True
 ) -> Pixels:
-    """The pixels as `decode` has them, but with as many channels as the picture has."""
+    """Return the pixels as `decode` does, with the picture's own number of channels."""
     pixels = _decode_file(picture, upright) if isinstance(picture, Path) else picture
     if pixels.dtype != np.uint8 or pixels.ndim != 3 or pixels.shape[2] not in (3, 4):
         raise InputError(
@@ -122,12 +119,9 @@ def decode_reduced(
 
 
 def with_channels(pixels: Pixels, channels: int, name: str) -> Pixels:
-    """The pixels, made opaque if `channels` is 4 and they have no alpha.
-
-    Raises InputError that names the picture if it has alpha and `channels` is 3.
-    """
+    """Return the pixels with `channels`: adds alpha 255; raises InputError for alpha too many."""
     if pixels.shape[2] > channels:
-        raise InputError(f"picture {name} has alpha in a scene that has none")
+        raise InputError(f"picture {name} has alpha in a scene that has none; expected RGB")
     if pixels.shape[2] < channels:
         opaque = np.full((*pixels.shape[:2], 1), 255, np.uint8)
         return np.concatenate([pixels, opaque], axis=2)
@@ -144,11 +138,13 @@ def _opened(path: Path) -> Iterator[Image.Image]:
     except UNREADABLE as error:
         if isinstance(error, InputError):
             raise
-        raise InputError(f"{path} is not a readable picture: {error}") from error
+        raise InputError(
+            f"{path} is not a readable picture: {error}; replace it, or leave it out"
+        ) from error
 
 
 def _orientation(image: Image.Image) -> int:
-    # Asked for EXIF, Pillow decodes a whole PNG to look behind the pixels, where it hardly ever is.
+    # Pillow decodes a whole PNG to look for EXIF behind the pixels, where it hardly ever is.
     if image.format == "PNG" and not {"exif", "Raw profile type exif"} & image.info.keys():
         return 1
     return int(image.getexif().get(ORIENTATION_TAG, 1))
@@ -165,7 +161,9 @@ def _decode_file(path: Path, upright: bool) -> Pixels:
         if image.mode.startswith("I"):
             pixels = _from_sixteen_bits(image)
         elif image.mode == "F":
-            raise InputError(f"{path} holds floating point numbers; expected 8 or 16 bits")
+            raise InputError(
+                f"{path} holds floating point numbers; expected 8 or 16 bits: convert it"
+            )
         else:
             pixels = image.convert(mode)
         return np.asarray(pixels if transpose is None else pixels.transpose(transpose))

@@ -1,7 +1,7 @@
-"""Where a file's coordinates lie in scene space: scene = scale * rotation @ position + offset.
+"""From a file's coordinates to scene space: scene = scale * rotation @ position + offset.
 
-A file with `aabb_scale`, `scale` or `offset` is placed as instant-ngp places it. A file with none
-of these, such as nerfstudio's, is fitted to its cameras and to the points that it knows.
+A file with `aabb_scale`, `scale` or `offset` is placed as instant-ngp places it. Another, such as
+nerfstudio's, is fitted to its cameras and sparse points.
 """
 
 from __future__ import annotations
@@ -14,33 +14,30 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from nerfmac.common.json_reader import Fields
-from nerfmac.scenes.coverage import patch_medians
-from nerfmac.scenes.options import LARGEST_EXTENT, Direction
-from nerfmac.scenes.strays import stray_cameras, stray_points
+from nerfmac.scenes.options import Direction
+from nerfmac.scenes.sparse_points import patch_medians, stray_cameras, stray_points
 
-KEYS = ("aabb_scale", "scale", "offset")
-DEFAULT_SCALE = 0.33  # instant-ngp's, made for the Blender scenes of 2020
-DEFAULT_OFFSET = 0.5
+Array = npt.NDArray[np.float64]
+
 SURROUNDED_EXTENT = 4.0
-"""Least extent of fitted scenes without alpha, with room for the background: cameras are 1 away."""
+"""Smallest extent of fitted scenes with a background, in units of the cameras' mean distance."""
 WIDEST_EXTENT = 16.0
-"""Largest extent that points may ask for: cells of a larger cube would be too coarse for the rest.
-"""
+"""Largest extent for points around: cells of a larger cube would be too coarse for the rest."""
 OUTWARD_EXTENT = 64.0
-"""The same for cameras that look outwards, as in a room: they are 1 away from their middle."""
+"""Largest extent for cameras that look outwards, as in a room, in the same units."""
 ROOM_EXTENT = 32.0
-"""Extent for such cameras where no points are known: walls are about ten times as far away."""
+"""Extent for cameras that look outwards without points: walls are about ten times as far."""
 WITHIN = 0.95
-"""Of what pictures show, this part shall be within the cube; of other points many are wrong."""
+"""Fraction of what pictures show that the cube holds; many of the other points are wrong."""
 
 MIRROR = np.array([-1.0, 1.0, 1.0])
-"""What the axes of scene space are multiplied with to mirror it."""
+"""Factors of the axes of scene space that mirror it."""
 
 OUTWARD = 0.6
-"""More than this part of the cameras has to look away from their middle to look outwards."""
+"""Smallest fraction of cameras looking away from their centre for a scene to look outwards."""
 PARALLEL = 1e-3
-"""Axes d count as parallel, within 2 degrees, if mean(1 - d d^T) has an eigenvalue below this."""
+"""Smallest eigenvalue of mean(1 - d d^T) of axes d that meet; below it, they are parallel within 2
+degrees."""
 
 log = logging.getLogger("nerfmac")
 
@@ -48,37 +45,37 @@ log = logging.getLogger("nerfmac")
 class Placement(NamedTuple):
     """`scale` in scene units per file unit; `offset` (3,) and `extent` in scene units.
 
-    `rotation` (3, 3) turns the file's axes to the scene's, and mirrors them if its determinant is
-    -1: the file's are then left-handed.
+    `rotation` (3, 3) turns the file's axes to the scene's. With a determinant of -1 it also mirrors
+    them: the file's are then left-handed.
     """
 
     scale: float
-    offset: npt.NDArray[np.float64]
+    offset: Array
     extent: float
-    rotation: npt.NDArray[np.float64] = np.eye(3)
+    rotation: Array = np.eye(3)
 
-    def apply(self, pose: npt.NDArray[np.float64]) -> npt.NDArray[np.float32]:
-        """The pose (3, 4) moved into scene space."""
+    def apply(self, pose: Array) -> npt.NDArray[np.float32]:
+        """Return the `pose` (3, 4) in scene space."""
         moved = self.rotation @ pose
         position = self.scale * moved[:, 3:] + self.offset[:, None]
         return np.concatenate([moved[:, :3], position], axis=1).astype(np.float32)
 
-    def to_file(self, position: npt.ArrayLike) -> npt.NDArray[np.float64]:
-        """Where scene positions (..., 3) are in the file's coordinates."""
+    def to_scene(self, position: npt.ArrayLike) -> Array:
+        """Map positions (..., 3) from the file's coordinates to scene space."""
+        return self.scale * np.asarray(position, np.float64) @ self.rotation.T + self.offset
+
+    def to_file(self, position: npt.ArrayLike) -> Array:
+        """Map positions (..., 3) from scene space to the file's coordinates."""
         return self.turned_to_file(np.asarray(position, np.float64) - self.offset) / self.scale
 
     def turned_to_scene(self, direction: Direction) -> Direction:
-        """A direction of the file's axes in scene space."""
+        """Rotate a direction from the file's axes to scene space."""
         x, y, z = (self.rotation @ direction).tolist()
         return x, y, z
 
-    def turned_to_file(self, direction: npt.ArrayLike) -> npt.NDArray[np.float64]:
-        """Directions of scene space (..., 3) in the file's axes."""
+    def turned_to_file(self, direction: npt.ArrayLike) -> Array:
+        """Rotate directions (..., 3) from scene space to the file's axes."""
         return np.asarray(direction, np.float64) @ self.rotation
-
-    def to_scene(self, position: npt.ArrayLike) -> npt.NDArray[np.float64]:
-        """Where the file's positions (..., 3) are in scene space."""
-        return self.scale * np.asarray(position, np.float64) @ self.rotation.T + self.offset
 
     @property
     def is_mirrored(self) -> bool:
@@ -86,103 +83,84 @@ class Placement(NamedTuple):
         return bool(np.linalg.det(self.rotation) < 0)
 
     def mirrored(self) -> Placement:
-        """The placement with x of scene space mirrored about the middle of the cube.
+        """Return the placement with scene space mirrored in x about the cube's centre.
 
-        Any plane would do, for the results differ by a rotation; this one keeps y and z, either of
+        Any plane would do, as the results differ by a rotation. This one keeps y and z, either of
         which may be up.
         """
         offset = 0.5 + MIRROR * (self.offset - 0.5)
         return self._replace(offset=offset, rotation=MIRROR[:, None] * self.rotation)
 
 
-def is_placed(file: Fields) -> bool:
-    """Whether the file has a placement."""
-    return any(key in file for key in KEYS)
-
-
-def placement_of(file: Fields) -> Placement:
-    """The placement in the file, with instant-ngp's defaults; `offset` is one number or three.
-
-    Raises InputError for a scale that is not positive and an aabb_scale outside (0, 128].
-    """
-    extent = file.number("aabb_scale", 1.0, above=0)
-    if extent > LARGEST_EXTENT:
-        raise file.wrong("aabb_scale", f"a number above 0 and up to {LARGEST_EXTENT:g}")
-    scale = file.number("scale", DEFAULT_SCALE, above=0)
-    if isinstance(file.values.get("offset"), list):
-        offset = np.array(file.numbers("offset", 3))
-    else:
-        offset = np.full(3, file.number("offset", DEFAULT_OFFSET))
-    return Placement(scale, offset, extent)
-
-
 def fit(
-    poses: Sequence[npt.NDArray[np.float64]],
+    poses: Sequence[Array],
     is_object: bool,
     where: str,
     *,
-    points: npt.NDArray[np.float64] | None = None,
+    points: Array | None = None,
     tangents: Sequence[tuple[float, float]] = (),
-    rotation: npt.NDArray[np.float64] = Placement._field_defaults["rotation"],
+    rotation: Array = Placement._field_defaults["rotation"],
 ) -> Placement:
-    """The placement with the cameras' target in the middle, at a mean distance of one scene unit.
+    """Fit a placement to cameras: their target is the centre, at a mean distance of one scene unit.
 
-    The target is the point with the least sum of squared distances from the optical axes. If these
-    do not meet, it is where the cameras' median view of the `points` ends, or without points the
-    cameras' mean position, with a warning. `points` (n, 3) are places of what the pictures show, in
-    the file's coordinates, and `tangents` the pictures', as in `patch_medians`; there may be none.
+    The target is the point closest to the optical axes, by least squares. If these are parallel, it
+    lies at the median depth of the points, or without points at the cameras' mean position, with a
+    warning. The extent is 1 for objects that alpha cuts out, else 4; or the power of two up to 16
+    that holds what the pictures show of the points. It is larger where cameras look outwards, with
+    a warning. Stray cameras and points are ignored, the former with a warning.
 
-    The extent is 1 for objects that alpha cuts out, else 4; or as large, by a power of two and up
-    to 16, as holds what the pictures show of the points. It is larger where cameras look outwards,
-    with a warning. Stray cameras, with a warning, and stray points do not count. The scene is
-    turned by `rotation`.
+    Args:
+        poses: camera-to-file poses (3, 4).
+        is_object: whether alpha cuts out an object.
+        where: the file that warnings name.
+        points: sparse points (n, 3) in the file's coordinates; there may be none.
+        tangents: half of the pictures' width and height over their focal lengths.
+        rotation: turns the scene (3, 3).
     """
     is_stray = stray_cameras(np.stack([pose[:, 3] for pose in poses]))
     if is_stray.any():
         log.warning(
-            "%d of %d cameras of %s are far from all others; where the scene is and how large "
-            "follows from the others alone",
-            *(is_stray.sum(), len(poses), where),
+            f"{is_stray.sum()} of {len(poses)} cameras of {where} are far from all others; where "
+            "the scene is and how large follows from the others alone"
         )
-    poses = list(compress(poses, ~is_stray))
-    tangents = list(compress(tangents, ~is_stray))
-    eyes = np.stack([pose[:, 3] for pose in poses])
-    axes = np.stack([pose[:, 2] for pose in poses])
+    poses, tangents = list(compress(poses, ~is_stray)), list(compress(tangents, ~is_stray))
+    eyes, axes = np.stack([p[:, 3] for p in poses]), np.stack([p[:, 2] for p in poses])
     points = np.zeros((0, 3)) if points is None else points
-    across = np.eye(3) - axes[:, :, None] * axes[:, None, :]
-    meet = bool(np.linalg.eigvalsh(across.mean(0))[0] >= PARALLEL)
-    if meet:
-        centre = np.linalg.solve(across.sum(0), np.einsum("nij,nj->i", across, eyes))
-    elif len(points):
-        depth = np.median((eyes.mean(0) - points) @ axes.mean(0))
-        centre = eyes.mean(0) - depth * axes.mean(0)
-    else:
-        log.warning(
-            "the cameras of %s look in one direction, so what they look at is unknown; put scale, "
-            "offset and aabb_scale into the file if the scene is not found",
-            where,
-        )
-        centre = eyes.mean(0)
+    centre, meet = _centre(eyes, axes, points, where)
     distance = float(np.linalg.norm(eyes - centre, axis=1).mean())
     scale = 1.0 / distance if distance > 1e-6 else 1.0
     least, most = 1.0 if is_object else SURROUNDED_EXTENT, WIDEST_EXTENT
     looks_away = np.einsum("ij,ij->i", eyes - centre, axes) < 0
     if meet and looks_away.mean() > OUTWARD:
-        most = OUTWARD_EXTENT
-        least = least if len(points) else ROOM_EXTENT
-        log.warning("most cameras of %s look outwards: the cube is larger, as for a room", where)
+        least, most = least if len(points) else ROOM_EXTENT, OUTWARD_EXTENT
+        log.warning(f"most cameras of {where} look outwards: the cube is larger, as for a room")
     in_scene = scale * (points - centre) @ rotation.T
     is_stray = stray_points(in_scene, least, most)
     points, in_scene = points[~is_stray], in_scene[~is_stray]
-    away = np.abs(in_scene).max(axis=1, initial=0.0)
-    shown = patch_medians(away, points, poses, tangents) if tangents else away
-    extent = _extent(shown if len(shown) else away, least, most)
+    reach = np.abs(in_scene).max(axis=1, initial=0.0)
+    shown = patch_medians(reach, points, poses, tangents) if tangents else reach
+    extent = _extent(shown if len(shown) else reach, least, most)
     return Placement(scale, 0.5 - scale * (rotation @ centre), extent, rotation)
 
 
-def _extent(away: npt.NDArray[np.float64], least: float, most: float) -> float:
-    """The side, a power of two, of the cube that holds most of what is so far `away` (n,)."""
-    if not len(away):
+def _centre(eyes: Array, axes: Array, points: Array, where: str) -> tuple[Array, bool]:
+    """The target (3,) of cameras with positions and backward axes (n, 3), and if the axes meet."""
+    across = np.eye(3) - axes[:, :, None] * axes[:, None, :]
+    if bool(np.linalg.eigvalsh(across.mean(0))[0] >= PARALLEL):
+        return np.linalg.solve(across.sum(0), np.einsum("nij,nj->i", across, eyes)), True
+    if len(points):
+        depth = np.median((eyes.mean(0) - points) @ axes.mean(0))
+        return eyes.mean(0) - depth * axes.mean(0), False
+    log.warning(
+        f"the cameras of {where} look in one direction, so what they look at is unknown; put "
+        "scale, offset and aabb_scale into the file if the scene is not found"
+    )
+    return eyes.mean(0), False
+
+
+def _extent(reach: Array, least: float, most: float) -> float:
+    """Side of the cube, a power of two, that holds the fraction WITHIN of the distances `reach`."""
+    if not len(reach):
         return least
-    side = 2.0 * float(np.quantile(away, WITHIN, method="inverted_cdf"))
+    side = 2.0 * float(np.quantile(reach, WITHIN, method="inverted_cdf"))
     return float(np.clip(2.0 ** np.ceil(np.log2(max(side, 1e-6))), least, most))

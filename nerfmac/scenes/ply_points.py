@@ -1,4 +1,4 @@
-"""The points of a PLY file, such as nerfstudio's sparse ones: binary or text, x, y and z."""
+"""Points of PLY files, such as nerfstudio's sparse ones: binary or text, x, y and z."""
 
 from __future__ import annotations
 
@@ -21,20 +21,17 @@ TYPES = {
     **dict.fromkeys(("double", "float64"), "f8"),
 }
 COLOURS = ("red", "green", "blue")
-FORMATS = {"ascii": "", "binary_little_endian": "<", "binary_big_endian": ">"}
+BYTE_ORDERS = {"binary_little_endian": "<", "binary_big_endian": ">"}
 
 
 def read_ply_points(path: Path) -> npt.NDArray[np.float64]:
-    """The positions (n, 3) of the file's vertices, which have to be its first element.
+    """Return the positions (n, 3) of the file's vertices, which have to be its first element.
 
     Raises InputError that names the file if it is no whole PLY file of points.
     """
     try:
         header, body = path.read_bytes().split(b"end_header", 1)
-        kind, count, properties = _described(header.decode("ascii"))
-        body = body[body.index(b"\n") + 1 :]
-        rows = _rows(kind, count, properties, body)
-        points = np.stack([rows[name].astype(np.float64) for name in "xyz"], axis=1)
+        points = _positions(header.decode("ascii"), body[body.index(b"\n") + 1 :])
     except (OSError, ValueError, KeyError, IndexError) as error:
         raise InputError(f"{path} is no whole PLY file of points: {error}") from error
     return points[(np.abs(points) <= LARGEST).all(axis=1)]
@@ -47,8 +44,8 @@ def write_ply_points(
 
     Raises InputError where it cannot be written.
     """
-    kinds = [*((name, "<f4") for name in "xyz"), *((name, "u1") for name in COLOURS)]
-    rows = np.empty(len(points), np.dtype(kinds))
+    columns = [*((name, "<f4") for name in "xyz"), *((name, "u1") for name in COLOURS)]
+    rows = np.empty(len(points), np.dtype(columns))
     for index in range(3):
         rows["xyz"[index]], rows[COLOURS[index]] = points[:, index], colours[:, index]
     header = ["ply", "format binary_little_endian 1.0", f"element vertex {len(points)}"]
@@ -58,29 +55,21 @@ def write_ply_points(
         partial.write_bytes("\n".join([*header, "end_header", ""]).encode() + rows.tobytes())
 
 
-def _described(header: str) -> tuple[str, int, list[tuple[str, str]]]:
-    """The format, the number of vertices, and the name and type of each of their properties."""
+def _positions(header: str, body: bytes) -> npt.NDArray[np.float64]:
+    """The vertices' x, y, z (n, 3); raises ValueError, KeyError or IndexError for a broken file."""
     lines = [line.split() for line in header.splitlines()]
     if not lines or lines[0] != ["ply"]:
         raise ValueError("it does not begin with ply")
-    kind = next(line[1] for line in lines if line[:1] == ["format"])
-    elements = [index for index, line in enumerate(lines) if line[:1] == ["element"]]
-    first, *others = elements
-    if lines[first][1] != "vertex" or kind not in FORMATS:
-        raise ValueError(f"its first element is {lines[first][1]}, its format {kind}")
-    own = lines[first + 1 : others[0] if others else None]
-    properties = [(line[2], TYPES[line[1]]) for line in own if line[:1] == ["property"]]
-    return kind, int(lines[first][2]), properties
-
-
-def _rows(
-    kind: str, count: int, properties: list[tuple[str, str]], body: bytes
-) -> dict[str, npt.NDArray[np.generic]]:
-    names = [name for name, _ in properties]
-    if kind == "ascii":
+    file_format = next(line[1] for line in lines if line[:1] == ["format"])
+    first, *others = [index for index, line in enumerate(lines) if line[:1] == ["element"]]
+    if lines[first][1] != "vertex" or file_format not in ("ascii", *BYTE_ORDERS):
+        raise ValueError(f"its first element is {lines[first][1]}, its format {file_format}")
+    count, vertex = int(lines[first][2]), lines[first + 1 : others[0] if others else None]
+    types = {line[2]: TYPES[line[1]] for line in vertex if line[:1] == ["property"]}
+    if file_format == "ascii":
         numbers = [line.split() for line in body.decode().splitlines()[:count]]
-        table = np.array(numbers, np.float64).reshape(count, len(names))
-        return {name: table[:, index] for index, name in enumerate(names)}
-    order = FORMATS[kind]
-    rows = np.frombuffer(body, np.dtype([(n, order + t) for n, t in properties]), count)
-    return {name: rows[name] for name in names}
+        table = np.array(numbers, np.float64).reshape(count, len(types))
+        return table[:, [[*types].index(name) for name in "xyz"]]
+    order = BYTE_ORDERS[file_format]
+    rows = np.frombuffer(body, np.dtype([(name, order + t) for name, t in types.items()]), count)
+    return np.stack([rows[name].astype(np.float64) for name in "xyz"], axis=1)

@@ -1,4 +1,4 @@
-"""A scene: pictures, the cameras that took them, and the cube that holds what they show.
+"""A scene: pictures, their cameras, and the cube that is trained.
 
 Scene space is instant-ngp's, without its change of axes: the cube has the side `extent` and the
 centre (0.5, 0.5, 0.5). For an object without surroundings `extent` is 1, the unit cube.
@@ -19,25 +19,25 @@ from tqdm.auto import tqdm
 from nerfmac.common.checks import InputError
 from nerfmac.geometry.cameras import Camera, Cameras, shown_sizes
 from nerfmac.geometry.colour import over
-from nerfmac.scenes.in_turn import in_turn, shown_late
-from nerfmac.scenes.options import USUAL, Direction, SceneOptions, check_extent
+from nerfmac.scenes.options import DEFAULTS, Direction, SceneOptions, check_extent
 from nerfmac.scenes.picture_cache import decode_once, trim
 from nerfmac.scenes.pictures import decode
 from nerfmac.scenes.placement import Placement
+from nerfmac.scenes.prefetch import delayed_progress, prefetch
 
 Colour = tuple[float, float, float]
 
 MOST_PIXELS = 2**31
-"""An int32 numbers the pixels of a split."""
+"""Limit of a split's pixels: they are numbered by int32."""
 
 
 @dataclass(frozen=True, eq=False)
 class Frame:
-    """One photograph: a file or uint8 (h, w, 3 or 4).
+    """One photograph: a file or uint8 (h, w, 3 or 4), and its camera.
 
-    Its size is that of its camera's lens, once blocks of `reduce` x `reduce` pixels are averaged. A
-    file's picture is turned upright as EXIF says, if it `is_upright` for its camera. A `mask` is a
-    picture of the same size, black where the photograph is not to be looked at.
+    Blocks of `reduce` x `reduce` pixels are averaged to the size of the camera's lens. With
+    `is_upright` the camera is for the picture turned as EXIF says, else for it as it is stored. A
+    `mask` is a picture of the same size, black where the photograph is ignored.
     """
 
     camera: Camera
@@ -50,11 +50,11 @@ class Frame:
 
 @dataclass(frozen=True, eq=False)
 class Views:
-    """A split on the device: the pixels of all its pictures, its cameras, and its names.
+    """A split on the device: pixels, cameras and names of all its views.
 
     `pixels` is uint8 (pixels, 3 or 4) with straight alpha, view after view, row by row from the
-    top. The pictures may differ in size. `kept` is bool (pixels,), False where a mask says that a
-    pixel is not to be looked at, or None without masks.
+    top. Views may differ in size. `kept` is bool (pixels,), False where a mask is black; None
+    without masks.
     """
 
     pixels: mx.array
@@ -67,11 +67,11 @@ class Views:
         return f"Views({len(self.names)} of {sizes}, {channels} channels)"
 
     def image(self, index: int) -> mx.array:
-        """The picture of view `index`, uint8 (h, w, 3 or 4)."""
+        """Return the picture of view `index`, uint8 (h, w, 3 or 4)."""
         return self._of_view(self.pixels, index)
 
     def kept_of(self, index: int) -> mx.array | None:
-        """Which pixels of view `index` are to be looked at, bool (h, w); None if all are."""
+        """Return the mask of view `index`, bool (h, w), False where it is black; None without."""
         return None if self.kept is None else self._of_view(self.kept, index)[..., 0]
 
     def _of_view(self, values: mx.array, index: int) -> mx.array:
@@ -83,9 +83,9 @@ class Views:
     def blended(
         self, index: int, background: Colour = (1.0, 1.0, 1.0), blend: str = "srgb"
     ) -> mx.array:
-        """View `index` on the device, float32 (h, w, 3) in [0, 1], over `background` (sRGB).
+        """Return view `index` over `background` (sRGB), float32 (h, w, 3) in [0, 1] on the device.
 
-        `blend` names the light in which alpha is blended, `srgb` or `linear`.
+        `blend` is the space in which alpha is composited: `srgb` or `linear`.
         """
         picture = self.image(index).astype(mx.float32) / 255.0
         if picture.shape[2] == 4:
@@ -95,20 +95,22 @@ class Views:
     def photograph(
         self, index: int, background: Colour = (1.0, 1.0, 1.0), blend: str = "srgb"
     ) -> npt.NDArray[np.float32]:
-        """View `index` as `blended`, on the host."""
+        """Return view `index` as `blended` does, on the host."""
         return np.array(self.blended(index, background, blend))
 
 
 @dataclass(frozen=True, eq=False)
 class Scene:
-    """Frames by split ("train", "test", ...), still undecoded, and where they are in space.
+    """Undecoded frames by split ("train", "test", ...), with cameras in scene space.
 
-    `extent` is the side of the axis-aligned cube around (0.5, 0.5, 0.5) that holds the scene, in
-    scene units. `up` points to the sky. With `has_alpha` all images of all splits are RGBA. `path`
-    and `options` are the arguments of `load_scene`, if that read the scene; the options' split is
-    None only if the scene's files have splits of their own. `placement` says where the files'
-    coordinates lie, and without one they are scene space's own. `points` (n, 3) are sparse ones in
-    scene space, where the files have any. Raises InputError for an extent outside (0, 128].
+    extent      side of the trained cube around (0.5, 0.5, 0.5), in scene units, in (0, 128];
+                InputError for another
+    up          unit vector to the sky
+    has_alpha   whether all pictures of all splits are decoded to RGBA
+    path        the argument of `load_scene`; None if that did not read the scene
+    options     the other arguments; their split is None only if the files have splits
+    placement   from the files' coordinates to scene space; None: they are scene space's
+    points      sparse points (n, 3) in scene space, if the files have any
     """
 
     name: str
@@ -117,7 +119,7 @@ class Scene:
     up: Direction = (0.0, 0.0, 1.0)
     has_alpha: bool = False
     path: Path | None = None
-    options: SceneOptions = USUAL
+    options: SceneOptions = DEFAULTS
     placement: Placement | None = None
     points: npt.NDArray[np.float64] | None = None
     _views: dict[str, Views] = field(default_factory=dict, init=False, repr=False)
@@ -134,7 +136,7 @@ class Scene:
     def views(self, split: str, *, progress: bool = True) -> Views:
         """Decode a split's pictures, once, and put them on the device.
 
-        `progress`: show a bar if that takes more than a second or two.
+        `progress` shows a bar if that takes more than a second or two.
 
         Raises InputError for a split that is absent or empty, and for a picture that cannot be
         decoded or has another size than its lens.
@@ -145,20 +147,17 @@ class Scene:
         return self._views[split]
 
     def cameras(self, split: str) -> tuple[Camera, ...]:
-        """The cameras of a split; raises InputError for one that is absent or empty."""
+        """Return the cameras of a split; raises InputError if it is absent or empty."""
         return tuple(frame.camera for frame in self._frames(split))
 
     def _frames(self, split: str) -> tuple[Frame, ...]:
-        if not self.splits.get(split):
-            raise InputError(self._no_split(split))
-        return self.splits[split]
-
-    def _no_split(self, split: str) -> str:
+        if frames := self.splits.get(split):
+            return frames
         present = ", ".join(name for name, frames in self.splits.items() if frames) or "none"
         message = f"scene {self.name!r} has no {split!r} views; its splits: {present}"
         if split == "test":
             message += ". Hold out every 8th training view with split=8 (--split 8)"
-        return message
+        raise InputError(message)
 
 
 def _decoded(frames: tuple[Frame, ...], channels: int, progress: bool) -> Views:
@@ -175,18 +174,19 @@ def _decoded(frames: tuple[Frame, ...], channels: int, progress: bool) -> Views:
 
     def read(index: int) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.bool_] | None]:
         frame, (width, height) = frames[index], cameras.sizes[index]
-        how = frame.name, frame.reduce
-        picture = decode_once(frame.picture, channels, *how, upright=frame.is_upright)
+        picture = decode_once(
+            frame.picture, channels, frame.name, frame.reduce, upright=frame.is_upright
+        )
         if picture.shape[:2] != (height, width):
             raise InputError(
                 f"{frame.name} is {picture.shape[1]}x{picture.shape[0]} pixels; its lens is for "
-                f"{width}x{height}"
+                f"{width}x{height}: expected a picture of that size"
             )
         mask = _mask_of(frame, width, height) if frame.mask else None
         return picture.reshape(-1, channels), None if mask is None else mask.ravel()
 
     # Only this thread uses MLX.
-    bar = tqdm(in_turn(read, len(frames)), "pictures", len(frames), **shown_late(progress))
+    bar = tqdm(prefetch(read, len(frames)), "pictures", len(frames), **delayed_progress(progress))
     end = 0
     for picture, mask in bar:
         start, end = end, end + len(picture)
@@ -199,17 +199,17 @@ def _decoded(frames: tuple[Frame, ...], channels: int, progress: bool) -> Views:
 
 
 def _put(array: mx.array, start: int, rows: npt.NDArray[Any]) -> None:
-    """Write `rows` into `array` from row `start` on.
+    """Write `rows` into `array` from row `start` on, in place.
 
-    It is evaluated at once: then nothing else holds the array's memory, and it is written to in
-    place. So all pictures are held once, and not on the host and on the device.
+    Evaluated at once, nothing else holds the array's memory. So pictures are held once, not on the
+    host and on the device.
     """
     array[start : start + len(rows)] = mx.array(rows)
     mx.eval(array)
 
 
 def _mask_of(frame: Frame, width: int, height: int) -> npt.NDArray[np.bool_]:
-    """Where the frame's mask is not black; of a block that is averaged, every pixel must be so."""
+    """The frame's mask, bool (h, w): True where no pixel of the averaged block is black."""
     assert frame.mask is not None
     mask = decode(frame.mask, 4, str(frame.mask), upright=frame.is_upright)
     across, down = width * frame.reduce, height * frame.reduce

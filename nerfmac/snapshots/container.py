@@ -1,4 +1,4 @@
-"""The file of a snapshot: a msgpack object, which in an .ingp is compressed by zlib."""
+"""The file of a snapshot: a msgpack object, compressed by zlib in an .ingp."""
 
 from __future__ import annotations
 
@@ -13,19 +13,16 @@ from nerfmac.common.json_reader import Fields
 
 ENDINGS = (".ingp", ".msgpack")
 GZIP_OR_ZLIB = zlib.MAX_WBITS | 32
-"""zlib's window bits for a stream of either kind, told by its header."""
+"""zlib's window bits for a stream whose header names its kind."""
 
-LEAST_LIMIT = 2**28
-LARGEST_LIMIT = 2**31
+LEAST_LIMIT, LARGEST_LIMIT = 2**28, 2**31
 RATIO = 32
-"""An .ingp may inflate to this many times its size, but to at least `LEAST_LIMIT` and at most
-`LARGEST_LIMIT` bytes: its parameters hardly get smaller, and its occupancy grid has 32 MiB."""
-
+"""Largest ratio of inflated to compressed bytes, within `LEAST_LIMIT` and `LARGEST_LIMIT` bytes.
+Parameters hardly compress, and an occupancy grid has 32 MiB."""
 MOST_VALUES = 2**22
 """Most values in lists and maps: a camera has about 50, and parameters are one binary value."""
-
 FASTEST = 1
-"""zlib's level: half-precision numbers hardly get smaller by a higher one."""
+"""zlib's fastest level: half-precision numbers hardly compress better at a higher one."""
 
 
 def is_snapshot(path: Path) -> bool:
@@ -34,11 +31,8 @@ def is_snapshot(path: Path) -> bool:
 
 
 def read_container(path: Path) -> Fields:
-    """The values in the file.
-
-    Raises `InputError` for one that is not whole, is no snapshot or needs far too much memory.
-    """
-    msgpack = _msgpack()
+    """Read a snapshot's file. Raises `InputError` if it is cut off, no msgpack or far too large."""
+    msgpack = need_msgpack()
     try:
         data = path.read_bytes()
     except OSError as error:
@@ -60,7 +54,7 @@ def read_container(path: Path) -> Fields:
 
 
 def _inflated(data: bytes, path: Path) -> bytes:
-    """The bytes that a zlib or gzip stream holds. Raises `InputError` beyond the limit."""
+    """Inflate a zlib or gzip stream. Raises `InputError` if it is cut off or beyond the limit."""
     limit = min(max(LEAST_LIMIT, RATIO * len(data)), LARGEST_LIMIT)
     stream = zlib.decompressobj(GZIP_OR_ZLIB)
     try:
@@ -78,7 +72,7 @@ def _inflated(data: bytes, path: Path) -> bytes:
 
 
 class _Count:
-    """Hook of msgpack for lists and maps: raises `ValueError` for more values than `left`."""
+    """msgpack's hook for lists and maps; raises `ValueError` for more values than `left`."""
 
     def __init__(self, left: int) -> None:
         self.left = left
@@ -91,18 +85,14 @@ class _Count:
 
 
 def write_container(path: Path, values: dict[str, Any]) -> None:
-    """Write `values`, as a whole or not at all. Raises `InputError` as `files.appearing` does."""
-    data = _msgpack().packb(values, use_bin_type=True)
+    """Write `values`, whole or not at all. Raises `InputError` as `files.appearing` does."""
+    data = need_msgpack().packb(values, use_bin_type=True)
     with appearing(path) as partial:
         partial.write_bytes(
             zlib.compress(data, FASTEST) if path.suffix.lower() == ".ingp" else data
         )
 
 
-def need_msgpack() -> None:
-    """Raise `InputError` if the library of the extra `ingp` is not installed."""
-    _msgpack()
-
-
-def _msgpack() -> Any:
+def need_msgpack() -> Any:
+    """Import msgpack. Raises `InputError` if the extra `ingp` is not installed."""
     return needed("msgpack", "ingp", "snapshots need")

@@ -1,12 +1,11 @@
-"""A snapshot's `dataset`: the training cameras and where the scene's files lie.
+"""A snapshot's `dataset`: the training cameras and the placement of the scene's files.
 
-Poses are camera-to-scene matrices, 3 rows of 4, in instant-ngp's scene, whose axes are y, z, x of
-the files'. Its cameras look along +z with y down. Principal points are fractions of the picture.
+Poses are camera-to-scene matrices (3, 4) in instant-ngp's scene, whose axes are y, z, x of the
+files'. Its cameras look along +z with y down. Principal points are fractions of the picture.
 
-instant-ngp places a file's position p at CYCLE (scale p + offset). `from_mitsuba` leaves CYCLE out,
-but also turns every OpenGL camera by 180 degrees about its y axis, so a snapshot is never written
-with it. A run whose scene has other axes is written as a scene whose files have been turned by
-`turn_of`.
+instant-ngp places a file's position p at CYCLE (scale p + offset). `from_mitsuba` omits CYCLE, but
+also turns every OpenGL camera by 180 degrees about its y axis, so it is never written. A run with
+other axes is written as a scene whose files were turned by `turn_of`.
 """
 
 from __future__ import annotations
@@ -24,28 +23,28 @@ from nerfmac.geometry.lenses import Lens
 from nerfmac.scenes.placement import Placement
 
 CYCLE = np.array([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [1.0, 0.0, 0.0]])
-"""From the files' axes to instant-ngp's."""
-
+"""Rotation from the files' axes to instant-ngp's."""
 FLIP = np.array([1.0, -1.0, -1.0, 1.0])
-"""From OpenGL's camera axes to its: y down, z forwards; and back."""
-
+"""Signs between OpenGL's camera axes and instant-ngp's, which have y down and z forwards."""
+DISTORTION = {True: ("k1", "k2", "k3", "k4"), False: ("k1", "k2", "p1", "p2")}
+"""Keys of the distortion by whether the lens is a fisheye."""
 OTHER_LENSES = ("ftheta_p0", "latlong", "halflatlong", "equirectangular", "orthographic")
 
 
 def read_cameras(dataset: Fields) -> tuple[Camera, ...]:
     """The training cameras, in instant-ngp's axes. Raises `InputError`."""
-    given = zip(dataset.objects("metadata"), dataset.objects("xforms"), strict=False)
-    return tuple(_camera(about, xform) for about, xform in given)
+    pairs = zip(dataset.objects("metadata"), dataset.objects("xforms"), strict=False)
+    return tuple(_camera(about, xform) for about, xform in pairs)
 
 
 def read_placement(dataset: Fields, extent: float) -> Placement:
-    """Where the coordinates of the scene's files lie in instant-ngp's scene."""
+    """Placement of the scene's files in instant-ngp's scene."""
     scale, offset = dataset.number("scale", above=0), np.array(dataset.numbers("offset", 3))
     return Placement(scale, CYCLE @ offset, extent, CYCLE)
 
 
 def turn_of(placement: Placement) -> npt.NDArray[np.float64]:
-    """(3, 3): instant-ngp places a written scene's file position p where `turn_of` p lies.
+    """Rotation (3, 3) of the files, with which instant-ngp places them as `placement` does:
 
     CYCLE (scale turn p + CYCLE^T offset) = scale rotation p + offset
     """
@@ -66,7 +65,7 @@ def _camera(about: Fields, xform: Fields) -> Camera:
 
 
 def _distortion(about: Fields) -> dict[str, Any]:
-    """The lens's distortion as arguments of `Lens`."""
+    """Arguments of `Lens` for the distortion."""
     key = "lens" if "lens" in about else "camera_distortion"
     if key not in about or about.is_null(key):
         return {}
@@ -75,14 +74,14 @@ def _distortion(about: Fields) -> dict[str, Any]:
         if other in lens:
             raise InputError(f"{lens.where} is {other}; expected a perspective or OpenCV's fisheye")
     is_fisheye = "is_fisheye" in lens and lens.flag("is_fisheye")
-    names = ("k1", "k2", "k3", "k4") if is_fisheye else ("k1", "k2", "p1", "p2")
-    return {"is_fisheye": is_fisheye, **{name: lens.number(name, 0.0) for name in names}}
+    keys = DISTORTION[is_fisheye]
+    return {"is_fisheye": is_fisheye, **{key: lens.number(key, 0.0) for key in keys}}
 
 
 def written_dataset(
     cameras: Sequence[Camera], names: Sequence[str], up: Sequence[float], placement: Placement
 ) -> dict[str, Any]:
-    """The dataset of `cameras` in the run's axes, for files turned by `turn_of`."""
+    """The dataset of `cameras`, in the run's axes, for files turned by `turn_of`."""
     box = written_box(placement.extent)
     return {
         "n_images": len(cameras),
@@ -109,7 +108,7 @@ def written_box(extent: float) -> dict[str, list[float]]:
 
 
 def written_camera(camera: Camera) -> dict[str, Any]:
-    """`camera` as the view that instant-ngp opens the snapshot with."""
+    """The view with which instant-ngp opens the snapshot."""
     lens = camera.lens
     focal = [lens.fl_x / lens.height, lens.fl_y / lens.height]
     return {"matrix": _pose(camera.pose), "fov_axis": 1, "relative_focal_length": focal}
@@ -122,12 +121,9 @@ def _pose(pose: npt.NDArray[np.float32]) -> list[list[float]]:
 
 def _about(lens: Lens) -> dict[str, Any]:
     distortion: dict[str, Any] = {}
-    if lens.is_fisheye:
-        distortion = {"is_fisheye": True, "k1": lens.k1, "k2": lens.k2}
-        distortion |= {"k3": lens.k3, "k4": lens.k4}
-    elif lens.is_distorted:
-        distortion = {"is_fisheye": False, "k1": lens.k1, "k2": lens.k2}
-        distortion |= {"p1": lens.p1, "p2": lens.p2}
+    if lens.is_fisheye or lens.is_distorted:
+        keys = DISTORTION[lens.is_fisheye]
+        distortion = {"is_fisheye": lens.is_fisheye, **{key: getattr(lens, key) for key in keys}}
     return {
         "focal_length": [lens.fl_x, lens.fl_y],
         "lens": distortion,

@@ -1,8 +1,8 @@
-"""The density grid: optical thickness of a shortest step in each cell, in Morton order.
+"""instant-ngp's density grid: the optical thickness of a shortest step in each cell.
 
-instant-ngp numbers a cascade's cells by interleaving the bits of their places, x lowest, then y,
-then z; cascades follow each other. `geometry.cells` says how nerfmac does. instant-ngp loads a grid
-of 128^3 cells a cascade and no other.
+Cells of a cascade are in Morton order: bits of x, y and z are interleaved, x lowest. Cascades
+follow each other. nerfmac's order is that of `geometry.cells`. instant-ngp loads only grids of
+128^3 cells a cascade.
 """
 
 from __future__ import annotations
@@ -18,23 +18,22 @@ from nerfmac.geometry.cells import cells_of
 Array = npt.NDArray[np.float32]
 
 RESOLUTION = 128
-"""Cells along an axis of each cascade in a file that is written."""
-
+"""Cells along an axis of a cascade in a written file."""
 LARGEST = float(np.finfo(np.float16).max)
-"""Largest value of a cell; instant-ngp writes infinity for more, which half precision lacks."""
+"""Largest value of a cell in half precision; instant-ngp writes infinity for larger ones."""
 
 
 def morton_numbers(resolution: int, cascades: int) -> npt.NDArray[np.int64]:
-    """(cells,) for each cell in nerfmac's order, its number in instant-ngp's."""
+    """instant-ngp's number of each cell (cells,) in nerfmac's order."""
     number = np.arange(cascades * resolution**3)
     cascade, x, y, z = cells_of(number, resolution)
     return cascade * resolution**3 + (_spread(x) | _spread(y) << 1 | _spread(z) << 2)
 
 
 def read_grid(data: Any, resolution: int, cascades: int, where: str) -> Array | None:
-    """(cells,) values in nerfmac's order; None for the empty grid of an untrained scene.
+    """Values (cells,) in nerfmac's order; None for the empty grid of an untrained scene.
 
-    `data` are float16 or, in older files, float32 numbers. Infinity becomes the largest float16.
+    `data` holds float16 or, in older files, float32 numbers. Infinity becomes the largest float16.
     Raises `InputError` for another length, NaN and -infinity.
     """
     if not isinstance(data, bytes):
@@ -56,7 +55,7 @@ def read_grid(data: Any, resolution: int, cascades: int, where: str) -> Array | 
 
 
 def written_grid(values: Array, resolution: int, cascades: int) -> bytes:
-    """The values (cells,) in nerfmac's order as the file has them, in 128^3 cells a cascade."""
+    """The file's bytes, of 128^3 cells a cascade, from values (cells,) in nerfmac's order."""
     grid = np.empty((cascades, resolution, resolution, resolution), np.float32)
     grid[tuple(cells_of(np.arange(len(values)), resolution))] = np.minimum(values, LARGEST)
     for axis in (1, 2, 3):
@@ -68,18 +67,18 @@ def written_grid(values: Array, resolution: int, cascades: int) -> bytes:
 
 
 def _resampled(grid: Array, axis: int) -> Array:
-    """`grid` with 128 cells along `axis`: each is the maximum of the cells that it overlaps."""
+    """`grid` with 128 cells along `axis`, each the maximum of the cells that it overlaps."""
     count = grid.shape[axis]
-    place = np.arange(RESOLUTION)
-    first = place * count // RESOLUTION
-    last = -(-(place + 1) * count // RESOLUTION) - 1
+    cell = np.arange(RESOLUTION)
+    first = cell * count // RESOLUTION
+    last = -(-(cell + 1) * count // RESOLUTION) - 1
     steps = range(int((last - first).max()) + 1)
     return np.max([grid.take(np.minimum(first + step, last), axis) for step in steps], axis=0)
 
 
-def _spread(place: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """The bits of `place`, up to 10, three apart."""
-    result = np.zeros_like(place)
+def _spread(number: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """The lowest 10 bits of `number`, spread to every third bit."""
+    result = np.zeros_like(number)
     for bit in range(10):
-        result |= (place >> bit & 1) << 3 * bit
+        result |= (number >> bit & 1) << 3 * bit
     return result

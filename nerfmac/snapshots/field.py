@@ -1,7 +1,13 @@
-"""The field of a snapshot: its configuration, its parameters, and `SnapshotField`."""
+"""The field of a snapshot: its networks, its grid and its parameters.
+
+tiny-cuda-nn stores a layer's matrix as (outputs, inputs), row by row, nerfmac as (inputs, outputs).
+Rows of its last layer are rounded up to a multiple of 16, or of 8 for a CutlassMLP.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import mlx.core as mx
@@ -10,30 +16,98 @@ import numpy.typing as npt
 
 from nerfmac.common.checks import InputError
 from nerfmac.common.json_reader import Fields
-from nerfmac.config import Config, NetworkConfig, override
+from nerfmac.config import Config, HashGridConfig, NetworkConfig, override
+from nerfmac.config.kernel_sizes import FEATURES, WIDTHS
 from nerfmac.config.presets import PRESETS
 from nerfmac.fields.encoded import EncodedField
+from nerfmac.fields.encodings import HashGrid
 from nerfmac.fields.field import Parameters
 from nerfmac.ops.hash_encode import HashLevels
-from nerfmac.ops.networks_shape import BASIS, EMBEDDING
-from nerfmac.snapshots.grid import SnapshotGrid, grid_config, read_levels
-from nerfmac.snapshots.networks import Mlp, read_mlp
+from nerfmac.ops.networks_shape import BASIS, EMBEDDING, MlpShape
 
-COLOURS = 3
-DEGREE = 4
+Array = npt.NDArray[np.float32]
+
+COLOURS, DEGREE = 3, 4
 TYPES = {"__half": "<f2", "float": "<f4"}
+LAST_ROWS = {"fullyfusedmlp": 16, "megakernelmlp": 16, "cutlassmlp": 8}
+"""Divisor of the last layer's rows, by kind of network."""
+LAYERS = range(1, 5)
+FINEST = 2048.0
+"""Cells along a unit of the finest level, if the file does not say how levels grow."""
+MOST_LEVELS, MOST_LOG2_ENTRIES, MOST_CELLS = 128, 30, 2**20
+"""Limits of an encoding: levels, log2 of entries, cells along an axis."""
+UNLIMITED = 62
+"""`log2_entries` of a grid without hashed levels."""
+
+
+@dataclass(frozen=True)
+class SinglePrecisionLevels(HashLevels):
+    """`HashLevels` with the scales of tiny-cuda-nn's `grid_scale`, in float32:
+
+    exp2(level log2(growth)) coarsest - 1
+    """
+
+    @cached_property
+    def scales(self) -> tuple[float, ...]:
+        """Grid units per unit of position, by level."""
+        level = np.arange(self.levels, dtype=np.float32)
+        power = np.exp2(level * np.log2(np.float32(self.growth)))
+        return tuple((power * np.float32(self.coarsest) - np.float32(1.0)).tolist())
+
+
+@dataclass(frozen=True)
+class SnapshotGrid(HashGrid):
+    """The hash encoding with the levels of a snapshot."""
+
+    snapshot_levels: HashLevels
+
+    @cached_property
+    def levels(self) -> HashLevels:
+        """The snapshot's levels."""
+        return self.snapshot_levels
 
 
 class SnapshotField(EncodedField):
-    """An `EncodedField` whose grid has the levels of a snapshot."""
+    """An `EncodedField` with the levels of a snapshot."""
 
     def __init__(self, config: Config, extent: float, levels: HashLevels) -> None:
         super().__init__(config, extent)
         self.encoding = SnapshotGrid(config.grid, extent, levels)
 
 
-class Described(NamedTuple):
-    """What a snapshot says of its field."""
+class Mlp(NamedTuple):
+    """A network in a snapshot."""
+
+    inputs: int
+    width: int
+    layers: int  # hidden ones
+    outputs: int  # rows of the last layer, including padding
+
+    @property
+    def shapes(self) -> list[tuple[int, int]]:
+        """(outputs, inputs) of each layer."""
+        widths = [self.inputs, *[self.width] * self.layers, self.outputs]
+        return list(zip(widths[1:], widths[:-1], strict=True))
+
+    @property
+    def weights(self) -> int:
+        """Number of weights of all layers."""
+        return sum(rows * columns for rows, columns in self.shapes)
+
+    def to_ours(self, weights: Array, shape: MlpShape) -> Array:
+        """The flat `weights` (self.weights,) padded with zeros to `shape`, which is not smaller."""
+        flat, first = [], 0
+        for (rows, columns), (inputs, outputs) in zip(self.shapes, shape.matrices, strict=True):
+            matrix = np.zeros((inputs, outputs), np.float32)
+            stored = weights[first : first + rows * columns].reshape(rows, columns)
+            matrix[:columns, :rows] = stored.T
+            flat.append(matrix.ravel())
+            first += rows * columns
+        return np.concatenate(flat)
+
+
+class SnapshotFieldShape(NamedTuple):
+    """Configuration and sizes of a snapshot's field."""
 
     config: Config
     levels: HashLevels
@@ -45,49 +119,149 @@ class Described(NamedTuple):
         return SnapshotField(self.config, extent, self.levels)
 
 
-def read_field(file: Fields, extent: float) -> Described:
-    """What the snapshot's networks and encodings are. Raises `InputError` for what nerfmac lacks.
+def read_field(file: Fields, extent: float) -> SnapshotFieldShape:
+    """Read networks and encodings. Raises `InputError` for those that nerfmac lacks.
 
-    Where the two networks differ in width, the narrower is filled up with neurons that do nothing.
+    If the two networks differ in width, the narrower one is padded with neurons that do nothing.
     """
-    features, levels = read_levels(file.object("encoding"), extent)
+    features, levels = _read_levels(file.object("encoding"), extent)
     _check_direction(file.object("dir_encoding"))
-    density = read_mlp(file.object("network"), levels.levels * features, EMBEDDING)
-    colour = read_mlp(file.object("rgb_network"), EMBEDDING + BASIS, COLOURS)
-    networks = NetworkConfig(
-        max(density.width, colour.width), density.layers, colour.layers, thinness=0
-    )
+    density = _read_mlp(file.object("network"), levels.levels * features, EMBEDDING)
+    colour = _read_mlp(file.object("rgb_network"), EMBEDDING + BASIS, COLOURS)
+    width = max(density.width, colour.width)
+    # The nearest configuration, which states the grid's size.
+    cells = levels.coarsest * levels.growth ** (levels.levels - 1) / extent
+    finest = min(max(round(cells), levels.coarsest, 4), 2**20)
+    entries = min(max(levels.log2_entries, 8), 24)
     try:
-        grid = grid_config(features, levels, extent)
+        grid = HashGridConfig(levels.levels, features, entries, levels.coarsest, finest)
+        networks = NetworkConfig(width, density.layers, colour.layers, thinness=0)
         config = override(PRESETS["base"], grid=grid, networks=networks)
     except InputError as error:
         raise InputError(f"{file.where}: {error}") from error
-    return Described(config, levels, density, colour)
+    return SnapshotFieldShape(config, levels, density, colour)
 
 
-def read_parameters(snapshot: Fields, described: Described, field: EncodedField) -> Parameters:
-    """The parameters by name, float32. Raises `InputError` if there are more or fewer."""
-    given, features = _numbers(snapshot), described.config.grid.features
-    sizes = (
-        described.density.weights,
-        described.colour.weights,
-        described.levels.entries * features,
-    )
-    if len(given) != sum(sizes):
+def read_parameters(snapshot: Fields, shape: SnapshotFieldShape, field: EncodedField) -> Parameters:
+    """The parameters of `field` by name, float32. Raises `InputError` for another number."""
+    networks = field.networks_shape
+    values, features = _numbers(snapshot), shape.config.grid.features
+    sizes = shape.density.weights, shape.colour.weights, shape.levels.entries * features
+    if len(values) != sum(sizes):
         raise InputError(
-            f"{snapshot.where}: params_binary has {len(given)} numbers; the networks and the grid "
+            f"{snapshot.where}: params_binary has {len(values)} numbers; the networks and the grid "
             f"that it describes have {sum(sizes)}"
         )
-    density, colour, table = np.split(given, np.cumsum(sizes)[:2])
-    shape = field.networks_shape
+    density, colour, table = np.split(values, np.cumsum(sizes)[:2])
     return {
         "table": mx.array(table.reshape(-1, features)),
-        "density": mx.array(described.density.to_ours(density, shape.density)),
-        "colour": mx.array(described.colour.to_ours(colour, shape.colour)),
+        "density": mx.array(shape.density.to_ours(density, networks.density)),
+        "colour": mx.array(shape.colour.to_ours(colour, networks.colour)),
     }
 
 
-def _numbers(snapshot: Fields) -> npt.NDArray[np.float32]:
+def written_weights(weights: Array, shape: MlpShape) -> Array:
+    """nerfmac's flat `weights` of `shape` in a FullyFusedMLP's order."""
+    flat, first = [], 0
+    for rows, columns in shape.matrices:
+        flat.append(weights[first : first + rows * columns].reshape(rows, columns).T.ravel())
+        first += rows * columns
+    return np.concatenate(flat)
+
+
+def written_growth(levels: HashLevels) -> float | None:
+    """A growth with which tiny-cuda-nn has the same vertices and entries; None if there is none.
+
+    If a level's number of cells is whole, rounding decides about one more vertex. So growths near
+    the true one are tried, until the vertices are the same under a GPU's rounding too.
+    """
+    for step in sorted(range(-16, 17), key=abs):
+        growth = float(np.float32(levels.growth) * np.float32(1.0 + step * 2.0**-22))
+        nearby = (growth * (1.0 + slack) for slack in (-(2.0**-23), 0.0, 2.0**-23))
+        sizes = levels.levels, levels.log2_entries, levels.coarsest
+        if all(_same(levels, SinglePrecisionLevels(*sizes, near).shapes) for near in nearby):
+            return growth
+    return None
+
+
+def _same(levels: HashLevels, shapes: tuple[tuple[int, int, int], ...]) -> bool:
+    """Whether entries are at the same places; the vertices of hashed levels do not matter."""
+    pairs = zip(levels.shapes, shapes, strict=True)
+    return all(
+        ours[1:] == theirs[1:] and (ours[0] == theirs[0] or levels.is_hashed(level))
+        for level, (ours, theirs) in enumerate(pairs)
+    )
+
+
+def _read_levels(encoding: Fields, extent: float) -> tuple[int, HashLevels]:
+    """The features of a level, and the levels. Raises `InputError` for encodings nerfmac lacks."""
+    kind = encoding.text("otype").lower()
+    if kind == "grid":
+        kind = f"{encoding.text('type') if 'type' in encoding else 'hash'}grid".lower()
+    if kind not in ("hashgrid", "densegrid"):
+        raise encoding.wrong("otype", "HashGrid or DenseGrid, the encodings that nerfmac has")
+    if "interpolation" in encoding and encoding.text("interpolation").lower() != "linear":
+        raise encoding.wrong("interpolation", "Linear, the only one that nerfmac has")
+    features = encoding.count("n_features_per_level", 2)
+    if features not in FEATURES:
+        raise encoding.wrong("n_features_per_level", "1, 2, 4 or 8")
+    levels = _up_to(MOST_LEVELS, encoding, "n_levels", 16)
+    if encoding.values.get("n_features"):
+        levels = _up_to(MOST_LEVELS * features, encoding, "n_features") // features
+    log2_entries = _up_to(MOST_LOG2_ENTRIES, encoding, "log2_hashmap_size", 19)
+    # instant-ngp's own default, other than tiny-cuda-nn's.
+    coarsest = 2 ** ((log2_entries if "log2_hashmap_size" in encoding else 15) // 3)
+    if encoding.values.get("base_resolution"):
+        coarsest = _up_to(MOST_CELLS, encoding, "base_resolution")
+    growth = encoding.number("per_level_scale", 0.0)
+    if growth <= 0.0:
+        growth = (FINEST * extent / coarsest) ** (1.0 / (levels - 1)) if levels > 1 else 1.0
+    most = UNLIMITED if kind == "densegrid" else log2_entries
+    return features, SinglePrecisionLevels(levels, most, coarsest, growth)
+
+
+def _up_to(most: int, encoding: Fields, key: str, default: int | None = None) -> int:
+    """The count of `key`. Raises `InputError` for more than `most`, before it takes memory."""
+    count = encoding.count(key, default)
+    if count > most:
+        raise encoding.wrong(key, f"up to {most}")
+    return count
+
+
+def _check_direction(encoding: Fields) -> None:
+    """Raise `InputError` unless directions are encoded by spherical harmonics of degree 4."""
+    first = encoding
+    if encoding.text("otype").lower() == "composite":
+        first, *others = encoding.objects("nested")
+        for other in others:  # these encode the rest of the direction's components: there are none
+            if other.text("otype").lower() != "identity":
+                raise other.wrong("otype", "Identity")
+    if first.text("otype").lower() != "sphericalharmonics":
+        raise first.wrong("otype", "SphericalHarmonics, the encoding that nerfmac has")
+    if first.count("degree", DEGREE) != DEGREE:
+        raise first.wrong("degree", str(DEGREE))
+
+
+def _read_mlp(network: Fields, inputs: int, outputs: int) -> Mlp:
+    """Read a network's sizes. Raises `InputError` for a network that nerfmac lacks."""
+    kind = network.text("otype").lower()
+    if kind not in LAST_ROWS:
+        raise network.wrong("otype", "FullyFusedMLP or CutlassMLP")
+    for key, expected in (("activation", "ReLU"), ("output_activation", "None")):
+        if key in network and network.text(key).lower() != expected.lower():
+            raise network.wrong(key, f"{expected}, the only one that nerfmac has")
+    if "n_output_dims" in network and network.count("n_output_dims") != outputs:
+        raise network.wrong("n_output_dims", str(outputs))
+    width, layers = network.count("n_neurons", 128), int(network.number("n_hidden_layers", 5))
+    if width not in WIDTHS:
+        raise network.wrong("n_neurons", "16, 32, 64 or 128")
+    if layers not in LAYERS:
+        raise network.wrong("n_hidden_layers", "1 to 4, as many as nerfmac's networks have")
+    rows = -(-outputs // LAST_ROWS[kind]) * LAST_ROWS[kind]
+    return Mlp(inputs, width, layers, rows)
+
+
+def _numbers(snapshot: Fields) -> Array:
     data: Any = snapshot.values.get("params_binary")
     if not isinstance(data, bytes):
         raise InputError(f"{snapshot.where}: params_binary is missing or no binary data")
@@ -100,17 +274,3 @@ def _numbers(snapshot: Fields) -> npt.NDArray[np.float32]:
     if not np.isfinite(values).all():
         raise InputError(f"{snapshot.where}: params_binary has numbers that are not finite")
     return values
-
-
-def _check_direction(encoding: Fields) -> None:
-    """Raise `InputError` unless directions are encoded by spherical harmonics of degree 4."""
-    first = encoding
-    if encoding.text("otype").lower() == "composite":
-        first, *others = encoding.objects("nested")
-        for other in others:  # it encodes what is left of the direction: nothing
-            if other.text("otype").lower() != "identity":
-                raise other.wrong("otype", "Identity")
-    if first.text("otype").lower() != "sphericalharmonics":
-        raise first.wrong("otype", "SphericalHarmonics, the encoding that nerfmac has")
-    if first.count("degree", DEGREE) != DEGREE:
-        raise first.wrong("degree", str(DEGREE))

@@ -21,7 +21,8 @@ from nerfmac.rendering.crop import Box, cropped
 from nerfmac.run import CONFIGURED, Run, placement_of
 from nerfmac.sampling.marching import MarchingSampler
 from nerfmac.scenes import Scene, load_scene
-from nerfmac.scenes.placement import LARGEST_EXTENT, Placement
+from nerfmac.scenes.options import LARGEST_EXTENT
+from nerfmac.scenes.placement import Placement
 from nerfmac.scenes.record import SceneRecord
 from nerfmac.snapshots.container import is_snapshot, read_container
 from nerfmac.snapshots.dataset import read_cameras, read_placement
@@ -34,10 +35,9 @@ from nerfmac.training.state import TrainState
 from nerfmac.training.trainer import Trainer
 
 VERSION = 1
-"""The oldest version that is read, instant-ngp's own limit."""
-
+"""Oldest version that is read, as in instant-ngp."""
 OURS = "nerfmac"
-"""The key under which `save_snapshot` notes the placement."""
+"""Key under which `save_snapshot` stores the placement."""
 
 log = logging.getLogger("nerfmac")
 
@@ -49,22 +49,22 @@ def open_run(path: str | Path, *, method: Method = CONFIGURED) -> Run:
 
 
 def load_snapshot(path: str | Path, scene: str | Path | None = None) -> Run:
-    """The run of a snapshot's field, on the current device; its scene has instant-ngp's axes.
+    """Read a snapshot as a run on the current device, with instant-ngp's axes.
 
-    `scene` is the path of the files that it was trained on, to evaluate it: their views are put
-    where the snapshot's scene is. Raises `InputError` for what is broken and what nerfmac lacks.
+    `scene` is the path of the training scene's files, for an evaluation: their views are moved to
+    the snapshot's scene. Raises `InputError` for a broken file and for features nerfmac lacks.
     """
     file = read_container(user_path(path))
     if "snapshot" not in file:
         raise InputError(f"{path} holds no snapshot")
     snapshot = file.object("snapshot")
     extent = _extent(snapshot)
-    described = read_field(file, extent)
+    shape = read_field(file, extent)
     record = _record(snapshot, extent)
     resolution = snapshot.count("density_grid_size", 128)
-    config = override(described.config, occupancy={"resolution": resolution})
-    field = described.field(extent)
-    parameters = read_parameters(snapshot, described, field)
+    config = override(shape.config, occupancy={"resolution": resolution})
+    field = shape.field(extent)
+    parameters = read_parameters(snapshot, shape, field)
     sampler = MarchingSampler(config, extent, field.density_of_first)
     trainer = Trainer(config, extent, method=Method(field, sampler))
     state = TrainState(
@@ -80,12 +80,12 @@ def load_snapshot(path: str | Path, scene: str | Path | None = None) -> Run:
     mx.eval(state.arrays())
     run = Run(config, record, trainer, state)
     if scene is not None:
-        run.source = _in_its_place(load_scene(scene), run)
+        run.source = _moved_scene(load_scene(scene), run)
     return run
 
 
 def _extent(snapshot: Fields) -> float:
-    """The side of the scene's cube. Raises `InputError` for what is no scene of nerfmac's kind."""
+    """The side of the scene's cube. Raises `InputError` for scenes that nerfmac cannot show."""
     version = snapshot.number("version", 0)
     if version < VERSION:
         raise InputError(f"{snapshot.where} is of version {version:g}; expected {VERSION} or later")
@@ -98,9 +98,9 @@ def _extent(snapshot: Fields) -> float:
         "has_light_dirs": "a scene with light directions",
         "n_extra_learnable_dims": "a scene with latent codes of its pictures",
     }
-    for key, what in refused.items():
+    for key, kind in refused.items():
         if dataset.values.get(key):
-            raise InputError(f"{dataset.where} is {what}, which nerfmac cannot show")
+            raise InputError(f"{dataset.where} is {kind}, which nerfmac cannot show")
     extent = dataset.number("aabb_scale", above=0)
     if extent > LARGEST_EXTENT:
         raise dataset.wrong("aabb_scale", f"up to {LARGEST_EXTENT:g}")
@@ -111,23 +111,23 @@ def _extent(snapshot: Fields) -> float:
 
 def _record(snapshot: Fields, extent: float) -> SceneRecord:
     dataset = snapshot.object("nerf").object("dataset")
-    key = snapshot if "up_dir" in snapshot else dataset
-    x, y, z = key.numbers("up_dir" if key is snapshot else "up", 3, (0.0, 1.0, 0.0))
+    holder, key = (snapshot, "up_dir") if "up_dir" in snapshot else (dataset, "up")
+    x, y, z = holder.numbers(key, 3, (0.0, 1.0, 0.0))
     placement = read_placement(dataset, extent)
     if OURS in snapshot:
-        noted = snapshot.object(OURS)
-        scale, offset = noted.number("scale", above=0), np.array(noted.numbers("offset", 3))
-        rotation = np.array(noted.table("rotation", (3,), 3))
+        stored = snapshot.object(OURS)
+        scale, offset = stored.number("scale", above=0), np.array(stored.numbers("offset", 3))
+        rotation = np.array(stored.table("rotation", (3,), 3))
         placement = Placement(scale, offset, extent, rotation)
     cameras = read_cameras(dataset)
     return SceneRecord(None, extent, (x, y, z), cameras, placement=placement)
 
 
 def _sampling(snapshot: Fields, config: Config, geometry: MarchGeometry) -> Arrays:
-    """The occupancy grid's state, cut down to what instant-ngp shows."""
+    """The occupancy grid's state, cropped to the box that instant-ngp shows."""
     data = snapshot.values.get("density_grid_binary")
-    given = read_grid(data, geometry.resolution, geometry.cascades, snapshot.where)
-    values = mx.ones(geometry.cells) if given is None else mx.array(given)
+    stored = read_grid(data, geometry.resolution, geometry.cascades, snapshot.where)
+    values = mx.ones(geometry.cells) if stored is None else mx.array(stored)
     innermost = mx.maximum(values[: geometry.resolution**3], 0.0)
     threshold = mx.minimum(innermost.mean(), config.occupancy.threshold)
     bits = pack_bits(values, threshold.reshape(1))
@@ -139,7 +139,7 @@ def _sampling(snapshot: Fields, config: Config, geometry: MarchGeometry) -> Arra
 
 
 def _shown(snapshot: Fields, extent: float) -> Box | None:
-    """The box that instant-ngp shows, if that is less than the scene's cube."""
+    """The box that instant-ngp shows; None if it holds the scene's cube."""
     if "render_aabb" not in snapshot:
         return None
     box = snapshot.object("render_aabb")
@@ -156,8 +156,8 @@ def _shown(snapshot: Fields, extent: float) -> Box | None:
     return (a, b, c), (d, e, f)
 
 
-def _in_its_place(scene: Scene, run: Run) -> Scene:
-    """The scene with its cameras where the run's scene has them."""
+def _moved_scene(scene: Scene, run: Run) -> Scene:
+    """The scene with its cameras moved to the run's scene."""
     from_files = scene.placement
     if from_files is None:
         raise InputError(f"{scene.name!r} does not say where its files' coordinates lie")

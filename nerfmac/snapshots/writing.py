@@ -1,49 +1,69 @@
-"""`save_snapshot`: a run as a snapshot that instant-ngp reads."""
+"""`save_snapshot`: a run as a snapshot that instant-ngp reads.
+
+nerfmac may subtract a constant (`thinness`) from the logarithm of the density; instant-ngp's
+networks have no biases that could. So levels with 16 features are added to the grid. In the first
+of them the first feature is 1 everywhere, and so is its interpolation; the others are 0. One more
+neuron in each hidden layer passes the 1 on, and the last layer subtracts the constant, exactly in
+half precision. The colour network reads that logarithm too. It gets the constant back from the
+first spherical harmonic, which is the same for all directions, up to the weights' rounding.
+"""
 
 from __future__ import annotations
 
 import logging
-from math import log2
+from dataclasses import replace
+from math import log2, pi, sqrt
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import user_path
+from nerfmac.config.kernel_sizes import WIDTHS
 from nerfmac.fields.encoded import EncodedField
 from nerfmac.fields.encodings import HashGrid
 from nerfmac.ops.hash_encode import HashLevels
-from nerfmac.ops.networks_shape import MlpShape
+from nerfmac.ops.networks_shape import EMBEDDING, MlpShape
 from nerfmac.run import Run, placement_of
 from nerfmac.sampling.marching import MarchingSampler
 from nerfmac.snapshots.container import need_msgpack, write_container
 from nerfmac.snapshots.dataset import turn_of, written_box, written_camera, written_dataset
 from nerfmac.snapshots.density_grid import RESOLUTION, written_grid
-from nerfmac.snapshots.grid import written_growth
-from nerfmac.snapshots.networks import written
+from nerfmac.snapshots.field import Array, written_growth, written_weights
 from nerfmac.snapshots.reading import OURS, VERSION
-from nerfmac.snapshots.thinness import Flat, folded
-
-Array = npt.NDArray[np.float32]
 
 OPTIMISER = {
     "otype": "Ema",
     "decay": 0.95,
     "nested": {"otype": "Adam", "learning_rate": 1e-2, "beta2": 0.99, "epsilon": 1e-15},
 }
-"""What instant-ngp would train further with; the moments are not written."""
+"""Optimiser with which instant-ngp would continue the training; its moments are not written."""
+FIRST_HARMONIC = 0.5 / sqrt(pi)
+ADDED_FEATURES = 16
+"""Features of the levels that carry the constant 1."""
 
 log = logging.getLogger("nerfmac")
 
 
-def save_snapshot(run: Run, path: str | Path) -> None:
-    """Write `run`'s averaged parameters, occupancy grid and training cameras to `path`.
+class FieldArrays(NamedTuple):
+    """A grid with the density network that reads it, and the colour network."""
 
-    The file is compressed if its name ends in .ingp. Parameters are rounded to half precision.
-    A line says how to turn cameras of the scene's files for instant-ngp, whose axes differ.
-    Raises `InputError` for a run that instant-ngp has no field for, before anything is written.
+    levels: HashLevels
+    table: Array  # (entries, features)
+    density: Array  # flat weights
+    shape: MlpShape  # of the density network
+    colour: Array  # flat weights
+    colour_shape: MlpShape
+
+
+def save_snapshot(run: Run, path: str | Path) -> None:
+    """Write the averaged parameters, occupancy grid and training cameras of `run` to `path`.
+
+    The file is compressed if its name ends in .ingp. Parameters are rounded to half precision. A
+    line in the log says how to turn cameras of the scene's files for instant-ngp, whose axes
+    differ. Raises `InputError`, before writing, for a run that instant-ngp has no field for.
     """
     need_msgpack()
     write_container(user_path(path), written_snapshot(run))
@@ -71,29 +91,42 @@ def written_snapshot(run: Run) -> dict[str, Any]:
         raise InputError(
             f"the scene's cube has the side {extent:g}; instant-ngp's is 1, 2, 4, and so on to 128"
         )
-    levels, shape = field.encoding.levels, field.networks_shape
-    values = {name: np.array(each) for name, each in run.state.average.items()}
-    networks = values["density"], shape.density, values["colour"], shape.colour
-    flat = Flat(levels, values["table"], *networks)
+    shape = field.networks_shape
+    table, density, colour = (
+        np.array(run.state.average[name]) for name in ("table", "density", "colour")
+    )
+    arrays = FieldArrays(field.encoding.levels, table, density, shape.density, colour, shape.colour)
     if shape.thinness:
-        flat = folded(flat, shape.thinness)
-    growth = written_growth(flat.levels)
+        arrays = _with_thinness(arrays, shape.thinness)
+    growth = written_growth(arrays.levels)
     if growth is None:
         raise InputError("instant-ngp's rounding has no grid of the run's levels")
-    parts = [written(flat.density, flat.shape), written(flat.colour, shape.colour)]
-    config = {
+    parameters = [
+        written_weights(arrays.density, arrays.shape),
+        written_weights(arrays.colour, arrays.colour_shape),
+        arrays.table.ravel(),
+    ]
+    return {
         "loss": {"otype": "Huber"},
         "optimizer": OPTIMISER,
-        "encoding": _encoding(flat.levels, flat.table.shape[1], growth),
+        "encoding": {
+            "otype": "HashGrid",
+            "n_levels": arrays.levels.levels,
+            "n_features_per_level": arrays.table.shape[1],
+            "log2_hashmap_size": arrays.levels.log2_entries,
+            "base_resolution": arrays.levels.coarsest,
+            "per_level_scale": growth,
+        },
         "dir_encoding": {"otype": "SphericalHarmonics", "degree": 4},
-        "network": _network(flat.shape),
-        "rgb_network": _network(shape.colour),
+        "network": _network(arrays.shape),
+        "rgb_network": _network(arrays.colour_shape),
+        "snapshot": _snapshot(run, sampler, _halves(np.concatenate(parameters))),
     }
-    return {**config, "snapshot": _snapshot(run, sampler, [*parts, flat.table.ravel()])}
 
 
-def _snapshot(run: Run, sampler: MarchingSampler, parts: list[Array]) -> dict[str, Any]:
-    parameters = _halves(np.concatenate(parts))
+def _snapshot(
+    run: Run, sampler: MarchingSampler, parameters: npt.NDArray[np.float16]
+) -> dict[str, Any]:
     placement, scene, geometry = placement_of(run), run.scene, sampler.geometry
     names = [f"view_{number:04}" for number in range(len(scene.cameras))]
     up, box = [float(each) for each in scene.up], written_box(scene.extent)
@@ -128,25 +161,46 @@ def _snapshot(run: Run, sampler: MarchingSampler, parts: list[Array]) -> dict[st
     }
 
 
+def _with_thinness(arrays: FieldArrays, thinness: float) -> FieldArrays:
+    """The same field with levels and neurons that subtract `thinness`. Raises `InputError`."""
+    shape, features = arrays.shape, arrays.table.shape[1]
+    wider = [width for width in WIDTHS if width > shape.hidden]
+    if not wider:
+        raise InputError(
+            f"networks.thinness is {thinness:g} and its networks have no wider ones in instant-ngp"
+        )
+    count = arrays.levels.levels
+    levels: HashLevels = replace(arrays.levels, levels=count + ADDED_FEATURES // features)
+    table = np.zeros((levels.entries, features), np.float32)
+    table[: len(arrays.table)] = arrays.table
+    first, entries = levels.shapes[count][1:]
+    table[first : first + entries, 0] = 1.0
+    larger = MlpShape(shape.inputs + ADDED_FEATURES, wider[0], shape.hidden_layers, shape.outputs)
+    matrices: list[Array] = []
+    start, source = 0, shape.inputs  # the row that holds the 1
+    for (rows, columns), size in zip(shape.matrices, larger.matrices, strict=True):
+        matrix = np.zeros(size, np.float32)
+        weights = arrays.density[start : start + rows * columns]
+        matrix[:rows, :columns] = weights.reshape(rows, columns)
+        is_last = len(matrices) == shape.hidden_layers
+        matrix[source, 0 if is_last else shape.hidden] += -thinness if is_last else 1.0
+        matrices.append(matrix.ravel())
+        start, source = start + rows * columns, shape.hidden
+    rows, columns = arrays.colour_shape.matrices[0]
+    colour = arrays.colour.copy()
+    first_layer = colour[: rows * columns].reshape(rows, columns)
+    first_layer[EMBEDDING] += thinness / FIRST_HARMONIC * first_layer[0]
+    return FieldArrays(levels, table, np.concatenate(matrices), larger, colour, arrays.colour_shape)
+
+
 def _cells(run: Run) -> Array:
-    """The grid's values; cells that are not shown have -1, which instant-ngp never shows either."""
-    values, bits = (np.array(run.state.sampling[name]) for name in ("values", "bits"))
-    is_shown = (bits[:, None] >> np.arange(32, dtype=np.uint32) & 1).ravel().astype(bool)
-    # An untrained grid has no values, though cells are shown.
+    """The grid's values, with -1 in empty cells, which instant-ngp never shows."""
+    values, bits = (np.array(run.state.sampling[key]) for key in ("values", "bits"))
+    is_occupied = (bits[:, None] >> np.arange(32, dtype=np.uint32) & 1).ravel().astype(bool)
+    # Cells of an untrained grid are occupied, though they have no values.
     least = 2.0 * run.config.occupancy.threshold
-    kept = np.where(is_shown, np.maximum(values, least), -1.0)
+    kept = np.where(is_occupied, np.maximum(values, least), -1.0)
     return kept.astype(np.float32)
-
-
-def _encoding(levels: HashLevels, features: int, growth: float) -> dict[str, Any]:
-    return {
-        "otype": "HashGrid",
-        "n_levels": levels.levels,
-        "n_features_per_level": features,
-        "log2_hashmap_size": levels.log2_entries,
-        "base_resolution": levels.coarsest,
-        "per_level_scale": growth,
-    }
 
 
 def _network(shape: MlpShape) -> dict[str, Any]:

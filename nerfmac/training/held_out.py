@@ -19,7 +19,7 @@ from nerfmac.ranks import ALONE
 from nerfmac.refine.alignment import align_cameras
 from nerfmac.refine.refinement import POSES, CameraRefinement
 from nerfmac.scenes import Views
-from nerfmac.scenes.in_turn import shown_late
+from nerfmac.scenes.prefetch import delayed_progress
 from nerfmac.training.optimiser import (
     OptimiserState,
     StepNumbers,
@@ -91,7 +91,7 @@ def optimise_poses(
 
     poses = refinement.init()
     now = OptimiserState(poses, no_moments(poses))
-    for index in tqdm(range(STEPS), "cameras", **shown_late(progress)):
+    for index in tqdm(range(STEPS), "cameras", **delayed_progress(progress)):
         groups = {POSES: ParameterGroup(RATE * 0.01 ** (index / STEPS), 0.0)}
         numbers = step_numbers(index + 1, 0.0, OptimiserConfig(), groups)
         now = OptimiserState(*update(now, mx.array([config.seed, index], mx.uint32), numbers))

@@ -1,4 +1,4 @@
-"""The live viewer: a notebook widget to watch a scene while it trains, and to fly around in it."""
+"""The live viewer: a notebook widget to watch a scene in training and to fly around in it."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 INSTALL = install("notebook")
-"""What brings the packages that the widget needs."""
+"""The command that installs the widget's packages."""
 
 
 def __getattr__(name: str) -> Any:
@@ -26,9 +26,9 @@ def __getattr__(name: str) -> Any:
 
 
 def _uninstalled(package: str) -> type:
-    """A class `Viewer` that can be named, listed and documented, but not made.
+    """A class `Viewer` that cannot be instantiated, for when `package` is missing.
 
-    Without it `hasattr`, `import *` and `help` would fail where the `package` is not installed.
+    It lets `hasattr`, `import *` and `help` work.
     """
 
     class Viewer:

@@ -1,4 +1,4 @@
-"""`Viewer`: the notebook widget. Watch a scene while it trains, fly around in it, film it.
+"""`Viewer`: the notebook widget. Watch a scene while it trains, fly around in it, render videos.
 
 The page's messages may arrive on any thread, so they are only passed to the session's loop. The
 worker answers by `send`, which any thread may call.
@@ -21,14 +21,14 @@ from nerfmac.capture import captured
 from nerfmac.common.files import check_free, user_path
 from nerfmac.config import Config
 from nerfmac.paths import CameraPath
-from nerfmac.run import CONFIGURED, Run, configured, is_run
+from nerfmac.run import CONFIGURED, Run, config_for_device, is_run
 from nerfmac.scenes import Scene, load_scene
 from nerfmac.snapshots import is_snapshot, load_snapshot
 from nerfmac.training.method import Method
-from nerfmac.viewer.camera.navigation import View
+from nerfmac.viewer.loop import Loop
+from nerfmac.viewer.navigation import View
 from nerfmac.viewer.page.source import script, style
-from nerfmac.viewer.session.loop import Loop
-from nerfmac.viewer.session.session import Message, Session
+from nerfmac.viewer.session import Message, Session
 from nerfmac.viewer.worker import the_worker
 
 T = TypeVar("T")
@@ -37,15 +37,15 @@ T = TypeVar("T")
 class Viewer(anywidget.AnyWidget):
     """A live view of a scene in training, or of a trained run; shown as a cell's last expression.
 
-    Training and rendering run in the background, even while other cells run or no page is open. All
-    methods may be called from any cell, and raise `InputError` for bad arguments.
+    Training and rendering run in the background, also while other cells run or no page is open.
+    Methods may be called from any cell, and raise `InputError` for bad arguments.
     """
 
     _esm = script()
     _css = style()
-    _is_open = False  # on the class, since a viewer whose `__init__` fails is closed too
+    _is_open = False  # on the class: a viewer whose `__init__` fails is closed too
     still = traitlets.Bytes(b"").tag(sync=True)
-    """The last finished picture, JPEG: what a page without a kernel shows."""
+    """The last finished picture as JPEG, for a page without a kernel."""
 
     def __init__(
         self,
@@ -61,11 +61,11 @@ class Viewer(anywidget.AnyWidget):
         """
         Args:
             source: a scene to train, a run to view or to train further, or the folder of either; a
-                snapshot of instant-ngp to view; or a video or photographs, captured first.
+                snapshot of instant-ngp to view; or a video or photographs, which are captured.
             preset, device, seed, config: for a new run, as in `nerfmac.train`.
             method: a field, a sampler or a loss of your own, as in `nerfmac.train`.
-            out: a folder for a new run, which is saved there now, every half minute of training
-                and whenever training stops.
+            out: folder of a new run, which is saved now, every 30 s of training, and whenever
+                training stops.
         """
         super().__init__()
         choose_device(device)
@@ -91,12 +91,12 @@ class Viewer(anywidget.AnyWidget):
 
     @property
     def run(self) -> Run:
-        """A copy of the run as it is now, to render, evaluate or save while training goes on."""
+        """A copy of the run as it is now, to render, evaluate or save during training."""
         return self._do(self._session.run.copy)
 
     @property
     def view(self) -> View:
-        """Where the camera stands. May be set."""
+        """The camera and the centre that it orbits. May be set."""
         return self._session.view
 
     @view.setter
@@ -105,29 +105,37 @@ class Viewer(anywidget.AnyWidget):
 
     @property
     def path(self) -> CameraPath:
-        """The keyframes and the path through them. May be set."""
-        return self._session.studio.path
+        """The path through the keyframes. May be set."""
+        return self._session.path_editor.path
 
     @path.setter
     def path(self, path: CameraPath) -> None:
         def change() -> None:
-            self._session.studio.path = path
+            self._session.path_editor.path = path
 
         self._change(change)
 
     def set(self, **values: Any) -> None:
-        """Change what the page's controls do: mode, background, fov (degrees), exposure (stops),
-        crop, share (of the device's time, for training), rate (factor on the learning rate), rays
-        (most of a step), steps and seconds (where training stops)."""
+        """Change settings of the page's controls.
+
+        Args:
+            values: `mode` (`colour`, `depth`, `normals`, `opacity`, `occupancy`, `samples`),
+                `background` (`#rrggbb`), `fov` (degrees), `exposure` (stops), `crop` (lowest and
+                highest corner, scene units), `share` (training's share of the device's time),
+                `rate` (factor on the learning rate), `rays` (largest number per step), `steps` and
+                `seconds` (where training stops).
+        """
         self._change(lambda: self._session.set(**values))
 
     def refine(self, **switches: bool) -> None:
-        """Choose what training corrects of its views, before it begins: poses, lenses, exposures,
-        colours, each True or False; those that are not named stay as they are."""
+        """Choose what training refines: poses, lenses, exposures, colours, each True or False.
+
+        Call it before training begins; names left out keep their value.
+        """
         self._change(lambda: self._session.refine(**switches))
 
     def train(self, steps: int | None = None, seconds: float | None = None) -> None:
-        """Train in the background until the run has had so many steps, or seconds of training."""
+        """Train in the background until the run has had `steps` steps, or `seconds` of training."""
 
         def start() -> None:
             self._session.set(steps=steps, seconds=seconds)
@@ -136,13 +144,13 @@ class Viewer(anywidget.AnyWidget):
         self._change(start)
 
     def pause(self) -> None:
-        """Stop training after the step under way; `train` goes on from there."""
+        """Stop training after the present step; `train` continues."""
         self._change(self._session.training.pause)
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until training has stopped, at most `timeout` seconds; return whether it has.
 
-        If an exception ended training, raises it. An interrupt ends the wait, not the training.
+        Raises the exception that ended training, if any. An interrupt ends the wait only.
         """
         is_resting = self._session.is_resting.wait(timeout)
         if is_resting and self._session.failure is not None:
@@ -150,7 +158,7 @@ class Viewer(anywidget.AnyWidget):
         return is_resting
 
     def save(self, folder: str | Path) -> None:
-        """Save the run as it stands."""
+        """Save the run as it is now."""
         self._do(lambda: self._session.run.save(folder))
 
     def render_video(
@@ -162,32 +170,32 @@ class Viewer(anywidget.AnyWidget):
         size: tuple[int, int] = (640, 480),
         progress: bool = True,
     ) -> Path:
-        """Film along the keyframes or, with fewer than two, around the scene, to an MP4 file.
+        """Render the path or, with fewer than two keyframes, an orbit, to an MP4 file.
 
-        Pictures look as on the page, in the same mode and background. An interrupt leaves no file.
+        Pictures have the page's mode and background. An interrupt leaves no file.
         """
-        film = self._do(lambda: self._session.film(str(path), seconds, fps, size)).start()
-        bar = tqdm(total=film.total, desc="frames", unit="frame", disable=not progress)
+        job = self._do(lambda: self._session.begin_video(str(path), seconds, fps, size)).start()
+        bar = tqdm(total=job.total, desc="frames", unit="frame", disable=not progress)
         try:
-            while not film.result.done():
-                film.wait(0.1)
-                bar.update(film.done - bar.n)
-            return film.result.result()
+            while not job.result.done():
+                job.wait(0.1)
+                bar.update(job.done - bar.n)
+            return job.result.result()
         finally:
-            film.cancel()
+            job.cancel()
             bar.close()
 
     def close(self) -> None:
-        """Stop for good, save the run if it has a folder, and remove the widget from the page."""
+        """End training, save the run if it has a folder, and remove the widget from the page."""
         if self._is_open:
             self._is_open = False
             self._worker.remove(self._loop, self._session.training.pause)
         super().close()
 
     def _ipython_display_(self) -> None:
-        """Show the widget, and under it a picture for pages that have no kernel for a widget.
+        """Show the widget, and below it a picture for pages without a kernel.
 
-        The style sheet hides the picture as long as the widget is alive.
+        The style sheet hides the picture while the widget is alive.
         """
         bundle = self._repr_mimebundle_()
         display(bundle[0] if bundle else {}, raw=True)
@@ -198,7 +206,7 @@ class Viewer(anywidget.AnyWidget):
         self._keep(self.still)
 
     def _keep(self, jpeg: bytes) -> None:
-        """Let `jpeg` be what a page without a kernel shows."""
+        """Show `jpeg` on pages without a kernel."""
         self.still = jpeg
         if jpeg and self._picture is not None:
             self._picture.update(Image(jpeg, format="jpeg"))
@@ -218,11 +226,11 @@ class Viewer(anywidget.AnyWidget):
 
 
 def _hear_while_cells_run(comm: Any) -> None:
-    """Let the page's messages come through while the kernel's main thread runs a cell.
+    """Receive the page's messages while the kernel's main thread runs a cell.
 
-    JupyterLab sends them to a subshell of the kernel, which is a thread of its own. ipykernel 7
-    hands them on to the shell that last sent the page something. That is the main one, which is
-    busy while a cell runs. So each is answered on the subshell that it came to.
+    JupyterLab sends messages to a subshell of the kernel, on a thread of its own. ipykernel 7
+    passes them to the shell that last sent the page something. That is the main shell, which is
+    busy while a cell runs. So each message is answered on the subshell that received it.
     """
     if hasattr(comm, "_reply_subshell_for"):
         comm._reply_subshell_for = lambda _data, asked: asked
@@ -246,4 +254,4 @@ def _opened(
         if is_snapshot(folder):
             return load_snapshot(folder)
         source = load_scene(folder)
-    return Run.begin(source, config or configured(preset, seed), method=method, out=out)
+    return Run.begin(source, config or config_for_device(preset, seed), method=method, out=out)

@@ -1,9 +1,9 @@
 """`Worker`: the one thread of a process that owns every MLX object of its viewers.
 
 Two threads on one model crash the process, a lazy array made on one thread cannot be evaluated on
-another, and MLX's streams, random state and compiled functions are per thread. So all training and
-rendering is done on this thread, a slice of work at a time. Other threads change
-plain state and wake an activity, or submit a task, whose result holds no lazy array.
+another, and MLX's streams, random state and compiled functions are per thread. So this thread does
+all training and rendering, a slice of work at a time. Other threads change plain state and wake an
+activity, or submit a task whose result holds no lazy array.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
-from functools import cache
+from functools import cache, partial
 from typing import Protocol, TypeVar
 
 import mlx.core as mx
@@ -26,20 +26,20 @@ T = TypeVar("T")
 
 log = logging.getLogger("nerfmac")
 
-LONGEST_WAIT = 3600.0
-"""Seconds: the longest that a lock can wait."""
+MAX_WAIT = 3600.0
+"""Longest wait for work, in seconds; a lock cannot wait for ever."""
 
 
 class Activity(Protocol):
-    """Something that goes on for long, in slices of work."""
+    """A long piece of work that is done in slices."""
 
     def work(self) -> float | None:
-        """Do one slice; return in how many seconds to do the next, None: not before it is woken."""
+        """Do one slice; return the seconds until the next one. None: wait for `Worker.wake`."""
         ...
 
 
 class Worker:
-    """Runs tasks in the order of submission, and between them a slice of each activity's work."""
+    """Runs tasks in the order of submission, and slices of the activities between them."""
 
     def __init__(self) -> None:
         self._lock = threading.Condition()
@@ -50,7 +50,7 @@ class Worker:
         self._thread.start()
 
     def submit(self, task: Callable[[], T]) -> Future[T]:
-        """Run `task` soon; at once if the caller is on the worker's thread."""
+        """Queue `task`; run it at once if the caller is on the worker's thread."""
         future: Future[T] = Future()
         if threading.current_thread() is self._thread:
             _fulfil(future, task)
@@ -63,11 +63,11 @@ class Worker:
         return future
 
     def add(self, activity: Activity) -> None:
-        """Let `activity` work from now on."""
+        """Start the `activity`."""
         self.wake(activity, is_new=True)
 
     def remove(self, activity: Activity, last: Callable[[], None]) -> None:
-        """Let `activity` work no more, then do `last`; at once if called within its work."""
+        """Stop the `activity`, then do `last`; at once if called within its work."""
         with self._lock:
             self._due.pop(activity, None)
             if self._is_ending:
@@ -75,14 +75,14 @@ class Worker:
         self.submit(last).result()
 
     def wake(self, activity: Activity, *, is_new: bool = False) -> None:
-        """Let `activity` work now; any thread may ask for it."""
+        """Make the next slice of `activity` due now. Any thread may call this."""
         with self._lock:
             if is_new or activity in self._due:
                 self._due[activity] = 0.0
                 self._lock.notify()
 
     def end(self) -> None:
-        """Stop after what is under way, and wait for that."""
+        """Stop after the present task or slice, and wait for it."""
         with self._lock:
             self._is_ending = True
             self._lock.notify()
@@ -90,12 +90,12 @@ class Worker:
 
     def _run(self) -> None:
         while (next_up := self._wait()) is not None:
-            for each in next_up:
-                each()
+            for item in next_up:
+                item()
         mx.clear_streams()  # this thread's own; MLX ends the process if they outlive it
 
     def _wait(self) -> list[Callable[[], None]] | None:
-        """All tasks, and a slice of work of each activity that is due; None at the end."""
+        """All waiting tasks, and a slice of each activity that is due; None at the end."""
         with self._lock:
             while not self._is_ending:
                 tasks = list(self._tasks)
@@ -103,8 +103,8 @@ class Worker:
                 now = time.monotonic()
                 due = [activity for activity, when in self._due.items() if when <= now]
                 if tasks or due:
-                    return [*tasks, *(lambda each=each: self._work(each) for each in due)]
-                self._lock.wait(min([*self._due.values(), now + LONGEST_WAIT]) - now)
+                    return [*tasks, *(partial(self._work, activity) for activity in due)]
+                self._lock.wait(min([*self._due.values(), now + MAX_WAIT]) - now)
             return None
 
     def _work(self, activity: Activity) -> None:
@@ -116,7 +116,7 @@ class Worker:
             with interval("viewer", work=type(activity).__name__):
                 pause = activity.work()
         except Exception:
-            log.exception("%s is given up", activity)  # the others go on
+            log.exception("%s is given up", activity)  # the other activities go on
             with self._lock:
                 self._due.pop(activity, None)
             return

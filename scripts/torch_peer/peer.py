@@ -21,7 +21,7 @@ import numpy.typing as npt
 import torch
 from torch.nn import functional
 
-from nerfmac.backend.device import processors
+from nerfmac.backend.host import processors
 from nerfmac.common.checks import InputError
 from nerfmac.config import Config
 from nerfmac.geometry.cameras import Camera

@@ -63,7 +63,7 @@ def test_where_the_system_compiles_kernels_nothing_is_compiled(compiled):
 def test_a_kernel_that_does_not_compile_is_told_and_launches_are_as_before(compiled):
     broken = CpuKernel("broken", [], ["y"], "y[0] = none;", "#include <cstdint>\n")
     call = {"inputs": [], "output_shapes": [(1,)], "output_dtypes": [mx.int32], "grid": (1, 1, 1)}
-    with pytest.raises(BuildError, match="failed on broken-"):
+    with pytest.raises(BuildError, match="broken-"):
         build.compile_together([broken.library(**call)])
     with pytest.raises(KeyError):
         compile_ahead(lambda: {}["no such graph"])

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from nerfmac.backend import build, device, extension
+from nerfmac.backend import build, extension, host
 from nerfmac.backend.build import Library
-from nerfmac.backend.cache import cache_folder
+from nerfmac.backend.host import cache_folder
 from nerfmac.common.checks import InputError
 
 SOURCE = 'extern "C" int answer() { return 42; }\n'
@@ -62,19 +62,19 @@ def test_whatever_changes_a_library_changes_its_name(cache, monkeypatch):
 def test_processors_of_one_name_and_other_features_have_other_libraries(
     cache, monkeypatch, tmp_path, key
 ):
-    monkeypatch.setattr(device, "_CPUINFO", tmp_path / "cpuinfo")
+    monkeypatch.setattr(host, "_CPUINFO", tmp_path / "cpuinfo")
     names = []
     for features in ("fpu sse2 avx2", "fpu sse2 avx2 avx512f"):
         each = f"processor\t: 0\nmodel name\t: Intel(R) Xeon(R) Processor\n{key}: {features}\n\n"
         (tmp_path / "cpuinfo").write_text(2 * each)
         names.append(TOY.path().name)
-        assert device.processor_name() == "Intel(R) Xeon(R) Processor"
-        assert device.processor_features() == features
+        assert host.processor_name() == "Intel(R) Xeon(R) Processor"
+        assert host.processor_features() == features
     assert names[0] != names[1]
 
 
 def test_this_machine_tells_the_features_of_its_processor():
-    assert len(device.processor_features().split()) > 3
+    assert len(host.processor_features().split()) > 3
 
 
 def test_libraries_are_compiled_at_the_same_time_each_once(cache, monkeypatch):
@@ -94,7 +94,7 @@ def test_libraries_are_compiled_at_the_same_time_each_once(cache, monkeypatch):
 
 def test_of_libraries_compiled_together_one_that_fails_spoils_no_other(cache):
     bad = Library("bad", {"bad.cpp": "no program"})
-    with pytest.raises(build.BuildError, match="failed on bad-"):
+    with pytest.raises(build.BuildError, match="bad-"):
         build.compile_together([bad, TOY])
     assert list(cache.iterdir()) == [TOY.path()]
 
@@ -118,7 +118,7 @@ def test_another_version_of_what_it_is_built_against_is_another_extension(monkey
 
 
 def test_a_failed_build_says_what_the_compiler_said_and_leaves_nothing(cache):
-    with pytest.raises(build.BuildError, match=r"failed on toy-\w+:\n(.*\n)*.*answered"):
+    with pytest.raises(build.BuildError, match=r"toy-\w+:\n(.*\n)*.*answered"):
         build.shared_library(Library("toy", {"toy.cpp": SOURCE.replace("42", "answered")}))
     assert list(cache.iterdir()) == []
 
@@ -126,7 +126,7 @@ def test_a_failed_build_says_what_the_compiler_said_and_leaves_nothing(cache):
 def test_a_cache_that_cannot_be_written_is_a_failed_build(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("mine")
     monkeypatch.setenv("NERFMAC_CACHE", str(tmp_path / "file"))
-    with pytest.raises(build.BuildError, match=f"cannot write {tmp_path}/file/toy-.*NERFMAC_CACHE"):
+    with pytest.raises(build.BuildError, match=f"{tmp_path}/file/toy-.*NERFMAC_CACHE"):
         build.shared_library(TOY)
 
 
@@ -143,7 +143,7 @@ def test_a_user_without_a_home_folder_is_told_what_to_set(monkeypatch):
     for name in ("NERFMAC_CACHE", "XDG_CACHE_HOME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(Path, "home", classmethod(nowhere))
-    with pytest.raises(InputError, match=r"no home folder .*; set NERFMAC_CACHE"):
+    with pytest.raises(InputError, match="NERFMAC_CACHE"):
         cache_folder()
 
 
@@ -166,28 +166,23 @@ print(ctypes.CDLL(str(shared_library({TOY!r}))).answer())
 
 
 @pytest.mark.parametrize(
-    ("text", "complaint"),
-    [("exit 0", "does not tell its version"), ("echo broken; exit 1", "does not tell its version")],
+    ("text", "answer"),
+    [
+        ("#!/bin/sh\nexit 0\n", ""),
+        ("#!/bin/sh\necho broken; exit 1\n", "broken"),
+        ("not a program", "Exec format error"),
+    ],
 )
-def test_what_is_no_compiler_is_said_to_be_none(tmp_path, monkeypatch, text, complaint):
+def test_a_broken_compiler_is_named_with_its_answer(tmp_path, monkeypatch, text, answer):
     compiler = tmp_path / "c++"
-    compiler.write_text(f"#!/bin/sh\n{text}\n")
+    compiler.write_text(text)
     compiler.chmod(0o755)
     monkeypatch.setattr(build, "compiler", lambda: str(compiler))
-    with pytest.raises(build.BuildError, match=complaint):
-        build.compiler_version.__wrapped__()
-
-
-def test_a_compiler_that_does_not_run_is_said_so(tmp_path, monkeypatch):
-    compiler = tmp_path / "c++"
-    compiler.write_text("not a program")
-    compiler.chmod(0o755)
-    monkeypatch.setattr(build, "compiler", lambda: str(compiler))
-    with pytest.raises(build.BuildError, match="does not run"):
+    with pytest.raises(build.BuildError, match=f"{compiler}.*{answer}"):
         build.compiler_version.__wrapped__()
 
 
 def test_the_compiler_named_by_the_environment_is_the_only_one_tried(monkeypatch):
     monkeypatch.setenv("CXX", "/nonexistent")
-    with pytest.raises(build.BuildError, match="looked for CXX=/nonexistent"):
+    with pytest.raises(build.BuildError, match="CXX=/nonexistent"):
         build.compiler.__wrapped__()

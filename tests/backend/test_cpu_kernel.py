@@ -4,7 +4,7 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
-from nerfmac.backend.cpu_kernel import cpu_kernel
+from nerfmac.backend.cpu_kernel import CpuKernel
 from nerfmac.backend.sources import dialect_source
 
 HEADER = dialect_source("cpu")
@@ -15,14 +15,14 @@ def like(x):
 
 
 # y = x^3 and its gradient, as two kernels of one template
-CUBE = cpu_kernel(
+CUBE = CpuKernel(
     "toy_cube",
     ["x"],
     ["y"],
     "const uint i = thread_position_in_grid.x;if (i < uint(x_shape[0])) y[i] = x[i] * x[i] * x[i];",
     HEADER,
 )
-CUBE_GRADIENT = cpu_kernel(
+CUBE_GRADIENT = CpuKernel(
     "toy_cube_gradient",
     ["x", "gradient"],
     ["d_x"],
@@ -70,7 +70,7 @@ def test_each_index_of_a_grid_is_visited_once(grid, rows_own_outputs):
     const uint3 p = thread_position_in_grid;
     visits[(p.z * {height} + p.y) * {width} + p.x] += 1 + start[0];
     """
-    count = cpu_kernel("toy_count", ["start"], ["visits"], source, HEADER, rows_own_outputs)
+    count = CpuKernel("toy_count", ["start"], ["visits"], source, HEADER, rows_own_outputs)
     (visits,) = count(
         inputs=[mx.zeros(1, mx.int32)],
         output_shapes=[(depth, height, width)],
@@ -88,7 +88,7 @@ def test_sums_of_an_accumulating_kernel_repeat_bit_for_bit():
     const float addend = x[i] * float(row + 1);
     atomic_add_row<1>(sums, row * 8 + i % 8, &addend);
     """
-    accumulate = cpu_kernel("toy_sums", ["x"], ["sums"], source, HEADER, atomic_outputs=True)
+    accumulate = CpuKernel("toy_sums", ["x"], ["sums"], source, HEADER, atomic_outputs=True)
     x = mx.random.normal((20_001,), key=mx.random.key(2)) * 1e3
 
     def sums():
@@ -116,7 +116,7 @@ def test_several_outputs_of_several_types_come_back_in_order():
     part[i] = x[i] - float(int(x[i]));
     small[i] = (unsigned char)(i);
     """
-    split = cpu_kernel("toy_split", ["x"], ["whole", "part", "small"], source, HEADER)
+    split = CpuKernel("toy_split", ["x"], ["whole", "part", "small"], source, HEADER)
     x = mx.array([0.25, 1.5, 7.75])
     whole, part, small = split(
         inputs=[x],
@@ -130,7 +130,7 @@ def test_several_outputs_of_several_types_come_back_in_order():
 
 
 def test_outputs_start_from_zero_and_from_nothing_else():
-    with pytest.raises(ValueError, match="init_value is not 0"):
+    with pytest.raises(ValueError, match="init_value"):
         CUBE(inputs=[mx.ones(3)], init_value=1.0, **like(mx.ones(3)))
 
 
@@ -156,7 +156,7 @@ BASE = {
     ids=lambda change: next(iter(change)),
 )
 def test_compiled_launches_that_differ_in_one_thing_are_not_merged(change):
-    scale = cpu_kernel(
+    scale = CpuKernel(
         "toy_scale",
         ["x"],
         ["y", "z"],
@@ -180,7 +180,7 @@ def test_compiled_launches_that_differ_in_one_thing_are_not_merged(change):
 
 def test_compiled_launches_that_do_the_same_are_merged():
     # Which it is shows where results have no say: a kernel that counts its launches.
-    count = cpu_kernel(
+    count = CpuKernel(
         "toy_launches",
         ["x"],
         ["y"],

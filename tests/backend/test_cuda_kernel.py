@@ -99,7 +99,7 @@ def test_kernels_are_compiled_ahead_without_a_launch(power, cuda):
 
 
 def test_a_type_that_no_kernel_has_is_refused(power, cuda):
-    with pytest.raises(InputError, match="x is bfloat16; as CUDA kernels take and give float32"):
+    with pytest.raises(InputError, match=r"x is bfloat16.*float32"):
         run(power, mx.zeros((5, 7), mx.bfloat16))
 
 
@@ -108,13 +108,13 @@ def test_a_users_kernel_that_does_not_compile_is_his_mistake(power, cuda, monkey
         raise BuildError(f"nvrtc failed on {name}:\nexpected a semicolon")
 
     monkeypatch.setattr(nvrtc, "compile_cubin", refuse)
-    with pytest.raises(InputError, match="source of power does not compile: nvrtc failed on"):
+    with pytest.raises(InputError, match=r"power.*nvrtc"):
         run(power, mx.zeros((5, 7)))
 
 
 def test_without_nvidias_compiler_that_is_said(monkeypatch):
     monkeypatch.setattr(nvrtc, "_LIBRARIES", ("libnone.so.1", "libnone.so.2"))
     nvrtc._library.cache_clear()
-    with pytest.raises(BuildError, match=r"no libnone\.so\.1 and no libnone\.so\.2"):
+    with pytest.raises(BuildError, match=r"libnone\.so\.1.*libnone\.so\.2"):
         nvrtc.compile_cubin("power", SOURCE, (9, 0))
     nvrtc._library.cache_clear()

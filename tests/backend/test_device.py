@@ -86,7 +86,13 @@ def on_windows(monkeypatch):
     monkeypatch.setattr(device.platform, "system", lambda: "Windows")
 
 
-REFUSED = "nerfmac runs on macOS and Linux, not on Windows"
+REFUSED = "Windows"
+
+
+def assert_is_the_refusal(text):
+    (line,) = text.splitlines()
+    assert line.startswith("nerfmac: ")
+    assert REFUSED in line
 
 
 @pytest.mark.usefixtures("on_windows")
@@ -96,7 +102,7 @@ def test_windows_is_refused_at_first_use(tmp_path):
         current_device,
         lambda: nerfmac.train(tmp_path, out=tmp_path / "out"),
     ):
-        with pytest.raises(InputError, match=f"^{REFUSED}$"):
+        with pytest.raises(InputError, match=REFUSED):
             use()
     assert list(tmp_path.iterdir()) == []
 
@@ -105,7 +111,7 @@ def test_windows_is_refused_at_first_use(tmp_path):
 @pytest.mark.parametrize("words", [("info",), ("train", "--nonsense"), ("view", "nowhere")])
 def test_on_windows_the_command_line_says_one_sentence(capsys, words):
     assert scene_factory.nerfmac(*words) == 2
-    assert capsys.readouterr().err == f"nerfmac: {REFUSED}\n"
+    assert_is_the_refusal(capsys.readouterr().err)
 
 
 def test_what_windows_lacks_is_not_imported_before_it_is_refused():
@@ -117,4 +123,5 @@ from nerfmac.cli import main
 main(["info"])
 """
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert (ran.returncode, ran.stderr) == (2, f"nerfmac: {REFUSED}\n")
+    assert ran.returncode == 2
+    assert_is_the_refusal(ran.stderr)

@@ -22,7 +22,7 @@ from nerfmac.backend.metal_text import on_metal
 from nerfmac.backend.sources import operations
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
-from nerfmac.run.log import log_how
+from nerfmac.run.messages import log_backends
 from nerfmac.scenes import load_scene
 from nerfmac.training.goal import Goal
 from nerfmac.training.trainer import Trainer
@@ -40,7 +40,7 @@ def nothing_disabled(monkeypatch):
 def test_operations_disabled_for_one_reason_are_told_in_one_line(monkeypatch, caplog):
     monkeypatch.setenv(VARIABLE, "march,adam")
     with caplog.at_level("INFO", "nerfmac"):
-        log_how(0.0)
+        log_backends(0.0)
     (told,) = caplog.messages
     assert "adam, march" in told
     assert told.endswith(f": {VARIABLE}=march,adam")
@@ -64,13 +64,13 @@ def test_operations_are_disabled_by_name(monkeypatch):
 def test_a_name_that_is_no_operation_is_refused_whatever_is_asked_for(monkeypatch, value):
     monkeypatch.setenv(VARIABLE, value)
     for ask in (backend, lambda: runs_kernel("march")):
-        with pytest.raises(InputError, match=f"{VARIABLE} .*expected .*hash_encode.*trace"):
+        with pytest.raises(InputError, match=f"{VARIABLE}.*hash_encode.*trace"):
             ask()
 
 
 def test_a_user_disables_his_own_operation_by_its_name(monkeypatch):
     monkeypatch.setenv(VARIABLE, "march,users_own")
-    with pytest.raises(InputError, match="names users_own; expected"):
+    with pytest.raises(InputError, match="users_own"):
         runs_kernel("users_own")
     text = "METAL_FUNC void own() {}"
     Kernel("users_own", "own", inputs=(), outputs=("y",), rows="1", source=text)

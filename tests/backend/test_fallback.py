@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from importlib.metadata import version
 from itertools import dropwhile, islice, takewhile
 from pathlib import Path
 
@@ -136,7 +137,7 @@ for operation in ("march", "networks"):
     assert ran.returncode == 0, ran.stderr
     first, second = ran.stdout.splitlines()
     assert first == second
-    assert "does not load" in first
+    assert f"mlx {version('mlx')}" in first
     assert why in first
     assert len(warnings(ran)) == 1
 
@@ -182,8 +183,8 @@ importlib.metadata.version = lambda name: {version!r} if name == {package!r} els
 def test_versions_that_the_extension_is_not_known_to_fit_are_refused(monkeypatch, package, version):
     first, end = VERSIONS[package]
     monkeypatch.setattr(building, "version", lambda _: version)
-    advice = f"for {package} {version}; install '{package}>={first},<{end}'"
-    with pytest.raises(BuildError, match=re.escape(advice)):
+    wanted = rf"{package} {re.escape(version)};.*{package}>={first},<{end}"
+    with pytest.raises(BuildError, match=wanted):
         building._fitting_version(package)
 
 

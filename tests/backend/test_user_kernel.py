@@ -98,30 +98,30 @@ def test_an_include_finds_a_header_beside_the_file_before_ours(tmp_path):
 
 
 def test_an_absent_file_is_refused_when_the_kernel_is_made(tmp_path):
-    with pytest.raises(InputError, match=r"gone\.metal cannot be read: No such file"):
+    with pytest.raises(InputError, match=r"gone\.metal.*No such file"):
         kernel(tmp_path / "gone.metal")
 
 
 def test_what_is_not_ascii_is_refused_when_the_kernel_is_made(tmp_path):
     path = tmp_path / "mine.metal"
     path.write_text("// Müller\n" + TWICE)
-    with pytest.raises(InputError, match=r"mine\.metal has a character that is not ASCII"):
+    with pytest.raises(InputError, match=r"mine\.metal.*ASCII"):
         kernel(path)
-    with pytest.raises(InputError, match="source of scale has a character that is not ASCII"):
+    with pytest.raises(InputError, match=r"scale.*ASCII"):
         kernel("// Müller\n" + TWICE)
 
 
 def test_an_absent_function_is_named_with_its_file(tmp_path):
     path = tmp_path / "mine.metal"
     path.write_text(TWICE)
-    with pytest.raises(InputError, match=r"^mine\.metal has no function scales$"):
+    with pytest.raises(InputError, match=r"mine\.metal.*scales"):
         launch(kernel(path, "scales"))
 
 
 def test_an_absent_header_is_named_with_where_it_was_looked_for(tmp_path):
     path = tmp_path / "mine.metal"
     path.write_text('#include "none.h"\n' + TWICE)
-    with pytest.raises(InputError, match=rf'mine\.metal includes "none\.h".* {tmp_path} or'):
+    with pytest.raises(InputError, match=rf"mine\.metal.*none\.h.*{tmp_path}"):
         launch(kernel(path))
 
 
@@ -132,16 +132,16 @@ def test_what_the_compiler_refuses_is_told_with_the_users_own_line(tmp_path, whe
     for name, text in texts.items():
         (tmp_path / name).write_text(text)
     line = texts[where].count("\n")
-    wanted = rf"^mine\.metal does not compile: (.|\n)*{re.escape(where)}:{line}:(.|\n)*nowhere"
+    wanted = rf"mine\.metal(.|\n)*{re.escape(where)}:{line}:(.|\n)*nowhere"
     with pytest.raises(InputError, match=wanted):
         launch(kernel(tmp_path / "mine.metal"))
 
 
 def test_a_wrong_number_of_arrays_is_refused_before_anything_is_built():
-    with pytest.raises(InputError, match=r"^scale got 2 arrays; expected x$"):
+    with pytest.raises(InputError, match=r"scale.*2 arrays.*x$"):
         launch(kernel(TWICE), X, X)
 
 
 def test_a_type_that_a_cpu_has_not_is_refused_by_name():
-    with pytest.raises(InputError, match=r"^x is float16; on a CPU kernels take and give float32"):
+    with pytest.raises(InputError, match=r"x is float16.*float32"):
         launch(kernel(TWICE), X.astype(mx.float16))

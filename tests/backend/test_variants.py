@@ -45,9 +45,9 @@ def test_the_code_goes_before_the_variable_and_that_before_the_cache(monkeypatch
     ("value", "told"),
     [
         ("march_cout=two", "march_cout.*hash_encode_gradient, march_count"),
-        ("march_count=three", "'three'; expected one of: eight, four, one, two"),
-        ("march_count", "'march_count'; expected OPERATION=VARIANT"),
-        ("march_count=two;networks_gradient=groups_64", "expected one of: eight"),
+        ("march_count=three", "three.*eight, four, one, two"),
+        ("march_count", "march_count.*OPERATION=VARIANT"),
+        ("march_count=two;networks_gradient=groups_64", "groups_64.*eight"),
     ],
 )
 def test_what_the_variable_names_wrongly_is_refused(value, told, monkeypatch):
@@ -58,7 +58,7 @@ def test_what_the_variable_names_wrongly_is_refused(value, told, monkeypatch):
 
 @pytest.mark.parametrize("chosen", [{"march_cout": "two"}, {"march_count": "groups_64"}])
 def test_what_the_code_names_wrongly_is_refused(chosen):
-    with pytest.raises(InputError, match="expected one of"), using(**chosen):
+    with pytest.raises(InputError, match="|".join(chosen)), using(**chosen):
         pass
 
 
@@ -68,7 +68,7 @@ def test_a_broken_file_is_as_none(content, caplog):
     path().write_text(content)
     variants._stored.cache_clear()
     assert variant("march_count") == "four"
-    assert "`nerfmac tune` writes it anew" in caplog.text
+    assert str(variants.path()) in caplog.text
 
 
 @pytest.mark.parametrize("what", ["device_name", "version", "kernel_source"])

@@ -5,7 +5,7 @@ from itertools import combinations
 
 import numpy as np
 
-from nerfmac.capture.material import Picture
+from nerfmac.capture.inputs import Picture
 
 WIDTH, HEIGHT = 800, 533
 NOISE = 0.4

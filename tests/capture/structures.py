@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from nerfmac.capture.agreement import Agreement
+from nerfmac.capture.fold_check import FoldCheck
 from nerfmac.capture.structure import Structure
-from nerfmac.scenes.colmap_model import ColmapCamera, ColmapImage, ColmapModel
+from nerfmac.scenes.readers.colmap_model import ColmapCamera, ColmapImage, ColmapModel
 
 TO_OPENCV = np.array([1.0, -1.0, -1.0])
 LENS = {"fl_x": 70.0, "fl_y": 71.0, "cx": 32.0, "cy": 24.0}
@@ -40,7 +40,7 @@ def ring_of(count, *, scale, rotation, offset):
     camera = ColmapCamera("OPENCV", 64, 48, LENS | BENT)
     model = ColmapModel({1: camera}, images, rows[:, :3])
     seen = {image.name: 150 for image in images}
-    kept = Agreement([set(seen)], [])
+    kept = FoldCheck([set(seen)], [])
     return Structure(model, 0.5, seen, rows, [count], "sequential", kept, Path("sparse"))
 
 

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from nerfmac.capture import capture, capture_scene, captured, structure
-from nerfmac.capture.agreement import Agreement
+from nerfmac.capture.focal import ADVICE, UnknownFocalError
+from nerfmac.capture.fold_check import FoldCheck
 from nerfmac.capture.structure import Solver
 from nerfmac.common.checks import InputError
 from nerfmac.film.video import write_video
@@ -78,7 +79,8 @@ def test_cameras_that_are_torn_apart_are_told_and_kept_in_the_report(
 
     def fold(self, matching):
         found = solve(self, matching)
-        return found._replace(agreement=Agreement(found.agreement.groups, torn), matching=matching)
+        check = FoldCheck(found.fold_check.groups, torn, torn)
+        return found._replace(fold_check=check, matching=matching)
 
     monkeypatch.setattr(Solver, "solve", fold)
     capture_scene(photographs, tmp_path / "scene", matching="exhaustive", progress=False)
@@ -94,20 +96,48 @@ def test_cameras_that_are_torn_apart_are_told_and_kept_in_the_report(
 def test_several_torn_pairs_are_refused_unless_the_matching_is_asked_for(
     photographs, tmp_path, solved, monkeypatch
 ):
-    torn = [("03.png", "04.png", 171.2)]
+    torn = [("03.png", "04.png", 171.2), ("03.png", "05.png", 168.0)]
+    folded = torn[:1]
     solve = Solver.solve
 
     def fold(self, matching):
         found = solve(self, matching)
-        return found._replace(agreement=Agreement(found.agreement.groups, torn))
+        return found._replace(fold_check=FoldCheck(found.fold_check.groups, torn, folded))
 
     monkeypatch.setattr(Solver, "solve", fold)
-    capture_scene(photographs, tmp_path / "stray", progress=False)
-    torn.append(("03.png", "05.png", 168.0))
-    with pytest.raises(InputError, match=r"03\.png and 04\.png .*--matching sequential --out"):
+    capture_scene(photographs, tmp_path / "rig", progress=False)
+    folded.append(torn[1])
+    with pytest.raises(InputError, match=r"03\.png and 04\.png .*--matching sequential keeps"):
         capture_scene(photographs, tmp_path / "folded", progress=False)
     assert not (tmp_path / "folded" / "transforms.json").exists()
-    capture_scene(photographs, tmp_path / "kept", matching="sequential", progress=False)
+    capture_scene(photographs, tmp_path / "folded", matching="sequential", progress=False)
+    assert (tmp_path / "folded" / "transforms.json").exists()
+
+
+def test_a_refused_capture_goes_on_with_the_focal_length_that_is_advised(
+    photographs, tmp_path, solved, monkeypatch, capsys
+):
+    solve = Solver.solve
+
+    def refuse_unknown(self, matching):
+        assert not (self.folder / "database.db").exists(), "its cameras have another focal length"
+        (self.folder / "database.db").touch()
+        (self.folder / "more").mkdir()
+        if not self.pictures[0].focal:
+            raise UnknownFocalError(f"unknown; {ADVICE}")
+        return solve(self, matching)
+
+    monkeypatch.setattr(Solver, "solve", refuse_unknown)
+    scene = tmp_path / "scene"
+    asked = "capture", photographs, "--out", scene
+    assert nerfmac(*asked) == 2
+    assert "--focal-35mm" in capsys.readouterr().err
+    (photographs / "00.png").unlink()  # the pictures of the first time serve
+    assert nerfmac(*asked, "--focal-35mm", 26) == 0
+    report = json.loads((scene / "capture.json").read_text())
+    assert (report["given"], report["focal_35mm"]) == (12, 26)
+    capsys.readouterr()
+    refused(capsys, tmp_path, *asked, "--focal-35mm", 30, names=["with other options"])
 
 
 def test_a_focal_length_that_is_given_goes_before_exifs_and_reaches_the_solver(
@@ -171,7 +201,7 @@ def test_too_few_cameras_are_refused_with_what_to_do_and_what_is_done_is_kept(
 @pytest.mark.parametrize(
     ("where", "kept"),
     [
-        ("take_pictures", "what is done is in garden, and the same command goes on"),
+        ("take_pictures", "finished work is in garden; the same command continues it"),
         ("pictures_in", "nothing is kept"),
     ],
 )
@@ -230,7 +260,7 @@ def test_a_black_video_is_refused_before_anything_is_written(tmp_path, capfd):
 
 def test_without_pycolmap_it_is_said_how_to_install_it(photographs, tmp_path, capsys, monkeypatch):
     monkeypatch.undo()
-    monkeypatch.setattr("nerfmac.capture.libraries.find_spec", lambda name: None)
+    monkeypatch.setattr("nerfmac.capture.capture.find_spec", lambda name: None)
     refused(
         *(capsys, tmp_path, "capture", photographs, "--out", tmp_path / "scene"),
         names=["pycolmap is not installed", 'pip install "nerfmac[capture]"'],
@@ -281,8 +311,8 @@ def test_a_stages_progress_is_counted(solver, monkeypatch):
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        ("SQLite error: database or disk is full", "has no more room: make some, and the same"),
-        ("Check failed: something", "stage matches ended with code 7: Check failed: something"),
+        ("SQLite error: database or disk is full", "the disk of .* is full"),
+        ("Check failed: something", "stage matches failed with code 7: Check failed: something"),
     ],
 )
 def test_a_stage_that_fails_is_told_in_one_line(solver, monkeypatch, words, expected):
@@ -294,10 +324,10 @@ def test_a_stage_that_fails_is_told_in_one_line(solver, monkeypatch, words, expe
 
 def test_a_disk_without_room_for_a_log_is_told(solver, monkeypatch):
     stage_is(monkeypatch, "import sys; sys.exit(7)")
-    with pytest.raises(InputError, match="stage matches ended with code 7: nothing"):
+    with pytest.raises(InputError, match="stage matches failed with code 7: no message"):
         solver.run("matches", 12)
     monkeypatch.setattr(structure, "ROOM", 2**62)
-    with pytest.raises(InputError, match="has no more room"):
+    with pytest.raises(InputError, match="is full"):
         solver.run("matches", 12)
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from nerfmac.capture import focal, structure
 from nerfmac.capture.structure import Solver
-from nerfmac.scenes.colmap_model import read_model
+from nerfmac.scenes.readers.colmap_model import read_model
 from tests.capture.matched_ring import WIDTH, write_matches
 
 pytest.importorskip("pycolmap", reason="needs pycolmap, of the extra capture")

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from nerfmac.capture import structure
-from nerfmac.capture.agreement import Agreement
 from nerfmac.capture.colmap_process import LENS_MODEL
-from nerfmac.capture.material import Picture
+from nerfmac.capture.fold_check import FoldCheck
+from nerfmac.capture.inputs import Picture
 from nerfmac.capture.structure import NoCamerasError, Solver
-from nerfmac.scenes.colmap_model import PARAMETERS
+from nerfmac.scenes.readers.colmap_model import PARAMETERS
 from tests.capture.structures import ring_of
 
 NAMES = [f"{number:02}.png" for number in range(20)]
@@ -42,8 +42,8 @@ def photographs(tmp_path, monkeypatch):
         if not found:
             raise NoCamerasError("no two")
         ring = ring_of(found, scale=1.0, rotation=np.eye(3), offset=np.zeros(3))
-        together = Agreement([set(NAMES[: found - torn])], [("00.png", "01.png", 170.0)] * torn)
-        return ring._replace(matching=matching, agreement=together)
+        together = FoldCheck([set(NAMES[: found - torn])], [("00.png", "01.png", 170.0)] * torn)
+        return ring._replace(matching=matching, fold_check=together)
 
     def run(self, stage, total):
         done["pairs"].append((self.folder.name, stage))

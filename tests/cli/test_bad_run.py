@@ -29,7 +29,7 @@ def test_resuming_without_a_run(capsys, tmp_path, scene):
     out = tmp_path / "run"
     names = [f"{out} is not a run", "config.json"]
     refused(capsys, tmp_path, "train", scene, "--out", out, "--resume", names=names)
-    refused(capsys, tmp_path, "train", scene, "--resume", names=["--resume needs --out"])
+    refused(capsys, tmp_path, "train", scene, "--resume", names=["resume", "--out"])
 
 
 def test_resuming_with_another_configuration(capsys, tmp_path, run):

@@ -26,27 +26,27 @@ def refused(capsys, tmp_path, *arguments, names):
 @pytest.mark.parametrize(
     ("flags", "names"),
     [
-        (("--seconds", 0), ["seconds is 0"]),
-        (("--models", "--seconds", 0.05), ["seconds is 0.05"]),
-        (("--models", "--vanilla-seconds", 0), ["vanilla_seconds is 0"]),
+        (("--seconds", 0), ["seconds", "0"]),
+        (("--models", "--seconds", 0.05), ["seconds", "0.05"]),
+        (("--models", "--vanilla-seconds", 0), ["vanilla_seconds", "0"]),
         (("--plot", "a.png"), ["--plot", "--models"]),
         (("--vanilla-seconds", 9), ["--vanilla-seconds", "--models"]),
         (("--bandwidth", 100, "--rate", 3), ["--roofline"]),
-        (("--roofline", "--bandwidth", 100), ["--rate is missing"]),
-        (("--roofline", "--rate", 3), ["--bandwidth is missing"]),
-        (("--roofline", "--bandwidth", 0, "--rate", 3), ["bandwidth is 0"]),
-        (("--roofline", "--bandwidth", 100, "--rate", "nan"), ["rate is nan"]),
+        (("--roofline", "--bandwidth", 100), ["--rate"]),
+        (("--roofline", "--rate", 3), ["--bandwidth"]),
+        (("--roofline", "--bandwidth", 0, "--rate", 3), ["bandwidth", "0"]),
+        (("--roofline", "--bandwidth", 100, "--rate", "nan"), ["rate", "nan"]),
         (("--roofline", "--seconds", 3), ["--seconds"]),
         (("--roofline", "--scene", "nowhere"), ["--scene"]),
         (("--roofline", "--models"), ["--models"]),
         (("--roofline", "--film"), ["--film"]),
-        (("--film", "--seconds", 3), ["--film takes its own time"]),
-        (("--scaling", 0), ["scaling is 0"]),
-        (("--scaling", 2, "--models"), ["--scaling and --models"]),
-        (("--scaling", 2, "--roofline"), ["--scaling and --roofline"]),
+        (("--film", "--seconds", 3), ["--film", "--seconds"]),
+        (("--scaling", 0), ["scaling", "0"]),
+        (("--scaling", 2, "--models"), ["--scaling", "--models"]),
+        (("--scaling", 2, "--roofline"), ["--scaling", "--roofline"]),
         (("--ranks.every", 2), ["--ranks", "--scaling"]),
-        (("--device", "cpu", "--scene", "nowhere"), ["nowhere does not exist"]),
-        (("--models", "--device", "cpu", "--scene", "nowhere"), ["nowhere does not exist"]),
+        (("--device", "cpu", "--scene", "nowhere"), ["nowhere"]),
+        (("--models", "--device", "cpu", "--scene", "nowhere"), ["nowhere"]),
     ],
 )
 def test_what_makes_no_sense_is_refused(capsys, tmp_path, flags, names):
@@ -54,7 +54,7 @@ def test_what_makes_no_sense_is_refused(capsys, tmp_path, flags, names):
 
 
 def test_a_file_that_cannot_be_written_is_refused_first(capsys, tmp_path):
-    refused(capsys, tmp_path, "--json", tmp_path / "no" / "b.json", names=["cannot be written"])
+    refused(capsys, tmp_path, "--json", tmp_path / "no" / "b.json", names=["b.json"])
 
 
 def test_a_chip_of_ones_own(capsys, tmp_path):
@@ -67,7 +67,8 @@ def test_a_chip_of_ones_own(capsys, tmp_path):
 
     assert milliseconds(100, 4) == pytest.approx(2 * milliseconds(200, 8))
     said = capsys.readouterr().out
-    assert "as given" in said
+    assert "100" in said
+    assert "200" in said
     assert "M4 Max" not in said
     assert nerfmac("bench", "--roofline") == 0
     assert "M4 Max" in capsys.readouterr().out

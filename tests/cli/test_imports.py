@@ -18,5 +18,5 @@ def test_training_imports_nothing_that_measures():
 
 
 def test_the_viewer_imports_nothing_that_measures():
-    names = imported("nerfmac.viewer.session.training")
+    names = imported("nerfmac.viewer.training")
     assert [name for name in names if name.startswith("nerfmac.measure")] == []

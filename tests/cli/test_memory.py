@@ -7,8 +7,7 @@ import sys
 import mlx.core as mx
 import pytest
 
-from nerfmac.backend.device import memory_bytes
-from nerfmac.backend.memory import limit_memory
+from nerfmac.backend.memory import limit_memory, memory_bytes
 from nerfmac.common.checks import InputError
 from nerfmac.config import override
 from nerfmac.fields.vanilla import VanillaField

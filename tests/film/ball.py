@@ -3,10 +3,10 @@
 import mlx.core as mx
 import numpy as np
 
-from nerfmac.film import Shot, film
+from nerfmac.film import RenderOptions, film
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
-from tests.viewer.pictures.analytic import Known
+from tests.viewer.analytic import Known
 
 CENTRE, RADIUS = np.array([0.55, 0.45, 0.6]), 0.22
 LENS = Lens(40, 30, 62.0, 58.0, 21.0, 14.0)
@@ -47,7 +47,7 @@ def hits(origin, direction) -> np.ndarray:
 
 
 def values_of(run, tmp_path, name, camera=FRONT, **shot):
-    film(run, [camera], tmp_path / name, Shot(**shot), form="npz", progress=False)
+    film(run, [camera], tmp_path / name, RenderOptions(**shot), form="npz", progress=False)
     return arrays(tmp_path / name / "frame_00000.npz")
 
 

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from nerfmac.film.background import WAITING, in_background
+from nerfmac.film.video import MAX_WAITING, in_background
 
 
 def test_items_are_worked_on_in_order_on_another_thread():
@@ -35,10 +35,10 @@ def test_the_giver_goes_on_while_one_is_worked_on_but_not_without_end():
 
     giver = threading.Thread(target=give_all)
     giver.start()
-    while len(given) < WAITING + 1:
+    while len(given) < MAX_WAITING + 1:
         pass
     giver.join(0.05)
-    assert len(given) <= WAITING + 1, "the queue grows and with it the memory"
+    assert len(given) <= MAX_WAITING + 1, "the queue grows and with it the memory"
     may_go_on.set()
     giver.join(10.0)
     assert len(given) == 50

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
+import nerfmac.film
 from nerfmac.common.checks import InputError
-from nerfmac.film import Shot, film
+from nerfmac.film import DIAGNOSTICS, RENAMED, RenderOptions, film
 from nerfmac.film import series as numbered
 from nerfmac.geometry.cameras import Camera
 from nerfmac.run import Run
@@ -42,14 +43,14 @@ def test_depth_is_the_distance_in_scene_units(run, tmp_path):
     assert (got["opacity"][seen] > 0.99).all()
     assert np.array_equal(got["pose"], FRONT.pose)
     assert got["lens"] == pytest.approx([62.0, 58.0, 21.0, 14.0])
-    film(run, [FRONT], tmp_path / "exr", Shot(output="depth"), form="exr", progress=False)
+    film(run, [FRONT], tmp_path / "exr", RenderOptions(output="depth"), form="exr", progress=False)
     exr = read_exr(tmp_path / "exr" / "frame_00000.exr", 1)
     assert np.array_equal(exr, got["depth"])
 
 
 def test_a_folder_for_exr_files_may_have_a_colon(run, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    film(run, [FRONT], "12:30", Shot(output="opacity"), form="exr", progress=False)
+    film(run, [FRONT], "12:30", RenderOptions(output="opacity"), form="exr", progress=False)
     assert read_exr(tmp_path / "12:30" / "frame_00000.exr", 1).max() > 0.99
 
 
@@ -60,9 +61,9 @@ def test_normals_point_out_of_the_ball(run, tmp_path):
     want = (origin + distance[seen][:, None] * direction[seen] - CENTRE) / RADIUS
     got = values_of(run, tmp_path, "npz", output="normal")["normal"]
     assert np.mean((got[seen] * want).sum(axis=1)) > 0.97
-    film(run, [FRONT], tmp_path / "exr", Shot(output="normal"), form="exr", progress=False)
+    film(run, [FRONT], tmp_path / "exr", RenderOptions(output="normal"), form="exr", progress=False)
     assert np.array_equal(read_exr(tmp_path / "exr" / "frame_00000.exr", 3), got)
-    film(run, [FRONT], tmp_path / "png", Shot(output="normal"), progress=False)
+    film(run, [FRONT], tmp_path / "png", RenderOptions(output="normal"), progress=False)
     with Image.open(tmp_path / "png" / "frame_00000.png") as picture:
         assert np.abs(np.asarray(picture)[seen] - 127.5 * (1.0 + got[seen])).max() < 1.0
 
@@ -73,7 +74,7 @@ def test_colours_are_srgb_in_numpy_and_linear_light_in_exr(run, tmp_path):
     assert got[outside] == pytest.approx(np.tile([0.2, 0.4, 0.6], (outside.sum(), 1)), abs=1e-6)
     want = 255.0 * run.render(FRONT, (0.2, 0.4, 0.6)).colour
     assert 255.0 * got == pytest.approx(want, abs=1e-3)
-    shot = Shot(background=(0.2, 0.4, 0.6))
+    shot = RenderOptions(background=(0.2, 0.4, 0.6))
     film(run, [FRONT], tmp_path / "exr", shot, form="exr", progress=False)
     exr = read_exr(tmp_path / "exr" / "frame_00000.exr", 3)
     assert exr[outside][0] == pytest.approx([0.0331, 0.1329, 0.3185], abs=2e-4)
@@ -91,7 +92,7 @@ def test_exposure_doubles_the_light(run, tmp_path):
 
 
 def test_opacity_is_black_and_white(run, tmp_path):
-    film(run, [FRONT], tmp_path / "png", Shot(output="opacity"), progress=False)
+    film(run, [FRONT], tmp_path / "png", RenderOptions(output="opacity"), progress=False)
     with Image.open(tmp_path / "png" / "frame_00000.png") as picture:
         got, want = np.asarray(picture), hits(*rays(FRONT))
     assert (got[np.isfinite(want)] == 255).all()
@@ -99,7 +100,9 @@ def test_opacity_is_black_and_white(run, tmp_path):
 
 
 def test_depth_is_coloured_alike_in_all_frames(run, tmp_path):
-    shot = Shot(output="depth", colour_map="grey", background=(0.0, 0.0, 0.0), depth_range=(1, 2))
+    shot = RenderOptions(
+        output="depth", colour_map="grey", background=(0.0, 0.0, 0.0), depth_range=(1, 2)
+    )
     film(run, [FRONT, SIDE], tmp_path / "png", shot, progress=False)
     for index, camera in enumerate([FRONT, SIDE]):
         want = hits(*rays(camera))
@@ -216,7 +219,11 @@ def test_a_broken_video_goes_on_where_it_broke(run, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(
     ("change", "named"),
-    [({"shot": Shot(exposure=1.0)}, "exposure"), ({"form": "npz"}, "format"), ({}, "path")],
+    [
+        ({"options": RenderOptions(exposure=1.0)}, "exposure"),
+        ({"form": "npz"}, "format"),
+        ({}, "path"),
+    ],
 )
 def test_frames_of_another_film_are_not_taken_for_this_ones(run, tmp_path, change, named):
     film(run, [FRONT], tmp_path / "some", progress=False)
@@ -254,16 +261,34 @@ def test_a_film_without_frames_is_refused(run, tmp_path):
         ({"near": -1.0}, "near is -1"),
         ({"crop": ((0, 0, 0), (1, 0, 1))}, "lowest corner first"),
         ({"crop": ((0, 0, 0), (1, math.nan, 1))}, "crop's highest corner is nan"),
+        ({"crop": ((0, 0, 0), (1, math.inf, 1))}, "crop's highest corner is inf"),
+        ({"crop": ((0, 0), (1, 1, 1))}, "crop's lowest corner has 2 numbers"),
+        ({"crop": ((0, 0, 0),)}, "crop has 1 corners"),
         ({"background": (0.0, 2.0, 0.0)}, "background is 2"),
+        ({"background": (1.0, 1.0)}, "background has 2 numbers"),
         ({"depth_range": (2.0, 1.0)}, "depth range is 1"),
         ({"colour_map": "jet"}, "colour map is 'jet'"),
         ({"aperture": 0.1}, "an aperture needs several samples"),
         ({"aperture": 0.1, "samples": 4, "projection": "equirectangular"}, "has no aperture"),
     ],
 )
-def test_a_shot_that_cannot_be_taken_is_refused(change, fault):
+def test_options_that_cannot_be_are_refused(change, fault):
     with pytest.raises(InputError, match=fault):
-        Shot(**change)
+        RenderOptions(**change)
+
+
+@pytest.mark.parametrize("output", DIAGNOSTICS)
+def test_a_film_has_no_diagnostic_output(run, tmp_path, output):
+    with pytest.raises(InputError, match=output):
+        film(run, [FRONT], tmp_path / "some", RenderOptions(output=output), progress=False)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("old", RENAMED)
+def test_an_old_name_warns_and_means_the_new_one(old):
+    with pytest.warns(DeprecationWarning, match=RENAMED[old]):
+        renamed = getattr(nerfmac.film, old)
+    assert renamed is getattr(nerfmac.film, RENAMED[old])
 
 
 def test_the_record_of_a_series_is_json(run, tmp_path):

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from nerfmac.film import Shot, blurred, film
+from nerfmac.film import RenderOptions, blurred, film
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
 from tests.film.ball import CENTRE, FRONT, LENS, arrays, hits, values_of
@@ -44,7 +44,9 @@ def test_an_open_shutter_blurs_along_the_motion_alone(run, tmp_path):
     takes = blurred(along, 1, 16, 0.5)
     assert [len(take) for take in takes] == [16]
     assert np.allclose(takes[0][-1].pose[:, 3], along(32)[15].pose[:, 3])
-    film(run, takes, tmp_path / "moving", Shot(output="opacity"), form="npz", progress=False)
+    film(
+        run, takes, tmp_path / "moving", RenderOptions(output="opacity"), form="npz", progress=False
+    )
     moving = arrays(tmp_path / "moving" / "frame_00000.npz")["opacity"]
     still = values_of(run, tmp_path, "still", output="opacity", samples=16)["opacity"]
 

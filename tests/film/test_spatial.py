@@ -7,7 +7,7 @@ import imageio_ffmpeg
 import numpy as np
 import pytest
 
-from nerfmac.film import Shot, film, write_video
+from nerfmac.film import RenderOptions, film, write_video
 from tests.decoding import decoded
 from tests.film.ball import FRONT
 from tests.film.test_video import HEIGHT, WIDTH, frame
@@ -68,10 +68,10 @@ def told(path):
 
 def test_ffmpeg_reads_what_a_film_says(run, tmp_path):
     shots = {
-        "flat": Shot(),
-        "all": Shot(projection="equirectangular"),
-        "eyes": Shot(stereo="side-by-side", eyes=0.1),
-        "both": Shot(projection="equirectangular", stereo="over-under", eyes=0.1),
+        "flat": RenderOptions(),
+        "all": RenderOptions(projection="equirectangular"),
+        "eyes": RenderOptions(stereo="side-by-side", eyes=0.1),
+        "both": RenderOptions(projection="equirectangular", stereo="over-under", eyes=0.1),
     }
     said = {}
     for name, shot in shots.items():
@@ -86,7 +86,7 @@ def test_ffmpeg_reads_what_a_film_says(run, tmp_path):
 
 
 def test_a_webm_that_cannot_say_it_is_said(run, tmp_path, caplog):
-    shot = Shot(projection="equirectangular")
+    shot = RenderOptions(projection="equirectangular")
     film(run, [FRONT], tmp_path / "all.webm", shot, progress=False)
     assert "all.webm" in caplog.text
     assert ".mp4" in caplog.text

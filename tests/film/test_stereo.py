@@ -5,7 +5,7 @@ import pytest
 from PIL import Image
 
 from nerfmac.common.checks import InputError
-from nerfmac.film import Shot, film
+from nerfmac.film import RenderOptions, film
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
 from tests.decoding import decoded
@@ -15,7 +15,7 @@ EYES = 0.3
 
 
 def picture(run, tmp_path, camera, **shot):
-    film(run, [camera], tmp_path / "out", Shot(**shot), overwrite=True, progress=False)
+    film(run, [camera], tmp_path / "out", RenderOptions(**shot), overwrite=True, progress=False)
     with Image.open(tmp_path / "out" / "frame_00000.png") as file:
         return np.asarray(file).copy()
 
@@ -83,7 +83,7 @@ def test_the_eyes_of_a_panorama_turn_with_the_head(run, tmp_path):
 
 
 def test_a_video_in_stereo_is_twice_as_wide(run, tmp_path):
-    shot = Shot(stereo="side-by-side", eyes=0.1)
+    shot = RenderOptions(stereo="side-by-side", eyes=0.1)
     film(run, [FRONT] * 2, tmp_path / "film.mp4", shot, progress=False)
     assert decoded(tmp_path / "film.mp4")[1].shape == (2, 30, 80, 3)
 
@@ -91,10 +91,10 @@ def test_a_video_in_stereo_is_twice_as_wide(run, tmp_path):
 def test_what_does_not_go_together_is_refused(run, tmp_path):
     for shot in ({"stereo": "side-by-side"}, {"eyes": 0.1}):
         with pytest.raises(InputError, match="--eye-distance"):
-            Shot(**shot)
+            RenderOptions(**shot)
     with pytest.raises(InputError, match="stereo is 'crossed'"):
-        Shot(stereo="crossed", eyes=0.1)
-    stereo = Shot(stereo="over-under", eyes=0.1)
+        RenderOptions(stereo="crossed", eyes=0.1)
+    stereo = RenderOptions(stereo="over-under", eyes=0.1)
     with pytest.raises(InputError, match="in stereo is of one run"):
         film([run, run], [FRONT], tmp_path / "out", stereo, progress=False)
     with pytest.raises(InputError, match="of one run and one eye"):

@@ -5,13 +5,13 @@ import pytest
 from PIL import Image
 
 from nerfmac.common.checks import InputError
-from nerfmac.film import Shot, film
+from nerfmac.film import RenderOptions, film
 from nerfmac.film.series import _linear
 from tests.film.ball import FRONT, LENS, SIDE, hits, rays, values_of
 from tests.film.test_film import read_exr
 
 PURPLE = (0.6, 0.2, 0.8)
-CLEAR = Shot(background=None)
+CLEAR = RenderOptions(background=None)
 
 
 def picture(run, folder, shot):
@@ -23,8 +23,8 @@ def picture(run, folder, shot):
 @pytest.mark.parametrize("output", ["rgb", "depth", "normal"])
 def test_a_picture_over_a_colour_is_the_one_rendered_over_it(run, tmp_path, output):
     shot = {"output": output, "depth_range": (0.5, 3.0)}
-    mode, clear = picture(run, tmp_path / "clear", Shot(background=None, **shot))
-    _, opaque = picture(run, tmp_path / "opaque", Shot(background=PURPLE, **shot))
+    mode, clear = picture(run, tmp_path / "clear", RenderOptions(background=None, **shot))
+    _, opaque = picture(run, tmp_path / "opaque", RenderOptions(background=PURPLE, **shot))
     assert mode == "RGBA"
     rgb, alpha = clear[..., :3], clear[..., 3:]
     outside = np.isinf(hits(*rays(FRONT)))
@@ -34,7 +34,7 @@ def test_a_picture_over_a_colour_is_the_one_rendered_over_it(run, tmp_path, outp
 
 
 def test_a_smooth_edge_has_no_dark_fringe(run, tmp_path):
-    _, clear = picture(run, tmp_path / "clear", Shot(background=None, samples=16))
+    _, clear = picture(run, tmp_path / "clear", RenderOptions(background=None, samples=16))
     _, sharp = picture(run, tmp_path / "sharp", CLEAR)
     alpha = clear[..., 3]
     edge = (alpha > 0.2) & (alpha < 0.8)
@@ -58,13 +58,13 @@ def test_exr_files_are_linear_and_multiplied_by_alpha(run, tmp_path):
 
 def test_exposure_leaves_alpha_as_it_is(run, tmp_path):
     _, plain = picture(run, tmp_path / "plain", CLEAR)
-    _, bright = picture(run, tmp_path / "bright", Shot(background=None, exposure=1.0))
+    _, bright = picture(run, tmp_path / "bright", RenderOptions(background=None, exposure=1.0))
     assert np.array_equal(plain[..., 3], bright[..., 3])
     assert bright[..., :3].mean() > 1.1 * plain[..., :3].mean()
 
 
 def test_both_eyes_are_transparent(run, tmp_path):
-    shot = Shot(background=None, stereo="side-by-side", eyes=0.1)
+    shot = RenderOptions(background=None, stereo="side-by-side", eyes=0.1)
     mode, both = picture(run, tmp_path / "both", shot)
     assert (mode, both.shape) == ("RGBA", (LENS.height, 2 * LENS.width, 4))
 
@@ -78,4 +78,4 @@ def test_a_video_cannot_be_transparent(run, tmp_path, name):
 
 def test_opacity_has_no_background():
     with pytest.raises(InputError, match="opacity"):
-        Shot(output="opacity", background=None)
+        RenderOptions(output="opacity", background=None)

@@ -6,7 +6,7 @@ import pytest
 
 from nerfmac.geometry.lenses import Lens
 from nerfmac.inspection import inspect_scene
-from nerfmac.inspection.lenses import lens_findings
+from nerfmac.inspection.cameras import lens_findings
 from tests.scene_factory import nerfmac
 from tests.scenes.scene_files import write_blender, write_transforms
 

@@ -7,7 +7,7 @@ from tqdm import tqdm
 
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
-from nerfmac.inspection.pictures import look_at, picture_findings
+from nerfmac.inspection.pictures import measure_pictures, picture_findings
 from nerfmac.scenes import Frame
 
 LENS = Lens.from_fov(1.0, 96, 64)
@@ -26,7 +26,7 @@ def findings(**changed):
     camera = Camera.look_at((2, 1, 3), (0, 0, 0), (0, 0, 1), LENS)
     frames = [Frame(camera, picture, name) for name, picture in pictures.items()]
     with tqdm(disable=True) as bar:
-        return picture_findings(list(pictures), look_at(frames, bar))
+        return picture_findings(list(pictures), measure_pictures(frames, bar))
 
 
 def test_good_pictures_are_not_named():

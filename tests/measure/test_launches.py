@@ -7,8 +7,7 @@ import pytest
 from nerfmac.backend import choose_device, using
 from nerfmac.config import override
 from nerfmac.config.presets import PRESETS
-from nerfmac.measure.launches import Work, launches
-from nerfmac.measure.step import recorded_launches, step_work, unseen
+from nerfmac.measure.launches import Work, launches, recorded_launches, step_work, unseen
 from nerfmac.ops.hash_encode import HashLevels, hash_encode
 from nerfmac.ops.networks import networks
 from nerfmac.ops.networks_shape import NetworksShape

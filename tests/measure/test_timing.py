@@ -1,6 +1,8 @@
-"""A bar says how far it is, to standard error, and is gone at the end."""
+"""A bar says how far it is, to standard error, and is gone at the end; timings are subtracted."""
 
-from nerfmac.measure.timing import Bar
+import pytest
+
+from nerfmac.measure.timing import Bar, Timing
 
 
 def test_a_bar_says_how_far_it_is_and_goes(capsys):
@@ -18,3 +20,11 @@ def test_a_bar_says_how_far_it_is_and_goes(capsys):
         assert line.rstrip().endswith("left")
     assert len(shown) == 5
     assert not shown[-1].strip()
+
+
+def test_what_is_subtracted_from_a_timing_leaves_its_quartiles_in_order():
+    kernel, launch = Timing(0.11, 0.10, 0.12, 5), Timing(0.05, 0.03, 0.09, 5)
+    median, low, high, calls = kernel.less(launch)
+    assert (low, median, high) == pytest.approx((0.05, 0.06, 0.07))
+    assert calls == 5
+    assert kernel.less(kernel.times(2.0)) == (0.0, 0.0, 0.0, 5)

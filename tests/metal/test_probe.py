@@ -32,10 +32,10 @@ def test_a_probes_kernel_is_judged_and_executed(probe, executor):
     ("program", "said"),
     [
         ("got = 5.0", "right"),
-        ("got = 0.0", "WRONG: 0 instead of 5"),
-        ("raise ValueError('no such instruction')", "exit code 1: ValueError: no such instruction"),
-        ("import os; os.abort()", "exit code -6: without a word"),
-        ("while True: pass", "runs on for 1 s"),
+        ("got = 0.0", "WRONG: 0"),
+        ("raise ValueError('no such instruction')", "ValueError: no such instruction"),
+        ("import os; os.abort()", "-6"),
+        ("while True: pass", "1 s"),
     ],
 )
 def test_what_came_of_a_probe_is_said(program, said, monkeypatch):

@@ -10,8 +10,7 @@ from nerfmac.backend.device import pretended
 from nerfmac.config import Config
 from nerfmac.config.presets import preset
 from nerfmac.geometry.samples import Samples
-from nerfmac.measure.launches import launches
-from nerfmac.measure.step import recorded_launches, unseen
+from nerfmac.measure.launches import launches, recorded_launches, unseen
 from nerfmac.rendering import tiles
 from nerfmac.rendering.tiles import FIRST, LEAST, MOST, Tiles
 

@@ -7,8 +7,9 @@ import re
 import numpy as np
 import pytest
 
+from nerfmac import scenes
 from nerfmac.common.checks import InputError
-from nerfmac.scenes import builtin, load_scene
+from nerfmac.scenes import load_scene
 from tests.scenes.scene_files import (
     HEIGHT,
     LENS,
@@ -111,8 +112,8 @@ TOP_LEVEL = [
     ("K", [[30, 0, 11], [0, 29, 8]], "K is [[30, 0, 11], [0, 29, 8]]; expected 3 rows"),
     ("K", [[30, 2, 11], [0, 29, 8], [0, 0, 1]], "positive focal lengths and no skew"),
     ("intrinsics", [[30, 0, 11], [0, -29, 8], [0, 0, 1]], "positive focal lengths and no skew"),
-    ("mask_color", [0, 0, 0, 1], "expected pictures that carry what is to be left out as alpha"),
-    ("white_transparent", True, "as alpha, or masks"),
+    ("mask_color", [0, 0, 0, 1], "expected pictures with an alpha channel"),
+    ("white_transparent", True, "alpha channel, or masks"),
     ("rolling_shutter", [0.0, 0.0, 0.5, 0.0], "a shutter that opens for all rows at once"),
     ("from_na", True, "expected poses with OpenGL's axes"),
     ("up", [0, 0, 0], "three numbers that are not all zero"),
@@ -201,7 +202,7 @@ def test_a_lens_of_another_kind_in_one_frame_is_refused(tmp_path):
 
 def test_no_picture_at_all_is_refused(tmp_path):
     path = write_transforms(tmp_path, 4, absent=range(4))
-    refused(path, f"none of the 4 pictures named in {path} exist", "'images/000.png'")
+    refused(path, f"none of the 4 pictures of {path} exist", "'images/000.png'")
 
 
 def test_a_lens_of_another_shape_than_the_picture_is_refused(tmp_path):
@@ -236,12 +237,12 @@ def test_loading_decodes_nothing(tmp_path, monkeypatch):
 
 def test_a_missing_built_in_scene_says_where_it_was_looked_for(tmp_path, monkeypatch):
     package = tmp_path / "nerfmac"
-    monkeypatch.setattr(builtin, "__file__", str(package / "scenes/builtin.py"))
-    with pytest.raises(InputError, match=re.escape(str(package / "data" / builtin.NAME))):
-        builtin.builtin_scene_path()
-    for place in (tmp_path / "data" / builtin.NAME, package / "data" / builtin.NAME):
+    monkeypatch.setattr(scenes, "__file__", str(package / "scenes/__init__.py"))
+    with pytest.raises(InputError, match=re.escape(str(package / "data" / scenes.BUILTIN))):
+        scenes.builtin_scene_path()
+    for place in (tmp_path / "data" / scenes.BUILTIN, package / "data" / scenes.BUILTIN):
         place.mkdir(parents=True)
-        assert builtin.builtin_scene_path() == place, "a wheel's own data goes first"
+        assert scenes.builtin_scene_path() == place, "a wheel's own data goes first"
 
 
 def test_a_model_of_lens_that_is_not_read_is_refused_with_its_file_once(tmp_path):

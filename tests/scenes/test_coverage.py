@@ -5,8 +5,8 @@ import pytest
 
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
-from nerfmac.scenes.coverage import patch_medians
 from nerfmac.scenes.placement import fit
+from nerfmac.scenes.sparse_points import patch_medians
 
 LENS = Lens.from_fov(1.0, 64, 48)
 RANDOM = np.random.default_rng(3)

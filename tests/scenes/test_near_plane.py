@@ -8,8 +8,8 @@ import pytest
 from nerfmac.config import Config, override
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
-from nerfmac.run import CONFIGURED, fitted
-from nerfmac.scenes.near_plane import PART, near_plane
+from nerfmac.run import CONFIGURED, config_for_scene
+from nerfmac.scenes.sparse_points import NEAR_FRACTION, near_plane
 from tests.scene_factory import CONFIG
 
 LENS = Lens.from_fov(0.8, 64, 48)
@@ -32,7 +32,7 @@ def nearest(points: np.ndarray) -> float:
 
 def test_it_is_in_front_of_the_nearest_points_of_the_nearest_camera():
     points = thing()
-    assert near_plane(points, cameras()) == pytest.approx(PART * nearest(points), rel=0.02)
+    assert near_plane(points, cameras()) == pytest.approx(NEAR_FRACTION * nearest(points), rel=0.02)
 
 
 def test_a_few_wrong_points_right_in_front_of_a_camera_do_not_count():
@@ -59,12 +59,12 @@ def test_a_scene_with_points_is_trained_from_there_on_and_a_line_says_so(scene, 
     caplog.set_level("INFO", logger="nerfmac")
     plane = near_plane(thing(), scene.cameras("train"))
     pointed = replace(scene, points=thing())
-    config = fitted(CONFIG, pointed, CONFIGURED)
+    config = config_for_scene(CONFIG, pointed, CONFIGURED)
     assert config.train.near == plane > CONFIG.march.near
     assert f"nearer than {plane:.2f} to a camera" in caplog.text
     caplog.clear()
-    assert fitted(config, pointed, CONFIGURED) == config
-    assert fitted(CONFIG, scene, CONFIGURED).train.near == 0.0
+    assert config_for_scene(config, pointed, CONFIGURED) == config
+    assert config_for_scene(CONFIG, scene, CONFIGURED).train.near == 0.0
     assert not caplog.text
 
 

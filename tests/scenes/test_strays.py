@@ -6,7 +6,7 @@ import pytest
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
 from nerfmac.scenes.placement import Placement, fit
-from nerfmac.scenes.strays import stray_cameras
+from nerfmac.scenes.sparse_points import stray_cameras
 
 LENS = Lens.from_fov(1.0, 64, 48)
 RANDOM = np.random.default_rng(7)

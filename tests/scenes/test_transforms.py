@@ -192,9 +192,7 @@ def test_absent_pictures_are_left_out_with_one_warning_that_counts_them(tmp_path
     with caplog.at_level(logging.WARNING, logger="nerfmac"):
         scene = load_scene(path)
     assert [record.name for record in caplog.records] == ["nerfmac"]
-    assert caplog.messages == [
-        f"3 of 10 pictures named in {path} do not exist; the other 7 are used"
-    ]
+    assert caplog.messages == [f"3 of 10 pictures of {path} do not exist; the other 7 are used"]
     assert names(scene, "test") == ["001"]
     assert names(scene, "train") == ["002", "003", "005", "006", "007", "008"]
 

@@ -7,7 +7,7 @@ from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
 from nerfmac.paths import orbit
 from nerfmac.scenes import load_scene
-from nerfmac.scenes.upright import levelling
+from nerfmac.scenes.poses import levelling
 from tests.scenes.scene_files import (
     LENS,
     matrix,

@@ -11,8 +11,8 @@ from PIL import Image
 from nerfmac.backend import choose_device
 from nerfmac.run import Run
 from nerfmac.training.history import History
-from nerfmac.viewer.session.loop import Loop
-from nerfmac.viewer.session.session import Session
+from nerfmac.viewer.loop import Loop
+from nerfmac.viewer.session import Session
 from tests.scene_factory import COARSE
 
 

@@ -142,7 +142,7 @@ def test_a_viewer_of_nothing_is_refused_and_leaves_nothing(scene, told, source, 
 def test_the_settings_are_the_pages(viewer):
     viewer.set(mode="depth", background="#102030", fov=40, crop=[[0, 0, 0], [1, 1, 0.5]])
     session = viewer._session
-    assert session.settings.look.mode == "depth"
+    assert session.settings.mode == "depth"
     assert np.degrees(viewer.view.fov) == pytest.approx(40)
     with pytest.raises(InputError, match="mode is 'x'"):
         viewer.set(mode="x")

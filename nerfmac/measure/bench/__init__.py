@@ -1,1 +1,1 @@
-"""`nerfmac bench`: how fast this machine computes, and how fast a model learns on it."""
+"""`nerfmac bench`: speed of this machine, and quality over training time."""

@@ -1,4 +1,4 @@
-"""How fast a film is made: rendering alone, encoding alone, and both at once as `film` does it."""
+"""Speed of making a film: rendering alone, encoding alone, and both at once as `film` does."""
 
 from __future__ import annotations
 
@@ -12,49 +12,48 @@ from typing import NamedTuple
 import numpy as np
 
 from nerfmac.backend import current_device
-from nerfmac.film import Frames, Shot, write_video
+from nerfmac.film import FrameRenderer, RenderOptions, write_video
 from nerfmac.measure.timing import Bar
 from nerfmac.run import Run
 
 FILM = {"cpu": (48, (320, 180))}
-"""Number and size of the frames, by device; elsewhere 1000 of 1920 x 1080."""
+"""Number and size of the frames by device; 1000 frames of 1920 x 1080 on other devices."""
 KEPT = 32
-"""Pictures that are encoded again and again where nothing is rendered meanwhile."""
+"""Number of rendered frames that are encoded repeatedly to time encoding alone."""
 
 
 class FilmSpeed(NamedTuple):
-    """Frames a second."""
+    """Frames per second of rendering, of encoding and of both at once."""
 
     size: tuple[int, int]
     frames: int
-    rendered: float  # frames a second, nothing else being done
-    encoded: float  # frames a second, nothing else being done
-    both: float  # frames a second of the film
-    overlap: float  # the film's rate over the slower one's: 1 if neither ever waits for the other
+    rendered: float  # frames per second of rendering alone
+    encoded: float  # frames per second of encoding alone
+    both: float  # frames per second of the film
+    overlap: float  # both / min(rendered, encoded): 1 if neither waits for the other
 
     def lines(self) -> list[str]:
-        """The same for people."""
+        """The printed table."""
         width, height = self.size
         return [
-            f"a film of {self.frames} frames of {width}x{height}, frames a second:",
-            f"rendered {self.rendered:8.1f}",
-            f"encoded  {self.encoded:8.1f}",
-            f"both     {self.both:8.1f}   {100.0 * self.overlap:.0f} % of the slower",
+            f"a film of {self.frames} frames of {width}x{height}, frames per second:",
+            f"rendering alone {self.rendered:8.1f}",
+            f"encoding alone  {self.encoded:8.1f}",
+            f"both at once    {self.both:8.1f}   {100.0 * self.overlap:.0f} % of the slower one",
         ]
 
 
 def time_film(
     run: Run, frames: int | None = None, size: tuple[int, int] | None = None
 ) -> FilmSpeed:
-    """Make a film of `run`'s orbit and throw it away, and its two parts alone.
+    """Time a film of `run`'s orbit, which is thrown away, and its rendering and encoding alone.
 
-    `frames` are 1000 of 1920 x 1080 by default, on a CPU 48 of 320 x 180. Raises `InputError` if
-    no video can be written here.
+    `frames` and `size` default to `FILM`. Raises `InputError` if no video can be written here.
     """
     usual = FILM.get(current_device(), (1000, (1920, 1080)))
     count, size = frames or usual[0], size or usual[1]
     takes = [[camera] for camera in run.orbit(count, size)]
-    source = Frames(run, Shot())
+    source = FrameRenderer(run, RenderOptions())
     with tempfile.TemporaryDirectory() as folder, Bar("film", 3.0 * count, "frames") as bar:
         path = Path(folder) / "film.mp4"
 

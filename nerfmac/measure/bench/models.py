@@ -1,25 +1,26 @@
-"""The vanilla model beside the hash model: quality over seconds of training, on one scene.
+"""Comparison of the vanilla and the hash model: quality over training time on one scene.
 
-Vanilla is Mildenhall et al. 2020: two plain networks of eight layers of 256 units. The hash model
-is Müller et al. 2022: a table of features at many resolutions, and networks of a few small layers.
-They train one after the other. Compiling and evaluating do not count as training time.
+Vanilla is Mildenhall et al. 2020: two networks of eight layers of 256 units. The hash model is
+Müller et al. 2022: a multiresolution hash encoding and small networks. They train one after the
+other. Compiling and evaluating do not count as training time.
 
-An epoch is as many rays as the scene has training pixels. Pixels are drawn at random, so some are
-seen twice in an epoch and others not yet.
+An epoch has as many rays as the scene has training pixels. Pixels are drawn at random with
+replacement.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from nerfmac.backend import current_device, memory_bytes
 from nerfmac.backend.machine import machine
 from nerfmac.common import checks
+from nerfmac.common.extras import needed
+from nerfmac.common.files import appearing
 from nerfmac.config import Config
 from nerfmac.config.presets import preset
-from nerfmac.measure.bench.plot import plot_quality
 from nerfmac.measure.bench.quality import HeldOutViews, followed
 from nerfmac.measure.timing import Bar
 from nerfmac.run import Run
@@ -28,13 +29,13 @@ from nerfmac.training.goal import Goal
 
 MODELS = ("vanilla", "hash")
 REPORTS = 100
-"""Least number of reports in a training: an evaluation is at most a hundredth of it late."""
+"""Least number of reports of a training: evaluations are at most 1/`REPORTS` of it late."""
 
 
 class ModelPoint(NamedTuple):
-    """A model's quality at some time of its training."""
+    """A model's quality at one time of its training."""
 
-    seconds: float  # of training
+    seconds: float  # training time
     step: int
     epochs: float  # rays so far / training pixels
     psnr: float  # dB, mean of the held-out views
@@ -48,13 +49,13 @@ class ModelCurve(NamedTuple):
 
 
 class ModelComparison(NamedTuple):
-    """All models by name, and what they were trained on."""
+    """The curves of all models by name, and a description of the machine and the scene."""
 
     about: dict[str, Any]
     models: dict[str, ModelCurve]
 
     def lines(self) -> Iterator[str]:
-        """A table for people, line by line."""
+        """The printed table, line by line."""
         about = self.about
         yield (
             f"{about['scene']}, preset {about['preset']}, on {about['device_name']}; an epoch is "
@@ -66,7 +67,7 @@ class ModelComparison(NamedTuple):
                 yield f"{name:12}{seconds:10.2f}{step:10}{epochs:10.3g}{psnr:9.2f} dB"
 
     def to_json(self) -> dict[str, Any]:
-        """All of it as JSON values."""
+        """The comparison as JSON values."""
         models = {
             name: {"build_seconds": built, "points": [point._asdict() for point in points]}
             for name, (points, built) in self.models.items()
@@ -75,7 +76,7 @@ class ModelComparison(NamedTuple):
 
 
 def model_configs(name: str = "auto") -> dict[str, Config]:
-    """The configurations of `MODELS` by the preset `name`, for the current device.
+    """The configurations of `MODELS` with the preset `name`, for the current device.
 
     Raises `InputError` for an unknown preset.
     """
@@ -91,18 +92,18 @@ def compare_models(
     points: int = 16,
     test_views: int = 2,
 ) -> ModelComparison:
-    """Train each model on `scene`, on the current device, and follow its quality; with a bar.
+    """Train each model on `scene` on the current device and evaluate it meanwhile.
 
     Args:
-        scene: with a "train" and a "test" split.
-        configs: of the models, by their names; see `model_configs`.
-        seconds: of training, for each model, or by the models' names.
-        points: how often a model is evaluated; more densely at first.
-        test_views: how many views of "test" are looked at, spread evenly.
+        scene: a scene with a "train" and a "test" split.
+        configs: configurations by model name; see `model_configs`.
+        seconds: training time of each model, or training times by model name.
+        points: number of evaluations of a model, at `evaluation_times`.
+        test_views: number of "test" views to evaluate, evenly spread.
 
     Raises:
         InputError: the scene has no test views, or a number is out of its range.
-        DivergedError: the loss of a model is no longer finite.
+        DivergedError: a model's loss is not finite.
     """
     limits = dict(seconds) if isinstance(seconds, Mapping) else dict.fromkeys(configs, seconds)
     for limit in limits.values():
@@ -126,7 +127,7 @@ def compare_models(
 
 
 def plot_models(path: str | Path, comparison: ModelComparison) -> None:
-    """Write a PNG of the models' quality over a logarithmic axis of time.
+    """Write a PNG of the models' PSNR over training time, on a logarithmic time axis.
 
     Raises `InputError` as `plot_quality` does.
     """
@@ -139,13 +140,13 @@ def plot_models(path: str | Path, comparison: ModelComparison) -> None:
 
 
 def training_pixels(scene: Scene) -> int:
-    """How many pixels the training views have together."""
+    """Number of pixels of all training views together."""
     return scene.views("train").cameras.pixels
 
 
 def _trained(name: str, run: Run, seconds: float, points: int, views: HeldOutViews) -> ModelCurve:
-    """Train one model for `seconds`, and evaluate it now and then."""
-    pixels, found = training_pixels(run.pictures()), list[ModelPoint]()
+    """Train one model for `seconds` and evaluate it at `evaluation_times`."""
+    pixels, curve = training_pixels(run.pictures()), list[ModelPoint]()
     rays = before = 0.0
     goal = Goal(seconds=seconds, report_interval=seconds / REPORTS)
     with Bar(f"training {name}", seconds, "s") as bar:
@@ -155,5 +156,38 @@ def _trained(name: str, run: Run, seconds: float, points: int, views: HeldOutVie
             before = now
             bar.reach(now)
             if is_due:
-                found.append(ModelPoint(now, run.state.step, rays / pixels, views.psnr_of(run)))
-    return ModelCurve(found, run.build_seconds)
+                curve.append(ModelPoint(now, run.state.step, rays / pixels, views.psnr_of(run)))
+    return ModelCurve(curve, run.build_seconds)
+
+
+def check_plot() -> None:
+    """Raise `InputError` if the library of the extra `plot` is not installed."""
+    needed("matplotlib", "plot", "plots need")
+
+
+def plot_quality(
+    path: str | Path,
+    curves: Mapping[str, Sequence[tuple[float, float]]],
+    *,
+    title: str = "",
+    log_time: bool = False,
+) -> None:
+    """Write a PNG of `curves` to `path`; the file appears whole or not at all.
+
+    `curves` are points (seconds, PSNR in dB) in order, by name in the legend. `log_time`: whether
+    the time axis is logarithmic. Raises `InputError` if matplotlib is missing or the file cannot be
+    written.
+    """
+    check_plot()
+    figure = needed("matplotlib.figure", "plot", "plots need").Figure((9.6, 6.0), layout="tight")
+    axes = figure.subplots()
+    axes.set(title=title, xlabel="seconds of training", ylabel="PSNR of held-out views, dB")
+    if log_time:
+        axes.set_xscale("log")
+        axes.xaxis.set_major_formatter("{x:g}")
+    axes.grid(color="#dedede")
+    for name, points in curves.items():
+        axes.plot(*zip(*points, strict=True), "o-", markersize=4, label=name)
+    axes.legend(loc="lower right")
+    with appearing(Path(path)) as partial:
+        figure.savefig(partial, format="png")

@@ -1,4 +1,4 @@
-"""Quality while a field trains: the PSNR of a few held-out views, more densely at first."""
+"""Quality during training: the PSNR of a few held-out views, evaluated more often at first."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from nerfmac.run import Run
 from nerfmac.scenes import Scene
 from nerfmac.training.goal import Goal, Report
 
-BACKGROUND = BACKGROUNDS["white"]  # of renderings and photographs (sRGB)
+BACKGROUND = BACKGROUNDS["white"]  # behind renderings and photographs (sRGB)
 VIEW_PIXELS = {"cpu": 2**12}
-"""Most pixels of a view to evaluate, by device; elsewhere all. On a CPU the vanilla model's
-pictures would take longer than its training."""
+"""Most pixels of a view to evaluate, by device; all on other devices. On a CPU, rendering the
+vanilla model's pictures would take longer than its training."""
 
 
 class HeldOutViews:
-    """Some views of a scene's test split, spread evenly over it, on the host."""
+    """Evenly spread views of a scene's test split, on the host."""
 
     def __init__(
         self, scene: Scene, count: int, blend: str, *, most_pixels: int | None = None
     ) -> None:
-        """Take at most `count` views, and of each at most `most_pixels` on an even grid.
+        """Take at most `count` views, and at most `most_pixels` of each on a regular grid.
 
-        `blend` is as `train.blend` of the configuration; `most_pixels` defaults to `VIEW_PIXELS`.
+        `blend` is the configuration's `train.blend`; `most_pixels` defaults to `VIEW_PIXELS`.
         Raises `InputError` if the scene has no test views or `count` is no positive integer.
         """
         checks.number("test_views", count, low=1, whole=True)
@@ -55,41 +55,40 @@ class HeldOutViews:
             self._photographs.append(np.array(photograph)[step // 2 :: step, step // 2 :: step])
 
     def psnr(self, render: Callable[[Camera], Picture]) -> float:
-        """The mean PSNR in dB of the pictures that `render` makes of the views' cameras."""
-        both = zip(self.cameras, self._photographs, strict=True)
-        return float(np.mean([psnr(render(camera), photograph) for camera, photograph in both]))
+        """Mean PSNR in dB over the views; `render` maps a camera to its picture."""
+        pairs = zip(self.cameras, self._photographs, strict=True)
+        return float(np.mean([psnr(render(camera), photograph) for camera, photograph in pairs]))
 
     def psnr_of(self, run: Run) -> float:
-        """`psnr` of the run as it is now."""
+        """`psnr` of the run in its current state."""
         return self.psnr(lambda camera: run.renderer().render(camera, BACKGROUND).colour)
 
 
 def evaluation_times(seconds: float, points: int) -> list[float]:
-    """The `points` moments in `seconds` of training at which to evaluate, the last at its end.
+    """Training times of `points` evaluations, seconds * (i / points)^2 for i = 1 .. points.
 
-    They grow as squares: they lie closer together at first, where quality changes fastest.
+    They are denser at first, where quality changes fastest.
     """
     return [seconds * (index / points) ** 2 for index in range(1, points + 1)]
 
 
 def followed(run: Run, goal: Goal, points: int) -> Iterator[tuple[Report, bool]]:
-    """Train `run` to the goal's seconds: each report, and whether to evaluate the run now.
+    """Train `run` to the goal's seconds; yield each report and whether an evaluation is due.
 
-    A moment of `evaluation_times` is due at the first report after it; moments that have passed
-    together are evaluated once.
+    An evaluation is due at the first report after one or several of the `evaluation_times`.
     """
-    due = evaluation_times(goal.seconds or 0.0, points)
+    times = evaluation_times(goal.seconds or 0.0, points)
     for report in run.fit(goal):
         now = run.state.train_seconds
-        left = [moment for moment in due if moment > now]
-        yield report, len(left) < len(due)
-        due = left
+        later = [moment for moment in times if moment > now]
+        yield report, len(later) < len(times)
+        times = later
 
 
 def every_nth_pixel(camera: Camera, step: int) -> Camera:
-    """The camera whose pixels are every `step`-th of `camera`'s, from pixel `step // 2` on.
+    """The camera with every `step`-th pixel of `camera`.
 
-    Its pixel (x, y) looks along the same ray as the pixel (step x + step // 2, step y + step // 2).
+    Its pixel (x, y) has the ray of pixel (step x + step // 2, step y + step // 2) of `camera`.
     """
     lens, first = camera.lens, step // 2
     smaller = replace(

@@ -1,16 +1,15 @@
-"""What a training step would take at a given bandwidth and rate if nothing else delayed it.
+"""Roofline model: the time of a training step at a chip's full bandwidth and rate.
 
-An ESTIMATE that nobody has measured. A step's launches are recorded with the sizes that an Apple
-GPU would get; a kernel takes the time of its bytes at the full bandwidth or that of its operations
-at the full rate, whichever is longer. Kernels run one after the other. Launching, waiting and float
-atomics, whose rate no maker publishes, take no time. There are two estimates, for a perfect cache
-and for none. A step takes longer than the first, unless a large cache keeps whole arrays from one
-kernel to the next.
+It is an ESTIMATE; nobody has measured it. A step's launches are recorded with the sizes that an
+Apple GPU would get. The estimate is the sum over kernels of max(bytes / bandwidth, operations /
+rate), for a perfect cache and for no cache. Launching, waiting and float atomics, whose rate no
+maker publishes, count as no time. A step takes longer than the estimate for a perfect cache, unless
+a large cache keeps whole arrays from one kernel to the next.
 
-Bandwidths of Apple's chips are those of Apple's specification pages. Rates are approximate: GPU
-cores x 128 lanes x 2 operations (a multiply-add) x clock, of the variant with the most cores unless
-the name says otherwise; Apple publishes cores but not clocks. Rates are those of float32; the
-networks' products are of half precision, which Apple's GPUs compute about as fast.
+Bandwidths are from Apple's specification pages. Rates are approximate: GPU cores x 128 lanes x 2
+operations (a multiply-add) x clock, for the chip with the most cores unless the name says
+otherwise; Apple publishes cores but not clocks. Rates are for float32. The networks' products are
+float16, which Apple's GPUs compute about as fast.
 """
 
 from __future__ import annotations
@@ -20,16 +19,15 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from nerfmac.config import Config
-from nerfmac.measure.launches import Work, total
-from nerfmac.measure.step import recorded_launches, step_work, unseen
+from nerfmac.measure.launches import Work, recorded_launches, step_work, total, unseen
 
 
 class Chip(NamedTuple):
-    """A device's published figures."""
+    """A chip's published figures."""
 
     name: str
-    bandwidth: float  # 10^9 bytes a second
-    rate: float  # 10^12 float32 operations a second; approximate
+    bandwidth: float  # 10^9 bytes per second
+    rate: float  # 10^12 float32 operations per second; approximate
 
 
 CHIPS = (
@@ -52,38 +50,38 @@ CHIPS = (
 
 
 class Estimate(NamedTuple):
-    """Milliseconds of a step on a chip; nobody has measured them."""
+    """Estimated milliseconds of a step on a chip."""
 
     chip: Chip
-    cached: float  # with a perfect cache: a step takes longer
+    cached: float  # with a perfect cache
     uncached: float  # without caches
 
 
 def chip_named(device_name: str) -> Chip | None:
-    """The figures of the device that MLX calls, say, `Apple M1 Pro`; None for another maker's."""
+    """The chip with MLX's device name, for example `Apple M1 Pro`; None if it is not in `CHIPS`."""
     name = device_name.removeprefix("Apple ")
     return next((chip for chip in CHIPS if chip.name.partition(" (")[0] == name), None)
 
 
 def estimate(work: Mapping[str, Work], chip: Chip) -> Estimate:
-    """The time of kernels with this `work` on a chip; see the module's docstring."""
+    """The estimate for a step with this `work` by kernel; see the module's docstring."""
     rates = 1e9 * chip.bandwidth, 1e12 * chip.rate
     cached, uncached = (
-        1e3 * sum(each.seconds(*rates, cached=is_cached) for each in work.values())
+        1e3 * sum(kernel.seconds(*rates, cached=is_cached) for kernel in work.values())
         for is_cached in (True, False)
     )
     return Estimate(chip, cached, uncached)
 
 
 class Roofline:
-    """Estimates of a step of `config` on `chips`, in a scene that fills the unit cube."""
+    """Estimates of a step of `config` on `chips`, for a scene in the unit cube."""
 
     def __init__(self, config: Config, chips: Sequence[Chip] = CHIPS) -> None:
         self.config, self.chips = config, chips
 
     @cached_property
     def work(self) -> dict[str, Work]:
-        """A step's work by kernel, with its part of an occupancy update after the warm-up."""
+        """Work of a step by kernel, with its share of an occupancy update after the warm-up."""
         recorded = recorded_launches(*unseen(self.config), on_metal=True)
         return step_work(recorded, self.config.occupancy.interval)
 
@@ -92,30 +90,31 @@ class Roofline:
         return [estimate(self.work, chip) for chip in self.chips]
 
     def lines(self) -> Iterator[str]:
-        """The counts and the estimates, for people."""
+        """The printed tables of work and estimates."""
         train = self.config.train
-        yield f"preset {self.config.preset}, half precision, a scene in the unit cube"
         yield (
-            f"one training step of {train.slots} samples on {train.rays} rays, with its "
-            f"1/{self.config.occupancy.interval} of an occupancy update, by its launches' sizes:"
+            f"work of a training step with preset {self.config.preset}: {train.slots} samples of "
+            f"{train.rays} rays, float16, unit cube, with 1/{self.config.occupancy.interval} of an "
+            "occupancy update"
         )
-        yield f"{'':40}{'MB cached':>11}{'MB uncached':>13}{'MFLOP':>10}{'M atomics':>11}"
+        yield f"{'kernel':40}{'MB cached':>11}{'MB uncached':>13}{'MFLOP':>10}{'M atomics':>11}"
         for name, work in (*self.work.items(), ("all", total(self.work.values()))):
             figures = f"{work.cached / 1e6:11.2f}{work.uncached / 1e6:13.2f}"
             yield f"{name:40}{figures}{work.operations / 1e6:10.2f}{work.atomics / 1e6:11.2f}"
-        yield "cached: each array is moved once; uncached: each row of a table whenever needed;"
-        yield "MFLOP of the encoding and the networks; atomics: floats added where threads meet"
+        yield "cached: perfect cache, each array is moved once; uncached: no cache, each access to"
+        yield "a table moves its row; MFLOP: hash encoding and networks only; M atomics: 10^6"
+        yield "atomic float additions"
         yield ""
-        yield "ESTIMATE, a lower bound that nobody has measured: all runs at the full bandwidth and"
-        yield "rate, and nothing waits; with a perfect cache (cached) and without any (uncached)"
-        yield f"{'':20}{'GB/s':>8}{'TFLOPS':>9}{'cached':>13}{'uncached':>13}"
+        yield "ESTIMATE of a step's time, measured by nobody: full bandwidth and rate, no waiting,"
+        yield "atomics for free; with a perfect cache and with none"
+        yield f"{'chip':20}{'GB/s':>8}{'TFLOPS':>9}{'cached':>13}{'uncached':>13}"
         for chip, cached, uncached in self.estimates():
             estimated = f"{cached:10.2f} ms{uncached:10.2f} ms"
             yield f"{chip.name:20}{chip.bandwidth:8g}{chip.rate:9g}{estimated}"
-        yield "TFLOPS of Apple's chips are approximate: cores x 128 x 2 x clock"
+        yield "TFLOPS are approximate: cores x 128 lanes x 2 operations x clock"
 
     def to_json(self) -> dict[str, Any]:
-        """The same as JSON values; the keys of estimates say that they are estimates."""
+        """Work and estimates as JSON values."""
         return {
             "preset": self.config.preset,
             "rays": self.config.train.rays,

@@ -1,7 +1,7 @@
-"""One model on ever more ranks: samples per second, and quality over seconds of training.
+"""Scaling: one training on 1, 2, ... ranks, with samples per second and quality over time.
 
-The ranks are processes on this machine, started one count after the other; or, within a job of
-several ranks that something else has started, those of the job.
+The ranks are processes on this machine, started for one count after the other. Within a job of
+several ranks that was started elsewhere, they are the job's ranks.
 """
 
 from __future__ import annotations
@@ -26,84 +26,84 @@ from nerfmac.measure.bench.quality import HeldOutViews, followed
 from nerfmac.ranks import LostRankError, current_ranks, join, start_local
 from nerfmac.run import Run
 from nerfmac.scenes import Scene, load_scene
-from nerfmac.scenes.options import USUAL, SceneOptions
+from nerfmac.scenes.options import DEFAULTS, SceneOptions
 from nerfmac.training.goal import Goal
 
 POINTS, VIEWS = 24, 4
-"""Evaluations during a training, and held-out views of each."""
+"""Number of evaluations of a training, and of held-out views per evaluation."""
 
 
 @dataclass(frozen=True)
 class RankedTraining:
-    """What so many ranks came to."""
+    """Speed and quality of one training on several ranks."""
 
     ranks: int
     backend: str
-    rays: int  # of a step, of all ranks together, at the end
+    rays: int  # rays of the last step, all ranks together
     steps: int
-    samples_per_second: float  # of all ranks, over the second half of the training
-    points: tuple[tuple[float, float], ...]  # seconds of training, dB of the held-out views
-    is_alike: bool  # whether all ranks had the same parameters and cells at the end, bit for bit
+    samples_per_second: float  # all ranks together, over the second half of the training
+    points: tuple[tuple[float, float], ...]  # training seconds, PSNR of the held-out views in dB
+    is_alike: bool  # all ranks ended with bit-identical parameters and occupancy grids
 
     def seconds_to(self, psnr: float) -> float | None:
-        """Seconds until the held-out views had so many dB, between points; None: they never had."""
+        """Training seconds to reach `psnr` dB, interpolated; None if it was never reached."""
         for (before, low), (after, high) in pairwise(((0.0, 0.0), *self.points)):
             if high >= psnr:
                 return after - (after - before) * (high - psnr) / max(high - low, 1e-9)
         return None
 
     def to_json(self) -> dict[str, Any]:
-        """All of it as JSON values."""
+        """The record as JSON values."""
         return {**self.__dict__, "points": [list(point) for point in self.points]}
 
 
-def table(found: Sequence[RankedTraining]) -> Iterator[str]:
-    """A line for each number of ranks, for people."""
-    goal = floor(min(max(psnr for _, psnr in each.points) for each in found))
+def table(trainings: Sequence[RankedTraining]) -> Iterator[str]:
+    """The printed table, with a line for each training."""
+    goal = floor(min(max(psnr for _, psnr in training.points) for training in trainings))
     yield (
-        f"{'ranks':>5}{'rays/step':>12}{'steps':>9}{'samples/s':>13}{'times':>8}"
-        f"{'PSNR':>11}{f'to {goal} dB':>12}  alike"
+        f"{'ranks':>5}{'rays/step':>12}{'steps':>9}{'samples/s':>13}{'speed-up':>10}"
+        f"{'PSNR':>11}{f'to {goal} dB':>12}  ranks equal"
     )
-    for each in found:
-        seconds = each.seconds_to(goal)
-        times = each.samples_per_second / found[0].samples_per_second
+    for training in trainings:
+        seconds = training.seconds_to(goal)
+        speed_up = training.samples_per_second / trainings[0].samples_per_second
         yield (
-            f"{each.ranks:5}{each.rays:12}{each.steps:9}{each.samples_per_second:13.3g}"
-            f"{times:8.2f}{each.points[-1][1]:8.2f} dB"
+            f"{training.ranks:5}{training.rays:12}{training.steps:9}"
+            f"{training.samples_per_second:13.3g}{speed_up:10.2f}{training.points[-1][1]:8.2f} dB"
             f"{'never' if seconds is None else f'{seconds:.2f} s':>12}"
-            f"  {'yes' if each.is_alike else 'NO'}"
+            f"  {'yes' if training.is_alike else 'NO'}"
         )
 
 
 def measure_scaling(
     scene: Path,
     config: Config,
-    options: SceneOptions = USUAL,
+    options: SceneOptions = DEFAULTS,
     *,
     counts: Sequence[int],
     seconds: float,
     on_line: Callable[[str], None] = print,
 ) -> dict[str, Any]:
-    """Train on `scene` for `seconds` with each of the `counts` of ranks; return it as JSON values.
+    """Train on `scene` for `seconds` with each number of ranks in `counts`; return JSON values.
 
-    `options` say how the scene is read.
-    On an NVIDIA GPU ranks talk by NCCL, and each takes a GPU of its own; elsewhere by the ring.
-    Raises `InputError` if the scene has no test views, or if a rank fails.
+    `options` are the options of `load_scene`. On NVIDIA GPUs ranks communicate by NCCL, with a GPU
+    each; elsewhere by MLX's ring. Raises `InputError` if the scene has no test views, or if a rank
+    fails.
     """
     if current_ranks().size > 1:
-        found = [follow(load_scene(scene, **vars(options)), config, seconds)]
+        trainings = [follow(load_scene(scene, **vars(options)), config, seconds)]
     else:
-        found = [_started(scene, config, options, count, seconds) for count in counts]
+        trainings = [_started(scene, config, options, count, seconds) for count in counts]
     if current_ranks().is_first:
-        for line in table(found):
+        for line in table(trainings):
             on_line(line)
     about = {**machine(), "scene": str(scene), "preset": config.preset, "seconds": seconds}
     about |= {"exchange": asdict(config.ranks)}
-    return {**about, "trainings": [each.to_json() for each in found]}
+    return {**about, "trainings": [training.to_json() for training in trainings]}
 
 
 def follow(scene: Scene, config: Config, seconds: float) -> RankedTraining:
-    """Train on all ranks of this job, each of which calls this, and follow the quality."""
+    """Train on all ranks of this job and evaluate meanwhile; every rank calls this."""
     views, run = HeldOutViews(scene, VIEWS, config.train.blend), Run.begin(scene, config)
     ranks = run.trainer.ranks
     points: list[tuple[float, float]] = []
@@ -130,44 +130,45 @@ def follow(scene: Scene, config: Config, seconds: float) -> RankedTraining:
 def _started(
     scene: Path, config: Config, options: SceneOptions, count: int, seconds: float
 ) -> RankedTraining:
-    """What `count` ranks on this machine come to, in processes of their own."""
+    """Train on `count` ranks on this machine, each in a process of its own."""
     checks.number("ranks", count, low=1, whole=True)
     device = current_device()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        request, found = folder / "request.json", folder / "found.json"
-        asked = {"config": config.to_json(), "scene": str(scene.resolve()), "device": device}
-        write_json(request, asked | {"options": vars(options), "seconds": seconds})
+        request, result = folder / "request.json", folder / "result.json"
+        values = {"config": config.to_json(), "scene": str(scene.resolve()), "device": device}
+        write_json(request, values | {"options": vars(options), "seconds": seconds})
         module = "nerfmac.measure.bench.scaling"
-        command = [sys.executable, "-P", "-m", module, str(request), str(found)]
+        command = [sys.executable, "-P", "-m", module, str(request), str(result)]
         started = start_local(
             command, count, folder, backend="nccl" if device == "cuda" else "ring"
         )
         try:
-            while None in (codes := [each.poll() for each in started]) and not any(codes):
+            while None in (codes := [rank.poll() for rank in started]) and not any(codes):
                 time.sleep(0.1)
         finally:
-            for each in started:
-                each.kill()
+            for rank in started:
+                rank.kill()
         if any(codes):
-            raise InputError(f"of {count} ranks one failed: their exit codes are {codes}")
-        values = read_json(found)
+            raise InputError(f"a rank of {count} failed: the exit codes are {codes}")
+        values = read_json(result)
     points = tuple((at, psnr) for at, psnr in values.pop("points"))
     return RankedTraining(**values, points=points)
 
 
-def serve(request: Path, found: Path) -> None:
+def serve(request: Path, result: Path) -> None:
     """Train as one of the ranks that `measure_scaling` starts.
 
-    The JSON file `request` says on what; the first rank writes what came of it to `found`.
+    The JSON file `request` holds scene, configuration and time; the first rank writes its
+    `RankedTraining` to `result`.
     """
-    asked = read_json(request)
-    choose_device(asked["device"])
+    values = read_json(request)
+    choose_device(values["device"])
     ranks = join()
-    scene = load_scene(asked["scene"], **asked["options"])
-    training = follow(scene, Config.from_json(asked["config"]), asked["seconds"])
+    scene = load_scene(values["scene"], **values["options"])
+    training = follow(scene, Config.from_json(values["config"]), values["seconds"])
     if ranks.is_first:
-        write_json(found, training.to_json())
+        write_json(result, training.to_json())
 
 
 if __name__ == "__main__":

@@ -1,1 +1,1 @@
-"""`nerfmac profile`: where the time of a training step goes, to each kernel."""
+"""`nerfmac profile`: the time of a training step by kernel."""

@@ -1,4 +1,4 @@
-"""Where the time of training goes on this machine: by kernel, on the host, and as a timeline."""
+"""Profile of training on this machine: time by kernel, time of the host, and a timeline."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ from typing import Any
 import mlx.core as mx
 
 from nerfmac.backend import references
-from nerfmac.backend.device import processors
+from nerfmac.backend.host import processors
 from nerfmac.backend.machine import machine
 from nerfmac.common.checks import InputError
 from nerfmac.common.timeline import Timeline, interval, recording
 from nerfmac.film import check_video, film
 from nerfmac.measure.ceilings import Ceilings, measure_ceilings
+from nerfmac.measure.launches import NEVER_EVALUATED, recorded_launches
 from nerfmac.measure.profile.parts import (
     STAGES,
     Host,
@@ -31,43 +32,42 @@ from nerfmac.measure.profile.parts import (
     time_launch,
     time_step,
 )
-from nerfmac.measure.step import NEVER_EVALUATED, recorded_launches
 from nerfmac.measure.timing import Timing
 from nerfmac.run import Run
 
 STEPS = 64
-"""Steps that the host's time and the timeline are of."""
+"""Number of recorded steps for the host's times and the timeline."""
 FRAMES, SIZE, FPS = 6, (128, 96), 24.0
-"""Frames, size and rate of the film in the timeline."""
+"""Frames, size and frame rate of the film in the timeline."""
 LANE = "kernels"
-"""Lane of the timeline in which kernels are launched one by one."""
+"""Lane of the timeline for kernels that are launched one by one."""
 
 HEADING = (
-    f"{'stage and kernel':32}{'ms':>9}{'':20}{'share':>7}{'MB':>10}{'MFLOP':>10}{'M atomics':>10}"
-    f"{'GB/s':>10}{'GFLOP/s':>10}{'of most':>14}  {'dtype':18}{'runs as'}"
+    f"{'stage and kernel':32}{'ms':>9}{'(quartiles)':>20}{'share':>7}{'MB':>10}{'MFLOP':>10}"
+    f"{'M atomics':>10}{'GB/s':>10}{'GFLOP/s':>10}{'of limit':>14}  {'dtype':18}{'runs as'}"
 )
 COLUMNS = """\
-ms: a kernel's launches by themselves (quartiles), with the arrays of a recorded step. MB: each
-array is moved once. MFLOP: of the encoding and the networks. atomics: floats added where threads
-meet. of most: the part of the machine's rate, of bytes or operations, the scarcer; the second
-figure counts a row of a table as moved whenever it is needed. Above 100 % a cache holds arrays."""
+ms: median of the kernel's launches, repeated without the rest of the step; share: of the step;
+MB: each array moved once; MFLOP: hash encoding and networks only; M atomics: 10^6 atomic float
+additions; of limit: rate of bytes or operations / this machine's highest, whichever is larger. A
+second figure counts every access to a row of a table. Above 100 %, caches hold arrays."""
 
 
 @dataclass(frozen=True)
 class Profile:
-    """The figures, and the machine and run that they are of."""
+    """The results of `profile`, with the machine and the run."""
 
     machine: dict[str, str]
     run: Run
     ceilings: Ceilings
     whole: WholeStep
     parts: list[Part]
-    launch: Timing  # of an empty launch
+    launch: Timing  # time of an empty launch
     host: Host
-    references: dict[str, str]  # operations that run as reference, and why
+    references: dict[str, str]  # reason by operation that runs as reference
 
     def to_json(self) -> dict[str, Any]:
-        """All of it as JSON values, times in milliseconds."""
+        """The profile as JSON values, times in milliseconds."""
         config, whole = self.run.config, self.whole
         by_stage = {name: _sum(some) for name, some in stages(self.parts).items()}
         step = {
@@ -93,7 +93,7 @@ class Profile:
         }
 
     def lines(self) -> Iterator[str]:
-        """The figures as a table for people."""
+        """The printed table."""
         whole = self.whole
         yield (
             f"a step of {whole.state.rays} rays: {whole.step}, "
@@ -108,18 +108,18 @@ class Profile:
                 yield ("  " if len(some) > 1 else "") + self._line(part, 30 + 2 * (len(some) == 1))
         host = self.host
         yield (
-            f"host: {host.step.median:.3f} ms from step to step; it builds the step for "
-            f"{host.work.median:.3f} ms, launches it for {host.launch.median:.3f} ms and waits for "
-            f"the device for {host.wait.median:.3f} ms"
+            f"the host takes {host.step.median:.3f} ms per step: it builds it in "
+            f"{host.work.median:.3f} ms, launches it in {host.launch.median:.3f} ms and waits "
+            f"{host.wait.median:.3f} ms for the device"
         )
-        yield f"an empty launch takes {self.launch.median:.3f} ms, which kernels' times leave out"
+        yield f"kernels' times exclude the time of an empty launch, {self.launch.median:.3f} ms"
         for operation, why in self.references.items():
             yield f"{operation} runs as reference: {why}; its time is in 'everything else'"
         busy = os.getloadavg()[0]
         if busy > 1.5 * processors():
             yield (
-                f"the machine is busy, {busy:.0f} tasks on {processors()} cores in the last "
-                "minute: these figures are not to be trusted"
+                f"do not trust these figures: the machine is busy, with {busy:.0f} tasks on "
+                f"{processors()} cores in the last minute"
             )
         yield COLUMNS
 
@@ -128,12 +128,13 @@ class Profile:
         spread = f"({timing.low:.3f} to {timing.high:.3f})"
         share = timing.median / self.whole.step.median
         figures = f"{timing.median:9.3f}{spread:>20}{share:7.1%}"
-        once, again = (part.fraction(self.ceilings, cached=cached) for cached in (True, False))
-        of_most = f"{once or 0.0:.0%}" + (f" - {again or 0.0:.0%}" if again != once else "")
+        cached, uncached = (part.fraction(self.ceilings, cached=kind) for kind in (True, False))
+        of_limit = f"{cached or 0.0:.0%}"
+        of_limit += f" - {uncached or 0.0:.0%}" if uncached != cached else ""
         counts = [count / 1e6 for count in (work.cached, work.operations, work.atomics)]
         counts += [(part.per_second(count) or 0.0) / 1e9 for count in work[:3:2]]
-        figures += "".join(f"{each:10.2f}" if each else f"{'-':>10}" for each in counts)
-        figures += f"{of_most if once else '-':>14}"
+        figures += "".join(f"{count:10.2f}" if count else f"{'-':>10}" for count in counts)
+        figures += f"{of_limit if cached else '-':>14}"
         return f"{part.name:{width}}{figures}  {', '.join(part.dtypes):18}{part.backend}"
 
 
@@ -145,16 +146,16 @@ def profile(
     trace: Path | None = None,
     on_line: Callable[[str], None] = lambda _line: None,
 ) -> Profile:
-    """Say where the time of `run`'s next training steps goes, on the current device.
+    """Profile `run`'s next training steps on the current device.
 
     Args:
-        run: trained on meanwhile, in memory; it has to have a folder of its own or none.
-        steps: number of steps that are timed, rounded up to whole intervals between occupancy
-            updates, and recorded; by default as many as `seconds` say, and 64.
+        run: the run, which is trained further in memory; it is not saved.
+        steps: number of steps to time (rounded up to whole intervals between occupancy updates)
+            and to record; by default `seconds` decide, and `STEPS` are recorded.
         seconds: time for each figure, about.
-        trace: file for the timeline, in Chrome's format; a step kernel by kernel, an evaluation and
-            a film follow the steps.
-        on_line: called with each line of a table for people.
+        trace: file for the timeline in Chrome's format. After the steps it has a step kernel by
+            kernel, an evaluation and a film.
+        on_line: called with each line of the printed table.
 
     Raises:
         InputError: a picture of the scene is broken, or `trace` cannot be written.
@@ -169,11 +170,11 @@ def profile(
         _record_the_rest(run, timeline, 2.0 * seconds, on_line)
         timeline.write(trace)
     whole, launch = time_step(run, 4.0 * seconds, steps), time_launch(seconds)
-    done = parts(run.trainer, whole, launch, seconds)
-    found = Profile(about, run, most, whole, done, launch, host, references())
-    for line in found.lines():
+    measured = parts(run.trainer, whole, launch, seconds)
+    result = Profile(about, run, most, whole, measured, launch, host, references())
+    for line in result.lines():
         on_line(line)
-    return found
+    return result
 
 
 def _record_the_rest(
@@ -195,37 +196,38 @@ def _record_the_rest(
 
 
 def _launch_one_by_one(run: Run) -> None:
-    """Launch a recorded occupancy update and step again; the host waits for each kernel."""
+    """Repeat a recorded occupancy update and step; the host waits for each kernel."""
     *_, update, step, _average = [[], *recorded_launches(run.trainer, run.state)]
-    for name, launched in (("occupancy update", update), ("step", step)):
-        with interval(f"{name}, kernel by kernel", LANE):
-            for each in launched:
-                if each.name not in NEVER_EVALUATED:
-                    stage = STAGES.get(each.operation, each.operation)
-                    with interval(each.name, LANE, operation=each.operation, stage=stage):
-                        mx.eval(each.again())
+    for computation, recorded in (("occupancy update", update), ("step", step)):
+        with interval(f"{computation}, kernel by kernel", LANE):
+            for launched in recorded:
+                if launched.name not in NEVER_EVALUATED:
+                    name, operation = launched.name, launched.operation
+                    stage = STAGES.get(operation, operation)
+                    with interval(name, LANE, operation=operation, stage=stage):
+                        mx.eval(launched.again())
 
 
 def _sum(parts: Sequence[Part]) -> float:
-    """Milliseconds of several parts together, by their medians."""
+    """Sum of the parts' median milliseconds."""
     return sum(part.timing.median for part in parts)
 
 
 def check_capture(path: Path) -> None:
-    """Raise `InputError` if no trace of the GPU can be written to `path` here."""
+    """Raise `InputError` if Metal cannot write a GPU trace to `path` here."""
     if not mx.metal.is_available():
-        raise InputError("a GPU trace is Metal's; expected an Apple GPU for --gpu-trace")
+        raise InputError("--gpu-trace needs Metal; expected an Apple GPU")
     if os.environ.get("MTL_CAPTURE_ENABLED") != "1":
-        raise InputError("Metal writes a GPU trace only if MTL_CAPTURE_ENABLED=1 is set")
+        raise InputError("--gpu-trace needs the environment variable MTL_CAPTURE_ENABLED=1; set it")
     if path.suffix != ".gputrace":
-        raise InputError(f"{path} is no GPU trace's name; expected an ending of .gputrace")
+        raise InputError(f"--gpu-trace is {path}; expected a name that ends in .gputrace")
     if path.exists():
-        raise InputError(f"{path} exists already; Metal replaces no GPU trace")
+        raise InputError(f"{path} exists, and Metal overwrites no GPU trace; choose another name")
 
 
 @contextmanager
 def captured(path: Path) -> Iterator[None]:
-    """Record the GPU's work within the block to `path`, for Xcode. See `check_capture`."""
+    """Context manager: record a GPU trace for Xcode to `path`. See `check_capture`."""
     mx.metal.start_capture(str(path))
     try:
         yield

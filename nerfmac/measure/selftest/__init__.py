@@ -1,8 +1,8 @@
-"""`nerfmac selftest`: every kernel against its reference on this machine.
+"""`nerfmac selftest`: every kernel compared with its reference on this machine.
 
-The test suite asserts the same cases. A case runs twice, with kernels and without. It gives named
-arrays: results, and for every differentiable argument the gradient of a fixed random sum of the
-results. `case_of` and `compare_all` do the same for a user's own kernel.
+A case runs twice, with kernels and with references, and returns named arrays: results, and for
+every differentiable argument the gradient of a fixed random sum of the results. The test suite
+asserts the same cases. `case_of` and `compare_all` compare a user's own kernel.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from nerfmac.measure.selftest.comparison import Case as Case
 from nerfmac.measure.selftest.comparison import Outcome as Outcome
 from nerfmac.measure.selftest.comparison import case_of as case_of
 from nerfmac.measure.selftest.comparison import compare as compare
-from nerfmac.measure.selftest.diagnosis import compare_all as compare_all
+from nerfmac.measure.selftest.comparison import compare_all as compare_all
 from nerfmac.measure.selftest.encodings import (
     adam_cases,
     hash_encode_cases,

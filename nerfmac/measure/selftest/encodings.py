@@ -1,4 +1,4 @@
-"""Cases of the encodings of positions and directions, and of the optimiser that trains them."""
+"""Cases of the hash encoding, the spherical harmonics and the optimiser."""
 
 from __future__ import annotations
 
@@ -14,21 +14,20 @@ from nerfmac.ops.adam import Step, adam_step, most_first, pack_moments, unpack_m
 from nerfmac.ops.hash_encode import HashLevels, hash_encode
 from nerfmac.ops.spherical_harmonics import spherical_harmonics
 
-_USED = 700  # of the largest number of points
+_USED = 700  # number of used points; 1,031 are the most
 
 
 def _points(count: int, low: float, high: float) -> mx.array:
     points = mx.random.uniform(low, high, (count, 3), key=mx.random.key(count))
-    # The border itself, where an index may leave the table.
+    # Points on the border, where an index may leave the table.
     corners = mx.array([[0.0, 0.0, 0.0], [1.0, 1.0, 1.0], [0.0, 1.0, 0.5], [1.0, 0.25, 1.0]])
     return mx.concatenate([corners, points])[:count] if count > 4 else points
 
 
 def _samples_of_rays(count: int, used: int) -> tuple[mx.array, mx.array]:
-    """Points along lines, and whether they are seen: zeros behind a line's surface, ones before.
+    """Samples of 37 per ray, (count, 3), and 1 for visible, 0 for hidden ones, (count,).
 
-    (count, 3) and (count,). There are 37 points to a line, so close together that neighbours lie in
-    the same cells. The points after the first `used` are NaN.
+    Neighbouring samples lie in the same cells. The samples after the first `used` are NaN.
     """
     keys = mx.random.split(mx.random.key(count), 3)
     lines = count // 37 + 1
@@ -51,7 +50,7 @@ def _encoded(levels: HashLevels, table: mx.array, positions: mx.array, is_seen: 
 
 
 def hash_encode_cases() -> Iterator[Case]:
-    """Points inside, on and outside the border and along rays; every number of features."""
+    """Points inside, on and outside the border and along rays; all numbers of features."""
     grids = {
         "dense": (HashLevels(2, 16, 4, 2.0), 4),
         "base": (HashLevels(8, 19, 16, 2.0), 4),
@@ -67,21 +66,21 @@ def hash_encode_cases() -> Iterator[Case]:
     for name, (levels, features) in grids.items():
         table = mx.random.normal((levels.entries, features), key=mx.random.key(1))
         all_seen = mx.ones(2000)
-        places = {
+        inputs = {
             "inside-1": (_points(1, 0.0, 1.0), all_seen),
             "inside-3": (_points(3, 0.0, 1.0), all_seen),
             "inside-1031": (_points(1031, 0.0, 1.0), all_seen),
             "outside-517": (_points(517, -0.7, 1.6), all_seen),
             "rays-1031": _samples_of_rays(1031, _USED),
         }
-        for where, (positions, is_seen) in places.items():
+        for where, (positions, is_seen) in inputs.items():
             run = partial(_encoded, levels, table, positions, is_seen)
-            # At a cell's face the gradient jumps, and so may features do outside the cube. The
-            # finest level's place in its cell is known to 2^-24 of its thousands of cells.
+            # The gradient jumps at a cell's face, and features may jump outside the cube. Rounding
+            # of a position in the finest level is 2^-24 times its thousands of cells.
             outliers = 0.02 if positions.shape[0] > 100 else 0.0
             terms = 64 if levels.log2_entries < 19 else 512
             case = Case("hash_encode", f"{name}-{where}", run, terms, outliers, half_terms=1)
-            # The first variant whatever this machine has chosen: the others have their own cases.
+            # Always the first variant, whatever this machine has chosen: others have own cases.
             yield replace(in_variant(case, "hash_encode_gradient", first), name=case.name)
             if where in ("inside-1", "inside-3", "rays-1031"):
                 for chosen in others:
@@ -100,21 +99,21 @@ def spherical_harmonics_cases() -> Iterator[Case]:
 
 
 def adam_cases() -> Iterator[Case]:
-    """Arrays of one and of two axes; a third of the entries has no gradient and never had one."""
+    """Arrays of one and two axes; a third of the entries have never had a gradient."""
     for shape in ((1,), (5,), (300,), (257, 4)):
-        yield Case("adam", "x".join(map(str, shape)), partial(_moved, shape), 8)
+        yield Case("adam", "x".join(map(str, shape)), partial(_updated, shape), 8)
 
 
-def _moved(shape: tuple[int, ...]) -> Arrays:
+def _updated(shape: tuple[int, ...]) -> Arrays:
     keys = mx.random.split(mx.random.key(sum(shape)), 4)
     drawn = [mx.random.normal(shape, key=key) for key in keys]
     is_still = drawn[3] > 0.4
-    gradient, first = (mx.where(is_still, 0.0, each) for each in drawn[:2])
+    gradient, first = (mx.where(is_still, 0.0, array) for array in drawn[:2])
     second = mx.where(is_still, 0.0, mx.square(drawn[1]))
     most = most_first(0.9, 0.99)
     step = Step(0.9, 0.99, size=0.01, epsilon=1e-8, l2=1e-3, most=most)
     moments = pack_moments(first, second, most)
     moved, after = adam_step(drawn[2], moments, gradient, mx.array([0.25]), mx.array(step))
-    # A moment on the border between two codes may become either.
+    # A moment halfway between two codes may become either, so moments are compared, not codes.
     first, second = unpack_moments(after, most)
     return {"parameters": moved, "first": first, "second": second}

@@ -1,4 +1,4 @@
-"""Cases of what a field computes: its networks, and whole rays traced through it."""
+"""Cases of a field: its networks, and the tracing of whole rays."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from nerfmac.ops.trace import TraceGeometry, trace
 
 
 def networks_cases() -> Iterator[Case]:
-    """Both networks together and the density alone; a fifth of the slots is unused."""
+    """Both networks together and the density network alone; a fifth of the samples are unused."""
     shapes = {
         "base": NetworksShape(32, 64, 1, 2),
         "small": NetworksShape(32, 32, 1, 1, thinness=2),
@@ -42,7 +42,7 @@ def networks_cases() -> Iterator[Case]:
             run = partial(_networks, shape, slots)
             case = Case("networks", f"{name}-{slots}", run, 256, half_terms=8)
             yield case
-            if slots in (31, 129):  # a kernel of its own for each shape
+            if slots in (31, 129):  # each shape is a specialisation
                 yield in_variant(case, "networks_gradient_rows", "close")
             if (name, slots) == ("tiny", 700):
                 for operation in ("networks_gradient", "networks_gradient_rows"):
@@ -57,7 +57,7 @@ def _networks(shape: NetworksShape, slots: int) -> Arrays:
     rays = slots // 7 + 1
     ray = (mx.arange(slots) // 7).astype(mx.int32)
     basis = mx.random.normal((rays, 16), key=keys[0])
-    # The inputs are exact in half precision, so that only computed values are rounded.
+    # Inputs are exact in float16, so only computed values are rounded.
     sizes = {"features": (slots, shape.features), "density": (shape.density.weights,)}
     sizes["colour"] = (shape.colour.weights,)
     spread = {"features": 1.0, "density": shape.width**-0.5, "colour": shape.width**-0.5}
@@ -81,12 +81,12 @@ def _networks(shape: NetworksShape, slots: int) -> Arrays:
 
 
 def _exact_products() -> AbstractContextManager[Any]:
-    """A GPU's matrix products may round to ten bits (TF32); the reference's are the CPU's."""
+    """Reference products run on the CPU: a GPU's may round to ten bits (TF32)."""
     return nullcontext() if runs_kernel("networks") else mx.stream(mx.cpu)
 
 
 _GRIDS = ((2, 8), (4, 4), (4, 8), (16, 1), (16, 2), (16, 4), (16, 8), (32, 1), (32, 2), (32, 4))
-"""Levels and features, besides those of the cases with names."""
+"""Numbers of levels and of features per level, in addition to those of `_FIELDS`."""
 
 
 class _Field(NamedTuple):
@@ -94,7 +94,7 @@ class _Field(NamedTuple):
 
     march: MarchGeometry
     levels: HashLevels
-    features: int  # a level
+    features: int  # per level
     width: int
     layers: tuple[int, int]
     thinness: int = 0
@@ -112,7 +112,7 @@ class _Field(NamedTuple):
             return pack_bits((drawn < filled).astype(mx.float32), mx.array([0.5]))
 
     def parameters(self, contrast: float, keys: mx.array) -> tuple[mx.array, mx.array, mx.array]:
-        """The table and both networks' weights; densities vary the more, the more `contrast`."""
+        """The table and both networks' weights; a larger `contrast` spreads densities more."""
         shape = self.geometry.networks
         table, density, colour = (
             (spread * mx.random.normal(size, key=key)).astype(mx.float16).astype(mx.float32)
@@ -136,7 +136,7 @@ _FIELDS = {
 
 
 def _other_fields() -> dict[str, _Field]:
-    """A field for each of the grids, widths and depths, whose kernels are compiled apart."""
+    """A field for each grid, width and depth that is a specialisation of the kernel."""
     eight, sixteen = (HashLevels(levels, 10, 8, 1.2) for levels in (8, 16))
     grids = {
         f"{levels}x{features}": _Field(_CUBE, HashLevels(levels, 10, 8, 1.2), features, 64, (1, 2))
@@ -149,7 +149,7 @@ def _other_fields() -> dict[str, _Field]:
 
 
 def trace_cases() -> Iterator[Case]:
-    """Rays that see the whole of what they meet."""
+    """Whole rays through occupancy grids from empty to full."""
     for name, field in (_FIELDS | _other_fields()).items():
         many = ((2, 0.3), (960, 0.02), (70, 1.0), (33, 0.0)) if name in _FIELDS else ((33, 0.3),)
         for count, filled in ((1, 0.3), *many):

@@ -1,4 +1,4 @@
-"""Cases of rays: drawing them, marching, compositing and the occupancy grid."""
+"""Cases of rays: drawing pixels, marching, compositing and the occupancy grid."""
 
 from __future__ import annotations
 
@@ -26,7 +26,10 @@ from nerfmac.sampling.occupancy import random_bits
 
 
 def drawn_rays(count: int, extent: float) -> tuple[mx.array, mx.array, mx.array]:
-    """Rays from around towards the unit cube; the first three run along axes."""
+    """Random rays towards the unit cube; the first three are parallel to axes.
+
+    Returns origins (count, 3), unit directions (count, 3) and jitter (count,).
+    """
     keys = mx.random.split(mx.random.key(count), 3)
     origins = 0.5 + extent * (mx.random.uniform(shape=(count, 3), key=keys[0]) - 0.45) * 2.0
     targets = mx.random.uniform(shape=(count, 3), key=keys[1])
@@ -63,7 +66,7 @@ def _drawn(pixels: mx.array, cameras: Cameras, fractions: mx.array) -> Arrays:
 
 
 def _view(lens: Lens, index: int) -> Camera:
-    """The camera of a view; the third has a smaller picture, the fourth one of another shape."""
+    """The camera of a view; the third's picture is smaller, the fourth's has another shape."""
     width, height = {2: (11, 23), 3: (23, 37)}.get(index, (lens.width, lens.height))
     eye = 1.0 + index, 2.0 - index, 0.5 + 0.1 * index
     return Camera.look_at(eye, (0.1, 0.2, 0.0), (0, 0.3, 1), lens.scaled(width, height))
@@ -86,13 +89,13 @@ def march_cases() -> Iterator[Case]:
                 for chosen in VARIANTS["march_count"].all:
                     yield in_variant(case, "march_count", chosen)
         for count in (1, 40, 500):
-            # Rounding moves a place over a face here and there.
+            # Rounding moves a few positions over a cell's face.
             yield Case("march", f"{name}-lit-{count}", partial(_lit, geometry, count), 1, 0.01)
 
 
 def _lit(geometry: MarchGeometry, count: int) -> Arrays:
     origins, directions, jitter = drawn_rays(count, geometry.extent)
-    # Every third ray goes on for ever, some end before the cube.
+    # Every third ray is infinite; some end before the cube.
     until = 4.0 * geometry.extent * mx.random.uniform(shape=(count,), key=mx.random.key(1))
     until = mx.where(mx.arange(count) % 3 == 0, FAR, until)
     lit = lit_cells(Rays(origins, directions), jitter, until, geometry)
@@ -109,11 +112,11 @@ def _marched(geometry: MarchGeometry, count: int, filled: float, slots: int) -> 
     skip = mx.minimum(samples.ray_start[1:] - samples.ray_start[:-1], 2)
     left = samples.ray_start - mx.concatenate([mx.zeros(1, mx.int32), mx.cumsum(skip)])
     later = write_samples(*rays, bits, geometry, slots, left, skip)
-    # Slots for more samples than there are.
+    # More room per ray than it has samples.
     more = mx.minimum(samples.ray_start + 5 * mx.arange(count + 1), slots)
     roomy = write_samples(*rays, bits, geometry, slots, more, mx.zeros_like(skip))
-    # Rounding may move a sample over a cell's face, and with it all that follow: so rays' sums are
-    # compared, and not slots.
+    # Rounding may move a sample over a cell's face, which shifts all later samples. So sums over
+    # rays are compared.
     return {
         **_sums_by_ray(samples, count, "position", "distance", "width"),
         **{f"later {k}": v for k, v in _sums_by_ray(later, count, "distance").items()},
@@ -128,13 +131,13 @@ def _sums_by_ray(samples: Samples, rays: int, *names: str) -> Arrays:
     ray = mx.where(samples.width > 0, samples.ray, rays)
     values = {name: getattr(samples, name) for name in names}
     return {
-        name: mx.zeros((rays + 1, *each.shape[1:])).at[ray].add(each)[:rays]
-        for name, each in values.items()
+        name: mx.zeros((rays + 1, *array.shape[1:])).at[ray].add(array)[:rays]
+        for name, array in values.items()
     }
 
 
 def packing_cases() -> Iterator[Case]:
-    """Rays that all fit, that stop fitting in the middle, and of which none fits."""
+    """Sample budgets into which all rays fit, some fit and none fits."""
     for rays in (1, 5, 300, 4097):
         keys = mx.random.split(mx.random.key(rays), 2)
         tried = mx.random.randint(0, 40, (rays,), key=keys[0])
@@ -150,7 +153,7 @@ def _packed(tried: mx.array, kept: mx.array, fraction: float) -> Arrays:
 
 
 def composite_cases() -> Iterator[Case]:
-    """Rays of one sample, of all samples and of none."""
+    """Rays with one sample, with all samples and with none."""
     lengths = {
         "one": [5],
         "empty": [0, 0, 0],
@@ -159,10 +162,10 @@ def composite_cases() -> Iterator[Case]:
         "many": [i * 7919 % 61 for i in range(517)],
     }
     for name, counts in lengths.items():
-        # Seen through; ending early; seen through, up to walls that let nothing through.
+        # Transparent rays; early termination; transparent rays with opaque walls.
         for label, density_scale, walls in (("3", 3.0, 0), ("300", 300.0, 0), ("walls", 3.0, 0.1)):
             used = sum(counts)
-            slots = used + 13  # some slots belong to no ray
+            slots = used + 13  # 13 samples belong to no ray
             keys = mx.random.split(mx.random.key(slots), 4)
             density = density_scale * mx.random.uniform(shape=(slots,), key=keys[0])
             is_wall = mx.random.uniform(shape=(slots,), key=keys[3]) < walls
@@ -187,10 +190,10 @@ def _composited(density: mx.array, colour: mx.array, *packed: mx.array) -> Array
 
 
 def occupancy_update_cases() -> Iterator[Case]:
-    """Estimates that meet in cells, and words of bits."""
+    """Estimates that share cells, and words of occupancy bits."""
 
-    def case(name: str, result: str, operation: Callable[..., mx.array], *given: Any) -> Case:
-        return Case("occupancy_update", name, lambda: {result: operation(*given)}, 1)
+    def case(name: str, result: str, operation: Callable[..., mx.array], *inputs: Any) -> Case:
+        return Case("occupancy_update", name, lambda: {result: operation(*inputs)}, 1)
 
     for count in (1, 5, 4000):
         cells = mx.random.randint(0, 1000, (count,), key=mx.random.key(count))

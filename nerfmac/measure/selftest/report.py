@@ -1,7 +1,7 @@
-"""A selftest's findings as one JSON file to attach to a bug report, and what is found out.
+"""The selftest's report: one JSON file to attach to a bug report, and the measurements in it.
 
-The file is always complete: it is written again after each finding, and before each case with the
-case's name. So even after a crash of the process it has all earlier findings and the crashed case.
+The file is rewritten after each finding, and before each case with the case's name. So after a
+crash of the process it is valid JSON with all earlier findings and the name of the crashed case.
 """
 
 from __future__ import annotations
@@ -26,33 +26,32 @@ from nerfmac.common.files import write_json
 from nerfmac.config.presets import preset
 from nerfmac.measure.bench.roofline import Chip, chip_named, estimate
 from nerfmac.measure.ceilings import Ceilings, measure_ceilings
-from nerfmac.measure.launches import Launched, launches
-from nerfmac.measure.step import NEVER_EVALUATED, recorded_launches, step_work
+from nerfmac.measure.launches import Launched, by_kernel, launches, recorded_launches, step_work
 from nerfmac.measure.timing import measure
 from nerfmac.measure.tuning import try_variants
 from nerfmac.run import Run
 from nerfmac.scenes import builtin_scene_path, load_scene
 
 FINDINGS = ("ceilings", "variants", "training", "kernels", "watchdog", "prediction")
-"""Names of the findings, in order; null in a report where one was not measured."""
+"""Names of the findings, in order; a report has null for a finding that was not measured."""
 SECONDS = 30.0
-"""Seconds of training for a report."""
+"""Default training time for a report."""
 MEASURED = "measured"
-"""Name of a chip whose rates are those that were measured."""
+"""Name of the `Chip` with the measured rates of this machine."""
 BOUND = 100.0
-"""Milliseconds that a launch may take, so that none holds up a GPU's display for long."""
-_MORE_THAN_ANY = 2048  # threads; Metal has no larger groups than 1024
-_SAID = re.compile(r"maximum allowed threads per threadgroup \((?P<threads>\d+)\)")
+"""Longest acceptable launch in milliseconds: a longer one may delay a GPU's display."""
+_TOO_MANY_THREADS = 2048  # a threadgroup of Metal has at most 1024
+_THREADS_IN_ERROR = re.compile(r"maximum allowed threads per threadgroup \((?P<threads>\d+)\)")
 
 
 class Report:
-    """The findings so far; without a `path` they are kept in memory alone.
+    """The findings so far, written to `path` or, if it is None, kept in memory only.
 
-    Raises `InputError` where the file cannot be written, at once.
+    Raises `InputError` at once if the file cannot be written.
     """
 
     def __init__(self, path: Path | None) -> None:
-        """Begin an empty report."""
+        """Write an empty report."""
         self.path = path
         self.values: dict[str, Any] = {"complete": False, **software(), "devices": []}
         self.save()
@@ -77,37 +76,37 @@ class Report:
                 "details": details,
                 "passed": True,
                 "running": None,  # the case in progress
-                "cases": [],  # as of `Compared`
-                "not_run": [],  # specialisations that no case ran
+                "cases": [],  # `Compared.to_json` of each
+                "not_run": [],  # specialisations that no case launched
                 **dict.fromkeys(FINDINGS),
             }
         )
 
     def begin(self, what: str | None) -> None:
-        """Write that `what` runs now, in case the process dies in it; None at the device's end."""
+        """Record that `what` runs now, in case the process dies in it; None: the device is done."""
         self._device["running"] = what
         self.save()
 
     def add(self, finding: str, value: Any, *, passed: bool = True) -> None:
-        """Keep `value` as, or in the list of, a finding of the device, and whether it `passed`.
+        """Record `value` as a finding of the device, or append it if the finding is a list.
 
-        A number that JSON does not have becomes null.
+        Numbers that are not finite become null. The device passes if all findings `passed`.
         """
-        held = self._device[finding]
-        if isinstance(held, list):
-            held.append(finite(value))
+        recorded = self._device[finding]
+        if isinstance(recorded, list):
+            recorded.append(finite(value))
         else:
             self._device[finding] = finite(value)
         self._device["passed"] &= passed
         self.save()
 
     def end(self) -> None:
-        """Write that the report is complete."""
+        """Mark the report as complete."""
         self.values["complete"] = True
         self.save()
 
     def save(self) -> None:
-        """Write what is known so far."""
+        """Write the findings so far."""
         if self.path:
             write_json(self.path, self.values)
 
@@ -117,7 +116,7 @@ class Report:
 
 
 def finite(values: Any) -> Any:
-    """`values` with null for the numbers that JSON does not have."""
+    """`values` with None for numbers that are not finite, which JSON does not have."""
     if isinstance(values, dict):
         return {name: finite(value) for name, value in values.items()}
     if isinstance(values, list):
@@ -128,36 +127,36 @@ def finite(values: Any) -> Any:
 
 
 class Findings:
-    """Finds out about the current device; the methods are the `FINDINGS`.
+    """Measures the current device; it has a method for each of the `FINDINGS`.
 
-    Each returns JSON values. A later one needs what the earlier ones have found.
+    They return JSON values and must be called in order: later ones use the results of earlier ones.
     """
 
     def __init__(self, seconds: float) -> None:
-        self._seconds = seconds  # of training
+        self._seconds = seconds  # training time
         self._chosen: Mapping[str, str] = {}
         self._ceilings: Ceilings
         self._kernels: list[dict[str, Any]] = []
         self._run: Run
 
     def find(self, finding: str) -> Any:
-        """The finding of that name, with the variants that were found quickest."""
+        """The finding of that name, measured with the fastest variants."""
         with using(**self._chosen):
             return getattr(self, finding)()
 
     def ceilings(self) -> dict[str, Any]:
-        """The highest bandwidth and rate that this machine shows."""
+        """The machine's highest bandwidth and rate, see `Ceilings`."""
         self._ceilings = measure_ceilings(1.0)
         return self._ceilings._asdict()
 
     def variants(self) -> dict[str, Any]:
-        """Every variant's time. The quickest are used from here on, and not kept."""
-        found = list(try_variants(preset("auto", current_device(), memory_bytes())))
-        self._chosen = {each.operation: each.chosen for each in found}
-        return {each.operation: each.to_json() for each in found}
+        """Every variant's time. Later findings use the fastest; the choice is not kept."""
+        done = list(try_variants(preset("auto", current_device(), memory_bytes())))
+        self._chosen = {tuned.operation: tuned.chosen for tuned in done}
+        return {tuned.operation: tuned.to_json() for tuned in done}
 
     def training(self) -> dict[str, Any]:
-        """Quality after some seconds on the built-in scene, with the device's own preset."""
+        """Quality after training on the built-in scene with the device's preset."""
         config = preset("auto", current_device(), memory_bytes())
         self._run = run = Run.begin(load_scene(builtin_scene_path()), config)
         run.train(seconds=self._seconds)
@@ -177,7 +176,7 @@ class Findings:
         }
 
     def kernels(self) -> list[dict[str, Any]]:
-        """The time of each kernel's largest launch in an update, a step and a picture."""
+        """Times of each kernel's largest launch in an occupancy update, a step and a picture."""
         run = self._run
         *updates, step, _average = recorded_launches(run.trainer, run.state)
         computations = {
@@ -186,27 +185,24 @@ class Findings:
             "picture": launches(partial(run.render, run.orbit(frames=1)[0])),
         }
         self._kernels = []
-        for computation, launched in computations.items():
-            by_size = sorted(launched, key=lambda each: prod(each.call["grid"]))
-            for each in {e.name: e for e in by_size if e.name not in NEVER_EVALUATED}.values():
-                self._kernels.append({"computation": computation, **timed(each)})
+        for computation, recorded in computations.items():
+            for same in by_kernel(recorded).values():
+                largest = max(same, key=lambda launched: prod(launched.call["grid"]))
+                self._kernels.append({"computation": computation, **timed(largest)})
         return self._kernels
 
     def watchdog(self) -> dict[str, Any]:
-        """The longest launch of all kernels, beside what is allowed.
-
-        For a GPU: a CPU has no display to hold up, and takes a picture as one launch.
-        """
-        longest = max(self._kernels, key=lambda each: each["milliseconds"]["median"])
+        """The longest launch of all kernels, and the bound for launches on a GPU."""
+        longest = max(self._kernels, key=lambda kernel: kernel["milliseconds"]["median"])
         ms = longest["milliseconds"]["median"]
-        of = f"{longest['computation']}, {longest['function']}"
-        return {"bound_ms": BOUND, "longest_ms": ms, "launch": of, "margin": BOUND / ms}
+        name = f"{longest['computation']}, {longest['function']}"
+        return {"bound_ms": BOUND, "longest_ms": ms, "launch": name, "margin": BOUND / ms}
 
     def prediction(self) -> dict[str, Any]:
-        """A step's estimate by its bytes and operations, beside the time that it took.
+        """The roofline estimate of a step, and its measured time.
 
-        By the published figures of an Apple GPU, as in `nerfmac bench --roofline`; on another
-        device by its measured ceilings.
+        The estimate uses an Apple chip's published figures, as `nerfmac bench --roofline` does; on
+        other devices the measured ceilings.
         """
         measured = Chip(MEASURED, self._ceilings.bandwidth / 1e9, self._ceilings.rate / 1e12)
         published = chip_named(device_name()) if current_device() == "metal" else None
@@ -227,10 +223,10 @@ class Findings:
 
 
 def timed(launched: Launched) -> dict[str, Any]:
-    """The time and rates of one launch as JSON values; null where `Work` counts no operations.
+    """Time and rates of one launch as JSON values; null if `Work` counts no operations.
 
-    The bytes are `Work.cached`, the least that it moves. Caches may lift the bandwidth above the
-    memory's; it is far below that if the kernel waits for something else.
+    The bytes are `Work.cached`, the least that the launch moves. With caches their rate may exceed
+    the memory's bandwidth.
     """
     timing, work = measure(launched.again, seconds=0.1), launched.work
     is_metal = current_device() == "metal"
@@ -249,23 +245,23 @@ def timed(launched: Launched) -> dict[str, Any]:
 
 
 def most_threads(launched: Launched) -> int | None:
-    """The most threads of a threadgroup that this launch's kernel allows, by its registers.
+    """The kernel's largest threadgroup, which its registers limit; None if it is unknown.
 
-    MLX tells it on Metal alone, in the error by which it refuses a larger group
-    (mlx/backend/metal/custom_kernel.cpp). None where it does not tell it.
+    MLX names it on Metal only, in the error for a larger group
+    (mlx/backend/metal/custom_kernel.cpp).
     """
     if current_device() != "metal":
         return None
     try:
-        mx.eval(launched.build(**{**launched.call, "threadgroup": (_MORE_THAN_ANY, 1, 1)}))
+        mx.eval(launched.build(**{**launched.call, "threadgroup": (_TOO_MANY_THREADS, 1, 1)}))
     except (ValueError, RuntimeError) as error:
-        said = _SAID.search(str(error))
-        return int(said["threads"]) if said else None
+        match = _THREADS_IN_ERROR.search(str(error))
+        return int(match["threads"]) if match else None
     return None
 
 
 def in_words(finding: str, values: Any) -> str:
-    """A finding for people: a line, or one for each kernel."""
+    """The printed line of a finding, or lines, one for each kernel."""
     v = values
     if finding == "ceilings":
         return f"{v['bandwidth'] / 1e9:.3g} GB/s, {v['rate'] / 1e12:.3g} TFLOPS"
@@ -276,15 +272,15 @@ def in_words(finding: str, values: Any) -> str:
         return f"{v['psnr']:.2f} dB after {v['seconds']:.1f} s, {step}, preset {v['preset']}"
     if finding == "kernels":
         return "".join(
-            f"\n      {each['computation'] + ', ' + each['function']:44}"
-            f"{each['milliseconds']['median']:8.2f} ms{each['gigabytes_per_second']:8.1f} GB/s"
-            for each in v
+            f"\n      {kernel['computation'] + ', ' + kernel['function']:44}"
+            f"{kernel['milliseconds']['median']:8.2f} ms{kernel['gigabytes_per_second']:8.1f} GB/s"
+            for kernel in v
         )
     if finding == "watchdog":
         longest = f"the longest launch takes {v['longest_ms']:.1f} ms ({v['launch']})"
-        return f"{longest}; at most {v['bound_ms']:.0f} are wanted"
-    rates = f"an {v['chip']['name']}'s published rates"
-    rates = "its highest rates" if v["chip"]["name"] == MEASURED else rates
-    predicted = f"{v['cached_ms']:.2f} to {v['uncached_ms']:.2f} ms by its bytes and operations"
-    times = f"{v['measured_over_cached']:.1f} times the least"
-    return f"a step took {v['measured_ms']:.2f} ms; predicted {predicted} at {rates}: {times}"
+        return f"{longest}; it should take at most {v['bound_ms']:.0f} ms"
+    chip = v["chip"]["name"]
+    rates = "this machine's highest rates" if chip == MEASURED else f"the {chip}'s published rates"
+    bounds = f"{v['cached_ms']:.2f} (perfect cache) to {v['uncached_ms']:.2f} ms (no cache)"
+    ratio = f"{v['measured_over_cached']:.1f} times the lower estimate"
+    return f"a step took {v['measured_ms']:.2f} ms; at {rates} {bounds}: {ratio}"

@@ -1,9 +1,8 @@
-"""Every kernel in every specialisation that a preset or an option can reach on Metal.
+"""Every specialisation of a kernel that a preset or an option can reach on Metal.
 
-A specialisation is a kernel with its template arguments and its inputs' types and address spaces
-(MLX passes arrays of fewer than eight elements as `constant`). They are not listed by hand: whole
-training steps, occupancy updates and pictures are traced for configurations that cover what the
-options can change in a kernel, and the launches recorded.
+A specialisation is a kernel with template arguments, input dtypes and address spaces (MLX passes
+arrays of fewer than eight elements as `constant`). They are found by tracing, not listed: training
+steps, occupancy updates and pictures of `configurations` are traced and their launches recorded.
 """
 
 from __future__ import annotations
@@ -25,18 +24,18 @@ from nerfmac.config import Config, override
 from nerfmac.config.kernel_sizes import FEATURES, WIDEST_FEATURES, WIDTHS
 from nerfmac.config.presets import PRESETS
 from nerfmac.geometry.samples import Samples
-from nerfmac.measure.step import small_camera, unseen
+from nerfmac.measure.launches import small_camera, unseen
 from nerfmac.training.state import TrainState
 from nerfmac.training.trainer import Trainer
 from nerfmac.version import __version__
 
-_LEVELS = (2, 4, 16, 32)  # few make the levels' own arrays short enough for `constant`
+_LEVELS = (2, 4, 16, 32)  # with few, the arrays of the levels are `constant`
 _LAYERS = range(1, 4 + 1)
-_PICTURES = (1, 4, 64)  # pixels: rays' arrays in `constant`, in both, in `device`
+_PICTURES = (1, 4, 64)  # pixels: arrays of the rays are `constant`, mixed, `device`
 
 
 def configurations() -> Iterator[Config]:
-    """The presets, and configurations in which each option of a kernel takes each of its values."""
+    """The presets, and configurations that cover each value of each option of a kernel."""
     yield from PRESETS.values()
     for levels, features in product(_LEVELS, FEATURES):
         if levels * features % 16 == 0 and levels * features <= WIDEST_FEATURES:
@@ -51,7 +50,7 @@ _FIRST_VARIANTS, *_OTHER_VARIANTS = (
     {name: chosen for name, chosen in zip(VARIANTS, ways, strict=True) if chosen is not None}
     for ways in zip_longest(*(variants.on_gpu for variants in VARIANTS.values()))
 )
-"""Choices that together have every variant of a GPU."""
+"""Choices of variants that together cover every variant of a GPU."""
 
 
 def specialisations() -> dict[str, Launch]:
@@ -63,7 +62,7 @@ def specialisations() -> dict[str, Launch]:
 
 
 def _use(config: Config) -> None:
-    """Do all that a user can with `config`, without evaluating anything."""
+    """Build the graphs of all that a user can do with `config`; evaluate nothing."""
     trainer, state = unseen(config)
     deque(trainer.trial(state), maxlen=0)
     for pixels in _PICTURES:
@@ -71,11 +70,11 @@ def _use(config: Config) -> None:
     for chosen in _OTHER_VARIANTS:
         with using(**chosen):
             trainer.advance(state, 0.0)
-    # The slope of the field, for normals.
-    mx.grad(lambda position: _brightness(trainer, state, position))(mx.zeros((64, 3)))
+    # The gradient of the density, for normals.
+    mx.grad(lambda position: _density(trainer, state, position))(mx.zeros((64, 3)))
 
 
-def _brightness(trainer: Trainer, state: TrainState, position: mx.array) -> mx.array:
+def _density(trainer: Trainer, state: TrainState, position: mx.array) -> mx.array:
     count = mx.array([0, position.shape[0]], mx.int32)
     numbers = mx.zeros(position.shape[0])
     samples = Samples(position, numbers, numbers, numbers.astype(mx.int32), count, count[1:])
@@ -87,9 +86,9 @@ _BUFFER = re.compile(r"^\s*(?P<type>\S.*?) (?P<name>\w+) \[\[buffer\((?P<index>\
 
 
 def write_metal(folder: Path) -> list[Path]:
-    """Write `<specialisation>.metal` for each into `folder`, which is new or empty.
+    """Write `<specialisation>.metal` for each specialisation into `folder`; return the paths.
 
-    Otherwise raises `InputError`, before anything is written.
+    Raises `InputError` unless `folder` is new or empty, before anything is written.
     """
     check_free(folder)
     make_folder(folder)
@@ -103,12 +102,12 @@ def write_metal(folder: Path) -> list[Path]:
 
 
 def heading(launch: Launch) -> str:
-    """The comment at the top of a file, which describes its text."""
+    """The comment at the top of a specialisation's file."""
     shapes = ", ".join(str(shape) for shape in launch.output_shapes)
     lines = [
         f"{launch.name}, of nerfmac {__version__}",
         f"as MLX {version('mlx')} gives it to Metal's compiler, after MLX's own header",
-        f"an example of its launch: {_by(launch.grid)} threads in groups of {_by(launch.group)}",
+        f"example of a launch: {_by(launch.grid)} threads in groups of {_by(launch.group)}",
         f"outputs of shapes {shapes}" + (", which start from zero" if launch.zeroed else ""),
         *(f"buffer {b['index']}: {b['type']} {b['name']}" for b in _BUFFER.finditer(launch.text)),
     ]

@@ -1,9 +1,8 @@
-"""The page's modules, joined into the one module that a widget may have.
+"""The page's ES modules, joined into the one module that a widget may have.
 
-The folder of this file holds real ES modules, which browsers and Node run as they are. Joining
-writes them one after the other, each after those that it imports, with main.js last. Imports
-between them are left out, and so is `export` before a declaration, except in main.js. The joined
-modules have one scope, so no two may declare the same name.
+Browsers and Node can run the modules as they are. The joined module has each module after those
+that it imports, and main.js last. Imports between modules are removed, and so is `export`, except
+in main.js. The joined modules share one scope, so no two may declare the same name.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ def style() -> str:
 
 
 def _visit(name: str, order: dict[str, str], above: tuple[str, ...]) -> None:
-    """Add module `name`, a path below the page's folder, to `order`, after what it imports."""
+    """Add module `name`, a path in the page's folder, to `order`, after the modules it imports."""
     if name in above:
         raise RuntimeError(f"the page's modules import each other: {' > '.join((*above, name))}")
     if name in order:

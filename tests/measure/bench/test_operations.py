@@ -8,8 +8,8 @@ from nerfmac.backend import kernels_disabled, runs_kernel
 from nerfmac.backend.sources import kernels_folder
 from nerfmac.config import override
 from nerfmac.config.presets import PRESETS
-from nerfmac.measure.bench import operations
-from nerfmac.measure.bench.operations import computations, measure_operations
+from nerfmac.measure.bench import benchmark
+from nerfmac.measure.bench.benchmark import computations, measure_operations
 from nerfmac.measure.timing import measure
 
 SMALL = override(PRESETS["tiny"], train={"slots": 2048, "rays": 64})
@@ -64,9 +64,9 @@ def test_half_precision_stands_for_what_a_call_is_computed_in(monkeypatch):
 
     monkeypatch.setattr(mx, "vjp", vjp)
     given = mx.ones(3, mx.float16), mx.ones(3)
-    (_, forward), (_, backward) = operations._both("toy", toy, *given, result=mx.float16)
+    (_, forward), (_, backward) = benchmark._with_backward("toy", toy, *given, result=mx.float16)
     for dtype in (mx.float16, mx.float32, mx.float16):
-        monkeypatch.setattr(operations, "working_dtype", lambda dtype=dtype: dtype)
+        monkeypatch.setattr(benchmark, "working_dtype", lambda dtype=dtype: dtype)
         seen.clear()
         forward()
         backward()

@@ -6,10 +6,9 @@ import pytest
 
 from nerfmac.backend import choose_device
 from nerfmac.measure.ceilings import Ceilings
-from nerfmac.measure.launches import Work
+from nerfmac.measure.launches import NEVER_EVALUATED, Work, recorded_launches
 from nerfmac.measure.profile import parts as module
 from nerfmac.measure.profile.parts import Part, kernel_parts, parts, stages, time_step
-from nerfmac.measure.step import NEVER_EVALUATED, recorded_launches
 from nerfmac.measure.timing import Timing, measure_interleaved
 from nerfmac.run import Run
 from nerfmac.sampling.occupancy import march_geometry

@@ -1,7 +1,5 @@
 """A user's own kernel, compared with its reference as ours are and printed as the same table."""
 
-import re
-
 import mlx.core as mx
 import pytest
 
@@ -58,10 +56,11 @@ def test_a_right_kernel_agrees_in_values_and_gradients(capsys):
     done = compare_all([case()])
     assert [outcome.array for outcome in done[0].outcomes] == ["result 0", "d x"]
     assert done[0].passed
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[0].startswith("cpu: ")
-    assert re.fullmatch(r"  square-ten +error +0\.0e\+00  of 9\.5e-07  ok", lines[1])
-    assert lines[2:] == ["cpu: 2 of 2 arrays agree with their references"]
+    device, heading, line, total = capsys.readouterr().out.splitlines()
+    assert device.startswith("cpu: ")
+    assert heading.split() == ["case", "error", "tolerance"]
+    assert line.split() == ["square-ten", "0.0e+00", "9.5e-07", "ok"]
+    assert "2 of 2" in total
 
 
 @pytest.mark.parametrize(
@@ -79,12 +78,13 @@ def test_a_wrong_value_or_gradient_is_named(capsys, right, wrong, differing):
 def test_a_kernel_that_does_not_compile_fails_its_case_and_the_next_one_runs(capsys):
     broken = case(SQUARE.replace("2.0f * x", "two * x"), "broken")
     first, second = compare_all([broken, case()])
-    assert "source of square does not compile" in first.fault
+    assert "source of square" in first.fault
+    assert "two" in first.fault
     assert second.passed
-    assert "1 of 2 cases FAIL" in capsys.readouterr().out
+    assert "1 of 2 cases" in capsys.readouterr().out
 
 
 def test_nothing_is_called_right_where_kernels_do_not_run(monkeypatch):
     monkeypatch.setenv("NERFMAC_DISABLE_KERNELS", "square")
-    with pytest.raises(InputError, match="no kernel of square runs on cpu: NERFMAC_DISABLE"):
+    with pytest.raises(InputError, match=r"square.*NERFMAC_DISABLE_KERNELS=square"):
         compare_all([case()])

@@ -73,11 +73,11 @@ def test_each_finding_has_a_line(findings):
     lines = {name: in_words(name, values) for name, values in findings.items()}
     assert lines["ceilings"] == "2 GB/s, 0.03 TFLOPS"
     assert lines["variants"] == "march_count=two"
-    assert "dB after 0." in lines["training"]
-    assert "\n      step, adam " in lines["kernels"]
-    assert "(" in lines["watchdog"]
-    assert "ms by its bytes and operations at its highest rates: " in lines["prediction"]
-    assert lines["prediction"].endswith(" times the least")
+    assert f"{findings['training']['psnr']:.2f} dB" in lines["training"]
+    assert len(lines["kernels"].splitlines()) == 1 + len(findings["kernels"])
+    assert findings["watchdog"]["launch"] in lines["watchdog"]
+    for key in ("cached_ms", "uncached_ms", "measured_ms"):
+        assert f"{findings['prediction'][key]:.2f}" in lines["prediction"]
 
 
 @pytest.fixture(scope="module")
@@ -100,9 +100,7 @@ def test_a_macs_step_is_compared_with_its_chips_published_rates(on_an_m1, findin
     # The estimate of the same step at 2 GB/s and 0.03 TFLOPS, which both are slower.
     least = findings["prediction"]["cached_ms"] * 2 / 68
     assert 0.3 * least < on_an_m1["cached_ms"] < 1.2 * least
-    assert " ms by its bytes and operations at an M1's published rates: " in in_words(
-        "prediction", on_an_m1
-    )
+    assert "M1's published rates" in in_words("prediction", on_an_m1)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.slow
 BEGIN = """
 import json, time, nerfmac
 from nerfmac.config import Config
-from nerfmac.viewer.session.loop import Loop
+from nerfmac.viewer.loop import Loop
 
 config = Config.from_json(json.loads({config!r}))
 work = Loop.work
@@ -159,11 +159,11 @@ def test_a_drag_ends_with_a_middle_picture_and_then_the_full_one(viewing):
           watch();
         }"""
     )
-    viewing.run("from nerfmac.viewer.screen.pace import Pace; usual = Pace.scale")
-    viewing.run("Pace.scale = lambda *_: 0.125")
+    viewing.run("from nerfmac.viewer.pixel_budget import PixelBudget; usual = PixelBudget.scale")
+    viewing.run("PixelBudget.scale = lambda *_: 0.125")
     sight.turn((90, 20))
     sight.wait_for_rest()
-    viewing.run("Pace.scale = usual")
+    viewing.run("PixelBudget.scale = usual")
     scales = tab.page.evaluate("() => window.scales")
     assert scales == pytest.approx([1.0, 0.125, 0.5, 1.0], abs=0.01)
 

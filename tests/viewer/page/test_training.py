@@ -63,10 +63,10 @@ def test_a_run_without_its_pictures_cannot_be_trained_and_says_why(panel):
     panel.state(training={"can_train": False})
     assert panel.button("Continue training").is_disabled()
     assert panel.control("Training share").is_disabled()
-    panel.page.get_by_text("without its pictures").wait_for()
+    panel.page.get_by_text("without its photographs").wait_for()
     panel.state()
     assert panel.control("Training share").is_enabled()
-    assert not panel.page.get_by_text("without its pictures").is_visible()
+    assert not panel.page.get_by_text("without its photographs").is_visible()
 
 
 def readout(view, part):

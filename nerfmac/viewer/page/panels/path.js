@@ -18,8 +18,8 @@ export function buildPath(link, motion, record, signal) {
   const list = make("ol", { class: "nerfmac-keyframes", "aria-label": "Keyframes" });
   const empty = make("p", {
     class: "nerfmac-message",
-    text: "Move to a view and add it: the path runs smoothly through all. Without two keyframes the"
-      + " video goes around the scene.",
+    text: "Move the camera and add a keyframe: a smooth path runs through all keyframes. With fewer"
+      + " than two the video is an orbit around the scene.",
   });
   const add = makeButton({
     picture: "plus", text: "Add keyframe", title: "Add the present view to the path",

@@ -1,4 +1,4 @@
-/** The training panel: start and pause, limits, progress, curves, and what may change meanwhile. */
+/** The training panel: start and pause, limits, progress, curves, and settings of training. */
 
 import { Chart } from "./chart.js";
 import {
@@ -7,19 +7,19 @@ import {
 import { icon } from "../controls/icons.js";
 import { digits, duration, grouped, withPrefix } from "../controls/numbers.js";
 
-const LEAST_RAYS = 6; // powers of two of the cap on rays a step
+const LEAST_RAYS = 6; // logarithms to base 2 of the largest number of rays per step
 const MOST_RAYS = 16;
 const REFINED = [
-  ["poses", "Poses", "Correct where each camera stood"],
-  ["lenses", "Lenses", "Correct each camera's focal length and distortion"],
-  ["exposures", "Exposures", "Correct how bright each picture is"],
-  ["colours", "Colours", "Correct each picture's colours"],
+  ["poses", "Poses", "Refine each camera's position and direction"],
+  ["lenses", "Lenses", "Refine each camera's focal length and distortion"],
+  ["exposures", "Exposures", "Refine each photograph's brightness"],
+  ["colours", "Colours", "Refine each photograph's colours"],
 ];
-const CANNOT = "This run was loaded without its pictures: it can be looked at, not trained on.";
+const CANNOT = "This run was loaded without its photographs: it can be viewed, not trained further.";
 
 /** {panel, runButton, summary}: the panel, and what the toolbar shows of training. */
 export function buildTraining(link, settings, signal) {
-  let training = null; // as the kernel last told
+  let training = null; // from the kernel's last message
   const toggle = () => link.send({ kind: training?.is_running ? "pause" : "train" });
   const run = makeRunButton(toggle);
   const summary = make("span", { class: "nerfmac-summary" });
@@ -104,7 +104,7 @@ function buildReport() {
   return { element: make("div", { class: "nerfmac-group" }, bar.element, grid, message), show };
 }
 
-/** What training corrects of its views: chosen before it begins, and only told afterwards. */
+/** What training refines besides the scene: chosen before it begins, then only shown. */
 function buildRefine(link) {
   const toggles = REFINED.map(([name, label, title]) => {
     const onChange = (on) => link.send({ kind: "refine", name, on });
@@ -125,12 +125,12 @@ function buildRefine(link) {
 
 function buildLimits(settings) {
   const steps = settings.bind("steps", makeNumber({
-    label: "Stop after steps", min: 1, whole: true, title: "Stop after so many steps; empty: never",
+    label: "Stop after steps", min: 1, whole: true, title: "Training stops at this step; empty: no limit",
     onChange: (value) => settings.set("steps", value),
   }));
   const seconds = settings.bind("seconds", makeNumber({
     label: "Stop after seconds", min: 1,
-    title: "Stop after so many seconds of training; empty: never",
+    title: "Training stops after this training time; empty: no limit",
     onChange: (value) => settings.set("seconds", value),
   }));
   const unit = (text) => make("span", { text, class: "nerfmac-unit" });
@@ -143,22 +143,23 @@ function buildLimits(settings) {
 function buildSliders(settings) {
   const share = settings.bind("share", makeSlider({
     label: "Training share", min: 0, max: 1, step: 0.05,
-    title: "How much of the device training gets while it runs; the rest draws the picture",
+    title: "Training's share of the device's time; the rest draws pictures. Lower is smoother",
     toText: (value) => `${Math.round(100 * value)} %`,
     onInput: (value) => settings.set("share", value),
   }));
   const rate = settings.bind("rate", makeSlider({
-    label: "Learning rate", min: -1, max: 1, step: 0.05, title: "Factor on the learning rate",
+    label: "Learning rate", min: -1, max: 1, step: 0.05,
+    title: "Factor on the learning rate; a higher one learns faster, but may diverge",
     toPosition: (value) => Math.log10(value), toText: (value) => `× ${digits(value, 2)}`,
     toValue: (place) => Number((10 ** place).toPrecision(3)),
     onInput: (value) => settings.set("rate", value),
   }));
   const rays = settings.bind("rays", makeSlider({
     label: "Most rays a step", min: LEAST_RAYS, max: MOST_RAYS + 1, step: 1,
-    title: "Cap on the rays of a step; none at the right end",
+    title: "Largest number of rays in a training step; no limit at the right end",
     toPosition: (value) => (value === null ? MOST_RAYS + 1 : Math.log2(value)),
     toValue: (place) => (place > MOST_RAYS ? null : 2 ** place),
-    toText: (value) => (value === null ? "no cap" : grouped(value)),
+    toText: (value) => (value === null ? "no limit" : grouped(value)),
     onInput: (value) => settings.set("rays", value),
   }));
   return make("div", { class: "nerfmac-group" }, share.element, rate.element, rays.element);

@@ -1,4 +1,4 @@
-/** The view panel: what the picture shows and through which lens. */
+/** The view panel: content, appearance and field of view of the picture. */
 
 import {
   make, makeButton, makeColour, makeSelect, makeSlider, makeToggle,
@@ -9,7 +9,7 @@ const VIEW_MODES = [
   ["occupancy", "Occupancy"], ["samples", "Samples per ray"],
 ];
 
-/** The panel. `seen` lies over the frame, see main.js; `record` is what is kept of the frames. */
+/** The panel. `seen`: the layers over the frame, see main.js; `record`: the last frames. */
 export function buildView({ link, settings, seen, record }) {
   const { frusta, pathLine, cropBox, compare, overlay } = seen;
   const toggle = (layer, label, title) => {
@@ -30,14 +30,14 @@ export function buildView({ link, settings, seen, record }) {
     name: "nerfmac-plain", onClick: () => compare.begin(record.pose),
   });
   return make(
-    "div", { class: "nerfmac-group" }, ...buildLook(settings), make("hr"),
-    toggle(frusta, "Training cameras", "Show the training cameras; click one to stand in it"),
+    "div", { class: "nerfmac-group" }, ...buildAppearance(settings), make("hr"),
+    toggle(frusta, "Training cameras", "Show the training cameras; click one to look from it"),
     toggle(pathLine, "Camera path", "Show the keyframes and the path through them"),
     cropBox.control.element, make("hr"), make("div", { class: "nerfmac-line" }, again, photo),
   );
 }
 
-function buildLook(settings) {
+function buildAppearance(settings) {
   const set = (name) => (value) => settings.set(name, value);
   const controls = {
     mode: makeSelect({ label: "Mode", choices: VIEW_MODES, onChange: set("mode") }),

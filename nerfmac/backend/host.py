@@ -1,0 +1,70 @@
+"""The host: its processor, and the folder in which compiled kernels and choices are cached."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+from pathlib import Path
+
+from nerfmac.common.checks import InputError
+from nerfmac.common.files import user_path
+
+CACHE_ADVICE = "set NERFMAC_CACHE to another folder"
+"""Advice for errors about a cache folder that cannot be written."""
+
+_CPUINFO = Path("/proc/cpuinfo")
+
+
+def cache_folder() -> Path:
+    """`$NERFMAC_CACHE`, or the user's cache folder; raises `InputError` if there is neither."""
+    if folder := os.environ.get("NERFMAC_CACHE"):
+        return user_path(folder)
+    try:
+        if platform.system() == "Darwin":
+            return Path.home() / "Library" / "Caches" / "nerfmac"
+        return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "nerfmac"
+    except RuntimeError as error:
+        raise InputError(
+            "there is no home folder to keep compiled kernels in; set NERFMAC_CACHE to a folder"
+        ) from error
+
+
+def processors() -> int:
+    """Number of cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def processor_name() -> str:
+    """The processor's product name, from the operating system."""
+    name = _cpuinfo("model name")
+    if platform.system() == "Darwin":
+        name = _sysctl("-n", "machdep.cpu.brand_string")
+    return name or platform.processor() or platform.machine()
+
+
+def processor_features() -> str:
+    """The processor's instruction sets, from the operating system.
+
+    The product name is not enough: virtual machines of one name may differ in them.
+    """
+    if platform.system() == "Darwin":
+        return _sysctl("hw.optional", "machdep.cpu.features")  # on Apple silicon, and on Intel
+    return _cpuinfo("flags") or _cpuinfo("Features")  # on x86 and on ARM
+
+
+def _cpuinfo(key: str) -> str:
+    """The value of `key` for the first processor in /proc/cpuinfo; empty if there is none."""
+    if _CPUINFO.is_file():
+        for line in _CPUINFO.read_text().splitlines():
+            name, _, value = line.partition(":")
+            if name.strip() == key:
+                return value.strip()
+    return ""
+
+
+def _sysctl(*words: str) -> str:
+    command = ["sysctl", *words]
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()

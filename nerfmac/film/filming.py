@@ -1,0 +1,160 @@
+"""`film`: render a run along cameras, to a video or to numbered files."""
+
+from __future__ import annotations
+
+import json
+import logging
+import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, TypeVar
+
+from tqdm.auto import tqdm
+
+from nerfmac.common.checks import InputError
+from nerfmac.common.files import user_path
+from nerfmac.film import series
+from nerfmac.film.camera_samples import CameraSamples
+from nerfmac.film.frames import SideBySide
+from nerfmac.film.options import RenderOptions
+from nerfmac.film.video import VIDEOS, check_video, in_background, write_video
+from nerfmac.geometry.cameras import Camera
+from nerfmac.run import Run
+
+log = logging.getLogger("nerfmac")
+
+Item = TypeVar("Item")
+
+
+def film(
+    run: Run | Sequence[Run],
+    cameras: Sequence[Camera | CameraSamples],
+    out: Path | str,
+    options: RenderOptions = RenderOptions(),  # noqa: B008 - a frozen value
+    *,
+    fps: float = 24.0,
+    form: str = "png",
+    resume: bool = False,
+    overwrite: bool = False,
+    progress: bool = True,
+) -> None:
+    """Render one frame per camera to a video or a folder.
+
+    Args:
+        run: the run to render, as it is now; several runs of one scene appear side by side.
+        cameras: a camera per frame, all of one size; or, for motion blur, several per frame.
+        out: a video's name, ending in .mp4, .webm or .gif, or a folder for numbered files.
+        options: content and appearance of the pictures.
+        fps: the video's frames per second.
+        form: format of the files in a folder: `png`, `exr` or `npz` (`film.series`).
+        resume: continue an interrupted film. Frames of a video are then kept in the folder
+            OUT.frames until the video is complete.
+        overwrite: replace an existing `out`.
+        progress: show a progress bar.
+
+    Raises `InputError` before rendering or writing if `out` exists or cannot be written, for a
+    video with a transparent background, and without cameras.
+    """
+    out = user_path(out)
+    series.check_format(form)
+    frames = [[camera] if isinstance(camera, Camera) else camera for camera in cameras]
+    if not frames:
+        raise InputError(f"there are no frames to render to {out}")
+    is_video = out.suffix.lower() in VIDEOS
+    if is_video:
+        check_video(out, fps)
+        if options.background is None:
+            raise InputError(
+                f"{out} is a video, and these are not transparent: name a folder for PNG or EXR "
+                "files, or a background such as white"
+            )
+        if options.projection == "equirectangular" and out.suffix.lower() != ".mp4":
+            log.warning("%s does not tell players that it shows 360 degrees; an .mp4 does", out)
+    refuse_existing(out, resume=resume, overwrite=overwrite)
+    runs = [run] if isinstance(run, Run) else run
+    joined = SideBySide(runs, options)
+    if form != "png" and len(joined.renderers) > 1:
+        raise InputError(f"{form} files are of one run and one eye; several make pictures only")
+    made_by = _made_by(runs, frames, options, form)
+    if not is_video:
+        if overwrite and not resume:
+            _remove_series(out)
+        series.begin(out, made_by, resume=resume)
+        _write_files(out, joined, frames, form, progress)
+        return
+    pictures = joined.pictures(frames)
+    kept = out.with_name(f"{out.name}.frames")
+    if resume:
+        series.begin(kept, made_by, resume=True)
+        missing = series.missing(kept, len(frames), "png")
+        pictures = series.resumed(kept, len(frames), missing, joined.pictures(frames, missing))
+    write_video(out, _bar(pictures, len(frames), progress), fps, options.projection, options.stereo)
+    if resume:
+        shutil.rmtree(kept)
+
+
+def refuse_existing(out: Path, *, resume: bool, overwrite: bool) -> None:
+    """Raise `InputError` if a film `out` would replace something."""
+    if overwrite:
+        return
+    expected = "name another, or replace it with --overwrite"
+    if out.suffix.lower() in VIDEOS:
+        if out.exists():
+            raise InputError(f"{out} exists already; {expected}")
+    elif out.is_file():
+        raise InputError(f"{out} is a file; expected a video's name or a folder")
+    elif out.is_dir() and any(out.glob("frame_*.*")) and not resume:
+        raise InputError(f"{out} already holds frames; {expected}, or go on with --resume")
+
+
+def _remove_series(folder: Path) -> None:
+    if folder.is_dir():
+        for path in [*folder.glob("frame_*.*"), *folder.glob(series.RECORD)]:
+            path.unlink()
+
+
+def _made_by(
+    runs: Sequence[Run], frames: Sequence[CameraSamples], options: RenderOptions, form: str
+) -> dict[str, Any]:
+    """Everything that the frames depend on, as JSON values: the record of a series."""
+    digest = sha256()
+    for frame in frames:
+        for camera in frame:
+            digest.update(camera.pose.tobytes())
+            digest.update(repr(camera.lens).encode())
+    states = [{"step": run.state.step, "seconds": run.state.train_seconds} for run in runs]
+    values = json.loads(json.dumps(asdict(options)))  # lists in place of tuples
+    return {"format": form, **values, "path": digest.hexdigest(), "run": states}
+
+
+def _write_files(
+    folder: Path, joined: SideBySide, frames: Sequence[CameraSamples], form: str, progress: bool
+) -> None:
+    """Write the files that are missing in `folder`."""
+    numbers = series.missing(folder, len(frames), form)
+    first = joined.renderers[0]
+
+    def save(item: tuple[int, Any]) -> None:
+        number, frame = item
+        path = series.name_of(folder, number, form)
+        if form == "png":
+            series.save_png(path, frame)
+        elif form == "exr":
+            series.save_exr(path, first.options, frame)
+        else:
+            series.save_npz(path, first.options.output, frame, frames[number][0])
+
+    rendered: Iterator[Any] = joined.pictures(frames, numbers)
+    if form != "png":
+        rendered = first.values([frames[number] for number in numbers])
+    with in_background(save) as submit:
+        bar = _bar(rendered, len(frames), progress, len(frames) - len(numbers))
+        for item in zip(numbers, bar, strict=True):
+            submit(item)
+
+
+def _bar(items: Iterator[Item], total: int, progress: bool, done: int = 0) -> Iterator[Item]:
+    """The `items` with a progress bar that starts at `done` of `total` frames."""
+    yield from tqdm(items, "frames", total, initial=done, unit="frame", disable=not progress)

@@ -1,0 +1,90 @@
+"""Cameras from files in the scene coordinates of a run: a split's views and camera paths.
+
+Path files of nerfmac and of instant-ngp are in scene coordinates. Those of nerfstudio are moved
+by its dataparser_transforms.json.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from nerfmac.common.checks import InputError
+from nerfmac.common.files import user_path
+from nerfmac.common.json_reader import read_fields
+from nerfmac.geometry.cameras import Camera
+from nerfmac.paths import CameraPath
+from nerfmac.run.run import Run
+from nerfmac.scenes import read_again
+from nerfmac.scenes.placement import Placement
+from nerfmac.scenes.readers.studio_space import TRANSFORMS, read_studio_space
+from nerfmac.scenes.record import SceneRecord
+
+log = logging.getLogger("nerfmac")
+
+
+def placement_of(run: Run) -> Placement:
+    """The map from the coordinates of the scene's files to the run's scene coordinates.
+
+    Raises `InputError` if the run does not hold it and its scene cannot be read again.
+    """
+    if run.scene.placement is not None:
+        return run.scene.placement
+    unknown = "the run does not say where its scene's own coordinates lie"
+    try:
+        placement = SceneRecord.of(run.pictures()).placement
+    except InputError as error:
+        raise InputError(f"{unknown}: {error}") from error
+    if placement is None:
+        raise InputError(f"{unknown}, and nor does the scene: {run.scene.path}")
+    return placement
+
+
+def split_cameras(run: Run, split: str) -> Sequence[Camera]:
+    """The cameras of `split`, "train" (refined) or "test"; no picture is decoded.
+
+    Raises `InputError` if the scene's files do not tell them.
+    """
+    if split == "train":
+        return run.cameras
+    if run.source is None and run.scene.path is None:
+        raise InputError(f"the run's scene was never in files: its {split} views are not known")
+    scene = run.source or read_again(run.scene)
+    if not scene.splits.get(split):
+        raise InputError(f"scene {scene.name!r} has no {split!r} views; take --path orbit")
+    return [frame.camera for frame in scene.splits[split]]
+
+
+def load_path(run: Run, file: str | Path, transforms: str | Path | None = None) -> CameraPath:
+    """The camera path in the JSON `file`, in the coordinates of the run's scene.
+
+    `transforms`: nerfstudio's dataparser_transforms.json, for a `file` of nerfstudio; by default
+    the one beside `file`. Without any, positions are taken as scene coordinates, with a warning.
+
+    Raises `InputError` that names the file and the field.
+    """
+    file, path = user_path(file), CameraPath.load(file)
+    if "camera_path" not in read_fields(file):
+        if transforms is not None:
+            raise InputError(f"{file} is not nerfstudio's: {transforms} says nothing about it")
+        return path
+    beside = file.with_name(TRANSFORMS)
+    if transforms is None and not beside.is_file():
+        log.warning(
+            "there is no %s beside %s, nor is one named: its positions are taken for those of the "
+            "run's scene",
+            *(TRANSFORMS, file),
+        )
+        return path
+    scene = None if run.scene.path is None else Path(run.scene.path)
+    space = read_studio_space(user_path(transforms or beside), scene)
+    placement = placement_of(run)
+    moved = [
+        replace(key, pose=placement.apply(space.to_file(key.pose)).astype(np.float64))
+        for key in path.keyframes
+    ]
+    return replace(path, keyframes=moved)

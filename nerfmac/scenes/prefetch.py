@@ -1,0 +1,34 @@
+"""Work on all cores whose results come in order, with few of them in memory."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+Result = TypeVar("Result")
+
+DELAY = 1.5
+"""Seconds after which a progress bar appears."""
+
+
+def prefetch(work: Callable[[int], Result], count: int) -> Iterator[Result]:
+    """Yield `work(0)` to `work(count - 1)`, computed by threads that run only a few ahead.
+
+    Meant for pictures: Pillow releases the interpreter's lock while it decodes.
+    """
+    threads = max(min(os.cpu_count() or 1, count), 1)
+    with ThreadPoolExecutor(threads) as pool:
+        waiting = deque(pool.submit(work, index) for index in range(min(threads + 1, count)))
+        for index in range(len(waiting), count + len(waiting)):
+            result = waiting.popleft().result()
+            if index < count:
+                waiting.append(pool.submit(work, index))
+            yield result
+
+
+def delayed_progress(progress: bool) -> dict[str, Any]:
+    """Return tqdm's arguments for a bar that short work never shows, nor a plain log file."""
+    return {"delay": DELAY, "leave": False, "disable": None if progress else True}

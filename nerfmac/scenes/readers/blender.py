@@ -1,0 +1,86 @@
+"""Blender's format: transforms_train.json, and transforms_val.json, transforms_test.json beside it.
+
+Written by the script of Mildenhall et al. 2020: `camera_angle_x` in radians for all frames, and
+`file_path` without its ending. z is up, unless the training file has instant-ngp's `up`.
+"""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import numpy as np
+
+from nerfmac.common.checks import InputError
+from nerfmac.common.json_reader import Fields, read_fields
+from nerfmac.scenes.parsed_scene import ParsedScene, PosedPicture
+from nerfmac.scenes.picture_search import PictureSearch
+from nerfmac.scenes.placement import Placement
+from nerfmac.scenes.readers.json_frames import (
+    SPLITS,
+    Entry,
+    entries_of,
+    is_placed,
+    pictures_of,
+    placement_of,
+    up_of,
+)
+
+USUAL_DISTANCES = 0.7, 3.0
+"""Median distances of the cameras from the cube's centre, in scene units, that need no fit; the
+usual one is 1.3."""
+
+log = logging.getLogger("nerfmac")
+
+
+def file_name(split: str) -> str:
+    """Return the name of a split's file."""
+    return f"transforms_{split}.json"
+
+
+def read_blender(folder: Path) -> ParsedScene:
+    """Read the scene in `folder`; see `load_scene` for InputError."""
+    files = {
+        split: read_fields(folder / file_name(split))
+        for split in SPLITS
+        if split == "train" or (folder / file_name(split)).exists()
+    }
+    entries: list[Entry] = []
+    splits = {}
+    # Splits have pictures of the same names, so a picture's folder has to match too.
+    search = PictureSearch(folder, tail=2)
+    for split, file in files.items():
+        try:
+            found = entries_of(file, search)
+        except InputError as error:
+            if split == "train" or "frames" not in file:
+                raise
+            log.warning(f"{error}; there is no {split!r} split")  # pictures are often left out
+        else:
+            splits[split] = range(len(entries), len(entries) + len(found))
+            entries += found
+    train, pictures = files["train"], pictures_of(entries, folder)
+    return ParsedScene(
+        source=train.where,
+        folder=folder,
+        pictures=pictures,
+        up=up_of(train),
+        placement=_placement(train, pictures),
+        splits=splits,
+    )
+
+
+def _placement(file: Fields, pictures: list[PosedPicture]) -> Placement | None:
+    """The file's placement or the usual one; None if the cameras do not suit the usual one."""
+    usual = placement_of(file)
+    if is_placed(file):
+        return usual
+    eyes = np.stack([usual.apply(picture.pose)[:, 3] for picture in pictures])
+    distance = float(np.median(np.linalg.norm(eyes - 0.5, axis=1)))
+    if USUAL_DISTANCES[0] < distance < USUAL_DISTANCES[1]:
+        return usual
+    log.warning(
+        f"the cameras of {file.where} are {distance / usual.scale:.3g} units from the origin, "
+        "where 4 are usual; the scene is centred and scaled by its cameras"
+    )
+    return None

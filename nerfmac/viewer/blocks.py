@@ -1,0 +1,103 @@
+"""The first sample, or the first occupied cell as a solid block, that rays meet.
+
+Cells are found by marching in small steps. These can miss a cell's corner where it covers less than
+a pixel. The distance at which the ray enters the cell is then exact.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+import mlx.core as mx
+
+from nerfmac.geometry.cells import cells_of
+from nerfmac.geometry.rays import Rays
+from nerfmac.ops.march import MarchGeometry, cell_of, count_samples, is_occupied, write_samples
+
+MIN_STEP = 1 / 16
+"""Shortest marching step, in sides of the smallest cells."""
+
+STEP_GROWTH = 1 / 1024
+"""Marching step per distance: about a pixel of a picture 1000 pixels wide."""
+
+NEIGHBOUR_OFFSET = 1e-3
+"""Distance beyond a cell's face at which its neighbour is looked up, in sides of the cell."""
+
+
+class FirstSamples(NamedTuple):
+    """The first sample of each ray."""
+
+    samples: mx.array  # (rays,) int32, number of samples on the whole ray
+    distance: mx.array  # (rays,) float32, of the first sample, in scene units; 0 without any
+    position: mx.array  # (rays, 3) float32, scene coordinates; arbitrary without any sample
+
+
+class Blocks(NamedTuple):
+    """The first occupied cell of each ray."""
+
+    is_hit: mx.array  # (rays,) bool
+    depth: mx.array  # (rays,) float32, distance to its face, in scene units; 0 without a cell
+    axis: mx.array  # (rays,) int32, the axis perpendicular to that face
+    cell: mx.array  # (rays,) int32, number of the cell; -1 without one
+
+
+def first_samples(rays: Rays, bits: mx.array, geometry: MarchGeometry) -> FirstSamples:
+    """The first sample and the number of samples of each ray, by `ops.march`.
+
+    Samples are in the middle of their intervals.
+    """
+    number = rays.origin.shape[0]
+    march = (*rays, mx.full((number,), 0.5), bits, geometry)
+    count = count_samples(*march)
+    ray_start = mx.concatenate([mx.zeros(1, mx.int32), mx.cumsum(mx.minimum(count, 1))])
+    packed = write_samples(*march, number, ray_start, mx.zeros_like(count))
+    own = mx.minimum(ray_start[:-1], number - 1)
+    distance = mx.where(count > 0, packed.distance[own], 0.0)
+    return FirstSamples(count, distance, packed.position[own])
+
+
+def first_blocks(rays: Rays, bits: mx.array, geometry: MarchGeometry) -> Blocks:
+    """The first occupied cell of each ray, as a solid cube clipped to the scene's cube."""
+    fine = replace(geometry, step=MIN_STEP / geometry.resolution, cone=STEP_GROWTH)
+    first = first_samples(rays, bits, fine)
+    is_hit = first.samples > 0
+    cell = cell_of(first.position, geometry)
+    entry, axis = _enter(rays, cell, geometry)
+    # A ray may leave a cell without a sample in it, and have its first sample in the next cell; at
+    # a corner it may miss three cells. So go back until the cell before is empty.
+    for _ in range(3):
+        beyond = NEIGHBOUR_OFFSET * _side(cell, geometry)
+        is_across = mx.arange(3) == axis[:, None]
+        position = rays.origin + rays.direction * entry[:, None]
+        position = position - mx.where(is_across, mx.sign(rays.direction) * beyond, 0.0)
+        is_hidden = is_occupied(position, bits, geometry) & (entry > geometry.near)
+        cell = mx.where(is_hidden, cell_of(position, geometry), cell)
+        entry, axis = _enter(rays, cell, geometry)
+    # For a camera inside the cell, the depth is the least distance that is rendered.
+    depth = mx.where(is_hit, mx.maximum(entry, geometry.near), 0.0)
+    return Blocks(is_hit, depth, axis, mx.where(is_hit, cell, -1))
+
+
+def cascade_of(cell: mx.array, geometry: MarchGeometry) -> mx.array:
+    """The cascade of each numbered cell; 0 is the innermost."""
+    return cells_of(mx.maximum(cell, 0), geometry.resolution).cascade
+
+
+def _enter(rays: Rays, cell: mx.array, geometry: MarchGeometry) -> tuple[mx.array, mx.array]:
+    """Distance at which rays enter their cells, and the axis perpendicular to the entered face."""
+    # Lowest and highest corner of the cells, clipped to the scene's cube.
+    side, half = _side(cell, geometry), geometry.extent / 2
+    index = mx.stack(list(cells_of(cell, geometry.resolution)[1:]), axis=1)
+    corner = 0.5 + (index - geometry.resolution // 2) * side
+    lowest, highest = mx.maximum(corner, 0.5 - half), mx.minimum(corner + side, 0.5 + half)
+    # A ray that is parallel to two faces never crosses them: give that axis a distance that is not
+    # the largest of the three.
+    slope = mx.where(mx.abs(rays.direction) < 1e-9, 1.0, rays.direction)
+    face = (mx.where(slope > 0, lowest, highest) - rays.origin) / slope
+    return face.max(axis=1), mx.argmax(face, axis=1).astype(mx.int32)
+
+
+def _side(cell: mx.array, geometry: MarchGeometry) -> mx.array:
+    """(cells, 1) sides of cells, in scene units."""
+    return mx.power(2.0, cascade_of(cell, geometry))[:, None] / geometry.resolution

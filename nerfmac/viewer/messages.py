@@ -1,0 +1,186 @@
+"""`handle`: the action of each message from the page on a `Session`.
+
+A message is a JSON object whose `kind` names its handler here. Pointer travel is in units of the
+picture's height, x to the right and y down. Any message may have `t`, the page's clock in
+milliseconds; the picture that answers carries it back.
+
+    ready           view: a name for this page, which may send this message more than once;
+                    width, height of the picture's area in device pixels
+    size            width, height
+    ack             id: number of a picture that the page has drawn
+    move            orbit, pan: [x, y]; dolly: logarithm of a factor on the distance;
+                    walk: [right, up, forward] in seconds; moving: whether more moves follow;
+                    all optional
+    look            x, y in [0, 1] of the picture: the point seen there becomes the centre
+    reset           return to the first view
+    set             values: settings by name
+    refine          name: poses, lenses, exposures or colours; on: whether training refines these
+    train, pause
+    stand           index: look from that training camera, beside its photograph
+    keyframe        action: add, remove, replace or go; index
+    clear           remove all keyframes
+    follow          name of a move around the scene, which replaces the path
+    scrub           at in [0, 1] of the path
+    save, load      name: the camera path's file
+    video           name, seconds, fps, width, height
+    cancel          stop the video
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from nerfmac.common import checks
+from nerfmac.common.checks import InputError
+from nerfmac.common.json_reader import Fields
+from nerfmac.paths import CameraPath, Keyframe
+from nerfmac.viewer.navigation import View
+from nerfmac.viewer.screen import JPEG_QUALITY, encode_jpeg
+from nerfmac.viewer.session import Message, Session
+
+WALK_SPEED = 0.6
+"""Fraction of the distance to the centre covered per second of walking."""
+
+MAX_TRAVEL = 1e3
+"""Largest number in a move; a larger one is a fault of the page."""
+
+
+def handle(session: Session, message: Message) -> None:
+    """Do what `message` asks for. Raises `InputError`."""
+    kind = Fields.of(message, "message").text("kind")
+    if kind not in HANDLERS:
+        raise InputError(f"message {kind!r} is unknown")
+    HANDLERS[kind](session, Fields(message, f"message {kind}"))
+
+
+def _ready(session: Session, message: Fields) -> None:
+    session.screen.open(message.text("view"))
+    _size(session, message)
+
+
+def _size(session: Session, message: Fields) -> None:
+    width, height = message.count("width"), message.count("height")
+    for name, value in (("width", width), ("height", height)):
+        checks.number(name, value, low=1, high=2**16)
+    session.screen.resize(width, height)
+
+
+def _move(session: Session, message: Fields) -> None:
+    view = session.view
+    if any(orbit := _travel(message, "orbit", 2)):
+        view = view.orbit(*orbit)
+    if any(pan := _travel(message, "pan", 2)):
+        view = view.pan(*pan)
+    dolly = message.number("dolly", 0.0)
+    checks.number("dolly", dolly, low=-MAX_TRAVEL, high=MAX_TRAVEL)
+    if dolly:
+        view = view.dolly(dolly)
+    right, up, forward = _travel(message, "walk", 3)
+    if right or up or forward:
+        view = view.walk(right, up, forward, WALK_SPEED * view.distance)
+    session.move(view, is_moving=message.flag("moving", default=False))
+
+
+def _travel(message: Fields, name: str, count: int) -> tuple[float, ...]:
+    """The `count` numbers of the field `name`; zeros without it."""
+    numbers = message.numbers(name, count, (0.0,) * count)
+    for number in numbers:
+        checks.number(name, number, low=-MAX_TRAVEL, high=MAX_TRAVEL)
+    return numbers
+
+
+def _look(session: Session, message: Fields) -> None:
+    x, y = message.number("x"), message.number("y")
+    if (shown := session.screen.shown) is not None:
+        session.go(session.view.look_at(shown.point_at(x, y, session.view.distance)))
+
+
+def _train(session: Session, _message: Fields) -> None:
+    if session.training.is_done:
+        session.set(steps=None, seconds=None)  # Start beyond a limit means without limits
+    session.start()
+
+
+def _stand(session: Session, message: Fields) -> None:
+    comparison = session.compare(message.index("index"))
+    height, width = comparison.photograph.shape[:2]
+    photo = {"kind": "photo", "index": comparison.index, "name": comparison.name}
+    size = {"width": width, "height": height}
+    session.send({**photo, **size}, [encode_jpeg(comparison.photograph, JPEG_QUALITY[True])])
+
+
+def _keyframe(session: Session, message: Fields) -> None:
+    editor, action = session.path_editor, message.text("action")
+    path, here = editor.path, Keyframe(session.view.pose, session.view.fov)
+    if action == "add":
+        editor.path = path.added(here)
+        return
+    index = message.index("index")
+    if index >= len(path.keyframes):
+        raise InputError(f"keyframe {index} is not there; the path has {len(path.keyframes)}")
+    if action == "remove":
+        editor.path = path.removed(index)
+    elif action == "replace":
+        editor.path = path.replaced(index, here)
+    elif action == "go":
+        session.go(_view_at(session, path.keyframes[index]))
+    else:
+        raise message.wrong("action", "add, remove, replace or go")
+
+
+def _view_at(session: Session, keyframe: Keyframe) -> View:
+    """The view of a keyframe, its centre as far ahead as that of the present view."""
+    return session.view.stand(keyframe.pose).with_fov(keyframe.fov)
+
+
+def _clear(session: Session, _message: Fields) -> None:
+    session.path_editor.path = CameraPath(())
+
+
+def _scrub(session: Session, message: Fields) -> None:
+    path, at = session.path_editor.path, message.number("at")
+    if path.keyframes:
+        keyframe = path.at(min(max(at, 0.0), 1.0))
+        session.move(_view_at(session, keyframe), is_moving=True)
+
+
+def _save(session: Session, message: Fields) -> None:
+    name = message.text("name")
+    session.path_editor.save(name)
+    session.notice = f"saved {name}"
+
+
+def _video(session: Session, message: Fields) -> None:
+    size = message.count("width"), message.count("height")
+    name, seconds, fps = message.text("name"), message.number("seconds"), message.number("fps")
+    session.begin_video(name, seconds, fps, size).start()
+
+
+def _cancel(session: Session, _message: Fields) -> None:
+    if session.path_editor.video is not None:
+        session.path_editor.video.cancel()
+
+
+HANDLERS: dict[str, Callable[[Session, Fields], None]] = {
+    "ready": _ready,
+    "size": _size,
+    "ack": lambda session, message: session.screen.acknowledge(message.index("id")),
+    "move": _move,
+    "look": _look,
+    "reset": lambda session, _: session.go(session.home),
+    "set": lambda session, message: session.set(**message.object("values").values),
+    "refine": lambda session, message: session.refine(
+        **{message.text("name"): message.flag("on", default=True)}
+    ),
+    "train": _train,
+    "pause": lambda session, _: session.training.pause(),
+    "stand": _stand,
+    "keyframe": _keyframe,
+    "clear": _clear,
+    "follow": lambda session, message: session.path_editor.follow(message.text("name")),
+    "scrub": _scrub,
+    "save": _save,
+    "load": lambda session, message: session.path_editor.load(message.text("name")),
+    "video": _video,
+    "cancel": _cancel,
+}

@@ -1,0 +1,106 @@
+"""`PathEditor`: the camera path of a session, and the video along it."""
+
+from __future__ import annotations
+
+from math import atan, degrees
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nerfmac.common import checks
+from nerfmac.common.checks import InputError
+from nerfmac.common.files import user_path
+from nerfmac.paths import MOVES, SPLITS, CameraPath, Keyframe, tour
+from nerfmac.rendering.gaze import look_at_from_depth
+from nerfmac.run import Run, load_path, split_cameras
+from nerfmac.viewer.video_job import Render, VideoJob
+
+MOVE_KEYFRAMES = 16
+"""Keyframes that represent a move around the scene; the path deviates by less than a degree."""
+
+LINE_POINTS = 96
+"""Points of the path as the page draws it."""
+
+
+class PathEditor:
+    """The path through keyframes, and at most one video in the making."""
+
+    def __init__(self, run: Run) -> None:
+        self.path = CameraPath(())
+        self.video: VideoJob | None = None
+        self._run = run
+        self._line: tuple[CameraPath, list[list[float]]] | None = None  # of the path drawn last
+
+    def follow(self, name: str) -> None:
+        """Replace the path by a named move around the scene. Raises `InputError`.
+
+        `name` is a key of `paths.MOVES`; or `train` or `test`, for a tour along these views.
+        """
+        checks.choice("move", name, (*MOVES, *SPLITS))
+        scene, move = self._run.scene, MOVES.get(name, tour)
+        views = split_cameras(self._run, name) if name in SPLITS else scene.cameras
+        centre = look_at_from_depth(self._run.renderer(), scene.cameras, scene.up)
+        cameras = move(views, up=scene.up, frames=MOVE_KEYFRAMES, centre=centre)
+        keyframes = [
+            Keyframe(
+                camera.pose.astype(np.float64),
+                2.0 * atan(0.5 * camera.lens.height / camera.lens.fl_y),
+            )
+            for camera in cameras
+        ]
+        self.path = CameraPath(keyframes, closed=name in MOVES)
+
+    def save(self, name: str) -> None:
+        """Write the path to the JSON file `name`. Raises `InputError`."""
+        self.path.save(_file(name, ".json"))
+
+    def load(self, name: str) -> None:
+        """Read the path from a JSON file, as `run.load_path` does. Raises `InputError`."""
+        self.path = load_path(self._run, _file(name, ".json"))
+
+    @property
+    def is_rendering(self) -> bool:
+        """Whether a video is in the making."""
+        return self.video is not None and not self.video.result.done()
+
+    def begin_video(
+        self, name: str, seconds: float, fps: float, size: tuple[int, int], render: Render
+    ) -> VideoJob:
+        """A video of even size, not started yet. Raises `InputError`.
+
+        It follows the path or, with fewer than two keyframes, an orbit around the scene.
+        """
+        if self.is_rendering:
+            raise InputError("a video is being rendered; wait for it or cancel it")
+        checks.number("seconds", seconds, low=0.01, high=3600.0)
+        checks.number("fps", fps, low=1.0, high=240.0)
+        for side, pixels in zip(("width", "height"), size, strict=True):
+            checks.number(side, pixels, low=2, high=8192, whole=True)
+        along = self._run.orbit if len(self.path.keyframes) < 2 else self.path.cameras
+        cameras = along(max(round(seconds * fps), 1), size)
+        self.video = VideoJob(_file(name, ".mp4"), render, cameras, fps)
+        return self.video
+
+    def status(self) -> dict[str, Any]:
+        """The state of path and video, for the page."""
+        if self._line is None or self._line[0] is not self.path:
+            line: list[list[float]] = []
+            if len(self.path.keyframes) > 1:
+                line = self.path.polyline(LINE_POINTS).round(4).tolist()
+            self._line = self.path, line
+        keyframes = [
+            {"pose": [float(x) for x in keyframe.pose.ravel()], "fov": degrees(keyframe.fov)}
+            for keyframe in self.path.keyframes
+        ]
+        job, video = self.video, None
+        if job is not None and not job.result.done():
+            video = {"done": job.done, "total": job.total, "left": job.left}
+        return {"keyframes": keyframes, "path": self._line[1], "video": video}
+
+
+def _file(name: str, ending: str) -> Path:
+    path = user_path(name)
+    if path.suffix.lower() != ending:
+        raise InputError(f"{name!r} is not a file's name here; expected one that ends in {ending}")
+    return path

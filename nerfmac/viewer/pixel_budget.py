@@ -1,0 +1,97 @@
+"""`PixelBudget`: the size at which a picture is drawn in a given time.
+
+Pictures have one of few sizes, so that functions compiled for a size are used again.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from itertools import combinations
+from statistics import median
+
+SCALES = tuple(2.0 ** (-step / 2) for step in range(7))
+"""Sides of a picture relative to full size, down to 1/8; each step halves the pixels."""
+
+MIN_FRACTION = 1 / 8
+"""Smallest fraction of the full picture's pixels, unless it takes longer than `MAX_SECONDS`."""
+
+MAX_SECONDS = 0.15
+"""A picture that takes longer becomes smaller than `MIN_FRACTION`."""
+
+LATE = 1.25
+"""A picture that takes longer than this many times its allowed time is late."""
+
+RECENT = 12
+"""Number of recent pictures that the fit uses."""
+
+
+class PixelBudget:
+    """Number of pixels that can be drawn in `seconds`, learnt from recent pictures.
+
+    A picture of n pixels takes `fixed + per_pixel * n` seconds; `fixed` is the time of launches and
+    copies. Both are the Theil-Sen fit to recent pictures: `per_pixel` is the median slope between
+    two of them. So a few pictures that other programs slow down do not change the fit.
+
+    If `fixed` is more than half of `seconds`, a picture may take twice `fixed`: no smaller one
+    takes less than half of that.
+    """
+
+    def __init__(self, seconds: float, pixels: int) -> None:
+        """`pixels`: a first guess."""
+        self._seconds, self._pixels = seconds, float(pixels)
+        self._recent: deque[tuple[int, float]] = deque(maxlen=RECENT)  # pixels, seconds
+        self._was_late = False
+        self._fixed: float | None = None  # seconds; None: all pictures so far had one size
+        self._per_pixel = 0.0  # seconds
+
+    def learn(self, pixels: int, seconds: float) -> None:
+        """Record that a picture of `pixels` took `seconds`.
+
+        A late picture counts only after another late one: the first may have waited for a compiler.
+        """
+        is_late = seconds > LATE * self._allowed(self._seconds)
+        is_believed, self._was_late = self._was_late or not is_late, is_late
+        if not is_believed:
+            return
+        self._recent.append((pixels, seconds))
+        self._fit()
+        fitting = self._fitting(self._seconds)
+        if fitting > self._pixels:
+            self._pixels = max(self._pixels, min(fitting, 2.0 * pixels))
+        elif fitting < pixels / LATE:
+            self._pixels = fitting
+
+    def _fit(self) -> None:
+        pairs = combinations(self._recent, 2)
+        slopes = [(t - s) / (n - m) for (m, s), (n, t) in pairs if n != m]
+        if slopes:
+            self._per_pixel = max(median(slopes), 0.0)
+            self._fixed = max(median(t - self._per_pixel * n for n, t in self._recent), 0.0)
+            return
+        pixels, typical = self._recent[-1][0], median(t for _, t in self._recent)
+        fixed = self._fixed
+        if fixed is None:  # a guess that gives the next picture another size, which tells
+            fixed = typical if typical <= max(self._seconds, MAX_SECONDS) else 0.0
+        self._per_pixel = max(typical - fixed, 0.0) / pixels
+
+    def _allowed(self, seconds: float) -> float:
+        return max(seconds, 2.0 * (self._fixed or 0.0))
+
+    def _fitting(self, seconds: float) -> float:
+        """Number of pixels that fit in the time allowed for `seconds`."""
+        left = self._allowed(seconds) - (self._fixed or 0.0)
+        return left / self._per_pixel if self._per_pixel else math.inf
+
+    def scale(self, pixels: int) -> float:
+        """Largest of `SCALES` at which a picture of full size `pixels` is in time.
+
+        At least `MIN_FRACTION` of the pixels are drawn, if these take no more than `MAX_SECONDS`.
+        """
+        least = min(MIN_FRACTION * pixels, self._fitting(MAX_SECONDS))
+        most = 1.01 * max(self._pixels, least)
+        return next((scale for scale in SCALES if pixels * scale * scale <= most), SCALES[-1])
+
+    def rows(self, width: int) -> int:
+        """Number of rows of `width` pixels that fit; a power of two, at least 4."""
+        return 2 ** min(max(int(math.log2(max(self._pixels / width, 1.0))), 2), 12)

@@ -1,0 +1,335 @@
+"""`Screen`: the picture that the page gets next, its size, and when; the worker's thread only.
+
+While the camera moves, pictures are small enough to be drawn in time. At rest they have full size
+and are drawn in strips, so that the next movement waits for at most one strip. After a small
+picture, one of half the width and height comes before the full one. The page acknowledges every
+picture, and at most two are unacknowledged. So the newest camera is drawn, and old ones never queue
+up.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from dataclasses import dataclass, field, replace
+from io import BytesIO
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from PIL import Image
+
+from nerfmac.film import RenderOptions
+from nerfmac.geometry.cameras import Camera
+from nerfmac.geometry.lenses import Lens
+from nerfmac.training.state import TrainState
+from nerfmac.training.trainer import Trainer
+from nerfmac.viewer.navigation import View
+from nerfmac.viewer.pictures import Drawn, Pictures
+from nerfmac.viewer.pixel_budget import PixelBudget
+
+MOVING = 1 / 60
+"""Seconds for a picture while the camera moves: the page has to draw it as well."""
+
+REFRESH = 0.2
+"""Seconds for a picture during training, with the camera at rest."""
+
+STRIP = 1 / 30
+"""Seconds for a strip of a picture, before messages are handled again."""
+
+FIRST_PIXELS = {MOVING: 2**14, REFRESH: 2**16, STRIP: 2**15}
+"""First guess of the pixels that fit in each of these times."""
+
+MIDDLE = 0.5
+"""Scale of the picture between a smaller one and the full one, which takes four times as long."""
+
+MAX_UNANSWERED = 2
+"""Largest number of pictures that the page has not acknowledged."""
+
+LOST = 1.0
+"""Seconds without an answer after which one more picture is sent.
+
+The page may be gone, or a running cell may delay its answers. So the interval grows, up to
+`MAX_LOST`.
+"""
+
+MAX_LOST = 10.0
+"""Longest interval between such attempts, in seconds."""
+
+MAX_SIDE = 3840
+"""Pixels of the longer side of a picture, at most."""
+
+JPEG_QUALITY = {True: 90, False: 80}
+"""JPEG quality of full pictures (True) and smaller ones (False)."""
+
+MIN_MESSAGE = 2**16
+"""Smallest size of a message with a picture, in bytes; shorter ones are padded.
+
+Jupyter's server uses Nagle's algorithm: data that does not fill a TCP segment waits 40 ms for the
+other side's delayed acknowledgement. The loopback's segments are slightly shorter than this.
+"""
+
+PICK_RADIUS = 2
+"""Pixels to each side of a click whose depth counts too, so that a click can miss a thin object."""
+
+
+@dataclass(frozen=True, eq=False)
+class Target:
+    """What the page should show. A change of anything in it makes a new `Target`."""
+
+    view: View
+    options: RenderOptions
+    training_camera: Camera | None = None  # the view is this camera's, beside its photograph
+
+    def camera(self, width: int, height: int) -> Camera:
+        """The camera of a picture of that size."""
+        if self.training_camera is not None:
+            lens = self.training_camera.lens.scaled(width, height)
+            return replace(self.training_camera, lens=lens)
+        return self.view.camera(width, height)
+
+    def full_size(self, width: int, height: int) -> tuple[int, int]:
+        """Width and height of the full picture in an area of `width` x `height`.
+
+        A picture beside a photograph has the photograph's aspect, and at most its size.
+        """
+        if self.training_camera is None:
+            return width, height
+        lens = self.training_camera.lens
+        factor = min(width / lens.width, height / lens.height, 1.0)
+        return max(round(lens.width * factor), 1), max(round(lens.height * factor), 1)
+
+
+class ScreenPicture(NamedTuple):
+    """A finished picture for the page."""
+
+    message: dict[str, Any]  # its number, `t` and a comparison are added on sending
+    jpeg: bytes
+    drawn: Drawn
+    camera: Camera
+    target: Target
+    scale: float  # its width and height relative to the full picture's, before rounding
+
+    @property
+    def is_full(self) -> bool:
+        """Whether it has full size."""
+        return self.scale == 1.0
+
+    def point_at(self, x: float, y: float, otherwise: float) -> npt.NDArray[np.float64]:
+        """The scene position (3,) seen at (x, y) in [0, 1] from the top left corner.
+
+        Where nothing is seen, the point is at the distance `otherwise`. Distortion is ignored.
+        """
+        lens, pose = self.camera.lens, self.camera.pose.astype(np.float64)
+        column, row = np.clip(x, 0.0, 1.0) * lens.width, np.clip(y, 0.0, 1.0) * lens.height
+        right, down = (column - lens.cx) / lens.fl_x, (row - lens.cy) / lens.fl_y
+        direction = pose[:, :3] @ np.array([right, -down, -1.0])
+        rows, columns = (
+            slice(max(int(pixel) - PICK_RADIUS, 0), int(pixel) + PICK_RADIUS + 1)
+            for pixel in (row, column)
+        )
+        depth = self.drawn.depth[rows, columns]
+        depth = depth[depth > 0.0]
+        distance = float(np.median(depth)) if len(depth) else otherwise
+        return pose[:, 3] + distance * direction / np.linalg.norm(direction)
+
+
+@dataclass
+class _Job:
+    """A picture in the making."""
+
+    target: Target
+    state: TrainState
+    camera: Camera
+    full_size: tuple[int, int]
+    scale: float
+    pictures: Pictures
+    budget: PixelBudget | None  # learns the time of the whole picture
+    strips: list[Drawn] = field(default_factory=list)
+    rows: int = 0  # drawn so far
+    seconds: float = 0.0  # spent on them
+
+
+class Screen:
+    """The page's picture area."""
+
+    def __init__(self) -> None:
+        self.shown: ScreenPicture | None = None
+        self._shown_state: TrainState | None = None
+        self._size: tuple[int, int] | None = None
+        self._pages: set[str] = set()  # names of the page's views that are ready
+        self._has_new_page = False
+        self._unanswered: deque[int] = deque()
+        self._sent = self._heard = 0.0  # time.monotonic()
+        self._number = 0
+        self._job: _Job | None = None
+        self._budgets: dict[tuple[str, float], PixelBudget] = {}  # by output and seconds
+
+    def resize(self, width: int, height: int) -> None:
+        """Set the area's size in device pixels."""
+        factor = min(1.0, MAX_SIDE / max(width, height, 1))
+        self._size = max(int(width * factor), 1), max(int(height * factor), 1)
+        self.invalidate()
+
+    def invalidate(self) -> None:
+        """Forget the shown picture, so that it is drawn again."""
+        self.shown = self._job = None
+
+    def hear(self) -> None:
+        """Record that the page has sent a message."""
+        self._heard = time.monotonic()
+
+    def open(self, page: str) -> None:
+        """Record that the `page` is ready; later calls with the same name change nothing."""
+        if page in self._pages:
+            return
+        self._pages.add(page)
+        self._has_new_page = True
+        self._unanswered.clear()
+        self.invalidate()
+
+    def take_new_page(self) -> bool:
+        """Whether a page has opened since the last call, which needs the whole status."""
+        has_new, self._has_new_page = self._has_new_page, False
+        return has_new
+
+    def acknowledge(self, number: int) -> None:
+        """Record that the page has drawn picture `number` and those before it."""
+        while self._unanswered and self._unanswered[0] <= number:
+            self._unanswered.popleft()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a page has ever been open."""
+        return self._size is not None
+
+    @property
+    def pause(self) -> float | None:
+        """Seconds until a silent page gets another picture; None if the page is not silent."""
+        if self._size is None or len(self._unanswered) < MAX_UNANSWERED:
+            return None
+        return max(self._retry_time() - time.monotonic(), 0.01)
+
+    def wants(self, target: Target, state: TrainState, *, moving: bool, training: bool) -> bool:
+        """Whether there is a new picture to draw, and a page to see it."""
+        if self._size is None:
+            return False
+        if len(self._unanswered) >= MAX_UNANSWERED and time.monotonic() < self._retry_time():
+            return False
+        return self._allowed_seconds(target, state, moving, training) is not None
+
+    def draw(
+        self, trainer: Trainer, target: Target, state: TrainState, *, moving: bool, training: bool
+    ) -> ScreenPicture | None:
+        """Draw a strip; return the picture if this was the last one."""
+        allowed = self._allowed_seconds(target, state, moving, training)
+        if allowed is None or self._size is None:
+            return None
+        job = self._job
+        if job is None or job.target is not target or (job.state is not state and not training):
+            job = self._job = self._begin(trainer, target, state, allowed)
+        left = job.camera.lens.height - job.rows
+        if allowed == MOVING:
+            # Messages wait until the picture is whole, or none would ever be finished.
+            self._draw_rows(job, left)
+        else:
+            width, budget = job.camera.lens.width, self._budget(target, STRIP)
+            rows = min(budget.rows(width), left)
+            budget.learn(rows * width, self._draw_rows(job, rows))
+        if job.rows < job.camera.lens.height:
+            return None
+        self._job = None
+        return self._finish(job)
+
+    def _retry_time(self) -> float:
+        """The `time.monotonic()` at which a silent page gets another picture."""
+        silence = self._sent - self._heard
+        return self._sent + min(max(LOST, 0.2 * silence), MAX_LOST)
+
+    def _allowed_seconds(
+        self, target: Target, state: TrainState, moving: bool, training: bool
+    ) -> float | None:
+        """Seconds for the next picture; None if there is nothing new to see."""
+        if self.shown is None or self.shown.target is not target:
+            return MOVING
+        if training:
+            return None if state is self._shown_state else REFRESH
+        is_done = self.shown.is_full and state is self._shown_state
+        return None if is_done or moving else float("inf")
+
+    def _begin(self, trainer: Trainer, target: Target, state: TrainState, seconds: float) -> _Job:
+        assert self._size is not None
+        full_size = width, height = target.full_size(*self._size)
+        budget = self._budget(target, seconds) if seconds in FIRST_PIXELS else None
+        if budget:
+            scale = budget.scale(width * height)
+        else:
+            is_small = self.shown is not None and self.shown.scale < MIDDLE
+            scale = MIDDLE if is_small else 1.0
+        camera = target.camera(max(round(width * scale), 1), max(round(height * scale), 1))
+        pictures = Pictures(trainer, state, target.options)
+        return _Job(target, state, camera, full_size, scale, pictures, budget)
+
+    def _budget(self, target: Target, seconds: float) -> PixelBudget:
+        key = target.options.output, seconds
+        if key not in self._budgets:
+            self._budgets[key] = PixelBudget(seconds, FIRST_PIXELS[seconds])
+        return self._budgets[key]
+
+    def _draw_rows(self, job: _Job, rows: int) -> float:
+        """Draw so many more rows; return the seconds that they took."""
+        start = time.perf_counter()
+        strip = replace(job.camera, lens=job.camera.lens.rows(job.rows, rows))
+        job.strips.append(job.pictures.draw(strip, job.target.view.distance))
+        seconds = time.perf_counter() - start
+        job.seconds += seconds
+        job.rows += rows
+        return seconds
+
+    def _finish(self, job: _Job) -> ScreenPicture:
+        drawn = Drawn(*(np.concatenate(parts) for parts in zip(*job.strips, strict=True)))
+        lens, is_full = job.camera.lens, job.scale == 1.0
+        if job.budget:
+            job.budget.learn(lens.width * lens.height, job.seconds)
+        message = {
+            "kind": "frame",
+            "width": job.full_size[0],
+            "height": job.full_size[1],
+            "pose": [float(number) for number in job.camera.pose.ravel()],
+            "lens": relative_lens(lens),
+            "still": is_full,
+            "scale": lens.width / job.full_size[0],
+        }
+        jpeg = encode_jpeg(drawn.rgb, JPEG_QUALITY[is_full])
+        self.shown = ScreenPicture(message, jpeg, drawn, job.camera, job.target, job.scale)
+        self._shown_state = job.state
+        return self.shown
+
+    def send(self) -> int:
+        """Record that a picture is sent to the page; return its number."""
+        self._number += 1
+        # A page that does not answer gets one picture at a time.
+        while len(self._unanswered) >= MAX_UNANSWERED:
+            self._unanswered.popleft()
+        self._unanswered.append(self._number)
+        self._sent = time.monotonic()
+        return self._number
+
+
+def relative_lens(lens: Lens) -> list[float]:
+    """Focal lengths and principal point in units of the picture's width and height."""
+    width, height = lens.width, lens.height
+    return [lens.fl_x / width, lens.fl_y / height, lens.cx / width, lens.cy / height]
+
+
+def encode_jpeg(rgb: np.ndarray, quality: int) -> bytes:
+    """uint8 (h, w, 3) as JPEG of `quality` in 1..95."""
+    buffer = BytesIO()
+    Image.fromarray(rgb).save(buffer, "JPEG", quality=quality)
+    return buffer.getvalue()
+
+
+def padded(data: bytes) -> list[bytes]:
+    """`data`, with padding as a second buffer where it is shorter than `MIN_MESSAGE`."""
+    missing = MIN_MESSAGE - len(data)
+    return [data, bytes(missing)] if missing > 0 else [data]

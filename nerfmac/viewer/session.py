@@ -1,0 +1,223 @@
+"""`Session`: the state of one viewer, with the actions of its page and notebook. `Settings`.
+
+It is independent of the widget and does nothing by itself: `Loop` draws and trains, `messages` maps
+the page's messages to actions, and `Status` reports to the page.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass, fields, replace
+from math import radians
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nerfmac.common import checks
+from nerfmac.common.checks import InputError
+from nerfmac.film import DIAGNOSTICS, RenderOptions
+from nerfmac.geometry.cameras import Camera
+from nerfmac.rendering.crop import Box
+from nerfmac.run import Run
+from nerfmac.viewer.navigation import View
+from nerfmac.viewer.path_editor import PathEditor
+from nerfmac.viewer.pictures import Comparison, Pictures
+from nerfmac.viewer.screen import Screen, Target
+from nerfmac.viewer.training import Training
+from nerfmac.viewer.video_job import Cancelled, VideoJob
+from nerfmac.viewer.worker import Worker
+
+Message = dict[str, Any]
+Send = Callable[[Message, list[bytes]], None]
+
+HELD_STILL = 0.5
+"""Seconds after the last move until a pointer that is still down no longer counts as moving."""
+
+OUTPUT_OF_MODE = {
+    "colour": "rgb",
+    "depth": "depth",
+    "normals": "normal",
+    "opacity": "opacity",
+    **{output: output for output in DIAGNOSTICS},
+}
+"""The viewer's modes, as its page and notebook name them -> `RenderOptions.output`."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Values of the page's controls, except the camera's. Fields are the page's JSON names.
+
+    Raises `InputError` for a bad value.
+    """
+
+    mode: str = "colour"
+    background: str = "#ffffff"
+    exposure: float = 0.0  # stops
+    crop: Box | None = None  # lowest and highest corner, scene units
+    share: float = 0.7  # share of the device's time for training; half of it while the camera moves
+    rate: float = 1.0  # factor on the learning rate
+    rays: int | None = None  # largest number of rays per step
+    steps: int | None = None  # training stops at this step
+    seconds: float | None = None  # training stops after this training time
+
+    def __post_init__(self) -> None:
+        checks.choice("mode", self.mode, OUTPUT_OF_MODE)
+        is_hex = isinstance(self.background, str) and re.fullmatch(_HEX, self.background)
+        if not is_hex:
+            raise InputError(f"background is {self.background!r}; expected such as '#ffffff'")
+        checks.number("exposure", self.exposure, low=-4.0, high=4.0)
+        checks.number("share", self.share, low=0.0, high=1.0)
+        checks.number("rate", self.rate, low=0.1, high=10.0)
+        for name in ("rays", "steps"):
+            if getattr(self, name) is not None:
+                checks.number(name, getattr(self, name), low=1, high=2**31, whole=True)
+        if self.seconds is not None:
+            checks.number("seconds", self.seconds, low=1e-3)
+        object.__setattr__(self, "crop", _corners(self.crop))
+        _ = self.options  # raises now for a bad crop
+
+    def changed(self, values: dict[str, Any]) -> Settings:
+        """These settings with some other `values`. Raises `InputError`."""
+        names = {field.name for field in fields(self)}
+        for name in values:
+            checks.choice("setting", name, names)
+        return replace(self, **values)
+
+    @property
+    def rgb_background(self) -> tuple[float, float, float]:
+        """The background as sRGB in [0, 1]."""
+        red, green, blue = (int(self.background[i : i + 2], 16) / 255.0 for i in (1, 3, 5))
+        return red, green, blue
+
+    @property
+    def options(self) -> RenderOptions:
+        """Content and appearance of the pictures."""
+        output = OUTPUT_OF_MODE[self.mode]
+        return RenderOptions(output, self.rgb_background, exposure=self.exposure, crop=self.crop)
+
+
+_HEX = "#[0-9a-fA-F]{6}"
+
+
+def _corners(crop: Any) -> Box | None:
+    if crop is None:
+        return None
+    try:
+        low, high = (tuple(float(number) for number in corner) for corner in crop)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"crop is {crop!r}; expected two corners of three numbers") from error
+    if len(low) != 3 or len(high) != 3:
+        raise InputError(f"crop is {crop!r}; expected two corners of three numbers")
+    return (low[0], low[1], low[2]), (high[0], high[1], high[2])
+
+
+class Session:
+    """One run in a viewer; for the worker's thread only."""
+
+    def __init__(self, worker: Worker, run: Run, send: Send) -> None:
+        """`send(message, buffers)` sends a message to the page."""
+        self.run = run
+        self.name = Path(run.scene.path).name if run.scene.path else "scene"
+        self.settings = Settings()
+        self.training = Training(run)
+        self.home = self.view = View.initial(run.scene.cameras, run.scene.up)
+        self.path_editor = PathEditor(run)
+        self.screen = Screen()
+        self.comparison: Comparison | None = None
+        self.notice: str | None = None
+        """A line that the page shows, such as an error."""
+        self.is_resting = threading.Event()
+        """Set while nothing is trained; any thread may wait for it."""
+        self.is_resting.set()
+        self.failure: Exception | None = None
+        """The exception that ended training; None if there was none."""
+        self.moving_until = 0.0
+        """The camera counts as moving until `time.monotonic()` reaches this."""
+        self.send = send
+        self._worker = worker
+        self._target: Target | None = None
+
+    def target(self) -> Target:
+        """What the page should show; the same object until something in it changes."""
+        if self._target is None:
+            training_camera = self.comparison.camera if self.comparison else None
+            self._target = Target(self.view, self.settings.options, training_camera)
+        return self._target
+
+    def pictures(self) -> Pictures:
+        """Pictures of the run's current state with the current settings."""
+        return Pictures(self.run.trainer, self.run.state, self.settings.options)
+
+    def go(self, view: View) -> None:
+        """Look from `view`; this ends a comparison."""
+        self.view, self.comparison, self._target = view, None, None
+
+    def move(self, view: View, *, is_moving: bool) -> None:
+        """Look from `view`; `is_moving` if more moves are to come."""
+        self.go(view)
+        self.moving_until = time.monotonic() + HELD_STILL if is_moving else 0.0
+
+    def compare(self, index: int) -> Comparison:
+        """Look from training view `index`, beside its photograph. Raises `InputError`."""
+        comparison = Comparison.of(self.run, index, self.settings.rgb_background)
+        self.go(self.view.stand(comparison.camera.pose))
+        self.comparison = comparison
+        return comparison
+
+    def set(self, **values: Any) -> None:
+        """Change settings, and `fov` in degrees. Raises `InputError`."""
+        if "fov" in values:
+            fov = values.pop("fov")
+            checks.number("fov", fov, low=10.0, high=120.0)
+            self.go(self.view.with_fov(radians(fov)))
+        self.settings = self.settings.changed(values)
+        goal = self.training.goal
+        goal.steps, goal.seconds = self.settings.steps, self.settings.seconds
+        goal.rate, goal.most_rays = self.settings.rate, self.settings.rays
+        self._target = None
+
+    def start(self) -> None:
+        """Train from now on. Raises `InputError`."""
+        self.training.start()
+        self.failure, self.notice = None, None
+        self.is_resting.clear()
+
+    def refine(self, **switches: bool) -> None:
+        """Choose what training refines: poses, lenses, exposures, colours. Raises `InputError`."""
+        if self.training.is_running:
+            raise InputError("what training corrects of its views is chosen before it begins")
+        self.run.refine(**switches)
+
+    def view_names(self) -> list[str]:
+        """Names of the training views; numbers if the pictures are missing."""
+        try:
+            return [frame.name for frame in self.run.pictures().splits["train"]]
+        except InputError:
+            return [f"view {index}" for index in range(len(self.run.scene.cameras))]
+
+    def begin_video(self, name: str, seconds: float, fps: float, size: tuple[int, int]) -> VideoJob:
+        """A video of the current state with the current settings, not started yet.
+
+        Raises `InputError`.
+        """
+        pictures, focus = self.pictures(), self.view.distance
+
+        def render(camera: Camera) -> Future[np.ndarray]:
+            return self._worker.submit(lambda: pictures.draw(camera, focus).rgb)
+
+        job = self.path_editor.begin_video(name, seconds, fps, size, render)
+        job.result.add_done_callback(lambda _: self._worker.submit(lambda: self._finish_video(job)))
+        return job
+
+    def _finish_video(self, job: VideoJob) -> None:
+        """Send the page the finished video, or the error that ended it."""
+        error = job.result.exception()
+        if error is None:
+            self.send({"kind": "video", "name": job.path.name}, [job.path.read_bytes()])
+        elif not isinstance(error, Cancelled):
+            self.notice = str(error)

@@ -1,0 +1,94 @@
+"""`Status`: sends the page the changes of its session's state, a few times a second."""
+
+from __future__ import annotations
+
+import time
+from math import degrees
+from typing import Any
+
+from nerfmac.backend import device_name
+from nerfmac.viewer.screen import relative_lens
+from nerfmac.viewer.session import Message, Session
+
+INTERVAL = 0.2
+"""Shortest time between two messages, in seconds."""
+
+
+class Status:
+    """The messages about state that the page of a session has had."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._last: Message | None = None
+        self._when = 0.0
+        self._points = self._generation = 0
+        self._device = device_name()  # called once: it may read a file
+
+    def introduce(self) -> None:
+        """Send everything, to a page that has just opened."""
+        self._last, self._points = None, 0
+        self._session.send(self._cameras(), [])
+        self._when = 0.0
+        self.tell()
+
+    def tell(self) -> float | None:
+        """Send changes; or, before `INTERVAL` is over, return the seconds that are left of it."""
+        now = time.monotonic()
+        if now < self._when + INTERVAL:
+            return self._when + INTERVAL - now
+        message = self._state()
+        if message != self._last:
+            self._when, self._last = now, message
+            self._session.send(message, [])
+        self._tell_curve()
+        return None
+
+    def _tell_curve(self) -> None:
+        history = self._session.run.history
+        is_fresh = self._points == 0 or history.generation != self._generation
+        begin = 0 if is_fresh else self._points
+        if points := history.points[begin:]:
+            curve = {
+                "kind": "curve",
+                "fresh": is_fresh,
+                "points": [list(point) for point in points],
+            }
+            self._session.send(curve, [])
+        self._points, self._generation = len(history.points), history.generation
+
+    def _state(self) -> Message:
+        session = self._session
+        return {
+            "kind": "state",
+            "settings": {**vars(session.settings), "fov": degrees(session.view.fov)},
+            "training": session.training.status(),
+            **session.path_editor.status(),
+            "scene": self._scene(),
+            "notice": session.notice,
+        }
+
+    def _scene(self) -> dict[str, Any]:
+        session = self._session
+        record = session.run.scene
+        low, high = 0.5 - 0.5 * record.extent, 0.5 + 0.5 * record.extent
+        return {
+            "name": session.name,
+            "views": len(record.cameras),
+            "extent": record.extent,
+            "device": self._device,
+            "preset": session.run.config.preset,
+            "cube": [[low] * 3, [high] * 3],
+            "centre": [float(number) for number in session.view.centre],
+        }
+
+    def _cameras(self) -> Message:
+        session = self._session
+        cameras = [
+            {
+                "pose": [float(number) for number in camera.pose.ravel()],
+                "lens": relative_lens(camera.lens),
+                "aspect": camera.lens.width / camera.lens.height,
+            }
+            for camera in session.run.cameras
+        ]
+        return {"kind": "cameras", "cameras": cameras, "names": session.view_names()}
