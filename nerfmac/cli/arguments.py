@@ -25,7 +25,7 @@ from nerfmac.rendering.crop import Box
 
 HELP = ("-h", "--help")
 
-RENAMED_FLAGS = {"--ranks.words": "--ranks.allreduce-dtype"}
+RENAMED_FLAGS: dict[str, str] = {"--ranks.words": "--ranks.allreduce-dtype"}
 """New name of each flag that this version renamed, by its old name, as in {"--old": "--new"}."""
 
 log = logging.getLogger("nerfmac")

@@ -110,7 +110,7 @@ def override(config: Config, **changes: Any) -> Config:
 REMOVED = {"ranks.late"}
 """Settings of older versions, as paths in `config.json`, that are ignored."""
 
-RENAMED = {"ranks.words": "ranks.allreduce_dtype"}
+RENAMED: dict[str, str] = {"ranks.words": "ranks.allreduce_dtype"}
 """New path of each renamed or moved setting in `config.json`, as in {"train.old": "march.new"}."""
 
 

@@ -46,7 +46,7 @@ class RenderOptions:
     aperture: float = 0.0
     """Radius of the aperture; 0: everything is sharp."""
     focus: float | None = None
-    """Distance of sharp focus. None: distance of the point that the training cameras face."""
+    """Distance of sharp focus. None: that of the point where the training cameras' axes meet."""
     projection: str = "perspective"
     """`perspective`, or `equirectangular`: 360 degrees, the camera's forward axis in the middle."""
     stereo: str | None = None
@@ -80,7 +80,7 @@ class RenderOptions:
         if self.near is not None:
             checks.number("near", self.near, low=0.0)
         if self.crop is not None:
-            _check_crop(self.crop)
+            object.__setattr__(self, "crop", _checked_box(self.crop))
         if self.depth_range is not None:
             low, high = self.depth_range
             checks.number("depth range", low, low=0.0)
@@ -97,13 +97,17 @@ class RenderOptions:
             raise InputError("an aperture needs several samples a pixel, such as 32")
 
 
-def _check_crop(crop: Any) -> None:
-    if len(crop) != 2:
-        raise InputError(f"crop has {len(crop)} corners; expected the lowest and highest")
-    for name, corner in zip(("lowest", "highest"), crop, strict=True):
-        _check_triple(f"crop's {name} corner", corner, -1e9, 1e9)
-    if any(low >= high for low, high in zip(*crop, strict=True)):
+def _checked_box(crop: Any) -> Box:
+    """The `crop` as tuples; it may be nested lists, as in JSON."""
+    try:
+        (a, b, c), (d, e, f) = ((float(number) for number in corner) for corner in crop)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"crop is {crop!r}; expected two corners of three numbers") from error
+    _check_triple("crop's lowest corner", (a, b, c), -1e9, 1e9)
+    _check_triple("crop's highest corner", (d, e, f), -1e9, 1e9)
+    if a >= d or b >= e or c >= f:
         raise InputError(f"crop is {crop}; expected its lowest corner first")
+    return (a, b, c), (d, e, f)
 
 
 def _check_triple(name: str, values: tuple[float, ...], low: float, high: float) -> None:

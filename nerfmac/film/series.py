@@ -103,7 +103,7 @@ def read_png(path: Path) -> np.ndarray:
 
 
 def save_npz(path: Path, output: str, frame: FrameValues, camera: Camera) -> None:
-    """Write a frame's values as the array `output`, its opacity and camera. Raises `InputError`."""
+    """Write the array `output`, the opacity and the camera of a frame. Raises `InputError`."""
     lens = np.array([camera.lens.fl_x, camera.lens.fl_y, camera.lens.cx, camera.lens.cy])
     arrays: dict[str, Any] = {output: frame.values, "opacity": frame.opacity}
     arrays |= {"pose": camera.pose, "lens": lens}

@@ -388,8 +388,8 @@ class Run:
         """
         views, key = self.pictures().views(split, progress=progress), (split, self.state.step)
         if self.config.refine.cameras and key not in self._aligned:
-            given = self.trainer, self.state, views
-            refined = refined_views(*given, is_trained=split == "train", progress=progress)
+            is_trained, trained = split == "train", (self.trainer, self.state)
+            refined = refined_views(*trained, views, is_trained=is_trained, progress=progress)
             self._aligned = {key: refined}
         return self._aligned.get(key, views)
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import user_path
-from nerfmac.scenes.assembly import assemble
 from nerfmac.scenes.options import GivenSplit, SceneOptions, split_of, up_of
+from nerfmac.scenes.parsed_scene import assemble
 from nerfmac.scenes.readers import read_scene, reader_of
 from nerfmac.scenes.record import SceneRecord
 from nerfmac.scenes.scene import Frame, Scene, Views

@@ -123,7 +123,7 @@ class View:
         return moved._centred(CLOSEST) if wanted < CLOSEST else replace(moved, centre=self.centre)
 
     def walk(self, right: float, up: float, forward: float, speed: float) -> Self:
-        """Move along the camera's axes for these seconds at `speed`, in scene units a second."""
+        """Move `right`, `up`, `forward` seconds along the axes at `speed` scene units a second."""
         speed = _number("speed", speed)
         seconds = {"right": right, "up": up, "forward": forward}
         return self._moved(*(_number(name, value) * speed for name, value in seconds.items()))

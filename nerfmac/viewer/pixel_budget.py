@@ -17,7 +17,7 @@ MIN_FRACTION = 1 / 8
 """Smallest fraction of the full picture's pixels, unless it takes longer than `MAX_SECONDS`."""
 
 MAX_SECONDS = 0.15
-"""A picture that takes longer becomes smaller than `MIN_FRACTION`."""
+"""Seconds above which a picture is made smaller than `MIN_FRACTION`."""
 
 LATE = 1.25
 """A picture that takes longer than this many times its allowed time is late."""

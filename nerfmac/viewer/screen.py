@@ -41,20 +41,20 @@ FIRST_PIXELS = {MOVING: 2**14, REFRESH: 2**16, STRIP: 2**15}
 """First guess of the pixels that fit in each of these times."""
 
 MIDDLE = 0.5
-"""Scale of the picture between a smaller one and the full one, which takes four times as long."""
+"""Scale of the intermediate picture at rest; the full one takes four times as long."""
 
 MAX_UNANSWERED = 2
 """Largest number of pictures that the page has not acknowledged."""
 
 LOST = 1.0
-"""Seconds without an answer after which one more picture is sent.
+"""Seconds of silence after which the page gets one more picture.
 
-The page may be gone, or a running cell may delay its answers. So the interval grows, up to
-`MAX_LOST`.
+The page may be gone, or a running cell may delay its answers. So the interval between attempts
+grows, up to `MAX_LOST`.
 """
 
 MAX_LOST = 10.0
-"""Longest interval between such attempts, in seconds."""
+"""Longest interval between pictures for a silent page, in seconds."""
 
 MAX_SIDE = 3840
 """Pixels of the longer side of a picture, at most."""

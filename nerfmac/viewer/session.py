@@ -38,6 +38,8 @@ Send = Callable[[Message, list[bytes]], None]
 HELD_STILL = 0.5
 """Seconds after the last move until a pointer that is still down no longer counts as moving."""
 
+HEX_COLOUR = re.compile("#[0-9a-fA-F]{6}")
+
 OUTPUT_OF_MODE = {
     "colour": "rgb",
     "depth": "depth",
@@ -67,8 +69,7 @@ class Settings:
 
     def __post_init__(self) -> None:
         checks.choice("mode", self.mode, OUTPUT_OF_MODE)
-        is_hex = isinstance(self.background, str) and re.fullmatch(_HEX, self.background)
-        if not is_hex:
+        if not (isinstance(self.background, str) and HEX_COLOUR.fullmatch(self.background)):
             raise InputError(f"background is {self.background!r}; expected such as '#ffffff'")
         checks.number("exposure", self.exposure, low=-4.0, high=4.0)
         checks.number("share", self.share, low=0.0, high=1.0)
@@ -78,8 +79,7 @@ class Settings:
                 checks.number(name, getattr(self, name), low=1, high=2**31, whole=True)
         if self.seconds is not None:
             checks.number("seconds", self.seconds, low=1e-3)
-        object.__setattr__(self, "crop", _corners(self.crop))
-        _ = self.options  # raises now for a bad crop
+        object.__setattr__(self, "crop", self.options.crop)  # checked, as tuples
 
     def changed(self, values: dict[str, Any]) -> Settings:
         """These settings with some other `values`. Raises `InputError`."""
@@ -99,21 +99,6 @@ class Settings:
         """Content and appearance of the pictures."""
         output = OUTPUT_OF_MODE[self.mode]
         return RenderOptions(output, self.rgb_background, exposure=self.exposure, crop=self.crop)
-
-
-_HEX = "#[0-9a-fA-F]{6}"
-
-
-def _corners(crop: Any) -> Box | None:
-    if crop is None:
-        return None
-    try:
-        low, high = (tuple(float(number) for number in corner) for corner in crop)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"crop is {crop!r}; expected two corners of three numbers") from error
-    if len(low) != 3 or len(high) != 3:
-        raise InputError(f"crop is {crop!r}; expected two corners of three numbers")
-    return (low[0], low[1], low[2]), (high[0], high[1], high[2])
 
 
 class Session:

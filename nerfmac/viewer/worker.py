@@ -67,7 +67,7 @@ class Worker:
         self.wake(activity, is_new=True)
 
     def remove(self, activity: Activity, last: Callable[[], None]) -> None:
-        """Stop the `activity`, then do `last`; at once if called within its work."""
+        """Stop the `activity`, then run `last` on the worker's thread and wait for it."""
         with self._lock:
             self._due.pop(activity, None)
             if self._is_ending:

@@ -145,7 +145,7 @@ def test_a_fraction_limits_mlx_and_what_it_keeps():
         (
             "[METAL] Command buffer execution failed: Impacting Interactivity "
             "(0000000e:kIOGPUCommandBufferCallbackErrorImpactingInteractivity).",
-            "leaves more time; step 3 is saved in {out}; `nerfmac train --out {out} --resume "
+            "allows more time; step 3 is saved in {out}; `nerfmac train --out {out} --resume "
             "--steps 9` goes on",
         ),
     ],

@@ -1,5 +1,8 @@
 """Settings take what the page may say and refuse the rest."""
 
+import json
+
+import numpy as np
 import pytest
 
 from nerfmac.common.checks import InputError
@@ -17,6 +20,12 @@ def test_the_options_have_the_colour_and_the_box():
     assert options.background == pytest.approx((1.0, 128 / 255, 0.0))
     assert options.crop == ((0.1, 0.2, 0.3), (0.7, 0.8, 0.9))
     assert options.exposure == -1
+
+
+@pytest.mark.parametrize("kind", [list, tuple, np.array])
+def test_a_crop_of_any_kind_can_be_sent_as_json(kind):
+    settings = Settings().changed({"crop": kind([[0.1, 0.2, 0.3], [0.7, 0.8, 0.9]])})
+    assert json.loads(json.dumps(vars(settings)))["crop"] == [[0.1, 0.2, 0.3], [0.7, 0.8, 0.9]]
 
 
 @pytest.mark.parametrize(
