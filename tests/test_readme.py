@@ -55,3 +55,19 @@ def test_the_example_of_a_run_writes_what_it_says(run_example, tmp_path):
     names, _ = run_example("run.evaluate")
     assert sorted(os.listdir(tmp_path)) == ["runs", "view.png"]
     assert names["run"].state.step == 40
+
+
+def test_the_reading_order_names_files_that_there_are_with_their_lines():
+    root = Path(__file__).resolve().parents[1]
+    text = (root / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| \d \| `(\w+)/` ([\w, ]+) \|.*\| (\d+) \|$", text, re.MULTILINE)
+    assert len(rows) == 8
+    total = files = 0
+    for room, names, said in rows:
+        paths = [root / "nerfmac" / room / f"{name}.py" for name in names.split(", ")]
+        lines = sum(len(path.read_text(encoding="utf-8").splitlines()) for path in paths)
+        assert lines == pytest.approx(int(said), rel=0.1), room
+        total, files = total + lines, files + len(paths)
+    (told,) = re.findall(r"(\d+) files of about ([\d,]+) lines hold the whole method", README)
+    assert int(told[0]) == files
+    assert int(told[1].replace(",", "")) == pytest.approx(total, rel=0.05)
