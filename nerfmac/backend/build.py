@@ -149,7 +149,7 @@ def compile_together(libraries: Iterable[Cached]) -> None:
 def type_in_c(name: str, dtype: mx.Dtype, types: Mapping[mx.Dtype, str], where: str) -> str:
     """The C type of the array `name`, looked up in `types`.
 
-    Raises `InputError` for a dtype that is not in `types`; `where` names the back end there.
+    Raises `InputError` for a dtype that is not in `types`; its message names the back end `where`.
     """
     if dtype not in types:
         got, *known = (str(one).removeprefix("mlx.core.") for one in (dtype, *types))

@@ -213,7 +213,8 @@ def _build(kernel: Kernel, device: str, template: tuple[str, ...]) -> Any:
     text, body = kernel.text(device), kernel.body(template)
     name = f"nerfmac_{kernel.function}"
     if kernel.source is not None:
-        # MLX caches kernels by name, and several users' kernels may have the same function.
+        # MLX caches kernels by name. Kernels with a source of their own may share a function name,
+        # so a digest of the text makes the name unique.
         everything = repr((text, body, kernel.inputs, kernel.outputs, kernel.accumulates))
         name += f"_{hashlib.sha256(everything.encode()).hexdigest()[:12]}"
     built = _MAKERS[device](

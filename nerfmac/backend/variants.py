@@ -165,8 +165,8 @@ def choose_first(config: Config, extent: float, *, shows_bar: bool = True) -> No
     """Tune before the first training on a GPU: measure the variants and keep the fastest.
 
     `config` and `extent`, the side of the scene's cube, determine the sizes of the operations.
-    `shows_bar`: whether to show a progress bar. The measuring module is imported by name, and only
-    here: training imports nothing that measures.
+    `shows_bar`: whether to show a progress bar. The measuring module is imported here, by name, so
+    that training itself imports nothing that measures.
     """
     if is_untuned_gpu():
         import_module("nerfmac.measure.tuning").tune_first(config, extent, shows_bar=shows_bar)

@@ -52,7 +52,8 @@ FEWEST = 3
 TOO_FEW = 1 / 3
 """Fraction of pictures with a camera below which a capture fails."""
 FOLDED = 2
-"""Folded pairs from which a capture is refused; a single one may be a stray camera."""
+"""Least number of folded pairs (`capture.fold_check`) at which `--matching auto` refuses a capture.
+One pair alone may be a stray camera."""
 
 log = logging.getLogger("nerfmac")
 

@@ -91,8 +91,8 @@ class Arguments:
     """Hide everything outside a box: its lowest and highest corner, in the coordinates of the
     scene's files, as in nerfmac export."""
     samples_per_pixel: Annotated[int | None, optional("INT")] = None
-    """Rays per pixel: 4 smooth edges, and take 4 times as long; by default 1, or 32 with
-    --depth-of-field or --motion-blur."""
+    """Rays per pixel. With 4, edges are smooth and rendering takes 4 times as long; by default 1,
+    or 32 with --depth-of-field or --motion-blur."""
     depth_of_field: float = 0.0
     """Radius of the aperture in scene units, such as 0.02; a larger one blurs more, 0 nothing."""
     focus: Annotated[float | None, optional("FLOAT")] = None
@@ -116,7 +116,8 @@ class Arguments:
     """A video, or a folder for numbered files; by default RUN/PATH.mp4, or NAME-PATH.mp4 next to a
     snapshot."""
     resume: bool = False
-    """Continue an interrupted folder or video; a video's frames are kept until it is complete."""
+    """Continue an interrupted folder or video. For a video, give it from the first run on: only
+    then are its frames kept, in OUT.frames, until the video is complete."""
     overwrite: bool = False
     """Replace an existing --out."""
     device: Device = "auto"

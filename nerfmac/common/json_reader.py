@@ -36,7 +36,7 @@ class Fields:
         return key in self.values
 
     def wrong(self, key: str, expected: str) -> InputError:
-        """The error for the value of `key`, in place of what is `expected`."""
+        """The `InputError` that tells the value of `key` and what is `expected`."""
         return InputError(f"{self.where}: {key} is {_shown(self.values[key])}; expected {expected}")
 
     def allow_only(self, *known: str) -> None:

@@ -14,7 +14,8 @@ WIDEST_FEATURES = 128
 """Most features of all levels together, by the memory of the networks' gradient kernel."""
 
 WIDEST_LAYERS = 4
-"""Most hidden layers of both networks at the largest width, whose gradient fills registers."""
+"""Most hidden layers of the density and colour networks together, at the largest width: their
+gradient kernel then fills the registers."""
 
 WIDTHS = (16, 32, 64, 128)
 """Allowed widths of hidden layers, as in tiny-cuda-nn's fully fused networks."""

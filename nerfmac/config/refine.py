@@ -22,11 +22,15 @@ class RefineConfig:
     exposures: bool = False  # Refine each picture's brightness, one factor per colour channel.
     colours: bool = False  # Refine each picture's colours, by an affine map of its own.
     every: int = 8  # Train poses and lenses in one of so many steps, after the coarse steps.
-    pose_rate: float = 5e-4  # Learning rate of poses at the start, in radians in the picture.
-    lens_rate: float = 2e-4  # Learning rate of lenses at the start, in radians in the picture.
+    pose_rate: float = 5e-4
+    """Learning rate of poses at the start: radians by which a step moves the picture's points."""
+    lens_rate: float = 2e-4
+    """Learning rate of lenses at the start: radians by which a step moves the picture's points."""
     exposure_rate: float = 2e-3  # Learning rate of exposures at the start; 1 is a factor of e.
     colour_rate: float = 1e-3  # Learning rate of colour maps at the start; colours are in [0, 1].
-    final_rate: float = 0.01  # Decay of these rates over the run, on top of the field's own.
+    final_rate: float = (
+        0.01  # Factor of these rates at the end of the run, times the field's own decay.
+    )
     l2: float = 0.0  # Factor of the L2 penalty on refinement.
     coarse_steps: int = 1000  # With poses or lenses: steps until all levels of the field take part.
     warmup_steps: int = 250  # Steps over which the rates of poses and lenses rise from 0.

@@ -18,7 +18,7 @@ class MarchConfig:
     render_step_divisor: int = 2
     """Steps of a picture for each training step. More: finer pictures, slower rendering."""
     near: float = 0.1
-    """Smallest distance of a sample from its camera, in scene units."""
+    """Smallest distance of a picture's sample from its camera, in scene units."""
     near_training: float = 0.0
     """The same for training rays; nothing is learned nearer. 0: by the sparse points, if any."""
     cone: float = 1 / 256
@@ -26,7 +26,8 @@ class MarchConfig:
     max_samples: int = 2**17
     """Samples of a training step. More: more rays a step, slower steps, more memory."""
     march_factor: int = 4
-    """March up to this many times max-samples and keep the visible samples only. 0: keep all."""
+    """March up to this factor times max-samples samples a step and keep those that no opaque matter
+    hides. 0: march max-samples and keep all."""
 
     def __post_init__(self) -> None:
         checks.number("march.steps", self.steps, low=16, high=4096, whole=True)
@@ -55,7 +56,7 @@ class OccupancyConfig:
     decay: float = 0.95
     """Factor on every cell's value at each update. Smaller: cells empty sooner."""
     interval: int = 16
-    """Most training steps between two updates."""
+    """Largest number of training steps between grid updates; 1 at first, rising to this."""
     warmup_steps: int = 256
     """Training steps whose updates visit cells evenly, before they prefer occupied ones."""
     warmup_fraction: float = 1.0

@@ -41,7 +41,10 @@ def write_vdb(
     origin: npt.NDArray[np.float64],
     spacing: float,
 ) -> None:
-    """Write a fog volume to `path`: `density` (x, y, z) at `origin` (3,) + `spacing` (i, j, k)."""
+    """Write `density`, an array of shape (x, y, z), to `path` as a fog volume.
+
+    Voxel (i, j, k) is at `origin` (3,) + `spacing` * (i, j, k).
+    """
     leaves: list[bytes] = []
     side = LEAF * BRANCHES[0] * BRANCHES[1]
     uppers = [

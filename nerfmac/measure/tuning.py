@@ -35,9 +35,9 @@ NOTCH = 2 * 1.57
 """Bound of a median's error by chance: NOTCH x interquartile range / sqrt(number of values); twice
 the notch of a box plot (McGill, Tukey and Larsen 1978)."""
 ROUNDS = 9
-"""Least number of timing rounds. In simulated trials with noise of 5 to 30 % a call, one of two
-variants as fast as the first then replaces it in 1 to 3 % of trials; by medians alone in 39 to
-64 %."""
+"""Least number of timing rounds. Simulated with two variants exactly as fast as the first and noise
+of 5 to 30 % a call, one of them wrongly replaces the first in 1 to 3 % of trials. A comparison of
+medians alone would let it in 39 to 64 %."""
 SECONDS = 0.5
 """Time for an operation's variants: on a GPU about `ROUNDS` rounds of three variants, 20 ms each.
 """

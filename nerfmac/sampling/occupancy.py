@@ -108,9 +108,8 @@ class OccupancyGrid:
     def _patience(self, updates: mx.array) -> mx.array:
         """Updates for which a cell stays occupied without being visible.
 
-        That is half of the `updates` so far, within an eighth and all of `visibility_patience`. A
-        short training could not wait longer, and would march the samples of cells that have become
-        hidden.
+        Half of the `updates` so far, clamped to [`visibility_patience` / 8, `visibility_patience`].
+        With the full patience, a short training would go on marching cells that have become hidden.
         """
         longest = self.config.visibility_patience
         return mx.clip(updates // 2, max(longest // 8, 1), longest)

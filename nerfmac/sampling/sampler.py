@@ -85,7 +85,10 @@ class Sampler(ABC):
     def update(
         self, parameters: Arrays, state: Arrays, rays: Rays, key: mx.array, phase: int
     ) -> Arrays:
-        """The state after an update; `rays` are `update_rays` training rays, `key` is random."""
+        """The state after an update.
+
+        `rays` are random training rays, `self.update_rays` of them; `key` is a random key of MLX.
+        """
         return state
 
     def occupied(self, state: Arrays) -> Occupied | None:

@@ -60,7 +60,7 @@ class Method:
 
     @property
     def own(self) -> dict[str, str]:
-        """Names of the parts that are handed in: of their classes, or of functions."""
+        """Class or function name of the user's own field, sampler and loss; no `extra_losses`."""
         parts = {name: getattr(self, name) for name in ("field", "sampler", "loss")}
         return {
             name: getattr(part, "__name__", type(part).__name__)

@@ -200,7 +200,7 @@ class Session:
         return job
 
     def _finish_video(self, job: VideoJob) -> None:
-        """Send the page the finished video, or the error that ended it."""
+        """Send the page the finished video; an error becomes the page's notice."""
         error = job.result.exception()
         if error is None:
             self.send({"kind": "video", "name": job.path.name}, [job.path.read_bytes()])

@@ -26,7 +26,7 @@ def trained(tmp_path_factory, balls):
 
 def test_the_file_says_what_computes_and_what_was_built_traced_and_taken(trained):
     _, said = trained
-    assert re.search(r"^\d{4}-\d\d-\d\d .* DEBUG device cpu, as was asked for$", said, re.M)
+    assert re.search(r"^\d{4}-\d\d-\d\d .* DEBUG device cpu, .+$", said, re.M)
     assert re.search(r"DEBUG found in the cache .*: nerfmac|INFO compiling ", said)
     assert "DEBUG tracing the step of 64 rays" in said
     assert re.search(r"DEBUG memory after training: \d+ MB active, \d+ MB at most", said)

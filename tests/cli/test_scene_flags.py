@@ -66,7 +66,7 @@ def test_ranks_are_told_how_to_read_the_scene(scene, tmp_path, monkeypatch):
             pass
 
     def rank(words, count, folder, **_):
-        scaling.serve(*(folder / name for name in ("request.json", "found.json")))
+        scaling.serve(*(folder / name for name in ("request.json", "result.json")))
         return [Ended()]
 
     def follow(scene, config, seconds):

@@ -59,7 +59,7 @@ def _networks(shape: NetworksShape, slots: int) -> Arrays:
     rays = slots // 7 + 1
     ray = (mx.arange(slots) // 7).astype(mx.int32)
     basis = mx.random.normal((rays, 16), key=keys[0])
-    # Inputs are exact in float16, so only computed values are rounded.
+    # Features and weights are exact in float16: only the basis and computed values are rounded.
     sizes = {"features": (slots, shape.features), "density": (shape.density.weights,)}
     sizes["colour"] = (shape.colour.weights,)
     spread = {"features": 1.0, "density": shape.width**-0.5, "colour": shape.width**-0.5}
