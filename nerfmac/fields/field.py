@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from typing import Any
 
 import mlx.core as mx
 
 from nerfmac.backend import Arrays, Shapes
+from nerfmac.common import checks
 from nerfmac.geometry.rays import Rays
 from nerfmac.geometry.samples import Samples
 from nerfmac.ops.composite import Composited
@@ -24,8 +26,17 @@ Tracer = Callable[[Rays, int], Composited]
 """Composites rays. The number is the picture's width if the rays are its pixels, else 0."""
 
 
+RENAMED = {"decayed": "l2_regularised", "coarsened": "coarse_to_fine"}
+"""New names of methods that older versions called by other names."""
+
+
 class Field(ABC):
     """A radiance field; positions are in scene coordinates, density is per scene unit."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Refuse methods under the names of older versions. Raises `InputError`."""
+        super().__init_subclass__(**options)
+        checks.not_renamed(cls, RENAMED)
 
     @property
     @abstractmethod
