@@ -15,13 +15,11 @@ LONGEST_FUNCTION = 60  # lines of a function, without its docstring
 MOST_PARAMETERS = 7  # of a function, without self and cls
 OVERLOADED = {
     "run/start.py: train",  # the way in: a keyword for each flag of `nerfmac train`
-    *("film/filming.py: film", "ops/trace.py: trace", "ops/trace.py: _trace"),
-    *("ops/march.py: write_samples", "ops/march.py: _write", "ops/march.py: _write_reference"),
+    "film/filming.py: film",
 }
 """Functions that have more parameters; all but the first are to be changed."""
 FLOORS = (
-    ("version", "common"),
-    ("config",),
+    ("version", "common", "config"),
     ("backend", "geometry", "ranks"),
     ("ops", "scenes", "paths"),
     ("fields", "sampling", "capture"),
@@ -29,13 +27,12 @@ FLOORS = (
     ("refine",),
     ("training",),
     ("run",),
-    ("snapshots",),
-    ("film", "export", "viewer", "measure"),
+    ("snapshots", "film", "export", "viewer", "measure"),
     ("cli",),
     ("__init__", "__main__"),  # above all: the public names, and `python -m nerfmac`
 )
-LOOSE = {*FLOORS[-1]}
-"""Modules that stand in no room; they may know each other, and those of their floor them."""
+LOOSE = {"version", "common", *FLOORS[-1]}
+"""What every other room or module of the same floor may import."""
 APPLICATIONS = len(FLOORS) - 3
 """The floor whose rooms know what stands in each other's `__init__`."""
 FLOOR = {module: floor for floor, modules in enumerate(FLOORS) for module in modules}
