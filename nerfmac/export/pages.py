@@ -25,7 +25,7 @@ from nerfmac.rendering.colour_map import INFERNO, TURBO, Anchors, coloured
 from nerfmac.rendering.evaluation import Compared, ViewQuality, evaluate
 from nerfmac.rendering.perceptual import Lpips
 from nerfmac.rendering.renderer import Picture
-from nerfmac.run import Run
+from nerfmac.run import Run, to_bytes
 
 QUALITY = 92
 """Quality of a page's JPEGs; figures are computed from the exact pictures."""
@@ -154,7 +154,7 @@ def view_section(view: ViewQuality, pictures: Compared, number: int) -> str:
 
 def figure(picture: Picture, caption: str) -> str:
     """A picture (h, w, 3) in [0, 1], as a JPEG inside the page, with a caption."""
-    pixels = (np.clip(picture, 0.0, 1.0) * 255.0 + 0.5).astype(np.uint8)
+    pixels = to_bytes(picture)
     file = io.BytesIO()
     Image.fromarray(pixels).save(file, "JPEG", quality=QUALITY, subsampling=0)
     source = f"data:image/jpeg;base64,{base64.b64encode(file.getvalue()).decode()}"

@@ -19,7 +19,7 @@ from nerfmac.geometry.bounds import from_centre
 from nerfmac.geometry.rays import Rays
 from nerfmac.rendering.crop import Box
 from nerfmac.rendering.renderer import Renderer
-from nerfmac.run import Run
+from nerfmac.run import Run, to_bytes
 
 LARGEST_COUNT = 100_000_000
 RAYS = 2**16
@@ -83,7 +83,7 @@ def extract_points(
     if not total:
         raise InputError("there are no points: the training cameras see no surface in the box")
     position, normal, colour = (np.concatenate(parts) for parts in zip(*batches, strict=True))
-    colours = (np.clip(colour, 0.0, 1.0) * 255.0 + 0.5).astype(np.uint8)
+    colours = to_bytes(colour)
     return Points(source.placement.to_file(position), normal.astype(np.float32), colours)
 
 

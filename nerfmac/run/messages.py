@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from math import log10
 from typing import Any
 
 import mlx.core as mx
@@ -14,6 +13,7 @@ from nerfmac.backend import backend, references
 from nerfmac.backend.memory import peak_memory_bytes
 from nerfmac.geometry.colour import over
 from nerfmac.ops.draw_pixels import chosen_pixels, draw_pixels
+from nerfmac.rendering.metrics import decibels
 from nerfmac.scenes import Views
 from nerfmac.training.history import Point
 
@@ -75,7 +75,7 @@ def constant_psnr(views: Views, blend: str) -> float:
     colour = colour / mx.maximum(opacity, 1e-6)
     constant = mx.broadcast_to(mx.concatenate([colour, opacity], axis=1), rgba.shape)
     error = mx.square(over(rgba, background, blend) - over(constant, background, blend))
-    return -10.0 * log10(max(float((weight * error).sum()) / 3.0, 1e-10))
+    return decibels(max(float((weight * error).sum()) / 3.0, 1e-10))
 
 
 def warn_if_nothing_is_learned(points: Sequence[Point], views: Views, blend: str) -> None:

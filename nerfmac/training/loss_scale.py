@@ -32,11 +32,6 @@ class LossScale(NamedTuple):
         """The state before the first step."""
         return cls(mx.array(scale), *(mx.array(0, mx.int32) for _ in range(3)))
 
-    @property
-    def is_last_good(self) -> mx.array:
-        """() bool: whether the last step was not skipped."""
-        return self.skipped_in_a_row == 0
-
     def after(self, is_good: mx.array) -> LossScale:
         """The state after a step whose gradients were all finite if `is_good` () bool."""
         good_steps = mx.where(is_good, self.good_steps + 1, 0)

@@ -15,7 +15,6 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache, partial
-from math import log10
 from typing import Any
 
 import mlx.core as mx
@@ -31,6 +30,7 @@ from nerfmac.ops.draw_pixels import random_rays, ray_batches
 from nerfmac.ops.march import Occupied
 from nerfmac.ranks import current_ranks
 from nerfmac.refine.refinement import CameraRefinement
+from nerfmac.rendering.metrics import decibels
 from nerfmac.rendering.renderer import Renderer, tracer_of
 from nerfmac.scenes import Views
 from nerfmac.training.clock import Clock, RanksTime
@@ -201,7 +201,7 @@ class Trainer:
             yield Report(
                 state=state,
                 loss=last.loss,
-                psnr=-10.0 * log10(max(last.error, 1e-10)),
+                psnr=decibels(max(last.error, 1e-10)),
                 progress=min(goal.progress(state), 1.0),
                 rays_per_second=rays_per_second,
                 samples_per_second=rays_per_second * last.samples / state.rays,
