@@ -59,7 +59,7 @@ class Cached(Protocol):
 
 
 class Library(NamedTuple):
-    """A shared library, by its sources."""
+    """A shared library and the sources that it is compiled from."""
 
     stem: str  # beginning of its file's name
     sources: dict[str, str]  # file name -> text

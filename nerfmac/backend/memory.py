@@ -1,7 +1,7 @@
 """Memory of the current device: how much there is, how much MLX may take, how much it has taken.
 
-On a CPU that is the memory that this process may use. No operation fails above it: the system ends
-the process, or MLX's next array on a CPU does (0.32.4). So it has to be known beforehand.
+On a CPU that is the memory that this process may use. Above it no
+operation raises an error: the system ends the process, or MLX 0.32.4 does at its next array.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def memory_bytes() -> int:
 
 
 def check_memory_limit(gib: float | None, fraction: float | None) -> None:
-    """Raise `InputError` unless `limit_memory` accepts these: at most one, and in its range."""
+    """Raise `InputError` unless `limit_memory` accepts these: at most one, within its range."""
     if gib is not None and fraction is not None:
         raise InputError("both a memory limit and a fraction are given; expected one of them")
     if fraction is not None:

@@ -78,7 +78,7 @@ def _header_folders(dialect: str) -> tuple[Path, ...]:
 
 
 def _pasted(text: str, folders: Sequence[Path], included: set[Path], name: str = "") -> str:
-    """`text` with each header in place of its first include, and `#line` marks for a `name`."""
+    """`text` with each header in place of its first include; `#line` marks if it has a `name`."""
 
     def paste(match: re.Match[str]) -> str:
         paths = [folder / match["name"] for folder in folders]

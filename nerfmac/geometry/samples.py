@@ -20,7 +20,7 @@ class Samples(NamedTuple):
     width: mx.array  # (slots,) float32, length of the interval the sample stands for
     ray: mx.array  # (slots,) int32, the ray a slot belongs to; 0 where none
     ray_start: mx.array  # (rays + 1,) int32
-    wanted: mx.array  # (rays,) int32, samples that a ray asked for; more than its slots if too many
+    wanted: mx.array  # (rays,) int32, samples that a ray asked for, even if they do not fit
 
     @property
     def used(self) -> mx.array:

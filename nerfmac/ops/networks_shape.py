@@ -1,4 +1,4 @@
-"""The layers of the two stacked networks, whose operation is `nerfmac.ops.networks`."""
+"""Sizes of the two stacked networks that `nerfmac.ops.networks` evaluates."""
 
 from __future__ import annotations
 
@@ -61,8 +61,8 @@ class NetworksShape:
 
     features: int
     width: int
-    density_layers: int  # hidden ones
-    colour_layers: int
+    density_layers: int  # hidden layers of the density network
+    colour_layers: int  # hidden layers of the colour network
     density_bias: int = 0  # density is exp(x - density_bias)
 
     @property

@@ -87,7 +87,7 @@ def choose(bits: mx.array, draws: mx.array) -> mx.array:
 
     Args:
         bits: (words,) uint32, a bit a cell, low bit first; up to 2^26 words.
-        draws: (count,) uint32, uniform over all 2^32 values; words of a random key are.
+        draws: (count,) uint32, uniform over all 2^32 values, such as words of random keys.
 
     Returns:
         (count,) int32 cells; all of them 0 if no bit is set.

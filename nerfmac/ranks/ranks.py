@@ -37,7 +37,7 @@ class Ranks:
     rank: int = 0
     size: int = 1
     backend: str = "none"  # `ring`, `jaccl` or `nccl`
-    group: Any = None  # MLX's
+    group: Any = None  # MLX's distributed group
 
     @property
     def is_first(self) -> bool:
@@ -149,7 +149,7 @@ def current_ranks() -> Ranks:
 
 
 def rank_given() -> int:
-    """This process's rank by the environment; 0 without one."""
+    """This process's rank, from MLX_RANK in the environment; 0 without it."""
     rank = os.environ.get("MLX_RANK", "0")
     return int(rank) if rank.isdecimal() else 0
 

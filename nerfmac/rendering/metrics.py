@@ -1,4 +1,4 @@
-"""How close a rendered image is to a photograph: PSNR and SSIM.
+"""Metrics of a rendered image against a photograph: PSNR and SSIM.
 
     PSNR = -10 log10 mean (image - target)^2                                   in dB
 

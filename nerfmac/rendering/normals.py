@@ -12,10 +12,10 @@ grid jump between the cells of its finest level, so they show the grid instead o
 or four points give stains; the density without logarithm gives patches."""
 
 FLOOR = 1e-3
-"""Density per scene unit far below which differences do not count."""
+"""Density per scene unit added before the logarithm: differences far below it do not count."""
 
 LEAST = 1e-4
-"""Largest slope, as a sum over the corners, that may be rounding alone."""
+"""Slope, summed over the corners, up to which it may be rounding error alone."""
 
 
 def normals(

@@ -54,7 +54,7 @@ class _Part(NamedTuple):
 
 
 class HierarchicalSampler(Sampler):
-    """As many samples for every ray; those of a ray that misses the cube have no width."""
+    """The same number of samples for every ray; a ray that misses the cube has them at width 0."""
 
     def __init__(
         self, proposal: Proposal, bounds: Bounds, near: float, coarse: int, fine: int
@@ -69,16 +69,16 @@ class HierarchicalSampler(Sampler):
 
     @property
     def most_samples(self) -> int:
-        """See `Sampler`: the samples of every ray."""
+        """Number of samples of every ray."""
         return self._coarse + self._fine
 
     @property
     def draws(self) -> int:
-        """See `Sampler`: one for each sample."""
+        """Random numbers of a ray: one for each sample."""
         return self._coarse + self._fine
 
     def sample(self, parameters: Arrays, state: Arrays, rays: Rays, drawn: mx.array) -> Sampled:
-        """See `Sampler`; the proposal is composited along the coarse samples."""
+        """The samples, and the proposal field composited along the coarse ones, as in `Sampler`."""
         part = self._part(Rays(*map(mx.stop_gradient, rays)))
         even = stratified(drawn[:, : self._coarse])
         coarse = part.samples(even)

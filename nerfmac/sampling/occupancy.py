@@ -40,7 +40,7 @@ class Occupancy(NamedTuple):
 
     @classmethod
     def shapes(cls, cells: int) -> Shapes:
-        """The shapes of the arrays for so many `cells`."""
+        """The shapes of the arrays for a grid of `cells` cells."""
         return dict(zip(cls._fields, ((cells,), (cells,), (cells // 32,), (1,)), strict=True))
 
 
@@ -81,8 +81,8 @@ class OccupancyGrid:
 
         `density` gives (points,) per scene unit at positions (points, 3). In the `warmup` the
         visited cells are drawn evenly from all; after it, half of them are drawn from the occupied
-        ones. `visible` (cells,) bool says which cells a training ray reached just now. Cells that
-        are not visible lose patience only after the warm-up.
+        ones. `visible` (cells,) bool says which cells a training ray reached just now. Updates
+        count for `updates_since_visible` only after the warm-up.
         """
         which, where = mx.random.split(key)
         cells = self._choose(occupancy, which, warmup)

@@ -59,7 +59,7 @@ class Sampler(ABC):
 
     @property
     def draws(self) -> int:
-        """Random numbers for each ray."""
+        """Number of random numbers that `sample` needs for each ray."""
         return 1
 
     @property

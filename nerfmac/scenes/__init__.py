@@ -37,9 +37,9 @@ def load_scene(
     LLFF's poses_bounds.npy.
 
     Args:
-        split: the views held out as "test", of those that are else trained on: a number N for every
-            Nth; a fraction such as 0.1, spread evenly; names of views, or a file that lists them,
-            one a line; 0 or "none" for none. By default the scene keeps its own splits (Blender's
+        split: views to hold out as "test" instead of training on them: a number N for every Nth; a
+            fraction such as 0.1, spread evenly; names of views, or a file that lists them, one a
+            line; 0 or "none" for none. By default the scene keeps its own splits (Blender's
             files, or lists such as `train_filenames` in a transforms.json); without any, every 8th
             view is held out.
         extent: side of the trained cube in scene units, above 0 and up to 128, in place of the
@@ -72,7 +72,7 @@ def holds_scene(path: Path) -> bool:
 
 
 def recorded_path(record: SceneRecord) -> Path:
-    """Return the path of a run's scene; raises InputError if the scene is in no files now."""
+    """Return the path of a run's scene; raises InputError if it has none or its files are gone."""
     if record.path is None:
         raise InputError("the run's scene was never in files; give it: Run.load(..., source=scene)")
     if not Path(record.path).exists():
@@ -84,7 +84,7 @@ def recorded_path(record: SceneRecord) -> Path:
 
 
 def read_again(record: SceneRecord) -> Scene:
-    """Read a run's scene with the run's options; raises InputError if it is in no files now."""
+    """Read a run's scene with the run's options; raises InputError if its files are gone."""
     return load_scene(recorded_path(record), **vars(record.options))
 
 

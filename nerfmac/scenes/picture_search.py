@@ -18,7 +18,7 @@ from nerfmac.common.checks import InputError
 from nerfmac.scenes.pictures import ENDINGS, TRIED, inspect, is_picture
 
 OTHER_FOLDERS = re.compile(r"(mask|depth|normal|semantic|label|images_).*", re.IGNORECASE)
-"""Folders of other data under the pictures' names, or of the pictures at other sizes."""
+"""Names of folders that hold masks, depths or other sizes under the pictures' own names."""
 
 log = logging.getLogger("nerfmac")
 

@@ -1,4 +1,4 @@
-"""`SceneRecord`: what a run saves of its scene, enough to render without the pictures."""
+"""`SceneRecord`: the data on its scene that a run saves, enough to render without pictures."""
 
 from __future__ import annotations
 

@@ -109,7 +109,7 @@ class Scene:
     has_alpha   whether all pictures of all splits are decoded to RGBA
     path        the argument of `load_scene`; None if that did not read the scene
     options     the other arguments; their split is None only if the files have splits
-    placement   from the files' coordinates to scene space; None: they are scene space's
+    placement   from the files' coordinates to scene space; None: both are the same
     points      sparse points (n, 3) in scene space, if the files have any
     """
 

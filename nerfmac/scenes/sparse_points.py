@@ -1,4 +1,4 @@
-"""Sparse points: what pictures show of them, which ones are strays, and the near plane.
+"""Sparse points: their medians over parts of pictures, strays among them, and the near plane.
 
 Structure from motion puts a few points and cameras where nothing is. These strays must not decide
 how large a scene is. Nor may a few points on a far wall, which may fill half of every picture: so
@@ -25,7 +25,7 @@ MOST_VIEWS, MOST_POINTS = 64, 20000
 MOST_STRAYS = 0.15
 """Largest fraction of all cameras or points that may be strays."""
 FAR = 4.0
-"""Cameras are strays from this many times the median camera's distance from the median position."""
+"""Distance from the median camera position at which a camera is a stray, in median distances."""
 SMOOTH = 0.1
 """Median |log(r / r')| above which distances r, r' of points in like directions are unrelated.
 Measured on surfaces: 0.003 to 0.035 (garden, table top, painted wall); on points strewn in space:

@@ -86,7 +86,7 @@ def huber(predicted: mx.array, target: mx.array, delta: float) -> mx.array:
 
 
 def huber_loss(delta: float) -> Loss:
-    """`huber` of each of a ray's three colours."""
+    """The loss that applies `huber` to each colour channel of a ray."""
     return lambda rays, target: huber(rays.colour, target, delta)
 
 

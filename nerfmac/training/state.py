@@ -15,7 +15,7 @@ from nerfmac.training.loss_scale import LossScale
 
 @dataclass(frozen=True)
 class TrainState:
-    """The state between two steps. Random numbers need none: a step's key is (seed, step)."""
+    """The state between two steps. It has no random state: a step's key is (seed, step)."""
 
     parameters: Parameters
     average: Parameters  # moving average of the parameters, for pictures

@@ -1,6 +1,6 @@
 """Blender's format: transforms_train.json, and transforms_val.json, transforms_test.json beside it.
 
-Written by the script of Mildenhall et al. 2020: `camera_angle_x` in radians for all frames, and
+It is that of Mildenhall et al. 2020's script: `camera_angle_x` in radians for all frames, and
 `file_path` without its ending. z is up, unless the training file has instant-ngp's `up`.
 """
 

@@ -7,8 +7,8 @@ to dataparser_transforms.json:
     scale        one number
 
 Its own position is scale * (R position + t). If the transforms.json has an `applied_transform` and
-an `applied_scale`, `position` and `scale` are those before these were applied to the file's poses:
-so the transforms.json has to be known too. (nerfstudio's nerfstudio_dataparser.py.)
+an `applied_scale`, the formula is for positions before both were applied to the file's poses. So
+the transforms.json is read too. (nerfstudio's nerfstudio_dataparser.py.)
 """
 
 from __future__ import annotations
