@@ -48,8 +48,8 @@ class EncodedField(Field):
     def bounded_gradients(self) -> frozenset[str]:
         """The name of a grid's table if the networks' kernel computes in half precision; else none.
 
-        That kernel clamps the numbers that it passes back to the features. A number that is not
-        finite before shows in the gradients of the weights.
+        That kernel clamps the numbers that it passes back to the features. Where they are not
+        finite before, the gradients of the weights are not finite either.
         """
         is_bounded = working_dtype() == mx.float16 and runs_kernel("networks")
         is_grid = isinstance(self.encoding, HashGrid)

@@ -79,7 +79,7 @@ class HashGrid(Encoding):
 
     @cached_property
     def levels(self) -> HashLevels:
-        """Levels in geometric progression: from `coarsest` per cube to `finest` per scene unit."""
+        """Levels in geometric progression: `coarsest` cells per cube to `finest` per scene unit."""
         return self._levels(self.bounds.cells_across(self.config.finest or _FINEST))
 
     def _levels(self, finest: float) -> HashLevels:

@@ -31,7 +31,7 @@ def _kernel(axes: int) -> Kernel:
 
 
 class Step(NamedTuple):
-    """The numbers of one step."""
+    """Adam's numbers in one step; they include the bias correction."""
 
     beta1: float
     beta2: float

@@ -99,7 +99,7 @@ def _marched(
 def visible_cells(
     rays: Rays, jitter: mx.array, until: mx.array, geometry: MarchGeometry
 ) -> mx.array:
-    """(cells,) bool: the cells that hold a sample position of any ray up to its `until`.
+    """(cells,) bool: whether a cell holds a sample position of a ray, at most `until` far away.
 
     Args:
         rays, jitter: as in `march`.

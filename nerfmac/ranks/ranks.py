@@ -20,7 +20,7 @@ from nerfmac.common.checks import InputError
 AllreduceDtype = Literal["bfloat16", "float32"]
 
 LARGE = 2**16
-"""Fewest elements of an array that is sent alone, as `AllreduceDtype`; others go together."""
+"""Arrays with this many elements are sent alone, as `AllreduceDtype`; smaller ones together."""
 
 _VARIABLES = {
     "nccl": ("NCCL_HOST_IP", "NCCL_PORT", "MLX_WORLD_SIZE"),

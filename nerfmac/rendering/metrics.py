@@ -141,7 +141,7 @@ def _joined(parts: list[Any]) -> Image:
 
 
 def _begun(values: Image) -> Image:
-    """Return `values`; an MLX array begins to be computed."""
+    """Return `values`; if they are an MLX array, the device begins to compute them."""
     if isinstance(values, mx.array):
         mx.async_eval(values)
     return values

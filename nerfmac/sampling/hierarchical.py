@@ -103,7 +103,7 @@ def stratified(drawn: mx.array) -> mx.array:
 
 
 def invert(edges: mx.array, weight: mx.array, fraction: mx.array) -> mx.array:
-    """Inverse of the cumulative weight along rays: its value at each `fraction` (rays, n) of it.
+    """Inverse transform sampling: where the cumulative weight reaches each `fraction` (rays, n).
 
     The `edges` (rays, intervals + 1) of the intervals strictly increase from 0 to 1. Each `weight`
     (rays, intervals), not negative, is spread evenly over its interval. A little weight is added

@@ -52,7 +52,7 @@ def march_geometry(march: MarchConfig, occupancy: OccupancyConfig, bounds: Bound
 
 @dataclass(frozen=True)
 class OccupancyGrid:
-    """The rule of updates. It holds no state: an `Occupancy` is passed in and returned."""
+    """Rules that update a grid. It holds no state: an `Occupancy` is passed in and returned."""
 
     config: OccupancyConfig
     geometry: MarchGeometry

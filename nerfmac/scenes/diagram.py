@@ -33,7 +33,7 @@ WITHIN = 0.9
 FRUSTUM = 0.05
 """Length of a camera's frustum, in sides of the box around cameras and points."""
 WIDEST_CUBE = 6.0
-"""Side of the largest cube shown whole, in sides of that box; a larger one makes cameras tiny."""
+"""Side of the largest cube shown whole, in sides of the box around cameras and points."""
 EDGES = (0, 1, 3, 2, 0, 4, 5, 1, 5, 7, 3, 7, 6, 2, 6, 4)
 """Corners of a cube along a line through all edges; bit k of a corner says if axis k is high."""
 

@@ -130,7 +130,7 @@ class PictureSearch:
         return ranked[best][0]
 
     def _agreement(self, parts: tuple[str, ...], path: Path) -> int:
-        """Number of last parts that a name and a path share, endings aside."""
+        """Number of last parts that a name and a path share; 0 for one in OTHER_FOLDERS."""
         folders = path.relative_to(self.folder).parts[:-1]
         count = 1
         for part, folder in zip(reversed(parts[:-1]), reversed(folders), strict=False):

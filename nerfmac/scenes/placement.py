@@ -26,7 +26,7 @@ WIDEST_EXTENT = 16.0
 OUTWARD_EXTENT = 64.0
 """Largest extent for cameras that look outwards, as in a room, in the same units."""
 ROOM_EXTENT = 32.0
-"""Extent for cameras that look outwards without points: walls are about ten times as far."""
+"""Extent if cameras look outwards and there are no points: walls are about ten units away."""
 WITHIN = 0.95
 """Fraction of the points in pictures that the cube must hold; many of the others are wrong."""
 

@@ -201,8 +201,8 @@ def _decoded(frames: tuple[Frame, ...], channels: int, progress: bool) -> Views:
 def _put(array: mx.array, start: int, rows: npt.NDArray[Any]) -> None:
     """Write `rows` into `array` from row `start` on, in place.
 
-    Evaluated at once, nothing else holds the array's memory. So pictures are held once, not on the
-    host and on the device.
+    It is evaluated at once, while nothing else holds the array's memory. So pictures are in memory
+    once, not on the host and on the device.
     """
     array[start : start + len(rows)] = mx.array(rows)
     mx.eval(array)

@@ -25,9 +25,9 @@ MOST_VIEWS, MOST_POINTS = 64, 20000
 MOST_STRAYS = 0.15
 """Largest fraction of all cameras or points that may be strays."""
 FAR = 4.0
-"""Distance from the median camera position at which a camera is a stray, in median distances."""
+"""Distance from the median position beyond which a camera is a stray, in median distances."""
 SMOOTH = 0.1
-"""Median |log(r / r')| above which distances r, r' of points in like directions are unrelated.
+"""Median |log(r / r')| above which distances r, r' of points in similar directions are unrelated.
 Measured on surfaces: 0.003 to 0.035 (garden, table top, painted wall); on points strewn in space:
 0.2 to 1."""
 FEWEST_OF_SURFACE = 5
@@ -89,8 +89,8 @@ def stray_points(points: Array, least: float, most: float) -> Flags:
     """Return which of the points (n, 3), relative to the scene's centre, are strays, bool (n,).
 
     Cubes of side `least`, 2 `least`, 4 `least` ... below `most` are tried, the largest first. The
-    points outside a cube are strays if they are few and no surface: on a surface, points in like
-    directions have like distances. So points strewn behind a wall go, and the wall stays.
+    points outside a cube are strays if they are few and no surface: on a surface, points in
+    similar directions have similar distances. So points strewn behind a wall go; the wall stays.
     """
     strays = np.zeros(len(points), np.bool_)
     distance = np.abs(points).max(axis=1, initial=0.0)

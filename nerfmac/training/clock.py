@@ -52,7 +52,7 @@ class RanksTime:
     def at(self, step: int, seconds: float, *, must_agree: bool = False) -> float:
         """The agreed time at `step`; `seconds` is this rank's clock.
 
-        `must_agree` takes the first rank's clock instead. All ranks pass it at the same `step`.
+        With `must_agree` it is the first rank's clock; all ranks must pass it at the same `step`.
         """
         if self._ranks.size == 1:
             return seconds
