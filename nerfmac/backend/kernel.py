@@ -83,9 +83,9 @@ class Kernel:
     A gradient is a kernel of its own; `mx.custom_function` ties it to the first. If several threads
     add to one element, the kernel uses `atomic_add_row` and has `accumulates`.
 
-    Raises `InputError` if the file is missing. The first launch on a device raises it if the text
-    is not ASCII, lacks the function or a header, or does not compile. Metal kernels are compiled
-    when their results are evaluated: then MLX raises a `RuntimeError` with the compiler's messages.
+    Raises `InputError` if the file is missing or the text not ASCII. The first launch on a device
+    raises it if the text lacks the function or a header, or does not compile. Metal kernels are
+    compiled when their results are evaluated: then MLX raises a `RuntimeError` with the compiler's messages.
     """
 
     operation: str

@@ -25,7 +25,7 @@ FIRST_LEVELS = 0.25
 
 
 def coarse_to_fine_weights(levels: int, level_progress: mx.array) -> mx.array:
-    """(levels,) float32 weights that fade levels in, from the coarsest to the finest.
+    """Weights (levels,) float32 that fade levels in, from the coarsest to the finest.
 
         weight_k = (1 - cos(pi clip(a - k, 0, 1))) / 2
 
@@ -55,7 +55,7 @@ class Encoding(ABC):
         return {}
 
     def weights(self, level_progress: mx.array) -> mx.array:
-        """(outputs,) coarse-to-fine weights of the features; `level_progress` () in [0, 1]."""
+        """Coarse-to-fine weights (outputs,) of the features; `level_progress` () in [0, 1]."""
         return mx.ones(self.outputs)
 
     @abstractmethod
@@ -103,7 +103,7 @@ class HashGrid(Encoding):
         return {"table": mx.random.uniform(-1e-4, 1e-4, self.shapes["table"], key=key)}
 
     def weights(self, level_progress: mx.array) -> mx.array:
-        """(outputs,) coarse-to-fine weights: each level's, for all its features."""
+        """Coarse-to-fine weights (outputs,): a level's features share one weight."""
         weights = coarse_to_fine_weights(self.config.levels, level_progress)
         return mx.repeat(weights, self.config.features)
 
@@ -146,12 +146,12 @@ class Frequencies:
         return 3 * (1 + 2 * self.count)
 
     def weights(self, level_progress: mx.array) -> mx.array:
-        """(outputs,) coarse-to-fine weights of the features; `level_progress` () in [0, 1]."""
+        """Coarse-to-fine weights (outputs,) of the features; `level_progress` () in [0, 1]."""
         weights = coarse_to_fine_weights(self.count, level_progress)
         return mx.concatenate([mx.ones(3), mx.repeat(weights, 6)])
 
     def __call__(self, points: mx.array) -> mx.array:
-        """(points, outputs) features of `points` (points, 3) in [-1, 1]^3.
+        """Features (points, outputs) of `points` (points, 3) in [-1, 1]^3.
 
         Each sine and cosine takes three columns, one for each coordinate. Differentiable.
         """
@@ -174,7 +174,7 @@ class FrequencyEncoding(Encoding):
         return -(-self.frequencies.outputs // 16) * 16
 
     def weights(self, level_progress: mx.array) -> mx.array:
-        """(outputs,) coarse-to-fine weights of the features; 1 for the padding."""
+        """Coarse-to-fine weights (outputs,) of the features; 1 for the padding."""
         padding = mx.ones(self.outputs - self.frequencies.outputs)
         return mx.concatenate([self.frequencies.weights(level_progress), padding])
 

@@ -47,7 +47,7 @@ class Bounds:
         return np.full(3, CENTRE - half), np.full(3, CENTRE + half)
 
     def holds(self, position: Positions, tolerance: float = 0.0) -> Any:
-        """(...) bool: whether the cube, larger by the fraction `tolerance`, holds each position."""
+        """Whether the cube, larger by the fraction `tolerance`, holds each position: (...) bool."""
         return from_centre(position) <= self.extent / 2 * (1.0 + tolerance)
 
     def crossing(
@@ -86,5 +86,5 @@ class Bounds:
 
 
 def from_centre(position: Positions) -> Any:
-    """(...) largest |coordinate - CENTRE| of each position."""
+    """Largest |coordinate - CENTRE| of each position, (...)."""
     return abs(position - CENTRE).max(axis=-1)

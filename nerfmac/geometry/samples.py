@@ -24,10 +24,10 @@ class Samples(NamedTuple):
 
     @property
     def used(self) -> mx.array:
-        """(1,) int32: number of slots that hold a sample."""
+        """Number of slots that hold a sample, (1,) int32."""
         return self.ray_start[-1:]
 
     @property
     def fits(self) -> mx.array:
-        """(rays,) bool: whether the ray got every sample it asked for."""
+        """Whether each ray got every sample that it asked for, (rays,) bool."""
         return self.ray_start[1:] - self.ray_start[:-1] == self.wanted

@@ -88,7 +88,7 @@ def composite(
 def count_visible(
     density: mx.array, widths: mx.array, ray_start: mx.array, wanted: mx.array
 ) -> mx.array:
-    """(rays,) int32: number of samples of each ray before it ends.
+    """Number of samples of each ray before it ends, (rays,) int32.
 
     A ray without slots counts its `wanted` (rays,) int32 samples instead. Other arguments are as in
     `composite`. Raises `InputError` for a wrong shape or type.
@@ -121,7 +121,7 @@ def count_visible_reference(
 
 
 def sample_weights(density: mx.array, widths: mx.array, ray_start: mx.array) -> mx.array:
-    """(slots,) float32: each sample's weight; 0 for slots of no ray. Differentiable in `density`.
+    """Weight of each sample, 0 for slots of no ray: (slots,) float32, differentiable in `density`.
 
     Arguments as in `composite`. Plain MLX on every back end, by a scan of log2(slots) passes.
     """
@@ -164,7 +164,7 @@ def _light(
 
 
 def _sum_before(values: mx.array, place: mx.array) -> mx.array:
-    """(slots,) sum of the values before each slot on its ray; `place` counts samples along a ray.
+    """Sum (slots,) of the values before each slot on its ray; `place` counts samples along a ray.
 
     A parallel scan by doubling (Hillis and Steele 1986). A difference of sums over all rays would
     be simpler, but its rounding error grows with the number of rays.

@@ -80,7 +80,7 @@ class HashLevels:
 
     @cached_property
     def shapes(self) -> tuple[tuple[int, int, int], ...]:
-        """(vertices along an axis, first entry, entries) of each level."""
+        """Each level's vertices along an axis, index of its first entry, and number of entries."""
         shapes, first = [], 0
         for scale in self.scales:
             vertices = ceil(scale) + 1

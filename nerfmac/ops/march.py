@@ -126,7 +126,7 @@ def march(
 def count_samples(
     origins: mx.array, directions: mx.array, jitter: mx.array, occupied: Occupied
 ) -> mx.array:
-    """(rays,) int32: number of samples of each ray in occupied cells; arguments as in `march`."""
+    """Number of samples of each ray in occupied cells, (rays,) int32; arguments as in `march`."""
     geometry, bits = occupied
     known = _TAKES.check(origins, directions, jitter, bits, words=geometry.cells // 32)
     if not runs_kernel("march"):

@@ -37,7 +37,7 @@ class MlpShape:
 
     @property
     def matrices(self) -> list[tuple[int, int]]:
-        """(inputs, outputs) of each layer's matrix."""
+        """Shape (inputs, outputs) of each layer's matrix."""
         widths = [self.inputs, *[self.hidden] * self.hidden_layers, self.outputs]
         return list(pairwise(widths))
 

@@ -60,7 +60,7 @@ def splat(cells: mx.array, estimates: mx.array, count: int) -> mx.array:
 
 
 def pack_bits(values: mx.array, threshold: mx.array) -> mx.array:
-    """(count / 32,) uint32, a bit for each value above the threshold, low bit first.
+    """Bits, low bit first, that are 1 for values above the threshold: (count / 32,) uint32.
 
     `values` is (count,) float32, `count` a multiple of 32; `threshold` is (1,) float32.
     """

@@ -72,7 +72,7 @@ def visible_counts(
 def termination_distances(
     density: Density, rays: Rays, jitter: mx.array, occupied: Occupied, capacity: int
 ) -> mx.array:
-    """(rays,) float32: the distance at which each ray ends.
+    """Distance at which each ray ends, (rays,) float32.
 
     FAR for a ray that still has light after its last sample, 0 where samples do not fit. Arguments
     and errors are as in `visible_counts`.
@@ -99,7 +99,7 @@ def _marched(
 def visible_cells(
     rays: Rays, jitter: mx.array, until: mx.array, geometry: MarchGeometry
 ) -> mx.array:
-    """(cells,) bool: whether a cell holds a sample position of a ray, at most `until` far away.
+    """Whether each cell holds a sample position of a ray up to its `until`: (cells,) bool.
 
     Args:
         rays, jitter: as in `march`.

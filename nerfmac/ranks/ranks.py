@@ -183,7 +183,7 @@ def _selected_backend() -> str | None:
 
 
 def _checksum(values: mx.array) -> mx.array:
-    """(1,) uint32 that changes with any bit, and almost always if elements are exchanged."""
+    """Checksum (1,) uint32: any changed bit changes it, and almost always two swapped elements."""
     words = mx.view(values.reshape(-1), mx.uint32)
     factors = mx.arange(words.size, dtype=mx.uint32) * 2654435761 + 1
     return (words * (factors | 1)).sum().reshape(1)

@@ -130,7 +130,7 @@ class CameraRefinement:
         return self.lenses.refined(cameras, changes)
 
     def pose_deltas(self, parameters: Parameters) -> mx.array:
-        """(views, 6): each camera's rotation vector, in radians, and shift, in scene units."""
+        """Each camera's rotation vector in radians and shift in scene units, (views, 6)."""
         # A sum, not matmul: a GPU may compute that in TF32, with ten bits of mantissa.
         return (self._conditioning * parameters[POSES][:, None, :]).sum(axis=2)
 

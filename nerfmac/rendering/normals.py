@@ -21,7 +21,7 @@ LEAST = 1e-4
 def normals(
     density: Callable[[mx.array], mx.array], position: mx.array, reach: mx.array
 ) -> mx.array:
-    """(points, 3) unit normals at `position` (points, 3), pointing out of dense matter.
+    """Unit normals (points, 3) at `position` (points, 3), pointing out of dense matter.
 
     `density` maps (points, 3) to (points,) per scene unit. It is evaluated at the corners of cubes
     whose half sides are `reach` (points,), in scene units. Where it is constant, the normal is

@@ -97,7 +97,7 @@ class HierarchicalSampler(Sampler):
 
 
 def stratified(drawn: mx.array) -> mx.array:
-    """(rays, n) numbers, one in each of n equal bins of [0, 1], at the fraction `drawn` of it."""
+    """One number in each of n equal bins of [0, 1], at the fraction `drawn` (rays, n) of it."""
     count = drawn.shape[1]
     return (mx.arange(count) + drawn) / count
 
@@ -124,7 +124,7 @@ def invert(edges: mx.array, weight: mx.array, fraction: mx.array) -> mx.array:
 
 
 def _edges(place: mx.array) -> mx.array:
-    """(rays, n + 1) edges of the intervals of samples at the fractions `place` (rays, n)."""
+    """Edges (rays, n + 1) of the intervals of samples at the fractions `place` (rays, n)."""
     zero = mx.zeros_like(place[:, :1])
     return mx.concatenate([zero, 0.5 * (place[:, 1:] + place[:, :-1]), zero + 1.0], axis=1)
 
@@ -134,6 +134,6 @@ def _widths(edges: mx.array) -> mx.array:
 
 
 def _weights(thickness: mx.array) -> mx.array:
-    """(rays, n) compositing weights of samples with the optical `thickness` (rays, n)."""
+    """Compositing weights (rays, n) of samples with the optical `thickness` (rays, n)."""
     before = mx.cumsum(thickness, axis=1, inclusive=False)
     return mx.exp(-before) * (1.0 - mx.exp(-thickness))

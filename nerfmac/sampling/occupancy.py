@@ -128,14 +128,14 @@ class OccupancyGrid:
 
 
 def random_bits(count: int, key: mx.array) -> mx.array:
-    """(count,) uint32, uniform over all 2^32 values."""
+    """Random integers (count,) uint32, uniform over all 2^32 values."""
     # MLX makes random integers from a float32, which cannot reach most of the 2^32 values. A random
     # key is two words of 32 random bits.
     return mx.random.split(key, max(1, (count + 1) // 2)).reshape(-1)[:count]
 
 
 def stratified(total: int, count: int, key: mx.array) -> mx.array:
-    """(count,) int32 cells in [0, total), one in each of `count` equal strata, all equally likely.
+    """Random cells (count,) int32 in [0, total): one in each of `count` strata, equally likely.
 
     Exact for up to 2^31 cells, by integers: from 2^24 cells on, float32 would never reach most.
     """

@@ -1,7 +1,7 @@
 """Checkpoints: a `TrainState` in one safetensors file.
 
-The arrays have the names of `TrainState.arrays`. The header's metadata has the state's numbers as
-JSON, the format and a checksum. The file appears whole or not at all.
+The arrays have the names of `TrainState.arrays`. The header's metadata has the format, a checksum,
+and the state's numbers and notes as JSON. The file appears whole or not at all.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ class History:
             self.generation += 1
 
     def curve(self, most: int) -> list[tuple[int, float, float]]:
-        """(step, seconds, PSNR) of at most `most` points, as in `Run.curve`."""
+        """At most `most` points (step, seconds, PSNR), as in `Run.curve`."""
         size = -(-len(self.points) // most) or 1
         groups = [self.points[i : i + size] for i in range(0, len(self.points), size)]
         return [(point.step, point.seconds, point.psnr) for point in map(_merged, groups)]

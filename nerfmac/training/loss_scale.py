@@ -46,7 +46,7 @@ class LossScale(NamedTuple):
 
 
 def all_finite(gradients: Iterable[mx.array]) -> mx.array:
-    """() bool: whether every number of the `gradients` is finite."""
+    """Whether every number of the `gradients` is finite, () bool."""
     # A number that is not finite makes the sum of all not finite, and a sum needs few launches.
     total = mx.array(0.0)
     for gradient in gradients:

@@ -91,7 +91,7 @@ class Trainer:
         ]
 
     def without_views(self, cameras: Sequence[Camera]) -> Trainer:
-        """A trainer of the same model that only renders, on any thread; see `__init__`."""
+        """A trainer of the same model that only renders, on any thread; it has these `cameras`."""
         return Trainer(self.config, self.extent, None, self.method, cameras)
 
     @property
