@@ -85,7 +85,7 @@ class Kernel:
 
     Raises `InputError` if the file is missing or the text not ASCII. The first launch on a device
     raises it if the text lacks the function or a header, or does not compile. Metal kernels are
-    compiled when their results are evaluated: then MLX raises a `RuntimeError` with the compiler's messages.
+    compiled when their results are evaluated: MLX then raises a `RuntimeError` with the messages.
     """
 
     operation: str
@@ -108,7 +108,7 @@ class Kernel:
     atomic elements. On a CPU each row of the grid (fixed y and z) runs on one thread, so different
     rows must add to different elements."""
     source: Path | str | None = None
-    """A .metal file, or Metal text. `#include "NAME"` finds files beside it and nerfmac's headers.
+    """A .metal file, or Metal text. `#include "NAME"` finds files next to it and nerfmac's headers.
     The file is read at the first launch: after changing it, create the `Kernel` again."""
 
     def __post_init__(self) -> None:

@@ -111,7 +111,7 @@ def _group_limits(root: Path) -> Iterator[int]:
 
 
 def _address_space() -> Iterator[int]:
-    """Bytes that `ulimit -v` leaves beside what is mapped; nothing without such a limit."""
+    """Bytes that `ulimit -v` still lets this process map; yields nothing without such a limit."""
     try:
         import resource
 

@@ -21,7 +21,7 @@ class RefineConfig:
     lenses: bool = False  # Refine focal length, k1 and k2 of each lens; views may share a lens.
     exposures: bool = False  # Refine each picture's brightness, one factor per colour channel.
     colours: bool = False  # Refine each picture's colours, by an affine map of its own.
-    every: int = 8  # After the coarse steps, train poses and lenses once in so many steps.
+    every: int = 8  # After the coarse steps, only every Nth step trains poses and lenses.
     pose_rate: float = 5e-4
     """Learning rate of poses at the start: radians by which a step moves the picture's points."""
     lens_rate: float = 2e-4

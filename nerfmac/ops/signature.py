@@ -1,4 +1,4 @@
-"""`Signature`: names, types and shapes of an operation's arrays, declared once beside its kernel.
+"""`Signature`: names, types and shapes of an operation's arrays, declared once with its kernel.
 
     _TAKES = Signature(colour=(mx.float32, "slots", 3), widths=(mx.float32, "slots"))
     slots = _TAKES.check(colour, widths)["slots"]

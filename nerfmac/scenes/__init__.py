@@ -50,7 +50,7 @@ def load_scene(
         downscale: factor by which pictures shrink along both sides, by averaging.
         max_images: most views of each split; they are taken evenly over it.
         masks: whether training and evaluation ignore the black pixels of a picture's mask:
-            nerfstudio's `mask_path`, or a file of the picture's name in a folder `masks` beside the
+            nerfstudio's `mask_path`, or a file of its name in a folder `masks` next to the
             pictures or their folder.
 
     The JSON and the pictures' headers are checked here, before anything is decoded. Raises
@@ -91,7 +91,7 @@ def read_again(record: SceneRecord) -> Scene:
 def builtin_scene_path() -> Path:
     """Return the folder of the built-in scene, in Blender's format; InputError if it is absent."""
     package = Path(__file__).resolve().parents[1]
-    # A wheel carries `data` inside the package; an editable install finds it beside the package.
+    # A wheel carries `data` inside the package; an editable install finds it next to the package.
     folders = [package / "data" / BUILTIN, package.parent / "data" / BUILTIN]
     for folder in folders:
         if folder.is_dir():

@@ -22,7 +22,7 @@ from nerfmac.scenes.scene import Scene
 PANEL = 640
 """Side of a panel in pixels."""
 OVERSAMPLING = 2
-"""Factor by which the drawing is larger before it is reduced: Pillow's lines have jagged edges."""
+"""Factor by which the picture is drawn larger, then reduced: Pillow's lines have jagged edges."""
 FONT_SIZE = 13 * OVERSAMPLING
 FIRST, LAST, HELD_OUT = (20, 90, 200), (225, 95, 20), (110, 110, 110)
 POINT, CUBE, INK = (150, 165, 175), (30, 150, 80), (40, 40, 40)

@@ -279,7 +279,7 @@ def _warn_of_links(scene: Scene, path: Path) -> None:
     """Warn of pictures and masks outside the scene's folder, which links lead to."""
     frames = [frame for part in scene.splits.values() for frame in part]
     files = {f for frame in frames for f in (frame.picture, frame.mask) if isinstance(f, Path)}
-    # The user may have named a COLMAP model's folder, with the pictures beside it.
+    # The user may have named a COLMAP model's folder, with the pictures next to it.
     folder = Path(os.path.commonpath([os.path.abspath(file) for file in (path, *files)]))
     real = {file: file.resolve() for file in sorted(files)}
     outside = [file for file in real if not real[file].is_relative_to(folder.resolve())]

@@ -1,7 +1,7 @@
 """A disk cache of reduced pictures: a large photograph is decoded and reduced once.
 
 They are PNG files in `pictures` of the cache folder. Their names are digests of the photograph's
-path, size and time of change and of the reduction, so that a changed photograph is decoded anew.
+path, size and time of change and of the reduction, so that a changed photograph is decoded again.
 Files that cannot be read or written are ignored, and any may be deleted.
 """
 

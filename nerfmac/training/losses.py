@@ -1,4 +1,4 @@
-"""Losses: functions of what a batch of rays shows and of the colours it should show.
+"""Losses: functions of a rendered batch of rays and of the colours that it should have.
 
 `Method(loss=...)` replaces the configuration's colour loss, `Method(extra_losses=[...])` adds
 terms. Two terms of the configuration are such extra losses, against floaters:

@@ -178,7 +178,7 @@ class Step:
         return list(mx.split(drawn, (3, 3 + draws)))
 
     def _mask(self, samples: Samples, pixel_draws: mx.array) -> mx.array:
-        """Mask (rays, 1): 1 for rays whose samples all fit and whose pixel is not masked, else 0."""
+        """Mask (rays, 1): 1 for rays with all their samples whose pixel is not masked, else 0."""
         mask = samples.fits.astype(mx.float32)[:, None]
         if self.views.kept is not None:
             mask = mask * self.views.kept[chosen_pixels(self.views.cameras, pixel_draws)][:, None]

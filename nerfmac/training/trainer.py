@@ -51,7 +51,7 @@ from nerfmac.training.state import TrainState
 from nerfmac.training.step import Step, StepFlags
 
 FIRST_RAYS = 2**18
-"""Most random rays that show a sampler, before training, what the cameras see."""
+"""Most random training rays from which the sampler's first state is made."""
 
 
 class Trainer:

@@ -1,4 +1,4 @@
-"""Blender's format: transforms_train.json, and transforms_val.json, transforms_test.json beside it.
+"""Blender's format: transforms_train.json, and next to it transforms_val.json and _test.json.
 
 It is that of Mildenhall et al. 2020's script: `camera_angle_x` in radians for all frames, and
 `file_path` without its ending. z is up, unless the training file has instant-ngp's `up`.

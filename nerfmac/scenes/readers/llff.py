@@ -1,4 +1,4 @@
-"""LLFF's format: `poses_bounds.npy` beside the pictures, sorted by name, in `images` or `images_N`.
+"""LLFF's format: `poses_bounds.npy` and pictures, sorted by name, in `images` or `images_N`.
 
 The scripts of Mildenhall et al. 2019 (local light field fusion) write it. A row holds a picture's
 3x5 matrix [R | t | (height, width, focal length)], camera to world with axes that point down, right

@@ -1,7 +1,7 @@
 """`StudioSpace`: from the coordinates of a scene's files to nerfstudio's scene.
 
-nerfstudio turns, moves and scales a scene when it reads it, and writes how beside the trained model
-to dataparser_transforms.json:
+nerfstudio turns, moves and scales a scene when it reads it. It writes the transform next to the
+trained model, to dataparser_transforms.json:
 
     transform    3 rows of 4 numbers, [R | t]
     scale        one number
