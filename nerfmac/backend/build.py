@@ -63,7 +63,7 @@ class Library(NamedTuple):
 
     stem: str  # beginning of its file's name
     sources: dict[str, str]  # file name -> text
-    flags: tuple[str, ...] = ()  # after the flags of every library
+    flags: tuple[str, ...] = ()  # appended to the flags of every library
 
     def path(self) -> Path:
         """The file's path in the cache. Raises `BuildError` without a compiler."""

@@ -229,7 +229,7 @@ def _build(kernel: Kernel, device: str, template: tuple[str, ...]) -> Any:
     return built
 
 
-_kernels: dict[int, Kernel] = {}  # by id of the built kernel, which `_build` keeps alive
+_kernels: dict[int, Kernel] = {}  # by id of the built kernel; `_build` keeps that alive
 
 
 def kernel_of(built: Callable[..., list[mx.array]]) -> Kernel:

@@ -71,7 +71,7 @@ def peak_memory_bytes() -> int:
     """Peak memory in bytes: on a GPU as MLX counts it, on a CPU this process's."""
     if current_device() != "cpu":
         return int(mx.get_peak_memory())
-    import resource  # here: Windows lacks it, and is refused by a clear message
+    import resource  # not above: Windows lacks it, and is refused by a clear message
 
     unit = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit

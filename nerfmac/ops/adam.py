@@ -36,7 +36,7 @@ class Step(NamedTuple):
     beta1: float
     beta2: float
     size: float  # learning rate, corrected for the bias of both moments
-    epsilon: float  # Adam's, corrected for the second moment's bias
+    epsilon: float  # Adam's epsilon, corrected for the second moment's bias
     l2: float  # weight of half the squared parameters in the loss
     most: float  # `most_first(beta1, beta2)`
 

@@ -15,7 +15,7 @@ EMBEDDING = 16
 BASIS = 16
 """Number of inputs of the colour network that encode the direction."""
 
-_OUTPUTS = 16  # of the colour network; the first three are used
+_OUTPUTS = 16  # outputs of the colour network; only the first three are used
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ _VARIABLES = {
 
 @dataclass(frozen=True)
 class Ranks:
-    """This process among those that train together."""
+    """The processes that train one model together, and this process's rank among them."""
 
     rank: int = 0
     size: int = 1

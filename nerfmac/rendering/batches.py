@@ -114,7 +114,7 @@ class SampleBatches:
         self, rays: Rays, chosen: Indices, take: Indices, skip: Indices
     ) -> list[npt.NDArray[np.float32]]:
         """Colour, opacity and depth of the chosen rays' next `take` samples after `skip`."""
-        padding = (0, self._rays - len(chosen))  # with ray 0, without samples
+        padding = (0, self._rays - len(chosen))  # repeats ray 0, without samples
         ray, take_padded, skip_padded = (
             mx.array(np.pad(values, padding).astype(np.int32)) for values in (chosen, take, skip)
         )

@@ -38,7 +38,7 @@ def cropped(
         shift = placement.turned_to_file(placement.offset)
         low, high = ((placement.scale * np.array(corner) + shift).tolist() for corner in box)
         axes = placement.rotation.T
-    # As tuples, since arrays and lists have no hash.
+    # Arguments of a cached function are tuples, since arrays and lists have no hash.
     return bits & _overlapping(geometry, tuple(low), tuple(high), tuple(axes.ravel().tolist()))
 
 

@@ -58,7 +58,7 @@ class MarchingSampler(Sampler):
         return Occupancy.shapes(self.geometry.cells)
 
     def init(self, rays: Iterable[Rays]) -> Arrays:
-        """The grid in which every cell is occupied that one of the `rays` passes.
+        """The grid in which every cell that one of the `rays` passes is occupied.
 
         Cells that any ray passes before `march.near_training` stay empty, if that is further than
         `march.near`: matter there would show in pictures, but no training ray would see it.

@@ -50,8 +50,8 @@ def load_scene(
         downscale: factor by which pictures shrink along both sides, by averaging.
         max_images: most views of each split; they are taken evenly over it.
         masks: whether training and evaluation ignore the black pixels of a picture's mask:
-            nerfstudio's `mask_path`, or a file of its name in a folder `masks` next to the
-            pictures or their folder.
+            nerfstudio's `mask_path`, or a file with the picture's name in a folder `masks` next to
+            the pictures or to their folder.
 
     The JSON and the pictures' headers are checked here, before anything is decoded. Raises
     InputError that says what is wrong, in which file, and what is right.

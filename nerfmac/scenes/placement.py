@@ -22,7 +22,7 @@ Array = npt.NDArray[np.float64]
 SURROUNDED_EXTENT = 4.0
 """Smallest extent of fitted scenes with a background, in units of the cameras' mean distance."""
 WIDEST_EXTENT = 16.0
-"""Largest extent fitted to points: cells of a larger cube would be too coarse for the rest."""
+"""Largest extent fitted to points: cells of a larger cube would be too coarse in its middle."""
 OUTWARD_EXTENT = 64.0
 """Largest extent for cameras that look outwards, as in a room, in the same units."""
 ROOM_EXTENT = 32.0

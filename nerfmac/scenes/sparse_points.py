@@ -52,7 +52,7 @@ def patch_medians(
 
     `points` are (n, 3); patches without points are left out. `poses` (3, 4) are camera-to-file with
     OpenGL's axes. `tangents` are half of a picture's width and height over its focal lengths.
-    Points do not hide each other.
+    Occlusion is ignored.
     """
     step = max(-(-len(points) // MOST_POINTS), 1)
     values, points = values[::step], points[::step]
@@ -69,7 +69,7 @@ def in_picture(points: Array, pose: Array, tangents: tuple[float, float]) -> tup
     """Project `points` (n, 3): positions (n, 2) in a picture without distortion, bool (n,) if seen.
 
     Positions in the picture are from -1 to 1 along both axes, y upwards. `pose` (3, 4) and
-    `tangents` are as in `patch_medians`. Points do not hide each other.
+    `tangents` are as in `patch_medians`. Occlusion is ignored.
     """
     x, y, z = ((points - pose[:, 3]) @ pose[:, :3]).T
     depth = np.maximum(-z, 1e-12)
@@ -115,7 +115,7 @@ def near_plane(points: Array, cameras: Sequence[Camera]) -> float:
     with LLFF's near bound (Mildenhall et al. 2020: nine tenths of the nearest point's depth). Here
     the fraction is smaller, as plain surfaces have no points.
 
-    `points` (n, 3) are in scene space and do not hide each other. 0 if no picture has enough.
+    `points` (n, 3) are in scene space; occlusion is ignored. 0 if no picture has enough.
     """
     points = points[:: max(-(-len(points) // MOST_NEAR), 1)]
     nearest = []

@@ -85,7 +85,7 @@ def load_checkpoint(
         raise InputError(f"{path} is of format {written!r}; {expected}")
     if written == OLDER:
         _upgrade(arrays, metadata)
-    is_damaged = metadata.get("checksum") != _checksum(arrays, metadata)  # by the file's names
+    is_damaged = metadata.get("checksum") != _checksum(arrays, metadata)  # with the file's names
     arrays = {RENAMED.get(name, name): values for name, values in arrays.items()}
     _check_own(path, json.loads(metadata.get("own", "{}")), dict(own or {}))
     if unknown := sorted(arrays.keys() - shapes.keys()):

@@ -15,7 +15,7 @@ class Point(NamedTuple):
     """Mean over several reports; `step` and `seconds` are the last report's."""
 
     step: int
-    seconds: float  # of training
+    seconds: float  # training time
     loss: float | None  # None for points from before the run was loaded
     psnr: float  # dB, of training pixels
 

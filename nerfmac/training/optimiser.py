@@ -37,9 +37,9 @@ def no_moments(parameters: Parameters) -> Arrays:
 class StepNumbers(NamedTuple):
     """Adam's numbers in one step, each as `ops.adam` takes them."""
 
-    plain: mx.array  # for tables
-    regularised: mx.array  # for networks: with L2 and a learning rate of their own
-    groups: dict[str, mx.array]  # for parameters with a `ParameterGroup`, by name
+    plain: mx.array  # numbers for tables
+    regularised: mx.array  # numbers for networks: with L2 and a learning rate of their own
+    groups: dict[str, mx.array]  # numbers for parameters with a `ParameterGroup`, by name
 
 
 def step_numbers(

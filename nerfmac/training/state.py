@@ -19,7 +19,7 @@ class TrainState:
 
     parameters: Parameters
     average: Parameters  # moving average of the parameters, for pictures
-    moments: Arrays  # Adam's, as `ops.adam` packs them
+    moments: Arrays  # Adam's moments, as `ops.adam` packs them
     sampling: Arrays  # the sampler's state
     scaling: Arrays  # the fields of a `LossScale`
     samples_per_ray: mx.array  # () float32, as last measured

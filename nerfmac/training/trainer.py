@@ -244,7 +244,7 @@ class Trainer:
         flags = StepFlags.at(state.step, self.config.refine)
         updated, scaling, measured = self._one_step(state, flags, rate, progress)
         state = replace(state, step=state.step + 1, scaling=scaling, **updated._asdict())
-        averages = is_averaged(state.step)  # which takes parameters that all ranks have
+        averages = is_averaged(state.step)  # the average needs parameters that all ranks have
         force = averages or self._is_update_at(state.step)
         state = self._local_sgd.end(state, force_average=force)
         if averages:

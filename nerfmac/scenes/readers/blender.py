@@ -71,7 +71,7 @@ def read_blender(folder: Path) -> ParsedScene:
 
 
 def _placement(file: Fields, pictures: list[PosedPicture]) -> Placement | None:
-    """The file's placement or the usual one; None if the cameras do not suit the usual one."""
+    """The file's placement, else instant-ngp's default; None if the cameras do not suit that."""
     usual = placement_of(file)
     if is_placed(file):
         return usual
