@@ -22,7 +22,7 @@ class TrainConfig:
     distortion: float = 0.0  # Weight of the distortion loss; more pulls a ray's matter together.
     entropy: float = 0.0  # Weight of the opacity's entropy; more makes rays opaque or empty.
     gradient_scaling: float = 1.0
-    """In scenes larger than the unit cube, samples nearer than this (scene units) learn less; 0: off."""
+    """In scenes beyond the unit cube, samples nearer than this (scene units) learn less. 0: off."""
     loss_scale: float = 1024.0  # First loss scale; overflow halves it, 2,000 good steps double it.
     blend: Literal["srgb", "linear"] = "srgb"  # Values that alpha blends: encoded or linear light.
 
