@@ -89,8 +89,7 @@ class Launched:
 
     @property
     def dtypes(self) -> tuple[str, ...]:
-        """Sorted names of the float dtypes that the kernel reads and writes, or of all without
-        any."""
+        """Sorted names of the float dtypes that the kernel uses; of all dtypes if none is float."""
         dtypes = {array.dtype for array in self.call["inputs"]} | {*self.call["output_dtypes"]}
         floats = {dtype for dtype in dtypes if mx.issubdtype(dtype, mx.floating)} or dtypes
         return tuple(sorted(str(dtype).removeprefix("mlx.core.") for dtype in floats))
@@ -126,8 +125,7 @@ class Launched:
         return moved + _rows(table.nbytes, table.nbytes // table.shape[0], CORNERS * cells)
 
     def _multiplications(self, inputs: dict[str, mx.array]) -> int:
-        """Operations of the networks' matrix products; a gradient counts as three forward
-        passes."""
+        """Operations of the networks' matrix products; a gradient counts as three forwards."""
         sizes = dict(self.call["template"])
         if "features" not in inputs:
             return 0
