@@ -51,7 +51,7 @@ class Outputs:
         tensorboard: bool,
         on_report: Callable[[Report], None] | None,
     ) -> None:
-        """`start`: `time.perf_counter()` at the beginning. Raises `InputError` as `Scalars` does."""
+        """`start`: `time.perf_counter()` at the start. Raises `InputError` as `Scalars` does."""
         self._run, self._start, self._on_report = run, start, on_report
         self._before = run.state.train_seconds
         self._scalars: Scalars | None = None
