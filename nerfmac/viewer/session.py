@@ -173,8 +173,7 @@ class Session:
         self.is_resting.clear()
 
     def refine(self, **switches: bool) -> None:
-        """Switch refinement of poses, lenses, exposures or colours on or off. Raises
-        `InputError`."""
+        """Switch refinement of poses, lenses, exposures or colours. Raises `InputError`."""
         if self.training.is_running:
             raise InputError("what training corrects of its views is chosen before it begins")
         self.run.refine(**switches)
