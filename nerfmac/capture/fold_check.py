@@ -29,8 +29,8 @@ NEAR = 2
 APART = 60.0
 """Degrees between viewing axes beyond which SIFT cannot match the same side of an object."""
 AMONG = 15.0
-"""Degrees between viewing axes below which a camera stands among those of another stretch, the
-pictures from one leap to the next."""
+"""A camera is among those of another stretch, the pictures from one leap to the next, if it looks
+within so many degrees of the direction of one of them."""
 BY_CHANCE = 0.9
 """Quantile of likeness over pairs that look `APART`; at a fold, neighbours reach it."""
 
@@ -112,7 +112,7 @@ def angles(axes: Floats) -> Floats:
 
 
 def _stand_among(apart: Floats, leaps: npt.NDArray[np.intp]) -> npt.NDArray[np.bool_]:
-    """Whether, at each leap, half the cameras of one side stand among those of the other side."""
+    """Whether, at each leap, half the cameras on one side are among those on the other (`AMONG`)."""
     ends = [0, *(leaps + 1).tolist(), len(apart)]
     stretches = [slice(first, last) for first, last in pairwise(ends)]
     among = []

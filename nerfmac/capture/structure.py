@@ -121,7 +121,7 @@ class Solver:
         if ordered is not None and self._is_whole(ordered):
             log.info("matching is sequential: by their names the pictures are one walk")
             return ordered
-        # In a folder of its own: a resumed sequential mapping must not see the other's matches.
+        # The fallback has its own folder: a resumed sequential mapping must not see its matches.
         fallback = Solver(self.folder / "more", self._images, self.pictures, self._bar)
         make_folder(fallback.folder)
         if not (fallback.folder / DATABASE).exists():
@@ -251,14 +251,14 @@ class Solver:
         InputError with the last line of COLMAP's log if the stage fails.
         """
         write_json(self.folder / "plan.json", self._plan)
-        # By its path: importing the package would take a second, and the stage does not need it.
+        # The stage runs as a file: importing the package would take a second, and it is not needed.
         command = [sys.executable, "-P", colmap_process.__file__, stage, str(self.folder)]
         log_path = self.folder / f"{stage}.log"
         with (
             log_path.open("w", encoding="utf-8") as messages,
             self._bar(shown or stage, total) as bar,
         ):
-            # In its own process group, so that Ctrl-C reaches only this process, which ends it.
+            # The stage gets its own process group, so that Ctrl-C reaches only us; we then end it.
             process = subprocess.Popen(
                 command, stdout=subprocess.PIPE, stderr=messages, text=True, process_group=0
             )

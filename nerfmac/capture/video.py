@@ -106,7 +106,7 @@ def _frames(path: Path, selection: str, layout: str, form: str) -> Iterator[Pixe
     count = 0
     with tempfile.TemporaryFile() as errors:
         null, pipe = subprocess.DEVNULL, subprocess.PIPE
-        # In its own process group, so that Ctrl-C reaches only this process, which then ends it.
+        # ffmpeg gets its own process group, so that Ctrl-C reaches only us; we then end it.
         process = subprocess.Popen(command, stdin=null, stdout=pipe, stderr=errors, process_group=0)
         stream = process.stdout
         assert stream is not None

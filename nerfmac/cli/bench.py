@@ -60,7 +60,7 @@ class Arguments(SceneFlags):
     """Approximate time per measurement, by default 1 s; a longer time has less noise. Training time
     with --models (60 s by default) and --scaling (15 s)."""
     scene: Annotated[Path | None, optional("SCENE")] = None
-    """Scene to train on before rendering; by default the built-in scene."""
+    """Scene to train on; by default the built-in scene."""
     json: Annotated[Path | None, optional("FILE")] = None
     """Also write the figures to this JSON file."""
     models: bool = False

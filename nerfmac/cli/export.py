@@ -150,4 +150,4 @@ KINDS = {
     "density": Kind(_density, (".npz", ".vdb"), ("crop", "resolution")),
     "snapshot": Kind(_snapshot, (".ingp", ".msgpack")),
 }
-"""Kinds of export by name; an ending stands for the first kind that has it."""
+"""Kinds of export by name; without --as, the first kind that has the file's ending is taken."""

@@ -16,7 +16,7 @@ class SceneFlags:
 
     split: Annotated[str | None, optional("N|FRACTION|none|FILE")] = None
     """Training views to hold out as the test split: every Nth, a fraction such as 0.1, none, or the
-    views that FILE names, one a line. By default the scene's own split, else every 8th."""
+    views that FILE names, one per line. By default the scene's own split, else every 8th."""
     extent: Annotated[float | None, optional("SIDE")] = None
     """Side of the trained cube in scene units; by default the scene's own, else estimated."""
     up: Annotated[str | None, optional("AXIS|X,Y,Z")] = None

@@ -33,7 +33,7 @@ log = logging.getLogger("nerfmac")
 TURNTABLE_SECONDS = 4.0
 TURNTABLE_FRAMES = 48
 FEWEST_FRAMES = 24
-"""Least number of frames of a turntable, 6 a second."""
+"""Smallest number of frames in a turntable: 6 per second."""
 TURNTABLE_SIZE = 256
 """Longer side of a turntable's frames on a CPU, in pixels; on a GPU the photographs' size."""
 SMALLEST_TURNTABLE = 192

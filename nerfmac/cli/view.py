@@ -74,7 +74,7 @@ def main(argv: list[str], passed: Sequence[str] = ()) -> int:
     print(file, flush=True)
     # -P: Python must not import a jupyterlab.py from the working folder.
     command = [sys.executable, "-P", "-m", "jupyterlab", str(file.resolve())]
-    # With this, the address that JupyterLab prints leads to the notebook, not to an empty page.
+    # This makes the address that JupyterLab prints lead to the notebook, not to an empty page.
     command += [f"--LabApp.default_url=/lab/tree/{quote(file.name)}"]
     command += [] if arguments.browser else ["--no-browser"]
     command += [f"--port={arguments.port}"] if arguments.port is not None else []

@@ -23,7 +23,7 @@ from nerfmac.run import Run, to_bytes
 
 LARGEST_COUNT = 100_000_000
 RAYS = 2**16
-"""Rays that are traced at a time."""
+"""Number of rays that are traced at a time."""
 OPAQUE = 0.5
 """Smallest opacity of a ray that ends at a surface."""
 LEAST_THICKNESS = 0.02

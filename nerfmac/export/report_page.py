@@ -198,7 +198,7 @@ def _part(part: Mapping[str, Any], step: float) -> Sequence[object]:
 
 
 def _configuration(values: Mapping[str, Any]) -> str:
-    """Every number of the run, beside its preset's where they differ."""
+    """HTML table of all settings of the run, with the preset's value where they differ."""
     preset = dict(_flat(PRESETS[values["preset"]].to_json()))
     return table(
         (name, value, "" if preset.get(name) == value else f"preset: {preset.get(name)}")

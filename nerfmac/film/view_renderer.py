@@ -88,7 +88,7 @@ class ViewRenderer:
     def render(self, camera: Camera, eye: float = 0.0) -> PixelValues:
         """The values at the camera's pixels, row by row.
 
-        `eye` moves the viewpoint by so many scene units to the camera's right. In an
+        `eye` is the distance, in scene units, by which the viewpoint moves to the camera's right. In an
         equirectangular picture each direction has its own right.
         """
         options = self.options

@@ -37,7 +37,7 @@ def camera_findings(
 ) -> list[str]:
     """Lines about cameras that are far away, look astray, roll, or repeat another one.
 
-    `names` are the pictures'; `up` points to the sky.
+    `names` are those of the pictures; `up` (3,) points to the sky.
     """
     poses = np.stack([camera.pose for camera in cameras]).astype(np.float64)
     eyes, axes, rights = poses[:, :, 3], -poses[:, :, 2], poses[:, :, 0]

@@ -35,7 +35,7 @@ SAME = 1e-9
 """Keyframes at most this far apart, by the distance above, count as one."""
 
 SAMPLES = 512
-"""Points from keyframe to keyframe at which length is measured: speed is off by less than 1 %."""
+"""Number of points between keyframes at which length is measured: speed is exact to 1 %."""
 
 
 class Curve:
@@ -105,7 +105,8 @@ def _tangents(slopes: Array, steps: Array, closed: bool) -> Array:
         slopes, steps = np.r_[slopes[-1:], slopes, slopes[:1]], np.r_[steps[-1:], steps, steps[:1]]
     before, after = slopes[:-1], slopes[1:]
     tangents = (before * steps[1:] + after * steps[:-1]) / (steps[:-1] + steps[1:])
-    # By Fritsch, Carlson: Monotone piecewise cubic interpolation (1980), fov does not overshoot.
+    # Clipped so that fov does not overshoot (Fritsch, Carlson: Monotone piecewise cubic
+    # interpolation, 1980).
     most = 3.0 * np.minimum(np.abs(before), np.abs(after)) * (before * after > 0.0)
     tangents[:, 3] = np.clip(tangents[:, 3], -most[:, 3], most[:, 3])
     if not closed:

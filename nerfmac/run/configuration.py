@@ -28,7 +28,7 @@ LOWER = {
     "the pictures": "--max-images, or their size by --downscale",
     "a step": "--march.max-samples",
 }
-"""Flags that lower each part of the memory."""
+"""Flags to lower, by the part of the memory that they reduce."""
 
 _FLOAT = 4  # bytes
 

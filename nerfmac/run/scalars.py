@@ -27,7 +27,7 @@ NAME = "scalars.jsonl"
 """Name of the file in a run's folder."""
 
 SECONDS = 1.0
-"""Least time between two lines, in seconds."""
+"""Shortest time between two lines, in seconds."""
 
 log = logging.getLogger("nerfmac")
 

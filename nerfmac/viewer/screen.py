@@ -57,7 +57,7 @@ MAX_LOST = 10.0
 """Longest interval between pictures for a silent page, in seconds."""
 
 MAX_SIDE = 3840
-"""Pixels of the longer side of a picture, at most."""
+"""Largest length of a picture's longer side, in pixels."""
 
 JPEG_QUALITY = {True: 90, False: 80}
 """JPEG quality of full pictures (True) and smaller ones (False)."""
@@ -91,7 +91,7 @@ class Target:
     def full_size(self, width: int, height: int) -> tuple[int, int]:
         """Width and height of the full picture in an area of `width` x `height`.
 
-        A picture beside a photograph has the photograph's aspect, and at most its size.
+        A picture compared with a photograph has the photograph's aspect ratio, and at most its size.
         """
         if self.training_camera is None:
             return width, height
@@ -277,7 +277,7 @@ class Screen:
         return self._budgets[key]
 
     def _draw_rows(self, job: _Job, rows: int) -> float:
-        """Draw so many more rows; return the seconds that they took."""
+        """Draw `rows` more rows of the picture; return the seconds that this took."""
         start = time.perf_counter()
         strip = replace(job.camera, lens=job.camera.lens.rows(job.rows, rows))
         job.strips.append(job.pictures.draw(strip, job.target.view.distance))

@@ -103,7 +103,7 @@ def measure_scaling(
 
 
 def follow(scene: Scene, config: Config, seconds: float) -> RankedTraining:
-    """Train on all ranks of this job and evaluate meanwhile; every rank must call this."""
+    """Train on all ranks of this job, with evaluations; every rank must call this."""
     views, run = HeldOutViews(scene, VIEWS, config.train.blend), Run.begin(scene, config)
     ranks = run.trainer.ranks
     points: list[tuple[float, float]] = []
