@@ -112,7 +112,7 @@ def angles(axes: Floats) -> Floats:
 
 
 def _stand_among(apart: Floats, leaps: npt.NDArray[np.intp]) -> npt.NDArray[np.bool_]:
-    """Whether, at each leap, half the cameras on one side are among those on the other (`AMONG`)."""
+    """Whether, at each leap, half the cameras on one side are `AMONG` those on the other."""
     ends = [0, *(leaps + 1).tolist(), len(apart)]
     stretches = [slice(first, last) for first, last in pairwise(ends)]
     among = []

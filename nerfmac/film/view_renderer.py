@@ -88,8 +88,8 @@ class ViewRenderer:
     def render(self, camera: Camera, eye: float = 0.0) -> PixelValues:
         """The values at the camera's pixels, row by row.
 
-        `eye` is the distance, in scene units, by which the viewpoint moves to the camera's right. In an
-        equirectangular picture each direction has its own right.
+        `eye` is the distance in scene units by which the viewpoint moves to the camera's right. In
+        an equirectangular picture each direction has its own right.
         """
         options = self.options
         with unfused():

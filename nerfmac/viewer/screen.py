@@ -91,7 +91,7 @@ class Target:
     def full_size(self, width: int, height: int) -> tuple[int, int]:
         """Width and height of the full picture in an area of `width` x `height`.
 
-        A picture compared with a photograph has the photograph's aspect ratio, and at most its size.
+        During a comparison the picture has the photograph's aspect ratio, and at most its size.
         """
         if self.training_camera is None:
             return width, height
