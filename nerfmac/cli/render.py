@@ -72,8 +72,8 @@ class Arguments:
     """Frames per second; by default as nerfstudio's path says, else 24."""
     size: Annotated[str | None, optional("WxH")] = None
     """Width and height in pixels, such as 1280x720; by default as nerfstudio's path says, else
-    as the photographs. Compared with upright photographs, a wide frame shows less above and below
-    and more to the sides."""
+    as the photographs; a panorama 1920x960. Compared with upright photographs, a wide frame shows
+    less above and below and more to the sides."""
     output: Literal["rgb", "depth", "normal", "opacity"] = "rgb"
     """Quantity to render."""
     colormap: Literal["turbo", "inferno", "grey"] = "turbo"

@@ -28,7 +28,7 @@ class Arguments(SceneFlags):
     """Time the variants of each operation on this machine and use the fastest from now on."""
 
     scene: Annotated[Path | None, tyro.conf.Positional, optional("[SCENE]")] = None
-    """Scene whose extent sets the sizes of the operations; by default a scene in the unit cube."""
+    """Scene that sets the sizes of the operations; by default a scene in the unit cube."""
     device: Device = "auto"
     """Device that computes."""
     preset: Preset = "auto"

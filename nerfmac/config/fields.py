@@ -113,7 +113,7 @@ class VanillaConfig:
     coarse: int = 64
     """Evenly spread samples per ray, for the coarse network. More: less is missed, slower."""
     fine: int = 128
-    """More samples per ray, placed where the coarse network finds density. Larger: finer."""
+    """Further samples per ray, drawn where the coarse network finds density. More: finer."""
 
     def __post_init__(self) -> None:
         checks.number("vanilla.width", self.width, low=2, high=1024, whole=True)

@@ -19,7 +19,7 @@ class TrainConfig:
     rays: int = 4096  # Rays of the first step; later steps take as many as fit max-samples.
     most_rays: int = 2**16  # Largest number of rays in a step, however few samples they need.
     huber: float = 0.1  # Colour error, in [0, 1], above which the loss grows linearly.
-    distortion: float = 0.0  # Weight of the distortion loss; larger: less spread along rays.
+    distortion: float = 0.0  # Weight of the distortion loss; larger: less spread-out density.
     entropy: float = 0.0  # Weight of the opacity's entropy; larger: rays opaque or empty.
     gradient_scaling: float = 1.0
     """In scenes larger than the unit cube: scale down the gradients of samples nearer to the camera

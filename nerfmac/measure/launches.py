@@ -2,9 +2,9 @@
 
 Launches are recorded from any computation, or from a training step: of a run in its current state,
 or of a configuration. The work follows from the launch: the sizes of its arrays, its grid and its
-template. Bytes are counted twice. `cached` assumes a perfect cache: each input is read once and
-each output written once, or read and written if the kernel adds to it. `uncached` assumes no cache:
-each access to a row of a table moves that row. Unused slots of the batch count as samples.
+template. Bytes are counted in two ways. `cached` assumes a perfect cache: each input is read once
+and each output written once, or read and written if the kernel adds to it. `uncached` assumes no
+cache: each access to a row of a table moves that row. Unused slots of the batch count as samples.
 """
 
 from __future__ import annotations

@@ -30,14 +30,14 @@ from nerfmac.ops.networks import networks
 log = logging.getLogger("nerfmac")
 
 RATIO_LIMIT = 0.98
-"""A variant replaces the first only if its time is less than this fraction of the first's."""
+"""A variant replaces the first only if its time / the first's, with error bound, is below this."""
 NOTCH = 2 * 1.57
 """Factor of the error bound of a median: NOTCH x interquartile range / sqrt(number of values). It
 is twice the notch of a box plot (McGill, Tukey and Larsen 1978)."""
 ROUNDS = 9
 """Smallest number of rounds. Simulated with two variants exactly as fast as the first and noise
-of 5 to 30 % a call, one of them wrongly replaces the first in 1 to 3 % of trials. If
-medians alone decided, one would in 39 to 64 %."""
+of 5 to 30 % a call, one of them wrongly replaces the first in 1 to 3 % of trials. If medians
+alone decided, one would in 39 to 64 %."""
 SECONDS = 0.5
 """Default seconds per operation: about `ROUNDS` rounds of three variants, 20 ms each."""
 
