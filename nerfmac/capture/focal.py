@@ -67,9 +67,8 @@ def choose_trial(trials: Sequence[Trial]) -> Trial:
     """The trial with the least error among the complete ones.
 
     An observation that only other trials have counts as an error of `REJECTED`: otherwise a wrong
-    focal length could win by keeping few points. Raises UnknownFocalError if a trial with
-    another focal length fits as well, or if the error is large and at least half the trials
-    contradict it.
+    focal length could win by keeping few points. Raises UnknownFocalError if a trial with another
+    focal length fits as well, or if the error is large and at least half the trials contradict it.
     """
     complete = _complete(trials)
     best = min(complete, key=lambda trial: _fit(trial, trials))

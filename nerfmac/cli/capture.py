@@ -28,7 +28,7 @@ class Arguments:
     matching: Literal["auto", "sequential", "exhaustive", "window"] = "auto"
     """Pairs of pictures to match. sequential: each with the 10 that follow it by name, then with
     nearby cameras. window: each with the 40 that follow it. exhaustive: all pairs, slow for
-    hundreds of pictures. auto: sequential; if photographs get no cameras or their cameras
+    hundreds of pictures. auto: sequential; if photographs lack cameras or their cameras
     contradict the order of names, also exhaustive (window from 100 pictures on)."""
     focal_35mm: Annotated[float | None, optional("MM")] = None
     """35 mm equivalent focal length of every picture, in millimetres: 24 to 28 for the main lens of

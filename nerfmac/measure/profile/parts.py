@@ -3,8 +3,8 @@
 A step is recorded in the run's current state. Each kernel's launches are repeated with the same
 arrays, without the rest of the step, and timed; the time of as many empty launches is subtracted.
 The remainder of the step is "everything else": MLX's own operations, operations that run as
-reference, launching, reports, and waiting for the host. It may be negative, since kernels
-may overlap in a step, while repeated ones run alone. The occupancy update and the average of the
+reference, launching, reports, and waiting for the host. It may be negative, since kernels may
+overlap in a step, while repeated ones run alone. The occupancy update and the average of the
 parameters are not in every step; their time is divided by the steps between them.
 """
 
