@@ -86,7 +86,8 @@ class Arguments:
     exposure: float = 0.0
     """Brightness in stops: 1 doubles the light, -1 halves it."""
     near: Annotated[float | None, optional("FLOAT")] = None
-    """Hide everything nearer to the camera than this, in scene units."""
+    """Hide everything nearer to the camera than this, in scene units; by default the run's
+    --march.near."""
     crop: Annotated[str | None, optional("X,Y,Z,X,Y,Z")] = None
     """Hide everything outside a box: its lowest and highest corner, in the coordinates of the
     scene's files, as in nerfmac export."""
