@@ -16,6 +16,7 @@ from nerfmac.backend import Shapes, working_dtype
 from nerfmac.config import Config, HashGridConfig
 from nerfmac.fields.field import Parameters
 from nerfmac.geometry.bounds import Bounds
+from nerfmac.ops.contract import to_unit
 from nerfmac.ops.hash_encode import HashLevels, hash_encode
 
 _FINEST = 1024  # cells along a scene unit, where neither a user nor a scene's pictures say
@@ -111,7 +112,7 @@ class HashGrid(Encoding):
         self, parameters: Parameters, position: mx.array, used: mx.array | None = None
     ) -> mx.array:
         """See `Encoding`."""
-        return hash_encode(self.bounds.to_unit(position), parameters["table"], self.levels, used)
+        return hash_encode(to_unit(position, self.bounds), parameters["table"], self.levels, used)
 
 
 class DenseGrid(HashGrid):

@@ -35,6 +35,7 @@ from nerfmac.run.outputs import Outputs
 from nerfmac.run.run import Run
 from nerfmac.run.scalars import check_tensorboard
 from nerfmac.scenes import Scene, builtin_scene_path, load_scene, recorded_path
+from nerfmac.scenes.contraction import described_contraction
 from nerfmac.scenes.options import SceneOptions, split_of, up_of
 from nerfmac.scenes.record import SceneRecord
 from nerfmac.training.goal import Goal, Report
@@ -123,6 +124,8 @@ def train(
     run = resumed or Run.begin(source, config, method=method, out=own, progress=progress)
     for line in training_findings(source) if is_first and not resume else ():
         log.warning("%s", line)
+    if is_first and not resume and source.extent > 1.0:
+        log.info("far space: %s", described_contraction(source))
     log.info("%s, %s back end, preset %s", device_name(), backend(), config.preset)
     if config.model == "hash":
         choose_first(config, source.extent, shows_bar=progress)
