@@ -18,7 +18,7 @@ struct OccupancyCell {
 
 METAL_FUNC OccupancyCell occupancy_cell(float3 position, int resolution, int cascades) {
   const float3 offset = bounds_offset(position);
-  const float reach = max(max(abs(offset.x), abs(offset.y)), abs(offset.z));
+  const float reach = bounds_farthest(offset);
   int cascade = 0;
   float size = 1.0f, cells = float(resolution);  // of a side, and a unit of length
   while (cascade < cascades && reach >= 0.5f * size) {

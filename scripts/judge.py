@@ -28,7 +28,14 @@ from PIL import Image
 
 import nerfmac
 
-OPTIONS = {"downscale": int, "max_images": int, "split": str, "extent": float, "up": str}
+OPTIONS = {
+    "downscale": int,
+    "max_images": int,
+    "split": str,
+    "extent": float,
+    "up": str,
+    "contraction": str,
+}
 """Options of `nerfmac.load_scene` that a scene may have, with their types."""
 GROUPS = ("object", "place")
 SHEET_VIEWS, SHEET_WIDTH = 6, 320

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from nerfmac.cli.arguments import optional
 from nerfmac.common.checks import InputError
-from nerfmac.scenes.options import SceneOptions, split_of, up_of
+from nerfmac.scenes.options import SceneOptions, contraction_of, split_of, up_of
 
 
 @dataclass(frozen=True)
@@ -28,6 +28,9 @@ class SceneFlags:
     """Take at most N views of each split, evenly spread; by default all."""
     masks: bool = True
     """Leave masked pixels out of training and evaluation."""
+    contraction: Annotated[str | None, optional("auto|on|off|SIDE")] = None
+    """Contract far space for encodings, which gives near space most of their cells. SIDE: outside
+    an inner cube of this side in scene units. By default auto: by the cameras and the extent."""
 
     def options(self) -> SceneOptions:
         """The scene options, with defaults for absent flags. Raises `InputError`."""
@@ -38,6 +41,7 @@ class SceneFlags:
             downscale=1 if self.downscale is None else self.downscale,
             max_images=self.max_images,
             masks=self.masks,
+            contraction="auto" if self.contraction is None else contraction_of(self.contraction),
         )
 
     def given(self) -> dict[str, Any]:

@@ -1,8 +1,11 @@
 """`Bounds`: the space that is trained, and its map to the coordinates that encodings read.
 
-`kernels/bounds.h` has the same for the kernels. Another map of space, such as a contraction of the
-background (mip-NeRF 360, Barron et al. 2022), changes `to_unit`, `to_symmetric` and their scales
-here, `bounds_unit` there, and adds cases to `nerfmac/measure/selftest`.
+Encodings may see far space contracted: an inner cube keeps its shape, and the rest of the scene's
+cube is squeezed into a shell around it (mip-NeRF 360, Barron et al. 2022, equation 10, with
+nerfstudio's largest coordinate in place of the length). Rays, cascades and exports are in scene
+coordinates all the same. `kernels/bounds.h` has the map for the kernels. Another map of space
+changes `to_unit`, `to_symmetric` and their scales here, `bounds_unit` and its gradient there, and
+adds cases to `nerfmac/measure/selftest`.
 """
 
 from __future__ import annotations
@@ -26,9 +29,29 @@ Positions = Any
 
 @dataclass(frozen=True)
 class Bounds:
-    """The scene's cube: axis-aligned, of side `extent` scene units around (0.5, 0.5, 0.5)."""
+    """The scene's cube: axis-aligned, of side `extent` scene units around (0.5, 0.5, 0.5).
+
+    With an `inner` side, in scene units, below `extent` far space is contracted for encodings: for
+    x the offset from the centre over inner / 2, and |x| the largest of its coordinates,
+
+        contracted(x) = x                            for |x| <= 1
+        contracted(x) = (2 - 1 / |x|) x / |x|        beyond
+    """
 
     extent: float
+    inner: float | None = None
+
+    @property
+    def is_contracted(self) -> bool:
+        """Whether encodings see far space contracted."""
+        return self.inner is not None and self.inner < self.extent
+
+    @property
+    def encoded_side(self) -> float:
+        """Side of the cube that encodings see, in units that are scene units in its centre."""
+        if self.inner is None or not self.is_contracted:
+            return self.extent
+        return self.inner * (2.0 - self.inner / self.extent)
 
     @property
     def cascades(self) -> int:
@@ -69,20 +92,32 @@ class Bounds:
 
     def to_unit(self, position: mx.array) -> mx.array:
         """The coordinates in [0, 1]^3 that grids read; differentiable."""
+        if self.is_contracted:
+            return self._contracted(position) / self.encoded_side + CENTRE
         return position if self.extent == 1 else (position - CENTRE) / self.extent + CENTRE
 
     def to_symmetric(self, position: mx.array) -> mx.array:
         """The coordinates in [-1, 1]^3 that sines and cosines read; differentiable."""
-        return (position - CENTRE) * self.symmetric_scale
+        offset = self._contracted(position) if self.is_contracted else position - CENTRE
+        return offset * self.symmetric_scale
+
+    def _contracted(self, position: mx.array) -> mx.array:
+        """Offsets (points, 3) from the centre, in scene units there, with far space contracted."""
+        assert self.inner is not None
+        offset = position - CENTRE
+        x, y, z = (mx.abs(offset[:, axis]) for axis in range(3))
+        farthest = mx.maximum(mx.maximum(x, y), z)[:, None]
+        ratio = mx.maximum(farthest / (0.5 * self.inner), 1.0)
+        return offset * ((2.0 - 1.0 / ratio) / ratio)
 
     @property
     def symmetric_scale(self) -> float:
         """The Jacobian of `to_symmetric` in the cube's centre: 1 / scene unit."""
-        return 2.0 / self.extent
+        return 2.0 / self.encoded_side
 
     def cells_across(self, per_scene_unit: float) -> float:
         """Cells along [0, 1] of a grid with `per_scene_unit` cells a scene unit at the centre."""
-        return per_scene_unit * self.extent
+        return per_scene_unit * self.encoded_side
 
 
 def from_centre(position: Positions) -> Any:

@@ -22,6 +22,7 @@ import mlx.core as mx
 from nerfmac.backend import kernel, uncompiled
 from nerfmac.backend.device import pretended
 from nerfmac.config import Config
+from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.cameras import Camera, Cameras
 from nerfmac.geometry.lenses import Lens
 from nerfmac.measure.timing import Bar
@@ -35,6 +36,8 @@ from nerfmac.training.trainer import Trainer
 Build = Callable[..., list[mx.array]]
 Call = dict[str, Any]
 
+CUBE = Bounds(1.0)
+"""The cube of an object without surroundings."""
 CORNERS = 8
 """Corners of a cell: the number of table rows that a point reads, or adds to, in each level."""
 
@@ -195,10 +198,10 @@ def recorded_launches(
     return recorded
 
 
-def unseen(config: Config, extent: float = 1.0) -> tuple[Trainer, TrainState]:
+def unseen(config: Config, bounds: Bounds = CUBE) -> tuple[Trainer, TrainState]:
     """A trainer of `config` with one view of four pixels, and a state of zeros."""
     views = Views(mx.zeros((4, 4), mx.uint8), Cameras.stack([small_camera(4)]), ("one",))
-    trainer = Trainer(config, extent, views=views)
+    trainer = Trainer(config, bounds, views=views)
     arrays = {
         name: mx.zeros(shape, mx.uint32 if name.startswith(_WORDS) else mx.float32)
         for name, shape in trainer.shapes.items()

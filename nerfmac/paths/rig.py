@@ -31,7 +31,7 @@ WIDEST_GAP = math.radians(100.0)
 """Widest gap between the cameras' azimuths, in radians, that a path may cross."""
 
 NEARBY = math.radians(25.0), math.radians(12.0), 0.2
-"""Differences in azimuth and elevation, in radians, and in distance, as a fraction of the median, at
+"""Differences in azimuth and elevation, in radians, and in distance, relative to the median, at
 which a camera's influence on a path has fallen to 0.6."""
 
 STEEPEST = math.radians(85.0)

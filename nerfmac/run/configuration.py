@@ -51,7 +51,7 @@ def config_for_scene(config: Config, scene: Scene, method: Method) -> Config:
     if config.model == "hash" and not config.march.near_training and scene.points is not None:
         near = near_plane(scene.points, cameras)
     adapted = config.for_scene(sharpness, has_alpha=scene.has_alpha, near_plane=near)
-    Trainer(adapted, scene.extent, method=method, cameras=cameras)
+    Trainer(adapted, scene.bounds, method=method, cameras=cameras)
     if adapted.march.near_training != config.march.near_training:
         log.info(
             "sparse points: nothing is nearer than %.2f to a camera; --march.near-training sets it",
@@ -85,7 +85,7 @@ def needed_memory(config: Config, scene: Scene, method: Method) -> dict[str, int
     A step: positions, features and colours of the kept samples, with gradients; positions and
     features of all marched samples.
     """
-    trainer = Trainer(config, scene.extent, method=method)
+    trainer = Trainer(config, scene.bounds, method=method)
     parameters = sum(map(prod, trainer.field.shapes.values()))
     state = sum(map(prod, trainer.sampler.shapes.values()))
     lenses = [frame.camera.lens for frame in scene.splits.get("train", ())]

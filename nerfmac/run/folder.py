@@ -43,13 +43,13 @@ def read_record(folder: Path) -> SceneRecord:
 def same_views(one: SceneRecord, other: SceneRecord) -> bool:
     """Whether two scenes have the same training views.
 
-    Path, up direction, placement and options other than masks may differ.
+    Path, up direction, placement, contraction and options other than masks may differ.
     """
 
     def views(record: SceneRecord) -> dict[str, Any]:
         options = SceneOptions(masks=record.options.masks)
         alike = replace(record, path=None, up=(0.0, 0.0, 1.0), placement=None)
-        return replace(alike, options=options).to_json()
+        return replace(alike, options=options, inner=None).to_json()
 
     return views(one) == views(other)
 

@@ -100,7 +100,7 @@ class Run:
         config = config or configuration.config_for_device("auto", seed=0)
         config = configuration.config_for_scene(config, scene, method)
         views = scene.views("train", progress=progress)
-        trainer = Trainer(config, scene.extent, views, method)
+        trainer = Trainer(config, scene.bounds, views, method)
         run = cls(config, SceneRecord.of(scene), trainer, trainer.init(), source=scene)
         if out is not None:
             run.folder = user_path(out)
@@ -132,7 +132,7 @@ class Run:
                 )
             scene = replace(scene, path=record.path)
         config = Config.from_json(read_json(folder / "config.json"))
-        trainer = Trainer(config, scene.extent, method=method, cameras=scene.cameras)
+        trainer = Trainer(config, scene.bounds, method=method, cameras=scene.cameras)
         path = folder / "checkpoint.safetensors"
         state, notes = load_checkpoint(path, trainer.shapes, method.own)
         run = cls(config, scene, trainer, state, History(notes["curve"]), source)
@@ -260,7 +260,7 @@ class Run:
             return
         if not self.trainer.has_views:
             views, method = self.pictures().views("train"), self.trainer.method
-            self.trainer = Trainer(self.config, self.scene.extent, views, method)
+            self.trainer = Trainer(self.config, self.scene.bounds, views, method)
         for seconds in self.trainer.compile(self.state):
             self.build_seconds += seconds
             yield
@@ -293,7 +293,7 @@ class Run:
             checks.choice("correction", name, REFINED)
         config = override(self.config, refine=switches)
         views, method = self.pictures().views("train"), self.trainer.method
-        trainer = Trainer(config, self.scene.extent, views, method)
+        trainer = Trainer(config, self.scene.bounds, views, method)
         self.config, self.trainer, self.state = config, trainer, trainer.init()
         if self.folder is not None:
             self.save(self.folder)

@@ -8,7 +8,13 @@ from pathlib import Path
 
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import user_path
-from nerfmac.scenes.options import GivenSplit, SceneOptions, split_of, up_of
+from nerfmac.scenes.options import (
+    GivenSplit,
+    SceneOptions,
+    contraction_of,
+    split_of,
+    up_of,
+)
 from nerfmac.scenes.parsed_scene import assemble
 from nerfmac.scenes.readers import read_scene, reader_of
 from nerfmac.scenes.record import SceneRecord
@@ -29,6 +35,7 @@ def load_scene(
     downscale: int = 1,
     max_images: int | None = None,
     masks: bool = True,
+    contraction: str | float = "auto",
 ) -> Scene:
     """Read a scene: a folder, or its transforms.json (or transforms_train.json) itself.
 
@@ -52,11 +59,21 @@ def load_scene(
         masks: whether training and evaluation ignore the black pixels of a picture's mask:
             nerfstudio's `mask_path`, or a file with the picture's name in a folder `masks` next to
             the pictures or to their folder.
+        contraction: whether encodings see far space contracted (`Bounds`): "auto" chooses by the
+            extent and the cameras, "on", "off", or the side of the inner cube in scene units.
 
     The JSON and the pictures' headers are checked here, before anything is decoded. Raises
     InputError that says what is wrong, in which file, and what is right.
     """
-    options = SceneOptions(split_of(split), extent, up_of(up), downscale, max_images, masks)
+    options = SceneOptions(
+        split=split_of(split),
+        extent=extent,
+        up=up_of(up),
+        downscale=downscale,
+        max_images=max_images,
+        masks=masks,
+        contraction=contraction_of(contraction),
+    )
     path = user_path(path)
     return assemble(read_scene(path), path, options)
 

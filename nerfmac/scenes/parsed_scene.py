@@ -16,6 +16,7 @@ import numpy.typing as npt
 from nerfmac.common.checks import InputError
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
+from nerfmac.scenes.contraction import inner_side
 from nerfmac.scenes.masks import masked
 from nerfmac.scenes.options import Direction, SceneOptions, Split
 from nerfmac.scenes.pictures import Header, inspect, is_cut_out
@@ -129,6 +130,8 @@ def assemble(parsed: ParsedScene, path: Path, options: SceneOptions) -> Scene:
         )
         placement = placement._replace(extent=options.extent)
     points = parsed.points
+    points = None if points is None or not len(points) else placement.to_scene(points)
+    poses = np.stack([frame.camera.pose for frame in frames])
     scene = Scene(
         name=name,
         extent=placement.extent,
@@ -138,7 +141,8 @@ def assemble(parsed: ParsedScene, path: Path, options: SceneOptions) -> Scene:
         path=path,
         options=options,
         placement=placement,
-        points=None if points is None or not len(points) else placement.to_scene(points),
+        points=points,
+        inner=inner_side(options.contraction, placement.extent, poses, points),
     )
     _warn_of_shared(scene)
     _warn_of_links(scene, path)

@@ -10,6 +10,7 @@ import numpy as np
 
 from nerfmac.common.checks import InputError, prefix_errors
 from nerfmac.common.json_reader import Fields
+from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
 from nerfmac.scenes.options import DEFAULTS, Direction, SceneOptions, Split
@@ -41,6 +42,12 @@ class SceneRecord:
     cameras: tuple[Camera, ...]
     options: SceneOptions = DEFAULTS
     placement: Placement | None = None  # placement of the files; None if it is unknown
+    inner: float | None = None  # side of the inner cube of `Bounds`; None: no contraction
+
+    @property
+    def bounds(self) -> Bounds:
+        """The cube and the map of its space for encodings."""
+        return Bounds(self.extent, self.inner)
 
     @classmethod
     def of(cls, scene: Scene) -> SceneRecord:
@@ -50,7 +57,8 @@ class SceneRecord:
         if placement is None and scene.path is None:
             placement = Placement(1.0, np.zeros(3), scene.extent)
         cameras = scene.cameras("train")
-        return cls(path, scene.extent, scene.up, cameras, scene.options, placement)
+        options, inner = scene.options, scene.inner
+        return cls(path, scene.extent, scene.up, cameras, options, placement, inner)
 
     def __repr__(self) -> str:
         return f"SceneRecord({self.path}, {len(self.cameras)} cameras, extent {self.extent:g})"
@@ -79,7 +87,15 @@ class SceneRecord:
             tuple(_camera(camera) for camera in record.objects("cameras")),
             _options(record.object("options")),
             _placement(record),
+            _optional(record, "inner"),
         )
+
+
+def _optional(record: Fields, key: str) -> float | None:
+    """The positive number at `key`; None if it is null or, in files of older versions, absent."""
+    if key not in record or record.is_null(key):
+        return None
+    return record.number(key, above=0)
 
 
 def _options(options: Fields) -> SceneOptions:
@@ -92,9 +108,17 @@ def _options(options: Fields) -> SceneOptions:
         "downscale": options.count("downscale", 1),
         "max_images": options.count("max_images") if "max_images" in given else None,
         "masks": options.flag("masks", default=True),
+        "contraction": _contraction(options),
     }
     with prefix_errors(options.where):
         return SceneOptions(**values)
+
+
+def _contraction(options: Fields) -> str | float:
+    if "contraction" not in options:
+        return "off"  # an older version's run
+    is_text = isinstance(options.values["contraction"], str)
+    return options.text("contraction") if is_text else options.number("contraction")
 
 
 def _split(options: Fields) -> Split:

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from tqdm.auto import tqdm
 
 from nerfmac.common.checks import InputError
+from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.cameras import Camera, Cameras, shown_sizes
 from nerfmac.geometry.colour import over
 from nerfmac.scenes.options import DEFAULTS, Direction, SceneOptions, check_extent
@@ -111,6 +112,7 @@ class Scene:
     options     the other arguments; their split is None only if the files have splits
     placement   from the files' coordinates to scene space; None: both are the same
     points      sparse points (n, 3) in scene space, if the files have any
+    inner       side of the cube beyond which encodings see space contracted; None: nowhere
     """
 
     name: str
@@ -122,10 +124,16 @@ class Scene:
     options: SceneOptions = DEFAULTS
     placement: Placement | None = None
     points: npt.NDArray[np.float64] | None = None
+    inner: float | None = None
     _views: dict[str, Views] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
         check_extent(self.extent)
+
+    @property
+    def bounds(self) -> Bounds:
+        """The cube and the map of its space for encodings."""
+        return Bounds(self.extent, self.inner)
 
     def __repr__(self) -> str:
         splits = ", ".join(f"{name}: {len(frames)}" for name, frames in self.splits.items())

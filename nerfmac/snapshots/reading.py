@@ -68,7 +68,7 @@ def load_snapshot(path: str | Path, scene: str | Path | None = None) -> Run:
     field = shape.field(bounds)
     parameters = read_parameters(snapshot, shape, field)
     sampler = MarchingSampler(config.march, config.occupancy, bounds, field.density_of_first)
-    trainer = Trainer(config, extent, method=Method(field, sampler))
+    trainer = Trainer(config, bounds, method=Method(field, sampler))
     state = TrainState(
         parameters,
         parameters,
@@ -176,5 +176,5 @@ def _moved_scene(scene: Scene, run: Run) -> Scene:
         name: tuple(replace(frame, camera=moved(frame.camera)) for frame in frames)
         for name, frames in scene.splits.items()
     }
-    scene = replace(scene, splits=splits, extent=run.scene.extent)
+    scene = replace(scene, splits=splits, extent=run.scene.extent, inner=None)
     return replace(scene, up=run.scene.up, placement=placement)

@@ -68,22 +68,21 @@ class Method:
             if part is not None
         }
 
-    def parts(self, config: Config, extent: float) -> Parts:
-        """All parts, for a scene whose cube has the side `extent`.
+    def parts(self, config: Config, bounds: Bounds) -> Parts:
+        """All parts, for a scene in the cube `bounds`.
 
         Raises `InputError` for an own field that the configured sampler cannot sample.
         """
-        field, sampler = _model(config, extent, self.field)
+        field, sampler = _model(config, bounds, self.field)
         if self.sampler is None and config.model == "vanilla":
-            _check_coarse(config, extent, field)
+            _check_coarse(config, bounds, field)
         loss = self.loss or huber_loss(config.train.huber)
-        extra_losses = (*configured_extra_losses(config.train, extent), *self.extra_losses)
+        extra_losses = (*configured_extra_losses(config.train, bounds.extent), *self.extra_losses)
         return Parts(field, self.sampler or sampler, loss, extra_losses)
 
 
-def _model(config: Config, extent: float, own: Field | None) -> tuple[Field, Sampler]:
+def _model(config: Config, bounds: Bounds, own: Field | None) -> tuple[Field, Sampler]:
     """The field, `own` or the one that `config` names, and the sampler for it."""
-    bounds = Bounds(extent)
     if config.model == "hash":
         field = own or EncodedField(encoding_of(config, bounds), config.networks)
         return field, MarchingSampler(
@@ -95,9 +94,9 @@ def _model(config: Config, extent: float, own: Field | None) -> tuple[Field, Sam
     return own or two, sampler
 
 
-def _check_coarse(config: Config, extent: float, field: Field) -> None:
+def _check_coarse(config: Config, bounds: Bounds, field: Field) -> None:
     """Raise unless `field` has the coarse network that the vanilla model's sampler evaluates."""
-    shapes = VanillaField(config.vanilla, Bounds(extent)).shapes
+    shapes = VanillaField(config.vanilla, bounds).shapes
     coarse = {name: shape for name, shape in shapes.items() if name.startswith("coarse.")}
     if not coarse.items() <= field.shapes.items():
         raise InputError(

@@ -25,6 +25,7 @@ from nerfmac.common.checks import InputError
 from nerfmac.common.timeline import interval
 from nerfmac.config import FILL, Config
 from nerfmac.fields.field import Parameters
+from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.cameras import Camera, Cameras
 from nerfmac.ops.draw_pixels import random_rays, ray_batches
 from nerfmac.ops.march import Occupied
@@ -60,7 +61,7 @@ class Trainer:
     def __init__(
         self,
         config: Config,
-        extent: float,
+        bounds: Bounds,
         views: Views | None = None,
         method: Method = Method(),  # noqa: B008 - a frozen value
         cameras: Sequence[Camera] = (),
@@ -69,15 +70,15 @@ class Trainer:
 
         Args:
             config: every setting.
-            extent: side of the scene's cube, in scene units.
+            bounds: the scene's cube.
             views: the training split; None for rendering only.
             method: a field, a sampler or losses that replace the configuration's.
             cameras: the training cameras, if `views` is None.
         """
-        self.config, self.extent, self.method = config, extent, method
+        self.config, self.bounds, self.method = config, bounds, method
         self.ranks = current_ranks()
         self._local_sgd = LocalSgd(self.ranks, config.ranks)
-        self.parts = method.parts(config, extent)
+        self.parts = method.parts(config, bounds)
         self.field, self.sampler = self.parts.field, self.parts.sampler
         self._given_views = views
         stacked = Cameras.stack(cameras) if cameras else None
@@ -92,7 +93,7 @@ class Trainer:
 
     def without_views(self, cameras: Sequence[Camera]) -> Trainer:
         """A trainer of the same model that only renders, on any thread; it has these `cameras`."""
-        return Trainer(self.config, self.extent, None, self.method, cameras)
+        return Trainer(self.config, self.bounds, None, self.method, cameras)
 
     @property
     def shapes(self) -> Shapes:
@@ -281,7 +282,7 @@ class Trainer:
             rays=rays,
             flags=flags,
             # An object's cameras stand outside its cube, so there is no fog in front of them.
-            full_gradient_distance=scaling if self.extent > 1 else 0.0,
+            full_gradient_distance=scaling if self.bounds.extent > 1 else 0.0,
         )
         return self.traces.compiled(step, f"step of {rays} rays{flags}")
 

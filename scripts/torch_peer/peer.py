@@ -56,7 +56,7 @@ class TorchPeer:
         self.device = _device(device)
         self.config = config
         self.geometry = march_geometry(config.march, config.occupancy, Bounds(extent))
-        start = Trainer(config, extent, views).init()
+        start = Trainer(config, Bounds(extent), views).init()
         arrays = {name: np.array(values) for name, values in start.parameters.items()}
         self.field = TorchField(config, extent, arrays).to(self.device)
         self.average = deepcopy(self.field).requires_grad_(False)

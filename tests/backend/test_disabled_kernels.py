@@ -92,7 +92,7 @@ def test_kernels_are_off_within_and_as_before_after_even_an_error(monkeypatch, b
 @pytest.fixture(scope="module")
 def trainer(tmp_path_factory):
     scene = load_scene(write_scene(tmp_path_factory.mktemp("scenes") / "balls"))
-    return lambda: Trainer(CONFIG, scene.extent, scene.views("train"))
+    return lambda: Trainer(CONFIG, scene.bounds, scene.views("train"))
 
 
 def all_that_a_user_runs(trainer):

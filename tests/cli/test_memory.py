@@ -71,7 +71,7 @@ def test_a_field_of_ones_own_counts(scene):
 def test_a_model_takes_at_least_what_it_is_said_to(scene):
     loaded = load_scene(scene)
     config = override(CONFIG, grid={"log2_entries": 17})
-    state = Trainer(config, loaded.extent, loaded.views("train")).init()
+    state = Trainer(config, loaded.bounds, loaded.views("train")).init()
     held = {id(each): each.nbytes for each in state.arrays().values()}
     moved = sum(each.nbytes for each in state.parameters.values())
     said = needed_memory(config, loaded, Method())["the model"]

@@ -40,10 +40,10 @@ class Seldom(MarchingSampler):
 def trainer_of(scene: Scene, config: Config) -> Trainer:
     """A trainer whose ranks, where they do not meet at every step, take some in between."""
     if config.ranks.every == 1:
-        return Trainer(config, scene.extent, scene.views("train"))
+        return Trainer(config, scene.bounds, scene.views("train"))
     field = EncodedField(encoding_of(config, Bounds(scene.extent)), config.networks)
     sampler = Seldom(config.march, config.occupancy, Bounds(scene.extent), field.density_of_first)
-    return Trainer(config, scene.extent, scene.views("train"), Method(sampler=sampler))
+    return Trainer(config, scene.bounds, scene.views("train"), Method(sampler=sampler))
 
 
 def trained(scene: Scene, config: Config, goal: Goal) -> TrainState:

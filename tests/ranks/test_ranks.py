@@ -104,7 +104,7 @@ def test_ranks_that_meet_now_and_then_have_the_same_parameters_in_the_end(both, 
 
 
 def trained_alone(scene, config, steps):
-    trainer = Trainer(double(config), scene.extent, scene.views("train"))
+    trainer = Trainer(double(config), scene.bounds, scene.views("train"))
     *_, last = trainer.train(trainer.init(), Goal(steps=steps))
     return {name: np.array(values) for name, values in last.state.arrays().items()}
 

@@ -9,6 +9,7 @@ import pytest
 from nerfmac.backend.device import pretended
 from nerfmac.config import Config
 from nerfmac.config.presets import preset
+from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.samples import Samples
 from nerfmac.measure.launches import launches, recorded_launches, unseen
 from nerfmac.rendering import tiles
@@ -77,7 +78,7 @@ def test_a_cpu_has_no_display_to_hold_up():
 @pytest.mark.parametrize("extent", [1.0, 16.0, 128.0])
 def test_no_launch_of_a_preset_is_estimated_to_hold_up_an_m1(name, extent):
     config: Config = preset(name, "metal", 2**36)
-    trainer, state = unseen(config, extent)
+    trainer, state = unseen(config, Bounds(extent))
     state = replace(state, rays=config.train.most_rays)
     recorded = itertools.chain(*recorded_launches(trainer, state, on_metal=True))
     longest = {each.name: each.work.seconds(*M1) for each in recorded}

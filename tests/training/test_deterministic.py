@@ -16,7 +16,7 @@ STEPS = 500
 
 
 def trained(scene, config, steps):
-    trainer = Trainer(config, scene.extent, scene.views("train"))
+    trainer = Trainer(config, scene.bounds, scene.views("train"))
     *_, last = trainer.train(trainer.init(), Goal(steps=steps))
     return {name: np.array(values).tobytes() for name, values in last.state.arrays().items()}
 

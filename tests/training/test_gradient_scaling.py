@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from nerfmac.config import override
+from nerfmac.geometry.bounds import Bounds
 from nerfmac.training.goal import Goal
 from nerfmac.training.gradient_scaling import scale_gradients
 from nerfmac.training.trainer import Trainer
@@ -34,7 +35,7 @@ def test_the_gradient_shrinks_with_the_square_of_the_distance_and_the_value_stay
 def first_step(scene, extent, gradient_scaling):
     """The loss of a step, and the table after it."""
     config = override(CONFIG, train={"gradient_scaling": gradient_scaling}, optimiser={"rate": 1.0})
-    trainer = Trainer(config, extent, scene.views("train"))
+    trainer = Trainer(config, Bounds(extent), scene.views("train"))
     *_, last = trainer.train(trainer.init(), Goal(steps=1))
     return last.loss, np.array(last.state.parameters["table"])
 

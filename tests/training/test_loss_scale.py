@@ -79,7 +79,7 @@ def overflowing(seen, target):
 
 def trainer_for(scene, **changes):
     config = override(CONFIG, train={"loss_scale": 2.0**16} | changes)
-    return Trainer(config, scene.extent, scene.views("train"), Method(loss=overflowing))
+    return Trainer(config, scene.bounds, scene.views("train"), Method(loss=overflowing))
 
 
 def in_bytes(tree) -> dict[str, bytes]:
@@ -168,7 +168,7 @@ def half_trainer(scene):
     config = override(CONFIG, train={"loss_scale": 2.0**16})
     encoding = encoding_of(config, Bounds(scene.extent))
     method = Method(HalfField(encoding, config.networks))
-    return Trainer(config, scene.extent, scene.views("train"), method)
+    return Trainer(config, scene.bounds, scene.views("train"), method)
 
 
 def test_a_field_in_half_precision_survives_gradients_that_overflow(scene):

@@ -193,7 +193,7 @@ def test_a_step_counts_the_term_by_its_weight(scene, term):
     losses = []
     for weight in (0.0, 10.0, 20.0):
         config = override(CONFIG, train={term: weight})
-        trainer = Trainer(config, scene.extent, scene.views("train"))
+        trainer = Trainer(config, scene.bounds, scene.views("train"))
         _, measured = trainer.advance(trainer.init(), rate=1e-2)
         losses.append(float(measured[0]))
     assert losses[1] - losses[0] > 1e-3
@@ -226,7 +226,7 @@ def own_distortion(rays: RayBatch, target: mx.array) -> mx.array:
 def first_step(scene, config, **method):
     """The measurements of the first step, and the parameters after it."""
     method = nerfmac.Method(**method)
-    trainer = Trainer(config, scene.extent, scene.views("train"), method)
+    trainer = Trainer(config, scene.bounds, scene.views("train"), method)
     after, measured = trainer.advance(trainer.init(), rate=1e-2)
     return np.array(measured), {n: np.array(v) for n, v in after.parameters.items()}
 

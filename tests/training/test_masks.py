@@ -32,7 +32,7 @@ def painted(views, kept):
 
 
 def trained(scene, views):
-    trainer = Trainer(CONFIG, scene.extent, views)
+    trainer = Trainer(CONFIG, scene.bounds, views)
     *_, last = trainer.train(trainer.init(), Goal(steps=6))
     return last
 

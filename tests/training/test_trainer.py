@@ -29,7 +29,7 @@ def on_reference(monkeypatch):
 
 
 def trainer_for(scene, **changes):
-    return Trainer(override(CONFIG, **changes), scene.extent, scene.views("train"))
+    return Trainer(override(CONFIG, **changes), scene.bounds, scene.views("train"))
 
 
 def trained(trainer, steps):
@@ -244,7 +244,7 @@ def test_parameters_that_are_not_finite_are_never_reported(scene):
 
 
 def test_a_trainer_without_views_refuses_to_train(scene):
-    trainer = Trainer(CONFIG, scene.extent)
+    trainer = Trainer(CONFIG, scene.bounds)
     with pytest.raises(InputError, match="without views; it can only render"):
         trainer.init()
 

@@ -94,7 +94,7 @@ def known(field: Field, geometry: MarchGeometry) -> Trainer:
         config.march, config.occupancy, geometry.bounds, field.density_of_first
     )
     sampler.geometry = geometry
-    return Trainer(config, geometry.bounds.extent, method=Method(field, sampler))
+    return Trainer(config, geometry.bounds, method=Method(field, sampler))
 
 
 def state(geometry: MarchGeometry, occupied: np.ndarray | None = None, **trees) -> TrainState:

@@ -12,6 +12,7 @@ from nerfmac.common.checks import InputError
 from nerfmac.config import override
 from nerfmac.config.presets import PRESETS
 from nerfmac.film import DIAGNOSTICS, OUTPUTS, RenderOptions
+from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
 from nerfmac.geometry.rays import camera_rays
@@ -70,7 +71,7 @@ def untrained():
     config = override(
         PRESETS["tiny"], grid=grid, march={"steps": 128}, occupancy={"resolution": 16}
     )
-    trainer = Trainer(config, 1.7)
+    trainer = Trainer(config, Bounds(1.7))
     geometry = trainer.sampler.geometry
     parameters = trainer.field.init(mx.random.key(3))
     parameters["table"] = mx.random.normal(parameters["table"].shape, key=mx.random.key(4)) * 3.0

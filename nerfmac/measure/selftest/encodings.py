@@ -1,4 +1,4 @@
-"""Test cases of the hash encoding, the spherical harmonics and the optimiser."""
+"""Test cases of the hash encoding, the contraction, spherical harmonics and the optimiser."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from functools import partial
 import mlx.core as mx
 
 from nerfmac.backend.variants import VARIANTS
+from nerfmac.geometry.bounds import Bounds
 from nerfmac.measure.selftest.comparison import Arrays, Case, in_variant, with_gradients
 from nerfmac.ops.adam import Step, adam_step, most_first, pack_moments, unpack_moments
+from nerfmac.ops.contract import to_unit
 from nerfmac.ops.hash_encode import HashLevels, hash_encode
 from nerfmac.ops.spherical_harmonics import spherical_harmonics
 
@@ -85,6 +87,24 @@ def hash_encode_cases() -> Iterator[Case]:
             if where in ("inside-1", "inside-3", "rays-1031"):
                 for chosen in others:
                     yield in_variant(case, "hash_encode_gradient", chosen)
+
+
+def contract_cases() -> Iterator[Case]:
+    """Positions in the inner cube, on its faces, in the rest of the scene's cube and outside."""
+    for name, bounds in {"near": Bounds(8.0, 2.0), "far": Bounds(64.0, 1.3)}.items():
+        half = 0.5 * bounds.extent
+        corner = mx.array([[1.0, -1.0, 1.0]])
+        for count in (1, 2, 1031):
+            spread = mx.exp(mx.random.uniform(-4.0, 0.3, (count, 1), key=mx.random.key(count)))
+            away = mx.random.uniform(-1.0, 1.0, (count, 3), key=mx.random.key(count + 1))
+            corners = corner * mx.array([[half], [0.7], [1e-3]])
+            positions = 0.5 + mx.concatenate([half * spread * away, corners])[:count]
+            run = partial(with_gradients, partial(_contracted, bounds), positions=positions)
+            yield Case("contract", f"{name}-{count}", run, 16)
+
+
+def _contracted(bounds: Bounds, positions: mx.array) -> list[mx.array]:
+    return [to_unit(positions, bounds)]
 
 
 def spherical_harmonics_cases() -> Iterator[Case]:

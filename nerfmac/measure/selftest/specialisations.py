@@ -23,8 +23,9 @@ from nerfmac.common.files import appearing, check_free, make_folder
 from nerfmac.config import Config, override
 from nerfmac.config.fields import FEATURES, WIDEST_FEATURES, WIDTHS
 from nerfmac.config.presets import PRESETS
+from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.samples import Samples
-from nerfmac.measure.launches import small_camera, unseen
+from nerfmac.measure.launches import CUBE, small_camera, unseen
 from nerfmac.training.state import TrainState
 from nerfmac.training.trainer import Trainer
 from nerfmac.version import __version__
@@ -57,13 +58,14 @@ def specialisations() -> dict[str, Launch]:
     """A launch of each specialisation, by `Launch.specialisation`, in the order of first use."""
     with recorded() as launches, using(**_FIRST_VARIANTS):
         for config in configurations():
-            _use(config)
+            _use(config, CUBE)
+        _use(Config(), Bounds(4.0, inner=2.0))
     return {launch.specialisation: launch for launch in launches.values()}
 
 
-def _use(config: Config) -> None:
+def _use(config: Config, bounds: Bounds) -> None:
     """Build the graphs of training and rendering with `config`; evaluate nothing."""
-    trainer, state = unseen(config)
+    trainer, state = unseen(config, bounds)
     deque(trainer.trial(state), maxlen=0)
     for pixels in _PICTURES:
         trainer.renderer(state).render(small_camera(pixels))

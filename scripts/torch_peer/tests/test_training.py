@@ -166,7 +166,7 @@ def test_adam_and_the_average_are_nerfmac_s(scene):
 
 def test_both_start_alike_and_have_as_many_rays(scene):
     peer = peer_on(scene)
-    trainer = Trainer(CONFIG, scene.extent, scene.views("train"))
+    trainer = Trainer(CONFIG, scene.bounds, scene.views("train"))
     start = trainer.init()
     for name, values in peer.field.export().items():
         np.testing.assert_array_equal(values, np.array(start.parameters[name]))
@@ -236,7 +236,7 @@ def test_the_number_of_rays_follows_the_light_as_far_as_there_is_room_for_trying
 def test_both_learn_alike(scene):
     steps, last = 150, slice(-40, None)
     peer, theirs = peer_on(scene), []
-    trainer = Trainer(CONFIG, scene.extent, scene.views("train"))
+    trainer = Trainer(CONFIG, scene.bounds, scene.views("train"))
     for step in range(steps):
         peer.step(step / steps)
         theirs.append(peer.loss)
