@@ -100,6 +100,7 @@ class Run:
         config = config or configuration.config_for_device("auto", seed=0)
         config = configuration.config_for_scene(config, scene, method)
         views = scene.views("train", progress=progress)
+        config = configuration.exposures_for_pictures(config, views)
         trainer = Trainer(config, scene.extent, views, method)
         run = cls(config, SceneRecord.of(scene), trainer, trainer.init(), source=scene)
         if out is not None:

@@ -22,6 +22,7 @@ from nerfmac.scenes.pictures import Header, inspect, is_cut_out
 from nerfmac.scenes.placement import Placement, fit
 from nerfmac.scenes.poses import UP, levelling
 from nerfmac.scenes.scene import Frame, Scene
+from nerfmac.scenes.tracks import Tracks
 
 TEST_EVERY = 8
 """Every 8th view of a capture is held out, since Mildenhall et al. 2019 (LLFF)."""
@@ -83,6 +84,7 @@ class ParsedScene(NamedTuple):
     points      sparse points (n, 3), if the files have any
     placement   if the files have one; else it is fitted to the cameras and points
     splits      indices of `pictures` by split; None if the files have no splits
+    tracks      which pixels of `pictures` show which sparse point, if the files say
     """
 
     source: str
@@ -92,6 +94,7 @@ class ParsedScene(NamedTuple):
     points: Array | None = None
     placement: Placement | None = None
     splits: Mapping[str, Sequence[int]] | None = None
+    tracks: Tracks | None = None
 
 
 def headers_of(pictures: Sequence[Path]) -> list[Header]:
@@ -116,8 +119,10 @@ def assemble(parsed: ParsedScene, path: Path, options: SceneOptions) -> Scene:
         options = replace(options, split=TEST_EVERY if len(frames) > 1 else 0)
     splits = _split(parsed, frames, options.split)
     factor, most = int(options.downscale), options.max_images
+    splits = {name: _fewer(part, most) for name, part in splits.items()}
+    tracks = _training_tracks(parsed, pictures, frames, splits["train"], factor)
     splits = {
-        name: tuple(_reduced(frame, factor, options.masks) for frame in _fewer(part, most))
+        name: tuple(_reduced(frame, factor, options.masks) for frame in part)
         for name, part in splits.items()
     }
     if options.masks:
@@ -139,6 +144,7 @@ def assemble(parsed: ParsedScene, path: Path, options: SceneOptions) -> Scene:
         options=options,
         placement=placement,
         points=None if points is None or not len(points) else placement.to_scene(points),
+        tracks=tracks and tracks.transformed(placement),
     )
     _warn_of_shared(scene)
     _warn_of_links(scene, path)
@@ -150,6 +156,31 @@ def _in_order(parsed: ParsedScene) -> Sequence[PosedPicture]:
     if parsed.splits is not None:
         return parsed.pictures
     return sorted(parsed.pictures, key=lambda picture: picture.name)
+
+
+def _training_tracks(
+    parsed: ParsedScene,
+    pictures: Sequence[PosedPicture],
+    frames: Frames,
+    train: Frames,
+    factor: int,
+) -> Tracks | None:
+    """The tracks in the training frames, in their order; held-out pictures' are left out.
+
+    `pictures` and `frames` are all of the scene's in one order. `factor` is the downscale.
+    """
+    if parsed.tracks is None:
+        return None
+    place = {id(frame): index for index, frame in enumerate(train)}
+    view = {id(pic): place.get(id(frame), -1) for pic, frame in zip(pictures, frames, strict=True)}
+    indices = np.array([view[id(picture)] for picture in parsed.pictures])
+    tracks = parsed.tracks.of_views(indices, np.full(len(indices), 1.0 / factor))
+    sizes = np.array(
+        [(f.camera.lens.width // factor, f.camera.lens.height // factor) for f in train]
+    )
+    is_inside = ((tracks.pixel >= 0) & (tracks.pixel < sizes[tracks.view])).all(axis=1)
+    tracks = tracks.observed(is_inside).well_seen()
+    return tracks if len(tracks.view) else None
 
 
 def _fitted(parsed: ParsedScene, options: SceneOptions) -> Placement:

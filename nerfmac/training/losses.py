@@ -6,6 +6,13 @@ terms. Two terms of the configuration are such extra losses, against floaters:
     distortion = sum_ij weight_i weight_j (s_i - s_j)^2,   s = t / (1 + t) at the distance t
     entropy    = -o log o - (1 - o) log(1 - o),            for the opacity o
 
+A third one is for rays whose distance d is known from the tracks of sparse points:
+
+    depth = 1 - sum_i weight_i exp(-(t_i - d)^2 / (2 spread^2))
+
+the probability that the ray ends elsewhere than at its point. DS-NeRF (Deng et al. 2022) asks the
+same of the weights by a divergence from a normal distribution.
+
 The distortion loss is that of Mip-NeRF 360 (Barron et al. 2022, equation 15) with squares instead
 of absolute values, as in the code of 2D Gaussian Splatting (Huang et al. 2024): three sums along
 each ray then suffice. Distances are in scene units.
@@ -23,6 +30,7 @@ from nerfmac.common.checks import InputError
 from nerfmac.config import TrainConfig
 from nerfmac.geometry.samples import Samples
 from nerfmac.ops.composite import Composited, composite, sample_weights
+from nerfmac.training.track_rays import TrackTargets
 
 _MARGIN = 1e-4  # kept from opacities 0 and 1, where the slope of the entropy is infinite
 
@@ -41,6 +49,7 @@ class RayBatch(NamedTuple):
     density: mx.array | None = None  # (slots,) float32; None for the rays of a proposal
     samples: Samples | None = None  # packed; None for the rays of a proposal
     proposals: tuple[Composited, ...] = ()  # coarser renderings of the same rays, same backgrounds
+    tracks: TrackTargets | None = None  # distances known from tracks, of the first rays; None: none
 
     @property
     def packed(self) -> tuple[mx.array, Samples]:
@@ -107,6 +116,31 @@ def entropy_loss(rays: RayBatch, _target: mx.array) -> mx.array:
     """(rays,): entropy of each ray's opacity, 0 to log 2; formula above."""
     opacity = mx.clip(rays.opacity, _MARGIN, 1.0 - _MARGIN)
     return -opacity * mx.log(opacity) - (1.0 - opacity) * mx.log(1.0 - opacity)
+
+
+def depth_loss(rays: RayBatch, _target: mx.array) -> mx.array:
+    """(rays,): how far the rays of tracks end from their points, 0 to 1; formula above.
+
+    It is 0 for rays without a track. The others share all rays' weight, so that the mean over rays
+    is the mean over rays with a track; the confidence of each is a factor of its loss.
+    """
+    density, samples = rays.packed
+    count = rays.mask.shape[0]
+    if rays.tracks is None:
+        return mx.zeros(count)
+    known = rays.tracks
+    some = known.distance.shape[0]
+    # The first rays have the first slots: twice their share is room enough for nearly all.
+    slots = min(2 * some * density.shape[0] // count, density.shape[0])
+    distance, width, ray = (v[:slots] for v in (samples.distance, samples.width, samples.ray))
+    ray = mx.minimum(ray, some - 1)
+    miss = (distance - known.distance[ray]) / known.spread[ray]
+    near = mx.exp(-0.5 * mx.square(miss))[:, None] * mx.array([1.0, 0.0, 0.0])
+    starts = samples.ray_start[: some + 1]
+    ends = composite(density[:slots], near, distance, width, mx.minimum(starts, slots))
+    fits = (starts[1:] <= slots).astype(mx.float32)
+    missed = (count / some) * known.confidence * fits * (1.0 - ends.colour[:, 0])
+    return mx.concatenate([missed, mx.zeros(count - some)])
 
 
 def configured_extra_losses(config: TrainConfig) -> tuple[Loss, ...]:

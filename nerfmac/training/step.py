@@ -25,9 +25,17 @@ from nerfmac.refine.refinement import CameraRefinement
 from nerfmac.scenes import Views
 from nerfmac.training.gradient_scaling import scale_gradients
 from nerfmac.training.loss_scale import LossScale, all_finite
-from nerfmac.training.losses import RayBatch
+from nerfmac.training.losses import RayBatch, depth_loss
 from nerfmac.training.method import Parts
 from nerfmac.training.optimiser import OptimiserState, StepNumbers, adam
+from nerfmac.training.track_rays import TrackRays, TrackTargets
+
+
+class Schedule(NamedTuple):
+    """Numbers of a step that change over the run."""
+
+    level_progress: mx.array  # () float32, as in `Field.coarse_to_fine`
+    depth_weight: mx.array | None = None  # () float32, weight of `depth_loss`; None without tracks
 
 
 class StepFlags(NamedTuple):
@@ -72,6 +80,8 @@ class Step:
     full_gradient_distance: float = 0.0
     """Distance from the camera, in scene units, from which on gradients are not scaled down; see
     `gradient_scaling`."""
+    track_rays: TrackRays | None = None
+    """Where a part of the rays is drawn, for the depth loss; None: none is."""
 
     def __call__(
         self,
@@ -80,7 +90,7 @@ class Step:
         scaling: Arrays,
         key: mx.array,
         numbers: StepNumbers,
-        level_progress: mx.array,
+        schedule: Schedule,
     ) -> tuple[OptimiserState, Arrays, mx.array]:
         """One update by the gradients of all ranks, or of this one if ranks take their own steps.
 
@@ -90,7 +100,7 @@ class Step:
             scaling: the fields of a `LossScale`.
             key: random key.
             numbers: Adam's, a `StepNumbers`.
-            level_progress: () float32, as in `Field.coarse_to_fine`.
+            schedule: a `Schedule`.
 
         Returns:
             The parameters and moments after it; the `scaling` after it, all that changes if some
@@ -99,7 +109,7 @@ class Step:
         """
         parameters, moments = before = OptimiserState(*before)
         scale = LossScale(**scaling)
-        loss_of = self.loss_of(parameters, sampling, key, level_progress, scale.scale)
+        loss_of = self.loss_of(parameters, sampling, key, Schedule(*schedule), scale.scale)
         learns_cameras = self.flags.learns_cameras
         trained = self.refinement.trained(parameters, learns_cameras=learns_cameras)
         with repeatable() if self.config.deterministic else nullcontext():
@@ -122,7 +132,7 @@ class Step:
         parameters: Parameters,
         sampling: Arrays,
         key: mx.array,
-        level_progress: mx.array,
+        schedule: Schedule,
         scale: mx.array,
     ) -> Callable[[Parameters], tuple[mx.array, ...]]:
         """The function whose gradient is taken, for one draw of rays from the refined cameras.
@@ -133,6 +143,10 @@ class Step:
         field, sampler, colour_loss, extra_losses = self.parts
         refinement, blend = self.refinement, self.config.train.blend
         pixel_draws, sample_draws, background = self._draw(key)
+        targets: TrackTargets | None = None
+        if self.track_rays is not None:
+            count = max(int(self.config.train.depth_rays * self.rays), 1)
+            pixel_draws, targets = self.track_rays.draw(pixel_draws, count)
         cameras = refinement.cameras(parameters)
         rays, rgba, view = draw_pixels(self.views.pixels, cameras, pixel_draws)
         # Random backgrounds, so that matter cannot imitate the background.
@@ -142,7 +156,7 @@ class Step:
         def loss_of(current: Parameters) -> tuple[mx.array, ...]:
             own = {name: current[name] for name in field.shapes}
             if self.flags.is_coarse:
-                own = field.coarse_to_fine(own, level_progress)
+                own = field.coarse_to_fine(own, schedule.level_progress)
             sampled = sampler.sample(own, sampling, rays, sample_draws.T)
             samples, directions = sampled.samples, rays.direction
             if self.flags.learns_cameras:
@@ -157,11 +171,13 @@ class Step:
                 for rendering in (*sampled.proposals, seen)
             )
             mask = self._mask(samples, pixel_draws)
-            batch = RayBatch(*seen, mask, density, samples, tuple(proposals))
+            batch = RayBatch(*seen, mask, density, samples, tuple(proposals), targets)
             error = _mean(mx.square(batch.colour - target), mask)
             coarser = (RayBatch(*proposal, mask) for proposal in proposals)
             losses = [colour_loss(rays_seen, target) for rays_seen in (*coarser, batch)]
             losses += [extra_loss(batch, target) for extra_loss in extra_losses]
+            if schedule.depth_weight is not None:
+                losses.append(schedule.depth_weight * depth_loss(batch, target))
             first, *others = (_mean(loss, mask, scale) for loss in losses)
             used = samples.used.reshape(()).astype(mx.float32)
             return sum(others, start=first), error, used, sampled.mean_samples_per_ray, mask.mean()

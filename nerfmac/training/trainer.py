@@ -14,7 +14,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from typing import Any
 
 import mlx.core as mx
@@ -25,6 +25,7 @@ from nerfmac.common.checks import InputError
 from nerfmac.common.timeline import interval
 from nerfmac.config import FILL, Config
 from nerfmac.fields.field import Parameters
+from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.cameras import Camera, Cameras
 from nerfmac.ops.draw_pixels import random_rays, ray_batches
 from nerfmac.ops.march import Occupied
@@ -48,7 +49,8 @@ from nerfmac.training.optimiser import (
     step_numbers,
 )
 from nerfmac.training.state import TrainState
-from nerfmac.training.step import Step, StepFlags
+from nerfmac.training.step import Schedule, Step, StepFlags
+from nerfmac.training.track_rays import TrackRays
 
 FIRST_RAYS = 2**18
 """Most rays from which a sampler learns, before training, what the cameras see."""
@@ -116,11 +118,14 @@ class Trainer:
         views, key = self.views, _key(self.config.seed, 0, stream=3)
         parameters = self.field.init(_key(self.config.seed, 0, stream=2))
         parameters |= self.refinement.init()
+        sampling = self.sampler.init(ray_batches(views.pixels, views.cameras, FIRST_RAYS, key))
+        if self.config.occupancy.carve and views.tracks is not None:
+            sampling = self.sampler.carve(sampling, views.tracks, views.cameras)
         return TrainState(
             parameters=parameters,
             average=parameters,
             moments=no_moments(parameters),
-            sampling=self.sampler.init(ray_batches(views.pixels, views.cameras, FIRST_RAYS, key)),
+            sampling=sampling,
             scaling=LossScale.init(self.config.train.loss_scale)._asdict(),
             samples_per_ray=mx.array(FILL * self.config.march.max_samples / self.config.train.rays),
             rays=self.config.train.rays,
@@ -263,9 +268,22 @@ class Trainer:
             state.scaling,
             _key(self.config.seed, state.step, stream=0),
             step_numbers(state.step + 1, rate, optimiser, groups),
-            mx.array(self.config.refine.level_progress_at(state.step)),
+            self._schedule(state.step, progress),
         )
         return OptimiserState(*updated), scaling, measured
+
+    @cached_property
+    def _track_rays(self) -> TrackRays | None:
+        """Rays of the views' tracks; None if no loss asks for them or there are none."""
+        if not self.config.train.depth:
+            return None
+        return TrackRays.of(self.views, self.config, Bounds(self.extent))
+
+    def _schedule(self, step: int, progress: float) -> Schedule:
+        level_progress = mx.array(self.config.refine.level_progress_at(step))
+        if self._track_rays is None:
+            return Schedule(level_progress)
+        return Schedule(level_progress, mx.array(self.config.train.depth_weight_at(progress)))
 
     def _compiled_step(
         self, rays: int, flags: StepFlags
@@ -281,6 +299,7 @@ class Trainer:
             flags=flags,
             # An object's cameras stand outside its cube, so there is no fog in front of them.
             full_gradient_distance=scaling if self.extent > 1 else 0.0,
+            track_rays=self._track_rays,
         )
         return self.traces.compiled(step, f"step of {rays} rays{flags}")
 
