@@ -175,10 +175,9 @@ def _training_tracks(
     view = {id(pic): place.get(id(frame), -1) for pic, frame in zip(pictures, frames, strict=True)}
     indices = np.array([view[id(picture)] for picture in parsed.pictures])
     tracks = parsed.tracks.of_views(indices, np.full(len(indices), 1.0 / factor))
-    sizes = np.array(
-        [(f.camera.lens.width // factor, f.camera.lens.height // factor) for f in train]
-    )
-    is_inside = ((tracks.pixel >= 0) & (tracks.pixel < sizes[tracks.view])).all(axis=1)
+    sizes = np.array([(frame.camera.lens.width, frame.camera.lens.height) for frame in train])
+    beyond = (sizes // factor)[tracks.view]
+    is_inside = np.all((tracks.pixel >= 0) & (tracks.pixel < beyond), axis=1)
     tracks = tracks.observed(is_inside).well_seen()
     return tracks if len(tracks.view) else None
 

@@ -19,7 +19,7 @@ Integers = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
 MOST_OBSERVATIONS = 2**20
-"""Most observations that are kept, 24 MB; the points that keep theirs are spread over all."""
+"""About the most observations that are kept, 32 MB."""
 FEWEST_VIEWS = 3
 """Fewest training pictures of a track: points that two pictures show are often wrong."""
 
@@ -55,9 +55,9 @@ class Tracks(NamedTuple):
         return self._replace(points=to.to_scene(self.points))
 
     def well_seen(self, fewest: int = FEWEST_VIEWS, most: int = MOST_OBSERVATIONS) -> Self:
-        """Return the points that at least `fewest` pictures show, with at most `most` observations.
+        """Return the points that at least `fewest` pictures show, with about `most` observations.
 
-        Of too many, every so many points are left out with all their observations.
+        Of too many, points are left out with all their observations, evenly over all points.
         """
         shown = np.bincount(self.point, minlength=len(self.points))
         is_kept = shown >= fewest

@@ -162,7 +162,7 @@ def tracks_of(
     order = np.argsort(model.numbers)
     numbers = model.numbers[order]
     views, pixels, points = [], [], []
-    for view, (image, picture) in enumerate(zip(images, pictures, strict=True)):
+    for index, (image, picture) in enumerate(zip(images, pictures, strict=True)):
         if image is None or not len(image.points) or not len(numbers):
             continue
         place = np.minimum(np.searchsorted(numbers, image.points), len(numbers) - 1)
@@ -170,9 +170,9 @@ def tracks_of(
         camera, lens = model.cameras[image.camera], picture.lens
         pixels.append(image.pixels[is_known] * (lens.width / camera.width))
         points.append(order[place[is_known]])
-        views.append(np.full(len(points[-1]), view))
+        views.append(np.full(len(points[-1]), index))
     if not views:
         return None
     error = np.where(np.isfinite(model.errors), np.maximum(model.errors, 0.0), 0.0)
-    joined = (np.concatenate(parts) for parts in (views, pixels, points))
-    return Tracks(*joined, model.points, error)
+    view, pixel, point = (np.concatenate(parts) for parts in (views, pixels, points))
+    return Tracks(view, pixel, point, model.points, error)
