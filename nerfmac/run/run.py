@@ -384,8 +384,7 @@ class Run:
         """The views of `split`, to compare with renderings. Raises `InputError`.
 
         With refined poses or lenses, training cameras are the refined ones, and other cameras are
-        aligned with these (`nerfmac.training.held_out`). `progress` shows bars if it takes more
-        than a second or two.
+        aligned with these (`nerfmac.training.held_out`). `progress` shows bars if it takes long.
         """
         views, key = self.pictures().views(split, progress=progress), (split, self.state.step)
         if self.config.refine.cameras and key not in self._aligned:

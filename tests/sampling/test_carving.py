@@ -1,4 +1,4 @@
-"""Carving: the cells on ways to sparse points are empty, those of too few ways and of points not."""
+"""Carving: cells that several ways to sparse points cross are empty, and those of points not."""
 
 import mlx.core as mx
 import numpy as np
