@@ -92,7 +92,8 @@ def test_the_spread_is_a_step_of_training_at_the_distance(scene):
     views = with_tracks(scene)
     table = np.array(TrackRays.of(views, DEPTH, Bounds(1.0)).table)
     np.testing.assert_allclose(table[:, 5], DEPTH.march.step, rtol=1e-6)
-    growing = override(DEPTH, march={"steps": 256, "cone": 1 / 250})
+    cone = DEPTH.march.step / float(np.median(table[:, 3]))  # steps grow from half of the points on
+    growing = override(DEPTH, march={"cone": cone})
     wide = np.array(TrackRays.of(views, growing, Bounds(4.0)).table)
     want = np.maximum(growing.march.step, growing.march.cone * wide[:, 3])
     assert 0 < (want > growing.march.step).sum() < len(want)
