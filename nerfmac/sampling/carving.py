@@ -15,7 +15,6 @@ import numpy as np
 import numpy.typing as npt
 
 from nerfmac.geometry.bounds import from_centre
-from nerfmac.geometry.cells import cells_of, number_of
 from nerfmac.geometry.rays import Rays
 from nerfmac.ops.march import MarchGeometry, cell_of
 from nerfmac.ops.visibility import visible_cells
@@ -50,24 +49,7 @@ def carved_cells(
         middle = mx.full(until.shape, 0.5)
         crossed = crossed + visible_cells(rays, middle, until, geometry).astype(mx.int32)
         mx.eval(crossed)
-    is_free = _surrounded(crossed >= FEWEST_WAYS, geometry)
-    return is_free & ~_near_points(tracks.points, geometry)
-
-
-def _surrounded(is_crossed: mx.array, geometry: MarchGeometry) -> mx.array:
-    """(cells,) bool: cells that are crossed like all 26 cells around them in their cascade.
-
-    Ways that graze a surface cross cells which hold a part of it; the cells behind are not crossed.
-    """
-    resolution = geometry.resolution
-    cells = cells_of(mx.arange(geometry.cells), resolution)
-    for axis in ("x", "y", "z"):
-        index, both = getattr(cells, axis), is_crossed
-        for step in (-1, 1):
-            moved = mx.clip(index + step, 0, resolution - 1)
-            both = both & is_crossed[number_of(cells._replace(**{axis: moved}), resolution)]
-        is_crossed = both
-    return is_crossed
+    return (crossed >= FEWEST_WAYS) & ~_near_points(tracks.points, geometry)
 
 
 def _near_points(points: npt.NDArray[np.float64], geometry: MarchGeometry) -> mx.array:
