@@ -11,7 +11,7 @@ import sys
 from collections import deque
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from difflib import get_close_matches
 from pathlib import Path
 from types import NoneType
@@ -44,6 +44,8 @@ class Takes:
     """Names of the positional arguments, in capitals, in order."""
     required: int = 0
     """Number of positional arguments that have no default."""
+    undecided: dict[str, str] = field(default_factory=dict)
+    """How tyro spells each flag that is neither on nor off by default, "--x" and "--no-x"."""
 
     @classmethod
     def of(cls, arguments: type) -> Takes:
@@ -52,6 +54,7 @@ class Takes:
         A trailing underscore of a field's name is not part of its flag.
         """
         flags: dict[str, Any] = {}
+        undecided: dict[str, str] = {}
         positionals, required = [], 0
         hints = get_type_hints(arguments, include_extras=True)
         for argument in fields(arguments):
@@ -62,13 +65,19 @@ class Takes:
                 positionals.append(argument.name.upper())
                 required += argument.default is MISSING
             elif is_dataclass(kind) and isinstance(kind, type):
-                inner = cls.of(kind).flags
-                flags |= {f"{flag}.{name.removeprefix('--')}": inner[name] for name in inner}
+                inner = cls.of(kind)
+                flags |= {_within(flag, name): kind for name, kind in inner.flags.items()}
+                undecided |= {
+                    _within(flag, name): _within(flag, spelled)
+                    for name, spelled in inner.undecided.items()
+                }
             else:
-                flags[flag] = _without_none(kind)
-                if kind is bool:
-                    flags[f"--no-{flag.removeprefix('--')}"] = bool
-        return cls(flags, tuple(positionals), required)
+                flags[flag], off = _without_none(kind), f"--no-{flag.removeprefix('--')}"
+                if flags[flag] is bool:
+                    flags[off] = bool
+                    if kind is not bool:
+                        undecided |= {flag: f"{flag}=True", off: f"{flag}=False"}
+        return cls(flags, tuple(positionals), required, undecided)
 
 
 def checked(command: str, arguments: type, argv: Sequence[str]) -> list[str]:
@@ -99,7 +108,7 @@ def checked(command: str, arguments: type, argv: Sequence[str]) -> list[str]:
         if kind is bool:
             if has_value:
                 raise InputError(f"{name} is {value!r}; expected the flag alone, without a value")
-            joined.append(name)
+            joined.append(takes.undecided.get(name, name))
             continue
         if not has_value:
             if not words or words[0].startswith("--"):
@@ -160,6 +169,11 @@ def box(flag: str, text: str) -> Box:
     expected = "six numbers X,Y,Z,X,Y,Z, the lowest and highest corner"
     a, b, c, d, e, f = numbers(flag, text, 6, expected)
     return (a, b, c), (d, e, f)
+
+
+def _within(group: str, flag: str) -> str:
+    """The name of a group's `flag`, as in --group.flag."""
+    return f"{group}.{flag.removeprefix('--')}"
 
 
 def _without_none(kind: Any) -> Any:

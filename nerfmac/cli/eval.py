@@ -90,6 +90,9 @@ def _evaluated(run: Run, arguments: Arguments) -> dict[str, Any]:
     distances = [view.lpips for view in views if view.lpips is not None]
     mean = float(np.mean(distances)) if distances else None
     print(_line(f"mean of {len(views)}", psnr, ssim, mean))
+    if run.config.refine.changes_colours:
+        corrected = figures[f"psnr_corrected_{split}"]
+        print(f"PSNR {corrected:.2f} dB after each view's colours are fitted to its photograph's")
     return {
         **machine(),
         **figures,
@@ -97,7 +100,13 @@ def _evaluated(run: Run, arguments: Arguments) -> dict[str, Any]:
         "worst": [view.name for view in least],
         "protocol": _protocol(run, arguments),
         "views": {
-            view.name: {"psnr": view.psnr, "ssim": view.ssim, "lpips": view.lpips} for view in views
+            view.name: {
+                "psnr": view.psnr,
+                "psnr_corrected": view.psnr_corrected,
+                "ssim": view.ssim,
+                "lpips": view.lpips,
+            }
+            for view in views
         },
     }
 
@@ -119,6 +128,8 @@ def _protocol(run: Run, arguments: Arguments) -> dict[str, Any]:
         "background": arguments.background,
         "blend": run.config.train.blend,
         "psnr": "mean of the views' PSNRs, of sRGB values in [0, 1], all pixels",
+        "psnr_corrected": "likewise, after the gain and offset of each channel that fit the view's "
+        "photograph best by least squares, for pictures whose exposures differ",
         "ssim": "mean of the views' SSIMs, Gaussian window 11x11, sigma 1.5, each channel of sRGB",
         "lpips": "mean of the views' LPIPSs, version 0.1 with AlexNet, by the weights given"
         if arguments.lpips

@@ -165,5 +165,5 @@ def _from_json(kind: Any, json: Fields) -> Any:
             part = Fields.of(value, f"{json.where}.{name}")
             arguments[name] = _from_json(type(old), part)
         else:
-            arguments[name] = json.like(name, old)
+            arguments[name] = json.flag_or_null(name) if old is None else json.like(name, old)
     return kind(**arguments)

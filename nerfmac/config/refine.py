@@ -19,7 +19,9 @@ class RefineConfig:
 
     poses: bool = False  # Refine each camera's rotation and position.
     lenses: bool = False  # Refine focal length, k1 and k2 of each lens, which views may share.
-    exposures: bool = False  # Refine each picture's exposure: a factor per colour channel.
+    exposures: bool | None = None
+    """Refine each picture's exposure, a factor per colour channel: --refine.exposures or
+    --refine.no-exposures. By default where the tracks' colours differ between pictures."""
     colours: bool = False  # Refine each picture's colours: an affine map per picture.
     every: int = 8  # After coarse-steps, train poses and lenses only in every Nth step.
     pose_rate: float = 5e-4
@@ -37,13 +39,19 @@ class RefineConfig:
 
     def __post_init__(self) -> None:
         for name in REFINED:
-            checks.flag(f"refine.{name}", getattr(self, name))
+            if getattr(self, name) is not None or name != "exposures":
+                checks.flag(f"refine.{name}", getattr(self, name))
         for name in ("pose_rate", "lens_rate", "exposure_rate", "colour_rate", "final_rate"):
             checks.number(f"refine.{name}", getattr(self, name), low=1e-30, high=1.0)
         checks.number("refine.every", self.every, low=1, high=1024, whole=True)
         checks.number("refine.l2", self.l2, low=0.0)
         checks.number("refine.coarse_steps", self.coarse_steps, low=0, whole=True)
         checks.number("refine.warmup_steps", self.warmup_steps, low=0, whole=True)
+
+    @property
+    def changes_colours(self) -> bool:
+        """Whether exposures or colours are refined, which test views have none of."""
+        return bool(self.exposures or self.colours)
 
     @property
     def cameras(self) -> bool:

@@ -12,7 +12,14 @@ import numpy as np
 
 from nerfmac.common.checks import InputError
 from nerfmac.common.timeline import interval
-from nerfmac.rendering.metrics import WINDOW, Sums, decibels, similarity, squared_error
+from nerfmac.rendering.metrics import (
+    WINDOW,
+    Sums,
+    colour_corrected,
+    decibels,
+    similarity,
+    squared_error,
+)
 from nerfmac.rendering.pace import middle_rows, seconds_per_pixel, spread
 from nerfmac.rendering.perceptual import Lpips
 from nerfmac.rendering.renderer import Picture, Renderer
@@ -29,6 +36,7 @@ class ViewQuality(NamedTuple):
     ssim: float
     row_fraction: float = 1.0  # fraction of the rows that was compared, from the middle
     lpips: float | None = None  # None if not measured
+    psnr_corrected: float = math.nan  # dB, after `metrics.colour_corrected`
 
 
 def measured(views: Sequence[ViewQuality], of: int, split: str) -> str:
@@ -60,6 +68,7 @@ class _Comparison(NamedTuple):
 
     name: str
     error: Sums
+    corrected_error: Sums
     similarity: Sums
     row_fraction: float
     lpips: mx.array | None
@@ -71,11 +80,12 @@ class _Comparison(NamedTuple):
         with interval("wait for a view", view=self.name):
             unmasked = max(float(self.unmasked), 1e-9)
             psnr = decibels(self.error.mean() / unmasked)
+            corrected = decibels(self.corrected_error.mean() / unmasked)
             ssim = 1.0 - (1.0 - self.similarity.mean()) / unmasked
             lpips = None if self.lpips is None else float(self.lpips)
         if math.isnan(psnr):
             raise InputError(f"{self.name} cannot be measured: its picture is not finite")
-        view = ViewQuality(self.name, psnr, ssim, self.row_fraction, lpips)
+        view = ViewQuality(self.name, psnr, ssim, self.row_fraction, lpips, corrected)
         if on_view:
             on_view(view, Compared(*map(np.array, self.pictures)))
         return view
@@ -144,11 +154,17 @@ def _compare(
     target = views.blended(index, colour, blend)[first : first + rows]
     pixels, opacity, depth = renderer.pixels(middle_rows(views.cameras[index], rows), colour)
     rendered, unmasked = pixels.reshape(target.shape), mx.array(1.0)
-    if (mask := views.kept_of(index)) is not None:
+    mask = views.kept_of(index)
+    if mask is not None:
         mask = mask[first : first + rows]
-        rendered = mx.where(mask[..., None], rendered, target)
         unmasked = mask.astype(mx.float32).mean()
+    corrected = colour_corrected(rendered, target, mask)
+    if mask is not None:
+        rendered, corrected = (
+            mx.where(mask[..., None], picture, target) for picture in (rendered, corrected)
+        )
     error, alike = squared_error(rendered, target), similarity(rendered, target)
+    corrected_error = squared_error(corrected, target)
     distance = lpips(rendered, target) if lpips else None
     if distance is not None:
         mx.async_eval(distance)
@@ -158,4 +174,4 @@ def _compare(
         *(values.reshape(target.shape[:2]) for values in (opacity, depth)),
     )
     name, part = views.names[index], rows / height
-    return _Comparison(name, error, alike, part, distance, unmasked, pictures)
+    return _Comparison(name, error, corrected_error, alike, part, distance, unmasked, pictures)

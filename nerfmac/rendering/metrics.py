@@ -38,6 +38,7 @@ Image = mx.array | np.ndarray
 WINDOW = 11  # pixels on a side
 SIGMA = 1.5  # pixels
 C1, C2 = 0.01**2, 0.03**2
+FLAT = 1e-8  # variance below which a picture is of one colour, and has no gain
 BAND = 2**17  # pixels filtered at a time, to bound memory
 
 _gauss = [math.exp(-0.5 * ((i - WINDOW // 2) / SIGMA) ** 2) for i in range(WINDOW)]
@@ -69,6 +70,23 @@ def ssim(image: Image, target: Image) -> float:
     Raises `InputError` unless both are float images of one shape, at least 11 pixels on a side.
     """
     return similarity(image, target).mean()
+
+
+def colour_corrected(image: mx.array, target: mx.array, kept: mx.array | None = None) -> mx.array:
+    """Return `image` (h, w, 3) after the gain and offset of each channel that best fit `target`.
+
+    They are fitted by least squares over the pixels that are `kept`, (h, w) bool; None: over all.
+    The result is clipped to [0, 1]. Views whose exposure or white balance is unknown are compared
+    in this way, as by RawNeRF (Mildenhall et al. 2022) and, with further terms, by Zip-NeRF.
+    """
+    weights = mx.ones((*image.shape[:2], 1)) if kept is None else kept[..., None].astype(mx.float32)
+    weights = weights / mx.maximum(weights.sum(), 1.0)
+    mean, wanted = ((weights * values).sum(axis=(0, 1)) for values in (image, target))
+    shade = image - mean
+    variance = (weights * mx.square(shade)).sum(axis=(0, 1))
+    covariance = (weights * shade * (target - wanted)).sum(axis=(0, 1))
+    gain = mx.where(variance > FLAT, covariance / mx.maximum(variance, FLAT), 1.0)
+    return mx.clip(gain * shade + wanted, 0.0, 1.0)
 
 
 def decibels(error: float) -> float:

@@ -13,7 +13,8 @@ from nerfmac.common.checks import InputError
 from nerfmac.config import Config, override
 from nerfmac.config.presets import preset as preset_config
 from nerfmac.geometry.cameras import Cameras
-from nerfmac.scenes import Scene
+from nerfmac.refine.track_colours import DIFFERENT, gain_spread
+from nerfmac.scenes import Scene, Views
 from nerfmac.scenes.sparse_points import near_plane
 from nerfmac.training.method import Method
 from nerfmac.training.trainer import Trainer
@@ -58,6 +59,25 @@ def config_for_scene(config: Config, scene: Scene, method: Method) -> Config:
             near,
         )
     return adapted
+
+
+def exposures_for_pictures(config: Config, views: Views) -> Config:
+    """`config` that says whether exposures are refined: if not given, where pictures differ.
+
+    `views` are the training views; `nerfmac.refine.track_colours` says how they are compared.
+    """
+    if config.refine.exposures is not None:
+        return config
+    spread = gain_spread(views) if config.model == "hash" else None
+    differ = spread is not None and float(spread.max()) > DIFFERENT
+    if spread is not None:
+        percent = ", ".join(f"{100.0 * value:.0f}" for value in spread)
+        log.info(
+            "tracks: red, green and blue of the pictures differ by %s %%; exposures are %srefined",
+            percent,
+            "" if differ else "not ",
+        )
+    return override(config, refine={"exposures": differ})
 
 
 def check_types(config: Config | None, method: Method) -> None:

@@ -151,10 +151,11 @@ def quality(
     """
     mean = {
         name: float(np.mean([getattr(view, name) for view in views])) if views else None
-        for name in ("psnr", "ssim", "row_fraction")
+        for name in ("psnr", "psnr_corrected", "ssim", "row_fraction")
     }
     return {
         f"psnr_{split}": mean["psnr"],
+        f"psnr_corrected_{split}": mean["psnr_corrected"],
         f"ssim_{split}": mean["ssim"],
         f"{split}_views": len(views),
         f"{split}_views_in_scene": of,

@@ -100,6 +100,7 @@ class Run:
         config = config or configuration.config_for_device("auto", seed=0)
         config = configuration.config_for_scene(config, scene, method)
         views = scene.views("train", progress=progress)
+        config = configuration.exposures_for_pictures(config, views)
         trainer = Trainer(config, scene.bounds, views, method)
         run = cls(config, SceneRecord.of(scene), trainer, trainer.init(), source=scene)
         if out is not None:
@@ -383,8 +384,7 @@ class Run:
         """The views of `split`, to compare with renderings. Raises `InputError`.
 
         With refined poses or lenses, training cameras are the refined ones, and other cameras are
-        aligned with these (`nerfmac.training.held_out`). `progress` shows bars if it takes more
-        than a second or two.
+        aligned with these (`nerfmac.training.held_out`). `progress` shows bars if it takes long.
         """
         views, key = self.pictures().views(split, progress=progress), (split, self.state.step)
         if self.config.refine.cameras and key not in self._aligned:

@@ -23,6 +23,7 @@ from nerfmac.scenes.pictures import Header, inspect, is_cut_out
 from nerfmac.scenes.placement import Placement, fit
 from nerfmac.scenes.poses import UP, levelling
 from nerfmac.scenes.scene import Frame, Scene
+from nerfmac.scenes.tracks import Tracks
 
 TEST_EVERY = 8
 """Every 8th view of a capture is held out, as in Mildenhall et al. 2019 (LLFF) and since."""
@@ -84,6 +85,7 @@ class ParsedScene(NamedTuple):
     points      sparse points (n, 3), if the files have any
     placement   the files' own; None: it is fitted to the cameras and points
     splits      indices of `pictures` by split; None if the files have no splits
+    tracks      which pixels of `pictures` show which sparse point, if the files say
     """
 
     source: str
@@ -93,6 +95,7 @@ class ParsedScene(NamedTuple):
     points: Array | None = None
     placement: Placement | None = None
     splits: Mapping[str, Sequence[int]] | None = None
+    tracks: Tracks | None = None
 
 
 def headers_of(pictures: Sequence[Path]) -> list[Header]:
@@ -117,8 +120,10 @@ def assemble(parsed: ParsedScene, path: Path, options: SceneOptions) -> Scene:
         options = replace(options, split=TEST_EVERY if len(frames) > 1 else 0)
     splits = _split(parsed, frames, options.split)
     factor, most = int(options.downscale), options.max_images
+    splits = {name: _fewer(part, most) for name, part in splits.items()}
+    tracks = _training_tracks(parsed, pictures, frames, splits["train"], factor)
     splits = {
-        name: tuple(_reduced(frame, factor, options.masks) for frame in _fewer(part, most))
+        name: tuple(_reduced(frame, factor, options.masks) for frame in part)
         for name, part in splits.items()
     }
     if options.masks:
@@ -143,6 +148,7 @@ def assemble(parsed: ParsedScene, path: Path, options: SceneOptions) -> Scene:
         placement=placement,
         points=points,
         inner=inner_side(options.contraction, placement.extent, poses, points),
+        tracks=tracks and tracks.transformed(placement),
     )
     _warn_of_shared(scene)
     _warn_of_links(scene, path)
@@ -154,6 +160,30 @@ def _in_order(parsed: ParsedScene) -> Sequence[PosedPicture]:
     if parsed.splits is not None:
         return parsed.pictures
     return sorted(parsed.pictures, key=lambda picture: picture.name)
+
+
+def _training_tracks(
+    parsed: ParsedScene,
+    pictures: Sequence[PosedPicture],
+    frames: Frames,
+    train: Frames,
+    factor: int,
+) -> Tracks | None:
+    """The tracks in the training frames, in their order; held-out pictures' are left out.
+
+    `pictures` and `frames` are all of the scene's in one order. `factor` is the downscale.
+    """
+    if parsed.tracks is None:
+        return None
+    place = {id(frame): index for index, frame in enumerate(train)}
+    view = {id(pic): place.get(id(frame), -1) for pic, frame in zip(pictures, frames, strict=True)}
+    indices = np.array([view[id(picture)] for picture in parsed.pictures])
+    tracks = parsed.tracks.of_views(indices, np.full(len(indices), 1.0 / factor))
+    sizes = np.array([(frame.camera.lens.width, frame.camera.lens.height) for frame in train])
+    beyond = (sizes // factor)[tracks.view]
+    is_inside = np.all((tracks.pixel >= 0) & (tracks.pixel < beyond), axis=1)
+    tracks = tracks.observed(is_inside).well_seen()
+    return tracks if len(tracks.view) else None
 
 
 def _fitted(parsed: ParsedScene, options: SceneOptions) -> Placement:

@@ -7,7 +7,7 @@ centre (0.5, 0.5, 0.5). For an object without surroundings `extent` is 1, the un
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from nerfmac.scenes.picture_cache import decode_once, trim
 from nerfmac.scenes.pictures import decode
 from nerfmac.scenes.placement import Placement
 from nerfmac.scenes.prefetch import delayed_progress, prefetch
+from nerfmac.scenes.tracks import Tracks
 
 Colour = tuple[float, float, float]
 
@@ -55,13 +56,14 @@ class Views:
 
     `pixels` is uint8 (pixels, 3 or 4) with straight alpha, view after view, row by row from the
     top. Views may differ in size. `kept` is bool (pixels,), False where a mask is black; None
-    without masks.
+    without masks. `tracks` are those in these views; only the training split has any.
     """
 
     pixels: mx.array
     cameras: Cameras
     names: tuple[str, ...]
     kept: mx.array | None = None
+    tracks: Tracks | None = None
 
     def __repr__(self) -> str:
         sizes, channels = shown_sizes(self.cameras.sizes), self.pixels.shape[1]
@@ -113,6 +115,8 @@ class Scene:
     placement   from the files' coordinates to scene space; None: both are the same
     points      sparse points (n, 3) in scene space, if the files have any
     inner       side of the cube beyond which encodings see space contracted; None: nowhere
+    tracks      which pixels of the split "train" show which sparse point, in scene space, if the
+                files say
     """
 
     name: str
@@ -125,6 +129,7 @@ class Scene:
     placement: Placement | None = None
     points: npt.NDArray[np.float64] | None = None
     inner: float | None = None
+    tracks: Tracks | None = None
     _views: dict[str, Views] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -151,7 +156,9 @@ class Scene:
         """
         if split not in self._views:
             channels = 4 if self.has_alpha else 3
-            self._views[split] = _decoded(self._frames(split), channels, progress)
+            views = _decoded(self._frames(split), channels, progress)
+            tracks = self.tracks if split == "train" else None
+            self._views[split] = replace(views, tracks=tracks)
         return self._views[split]
 
     def cameras(self, split: str) -> tuple[Camera, ...]:

@@ -12,6 +12,12 @@ Where a surface is plain, matter anywhere on a ray gives it the right colour, an
 camera hides the scene from cameras that have no picture there. FreeNeRF (Yang et al. 2023, section
 4.3) penalises the density near cameras alike. The loss falls linearly to zero at the fraction
 `DISPARITY_END` of the run, so that it does not bias the depths in the end.
+A third one is for rays whose distance d is known from the tracks of sparse points:
+
+    depth = 1 - sum_i weight_i exp(-(t_i - d)^2 / (2 spread^2))
+
+the probability that the ray ends elsewhere than at its point. DS-NeRF (Deng et al. 2022) asks the
+same of the weights by a divergence from a normal distribution.
 
 The distortion loss is that of Mip-NeRF 360 (Barron et al. 2022, equation 15) with squares instead
 of absolute values, as in the code of 2D Gaussian Splatting (Huang et al. 2024): three sums along
@@ -30,10 +36,13 @@ from nerfmac.common.checks import InputError
 from nerfmac.config import TrainConfig
 from nerfmac.geometry.samples import Samples
 from nerfmac.ops.composite import Composited, composite, sample_weights
+from nerfmac.training.track_rays import TrackTargets
 
 DISPARITY_END = 0.5
 """Fraction of the run after which the disparity loss is zero."""
 
+FRONT = 3.0
+"""Standard deviations of a point's distance by which matter is surely in front of it."""
 _MARGIN = 1e-4  # kept from opacities 0 and 1, where the slope of the entropy is infinite
 
 
@@ -52,6 +61,7 @@ class RayBatch(NamedTuple):
     samples: Samples | None = None  # packed; None for the rays of a proposal
     proposals: tuple[Composited, ...] = ()  # coarser renderings of the same rays, same backgrounds
     progress: mx.array | float = 0.0  # () float32, finished fraction of the run
+    tracks: TrackTargets | None = None  # distances known from tracks, of the first rays; None: none
 
     @property
     def packed(self) -> tuple[mx.array, Samples]:
@@ -127,6 +137,49 @@ def entropy_loss(rays: RayBatch, _target: mx.array) -> mx.array:
     """(rays,): entropy of each ray's opacity, 0 to log 2; formula above."""
     opacity = mx.clip(rays.opacity, _MARGIN, 1.0 - _MARGIN)
     return -opacity * mx.log(opacity) - (1.0 - opacity) * mx.log(1.0 - opacity)
+
+
+def depth_loss(rays: RayBatch, _target: mx.array) -> mx.array:
+    """(rays,): probability that rays of tracks end elsewhere than at their points; formula above.
+
+    It is 0 for rays without a track. The others share all rays' weight, so that the mean over rays
+    is the mean over rays with a track; the confidence of each is a factor of its loss.
+    """
+    return _track_losses(rays)[0]
+
+
+def front_loss(rays: RayBatch, _target: mx.array) -> mx.array:
+    """(rays,): probability that rays of tracks end before their points; weighted as `depth_loss`.
+
+    That is before the distance d - FRONT spread.
+    """
+    return _track_losses(rays)[1]
+
+
+def _track_losses(rays: RayBatch) -> tuple[mx.array, mx.array]:
+    """`depth_loss` and `front_loss`, by one compositing."""
+    density, samples = rays.packed
+    count = rays.mask.shape[0]
+    if rays.tracks is None:
+        return mx.zeros(count), mx.zeros(count)
+    known = rays.tracks
+    some = known.distance.shape[0]
+    # The first rays have the first slots: twice their share is room enough for nearly all.
+    slots = min(2 * some * density.shape[0] // count, density.shape[0])
+    distance, width, ray = (v[:slots] for v in (samples.distance, samples.width, samples.ray))
+    ray = mx.minimum(ray, some - 1)
+    miss = (distance - known.distance[ray]) / known.spread[ray]
+    near, front = mx.exp(-0.5 * mx.square(miss)), (miss < -FRONT).astype(mx.float32)
+    values = mx.stack([near, front, mx.zeros_like(near)], axis=1)
+    starts = samples.ray_start[: some + 1]
+    ends = composite(density[:slots], values, distance, width, mx.minimum(starts, slots))
+    fits = (starts[1:] <= slots).astype(mx.float32)
+    weight = (count / some) * known.confidence * fits
+    others = mx.zeros(count - some)
+    return (
+        mx.concatenate([weight * (1.0 - ends.colour[:, 0]), others]),
+        mx.concatenate([weight * ends.colour[:, 1], others]),
+    )
 
 
 def configured_extra_losses(config: TrainConfig, extent: float) -> tuple[Loss, ...]:

@@ -25,9 +25,10 @@ from nerfmac.refine.refinement import CameraRefinement
 from nerfmac.scenes import Views
 from nerfmac.training.gradient_scaling import scale_gradients
 from nerfmac.training.loss_scale import LossScale, all_finite
-from nerfmac.training.losses import RayBatch
+from nerfmac.training.losses import RayBatch, depth_loss, front_loss
 from nerfmac.training.method import Parts
 from nerfmac.training.optimiser import OptimiserState, StepNumbers, adam
+from nerfmac.training.track_rays import TrackRays, TrackTargets
 
 
 class Schedule(NamedTuple):
@@ -35,6 +36,7 @@ class Schedule(NamedTuple):
 
     level_progress: mx.array  # as in `Field.coarse_to_fine`
     progress: mx.array  # finished fraction of the run
+    track_weight: mx.array | None = None  # factor on the losses of tracks; None without tracks
 
 
 class StepFlags(NamedTuple):
@@ -79,6 +81,8 @@ class Step:
     full_gradient_distance: float = 0.0
     """Distance from the camera, in scene units, beyond which gradients keep their full size; see
     `gradient_scaling`."""
+    track_rays: TrackRays | None = None
+    """Where a part of the rays is drawn, for the depth loss; None: none is."""
 
     def __call__(
         self,
@@ -140,6 +144,10 @@ class Step:
         field, sampler, colour_loss, extra_losses = self.parts
         refinement, blend = self.refinement, self.config.train.blend
         pixel_draws, sample_draws, background = self._draw(key)
+        targets: TrackTargets | None = None
+        if self.track_rays is not None:
+            count = max(int(self.config.train.depth_rays * self.rays), 1)
+            pixel_draws, targets = self.track_rays.draw(pixel_draws, count)
         cameras = refinement.cameras(parameters)
         rays, rgba, view = draw_pixels(self.views.pixels, cameras, pixel_draws)
         # Random backgrounds, so that matter cannot imitate the background.
@@ -164,11 +172,21 @@ class Step:
                 for rendering in (*sampled.proposals, seen)
             )
             mask = self._mask(samples, pixel_draws)
-            batch = RayBatch(*seen, mask, density, samples, tuple(proposals), schedule.progress)
+            batch = RayBatch(
+                *seen, mask, density, samples, tuple(proposals), schedule.progress, targets
+            )
             error = _mean(mx.square(batch.colour - target), mask)
             coarser = (RayBatch(*proposal, mask) for proposal in proposals)
             losses = [colour_loss(rays_seen, target) for rays_seen in (*coarser, batch)]
             losses += [extra_loss(batch, target) for extra_loss in extra_losses]
+            if schedule.track_weight is not None:
+                train = self.config.train
+                terms = (train.depth, depth_loss), (train.front, front_loss)
+                losses += [
+                    schedule.track_weight * weight * loss(batch, target)
+                    for weight, loss in terms
+                    if weight
+                ]
             first, *others = (_mean(loss, mask, scale) for loss in losses)
             used = samples.used.reshape(()).astype(mx.float32)
             return sum(others, start=first), error, used, sampled.mean_samples_per_ray, mask.mean()

@@ -14,7 +14,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from typing import Any
 
 import mlx.core as mx
@@ -50,6 +50,7 @@ from nerfmac.training.optimiser import (
 )
 from nerfmac.training.state import TrainState
 from nerfmac.training.step import Schedule, Step, StepFlags
+from nerfmac.training.track_rays import TrackRays
 
 FIRST_RAYS = 2**18
 """Most random training rays from which the sampler's first state is made."""
@@ -118,11 +119,14 @@ class Trainer:
         views, key = self.views, _key(self.config.seed, 0, stream=3)
         parameters = self.field.init(_key(self.config.seed, 0, stream=2))
         parameters |= self.refinement.init()
+        sampling = self.sampler.init(ray_batches(views.pixels, views.cameras, FIRST_RAYS, key))
+        if self.config.occupancy.carve and views.tracks is not None:
+            sampling = self.sampler.carve(sampling, views.tracks, views.cameras)
         return TrainState(
             parameters=parameters,
             average=parameters,
             moments=no_moments(parameters),
-            sampling=self.sampler.init(ray_batches(views.pixels, views.cameras, FIRST_RAYS, key)),
+            sampling=sampling,
             scaling=LossScale.init(self.config.train.loss_scale)._asdict(),
             samples_per_ray=mx.array(FILL * self.config.march.max_samples / self.config.train.rays),
             rays=self.config.train.rays,
@@ -265,9 +269,22 @@ class Trainer:
             state.scaling,
             _key(self.config.seed, state.step, stream=0),
             step_numbers(state.step + 1, rate, optimiser, groups),
-            Schedule(*map(mx.array, (self.config.refine.level_progress_at(state.step), progress))),
+            self._schedule(state.step, progress),
         )
         return OptimiserState(*updated), scaling, measured
+
+    @cached_property
+    def _track_rays(self) -> TrackRays | None:
+        """Rays of the views' tracks; None if no loss asks for them or there are none."""
+        if not (self.config.train.depth or self.config.train.front):
+            return None
+        return TrackRays.of(self.views, self.config, self.bounds)
+
+    def _schedule(self, step: int, progress: float) -> Schedule:
+        numbers = [self.config.refine.level_progress_at(step), progress]
+        if self._track_rays is not None:
+            numbers.append(self.config.train.track_weight_at(progress))
+        return Schedule(*map(mx.array, numbers))
 
     def _compiled_step(
         self, rays: int, flags: StepFlags
@@ -283,6 +300,7 @@ class Trainer:
             flags=flags,
             # An object's cameras stand outside its cube, so there is no fog in front of them.
             full_gradient_distance=scaling if self.bounds.extent > 1 else 0.0,
+            track_rays=self._track_rays,
         )
         return self.traces.compiled(step, f"step of {rays} rays{flags}")
 

@@ -22,6 +22,9 @@ NUMBERS = {
 }
 OPENCV = (30.0, 29.0, 11.0, 8.5, 0.08, -0.03, 0.004, -0.006)
 POINTS = np.array([[0.1, 0.2, 0.3], [0.4, -0.3, 0.1], [-0.2, 0.5, 0.6]])
+ERRORS = (0.5, 0.75, 1.5)
+Shown = tuple[float, float, int]
+"""Column and row of a pixel, and the number of the point there; -1: of none."""
 
 
 def quaternion(index: int) -> tuple[np.ndarray, np.ndarray]:
@@ -41,18 +44,26 @@ def write_colmap(
     images: str = "images",
     binary: bool = True,
     absent: tuple[int, ...] = (),
+    shown: dict[int, list[Shown]] | None = None,
 ) -> Path:
-    """A scene of `count` registered pictures, a camera each; return its folder."""
+    """A scene of `count` registered pictures, a camera each; return its folder.
+
+    `shown` are the pixels of some pictures that show points; by default none shows a known one.
+    """
     place = folder / sparse
     place.mkdir(parents=True, exist_ok=True)
     for index in range(count):
         if index not in absent:
             save(folder / images / f"{index:03d}.png", pixels(index))
-    (_write_binary if binary else _write_text)(place, count, model, parameters)
+    points = [(shown or {}).get(index, [(1.0, 2.0, -1)] * index) for index in range(count)]
+    (_write_binary if binary else _write_text)(place, points, model, parameters)
     return folder
 
 
-def _write_binary(place: Path, count: int, model: str, parameters: tuple[float, ...]) -> None:
+def _write_binary(
+    place: Path, shown: list[list[Shown]], model: str, parameters: tuple[float, ...]
+) -> None:
+    count = len(shown)
     cameras = images = points = struct.pack("<Q", count)
     for index in range(count):
         camera = 100 + index
@@ -60,26 +71,28 @@ def _write_binary(place: Path, count: int, model: str, parameters: tuple[float, 
         cameras += struct.pack(f"<{len(parameters)}d", *parameters)
         rotation, translation = quaternion(index)
         images += struct.pack("<I7dI", 7 * index, *rotation, *translation, camera)
-        images += f"{index:03d}.png".encode() + b"\0" + struct.pack("<Q", index)
-        images += struct.pack("<ddq", 1.0, 2.0, -1) * index
+        images += f"{index:03d}.png".encode() + b"\0" + struct.pack("<Q", len(shown[index]))
+        images += b"".join(struct.pack("<ddq", *point) for point in shown[index])
     points = struct.pack("<Q", len(POINTS))
     for index, point in enumerate(POINTS):
-        points += struct.pack("<Q3d3BdQ", index, *point, 1, 2, 3, 0.5, index)
+        points += struct.pack("<Q3d3BdQ", index, *point, 1, 2, 3, ERRORS[index], index)
         points += struct.pack("<II", 1, 2) * index
     for name, content in (("cameras", cameras), ("images", images), ("points3D", points)):
         (place / f"{name}.bin").write_bytes(content)
 
 
-def _write_text(place: Path, count: int, model: str, parameters: tuple[float, ...]) -> None:
+def _write_text(
+    place: Path, shown: list[list[Shown]], model: str, parameters: tuple[float, ...]
+) -> None:
     cameras, images, points = ["# Camera list"], ["# Image list"], ["# Points"]
-    for index in range(count):
+    for index in range(len(shown)):
         numbers = " ".join(repr(value) for value in parameters)
         cameras.append(f"{100 + index} {model} {WIDTH} {HEIGHT} {numbers}")
         rotation, translation = quaternion(index)
         pose = " ".join(repr(float(value)) for value in (*rotation, *translation))
         images.append(f"{7 * index} {pose} {100 + index} {index:03d}.png")
-        images.append("1.0 2.0 -1" * (index % 2))
+        images.append(" ".join(f"{x!r} {y!r} {point}" for x, y, point in shown[index]))
     for index, point in enumerate(POINTS):
-        points.append(f"{index} {' '.join(map(str, point))} 1 2 3 0.5 1 2")
+        points.append(f"{index} {' '.join(map(str, point))} 1 2 3 {ERRORS[index]} 1 2")
     for name, lines in (("cameras", cameras), ("images", images), ("points3D", points)):
         (place / f"{name}.txt").write_text("\n".join(lines) + "\n")

@@ -21,10 +21,12 @@ from nerfmac.scenes.pictures import is_picture
 from nerfmac.scenes.readers.colmap_model import (
     ColmapCamera,
     ColmapImage,
+    ColmapModel,
     count_images,
     is_model,
     read_model,
 )
+from nerfmac.scenes.tracks import Tracks
 
 MODEL_FOLDERS = (
     *("sparse", "colmap/sparse", "colmap_sparse", "colmap_text", "distorted/sparse"),
@@ -92,7 +94,9 @@ def read_colmap(folder: Path, model_path: Path) -> ParsedScene:
         pictures.append(
             PosedPicture.of(path, header, lens=lens, pose=pose, where=where, name=image.name)
         )
-    return ParsedScene(str(folder), folder, pictures, points=model.points)
+    images = [model.images[index] for index, _ in found]
+    tracks = tracks_of(model, images, pictures)
+    return ParsedScene(str(folder), folder, pictures, points=model.points, tracks=tracks)
 
 
 def _remedy(roots: Sequence[Path]) -> str:
@@ -145,3 +149,30 @@ def camera_to_file(image: ColmapImage) -> np.ndarray:
     """Return the pose of a registered picture, camera to file (3, 4), with OpenGL's axes."""
     rotation = image.pose[:, :3].T
     return np.column_stack([rotation * TO_OPENGL, -rotation @ image.pose[:, 3]])
+
+
+def tracks_of(
+    model: ColmapModel, images: Sequence[ColmapImage | None], pictures: Sequence[PosedPicture]
+) -> Tracks | None:
+    """Return the tracks of a `model` in `pictures`, in its coordinates; None if it has none.
+
+    `images` has the model's entry of each picture, None for a picture that the model lacks.
+    Pictures may be smaller than those that the model was made of.
+    """
+    order = np.argsort(model.numbers)
+    numbers = model.numbers[order]
+    views, pixels, points = [], [], []
+    for index, (image, picture) in enumerate(zip(images, pictures, strict=True)):
+        if image is None or not len(image.points) or not len(numbers):
+            continue
+        place = np.minimum(np.searchsorted(numbers, image.points), len(numbers) - 1)
+        is_known = numbers[place] == image.points
+        camera, lens = model.cameras[image.camera], picture.lens
+        pixels.append(image.pixels[is_known] * (lens.width / camera.width))
+        points.append(order[place[is_known]])
+        views.append(np.full(len(points[-1]), index))
+    if not views:
+        return None
+    error = np.where(np.isfinite(model.errors), np.maximum(model.errors, 0.0), 0.0)
+    view, pixel, point = (np.concatenate(parts) for parts in (views, pixels, points))
+    return Tracks(view, pixel, point, model.points, error)

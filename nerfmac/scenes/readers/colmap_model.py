@@ -37,6 +37,13 @@ PARAMETERS = {
 files. d1 to d3 are the coefficients of FULL_OPENCV's denominator."""
 
 Parsed = TypeVar("Parsed")
+Array = npt.NDArray[np.float64]
+
+Point = tuple[int, list[float], float]
+"""Number, position and mean reprojection error of a sparse point."""
+
+SHOWN = np.dtype([("pixel", "<f8", 2), ("point", "<i8")])
+"""Binary layout of a picture's point: its pixel, and the number of its 3D point or -1."""
 
 UNREADABLE = (struct.error, UnicodeDecodeError, ValueError, IndexError)
 
@@ -51,19 +58,29 @@ class ColmapCamera(NamedTuple):
 
 
 class ColmapImage(NamedTuple):
-    """A registered picture: its name, its camera's number, and its world-to-camera pose (3, 4)."""
+    """A registered picture: its name, its camera's number, and its world-to-camera pose (3, 4).
+
+    `pixels` (n, 2), x right and y down, are where it shows the sparse points numbered `points`.
+    """
 
     name: str
     camera: int
-    pose: npt.NDArray[np.float64]
+    pose: Array
+    pixels: Array = np.zeros((0, 2))
+    points: npt.NDArray[np.int64] = np.zeros(0, np.int64)
 
 
 class ColmapModel(NamedTuple):
-    """Cameras by number, the registered pictures, and the sparse points (n, 3)."""
+    """Cameras by number, the registered pictures, and the sparse points (n, 3).
+
+    `numbers` (n,) and `errors` (n,) are the points' numbers and mean reprojection errors in pixels.
+    """
 
     cameras: dict[int, ColmapCamera]
     images: list[ColmapImage]
-    points: npt.NDArray[np.float64]
+    points: Array
+    numbers: npt.NDArray[np.int64] = np.zeros(0, np.int64)
+    errors: Array = np.zeros(0)
 
 
 def is_model(folder: Path) -> bool:
@@ -95,14 +112,17 @@ def read_model(folder: Path) -> ColmapModel:
     paths = [folder / f"{name}.{ending}" for name in ("cameras", "images", "points3D")]
     cameras = dict(_parsed(paths[0], parsers[0]))
     images = _parsed(paths[1], parsers[1])
-    points = _parsed(paths[2], parsers[2]) if paths[2].is_file() else []
+    rows = _parsed(paths[2], parsers[2]) if paths[2].is_file() else []
+    points = np.array([position for _, position, _ in rows], np.float64).reshape(-1, 3)
+    numbers = np.array([number for number, _, _ in rows], np.int64)
+    errors = np.array([error for _, _, error in rows], np.float64)
     for image in images:
         if image.camera not in cameras:
             raise InputError(
                 f"{paths[1]}: {image.name} has camera {image.camera}, not in {paths[0]}; expected "
                 "files of one model"
             )
-    return ColmapModel(cameras, images, np.array(points, np.float64).reshape(-1, 3))
+    return ColmapModel(cameras, images, points, numbers, errors)
 
 
 def _parsed(path: Path, parse: Callable[[bytes], Iterator[Parsed]]) -> list[Parsed]:
@@ -136,12 +156,16 @@ def _camera(model: str, width: int, height: int, values: list[float]) -> ColmapC
     return ColmapCamera(model, width, height, named)
 
 
-def _image(name: str, camera: int, pose: list[float]) -> ColmapImage:
-    """The picture of a `pose` of 7 numbers: quaternion and translation."""
+def _image(
+    name: str, camera: int, pose: list[float], pixels: Array, points: npt.NDArray[np.int64]
+) -> ColmapImage:
+    """The picture of a `pose` of 7 numbers, quaternion and translation; points -1 are left out."""
     translation = pose[4:]
     if not all(abs(number) <= LARGEST for number in translation):
         raise InputError(f"{name} has the position {translation}; expected finite numbers")
-    return ColmapImage(name, camera, np.column_stack([rotation_of(pose[:4], name), translation]))
+    matrix = np.column_stack([rotation_of(pose[:4], name), translation])
+    is_shown = (points >= 0) & (np.abs(pixels) <= LARGEST).all(axis=1)
+    return ColmapImage(name, camera, matrix, pixels[is_shown], points[is_shown])
 
 
 def _binary_cameras(content: bytes) -> Iterator[tuple[int, ColmapCamera]]:
@@ -163,17 +187,19 @@ def _binary_images(content: bytes) -> Iterator[ColmapImage]:
         _, *pose, camera = struct.unpack_from("<I7dI", content, at)
         end = content.index(b"\0", at + 64)
         name = content[at + 64 : end].decode()
-        (points,) = struct.unpack_from("<Q", content, end + 1)
-        at = end + 9 + 24 * points  # a point: x, y and the number of its 3D point
+        (count_shown,) = struct.unpack_from("<Q", content, end + 1)
+        at = end + 9 + SHOWN.itemsize * count_shown
         if at > len(content):
             raise InputError(f"it ends within {name}")
-        yield _image(name, camera, pose)
+        shown = np.frombuffer(content, SHOWN, count_shown, end + 9)
+        yield _image(name, camera, pose, shown["pixel"], shown["point"])
 
 
-def _binary_points(content: bytes) -> Iterator[tuple[float, ...]]:
+def _binary_points(content: bytes) -> Iterator[Point]:
     (count,), at = struct.unpack_from("<Q", content), 8
     for _ in range(count):
-        yield struct.unpack_from("<3d", content, at + 8)
+        number, *position = struct.unpack_from("<Q3d", content, at)
+        yield number, position, struct.unpack_from("<d", content, at + 35)[0]
         (track,) = struct.unpack_from("<Q", content, at + 43)
         at += 51 + 8 * track  # an entry: the number of a picture, and of the point in it
         if at > len(content):
@@ -188,20 +214,32 @@ def _text_cameras(content: bytes) -> Iterator[tuple[int, ColmapCamera]]:
 
 
 def _text_images(content: bytes) -> Iterator[ColmapImage]:
-    is_points = False
+    image: tuple[str, int, list[float]] | None = None
     for line in content.decode("utf-8-sig").splitlines():
         # The line after a picture's has its points. It may be empty, and some programs omit it.
-        if is_points and (not line.strip() or _is_number(line.split()[-1])):
-            is_points = False
+        if image and (not line.strip() or _is_number(line.split()[-1])):
+            yield _image(*image, *_text_shown(line))
+            image = None
         elif line.strip() and not line.lstrip().startswith("#"):
+            if image:
+                yield _image(*image, *_text_shown(""))
             _, *pose, camera, name = line.strip().split(maxsplit=9)
-            yield _image(name, int(camera), [float(value) for value in pose])
-            is_points = True
+            image = name, int(camera), [float(value) for value in pose]
+    if image:
+        yield _image(*image, *_text_shown(""))
 
 
-def _text_points(content: bytes) -> Iterator[tuple[float, ...]]:
+def _text_shown(line: str) -> tuple[Array, npt.NDArray[np.int64]]:
+    """Pixels (n, 2) and point numbers (n,) of a picture's line of points."""
+    table = np.array(line.split(), np.float64).reshape(-1, 3)
+    return table[:, :2], table[:, 2].astype(np.int64)
+
+
+def _text_points(content: bytes) -> Iterator[Point]:
     for line in _lines(content):
-        yield tuple(float(value) for value in line.split(maxsplit=4)[1:4])
+        number, *values = line.split(maxsplit=8)[:8]
+        error = float(values[6]) if len(values) > 6 else 0.0  # some programs write positions alone
+        yield int(number), [float(value) for value in values[:3]], error
 
 
 def _lines(content: bytes) -> list[str]:

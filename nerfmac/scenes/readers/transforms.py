@@ -20,6 +20,7 @@ from nerfmac.common.json_reader import Fields
 from nerfmac.scenes.parsed_scene import ParsedScene
 from nerfmac.scenes.picture_search import PictureSearch
 from nerfmac.scenes.ply_points import read_ply_points
+from nerfmac.scenes.readers.colmap_beside import tracks_beside
 from nerfmac.scenes.readers.json_frames import (
     SPLITS,
     entries_of,
@@ -47,6 +48,7 @@ def read_transforms(path: Path, file: Fields) -> ParsedScene:
         points=_points_of(file, path.parent),
         placement=placement_of(file) if is_placed(file) else None,
         splits=_listed_splits(file, [entry.name for entry in entries]),
+        tracks=tracks_beside(path.parent, pictures),
     )
 
 

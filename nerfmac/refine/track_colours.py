@@ -1,0 +1,95 @@
+"""Whether pictures differ in exposure or white balance, by the colours along tracks.
+
+All pixels of a track show one point. So the light of red, green and blue in observation o of point
+p in picture v is, but for noise and gloss,
+
+    log light_o = log gain_v + log colour_p
+
+The gains follow from medians in turns: of the observations of each point, then of each picture
+(median polish, Tukey 1977). They are relative to the median over pictures.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+
+import mlx.core as mx
+import numpy as np
+import numpy.typing as npt
+
+from nerfmac.geometry.colour import srgb_to_linear
+from nerfmac.scenes import Views
+from nerfmac.scenes.tracks import Tracks
+
+Array = npt.NDArray[np.float64]
+
+DARKEST, BRIGHTEST = 0.01, 0.9
+"""Range of linear light that counts: noise rules below, clipping above."""
+MOST_OBSERVATIONS = 2**17
+"""Most observations that are looked at; their points are spread evenly over all."""
+FEWEST_IN_PICTURE = 10
+"""Fewest observations of a picture whose gain counts."""
+FEWEST_PICTURES = 5
+"""Fewest pictures with a gain from which a spread follows."""
+TURNS = 10
+"""Turns of the medians; gains that drift slowly along a walk take several."""
+DIFFERENT = 0.08
+"""Spread of log gains from which pictures differ. A film of steady light has 0.04, photographs by
+a camera that sets each exposure anew 0.12."""
+
+
+def gain_spread(views: Views) -> Array | None:
+    """(3,) robust standard deviation of the pictures' log gains in red, green and blue.
+
+    None if the `views` have no tracks, or too few.
+    """
+    if views.tracks is None:
+        return None
+    tracks = views.tracks.well_seen(most=MOST_OBSERVATIONS)
+    light = observed_light(views, tracks)
+    is_good = np.all((light > DARKEST) & (light < BRIGHTEST), axis=1)
+    gains = picture_gains(tracks.observed(is_good), np.log(light[is_good]), len(views.names))
+    known = gains[~np.isnan(gains[:, 0])]
+    if len(known) < FEWEST_PICTURES:
+        return None
+    return np.asarray(1.4826 * np.median(np.abs(known - np.median(known, axis=0)), axis=0))
+
+
+def observed_light(views: Views, tracks: Tracks) -> Array:
+    """(observations, 3) linear light in [0, 1]: means of 3 x 3 pixels around the observations."""
+    width, height = np.array(views.cameras.sizes).T[:, tracks.view]
+    first = np.array(views.cameras.places)[tracks.view, 0]
+    column, row = np.floor(tracks.pixel).astype(np.int64).T
+    light = np.zeros((len(row), 3))
+    for down, right in product((-1, 0, 1), repeat=2):
+        x, y = np.clip(column + right, 0, width - 1), np.clip(row + down, 0, height - 1)
+        pixels = views.pixels[mx.array((first + y * width + x).astype(np.int32))]
+        light += np.array(srgb_to_linear(pixels[:, :3].astype(mx.float32) / 255.0)) / 9.0
+    return light
+
+
+def picture_gains(tracks: Tracks, light: Array, views: int) -> Array:
+    """(views, 3) log gains of pictures, from the log `light` (observations, 3); median 0.
+
+    NaN for a picture of too few observations.
+    """
+    shown = np.bincount(tracks.view, minlength=views)
+    gains = np.zeros((views, 3))
+    for _ in range(TURNS):
+        colours = _medians(light - gains[tracks.view], tracks.point)
+        gains = _medians(light - colours[tracks.point], tracks.view, views)
+    gains[shown < FEWEST_IN_PICTURE] = np.nan
+    return gains - np.nanmedian(gains, axis=0)
+
+
+def _medians(values: Array, group: npt.NDArray[np.int64], groups: int = 0) -> Array:
+    """(groups, 3) medians of the `values` (n, 3) in each group; 0 for a group without any."""
+    counts = np.bincount(group, minlength=groups)
+    starts = np.cumsum(counts) - counts
+    medians = np.zeros((len(counts), 3))
+    filled = counts > 0
+    for channel in range(3):
+        ordered = values[np.lexsort((values[:, channel], group)), channel]
+        low, high = starts + (counts - 1) // 2, starts + counts // 2
+        medians[filled, channel] = 0.5 * (ordered[low[filled]] + ordered[high[filled]])
+    return medians

@@ -1,0 +1,91 @@
+"""`TrackRays`: training rays through pixels whose distance is known from tracks.
+
+A step's first rays are drawn from the observations of the tracks instead of from all pixels. They
+count for the colour loss like any others. How far their points are away is a `TrackTargets`, for
+losses such as `depth_loss`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple, Self
+
+import mlx.core as mx
+import numpy as np
+import numpy.typing as npt
+
+from nerfmac.config import Config
+from nerfmac.geometry.bounds import Bounds
+from nerfmac.geometry.cameras import Cameras
+from nerfmac.geometry.pixel_places import WHOLE
+from nerfmac.scenes import Views
+from nerfmac.scenes.tracks import ways_of
+
+_DISTANCE, _CONFIDENCE, _SPREAD = 3, 4, 5  # columns of the table; the first three are fractions
+
+
+class TrackTargets(NamedTuple):
+    """What tracks say about the first k rays of a batch; lengths are in scene units."""
+
+    distance: mx.array  # (k,) float32, of the sparse point from the camera
+    confidence: mx.array  # (k,) float32 in [0, 1], by the point's reprojection error
+    spread: mx.array  # (k,) float32, standard deviation of the distance
+
+
+@dataclass(frozen=True, eq=False)
+class TrackRays:
+    """A table of the observations: float32 (n, 6), on the device.
+
+    Its columns are the fractions that `draw_pixels` takes for the pixel, and a `TrackTargets`.
+    """
+
+    table: mx.array
+
+    @classmethod
+    def of(cls, views: Views, config: Config, bounds: Bounds) -> Self | None:
+        """The observations in `views` whose points training can reach; None if there are none.
+
+        The confidence is DS-NeRF's (Deng et al. 2022, section 3.2), exp(-(e / mean e)^2) for a
+        reprojection error e. The standard deviation is one training step at that distance: samples
+        are no closer together.
+        """
+        if views.tracks is None:
+            return None
+        tracks, march = views.tracks, config.march
+        _, distance = ways_of(tracks, np.array(views.cameras.poses[:, :, 3]))
+        is_inside = np.asarray(bounds.holds(tracks.points))[tracks.point]
+        is_reached = is_inside & (distance > max(march.near, march.near_training))
+        tracks, distance = tracks.observed(is_reached), distance[is_reached]
+        if not len(distance):
+            return None
+        error = tracks.error[tracks.point]
+        confidence = np.exp(-np.square(error / max(float(error.mean()), 1e-9)))
+        cone = march.cone if bounds.cascades > 1 else 0.0
+        columns = [
+            fractions_of(views.cameras, tracks.view, tracks.pixel),
+            np.stack([distance, confidence, np.maximum(march.step, cone * distance)], axis=1),
+        ]
+        return cls(mx.array(np.concatenate(columns, axis=1).astype(np.float32)))
+
+    def draw(self, pixel_draws: mx.array, count: int) -> tuple[mx.array, TrackTargets]:
+        """`pixel_draws` (3, rays) with the first `count` at observations, and what these say.
+
+        The draws that are replaced choose the observations, all equally often.
+        """
+        observations = self.table.shape[0]
+        chosen = (pixel_draws[0, :count] * observations).astype(mx.int32)
+        rows = self.table[mx.minimum(chosen, observations - 1)].T
+        draws = mx.concatenate([rows[:_DISTANCE], pixel_draws[:, count:]], axis=1)
+        return draws, TrackTargets(rows[_DISTANCE], rows[_CONFIDENCE], rows[_SPREAD])
+
+
+def fractions_of(
+    cameras: Cameras, view: npt.NDArray[np.int64], pixel: npt.NDArray[np.float64]
+) -> npt.NDArray[np.float64]:
+    """The fractions (n, 3) for which `draw_pixels` draws the pixels (n, 2) of views (n,)."""
+    sizes = np.array(cameras.sizes, np.float64)
+    # Half of the share that the alias table leaves a view lies well inside of it.
+    kept = np.array(cameras.places)[view, 3] / WHOLE
+    share = (view + 0.5 * kept) / len(cameras)
+    column, row = (np.floor(pixel) + 0.5).T
+    return np.stack([share, row / sizes[view, 1], column / sizes[view, 0]], axis=1)

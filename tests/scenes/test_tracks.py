@@ -1,0 +1,150 @@
+"""Tracks: which pixels of which training pictures show which point, however a scene is read."""
+
+import numpy as np
+import pytest
+
+from nerfmac.geometry.cameras import Camera
+from nerfmac.geometry.lenses import Lens
+from nerfmac.scenes import load_scene
+from nerfmac.scenes.tracks import Tracks, ways_of
+from tests.scenes.colmap_files import ERRORS, OPENCV, POINTS, write_colmap
+from tests.scenes.projection import project
+from tests.scenes.scene_files import HEIGHT, WIDTH, matrix, pixels, save, write_transforms
+
+COUNT = 10
+LENS = Lens(WIDTH, HEIGHT, *OPENCV[:4], k1=0.08, k2=-0.03, p1=0.004, p2=-0.006)
+
+
+def shown_at(index: int) -> list[tuple[float, float, int]]:
+    """Where a picture shows the points; some pictures miss some, and each shows unknown ones."""
+    camera = Camera(LENS, np.array(matrix(index), np.float32)[:3])
+    known = [(*map(float, project(camera, point)), number) for number, point in enumerate(POINTS)]
+    known = [one for one in known if (one[2] + index) % 5]
+    return [(3.0, 4.0, -1), *known[::-1], (5.0, 1.0, 77)]
+
+
+SHOWN = {index: shown_at(index) for index in range(COUNT)}
+
+
+def assert_right(tracks: Tracks, frames, indices) -> None:
+    """Fail unless the tracks are those of SHOWN in the pictures numbered `indices`."""
+    got = [
+        (view, number)
+        for view, number in zip(tracks.view.tolist(), tracks.point.tolist(), strict=True)
+    ]
+    want = [
+        (view, number)
+        for view, index in enumerate(indices)
+        for _, _, number in SHOWN[index]
+        if 0 <= number < len(POINTS)
+    ]
+    assert sorted(got) == sorted(want)
+    for view, pixel, number in zip(tracks.view, tracks.pixel, tracks.point, strict=True):
+        seen = project(frames[view].camera, tracks.points[number])
+        np.testing.assert_allclose(pixel, seen, atol=1e-3)
+    np.testing.assert_allclose(tracks.error, ERRORS)
+
+
+@pytest.mark.parametrize("binary", [True, False], ids=["binary", "text"])
+def test_training_pictures_keep_their_tracks_and_held_out_ones_have_none(tmp_path, binary):
+    scene = load_scene(write_colmap(tmp_path, COUNT, shown=SHOWN, binary=binary), split=4)
+    assert scene.tracks is not None
+    assert_right(scene.tracks, scene.splits["train"], [1, 2, 3, 5, 6, 7, 9])
+    assert scene.views("train", progress=False).tracks is scene.tracks
+    assert scene.views("test", progress=False).tracks is None
+
+
+def test_smaller_and_fewer_pictures_have_the_tracks_at_their_own_pixels(tmp_path):
+    folder = write_colmap(tmp_path, COUNT, shown=SHOWN)
+    scene = load_scene(folder, split=0, downscale=2, max_images=6)
+    assert_right(scene.tracks, scene.splits["train"], [0, 1, 3, 5, 6, 8])
+
+
+def test_pictures_half_the_size_of_the_models_have_the_tracks_at_their_own_pixels(tmp_path):
+    folder = write_colmap(tmp_path, COUNT, shown=SHOWN)
+    for index in range(COUNT):
+        save(folder / f"images/{index:03d}.png", pixels(index, 3, WIDTH // 2, HEIGHT // 2))
+    scene = load_scene(folder, split=0)
+    assert_right(scene.tracks, scene.splits["train"], range(COUNT))
+
+
+def test_points_that_too_few_training_pictures_show_have_no_track(tmp_path):
+    shown = {index: [one for one in SHOWN[index] if one[2] != 1] for index in range(COUNT)}
+    for index in (0, 1, 2):
+        shown[index] = SHOWN[index]
+    scene = load_scene(write_colmap(tmp_path, COUNT, shown=shown), split=5)
+    np.testing.assert_allclose(scene.tracks.error, [ERRORS[0], ERRORS[2]])
+    one = {index: shown[index][:2] for index in (0, 1)}
+    assert load_scene(write_colmap(tmp_path / "one", COUNT, shown=one)).tracks is None
+
+
+def test_scenes_without_tracks_have_none(tmp_path):
+    assert load_scene(write_colmap(tmp_path / "a", COUNT)).tracks is None
+    assert load_scene(write_transforms(tmp_path / "b", COUNT)).tracks is None
+
+
+def turned(index: int) -> list[list[float]]:
+    """The camera of `matrix` in coordinates that are turned, scaled and moved."""
+    turn = np.array([[0.0, -0.6, 0.8], [1.0, 0.0, 0.0], [0.0, 0.8, 0.6]])
+    pose = np.array(matrix(index))
+    pose[:3, :3], pose[:3, 3] = turn @ pose[:3, :3], 0.4 * turn @ pose[:3, 3] + [1.0, 2.0, -3.0]
+    return pose.tolist()
+
+
+def beside(folder, pose_of):
+    """A transforms.json with a lens like OPENCV's beside the COLMAP model of the same pictures."""
+    write_colmap(folder, COUNT, shown=SHOWN)
+    frame = {index: {"transform_matrix": pose_of(index)} for index in range(COUNT)}
+    lens = dict(zip(("k1", "k2", "p1", "p2"), OPENCV[4:], strict=True))
+    return write_transforms(folder, COUNT, frame=frame, **lens)
+
+
+def test_a_transforms_json_has_the_tracks_of_the_model_that_it_was_made_of(tmp_path):
+    scene = load_scene(beside(tmp_path, turned), split=4)
+    assert_right(scene.tracks, scene.splits["train"], [1, 2, 3, 5, 6, 7, 9])
+
+
+@pytest.mark.parametrize(
+    "pose_of", [lambda index: turned(9 - index), lambda index: turned(index + index % 2)]
+)
+def test_a_model_of_other_cameras_beside_it_is_left_alone(tmp_path, pose_of, caplog):
+    caplog.set_level("INFO", "nerfmac")
+    assert load_scene(beside(tmp_path, pose_of)).tracks is None
+    assert "are others than the scene's" in caplog.text
+
+
+def test_a_broken_model_beside_a_transforms_json_is_said_and_left_alone(tmp_path, caplog):
+    beside(tmp_path, turned)
+    images = tmp_path / "sparse/0/images.bin"
+    images.write_bytes(images.read_bytes()[:-30])
+    assert load_scene(tmp_path).tracks is None
+    assert "images.bin" in caplog.text
+    assert "without its tracks" in caplog.text
+
+
+def many(points: int, views: int) -> Tracks:
+    """Tracks of many points, each in one to all of the views."""
+    random = np.random.default_rng(3)
+    view, point = np.nonzero(np.arange(views)[:, None] <= random.integers(0, views, points))
+    positions = random.normal(size=(points, 3))
+    return Tracks(view, np.zeros((len(view), 2)), point, positions, np.arange(points) / 7.0)
+
+
+def test_of_too_many_observations_whole_points_are_left_out_evenly():
+    tracks = many(5000, 6)
+    kept = tracks.well_seen(3, most=2000)
+    assert 1700 < len(kept.view) < 2100
+    assert np.bincount(kept.point).min() >= 3
+    number = np.rint(kept.error * 7.0).astype(int)
+    np.testing.assert_array_equal(kept.points, tracks.points[number])
+    np.testing.assert_array_equal(np.bincount(kept.point), np.bincount(tracks.point)[number])
+    assert np.diff(number).max() < 100
+
+
+def test_ways_lead_from_cameras_to_points():
+    tracks = many(20, 4)
+    eyes = np.random.default_rng(4).normal(size=(4, 3)) * 5.0
+    direction, distance = ways_of(tracks, eyes)
+    ends = eyes[tracks.view] + distance[:, None] * direction
+    np.testing.assert_allclose(ends, tracks.points[tracks.point], atol=1e-12)
+    np.testing.assert_allclose(np.linalg.norm(direction, axis=1), 1.0)

@@ -1,0 +1,221 @@
+"""Rays of tracks: their pixels, what is known of them, and the loss that counts it."""
+
+from dataclasses import replace
+from itertools import pairwise
+
+import mlx.core as mx
+import numpy as np
+import pytest
+
+from nerfmac.config import override
+from nerfmac.geometry.bounds import Bounds
+from nerfmac.geometry.cameras import Camera, Cameras
+from nerfmac.geometry.lenses import Lens
+from nerfmac.geometry.samples import Samples
+from nerfmac.ops.draw_pixels import chosen_pixels
+from nerfmac.scenes import Views
+from nerfmac.scenes.tracks import Tracks, ways_of
+from nerfmac.training.goal import Goal
+from nerfmac.training.losses import RayBatch, depth_loss
+from nerfmac.training.track_rays import TrackRays, TrackTargets, fractions_of
+from nerfmac.training.trainer import Trainer
+from tests.scene_factory import CONFIG
+
+pytestmark = pytest.mark.usefixtures("on_the_cpu")
+
+DEPTH = override(CONFIG, train={"depth": 0.3, "depth_rays": 0.25, "depth_until": 0.5})
+
+
+def test_fractions_draw_the_very_pixels_of_views_of_any_size():
+    sizes = [(7, 5), (640, 480), (3, 900), (31, 2), (640, 481)] * 40
+    lenses = [Lens.from_fov(1.0, *size) for size in sizes]
+    cameras = Cameras.stack(
+        [Camera.look_at((2, 1, 3), (0, 0, 0), (0, 0, 1), lens) for lens in lenses]
+    )
+    random = np.random.default_rng(2)
+    view = random.integers(0, len(sizes), 3000)
+    pixel = random.uniform(size=(3000, 2)) * np.array(sizes)[view]
+    fractions = fractions_of(cameras, view, pixel).T.astype(np.float32)
+    first = np.cumsum([0, *(w * h for w, h in sizes)])[view]
+    column, row = np.floor(pixel).astype(int).T
+    want = first + row * np.array(sizes)[view, 0] + column
+    np.testing.assert_array_equal(np.array(chosen_pixels(cameras, mx.array(fractions))), want)
+
+
+def with_tracks(scene, count: int = 40) -> Views:
+    """The training views with tracks of points near the scene's middle, of rising errors."""
+    views = scene.views("train")
+    random = np.random.default_rng(5)
+    points = random.uniform(0.35, 0.65, (count, 3))
+    view, point = np.nonzero(random.uniform(size=(len(views.names), count)) < 0.6)
+    pixel = random.uniform(0.0, 1.0, (len(view), 2)) * views.cameras.sizes[0]
+    return replace(views, tracks=Tracks(view, pixel, point, points, 0.1 * np.arange(count)))
+
+
+def test_the_first_rays_are_those_of_observations_and_the_others_stay(scene):
+    views = with_tracks(scene)
+    rays = TrackRays.of(views, DEPTH, Bounds(1.0))
+    draws = mx.random.uniform(shape=(3, 500), key=mx.random.key(3))
+    drawn, targets = rays.draw(draws, 200)
+    tracks = views.tracks
+    chosen = (np.array(draws[0, :200]) * len(tracks.view)).astype(int)
+    width, height = views.cameras.sizes[0]
+    column, row = np.floor(tracks.pixel[chosen]).astype(int).T
+    want = (tracks.view[chosen] * height + row) * width + column
+    np.testing.assert_array_equal(np.array(chosen_pixels(views.cameras, drawn))[:200], want)
+    assert mx.array_equal(drawn[:, 200:], draws[:, 200:])
+    assert len(set(chosen)) > 80
+    distance = ways_of(tracks, np.array(views.cameras.poses[:, :, 3]))[1][chosen]
+    np.testing.assert_allclose(np.array(targets.distance), distance, rtol=1e-6)
+    error = tracks.error[tracks.point]
+    confidence = np.exp(-((error / error.mean()) ** 2))[chosen]
+    np.testing.assert_allclose(np.array(targets.confidence), confidence, rtol=1e-5)
+    assert np.ptp(confidence) > 0.9
+
+
+def test_points_that_training_cannot_reach_are_left_out(scene):
+    views = with_tracks(scene)
+    far = views.tracks.points.copy()
+    far[::2] += 3.0
+    views = replace(views, tracks=views.tracks._replace(points=far))
+    is_near = views.tracks.point % 2 == 1
+    assert TrackRays.of(views, DEPTH, Bounds(1.0)).table.shape[0] == is_near.sum()
+    distance = ways_of(views.tracks, np.array(views.cameras.poses[:, :, 3]))[1]
+    middle = float(np.median(distance[is_near]))
+    beyond = override(DEPTH, march={"near_training": middle})
+    left = TrackRays.of(views, beyond, Bounds(1.0)).table.shape[0]
+    assert left == (is_near & (distance > middle)).sum()
+    assert TrackRays.of(views, override(DEPTH, march={"near": 50.0}), Bounds(1.0)) is None
+
+
+def test_the_spread_is_a_step_of_training_at_the_distance(scene):
+    views = with_tracks(scene)
+    table = np.array(TrackRays.of(views, DEPTH, Bounds(1.0)).table)
+    np.testing.assert_allclose(table[:, 5], DEPTH.march.step, rtol=1e-6)
+    cone = DEPTH.march.step / float(np.median(table[:, 3]))  # steps grow from half of the points on
+    growing = override(DEPTH, march={"cone": cone})
+    wide = np.array(TrackRays.of(views, growing, Bounds(4.0)).table)
+    want = np.maximum(growing.march.step, growing.march.cone * wide[:, 3])
+    assert 0 < (want > growing.march.step).sum() < len(want)
+    np.testing.assert_allclose(wide[:, 5], want, rtol=1e-6)
+
+
+STARTS = (0, 4, 4, 9, 12, 20, 24)  # six rays, of which three have a track
+SLOTS, TRACKED = 26, 3
+
+
+def batch_of(density: mx.array) -> RayBatch:
+    random = np.random.default_rng(8)
+    distance = np.zeros(SLOTS, np.float32)
+    ray = np.zeros(SLOTS, np.int32)
+    for index, (begin, end) in enumerate(pairwise(STARTS)):
+        distance[begin:end] = 1.0 + np.cumsum(random.uniform(0.05, 0.2, end - begin))
+        ray[begin:end] = index
+    width = random.uniform(0.05, 0.2, SLOTS).astype(np.float32)
+    start = mx.array(STARTS, mx.int32)
+    arrays = mx.zeros((SLOTS, 3)), mx.array(distance), mx.array(width), mx.array(ray)
+    samples = Samples(*arrays, start, start[1:] - start[:-1])
+    known = TrackTargets(
+        mx.array([1.3, 1.2, 1.45]), mx.array([0.9, 0.5, 0.7]), mx.array([0.1, 0.1, 0.15])
+    )
+    rays = len(STARTS) - 1
+    colour, others = mx.zeros((rays, 3)), mx.zeros((2, rays))
+    return RayBatch(colour, *others, mx.ones((rays, 1)), density, samples, (), known)
+
+
+def depth_by_hand(density: np.ndarray) -> np.ndarray:
+    """The loss of each ray in float64: twice as much for each of the half that has a track."""
+    batch, losses = batch_of(mx.array(density)), np.zeros(len(STARTS) - 1)
+    for ray in range(TRACKED):
+        here = slice(STARTS[ray], STARTS[ray + 1])
+        optical = density[here].astype(np.float64) * np.array(batch.samples.width)[here]
+        weight = np.exp(optical - np.cumsum(optical)) * (1 - np.exp(-optical))
+        away, confidence, spread = (float(values[ray]) for values in batch.tracks)
+        miss = (np.array(batch.samples.distance)[here] - away) / spread
+        losses[ray] = 2 * confidence * (1 - (weight * np.exp(-(miss**2) / 2)).sum())
+    return losses
+
+
+def test_the_depth_loss_is_its_formula_and_so_is_its_gradient():
+    density = np.random.default_rng(9).uniform(0.5, 9.0, SLOTS).astype(np.float32)
+    got = np.array(depth_loss(batch_of(mx.array(density)), mx.zeros((6, 3))))
+    want = depth_by_hand(density)
+    assert want[1] == 1.0, "a ray without samples ends nowhere"
+    assert 0.1 < want[0] < 1.6
+    np.testing.assert_allclose(got, want, atol=1e-6)
+
+    def total(density: mx.array) -> mx.array:
+        return depth_loss(batch_of(density), mx.zeros((6, 3))).sum()
+
+    slope = np.array(mx.grad(total)(mx.array(density)))
+    for slot in range(SLOTS):
+        step = np.zeros(SLOTS)
+        step[slot] = 1e-3
+        ends = (depth_by_hand(density + by).sum() for by in (step, -step))
+        assert slope[slot] == pytest.approx(np.subtract(*ends) / 2e-3, abs=2e-5), slot
+    assert np.abs(slope[:9]).min() > 0
+    assert not slope[9:].any()
+
+
+def test_without_tracks_the_depth_loss_is_nothing():
+    batch = batch_of(mx.ones(SLOTS))._replace(tracks=None)
+    assert not np.array(depth_loss(batch, mx.zeros((6, 3)))).any()
+
+
+def test_the_weight_falls_to_nothing_over_a_part_of_the_run():
+    train = override(CONFIG, train={"depth": 0.2, "depth_until": 0.4}).train
+    got = [train.track_weight_at(progress) for progress in (0.0, 0.1, 0.3, 0.4, 1.0)]
+    assert got == pytest.approx([1.0, 0.75, 0.25, 0.0, 0.0])
+
+
+def after(config, scene, views, steps: int = 5):
+    trainer = Trainer(config, scene.extent, views)
+    report = list(trainer.train(trainer.init(), Goal(steps=steps)))[-1]
+    return {name: np.array(values) for name, values in report.state.arrays().items()}
+
+
+def test_without_the_loss_tracks_change_no_bit_and_the_loss_without_tracks_changes_none(scene):
+    plain = after(CONFIG, scene, scene.views("train"))
+    for config, views in ((CONFIG, with_tracks(scene)), (DEPTH, scene.views("train"))):
+        other = after(config, scene, views)
+        assert all(values.tobytes() == other[name].tobytes() for name, values in plain.items())
+    changed = after(DEPTH, scene, with_tracks(scene))
+    assert plain["parameters.table"].tobytes() != changed["parameters.table"].tobytes()
+
+
+def true_tracks(scene) -> Views:
+    """The views with tracks of one point that training alone would not put matter at."""
+    views = scene.views("train")
+    point = np.array([[0.47, 0.56, 0.72]])
+    pixel, view = [], []
+    for index in range(len(views.names)):
+        camera = views.cameras[index]
+        x, y, z = (point[0] - camera.pose[:, 3]) @ camera.pose[:, :3]
+        lens = camera.lens
+        at = (lens.cx + lens.fl_x * x / -z, lens.cy - lens.fl_y * y / -z)
+        if 0 <= at[0] < lens.width and 0 <= at[1] < lens.height:
+            pixel.append(at)
+            view.append(index)
+    tracks = Tracks(np.array(view), np.array(pixel), np.zeros(len(view), int), point, np.zeros(1))
+    return replace(views, tracks=tracks)
+
+
+def test_training_with_it_puts_matter_at_the_points(scene):
+    views = true_tracks(scene)
+    assert len(views.tracks.view) > 4
+
+    def miss(config) -> float:
+        trainer = Trainer(config, scene.extent, views)
+        state = list(trainer.train(trainer.init(), Goal(steps=150)))[-1].state
+        losses = []
+        for view in range(len(views.names)):
+            rendered = trainer.renderer(state).render(views.cameras[view])
+            column, row = np.floor(views.tracks.pixel[views.tracks.view == view]).astype(int).T
+            distance = ways_of(views.tracks, np.array(views.cameras.poses[:, :, 3]))[1]
+            found = rendered.depth[row, column], rendered.opacity[row, column]
+            away = np.abs(found[0] - distance[views.tracks.view == view])
+            losses.append(np.where(found[1] > 0.5, away, 1.0))
+        return float(np.median(np.concatenate(losses)))
+
+    with_loss = override(CONFIG, train={"depth": 3.0, "depth_rays": 0.25, "depth_until": 1.0})
+    assert miss(with_loss) < 0.04 < 2 * 0.04 < miss(CONFIG)
