@@ -55,7 +55,7 @@ class Arguments(SceneFlags):
     preset: Preset = "auto"
     """Size of the model; auto chooses by device and memory."""
     device: Device = "auto"
-    """Device that computes."""
+    """Device that computes; auto takes the GPU if there is one."""
     seconds: Annotated[float | None, optional("FLOAT")] = None
     """Approximate time per measurement, by default 1 s; a longer time has less noise. Training time
     with --models (60 s by default) and --scaling (15 s)."""

@@ -56,7 +56,7 @@ class Arguments(SceneFlags):
     model: Model = "hash"
     """Model to train on a scene: hash encoding with small networks, or vanilla NeRF."""
     device: Device = "auto"
-    """Device that computes."""
+    """Device that computes; auto takes the GPU if there is one."""
 
 
 def main(argv: list[str], method: Method = CONFIGURED) -> int:

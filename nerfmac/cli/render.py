@@ -89,8 +89,8 @@ class Arguments:
     """Hide everything nearer to the camera than this, in scene units; by default the run's
     --march.near."""
     crop: Annotated[str | None, optional("X,Y,Z,X,Y,Z")] = None
-    """Hide everything outside a box: its lowest and highest corner, in the coordinates of the
-    scene's files, as in nerfmac export."""
+    """Show only a box: its lowest and highest corner, in the coordinates of the scene's files. It
+    is enlarged to whole cells of the occupancy grid."""
     samples_per_pixel: Annotated[int | None, optional("INT")] = None
     """Rays per pixel. With 4, edges are smooth and rendering takes 4 times as long; by default 1,
     or 32 with --depth-of-field or --motion-blur."""
@@ -124,7 +124,7 @@ class Arguments:
     overwrite: bool = False
     """Replace the video or the frames that --out already holds."""
     device: Device = "auto"
-    """Device that renders."""
+    """Device that renders; auto takes the GPU if there is one."""
 
 
 def main(argv: list[str], method: Method = CONFIGURED) -> int:

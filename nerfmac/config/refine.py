@@ -23,9 +23,11 @@ class RefineConfig:
     colours: bool = False  # Refine each picture's colours: an affine map per picture.
     every: int = 8  # After coarse-steps, train poses and lenses only in every Nth step.
     pose_rate: float = 5e-4
-    """Learning rate of poses at the start: angle in radians by which a step moves the picture."""
+    """Learning rate of poses at the start, in radians: about the angle by which one optimiser step
+    shifts what a view shows. Lower it if poses diverge."""
     lens_rate: float = 2e-4
-    """Learning rate of lenses at the start: angle in radians by which a step moves the picture."""
+    """Learning rate of lenses at the start, in radians: about the angle by which one optimiser step
+    shifts what a view shows. Lower it if lenses diverge."""
     exposure_rate: float = 2e-3  # Learning rate of exposures at the start, in log brightness.
     colour_rate: float = 1e-3  # Learning rate of the colours' affine maps at the start.
     final_rate: float = 0.01

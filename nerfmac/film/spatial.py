@@ -52,7 +52,10 @@ def mark_spatial(path: Path, projection: str, stereo: str | None) -> None:
 
 
 def _with_boxes(index: bytes, boxes: bytes) -> bytes:
-    """The `index`, a whole moov, with `boxes` in its sample entry and the offsets adjusted."""
+    """`index`, an MP4's moov box, with `boxes` added to its sample entry.
+
+    Box sizes and chunk offsets are adjusted.
+    """
     parents = _offsets(index, list(SAMPLE_ENTRY))
     # The first inner box is avcC, without which nothing is decoded; optional ones follow.
     first = parents[-1] + SAMPLE_ENTRY["avc1"]

@@ -92,7 +92,10 @@ def training_findings(scene: Scene) -> list[str]:
 
 
 def _split_findings(scene: Scene) -> list[str]:
-    """A line for a single training view, and for two splits of the same pictures."""
+    """Findings about the splits.
+
+    One if there is a single training view, and one for each two splits that have the same pictures.
+    """
     findings = []
     if len(scene.splits["train"]) == 1:
         findings.append("there is one training view; depth can be told from several views only")

@@ -24,7 +24,7 @@ from nerfmac.geometry.cameras import Camera
 from nerfmac.paths.rig import CIRCLE, Rig
 
 STEEP = math.radians(20.0)
-"""Largest angle of a spiral above and below its middle height."""
+"""Largest angle of a spiral above and below its middle elevation, in radians."""
 
 EIGHT = math.radians(50.0), math.radians(10.0)
 """Largest half width and half height of an eight, as angles around the centre."""

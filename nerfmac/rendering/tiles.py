@@ -24,11 +24,14 @@ MOMENT = 0.05
 
 
 class Tiles:
-    """Chooses the rays of each tile by the time of the one before."""
+    """Adapts the number of rays per tile, within [`LEAST`, `MOST`].
+
+    A tile slower than `MOMENT` halves it; one faster than `MOMENT` / 8 multiplies it by 4.
+    """
 
     def __init__(self) -> None:
         self.rays = MOST if current_device() == "cpu" else FIRST
-        """Most rays of the next tile."""
+        """Largest number of rays in the next tile."""
 
     def run(self, trace: Callable[[], Result], is_last: bool) -> Result:
         """The result of `trace` for one tile, timed unless it is the last or tiles have MOST rays.

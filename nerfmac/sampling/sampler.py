@@ -85,7 +85,10 @@ class Sampler(ABC):
         return 16
 
     def phase_at(self, step: int) -> int:
-        """The kind of the update at `step`, in [0, phases)."""
+        """Index in [0, phases) of the kind of update at `step`; `update` gets it as `phase`.
+
+        For example 0 in the warm-up and 1 after it.
+        """
         return 0
 
     def update(

@@ -34,9 +34,10 @@ log = logging.getLogger("nerfmac")
 
 
 class PosedPicture(NamedTuple):
-    """A picture's file, header and name, its lens, and its camera-to-file pose (3, 4), OpenGL axes.
+    """A picture's file, header, name, lens and mask, with its camera's pose.
 
-    The lens is for the picture's size: upright by EXIF, or as it is stored unless `is_upright`.
+    The camera-to-file pose (3, 4) has OpenGL axes. The lens fits the picture as EXIF turns it if
+    `is_upright`, else the picture as stored.
     """
 
     picture: Path
