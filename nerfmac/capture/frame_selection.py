@@ -20,7 +20,7 @@ Floats = npt.NDArray[np.float32]
 BLOCK = 64
 """Side of a block in pixels, in a frame of half the size."""
 LEAST_CONTRAST = 3.0
-"""Smallest standard deviation, of 255, of a block whose shift can be measured."""
+"""Smallest standard deviation of grey values (0 to 255) in a block whose shift can be measured."""
 FAR = 4.0
 """Shift in pixels of the halved frame from which the reference frame is replaced by this one."""
 SPACING = 0.06

@@ -12,7 +12,8 @@ Pairs = list[tuple[str, str]]
 Matches = Mapping[tuple[str, str], int]
 """Number of matches that fit an epipolar geometry, by the sorted names of two pictures."""
 MATCHED = 30
-"""Smallest number of matches of matched pictures; COLMAP registers no picture with fewer."""
+"""Number of matches from which two pictures count as matched; COLMAP registers no picture with
+fewer."""
 WINDOW, LONG_WINDOW = 10, 40
 """Number of following pictures that each is matched with, for `sequential` and for `window`."""
 NEAREST = 12

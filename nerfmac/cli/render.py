@@ -69,17 +69,17 @@ class Arguments:
     seconds: Annotated[float | None, optional("FLOAT")] = None
     """Duration of the video, in place of --frames."""
     fps: Annotated[float | None, optional("FLOAT")] = None
-    """Frames per second; by default as nerfstudio's path says, else 24."""
+    """Frames per second; by default the rate in nerfstudio's path, else 24."""
     size: Annotated[str | None, optional("WxH")] = None
-    """Width and height in pixels, such as 1280x720; by default as nerfstudio's path says, else
-    as the photographs; a panorama 1920x960. Compared with upright photographs, a wide frame shows
-    less above and below and more to the sides."""
+    """Width and height in pixels, such as 1280x720. By default the size in nerfstudio's path,
+    else that of the photographs; for a panorama 1920x960. Compared with upright photographs, a
+    wide frame shows less above and below and more to the sides."""
     output: Literal["rgb", "depth", "normal", "opacity"] = "rgb"
     """Quantity to render."""
     colormap: Literal["turbo", "inferno", "grey"] = "turbo"
     """Colour map for --output depth."""
     depth_range: Annotated[str | None, optional("NEAR,FAR")] = None
-    """Nearest and farthest distance of depth's colour map, in scene units; by default estimated
+    """Distances at the two ends of the depth's colour map, in scene units; by default estimated
     once for all frames."""
     background: Annotated[str, tyro.conf.arg(metavar="white|black|transparent|R,G,B")] = "white"
     """Background colour, R,G,B from 0 to 255. transparent: PNG and EXR get an alpha channel."""
@@ -182,7 +182,7 @@ def _what_is_kept(out: Path, *, resume: bool) -> str:
 def _fps_and_size(
     path: NamedPath, options: RenderOptions, fps: float | None, size: tuple[int, int] | None
 ) -> tuple[float, tuple[int, int] | None]:
-    """Frame rate and size: of the flags, else of the path's file, with a line in the log.
+    """Frame rate and size from the flags, else from the path's file; the log says if the latter.
 
     Raises `InputError` for bad numbers in the file.
     """

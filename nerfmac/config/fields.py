@@ -37,7 +37,8 @@ class HashGridConfig:
     coarsest: int = 16
     """Cells along a side of the scene's cube at the first, coarsest level."""
     finest: int = 0
-    """Cells per scene unit at the last, finest level. 0: chosen by the pictures' resolution."""
+    """Cells per scene unit at the last, finest level. 0: chosen from the resolution of the
+    pictures."""
 
     def __post_init__(self) -> None:
         checks.number("grid.levels", self.levels, low=2, high=32, whole=True)

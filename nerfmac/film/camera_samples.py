@@ -28,7 +28,7 @@ Roberts: The unreasonable effectiveness of quasirandom sequences (2018).
 def spread(
     frame: CameraSamples, samples: int, aperture: float = 0.0, focus: float = 1.0
 ) -> CameraSamples:
-    """max(`samples`, len(`frame`)) cameras: the frame's own in turn, each with shifted pixels.
+    """max(`samples`, len(`frame`)) cameras: the frame's own in turn, shifted within the pixel.
 
     With `aperture`, a radius in scene units, the cameras also move on the aperture; their pictures
     agree at the distance `focus`. A single sample is the frame's camera, unchanged.

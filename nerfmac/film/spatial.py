@@ -18,7 +18,7 @@ from pathlib import Path
 from nerfmac.common.files import appearing
 
 STEREO_MODES = {None: 0, "over-under": 1, "side-by-side": 2}
-"""`RenderOptions.stereo` -> stereo_mode."""
+"""`RenderOptions.stereo` -> the field stereo_mode of the box st3d."""
 
 SAMPLE_ENTRY = {"moov": 8, "trak": 8, "mdia": 8, "minf": 8, "stbl": 8, "stsd": 16, "avc1": 86}
 """Nested boxes down to the H.264 sample entry -> bytes of each before its first inner box.

@@ -81,7 +81,7 @@ class Bounds:
         return 2.0 / self.extent
 
     def cells_across(self, per_scene_unit: float) -> float:
-        """Cells along [0, 1] of a grid with `per_scene_unit` cells a scene unit at the centre."""
+        """Number of cells along the cube, for a grid with `per_scene_unit` cells per scene unit."""
         return per_scene_unit * self.extent
 
 

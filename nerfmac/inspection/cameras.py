@@ -15,8 +15,8 @@ FAR = 4.0
 """A camera is far away if its distance from the median position exceeds this many median
 distances."""
 SAME = 1e-4
-"""Cameras are the same if their distance, in median distances, and the difference of their unit
-axes are less than this."""
+"""Two cameras are the same if two numbers are below this: their distance, divided by the median
+distance from the median position, and the length of the difference of their unit axes."""
 TOGETHER = 0.8
 """Fraction of cameras that must look at one target, or be level, before others are reported."""
 ASTRAY = 60.0
@@ -121,7 +121,10 @@ def _unique(names: Sequence[str], lenses: Sequence[Lens]) -> list[tuple[str, Len
 
 
 def _corner_shift(lens: Lens) -> float:
-    """Largest shift of a corner by distortion, in its distances from the principal point."""
+    """Largest shift of a picture's corner by distortion.
+
+    As a fraction of the corner's distance from the principal point.
+    """
     x = (np.array([0, lens.width, lens.width, 0]) - lens.cx) / lens.fl_x
     y = (np.array([0, 0, lens.height, lens.height]) - lens.cy) / lens.fl_y
     corners, radius = np.stack([x, y], axis=1), np.hypot(x, y)

@@ -94,7 +94,7 @@ def compare_cameras(scene: Scene, against: Scene | str | os.PathLike[str]) -> Co
 
 
 def differences(found: Array, true: Array) -> tuple[Array, Array]:
-    """Differences between two sets of poses (n, 3, 4) after a similarity moved the first.
+    """Differences between two sets of poses (n, 3, 4), after a similarity aligned the first.
 
     Returns distances (n,) in mean distances of `true` from their centre, and angles (n,) in
     degrees.

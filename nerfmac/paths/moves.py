@@ -27,7 +27,7 @@ STEEP = math.radians(20.0)
 """Largest angle of a spiral above and below its middle elevation, in radians."""
 
 EIGHT = math.radians(50.0), math.radians(10.0)
-"""Largest half width and half height of an eight, as angles around the centre."""
+"""Largest half width and half height of an eight, as angles around the centre in radians."""
 
 NEAREST, FARTHEST = 0.5, 1.5
 """Distances at the ends of a dolly zoom, in units of the rig's; a narrow lens goes nearer."""

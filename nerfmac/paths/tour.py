@@ -97,7 +97,10 @@ def _unit(vectors: Array) -> Array:
 
 
 def _walked(eyes: Array, back: Array) -> Array:
-    """Lengths (n,) from the first camera: positions in units of their spread, axes in radians."""
+    """Lengths (n,) along the path from the first camera.
+
+    Positions count in units of their spread, axes in radians.
+    """
     spread = np.sqrt(np.mean(np.sum((eyes - eyes.mean(axis=0)) ** 2, axis=1)))
     moved = np.diff(eyes, axis=0) / max(float(spread), 1e-9)
     steps = np.sqrt(np.sum(moved**2, axis=1) + np.sum(np.diff(back, axis=0) ** 2, axis=1))

@@ -28,7 +28,7 @@ log = logging.getLogger("nerfmac")
 Item = TypeVar("Item")
 
 LOST = 2
-"""Exit code of a rank that gave up waiting, as of all commands that cannot be done."""
+"""Exit code of a rank that gave up waiting, the same as for a request that cannot be met."""
 
 GRACE = 10.0
 """Seconds until a rank that got a signal is ended, and seconds it has to save its state."""

@@ -48,7 +48,7 @@ def tracer_of(
     slots: int,
     occupied: Occupied | None = None,
 ) -> Tracer:
-    """The fastest tracer that `field` and `sampler` allow.
+    """The fastest `Tracer`, a function that composites rays, that `field` and `sampler` allow.
 
     Args:
         field, parameters: the field to render.

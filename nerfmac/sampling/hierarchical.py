@@ -54,7 +54,7 @@ class _Part(NamedTuple):
 
 
 class HierarchicalSampler(Sampler):
-    """The same number of samples for every ray; a ray that misses the cube has them at width 0."""
+    """Takes equally many samples on every ray; those of a ray that misses the cube have width 0."""
 
     def __init__(
         self, proposal: Proposal, bounds: Bounds, near: float, coarse: int, fine: int

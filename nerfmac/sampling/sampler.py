@@ -39,7 +39,7 @@ class Sampled(NamedTuple):
 
 
 class Sampler(ABC):
-    """Gives rays their packed samples."""
+    """Chooses the samples along rays and packs them, ray after ray."""
 
     phases: int = 0
     """Number of kinds of updates, such as warm-up and later; 0: the state never changes."""
@@ -101,7 +101,7 @@ class Sampler(ABC):
         return state
 
     def occupied(self, state: Arrays) -> Occupied | None:
-        """The cells and steps of pictures; None if the sampler has no occupancy grid.
+        """Occupied cells and steps for rendering; None if the sampler has no occupancy grid.
 
         With them, pictures skip empty space and whatever lies behind surfaces.
         """

@@ -20,11 +20,13 @@ from nerfmac.scenes.sparse_points import patch_medians, stray_cameras, stray_poi
 Array = npt.NDArray[np.float64]
 
 SURROUNDED_EXTENT = 4.0
-"""Smallest extent of fitted scenes with a background, in units of the cameras' mean distance."""
+"""Smallest extent of fitted scenes with a background, in scene units (the mean distance of the
+cameras from the centre)."""
 WIDEST_EXTENT = 16.0
-"""Largest extent fitted to points: cells of a larger cube would be too coarse in its middle."""
+"""Largest extent fitted to points, in scene units: cells of a larger cube would be too coarse in
+its middle."""
 OUTWARD_EXTENT = 64.0
-"""Largest extent for cameras that look outwards, as in a room, in the same units."""
+"""Largest extent for cameras that look outwards, as in a room, in scene units."""
 ROOM_EXTENT = 32.0
 """Extent if cameras look outwards and there are no points: walls are about ten units away."""
 WITHIN = 0.95
@@ -144,7 +146,7 @@ def fit(
 
 
 def _centre(eyes: Array, axes: Array, points: Array, where: str) -> tuple[Array, bool]:
-    """The target (3,) of cameras with positions and backward axes (n, 3), and if the axes meet."""
+    """The target (3,) of cameras with positions and backward axes (n, 3), and whether axes meet."""
     across = np.eye(3) - axes[:, :, None] * axes[:, None, :]
     if bool(np.linalg.eigvalsh(across.mean(0))[0] >= PARALLEL):
         return np.linalg.solve(across.sum(0), np.einsum("nij,nj->i", across, eyes)), True
@@ -159,7 +161,11 @@ def _centre(eyes: Array, axes: Array, points: Array, where: str) -> tuple[Array,
 
 
 def _extent(reach: Array, least: float, most: float) -> float:
-    """Side of the cube, a power of two, that holds the fraction WITHIN of the distances `reach`."""
+    """Side of the cube: a power of two in [`least`, `most`].
+
+    Half of it reaches at least as far as the fraction WITHIN of the distances `reach`, if `most`
+    permits.
+    """
     if not len(reach):
         return least
     side = 2.0 * float(np.quantile(reach, WITHIN, method="inverted_cdf"))

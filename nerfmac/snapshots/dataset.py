@@ -82,7 +82,10 @@ def _distortion(about: Fields) -> dict[str, Any]:
 def written_dataset(
     cameras: Sequence[Camera], names: Sequence[str], up: Sequence[float], placement: Placement
 ) -> dict[str, Any]:
-    """The dataset of `cameras`, in the run's axes, for files turned by `turn_of`."""
+    """The snapshot's record of `cameras` and of the `placement` of the scene's files.
+
+    Cameras are in the run's axes; the placement is for files turned by `turn_of`.
+    """
     box = written_box(placement.extent)
     return {
         "n_images": len(cameras),

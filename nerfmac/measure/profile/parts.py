@@ -69,7 +69,7 @@ class Part(NamedTuple):
     dtypes: tuple[str, ...] = ()  # float dtypes of a kernel
 
     def limit(self, most: Ceilings, *, cached: bool) -> float:
-        """Milliseconds of the work at the rates `most`; `cached` is as in `Work.seconds`."""
+        """Roofline time in ms, at the rates `most`; `cached` is as in `Work.seconds`."""
         return 1e3 * self.work.seconds(most.bandwidth, most.rate, cached=cached)
 
     def fraction(self, most: Ceilings, *, cached: bool) -> float | None:
