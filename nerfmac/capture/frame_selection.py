@@ -24,7 +24,7 @@ LEAST_CONTRAST = 3.0
 FAR = 4.0
 """Shift in pixels of the halved frame from which the reference frame is replaced by this one."""
 SPACING = 0.06
-"""Motion of the picture from one selected frame to the next, in units of its longer side."""
+"""Motion of the picture from one selected frame to the next, as a fraction of its longer side."""
 FEWEST, MOST = 50, 200
 """Smallest and largest number of selected frames if the user names none."""
 NEAR = 0.7

@@ -38,7 +38,7 @@ def in_sequence(items: Sequence[Item], window: int = WINDOW) -> list[tuple[Item,
 
 
 def in_space(poses: Mapping[str, npt.NDArray[np.float64]], radius: float, known: Pairs) -> Pairs:
-    """Sorted pairs of cameras within `radius` that look the same way, without the `known` pairs.
+    """Sorted pairs of cameras within `radius` that look the same way, except the `known` pairs.
 
     They close the loop where a walk returns to an earlier position. `poses` are
     camera-to-world (3, 4) with OpenGL's axes; `radius` is in units of the world.

@@ -43,7 +43,7 @@ class Video(NamedTuple):
 
     @property
     def step(self) -> int:
-        """Every `step`-th frame is compared."""
+        """Number n such that every nth frame is compared."""
         return max(1, -(-self.frames // MOST_COMPARED))
 
 

@@ -97,7 +97,8 @@ class Arguments:
     depth_of_field: float = 0.0
     """Radius of the aperture in scene units, such as 0.02. Larger: more blur; 0: none."""
     focus: Annotated[float | None, optional("FLOAT")] = None
-    """Distance of sharp focus in scene units; by default that of the training cameras' subject."""
+    """Distance of sharp focus in scene units; by default the distance of the point where the
+    axes of the training cameras meet."""
     motion_blur: float = 0.0
     """Fraction of a frame's time that the shutter is open, such as 0.5; 0: no motion blur."""
     beside: Annotated[str | None, optional("RUN,...")] = None

@@ -78,7 +78,8 @@ class NetworkConfig:
     colour_layers: int = 2
     """Hidden layers of the colour network, 1 to 4."""
     density_bias: int = 0
-    """For pictures with alpha: density is exp(x - bias). Larger: training starts in thinner fog."""
+    """For pictures with alpha: constant subtracted from the logarithm of the density, exp(x -
+    bias). Larger: training starts in thinner fog."""
 
     def __post_init__(self) -> None:
         checks.number("networks.width", self.width, whole=True)

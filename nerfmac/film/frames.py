@@ -156,7 +156,7 @@ class SideBySide:
     def pictures(
         self, frames: Sequence[CameraSamples], numbers: Iterable[int] | None = None
     ) -> Iterator[Pixels]:
-        """The joined pictures of all frames, or of those with these `numbers`.
+        """The joined pictures of all `frames`, or of those whose indices are `numbers`.
 
         The depth range is that of all `frames` and all renderers.
         """

@@ -48,7 +48,8 @@ class RenderOptions:
     aperture: float = 0.0
     """Radius of the lens aperture; 0: everything is sharp."""
     focus: float | None = None
-    """Distance of sharp focus. None: that of the point where the training cameras' axes meet."""
+    """Distance of sharp focus. None: the distance of the point where the training cameras' axes
+    meet."""
     projection: str = "perspective"
     """`perspective`, or `equirectangular`: 360 degrees, the camera's forward axis in the middle."""
     stereo: str | None = None

@@ -42,7 +42,9 @@ def tour(
     size: tuple[int, int] | None = None,
     centre: npt.ArrayLike | None = None,
 ) -> list[Camera]:
-    """Return `frames` cameras along `cameras`, evenly from about the first to about the last.
+    """Return `frames` cameras, evenly spaced on a smooth path along `cameras`.
+
+    It leads from near the first camera to near the last.
 
     Arguments and errors are those of `orbit`; one camera is enough.
     """

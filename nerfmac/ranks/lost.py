@@ -42,7 +42,7 @@ class LostRankError(RuntimeError):
 
 
 def watched(ranks: Ranks, items: Iterable[Item], save: Callable[[], str]) -> Generator[Item]:
-    """The `items`, which the `ranks` compute together, with a `Watch` on while one is computed.
+    """The `items`, which the `ranks` compute together; a `Watch` runs while one is computed.
 
     `save` is as in `Watch`. Raises `LostRankError`.
     """

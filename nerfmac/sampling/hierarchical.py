@@ -97,7 +97,10 @@ class HierarchicalSampler(Sampler):
 
 
 def stratified(drawn: mx.array) -> mx.array:
-    """One number in each of n equal bins of [0, 1], at the fraction `drawn` (rays, n) of it."""
+    """One number (rays, n) in each of n equal bins of [0, 1].
+
+    `drawn` (rays, n) is each number's position in its bin, from 0 to 1.
+    """
     count = drawn.shape[1]
     return (mx.arange(count) + drawn) / count
 

@@ -80,7 +80,8 @@ class ParsedScene(NamedTuple):
 
     source      the file or folder that messages name
     folder      its name is the scene's
-    up          direction to the sky; None if the files' axes are arbitrary: the scene is levelled
+    up          direction to the sky; None if the files' axes are arbitrary, so that `assemble`
+                levels the scene
     points      sparse points (n, 3), if the files have any
     placement   the files' own; None: it is fitted to the cameras and points
     splits      indices of `pictures` by split; None if the files have no splits

@@ -163,8 +163,8 @@ def _centre(eyes: Array, axes: Array, points: Array, where: str) -> tuple[Array,
 def _extent(reach: Array, least: float, most: float) -> float:
     """Side of the cube: a power of two in [`least`, `most`].
 
-    Half of it reaches at least as far as the fraction WITHIN of the distances `reach`, if `most`
-    permits.
+    The smallest one whose half is at least the quantile WITHIN of the distances `reach` from the
+    centre; `most` if all are too small.
     """
     if not len(reach):
         return least

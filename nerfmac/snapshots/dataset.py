@@ -45,7 +45,7 @@ def read_placement(dataset: Fields, extent: float) -> Placement:
 
 
 def turn_of(placement: Placement) -> npt.NDArray[np.float64]:
-    """Rotation (3, 3) of the files after which instant-ngp places them as `placement` does:
+    """Rotation (3, 3) that the files need for instant-ngp to place them as `placement` does:
 
     CYCLE (scale turn p + CYCLE^T offset) = scale rotation p + offset
     """

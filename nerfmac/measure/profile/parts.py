@@ -231,7 +231,7 @@ def take_steps(run: Run, steps: int) -> Timeline:
 
 
 def host_of(timeline: Timeline) -> Host:
-    """The host's times for the steps of `timeline`, without the last step if there are several.
+    """The host's times for the steps of `timeline`; the last of several steps is left out.
 
     A report belongs to the step before it and counts as waiting: the host reads there what the
     device has computed.
