@@ -19,6 +19,9 @@ class TrainConfig:
     rays: int = 4096  # Rays of the first step; later steps take as many as fit max-samples.
     most_rays: int = 2**16  # Largest number of rays in a step, however few samples they need.
     huber: float = 0.1  # Colour error, in [0, 1], above which the loss grows linearly.
+    disparity: float = 0.01
+    """Weight of the disparity loss, in scenes larger than the unit cube; falls to 0 at half of the
+    run. Larger: matter farther from the cameras, where pictures leave its depth open."""
     distortion: float = 0.0  # Weight of the distortion loss; larger: less spread-out density.
     entropy: float = 0.0  # Weight of the opacity's entropy; larger: rays opaque or empty.
     gradient_scaling: float = 1.0
@@ -34,6 +37,7 @@ class TrainConfig:
         checks.number("train.most_rays", self.most_rays, low=16, high=2**24, whole=True)
         checks.number("train.rays", self.rays, low=16, high=self.most_rays, whole=True)
         checks.number("train.huber", self.huber, low=1e-6)
+        checks.number("train.disparity", self.disparity, low=0.0)
         checks.number("train.distortion", self.distortion, low=0.0)
         checks.number("train.entropy", self.entropy, low=0.0)
         checks.number("train.gradient_scaling", self.gradient_scaling, low=0.0)

@@ -1,6 +1,7 @@
 """Moves around the point that training cameras look at; all are closed, so videos can be looped.
 
-    orbit             once round at one height; to and fro if the cameras saw one side only
+    orbit             once round, at the height and distance of the cameras on each side; to and
+                      fro if they saw one side only
     spiral            twice round, from low to high and back; circles that grow and shrink again
                       if the cameras saw one side only
     figure_of_eight   an eight, lying on its side, in front of the scene
@@ -74,9 +75,8 @@ class Move:
 
 def _orbit(rig: Rig, turn: float) -> Camera:
     start, arc = rig.arc
-    if rig.goes_round:
-        return rig.camera(start + turn, rig.level)
-    return rig.camera(start + 0.5 * arc * (1.0 + math.sin(turn)), rig.level)
+    azimuth = start + (turn if rig.goes_round else 0.5 * arc * (1.0 + math.sin(turn)))
+    return rig.camera(azimuth, *rig.place_at(azimuth))
 
 
 def _spiral(rig: Rig, turn: float) -> Camera:

@@ -1,7 +1,8 @@
 """`Rig`: the point that training cameras look at, and from where they do, for camera paths.
 
 - The centre is the point closest to all optical axes, by least squares.
-- The elevation and the distance from the centre are the cameras' medians.
+- The elevation and the distance from the centre are the cameras' medians, or those of the cameras
+  nearby.
 - A wide gap between the cameras' azimuths makes the rig open. Then they saw one side only, and
   paths stay in the cameras' arc.
 
@@ -29,6 +30,10 @@ Vectors = npt.NDArray[np.float64]
 WIDEST_GAP = math.radians(100.0)
 """Widest gap between the cameras' azimuths, in radians, that a path may cross."""
 
+NEARBY = math.radians(25.0), math.radians(12.0), 0.2
+"""Differences in azimuth and elevation, in radians, and in distance, as a fraction of the median, at
+which a camera's influence on a path has fallen to 0.6."""
+
 STEEPEST = math.radians(85.0)
 """Largest elevation of a path's camera, in radians: at 90 degrees there is no azimuth."""
 
@@ -52,9 +57,11 @@ class Rig:
     distance: float
     """Median distance from the centre to the cameras; negative if they look outwards."""
     azimuth: Vectors
-    """Angles (n,) around the up axis; cameras overhead have none and are left out."""
+    """Angles (m,) around the up axis; cameras overhead have none and are left out."""
     elevation: Vectors
     """Angles (n,) above the horizon."""
+    places: Vectors
+    """Elevation, and distance as a multiple of `distance`, (m, 2) of the cameras in `azimuth`."""
     lens: Lens
     """Lens of the path's frames: no distortion, even size."""
 
@@ -77,17 +84,36 @@ class Rig:
         meeting = _centre(eyes, axes)
         distance = float(np.median(np.sum((meeting - eyes) * axes, axis=1)))
         outward = eyes - meeting if distance > 0.0 else -axes  # from the centre, per camera
-        azimuth, elevation = _angles(outward @ frame.T)
+        azimuth, elevation, is_aside = _angles(outward @ frame.T)
         centre = meeting if centre is None else checks.finite("centre", centre, (3,))
+        relative = np.ones(len(eyes))
         if distance > 0.0:
-            distance = float(np.median(np.linalg.norm(eyes - centre, axis=1)))
+            distances = np.linalg.norm(eyes - centre, axis=1)
+            distance = float(np.median(distances))
+            relative = distances / distance
+        places = np.stack([elevation, relative], axis=1)[is_aside]
         lens = _lens([camera.lens for camera in cameras], size)
-        return cls(centre, frame, distance, azimuth, elevation, lens)
+        return cls(centre, frame, distance, azimuth[is_aside], elevation, places, lens)
 
     @property
     def level(self) -> float:
         """The cameras' median elevation."""
         return float(np.clip(np.median(self.elevation), -STEEPEST, STEEPEST))
+
+    def place_at(self, azimuth: float) -> tuple[float, float]:
+        """Elevation and relative distance of the cameras around `azimuth`: where a path is safe.
+
+        They are means over the cameras, weighted by how near their azimuths are, so they change
+        smoothly around the circle. Cameras far from the median elevation and distance, such as a
+        second ring or stray ones, have little weight.
+        """
+        middle = np.median(self.places, axis=0)
+        apart = 2.0 * np.sin(0.5 * (self.azimuth - azimuth))[:, None]
+        places = np.concatenate([apart, self.places - middle], axis=1)
+        weights = np.exp(-0.5 * np.square(places / NEARBY).sum(axis=1))
+        # Where no camera is nearby, the path is at the median.
+        elevation, distance = middle + weights @ places[:, 1:] / (weights.sum() + 1e-3)
+        return float(np.clip(elevation, -STEEPEST, STEEPEST)), float(distance)
 
     @cached_property
     def arc(self) -> tuple[float, float]:
@@ -171,16 +197,17 @@ def _centre(eyes: Vectors, axes: Vectors) -> Vectors:
     return middle + PARALLEL_DISTANCE * spread * ahead / np.linalg.norm(ahead)
 
 
-def _angles(vectors: Vectors) -> tuple[Vectors, Vectors]:
+def _angles(vectors: Vectors) -> tuple[Vectors, Vectors, npt.NDArray[np.bool_]]:
     """Azimuth and elevation (n,) in radians of `vectors` (n, 3), up axis last.
 
-    Vectors along the up axis have no azimuth and are left out of the azimuths.
+    The third array (n,) says which of them have an azimuth: those that are not along the up axis,
+    or all if none is.
     """
     level = np.linalg.norm(vectors[:, :2], axis=1)
     elevation = np.arctan2(vectors[:, 2], level)
     azimuth = np.arctan2(vectors[:, 1], vectors[:, 0])
     aside = np.abs(elevation) < STEEPEST
-    return azimuth[aside] if aside.any() else azimuth, elevation
+    return azimuth, elevation, aside | ~aside.any()
 
 
 def _lens(lenses: Sequence[Lens], size: tuple[int, int] | None) -> Lens:

@@ -77,7 +77,7 @@ class Method:
         if self.sampler is None and config.model == "vanilla":
             _check_coarse(config, extent, field)
         loss = self.loss or huber_loss(config.train.huber)
-        extra_losses = (*configured_extra_losses(config.train), *self.extra_losses)
+        extra_losses = (*configured_extra_losses(config.train, extent), *self.extra_losses)
         return Parts(field, self.sampler or sampler, loss, extra_losses)
 
 

@@ -48,7 +48,7 @@ from nerfmac.training.optimiser import (
     step_numbers,
 )
 from nerfmac.training.state import TrainState
-from nerfmac.training.step import Step, StepFlags
+from nerfmac.training.step import Schedule, Step, StepFlags
 
 FIRST_RAYS = 2**18
 """Most random training rays from which the sampler's first state is made."""
@@ -264,7 +264,7 @@ class Trainer:
             state.scaling,
             _key(self.config.seed, state.step, stream=0),
             step_numbers(state.step + 1, rate, optimiser, groups),
-            mx.array(self.config.refine.level_progress_at(state.step)),
+            Schedule(*map(mx.array, (self.config.refine.level_progress_at(state.step), progress))),
         )
         return OptimiserState(*updated), scaling, measured
 
