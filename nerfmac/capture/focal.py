@@ -140,7 +140,7 @@ def _complete(trials: Sequence[Trial]) -> list[Trial]:
 
 
 def _fit(trial: Trial, trials: Sequence[Trial]) -> float:
-    """Mean error in pixels, with `REJECTED` for each lost observation."""
+    """Mean error in pixels, counting each lost observation as `REJECTED`."""
     most = max(other.observations for other in trials)
     lost = most - trial.observations
     return (trial.error * trial.observations + REJECTED * lost) / most

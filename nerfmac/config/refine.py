@@ -31,7 +31,8 @@ class RefineConfig:
     exposure_rate: float = 2e-3  # Learning rate of exposures at the start, in log brightness.
     colour_rate: float = 1e-3  # Learning rate of the colours' affine maps at the start.
     final_rate: float = 0.01
-    """Factor on these four rates at the end of the run, on top of the field's own decay."""
+    """Factor on the learning rates of poses, lenses, exposures and colours at the end of the
+    run, on top of the field's own decay."""
     l2: float = 0.0  # L2 penalty on refinement; larger: closer to the views as given.
     coarse_steps: int = 1000
     """With poses or lenses: steps over which levels are faded in from coarse to fine (BARF)."""

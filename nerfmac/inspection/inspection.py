@@ -127,7 +127,7 @@ def _facts(scene: Scene, frames: Sequence[Frame]) -> list[str]:
 
 
 def _cube(scene: Scene, frames: Sequence[Frame]) -> str:
-    """The cube that is trained: its side, its place in the file's coordinates, its contents."""
+    """A line about the trained cube: its side, its place in the files' coordinates, contents."""
     text = f"side {scene.extent:g}, in units of the scene: what is trained"
     if scene.placement is not None:
         side, centre = scene.extent / scene.placement.scale, scene.placement.to_file([0.5] * 3)

@@ -81,7 +81,7 @@ def _smoothed(eyes: Array, back: Array, rig: Rig) -> tuple[Array, Array]:
 
 
 def _resampled(marks: Array, walked: Array, columns: Array) -> Array:
-    """Interpolate `columns` (n, k) from the lengths `walked` (n,) to the `marks`."""
+    """Interpolate `columns` (n, k), given at lengths `walked` (n,), at the lengths `marks`."""
     return np.stack([np.interp(marks, walked, column) for column in columns.T], axis=1)
 
 

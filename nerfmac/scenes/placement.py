@@ -107,9 +107,10 @@ def fit(
 
     The target is the point closest to the optical axes, by least squares. If these are parallel, it
     lies at the median depth of the points, or without points at the cameras' mean position, with a
-    warning. The extent is 1 for objects that alpha cuts out, else 4; or the power of two up to 16
-    that holds what the pictures show of the points. It is larger where cameras look outwards, with
-    a warning. Stray cameras and points are ignored, the former with a warning.
+    warning. The extent is the smallest power of two that holds what the pictures show of the
+    points: from 1 for objects that alpha cuts out, else from 4, up to 16. It is larger where
+    cameras look outwards, with a warning. Stray cameras and points are ignored, the former with a
+    warning.
 
     Args:
         poses: camera-to-file poses (3, 4).

@@ -46,7 +46,7 @@ class FilmSpeed(NamedTuple):
 def time_film(
     run: Run, frames: int | None = None, size: tuple[int, int] | None = None
 ) -> FilmSpeed:
-    """Time a film of `run`'s orbit, which is thrown away, and its rendering and encoding alone.
+    """Time rendering, encoding and both at once for a film of `run`'s orbit, which is deleted.
 
     `frames` and `size` default to `FILM`. Raises `InputError` if no video can be written here.
     """
