@@ -52,7 +52,7 @@ class Trial(NamedTuple):
     k2: float
     error: float  # mean reprojection error in pixels
     observations: int
-    pictures: int  # registered
+    pictures: int  # number of registered pictures
 
 
 def is_settled(trials: Sequence[Trial]) -> bool:

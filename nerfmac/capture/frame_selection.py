@@ -41,8 +41,8 @@ class FrameMeasures(NamedTuple):
     """Measures (n,) of a video's frames."""
 
     sharpness: npt.NDArray[np.float64]  # variance of the Laplacian
-    travelled: npt.NDArray[np.float64]  # motion since the first frame, in longer sides
-    contrast: npt.NDArray[np.float64]  # standard deviation, of 255
+    travelled: npt.NDArray[np.float64]  # motion since the first frame / longer side
+    contrast: npt.NDArray[np.float64]  # standard deviation of grey values (0 to 255)
 
 
 class _Blocks(NamedTuple):

@@ -41,7 +41,7 @@ def in_space(poses: Mapping[str, npt.NDArray[np.float64]], radius: float, known:
     """Sorted pairs of cameras within `radius` that look the same way, except the `known` pairs.
 
     They close the loop where a walk returns to an earlier position. `poses` are
-    camera-to-world (3, 4) with OpenGL's axes; `radius` is in units of the world.
+    camera-to-world (3, 4) with OpenGL's axes; `radius` is in world units.
     """
     names = sorted(poses)
     eyes = np.stack([poses[name][:, 3] for name in names])

@@ -67,7 +67,7 @@ class Structure(NamedTuple):
     fold_check: FoldCheck
     folder: Path  # COLMAP's files
     trial: Trial | None = None  # the chosen focal length, if EXIF names none
-    focal: float = 0.0  # that lens's focal length in the model, in longer sides
+    focal: float = 0.0  # that lens's focal length in the model, as a multiple of the longer side
 
 
 class Solver:

@@ -36,7 +36,7 @@ class RefineConfig:
     l2: float = 0.0  # L2 penalty on refinement; larger: closer to the views as given.
     coarse_steps: int = 1000
     """With poses or lenses: steps over which levels are faded in from coarse to fine (BARF)."""
-    warmup_steps: int = 250  # Steps over which the rates of poses and lenses rise from 0.
+    warmup_steps: int = 250  # Steps in which the learning rates of poses and lenses rise from 0.
 
     def __post_init__(self) -> None:
         for name in REFINED:

@@ -36,7 +36,7 @@ class PictureMeasures(NamedTuple):
     """Measures of one picture."""
 
     sharpness: float
-    brightness: float  # mean, of 255
+    brightness: float  # mean, from 0 to 255
     white: float  # fraction of white pixels
     black: float  # fraction of black pixels
     thumbnail: npt.NDArray[np.float32]  # grey, of size THUMBNAIL

@@ -73,7 +73,7 @@ class Mlp(NamedTuple):
 
     inputs: int
     width: int
-    layers: int  # hidden ones
+    layers: int  # number of hidden layers
     outputs: int  # rows of the last layer, including padding
 
     @property
