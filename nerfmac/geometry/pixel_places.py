@@ -1,4 +1,4 @@
-"""Alias table that draws pixels of views of any size, all equally likely.
+"""Alias table that draws all pixels of views of any size with equal probability.
 
 A draw chooses a view first: each of the n views has the share 1 / n, and a view with fewer pixels
 than the mean hands part of its share to one with more. That is the alias method (Walker, 1977), as
