@@ -14,6 +14,7 @@ from math import prod
 from unittest import mock
 
 from nerfmac.backend.metal_text import Launch, recorded
+from nerfmac.backend.sources import kernels_folder
 from nerfmac.config.presets import PRESETS
 from nerfmac.measure.selftest import Case, cases
 from nerfmac.measure.selftest.specialisations import specialisations
@@ -22,6 +23,13 @@ _SPECIALISATION = re.compile(
     r"(?P<function>[a-z_]+?)(?:__(?P<values>\d+(?:_\d+)*))?"
     r"_(?P<arrays>(?:bool|u?int\d+_t|float(?:16_t)?)c?(?:_.*)?)"
 )
+_FUNCTION = re.compile(r"METAL_FUNC void (\w+)\(\s*uint3 thread_index\b")
+
+
+def written_functions() -> set[str]:
+    """The functions of kernels/*.metal that are launched as kernels."""
+    texts = [path.read_text() for path in kernels_folder().glob("*.metal")]
+    return {name for text in texts for name in _FUNCTION.findall(text)}
 
 
 @cache
