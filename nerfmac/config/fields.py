@@ -8,10 +8,10 @@ from nerfmac.common import checks
 from nerfmac.common.checks import InputError
 
 FEATURES = (1, 2, 4, 8)
-"""Allowed features of a grid's level: as in tiny-cuda-nn, powers of two that one load reads."""
+"""Allowed features per table entry: powers of two that one load reads, as in tiny-cuda-nn."""
 
 WIDEST_FEATURES = 128
-"""Most features of all levels together, by the memory of the networks' gradient kernel."""
+"""Most features of all levels together: the networks' gradient kernel has no memory for more."""
 
 WIDEST_LAYERS = 4
 """Most hidden layers of the density and colour networks together, at the largest width: their
@@ -30,11 +30,11 @@ class HashGridConfig:
     features: int = 2
     """Features of each table entry: 1, 2, 4 or 8. More: a larger, slower table."""
     log2_entries: int = 19
-    """Most entries of a level's table, as a power of two. More: fewer hash collisions."""
+    """Base-2 logarithm of a level's largest table. More: fewer hash collisions, more memory."""
     coarsest: int = 16
     """Cells along the scene's cube at the first level."""
     finest: int = 0
-    """Cells along a scene unit at the last level. 0: by the pictures' resolution."""
+    """Cells per scene unit at the last level. 0: chosen from the pictures' resolution."""
 
     def __post_init__(self) -> None:
         checks.number("grid.levels", self.levels, low=2, high=32, whole=True)
@@ -74,7 +74,7 @@ class NetworkConfig:
     colour_layers: int = 2
     """Hidden layers of the colour network, 1 to 4."""
     density_bias: int = 0
-    """Scenes with alpha: density is exp(x - bias). Larger: training begins in a thinner fog."""
+    """Density is exp(x - bias), only in scenes with alpha. More: training begins in thinner fog."""
 
     def __post_init__(self) -> None:
         checks.number("networks.width", self.width, whole=True)

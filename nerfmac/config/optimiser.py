@@ -13,7 +13,7 @@ class ParameterGroup(NamedTuple):
 
     rate: float  # learning rate
     l2: float  # factor of the L2 penalty
-    step: int | None = None  # updates of this parameter so far, for the bias; None: all steps
+    step: int | None = None  # its updates so far, for bias correction; None: all steps
 
 
 @dataclass(frozen=True)

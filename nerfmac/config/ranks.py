@@ -1,4 +1,4 @@
-"""What ranks that train one model exchange, and when."""
+"""Settings of the exchange between ranks that train one model."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ class Config:
     seed: int = 0  # Seed of all random numbers, from 0 to 2^32 - 1.
     deterministic: bool = False
     """Repeat a training bit for bit on a GPU too, for the same seed and steps: gradients are summed
-    as integers there, whose sum does not depend on the order. A CPU always repeats it."""
+    as integers there, since such sums do not depend on the order. A CPU always repeats."""
     model: Literal["hash", "vanilla"] = "hash"
     """hash: an encoding and small networks. vanilla: two large MLPs (Mildenhall et al. 2020)."""
     encoding: Literal["hash", "dense", "frequency"] = "hash"
@@ -78,7 +78,7 @@ class Config:
         Args:
             pixels_per_unit: resolution of the pictures, in pixels per scene unit.
             has_alpha: whether the pictures have an alpha channel.
-            near_plane: distance at which the scene begins, from its cameras; 0: unknown.
+            near_plane: distance from the cameras at which the scene begins; 0: unknown.
         """
         networks = self.networks if has_alpha else replace(self.networks, density_bias=0)
         near = self.march.near_training or (near_plane if near_plane > self.march.near else 0.0)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from nerfmac.common import checks
 
 REFINED = ("poses", "lenses", "exposures", "colours")
-"""Names of the switches for what can be refined."""
+"""Names of the settings that switch each refinement on."""
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class RefineConfig:
     lenses: bool = False  # Refine focal length, k1 and k2 of each lens; views may share a lens.
     exposures: bool = False  # Refine each picture's brightness, one factor per colour channel.
     colours: bool = False  # Refine each picture's colours, by an affine map of its own.
-    every: int = 8  # Train poses and lenses in one of so many steps, after the coarse steps.
+    every: int = 8  # After the coarse steps, only every Nth step trains poses and lenses.
     pose_rate: float = 5e-4
     """Learning rate of poses at the start: radians by which a step moves the picture's points."""
     lens_rate: float = 2e-4
@@ -65,7 +65,7 @@ class RefineConfig:
         return self.cameras and step < self.coarse_steps
 
     def level_progress_at(self, step: int) -> float:
-        """Fraction of the field's levels, in [0, 1], that take part in `step`."""
+        """Coarse-to-fine progress in [0, 1] at `step`, for `Field.coarse_to_fine`."""
         return _fraction(step, self.coarse_steps)
 
     def warmup_at(self, step: int) -> float:

@@ -1,4 +1,4 @@
-"""Where rays are sampled: marching, and the occupancy grid that it reads."""
+"""Settings of marching along rays, and of the occupancy grid that it reads."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ class MarchConfig:
     """Steps along rays and the sample budget."""
 
     steps: int = 1024
-    """Shortest steps along the unit cube's diagonal. More: finer surfaces, slower training."""
+    """Number of shortest steps along the unit cube's diagonal. More: finer surfaces, slower."""
     render_step_divisor: int = 2
-    """Steps of a picture for each training step. More: finer pictures, slower rendering."""
+    """Factor by which pictures' ray steps are shorter than training's. More: finer, slower."""
     near: float = 0.1
     """Smallest distance of a picture's sample from its camera, in scene units."""
     near_training: float = 0.0
-    """The same for training rays; nothing is learned nearer. 0: by the sparse points, if any."""
+    """Smallest distance of a training sample from its camera. 0: from the sparse points if there
+    are any, else march.near."""
     cone: float = 1 / 256
     """Growth of steps with distance in scenes beyond the unit cube. 0: all steps are equal."""
     max_samples: int = 2**17
@@ -66,7 +67,7 @@ class OccupancyConfig:
     visibility_rays: int = 2**15
     """Training rays that an update marches to see which cells are visible."""
     visibility_patience: int = 128
-    """Most updates without a visible sample after which a cell counts as empty."""
+    """Most updates for which a cell that no ray sees stays occupied. More: slower, fewer holes."""
 
     def __post_init__(self) -> None:
         checks.number("occupancy.resolution", self.resolution, low=16, high=256, whole=True)

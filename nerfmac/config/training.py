@@ -21,9 +21,10 @@ class TrainConfig:
     huber: float = 0.1  # Colour error, in [0, 1], above which the loss grows linearly.
     distortion: float = 0.0  # Weight of the distortion loss; more pulls a ray's matter together.
     entropy: float = 0.0  # Weight of the opacity's entropy; more makes rays opaque or empty.
-    gradient_scaling: float = 1.0  # Camera distance below which samples learn less; 0: never.
+    gradient_scaling: float = 1.0
+    """In scenes beyond the unit cube, samples nearer than this (scene units) learn less. 0: off."""
     loss_scale: float = 1024.0  # First loss scale; overflow halves it, 2,000 good steps double it.
-    blend: Literal["srgb", "linear"] = "srgb"  # Light in which the pictures' alpha is blended.
+    blend: Literal["srgb", "linear"] = "srgb"  # Values that alpha blends: encoded or linear light.
 
     def __post_init__(self) -> None:
         checks.number("train.steps", self.steps, low=1, whole=True)

@@ -1,4 +1,4 @@
-"""Cameras of held-out views, moved to where the field of refined training cameras shows them.
+"""Alignment of held-out cameras with a field whose training cameras were refined.
 
 Their given poses are as inaccurate as those of the training cameras were. So, as usual (BARF, Lin
 et al. 2021, section 4.1), they first move along with the training cameras; then each pose is

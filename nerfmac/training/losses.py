@@ -1,4 +1,4 @@
-"""Losses: functions of what a batch of rays shows and of the colours it should show.
+"""Losses: functions of a rendered batch of rays and of the colours that it should have.
 
 `Method(loss=...)` replaces the configuration's colour loss, `Method(extra_losses=[...])` adds
 terms. Two terms of the configuration are such extra losses, against floaters:
@@ -86,7 +86,7 @@ def huber(predicted: mx.array, target: mx.array, delta: float) -> mx.array:
 
 
 def huber_loss(delta: float) -> Loss:
-    """`huber` of each of a ray's three colours."""
+    """The loss that applies `huber` to each colour channel of a ray."""
     return lambda rays, target: huber(rays.colour, target, delta)
 
 

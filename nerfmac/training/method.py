@@ -26,9 +26,9 @@ class Parts(NamedTuple):
     field: Field
     sampler: Sampler
     loss: Loss
-    """The colour loss: of the field's rays, and of each proposal's."""
+    """Colour loss, applied to the field's rays and to each proposal's."""
     extra_losses: tuple[Loss, ...]
-    """Terms that are added, of the field's rays alone."""
+    """Further terms of the loss, applied to the field's rays alone."""
 
 
 @dataclass(frozen=True)

@@ -48,7 +48,7 @@ class StepFlags(NamedTuple):
 
     @classmethod
     def later(cls, now: StepFlags, config: RefineConfig) -> list[StepFlags]:
-        """The flags, other than `now`, that later steps have."""
+        """Other flags than `now` that later steps may have."""
         if not config.cameras:
             return []
         flags = [cls(learns_cameras=True, is_coarse=now.is_coarse), cls(learns_cameras=True)]
@@ -70,7 +70,7 @@ class Step:
     """Rays of this rank."""
     flags: StepFlags
     full_gradient_distance: float = 0.0
-    """Distance from the camera, in scene units, from which on gradients are not scaled down; see
+    """Distance from the camera, in scene units, beyond which gradients keep their full size; see
     `gradient_scaling`."""
 
     def __call__(
@@ -93,9 +93,9 @@ class Step:
             level_progress: () float32, as in `Field.coarse_to_fine`.
 
         Returns:
-            The parameters and moments after it; the `scaling` after it, all that changes if some
-            gradient is not finite; and (4,) float32 of this rank's rays: loss, mean squared error,
-            samples, slots per ray.
+            The new parameters and moments; the new `scaling`, all that changes if some gradient is
+            not finite; and measurements (4,) float32 of this rank's rays: loss, mean squared error,
+            number of samples, mean slots per ray.
         """
         parameters, moments = before = OptimiserState(*before)
         scale = LossScale(**scaling)
@@ -178,7 +178,7 @@ class Step:
         return list(mx.split(drawn, (3, 3 + draws)))
 
     def _mask(self, samples: Samples, pixel_draws: mx.array) -> mx.array:
-        """(rays, 1): 1 for a ray whose samples all fit and whose pixel is not masked, else 0."""
+        """Mask (rays, 1): 1 for rays with all their samples whose pixel is not masked, else 0."""
         mask = samples.fits.astype(mx.float32)[:, None]
         if self.views.kept is not None:
             mask = mask * self.views.kept[chosen_pixels(self.views.cameras, pixel_draws)][:, None]
