@@ -1,4 +1,4 @@
-"""`Rig`: what the training cameras look at and from where, as camera paths need it.
+"""`Rig`: the point that training cameras look at, and from where they do, for camera paths.
 
 - The centre is the point closest to all optical axes, by least squares.
 - The elevation and the distance from the centre are the cameras' medians.
@@ -27,16 +27,16 @@ from nerfmac.geometry.lenses import Lens
 Vectors = npt.NDArray[np.float64]
 
 WIDEST_GAP = math.radians(100.0)
-"""Widest gap between the cameras' azimuths that a path crosses."""
+"""Widest gap between the cameras' azimuths, in radians, that a path may cross."""
 
 STEEPEST = math.radians(85.0)
-"""Largest elevation of a path's camera: at a pole there is no azimuth."""
+"""Largest elevation of a path's camera, in radians: at 90 degrees there is no azimuth."""
 
 PARALLEL = math.sin(math.radians(2.0)) ** 2
-"""Smallest mean squared sine between the axes and their mean that locates a centre."""
+"""Mean squared sine between the axes and their mean below which cameras count as parallel."""
 
 PARALLEL_DISTANCE = 4.0
-"""Assumed distance of what parallel cameras look at, in units of the cameras' spread."""
+"""Assumed distance of the centre for parallel cameras, in units of the cameras' spread."""
 
 CIRCLE = 2.0 * math.pi
 
@@ -68,9 +68,9 @@ class Rig:
     ) -> Rig:
         """Return the rig of `cameras`; arguments and errors are those of `orbit`.
 
-        The angles are always those around the point where the cameras' axes meet. Around a given
-        `centre` in front of it they would be wider, and the path's ends would show what hardly any
-        photograph shows.
+        The angles are always measured around the point where the cameras' axes meet. Around a given
+        `centre` nearer to the cameras they would be wider, and the path's ends would show parts
+        that hardly any photograph shows.
         """
         frame = _frame(up)
         eyes, axes = _axes(cameras)
@@ -91,7 +91,7 @@ class Rig:
 
     @cached_property
     def arc(self) -> tuple[float, float]:
-        """First azimuth of the cameras' arc, and its angle counter-clockwise; 2 pi: a circle."""
+        """(start, angle) of the cameras' arc, counter-clockwise; angle 2 pi: a circle."""
         around = np.sort(self.azimuth % CIRCLE)
         gaps = np.diff(around, append=around[0] + CIRCLE)
         widest = int(np.argmax(gaps))
@@ -105,16 +105,16 @@ class Rig:
         return self.arc[1] == CIRCLE
 
     def heights(self, most: float) -> tuple[float, float]:
-        """Return lowest and highest elevation: the cameras' 10th and 90th percentile.
+        """Return a lowest and a highest elevation: the cameras' 10th and 90th percentile.
 
-        Both are at most `most` from their middle.
+        Each is at most `most` radians from their middle.
         """
         low, high = np.clip(np.percentile(self.elevation, [10, 90]), -STEEPEST, STEEPEST)
         middle, half = 0.5 * (low + high), min(0.5 * (high - low), most)
         return float(middle - half), float(middle + half)
 
     def camera(self, azimuth: float, elevation: float, distance: float = 1.0) -> Camera:
-        """Return the camera there that looks at the centre; `distance` is in units of the rig's."""
+        """Return a camera that looks at the centre; `distance` is a multiple of the rig's."""
         along = math.cos(elevation) * math.cos(azimuth), math.cos(elevation) * math.sin(azimuth)
         direction = np.array([*along, math.sin(elevation)]) @ self.frame
         eye = self.centre + distance * self.distance * direction
@@ -186,9 +186,9 @@ def _angles(vectors: Vectors) -> tuple[Vectors, Vectors]:
 def _lens(lenses: Sequence[Lens], size: tuple[int, int] | None) -> Lens:
     """A lens without distortion whose shorter side has the photographs' median angle of view.
 
-    The angle is that of the photographs' shorter side. So a wide frame cuts nothing off above and
-    below. Where a wide frame meets upright photographs, or the other way round, it would cut most
-    of them off: there it is the angle of the geometric mean of their sides.
+    It is the angle of the photographs' shorter side, so a wide frame cuts nothing off above and
+    below. A wide frame of upright photographs, or the reverse, would cut most of them off: there it
+    is the angle of the geometric mean of their sides.
     """
     width, height = size if size is not None else (lenses[0].width, lenses[0].height)
     checks.number("width", width, low=2, whole=True)
