@@ -81,14 +81,18 @@ def chosen() -> list[str]:
     """
     launches = launches_of_cases()
     tiny, base = {_template(name) for name in reached_by("tiny")}, reached_by("base")
-    sizes = {case: sum(map(_written, each)) for case, each in launches.items()}
-    found, seen = set(), set()
-    for case in sorted(launches, key=sizes.__getitem__):
-        names = {launch.specialisation for launch in launches[case]}
-        new = set().union(names & base, *map(aspects, launches[case]))
-        if {_template(name) for name in names} <= tiny or not new <= seen:
+    found, shown = set(), {}
+    for case, mine in launches.items():
+        names = {launch.specialisation for launch in mine}
+        shown[case] = set().union(names & base, *map(aspects, mine))
+        if {_template(name) for name in names} <= tiny:
             found.add(case)
-            seen |= new
+    wanted = set().union(*shown.values()) - set().union(*(shown[case] for case in found))
+    smallest_first = sorted(launches, key=lambda case: sum(map(_written, launches[case])))
+    while wanted:  # each launch is a program to compile
+        best = max(smallest_first, key=lambda case: len(shown[case] & wanted) / len(launches[case]))
+        found.add(best)
+        wanted -= shown[best]
     return [case for case in launches if case in found]
 
 
