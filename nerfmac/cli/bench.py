@@ -21,7 +21,7 @@ from nerfmac.config import RanksConfig, override
 from nerfmac.config.presets import preset
 from nerfmac.measure.bench import models
 from nerfmac.measure.bench.benchmark import benchmark
-from nerfmac.measure.bench.roofline import CHIPS, Roofline
+from nerfmac.measure.bench.roofline import Roofline
 from nerfmac.measure.bench.scaling import measure_scaling
 from nerfmac.ranks import LostRankError, join
 from nerfmac.scenes import Scene, builtin_scene_path, load_scene
@@ -120,7 +120,7 @@ def _figures(arguments: Arguments, mode: str, picture: Path | None) -> dict[str,
     """Measure in this `mode` and print the results; return them as JSON values."""
     if mode == "roofline":
         name = ROOFLINE_PRESET if arguments.preset == "auto" else arguments.preset
-        roofline = Roofline(preset(name, "metal", 0), CHIPS)
+        roofline = Roofline(preset(name, "metal", 0))
         _show("\n".join(roofline.lines()))
         return roofline.to_json()
     choose_device(arguments.device)
