@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import mlx.core as mx
 import numpy as np
 
-from nerfmac.geometry.cameras import Camera
+from nerfmac.geometry.cameras import Camera, nearest_to_axes
 from nerfmac.geometry.lenses import Lens, distort
 from nerfmac.inspection.findings import summed_up
 
@@ -105,10 +105,9 @@ def _angles_to_target(eyes: np.ndarray, axes: np.ndarray) -> np.ndarray:
 
     `eyes` and `axes` are (n, 3).
     """
-    across = np.eye(3) - axes[:, :, None] * axes[:, None, :]
-    # A weak pull to the mean position makes the solution unique if all axes are parallel.
-    total = across.sum(0) + 1e-6 * np.eye(3)
-    target = np.linalg.solve(total, np.einsum("nij,nj->i", across, eyes) + 1e-6 * eyes.mean(axis=0))
+    target = nearest_to_axes(eyes, axes)
+    if target is None:  # parallel axes
+        target = eyes.mean(axis=0)
     towards = target - eyes
     towards /= np.maximum(np.linalg.norm(towards, axis=1, keepdims=True), 1e-12)
     return np.degrees(np.arccos(np.clip((towards * axes).sum(axis=1), -1, 1)))

@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from nerfmac.common import checks
 from nerfmac.common.checks import InputError
-from nerfmac.geometry.cameras import Camera
+from nerfmac.geometry.cameras import Camera, nearest_to_axes
 from nerfmac.geometry.lenses import Lens
 
 Vectors = npt.NDArray[np.float64]
@@ -36,9 +36,6 @@ elevation, in radians, and in distance, as a fraction of the median."""
 
 STEEPEST = math.radians(85.0)
 """Largest elevation of a path's camera, in radians: at 90 degrees there is no azimuth."""
-
-PARALLEL = math.sin(math.radians(2.0)) ** 2
-"""Mean squared sine between the axes and their mean below which cameras count as parallel."""
 
 PARALLEL_DISTANCE = 4.0
 """Assumed distance of the centre for parallel cameras, as a multiple of the cameras' spread."""
@@ -182,11 +179,8 @@ def _centre(eyes: Vectors, axes: Vectors) -> Vectors:
 
     For nearly parallel lines it is a point ahead, PARALLEL_DISTANCE times the eyes' spread away.
     """
-    across = np.eye(3) - axes[:, :, None] * axes[:, None, :]
-    total = across.mean(axis=0)
-    if np.linalg.eigvalsh(total)[0] >= PARALLEL:
-        wanted = np.einsum("nij,nj->i", across, eyes) / len(eyes)
-        return np.linalg.solve(total, wanted)
+    if (centre := nearest_to_axes(eyes, axes)) is not None:
+        return centre
     middle = eyes.mean(axis=0)
     spread = float(np.sqrt(np.mean(np.sum((eyes - middle) ** 2, axis=1))))
     if spread < 1e-6:

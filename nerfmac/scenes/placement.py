@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from nerfmac.geometry.cameras import nearest_to_axes
 from nerfmac.scenes.options import Direction
 from nerfmac.scenes.sparse_points import patch_medians, stray_cameras, stray_points
 
@@ -37,9 +38,6 @@ MIRROR = np.array([-1.0, 1.0, 1.0])
 
 OUTWARD = 0.6
 """Smallest fraction of cameras looking away from their centre for a scene to look outwards."""
-PARALLEL = 1e-3
-"""Smallest eigenvalue of mean(1 - d d^T) of axes d that meet; below it, they are parallel within 2
-degrees."""
 
 log = logging.getLogger("nerfmac")
 
@@ -148,9 +146,8 @@ def fit(
 
 def _centre(eyes: Array, axes: Array, points: Array, where: str) -> tuple[Array, bool]:
     """The target (3,) of cameras with positions and backward axes (n, 3), and whether axes meet."""
-    across = np.eye(3) - axes[:, :, None] * axes[:, None, :]
-    if bool(np.linalg.eigvalsh(across.mean(0))[0] >= PARALLEL):
-        return np.linalg.solve(across.sum(0), np.einsum("nij,nj->i", across, eyes)), True
+    if (target := nearest_to_axes(eyes, axes)) is not None:
+        return target, True
     if len(points):
         depth = np.median((eyes.mean(0) - points) @ axes.mean(0))
         return eyes.mean(0) - depth * axes.mean(0), False

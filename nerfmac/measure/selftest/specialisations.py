@@ -57,11 +57,11 @@ def specialisations() -> dict[str, Launch]:
     """A launch of each specialisation, by `Launch.specialisation`, in the order of first use."""
     with recorded() as launches, using(**_FIRST_VARIANTS):
         for config in configurations():
-            _use(config)
+            build_graphs(config)
     return {launch.specialisation: launch for launch in launches.values()}
 
 
-def _use(config: Config) -> None:
+def build_graphs(config: Config) -> None:
     """Build the graphs of training and rendering with `config`; evaluate nothing."""
     trainer, state = unseen(config)
     deque(trainer.trial(state), maxlen=0)
