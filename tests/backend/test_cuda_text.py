@@ -68,13 +68,13 @@ def test_every_program_compiles(programs, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("right", "wrong", "named"),
+    ("kernel", "right", "wrong", "named"),
     [
-        ("__umulhi(a, b)", "__umulhigh(a, b)", "__umulhigh"),
-        ("red.relaxed.gpu.global.add", "red.relaxed.gpu.global.sum", "ptxas"),
+        ("hash_encode_table_floats", "__umulhi(a, b)", "__umulhigh(a, b)", "__umulhigh"),
+        ("networks_forward", "mma.sync.aligned", "mma.sync.unaligned", "ptxas"),
     ],
 )
-def test_an_error_of_the_dialect_is_found(programs, tmp_path, right, wrong, named):
-    name, text = next(item for item in programs.items() if "hash_encode_table_floats" in item[0])
+def test_an_error_of_the_dialect_is_found(programs, tmp_path, kernel, right, wrong, named):
+    name, text = next(item for item in programs.items() if kernel in item[0])
     assert right in text
     assert named in complaints(tmp_path, name, text.replace(right, wrong))
