@@ -14,6 +14,7 @@ from math import prod
 from unittest import mock
 
 from nerfmac.backend.metal_text import Launch, recorded
+from nerfmac.backend.sources import kernels_folder
 from nerfmac.config.presets import PRESETS
 from nerfmac.measure.selftest import Case, cases
 from nerfmac.measure.selftest.specialisations import specialisations
@@ -22,6 +23,13 @@ _SPECIALISATION = re.compile(
     r"(?P<function>[a-z_]+?)(?:__(?P<values>\d+(?:_\d+)*))?"
     r"_(?P<arrays>(?:bool|u?int\d+_t|float(?:16_t)?)c?(?:_.*)?)"
 )
+_FUNCTION = re.compile(r"METAL_FUNC void (\w+)\(\s*uint3 thread_index\b")
+
+
+def written_functions() -> set[str]:
+    """The functions of kernels/*.metal that are launched as kernels."""
+    texts = [path.read_text() for path in kernels_folder().glob("*.metal")]
+    return {name for text in texts for name in _FUNCTION.findall(text)}
 
 
 @cache
@@ -73,14 +81,18 @@ def chosen() -> list[str]:
     """
     launches = launches_of_cases()
     tiny, base = {_template(name) for name in reached_by("tiny")}, reached_by("base")
-    sizes = {case: sum(map(_written, each)) for case, each in launches.items()}
-    found, seen = set(), set()
-    for case in sorted(launches, key=sizes.__getitem__):
-        names = {launch.specialisation for launch in launches[case]}
-        new = set().union(names & base, *map(aspects, launches[case]))
-        if {_template(name) for name in names} <= tiny or not new <= seen:
+    found, shown = set(), {}
+    for case, mine in launches.items():
+        names = {launch.specialisation for launch in mine}
+        shown[case] = set().union(names & base, *map(aspects, mine))
+        if {_template(name) for name in names} <= tiny:
             found.add(case)
-            seen |= new
+    wanted = set().union(*shown.values()) - set().union(*(shown[case] for case in found))
+    smallest_first = sorted(launches, key=lambda case: sum(map(_written, launches[case])))
+    while wanted:  # each launch is a program to compile
+        best = max(smallest_first, key=lambda case: len(shown[case] & wanted) / len(launches[case]))
+        found.add(best)
+        wanted -= shown[best]
     return [case for case in launches if case in found]
 
 

@@ -127,7 +127,7 @@ def shared_library(library: Library) -> Path:
 
 
 def compile_together(libraries: Iterable[Cached]) -> None:
-    """Compile the `libraries` that the cache lacks, as many at a time as there are cores.
+    """Compile the `libraries` that the cache lacks, one per processor at a time.
 
     If some fail, raises the first one's `BuildError` after all have ended.
     """

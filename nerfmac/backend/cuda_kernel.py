@@ -2,8 +2,7 @@
 
 `mx.fast.cuda_kernel` compiles a kernel when its result is evaluated: one kernel at a time, again in
 every process, and mostly busy with MLX's headers. Here kernels are compiled without these headers,
-as many at a time as there are cores, and cached on disk. `mx.fast.precompiled_cuda_kernel` launches
-them.
+one per processor at a time, and cached on disk. `mx.fast.precompiled_cuda_kernel` launches them.
 """
 
 from __future__ import annotations

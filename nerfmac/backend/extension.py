@@ -2,7 +2,7 @@
 
 Python can pass arrays to it only if its nanobind has the ABI of MLX's nanobind, and MLX's C++
 interface changes between releases. So it is built only for `VERSIONS`, and tested before a kernel
-depends on it. Only CPU kernels need it, and nanobind.
+depends on it. Only CPU kernels need this operation and nanobind.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ def cache_folder() -> Path:
 
 
 def processors() -> int:
-    """Number of cores that this process may use."""
+    """Number of logical processors that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

@@ -238,7 +238,7 @@ def kernel_of(built: Callable[..., list[mx.array]]) -> Kernel:
 
 
 def compile_ahead(build_graph: Callable[[], object]) -> None:
-    """Compile all kernels that `build_graph` launches, as many at a time as there are cores.
+    """Compile all kernels that `build_graph` launches, one per processor at a time.
 
     Launches compile their kernels too, but one after the other. Here launches give zeros, so
     `build_graph` must not depend on values. Does nothing on an Apple GPU, whose kernels the

@@ -21,8 +21,8 @@ GIB = 2**30
 """Bytes of a gibibyte."""
 
 CACHE_FRACTION = 1 / 4
-"""Fraction of the limit that MLX may keep as free buffers for its next arrays. MLX's default is all
-of it, and on a Mac other programs want some."""
+"""Fraction of the limit that MLX may keep as free buffers for its next arrays. By default MLX
+may keep all of it, but on a Mac other programs need some."""
 
 
 def memory_bytes() -> int:
@@ -80,9 +80,9 @@ def peak_memory_bytes() -> int:
 def host_memory_bytes(root: Path = Path("/")) -> int:
     """Bytes of the host's memory that this process may use.
 
-    The least of the machine's memory, the limits of the process's control groups (containers;
-    versions 1 and 2) and what `ulimit -v` leaves unmapped. `root` is the folder with /proc and
-    /sys.
+    The smallest of three limits: the machine's memory, the limits of the process's control groups
+    (containers; versions 1 and 2), and what `ulimit -v` leaves unmapped. `root` is the folder with
+    /proc and /sys.
     """
     physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return min([physical, *_group_limits(root), *_address_space()])

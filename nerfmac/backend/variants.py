@@ -134,7 +134,7 @@ def _check(chosen: Mapping[str, str], where: str) -> None:
 
 
 def path() -> Path:
-    """The file of the current device's choice."""
+    """Path of the file that keeps the current device's choice of variants."""
     return cache_folder() / f"variants-{_digest(current_device())}.json"
 
 
@@ -152,12 +152,12 @@ def keep(chosen: Mapping[str, str], measured: Mapping[str, Any]) -> Path:
 
 
 def is_tuned() -> bool:
-    """Whether the cache has a choice for the current device."""
+    """Whether the cache has a choice of variants for the current device."""
     return bool(_stored(current_device()))
 
 
 def is_untuned_gpu() -> bool:
-    """Whether kernels run on a GPU here and the cache has no choice for it."""
+    """Whether kernels run on a GPU here and the cache has no choice of variants for it."""
     return current_device() != "cpu" and not why_reference() and not is_tuned()
 
 
@@ -189,7 +189,7 @@ def _stored(_device: str) -> Mapping[str, str]:
 
 @cache
 def _digest(device: str) -> str:
-    """Digest of all that a choice depends on."""
+    """Hash of everything that a choice of variants depends on."""
     texts = [kernel_source(operation, device) for operation in operations()]
     parts = (device_name(), version("mlx"), repr(dict(VARIANTS)), *texts)
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:20]

@@ -91,9 +91,10 @@ def capture_scene(
         frames: approximate number of frames to take from a video; by default its motion decides.
         matching: pairs of pictures to match. `sequential`: each with the 10 that follow it and,
             once cameras are known, with those nearby. `exhaustive`: all pairs. `window`: each with
-            the 40 that follow it. `auto`: `sequential`; if photographs lack cameras, or cameras
-            contradict the order of names, also `exhaustive` (`window` from 100 pictures on). The
-            result with more cameras that agree with the order is kept.
+            the 40 that follow it. `auto`: `sequential` for a video, and for photographs whose names
+            follow a walk. If these do not, or if cameras are then missing or contradict the order,
+            `exhaustive` (`window` from 100 pictures on). Of two results, the one with more cameras
+            that agree with the order is kept.
         focal_35mm: 35 mm equivalent focal length of every picture, in millimetres. By default
             EXIF's; for pictures without it, several guesses are tried on a few pictures.
         progress: show a bar for each stage.

@@ -30,7 +30,8 @@ OTHER = 1.1
 AS_GOOD = 1.05
 """A trial fits as well as the best if its error is at most this factor times the smallest."""
 NEARLY_ALL = 0.9
-"""A trial is complete if it registers this fraction of the most pictures that any registers."""
+"""A trial is complete if it registers at least this fraction of the largest number of pictures
+that any trial registers."""
 ADVICE = (
     "give the focal length with --focal-35mm, in millimetres as on 35 mm film (24 to 28 for the "
     "main lens of most phones), or photograph again: walk around, with near and far things in "
@@ -51,7 +52,7 @@ class Trial(NamedTuple):
     k2: float
     error: float  # mean reprojection error in pixels
     observations: int
-    pictures: int  # registered
+    pictures: int  # number of registered pictures
 
 
 def is_settled(trials: Sequence[Trial]) -> bool:
@@ -139,7 +140,7 @@ def _complete(trials: Sequence[Trial]) -> list[Trial]:
 
 
 def _fit(trial: Trial, trials: Sequence[Trial]) -> float:
-    """Mean error in pixels, with `REJECTED` for each lost observation."""
+    """Mean error in pixels, counting each lost observation as `REJECTED`."""
     most = max(other.observations for other in trials)
     lost = most - trial.observations
     return (trial.error * trial.observations + REJECTED * lost) / most

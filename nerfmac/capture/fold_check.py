@@ -25,14 +25,16 @@ Torn = tuple[str, str, float]
 WALKED = 0.8
 """Smallest fraction of neighbours that belong together for an order to count as a walk."""
 NEAR = 2
-"""Largest distance of a torn pair in the order; pictures further apart may match by chance."""
+"""Largest distance, in the order of names, between the two pictures of a torn pair; pictures
+further apart may match by chance."""
 APART = 60.0
 """Degrees between viewing axes beyond which SIFT cannot match the same side of an object."""
 AMONG = 15.0
-"""A camera is among those of another stretch, the pictures from one leap to the next, if it looks
-within so many degrees of the direction of one of them."""
+"""A camera stands among those of another stretch (the pictures between two leaps) if it looks
+within this many degrees of the direction of one of them."""
 BY_CHANCE = 0.9
-"""Quantile of likeness over pairs that look `APART`; at a fold, neighbours reach it."""
+"""Quantile of likeness over all pairs that look `APART`. A leap can be a fold only if its two
+pictures are at least that much alike."""
 
 
 class FoldCheck(NamedTuple):
@@ -44,7 +46,7 @@ class FoldCheck(NamedTuple):
 
     @property
     def agreeing(self) -> int:
-        """Number of pictures in the largest group, and in other groups without a torn picture."""
+        """Number of pictures in the largest group and in other groups without a torn picture."""
         wrong = {name for one, other, _ in self.torn for name in (one, other)}
         return sum(
             len(group) for rank, group in enumerate(self.groups) if not (rank and group & wrong)
@@ -93,7 +95,9 @@ def check_folds(names: Sequence[str], poses: Mapping[str, Floats], matches: Matc
 
 
 def folded_leaps(apart: Floats, likeness: Callable[[], Floats]) -> npt.NDArray[np.intp]:
-    """Indices i of the leaps, from picture i to i + 1 of the order, that are folds and not a rig's.
+    """Indices i of the leaps, from picture i to i + 1 of the order, that are folds.
+
+    Other leaps are those of a rig of several cameras.
 
     `apart` (n, n) are degrees between viewing axes; a leap exceeds `APART`. `likeness()` (n, n)
     tells how alike two pictures look; it is called only if the angles do not decide.

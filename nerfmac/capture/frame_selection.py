@@ -20,11 +20,11 @@ Floats = npt.NDArray[np.float32]
 BLOCK = 64
 """Side of a block in pixels, in a frame of half the size."""
 LEAST_CONTRAST = 3.0
-"""Smallest standard deviation, of 255, of a block whose shift can be measured."""
+"""Smallest standard deviation of grey values (0 to 255) in a block whose shift can be measured."""
 FAR = 4.0
 """Shift in pixels of the halved frame from which the reference frame is replaced by this one."""
 SPACING = 0.06
-"""Motion of the picture from one selected frame to the next, in units of its longer side."""
+"""Motion of the picture from one selected frame to the next, as a fraction of its longer side."""
 FEWEST, MOST = 50, 200
 """Smallest and largest number of selected frames if the user names none."""
 NEAR = 0.7
@@ -41,8 +41,8 @@ class FrameMeasures(NamedTuple):
     """Measures (n,) of a video's frames."""
 
     sharpness: npt.NDArray[np.float64]  # variance of the Laplacian
-    travelled: npt.NDArray[np.float64]  # motion since the first frame, in longer sides
-    contrast: npt.NDArray[np.float64]  # standard deviation, of 255
+    travelled: npt.NDArray[np.float64]  # motion since the first frame / longer side
+    contrast: npt.NDArray[np.float64]  # standard deviation of grey values (0 to 255)
 
 
 class _Blocks(NamedTuple):

@@ -35,7 +35,7 @@ LEAST_35MM, MOST_35MM = 4.0, 2000.0
 QUALITY = 95
 """JPEG quality of pictures that are not copied."""
 LEAST_CONTRAST = 2.0
-"""Standard deviation of grey values, of 255, below which a frame shows nothing."""
+"""Standard deviation of grey values (0 to 255) below which a frame shows nothing."""
 
 log = logging.getLogger("nerfmac")
 
@@ -125,7 +125,7 @@ def take_pictures(paths: list[Path], images: Path, longest: int, bar: Any) -> li
 
 
 def focal_in_pixels(focal_35mm: float, width: int, height: int) -> float:
-    """Focal length in pixels of a 35 mm equivalent one in millimetres, by the diagonal (CIPA)."""
+    """Focal length in pixels: `focal_35mm` times the diagonal / that of 35 mm film (CIPA)."""
     return focal_35mm * float(np.hypot(width, height)) / DIAGONAL_35MM
 
 

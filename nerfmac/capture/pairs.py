@@ -12,7 +12,8 @@ Pairs = list[tuple[str, str]]
 Matches = Mapping[tuple[str, str], int]
 """Number of matches that fit an epipolar geometry, by the sorted names of two pictures."""
 MATCHED = 30
-"""Smallest number of matches of matched pictures; COLMAP registers no picture with fewer."""
+"""Number of matches from which two pictures count as matched; COLMAP registers no picture with
+fewer."""
 WINDOW, LONG_WINDOW = 10, 40
 """Number of following pictures that each is matched with, for `sequential` and for `window`."""
 NEAREST = 12
@@ -37,10 +38,10 @@ def in_sequence(items: Sequence[Item], window: int = WINDOW) -> list[tuple[Item,
 
 
 def in_space(poses: Mapping[str, npt.NDArray[np.float64]], radius: float, known: Pairs) -> Pairs:
-    """Sorted pairs of cameras within `radius` that look the same way, without the `known` pairs.
+    """Sorted pairs of cameras within `radius` that look the same way, except the `known` pairs.
 
     They close the loop where a walk returns to an earlier position. `poses` are
-    camera-to-world (3, 4) with OpenGL's axes; `radius` is in units of the world.
+    camera-to-world (3, 4) with OpenGL's axes; `radius` is in world units.
     """
     names = sorted(poses)
     eyes = np.stack([poses[name][:, 3] for name in names])

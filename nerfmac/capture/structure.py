@@ -34,7 +34,8 @@ from nerfmac.scenes.readers.colmap import camera_to_file
 from nerfmac.scenes.readers.colmap_model import ColmapModel, read_model
 
 FOCAL_GUESS = 0.85
-"""Focal length of an unknown lens that cannot be tried, in longer sides: a typical phone's."""
+"""Focal length of an unknown lens that cannot be tried, as a fraction of the longer side: a
+typical phone's."""
 FEWEST = 3
 """Smallest number of cameras in a model, and of pictures in a trial."""
 MISSING = 0.95
@@ -66,7 +67,7 @@ class Structure(NamedTuple):
     fold_check: FoldCheck
     folder: Path  # COLMAP's files
     trial: Trial | None = None  # the chosen focal length, if EXIF names none
-    focal: float = 0.0  # that lens's focal length in the model, in longer sides
+    focal: float = 0.0  # that lens's focal length in the model, as a multiple of the longer side
 
 
 class Solver:
@@ -245,7 +246,9 @@ class Solver:
         )
 
     def run(self, stage: str, total: int, shown: str = "") -> None:
-        """Run a stage to its end, with a bar named `shown`, or after the stage.
+        """Run a stage to its end.
+
+        Its progress bar is named `shown`, by default after the stage.
 
         An interruption ends the process; a later run continues from what it stored. Raises
         InputError with the last line of COLMAP's log if the stage fails.

@@ -43,7 +43,7 @@ class Video(NamedTuple):
 
     @property
     def step(self) -> int:
-        """Every `step`-th frame is compared."""
+        """Number n such that every nth frame is compared."""
         return max(1, -(-self.frames // MOST_COMPARED))
 
 
@@ -76,7 +76,7 @@ def grey_frames(video: Video) -> Iterator[Pixels]:
 
 
 def full_frames(path: Path, numbers: Sequence[int], longest: int) -> Iterator[Pixels]:
-    """Yield the frames of ascending `numbers`, uint8 (h, w, 3), at most `longest` pixels long."""
+    """Yield the frames of ascending `numbers`, uint8 (h, w, 3), with sides of at most `longest`."""
     selection = f"select='{_any_of(numbers)}',{_within(longest)}:flags=area"
     return _frames(path, selection, "rgb24", "ppm")
 

@@ -143,7 +143,10 @@ def unboxed() -> Iterator[None]:
 
 
 def meant(word: str, known: Sequence[str] | dict[str, Any], otherwise: str) -> str:
-    """A question for the `known` word most similar to `word`; `otherwise` if none is similar."""
+    """Question that suggests the `known` word most similar to `word`.
+
+    `otherwise` if none is similar.
+    """
     near = get_close_matches(word, list(known), n=1)
     return f"did you mean {near[0]}?" if near else otherwise
 

@@ -11,36 +11,26 @@ from typing import Annotated, Any
 import tyro
 
 from nerfmac.backend import choose_device, current_device, memory_bytes
-from nerfmac.backend.machine import machine
 from nerfmac.cli.arguments import optional, unboxed
 from nerfmac.cli.choices import Device, Preset
 from nerfmac.cli.scene_flags import SceneFlags
 from nerfmac.common import checks
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import appearing, write_json
-from nerfmac.config import Config, RanksConfig, override
+from nerfmac.config import RanksConfig, override
 from nerfmac.config.presets import preset
-from nerfmac.film import check_video
 from nerfmac.measure.bench import models
-from nerfmac.measure.bench.benchmark import STEPS, benchmark
-from nerfmac.measure.bench.film import time_film
-from nerfmac.measure.bench.roofline import CHIPS, Chip, Roofline
+from nerfmac.measure.bench.benchmark import benchmark
+from nerfmac.measure.bench.roofline import Roofline
 from nerfmac.measure.bench.scaling import measure_scaling
-from nerfmac.measure.launches import trained
 from nerfmac.ranks import LostRankError, join
-from nerfmac.run import Run
 from nerfmac.scenes import Scene, builtin_scene_path, load_scene
 from nerfmac.training.measured import DivergedError
 
-MODES = ("scaling", "models", "film", "roofline")
+MODES = ("scaling", "models", "roofline")
 """Flags that replace the usual benchmark; they exclude each other."""
-MODE_OF_FLAG = {
-    "plot": "models",
-    "vanilla_seconds": "models",
-    "bandwidth": "roofline",
-    "rate": "roofline",
-}
-"""Mode that each of these flags needs."""
+OF_MODELS = ("plot", "vanilla_seconds")
+"""Flags that need `--models`."""
 SECONDS = {"scaling": 15.0, "models": 60.0, "": 1.0}
 """Default of `--seconds` by mode; "" is the usual benchmark."""
 ROOFLINE_PRESET = "base"
@@ -55,7 +45,7 @@ class Arguments(SceneFlags):
     preset: Preset = "auto"
     """Size of the model; auto chooses by device and memory."""
     device: Device = "auto"
-    """Device that computes."""
+    """Device that computes; auto takes the GPU if there is one."""
     seconds: Annotated[float | None, optional("FLOAT")] = None
     """Approximate time per measurement, by default 1 s; a longer time has less noise. Training time
     with --models (60 s by default) and --scaling (15 s)."""
@@ -65,8 +55,6 @@ class Arguments(SceneFlags):
     """Also write the figures to this JSON file."""
     models: bool = False
     """Instead of timing operations, train both models and compare their PSNR over time."""
-    film: bool = False
-    """Instead of operations, time a film of an orbit: rendering, encoding, and both at once."""
     vanilla_seconds: Annotated[float | None, optional("FLOAT")] = None
     """With --models, training time of the vanilla model; by default --seconds."""
     plot: Annotated[Path | None, optional("FILE.png")] = None
@@ -79,10 +67,6 @@ class Arguments(SceneFlags):
     roofline: bool = False
     """Instead of measuring, estimate a step's time on Apple's chips by its kernels' bytes and
     operations, and count its float atomics."""
-    bandwidth: Annotated[float | None, optional("FLOAT")] = None
-    """With --roofline, memory bandwidth in GB/s of a chip to estimate for; needs --rate."""
-    rate: Annotated[float | None, optional("FLOAT")] = None
-    """With --roofline, compute rate in TFLOPS of a chip to estimate for; needs --bandwidth."""
 
 
 def main(argv: list[str]) -> int:
@@ -112,22 +96,17 @@ def _mode(arguments: Arguments) -> str:
     first, *others = [name for name in MODES if getattr(arguments, name)] or [""]
     if others:
         raise InputError(f"--{first} and --{others[0]} are both given; expected one of them")
-    for name, mode in MODE_OF_FLAG.items():
-        if getattr(arguments, name) is not None and mode != first:
-            raise InputError(f"--{name.replace('_', '-')} needs --{mode}; add it")
+    for name in OF_MODELS:
+        if getattr(arguments, name) is not None and first != "models":
+            raise InputError(f"--{name.replace('_', '-')} needs --models; add it")
     for name in ("seconds", "vanilla_seconds"):
         if (value := getattr(arguments, name)) is not None:
-            if first in ("film", "roofline"):
+            if first == "roofline":
                 raise InputError(f"--{first} and --seconds are both given; expected no --seconds")
             checks.number(name, value, low=0.1 if first == "models" else 0.01)
     if first != "scaling" and arguments.ranks != RanksConfig():
         raise InputError("--ranks needs --scaling; add it")
     if first == "roofline":
-        own = {name: getattr(arguments, name) for name in ("bandwidth", "rate")}
-        for name, value in own.items() if {*own.values()} != {None} else ():
-            if value is None:
-                raise InputError(f"--{name} is missing; expected both --bandwidth and --rate")
-            checks.number(name, value, low=1e-3)
         if arguments.scene:
             raise InputError("--roofline and --scene are both given; expected no --scene")
         arguments.refuse("none with --roofline")
@@ -141,8 +120,7 @@ def _figures(arguments: Arguments, mode: str, picture: Path | None) -> dict[str,
     """Measure in this `mode` and print the results; return them as JSON values."""
     if mode == "roofline":
         name = ROOFLINE_PRESET if arguments.preset == "auto" else arguments.preset
-        own = Chip("your chip", arguments.bandwidth or 0.0, arguments.rate or 0.0)
-        roofline = Roofline(preset(name, "metal", 0), [own] if own.rate else CHIPS)
+        roofline = Roofline(preset(name, "metal", 0))
         _show("\n".join(roofline.lines()))
         return roofline.to_json()
     choose_device(arguments.device)
@@ -163,18 +141,7 @@ def _figures(arguments: Arguments, mode: str, picture: Path | None) -> dict[str,
             return _models(arguments, scene, seconds, picture)
     except (DivergedError, LostRankError) as error:
         raise InputError(f"the measurement ends early: {error}") from error
-    if mode == "film":
-        return _film(scene, config)
     return benchmark(scene, config, seconds=seconds, on_line=_show)
-
-
-def _film(scene: Scene, config: Config) -> dict[str, Any]:
-    check_video(Path("film.mp4"), 24.0)  # before anything is trained
-    about = machine()
-    _show(f"{about['device_name']}, mlx {about['mlx_version']}, preset {config.preset}")
-    speed = time_film(trained(Run.begin(scene, config), STEPS))
-    _show("\n".join(speed.lines()))
-    return {**about, "preset": config.preset, "scene": scene.name, **speed._asdict()}
 
 
 def _models(

@@ -28,8 +28,10 @@ class Arguments:
     matching: Literal["auto", "sequential", "exhaustive", "window"] = "auto"
     """Pairs of pictures to match. sequential: each with the 10 that follow it by name, then with
     nearby cameras. window: each with the 40 that follow it. exhaustive: all pairs, slow for
-    hundreds of pictures. auto: sequential; if photographs lack cameras or their cameras
-    contradict the order of names, also exhaustive (window from 100 pictures on)."""
+    hundreds of pictures. auto: for a video, sequential. For photographs, sequential if their names
+    follow a walk; if they do not, or if cameras are then missing or contradict the order,
+    exhaustive (window from 100 pictures on). Of two results, the one that agrees better with the
+    order is kept."""
     focal_35mm: Annotated[float | None, optional("MM")] = None
     """35 mm equivalent focal length of every picture, in millimetres: 24 to 28 for the main lens of
     most phones. By default EXIF's; for pictures without it, several are tried."""

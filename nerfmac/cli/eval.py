@@ -44,7 +44,7 @@ class Arguments:
     """Also measure LPIPS, with the network weights in this .safetensors or .npz file; README says
     how to make it."""
     device: Device = "auto"
-    """Device that computes."""
+    """Device that computes; auto takes the GPU if there is one."""
 
 
 def main(argv: list[str], method: Method = CONFIGURED) -> int:

@@ -45,7 +45,7 @@ class Arguments:
     """Kind of export; by default the file's ending decides."""
     resolution: Annotated[int | None, optional("INT")] = None
     """For a mesh or density: number of cells along the longest side of the box; by default 256.
-    More show finer detail; memory and time grow with its cube."""
+    More show finer detail; memory and time grow with the cube of this number."""
     threshold: Annotated[float | None, optional("FLOAT")] = None
     """Density on a mesh's surface, per scene unit. Lower it to close holes and join pieces, raise
     it against fog. By default the surface is where training rays have transmittance 1/2."""
@@ -58,7 +58,7 @@ class Arguments:
     """Box to export: lowest and highest corner, in the coordinates of the scene's files. By default
     the box around the occupied cells of the unit cube; for points no box."""
     device: Device = "auto"
-    """Device that computes."""
+    """Device that computes; auto takes the GPU if there is one."""
 
 
 def main(argv: list[str], method: Method = CONFIGURED) -> int:

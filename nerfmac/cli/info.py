@@ -26,7 +26,7 @@ class Arguments:
     """Show the device, the back end and variant of every operation, and nerfmac's folders."""
 
     device: Device = "auto"
-    """Device to describe."""
+    """Device to describe; auto takes the GPU if there is one."""
 
 
 def main(argv: list[str]) -> int:

@@ -38,7 +38,8 @@ class Arguments(SceneFlags):
     """Run to profile in its saved state, or scene to train on first; by default the built-in scene.
     Nothing is saved to the run."""
     steps: Annotated[int | None, optional("N")] = None
-    """Number of steps to time and to record; by default --seconds are timed, 64 steps recorded."""
+    """Number of steps to time and to record; by default --seconds decide how many are timed, and
+    64 are recorded."""
     warmup: Annotated[int | None, optional("N")] = None
     """Training steps before the measurement; by default 0 for a run and 1024 for a scene."""
     seconds: float = 1.0
@@ -56,7 +57,7 @@ class Arguments(SceneFlags):
     model: Model = "hash"
     """Model to train on a scene: hash encoding with small networks, or vanilla NeRF."""
     device: Device = "auto"
-    """Device that computes."""
+    """Device that computes; auto takes the GPU if there is one."""
 
 
 def main(argv: list[str], method: Method = CONFIGURED) -> int:

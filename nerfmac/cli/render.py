@@ -69,17 +69,17 @@ class Arguments:
     seconds: Annotated[float | None, optional("FLOAT")] = None
     """Duration of the video, in place of --frames."""
     fps: Annotated[float | None, optional("FLOAT")] = None
-    """Frames per second; by default as nerfstudio's path says, else 24."""
+    """Frames per second; by default the rate in nerfstudio's path, else 24."""
     size: Annotated[str | None, optional("WxH")] = None
-    """Width and height in pixels, such as 1280x720; by default as nerfstudio's path says, else
-    as the photographs; a panorama 1920x960. Compared with upright photographs, a wide frame shows
-    less above and below and more to the sides."""
+    """Width and height in pixels, such as 1280x720. By default the size in nerfstudio's path,
+    else that of the photographs; for a panorama 1920x960. Compared with upright photographs, a
+    wide frame shows less above and below and more to the sides."""
     output: Literal["rgb", "depth", "normal", "opacity"] = "rgb"
     """Quantity to render."""
     colormap: Literal["turbo", "inferno", "grey"] = "turbo"
     """Colour map for --output depth."""
     depth_range: Annotated[str | None, optional("NEAR,FAR")] = None
-    """Nearest and farthest distance of depth's colour map, in scene units; by default estimated
+    """Distances at the two ends of the depth's colour map, in scene units; by default estimated
     once for all frames."""
     background: Annotated[str, tyro.conf.arg(metavar="white|black|transparent|R,G,B")] = "white"
     """Background colour, R,G,B from 0 to 255. transparent: PNG and EXR get an alpha channel."""
@@ -89,15 +89,16 @@ class Arguments:
     """Hide everything nearer to the camera than this, in scene units; by default the run's
     --march.near."""
     crop: Annotated[str | None, optional("X,Y,Z,X,Y,Z")] = None
-    """Hide everything outside a box: its lowest and highest corner, in the coordinates of the
-    scene's files, as in nerfmac export."""
+    """Show only a box: its lowest and highest corner, in the coordinates of the scene's files. It
+    is enlarged to whole cells of the occupancy grid."""
     samples_per_pixel: Annotated[int | None, optional("INT")] = None
     """Rays per pixel. With 4, edges are smooth and rendering takes 4 times as long; by default 1,
     or 32 with --depth-of-field or --motion-blur."""
     depth_of_field: float = 0.0
     """Radius of the aperture in scene units, such as 0.02. Larger: more blur; 0: none."""
     focus: Annotated[float | None, optional("FLOAT")] = None
-    """Distance of sharp focus in scene units; by default that of the training cameras' subject."""
+    """Distance of sharp focus in scene units; by default the distance of the point where the
+    axes of the training cameras meet."""
     motion_blur: float = 0.0
     """Fraction of a frame's time that the shutter is open, such as 0.5; 0: no motion blur."""
     beside: Annotated[str | None, optional("RUN,...")] = None
@@ -124,7 +125,7 @@ class Arguments:
     overwrite: bool = False
     """Replace the video or the frames that --out already holds."""
     device: Device = "auto"
-    """Device that renders."""
+    """Device that renders; auto takes the GPU if there is one."""
 
 
 def main(argv: list[str], method: Method = CONFIGURED) -> int:
@@ -182,7 +183,7 @@ def _what_is_kept(out: Path, *, resume: bool) -> str:
 def _fps_and_size(
     path: NamedPath, options: RenderOptions, fps: float | None, size: tuple[int, int] | None
 ) -> tuple[float, tuple[int, int] | None]:
-    """Frame rate and size: of the flags, else of the path's file, with a line in the log.
+    """Frame rate and size from the flags, else from the path's file; the log says if the latter.
 
     Raises `InputError` for bad numbers in the file.
     """

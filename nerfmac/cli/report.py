@@ -29,7 +29,7 @@ class Arguments:
     seconds: float = 20.0
     """Seconds to spend on evaluating test views. More: more views are evaluated."""
     device: Device = "auto"
-    """Device that computes."""
+    """Device that computes; auto takes the GPU if there is one."""
 
 
 def main(argv: list[str], method: Method = CONFIGURED) -> int:

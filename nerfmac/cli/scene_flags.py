@@ -20,8 +20,8 @@ class SceneFlags:
     extent: Annotated[float | None, optional("SIDE")] = None
     """Side of the trained cube in scene units; by default the scene's own, else estimated."""
     up: Annotated[str | None, optional("AXIS|X,Y,Z")] = None
-    """Up direction in the coordinates of the scene's files: an axis such as z or -y, three numbers,
-    or auto, the default: as the scene says, else estimated."""
+    """Up direction in the coordinates of the scene's files: an axis such as z or -y, or three
+    numbers. By default (auto) the scene's own, else estimated."""
     downscale: Annotated[int | None, optional("N")] = None
     """Reduce pictures to 1/N of their width and height; by default 1."""
     max_images: Annotated[int | None, optional("N")] = None

@@ -13,7 +13,7 @@ from nerfmac.backend import choose_device, current_device, device_name
 from nerfmac.backend.device import gpu
 from nerfmac.backend.fallback import why_reference
 from nerfmac.backend.machine import software
-from nerfmac.backend.sources import kernels_folder
+from nerfmac.backend.sources import operations
 from nerfmac.cli.arguments import optional
 from nerfmac.common import checks
 from nerfmac.common.checks import InputError
@@ -61,11 +61,11 @@ def main(argv: list[str]) -> int:
         checks.number("seconds", arguments.seconds, low=0)
         if arguments.report is None or arguments.operation:
             raise InputError("--seconds needs --report without --operation")
-    operations = sorted(path.stem for path in kernels_folder().glob("*.metal"))
+    tested = operations()
     if arguments.operation:
-        checks.choice("operation", arguments.operation, operations)
-        operations = [arguments.operation]
-    devices = _testable(arguments.device, operations)
+        checks.choice("operation", arguments.operation, tested)
+        tested = (arguments.operation,)
+    devices = _testable(arguments.device, tested)
     report = Report(arguments.report)
     versions = software().items()
     print(", ".join(f"{name.removesuffix('_version')} {value}" for name, value in versions))
@@ -88,13 +88,13 @@ def main(argv: list[str]) -> int:
     return 0 if report.passed else 1
 
 
-def _testable(wanted: str, operations: list[str]) -> list[str]:
-    """The devices that run all `operations` as kernels. Raises `InputError` if there is none."""
+def _testable(wanted: str, tested: tuple[str, ...]) -> list[str]:
+    """The devices that run all operations `tested` as kernels. Raises `InputError` without one."""
     devices = list(filter(None, (gpu(), "cpu"))) if wanted == "all" else [wanted]
     testable, reasons = [], []
     for device in devices:
         choose_device(device)
-        reason = next(filter(None, map(why_reference, operations)), None)
+        reason = next(filter(None, map(why_reference, tested)), None)
         if reason:
             reasons.append(f"there are no kernels to test on {device}: {reason}")
         else:

@@ -55,9 +55,10 @@ class Arguments(Config, SceneFlags):
     out: Annotated[Path | None, optional("FOLDER")] = None
     """Folder in which the run is saved; by default runs/SCENE-TIME."""
     steps: Annotated[int | None, optional("INT")] = None
-    """Total number of training steps, with those before --resume; by default --train.steps."""
+    """Total number of training steps, including those before --resume; by default --train.steps,
+    unless --seconds is given."""
     seconds: Annotated[float | None, optional("FLOAT")] = None
-    """Total training time in seconds, with that before --resume; in place of --steps."""
+    """Total training time in seconds, including the time before --resume; in place of --steps."""
     device: Device = "auto"
     """Device that computes; auto takes the GPU if there is one."""
     preset: Preset = "auto"

@@ -30,7 +30,7 @@ class Arguments(SceneFlags):
     scene: Annotated[Path | None, tyro.conf.Positional, optional("[SCENE]")] = None
     """Scene that sets the sizes of the operations; by default a scene in the unit cube."""
     device: Device = "auto"
-    """Device that computes."""
+    """Device that computes; auto takes the GPU if there is one."""
     preset: Preset = "auto"
     """Preset that sets the sizes of the operations; auto chooses by device and memory."""
     seconds: float = SECONDS

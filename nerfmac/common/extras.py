@@ -14,7 +14,7 @@ def install(extra: str) -> str:
 
 
 def needed(module: str, extra: str, what: str) -> Any:
-    """The imported `module`, from a package of the `extra`.
+    """Import `module`, which a package of the `extra` provides, and return it.
 
     If it is missing, raises `InputError` with `what`, such as "snapshots need", and the command
     that installs it.

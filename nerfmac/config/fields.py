@@ -37,7 +37,8 @@ class HashGridConfig:
     coarsest: int = 16
     """Cells along a side of the scene's cube at the first, coarsest level."""
     finest: int = 0
-    """Cells per scene unit at the last, finest level. 0: chosen by the pictures' resolution."""
+    """Cells per scene unit at the last, finest level. 0: chosen from the resolution of the
+    pictures."""
 
     def __post_init__(self) -> None:
         checks.number("grid.levels", self.levels, low=2, high=32, whole=True)
@@ -77,7 +78,8 @@ class NetworkConfig:
     colour_layers: int = 2
     """Hidden layers of the colour network, 1 to 4."""
     density_bias: int = 0
-    """For pictures with alpha: density is exp(x - bias). Larger: training starts in thinner fog."""
+    """For pictures with alpha: constant subtracted from the logarithm of the density, exp(x -
+    bias). Larger: training starts in thinner fog."""
 
     def __post_init__(self) -> None:
         checks.number("networks.width", self.width, whole=True)

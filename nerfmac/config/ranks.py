@@ -21,7 +21,8 @@ class RanksConfig:
     of one rank with N times the rays. With more, each rank takes steps of its own and parameters
     are averaged (local SGD), which loads a slow network less."""
     allreduce_dtype: Literal["bfloat16", "float32"] = "bfloat16"
-    """Type in which large arrays are sent between ranks; float32 is exact and twice the bytes."""
+    """Type in which large arrays are sent between ranks; float32 is exact but sends twice the
+    bytes."""
 
     def __post_init__(self) -> None:
         checks.number("ranks.every", self.every, whole=True)

@@ -25,17 +25,20 @@ class RefineConfig:
     colours: bool = False  # Refine each picture's colours: an affine map per picture.
     every: int = 8  # After coarse-steps, train poses and lenses only in every Nth step.
     pose_rate: float = 5e-4
-    """Learning rate of poses at the start: angle in radians by which a step moves the picture."""
+    """Learning rate of poses at the start, in radians: about the angle by which one optimiser step
+    shifts what a view shows. Lower it if poses diverge."""
     lens_rate: float = 2e-4
-    """Learning rate of lenses at the start: angle in radians by which a step moves the picture."""
+    """Learning rate of lenses at the start, in radians: about the angle by which one optimiser step
+    shifts what a view shows. Lower it if lenses diverge."""
     exposure_rate: float = 2e-3  # Learning rate of exposures at the start, in log brightness.
     colour_rate: float = 1e-3  # Learning rate of the colours' affine maps at the start.
     final_rate: float = 0.01
-    """Factor on these four rates at the end of the run, on top of the field's own decay."""
+    """Factor on the learning rates of poses, lenses, exposures and colours at the end of the
+    run, on top of the field's own decay."""
     l2: float = 0.0  # L2 penalty on refinement; larger: closer to the views as given.
     coarse_steps: int = 1000
     """With poses or lenses: steps over which levels are faded in from coarse to fine (BARF)."""
-    warmup_steps: int = 250  # Steps over which the rates of poses and lenses rise from 0.
+    warmup_steps: int = 250  # Steps in which the learning rates of poses and lenses rise from 0.
 
     def __post_init__(self) -> None:
         for name in REFINED:

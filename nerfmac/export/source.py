@@ -149,9 +149,10 @@ class Source(NamedTuple):
     ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.uint8]]:
         """Normals and sRGB colours of the surface at scene positions, all (points, 3).
 
-        Normals have length 1, point out of the dense side, and use the files' axes; colours are
-        seen against them. `reach`, a number or (points,), is the distance in scene units between
-        the densities that give a normal.
+        Unit normals point out of the dense side, in the files' axes; where density is constant
+        they are close to zero. Colours are seen along the negative normal. `reach`, a number or
+        (points,), is half the side of the cube, in scene units, at whose corners the density is
+        compared (see `normals`).
         """
         reaches = np.broadcast_to(np.asarray(reach, np.float32), position.shape[:1])
         facing = np.empty(position.shape, np.float32)

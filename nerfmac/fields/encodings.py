@@ -80,7 +80,10 @@ class HashGrid(Encoding):
 
     @cached_property
     def levels(self) -> HashLevels:
-        """Levels in geometric progression: `coarsest` cells per cube to `finest` per scene unit."""
+        """Levels in geometric progression.
+
+        From `coarsest` cells along the cube to `finest` cells per scene unit.
+        """
         return self._levels(self.bounds.cells_across(self.config.finest or _FINEST))
 
     def _levels(self, finest: float) -> HashLevels:
@@ -111,7 +114,7 @@ class HashGrid(Encoding):
     def __call__(
         self, parameters: Parameters, position: mx.array, used: mx.array | None = None
     ) -> mx.array:
-        """Features (points, outputs) by `hash_encode`, of scene positions (points, 3)."""
+        """Features (points, outputs) of scene positions (points, 3), from `hash_encode`."""
         return hash_encode(to_unit(position, self.bounds), parameters["table"], self.levels, used)
 
 
@@ -123,7 +126,10 @@ class DenseGrid(HashGrid):
 
     @cached_property
     def levels(self) -> HashLevels:
-        """Levels in geometric progression, from `coarsest` cells per cube to the most that fit."""
+        """Levels in geometric progression.
+
+        From `coarsest` cells along the cube to the most whose vertices fit in a level's table.
+        """
         vertices = floor(2 ** (self.config.log2_entries / 3) + 1e-9)
         # HashLevels gives a level of c cells ceil(c - 1) + 1 vertices: c, or c + 1 by rounding.
         # So one cell less than there is room for.
@@ -171,7 +177,7 @@ class FrequencyEncoding(Encoding):
 
     @property
     def outputs(self) -> int:
-        """Number of features, with the padding."""
+        """Number of features, including the padding."""
         return -(-self.frequencies.outputs // 16) * 16
 
     def weights(self, level_progress: mx.array) -> mx.array:

@@ -72,7 +72,7 @@ class Field(ABC):
 
     @property
     def bounded_gradients(self) -> frozenset[str]:
-        """Names of parameters whose gradients are finite wherever all other gradients are.
+        """Names of parameters whose gradients are finite whenever all other gradients are.
 
         By default none. A step whose gradients are not all finite is skipped. These are not
         checked for that: it would take 2 % of the step for a large table.

@@ -28,7 +28,7 @@ Roberts: The unreasonable effectiveness of quasirandom sequences (2018).
 def spread(
     frame: CameraSamples, samples: int, aperture: float = 0.0, focus: float = 1.0
 ) -> CameraSamples:
-    """max(`samples`, len(`frame`)) cameras: the frame's own in turn, each with shifted pixels.
+    """max(`samples`, len(`frame`)) cameras: the frame's own in turn, shifted within the pixel.
 
     With `aperture`, a radius in scene units, the cameras also move on the aperture; their pictures
     agree at the distance `focus`. A single sample is the frame's camera, unchanged.
@@ -60,9 +60,10 @@ def blurred(
 def _moved(
     camera: Camera, shift: npt.NDArray[np.float64], offset: npt.NDArray[np.float64], focus: float
 ) -> Camera:
-    """The camera with pixels moved by `shift` (2,), and its centre by `offset` (2,) right and up.
+    """The camera with its principal point moved by `shift` (2,) pixels and its centre by `offset`.
 
-    Points at the distance `focus` keep their pixels.
+    `offset` (2,) is in scene units, right and up. The principal point also makes up for `offset`,
+    so that points at the distance `focus` stay in place on the picture.
     """
     lens, (right, up) = camera.lens, offset
     cx = lens.cx + shift[0] + right * lens.fl_x / focus

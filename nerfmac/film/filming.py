@@ -118,7 +118,7 @@ def _remove_series(folder: Path) -> None:
 def _made_by(
     runs: Sequence[Run], frames: Sequence[CameraSamples], options: RenderOptions, form: str
 ) -> dict[str, Any]:
-    """The record of a series: everything that its frames depend on, as JSON values."""
+    """Record of a folder of frames: everything that they depend on, as JSON values."""
     digest = sha256()
     for frame in frames:
         for camera in frame:

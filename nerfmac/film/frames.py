@@ -128,7 +128,7 @@ class FrameRenderer:
         return linear_to_srgb(total) if is_colour else total, opacity / count
 
     def _focus(self, camera: Camera) -> float:
-        """The distance of sharp focus."""
+        """Distance of sharp focus from `camera`, in scene units."""
         if self.options.focus is not None or not self.options.aperture:
             return self.options.focus or 1.0
         ahead = (centre_of(self._scene_cameras) - camera.pose[:, 3]) @ -camera.pose[:, 2]
@@ -156,7 +156,7 @@ class SideBySide:
     def pictures(
         self, frames: Sequence[CameraSamples], numbers: Iterable[int] | None = None
     ) -> Iterator[Pixels]:
-        """The joined pictures of all frames, or of those with these `numbers`.
+        """The joined pictures of all `frames`, or of those whose indices are `numbers`.
 
         The depth range is that of all `frames` and all renderers.
         """

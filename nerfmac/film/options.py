@@ -38,8 +38,9 @@ class RenderOptions:
     """Exposure in stops: each doubles the light of picture and background. Applies to `rgb`
     only."""
     crop: Box | None = None
-    """Lowest and highest corner of the box to show, rounded to cells of the occupancy grid: for
-    films in coordinates of the scene's files, for the viewer in scene coordinates."""
+    """Lowest and highest corner of the box to show, which is enlarged to whole cells of the
+    occupancy grid. Films take it in the coordinates of the scene's files, the viewer in scene
+    coordinates."""
     near: float | None = None
     """Near plane: nothing nearer to the camera is shown. None: `MarchConfig.near`."""
     samples: int = 1
@@ -47,7 +48,8 @@ class RenderOptions:
     aperture: float = 0.0
     """Radius of the lens aperture; 0: everything is sharp."""
     focus: float | None = None
-    """Distance of sharp focus. None: that of the point where the training cameras' axes meet."""
+    """Distance of sharp focus. None: the distance of the point where the training cameras' axes
+    meet."""
     projection: str = "perspective"
     """`perspective`, or `equirectangular`: 360 degrees, the camera's forward axis in the middle."""
     stereo: str | None = None

@@ -80,7 +80,7 @@ def check_format(form: str) -> None:
 
 
 def missing(folder: Path, count: int, ending: str) -> list[int]:
-    """The numbers of the frames, of `count`, that have no file yet."""
+    """Indices of the frames, out of `count`, that have no file yet."""
     return [index for index in range(count) if not name_of(folder, index, ending).is_file()]
 
 

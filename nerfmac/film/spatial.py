@@ -18,7 +18,7 @@ from pathlib import Path
 from nerfmac.common.files import appearing
 
 STEREO_MODES = {None: 0, "over-under": 1, "side-by-side": 2}
-"""`RenderOptions.stereo` -> stereo_mode."""
+"""`RenderOptions.stereo` -> the field stereo_mode of the box st3d."""
 
 SAMPLE_ENTRY = {"moov": 8, "trak": 8, "mdia": 8, "minf": 8, "stbl": 8, "stsd": 16, "avc1": 86}
 """Nested boxes down to the H.264 sample entry -> bytes of each before its first inner box.
@@ -52,7 +52,10 @@ def mark_spatial(path: Path, projection: str, stereo: str | None) -> None:
 
 
 def _with_boxes(index: bytes, boxes: bytes) -> bytes:
-    """The `index`, a whole moov, with `boxes` in its sample entry and the offsets adjusted."""
+    """`index`, an MP4's moov box, with `boxes` added to its sample entry.
+
+    Box sizes and chunk offsets are adjusted.
+    """
     parents = _offsets(index, list(SAMPLE_ENTRY))
     # The first inner box is avcC, without which nothing is decoded; optional ones follow.
     first = parents[-1] + SAMPLE_ENTRY["avc1"]

@@ -44,7 +44,7 @@ class PixelValues(NamedTuple):
 
 
 class ViewRenderer:
-    """Renders the values of `options.output` that cameras see of one state of training."""
+    """Renders `options.output`, such as colour or depth, from one state of training."""
 
     def __init__(
         self,

@@ -116,7 +116,7 @@ class Bounds:
         return 2.0 / self.encoded_side
 
     def cells_across(self, per_scene_unit: float) -> float:
-        """Cells along [0, 1] of a grid with `per_scene_unit` cells a scene unit at the centre."""
+        """Number of cells along [0, 1], for a grid with `per_scene_unit` cells at the centre."""
         return per_scene_unit * self.encoded_side
 
 

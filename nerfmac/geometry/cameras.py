@@ -21,6 +21,10 @@ from nerfmac.geometry.bounds import CENTRE
 from nerfmac.geometry.lenses import Lens
 from nerfmac.geometry.pixel_places import COLUMNS, pixel_places
 
+PARALLEL = 1e-3
+"""Smallest eigenvalue of mean(1 - d d^T) of axes d that meet; below it, they are parallel within 2
+degrees."""
+
 
 @dataclass(frozen=True, eq=False)
 class Camera:
@@ -55,6 +59,19 @@ def _unit(vector: npt.NDArray[np.float64], complaint: str) -> npt.NDArray[np.flo
     if not length > 1e-9:
         raise InputError(f"{complaint}: no camera can be turned so")
     return vector / length
+
+
+def nearest_to_axes(
+    eyes: npt.NDArray[np.float64], axes: npt.NDArray[np.float64]
+) -> npt.NDArray[np.float64] | None:
+    """The point (3,) nearest to the lines through `eyes` along unit `axes`, both (n, 3).
+
+    It minimises the sum of squared distances. None if the axes are `PARALLEL`.
+    """
+    across = np.eye(3) - axes[:, :, None] * axes[:, None, :]
+    if np.linalg.eigvalsh(across.mean(0))[0] < PARALLEL:
+        return None
+    return np.linalg.solve(across.sum(0), np.einsum("nij,nj->i", across, eyes))
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,7 +19,7 @@ _LEAST = 1e-6
 def lens_jvp(
     direction: mx.array, stretch: mx.array, distortion: mx.array, is_fisheye: bool
 ) -> mx.array:
-    """Zeros (r, 3) that carry gradients: d(direction) by d(stretch) and by d(distortion).
+    """Zeros (r, 3) that carry gradients: d(direction)/d(stretch), d(direction)/d(distortion).
 
     `direction` (r, 3) is the unit direction of each pixel's ray through the lens as it is, with x
     right, y down, z forwards. `stretch` (r, 1) is 0, the logarithm of a factor on the focal length.

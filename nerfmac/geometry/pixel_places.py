@@ -1,4 +1,4 @@
-"""Alias table that draws pixels of views of any size, all equally likely.
+"""Alias table that draws all pixels of views of any size with equal probability.
 
 A draw chooses a view first: each of the n views has the share 1 / n, and a view with fewer pixels
 than the mean hands part of its share to one with more. That is the alias method (Walker, 1977), as
@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 WHOLE = 2**24
-"""Value of `kept` for a whole share. Float32 holds all integers up to it."""
+"""Value of `kept` for a view that keeps its whole share. Float32 holds all integers up to it."""
 
 COLUMNS = ("first", "height", "width", "kept", "other")
 
@@ -21,9 +21,9 @@ COLUMNS = ("first", "height", "width", "kept", "other")
 def pixel_places(sizes: Sequence[tuple[int, int]]) -> npt.NDArray[np.int32]:
     """A row of `COLUMNS` for each of the `sizes` (width, height): int32 (n, 5).
 
-    `first` is the index of the view's first pixel among all pixels, row by row from the top. The
-    view itself is drawn with `kept` / `WHOLE` of its share, the view `other` with the rest. `first`
-    is wrong with 2^31 pixels or more.
+    `first` is the index of the view's first pixel among all pixels, row by row from the top. It is
+    wrong with 2^31 pixels or more. Within a view's share, the view itself is drawn with the
+    probability `kept` / `WHOLE`, else the view `other`.
     """
     counts = np.array([width * height for width, height in sizes], np.float64)
     first = np.cumsum([0, *counts[:-1]]) % 2**31

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import mlx.core as mx
 import numpy as np
 
-from nerfmac.geometry.cameras import Camera
+from nerfmac.geometry.cameras import Camera, nearest_to_axes
 from nerfmac.geometry.lenses import Lens, distort
 from nerfmac.inspection.findings import summed_up
 
@@ -15,8 +15,8 @@ FAR = 4.0
 """A camera is far away if its distance from the median position exceeds this many median
 distances."""
 SAME = 1e-4
-"""Cameras are the same if their distance, in median distances, and the difference of their unit
-axes are less than this."""
+"""Two cameras are the same if two numbers are below this: their distance, divided by the median
+distance from the median position, and the length of the difference of their unit axes."""
 TOGETHER = 0.8
 """Fraction of cameras that must look at one target, or be level, before others are reported."""
 ASTRAY = 60.0
@@ -105,10 +105,9 @@ def _angles_to_target(eyes: np.ndarray, axes: np.ndarray) -> np.ndarray:
 
     `eyes` and `axes` are (n, 3).
     """
-    across = np.eye(3) - axes[:, :, None] * axes[:, None, :]
-    # A weak pull to the mean position makes the solution unique if all axes are parallel.
-    total = across.sum(0) + 1e-6 * np.eye(3)
-    target = np.linalg.solve(total, np.einsum("nij,nj->i", across, eyes) + 1e-6 * eyes.mean(axis=0))
+    target = nearest_to_axes(eyes, axes)
+    if target is None:  # parallel axes
+        target = eyes.mean(axis=0)
     towards = target - eyes
     towards /= np.maximum(np.linalg.norm(towards, axis=1, keepdims=True), 1e-12)
     return np.degrees(np.arccos(np.clip((towards * axes).sum(axis=1), -1, 1)))
@@ -121,7 +120,10 @@ def _unique(names: Sequence[str], lenses: Sequence[Lens]) -> list[tuple[str, Len
 
 
 def _corner_shift(lens: Lens) -> float:
-    """Largest shift of a corner by distortion, in its distances from the principal point."""
+    """Largest shift of a picture's corner by distortion.
+
+    As a fraction of the corner's distance from the principal point.
+    """
     x = (np.array([0, lens.width, lens.width, 0]) - lens.cx) / lens.fl_x
     y = (np.array([0, 0, lens.height, lens.height]) - lens.cy) / lens.fl_y
     corners, radius = np.stack([x, y], axis=1), np.hypot(x, y)

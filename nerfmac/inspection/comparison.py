@@ -37,9 +37,9 @@ class Comparison:
     """Differences between the two cameras of each of n common pictures, after alignment."""
 
     names: tuple[str, ...]
-    away: Array  # (n,) distance, in mean distances of the second cameras from their centre
+    away: Array  # (n,) distance / mean distance of the second cameras from their centre
     degrees: Array  # (n,) angle of the rotation between the two
-    lengths: Array  # (n,) ratio of the focal lengths, in widths of the picture
+    lengths: Array  # (n,) ratio of the focal lengths, each divided by its picture's width
     counts: tuple[int, int]  # pictures of the two scenes
 
     def __str__(self) -> str:
@@ -94,7 +94,7 @@ def compare_cameras(scene: Scene, against: Scene | str | os.PathLike[str]) -> Co
 
 
 def differences(found: Array, true: Array) -> tuple[Array, Array]:
-    """Differences between two sets of poses (n, 3, 4) after a similarity moved the first.
+    """Differences between two sets of poses (n, 3, 4), after a similarity aligned the first.
 
     Returns distances (n,) in mean distances of `true` from their centre, and angles (n,) in
     degrees.

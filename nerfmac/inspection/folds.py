@@ -24,7 +24,7 @@ FEWEST = 12
 NEAR = 30.0
 """Largest angle, in degrees, between the viewing axes of neighbours in a walk."""
 ALIKE = 0.1
-"""Two pictures look alike if their likeness is above this quantile of that of near neighbours."""
+"""Quantile of the likeness of near neighbours above which the two pictures at a leap look alike."""
 
 
 def fold_findings(

@@ -93,7 +93,10 @@ def training_findings(scene: Scene) -> list[str]:
 
 
 def _split_findings(scene: Scene) -> list[str]:
-    """A line for a single training view, and for two splits of the same pictures."""
+    """Findings about the splits.
+
+    One if there is a single training view, and one for each two splits that have the same pictures.
+    """
     findings = []
     if len(scene.splits["train"]) == 1:
         findings.append("there is one training view; depth can be told from several views only")
@@ -126,7 +129,7 @@ def _facts(scene: Scene, frames: Sequence[Frame]) -> list[str]:
 
 
 def _cube(scene: Scene, frames: Sequence[Frame]) -> str:
-    """The cube that is trained: its side, its place in the file's coordinates, its contents."""
+    """A line about the trained cube: its side, its place in the files' coordinates, contents."""
     text = f"side {scene.extent:g}, in units of the scene: what is trained"
     if scene.placement is not None:
         side, centre = scene.extent / scene.placement.scale, scene.placement.to_file([0.5] * 3)

@@ -22,20 +22,21 @@ THUMBNAIL = (32, 32)
 BLURRED = 0.2
 """Fraction of the median sharpness below which a picture is blurred."""
 ALIKE = 1.0
-"""Mean difference of two thumbnails, of 255, below which they count as one picture."""
+"""Mean difference of the values (0 to 255) of two thumbnails below which they count as one
+picture."""
 DARK, BRIGHT = 25.0, 235.0
-"""Mean brightness, of 255, outside which a picture is too dark or too bright."""
+"""Mean brightness (0 to 255) outside which a picture is too dark or too bright."""
 CLIPPED = 0.35
 """Fraction of white or black pixels beyond which a picture is badly exposed."""
 UNLIKE = 45.0
-"""Difference from the median brightness, of 255, from which a picture is reported."""
+"""Difference from the median brightness (0 to 255) from which a picture is reported."""
 
 
 class PictureMeasures(NamedTuple):
     """Measures of one picture."""
 
     sharpness: float
-    brightness: float  # mean, of 255
+    brightness: float  # mean, from 0 to 255
     white: float  # fraction of white pixels
     black: float  # fraction of black pixels
     thumbnail: npt.NDArray[np.float32]  # grey, of size THUMBNAIL

@@ -62,7 +62,10 @@ class Work(NamedTuple):
         return Work(*(number // parts for number in self))
 
     def seconds(self, bandwidth: float, rate: float, *, cached: bool = False) -> float:
-        """Roofline model: max(bytes / bandwidth, operations / rate), rates per second."""
+        """Roofline model: max(bytes / bandwidth, operations / rate).
+
+        `bandwidth` is in bytes and `rate` in operations, per second.
+        """
         moved = self.cached if cached else self.uncached
         return max(moved / bandwidth, self.operations / rate)
 

@@ -30,7 +30,8 @@ from nerfmac.ops.networks import networks
 log = logging.getLogger("nerfmac")
 
 RATIO_LIMIT = 0.98
-"""A variant replaces the first only if its time / the first's, with error bound, is below this."""
+"""A variant replaces the first if the upper error bound of the ratio of their times is below
+this."""
 NOTCH = 2 * 1.57
 """Factor of the error bound of a median: NOTCH x interquartile range / sqrt(number of values). It
 is twice the notch of a box plot (McGill, Tukey and Larsen 1978)."""

@@ -23,7 +23,8 @@ FAR = 1e9
 """Termination distance of a ray that no matter ends. Metal's fast math has no infinity."""
 
 Density = Callable[[mx.array, mx.array], mx.array]
-"""Densities (capacity,) at positions (capacity, 3), of which the first `used` (1,) int32 count."""
+"""Function that returns densities (capacity,) at positions (capacity, 3), of which only the
+first `used` (1,) int32 count."""
 
 _TAKES = Signature(
     origins=(mx.float32, "rays", 3),

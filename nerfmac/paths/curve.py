@@ -32,7 +32,7 @@ SMALLEST_SPREAD = 1e-3
 """Smallest spread in scene units: smaller moves are rounding errors and must not affect speed."""
 
 SAME = 1e-9
-"""Keyframes at most this far apart, by the distance above, count as one."""
+"""Keyframes count as one up to this distance (formula in the module's docstring)."""
 
 SAMPLES = 512
 """Number of points between keyframes at which length is measured: speed is exact to 1 %."""
@@ -89,7 +89,7 @@ class Curve:
         )
 
     def _distance(self, flat: Array, rotation: Array) -> Array:
-        """Distances (n - 1,) from row to row, by the formula above."""
+        """Distances (n - 1,) from row to row, by the formula in the module's docstring."""
         moved = np.diff(flat, axis=0) / self.scale
         turned = logarithm(product(inverse(rotation[:-1]), rotation[1:]))
         return np.sqrt(np.sum(moved**2, axis=1) + np.sum(turned**2, axis=1))

@@ -25,13 +25,14 @@ from nerfmac.geometry.cameras import Camera
 from nerfmac.paths.rig import CIRCLE, Rig
 
 STEEP = math.radians(20.0)
-"""Largest angle of a spiral above and below its middle height."""
+"""Largest angle of a spiral above and below its middle elevation, in radians."""
 
 EIGHT = math.radians(50.0), math.radians(10.0)
-"""Largest half width and half height of an eight, as angles around the centre."""
+"""Largest half width and half height of an eight, as angles around the centre in radians."""
 
 NEAREST, FARTHEST = 0.5, 1.5
-"""Distances at the ends of a dolly zoom, in units of the rig's; a narrow lens goes nearer."""
+"""Distances at the ends of a dolly zoom, as multiples of the rig's distance; a narrow lens goes
+nearer."""
 
 NEAREST_ANGLE = math.radians(86.0)
 """Angle of view of a frame's shorter side at a dolly zoom's nearest end, if the lens is narrow.

@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from nerfmac.common import checks
 from nerfmac.common.checks import InputError
-from nerfmac.geometry.cameras import Camera
+from nerfmac.geometry.cameras import Camera, nearest_to_axes
 from nerfmac.geometry.lenses import Lens
 
 Vectors = npt.NDArray[np.float64]
@@ -31,17 +31,14 @@ WIDEST_GAP = math.radians(100.0)
 """Widest gap between the cameras' azimuths, in radians, that a path may cross."""
 
 NEARBY = math.radians(25.0), math.radians(12.0), 0.2
-"""Differences in azimuth and elevation, in radians, and in distance, relative to the median, at
-which a camera's influence on a path has fallen to 0.6."""
+"""Differences at which a camera's influence on a path has fallen to 0.6: in azimuth and
+elevation, in radians, and in distance, as a fraction of the median."""
 
 STEEPEST = math.radians(85.0)
 """Largest elevation of a path's camera, in radians: at 90 degrees there is no azimuth."""
 
-PARALLEL = math.sin(math.radians(2.0)) ** 2
-"""Mean squared sine between the axes and their mean below which cameras count as parallel."""
-
 PARALLEL_DISTANCE = 4.0
-"""Assumed distance of the centre for parallel cameras, in units of the cameras' spread."""
+"""Assumed distance of the centre for parallel cameras, as a multiple of the cameras' spread."""
 
 CIRCLE = 2.0 * math.pi
 
@@ -182,11 +179,8 @@ def _centre(eyes: Vectors, axes: Vectors) -> Vectors:
 
     For nearly parallel lines it is a point ahead, PARALLEL_DISTANCE times the eyes' spread away.
     """
-    across = np.eye(3) - axes[:, :, None] * axes[:, None, :]
-    total = across.mean(axis=0)
-    if np.linalg.eigvalsh(total)[0] >= PARALLEL:
-        wanted = np.einsum("nij,nj->i", across, eyes) / len(eyes)
-        return np.linalg.solve(total, wanted)
+    if (centre := nearest_to_axes(eyes, axes)) is not None:
+        return centre
     middle = eyes.mean(axis=0)
     spread = float(np.sqrt(np.mean(np.sum((eyes - middle) ** 2, axis=1))))
     if spread < 1e-6:
@@ -227,7 +221,7 @@ def _lens(lenses: Sequence[Lens], size: tuple[int, int] | None) -> Lens:
 
 
 def _relative_focal(lens: Lens, width: int, height: int) -> float:
-    """Focal length for frames of `width` x `height`, in units of their shorter side."""
+    """Focal length for frames of `width` x `height`, as a multiple of their shorter side."""
     is_upright, is_wide = lens.height > lens.width, lens.width > lens.height
     is_turned = (is_upright and width >= height) or (is_wide and width <= height)
     side = math.sqrt(lens.width * lens.height) if is_turned else min(lens.width, lens.height)

@@ -42,7 +42,9 @@ def tour(
     size: tuple[int, int] | None = None,
     centre: npt.ArrayLike | None = None,
 ) -> list[Camera]:
-    """Return `frames` cameras along `cameras`, evenly from about the first to about the last.
+    """Return `frames` cameras, evenly spaced on a smooth path along `cameras`.
+
+    It leads from near the first camera to near the last.
 
     Arguments and errors are those of `orbit`; one camera is enough.
     """
@@ -79,7 +81,7 @@ def _smoothed(eyes: Array, back: Array, rig: Rig) -> tuple[Array, Array]:
 
 
 def _resampled(marks: Array, walked: Array, columns: Array) -> Array:
-    """Interpolate `columns` (n, k) from the lengths `walked` (n,) to the `marks`."""
+    """Interpolate `columns` (n, k), given at lengths `walked` (n,), at the lengths `marks`."""
     return np.stack([np.interp(marks, walked, column) for column in columns.T], axis=1)
 
 
@@ -97,7 +99,10 @@ def _unit(vectors: Array) -> Array:
 
 
 def _walked(eyes: Array, back: Array) -> Array:
-    """Lengths (n,) from the first camera: positions in units of their spread, axes in radians."""
+    """Lengths (n,) along the path from the first camera.
+
+    Positions count in units of their spread, axes in radians.
+    """
     spread = np.sqrt(np.mean(np.sum((eyes - eyes.mean(axis=0)) ** 2, axis=1)))
     moved = np.diff(eyes, axis=0) / max(float(spread), 1e-9)
     steps = np.sqrt(np.sum(moved**2, axis=1) + np.sum(np.diff(back, axis=0) ** 2, axis=1))

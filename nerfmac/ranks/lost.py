@@ -28,7 +28,7 @@ log = logging.getLogger("nerfmac")
 Item = TypeVar("Item")
 
 LOST = 2
-"""Exit code of a rank that gave up waiting, as of all commands that cannot be done."""
+"""Exit code of a rank that gave up waiting, the same as for a request that cannot be met."""
 
 GRACE = 10.0
 """Seconds until a rank that got a signal is ended, and seconds it has to save its state."""
@@ -42,7 +42,7 @@ class LostRankError(RuntimeError):
 
 
 def watched(ranks: Ranks, items: Iterable[Item], save: Callable[[], str]) -> Generator[Item]:
-    """The `items`, which the `ranks` compute together, with a `Watch` on while one is computed.
+    """The `items`, which the `ranks` compute together; a `Watch` runs while one is computed.
 
     `save` is as in `Watch`. Raises `LostRankError`.
     """

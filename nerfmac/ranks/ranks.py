@@ -20,7 +20,8 @@ from nerfmac.common.checks import InputError
 AllreduceDtype = Literal["bfloat16", "float32"]
 
 LARGE = 2**16
-"""Arrays with this many elements are sent alone, as `AllreduceDtype`; smaller ones together."""
+"""Number of elements from which an array is sent alone, as `AllreduceDtype`; smaller arrays are
+sent together."""
 
 _VARIABLES = {
     "nccl": ("NCCL_HOST_IP", "NCCL_PORT", "MLX_WORLD_SIZE"),

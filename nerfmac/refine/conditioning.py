@@ -22,9 +22,10 @@ Array = npt.NDArray[np.float64]
 DAMPING = 0.1
 """CamP's damping: it limits how much a parameter that barely changes the picture is scaled up."""
 GRID = (-0.4, 0.0, 0.4)
-"""Coordinates of the points in the picture, in widths and heights from its centre."""
+"""Coordinates of the sample points in a picture, from its centre, as fractions of its width and
+height."""
 DEPTHS = (0.6, 0.8, 1.0, 1.5, 3.0)
-"""Depths of the points, in units of the camera's distance from the scene's centre."""
+"""Depths of the sample points, as multiples of the camera's distance from the scene's centre."""
 LEAST_DISTANCE = 0.1
 """Smallest distance from the scene's centre assumed for a camera, in scene units."""
 

@@ -45,7 +45,7 @@ class SharedLenses:
         return mx.array([self._index[key] for key in _keys(self._cameras)], mx.int32)
 
     def changes(self, parameters: mx.array) -> mx.array:
-        """Log focal factor and changes of k1 and k2, (lenses, 3), by `parameters` (lenses, 3)."""
+        """Log focal factor and changes of k1 and k2, (lenses, 3), from `parameters` (lenses, 3)."""
         return (self._conditioning * parameters[:, None, :]).sum(axis=2)
 
     def refined(self, cameras: Cameras, changes: mx.array) -> Cameras:

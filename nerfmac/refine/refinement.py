@@ -137,7 +137,7 @@ class CameraRefinement:
     def warp_samples(
         self, parameters: Parameters, samples: Samples, rays: Rays, view: mx.array
     ) -> tuple[Samples, mx.array]:
-        """`samples` and ray directions (rays, 3), unchanged but with gradients in the cameras.
+        """`samples` and ray directions (rays, 3), unchanged, with gradients for the cameras.
 
         `view` (rays,) int32 is the training view of each ray.
         """
@@ -159,7 +159,7 @@ class CameraRefinement:
         return samples._replace(position=position), rays.direction + turn
 
     def expose(self, seen: Composited, parameters: Parameters, view: mx.array) -> Composited:
-        """`seen` with the exposure and the colours of each ray's training `view` (rays,) int32."""
+        """`seen` with the exposure and colour map of each ray's training `view` (rays,) int32."""
         if self.config.exposures:
             logarithms = parameters[EXPOSURES]
             factor = mx.exp(logarithms - logarithms.mean(axis=0))[view]

@@ -49,7 +49,7 @@ class RayBatches:
         self._batch: Callable[[mx.array, mx.array], Composited] = mx.compile(batch)
 
     def __call__(self, rays: Rays, width: int = 0) -> Composited:
-        """The composited colour of `rays`, in any order."""
+        """Colour, opacity and depth of `rays`, which may come in any order; `width` is not used."""
         seen = []
         for first in range(0, len(rays.origin), self._rays):
             batch = [values[first : first + self._rays] for values in rays]
@@ -90,7 +90,10 @@ class SampleBatches:
         self._batch: Callable[..., Composited] = mx.compile(batch)
 
     def __call__(self, rays: Rays, width: int = 0) -> Composited:
-        """The composited colour of `rays`, in any order; waits for the device after each batch."""
+        """Colour, opacity and depth of `rays`, which may come in any order; `width` is not used.
+
+        Waits for the device after each batch.
+        """
         left = np.array(self._count(rays.origin, rays.direction))  # samples not yet evaluated
         done = np.zeros_like(left)
         colour = np.zeros((len(left), 3), np.float32)

@@ -51,7 +51,7 @@ def measured(views: Sequence[ViewQuality], of: int, split: str) -> str:
 
 
 class Compared(NamedTuple):
-    """The pictures of a view on the host, in the rows that were compared."""
+    """A view's photograph and rendering on the host: only the rows that were compared."""
 
     truth: Picture  # (h, w, 3) sRGB in [0, 1], over the background
     rendering: Picture  # (h, w, 3), likewise
@@ -146,7 +146,7 @@ def _compare(
     fraction: float,
     lpips: Lpips | None,
 ) -> _Comparison:
-    """Begin to render and compare the middle rows of a view, this `fraction` of them."""
+    """Begin to render and compare a view's middle rows; `fraction` of all its rows."""
     background, blend = light
     colour, (_, height) = BACKGROUNDS[background], views.cameras.sizes[index]
     rows = min(max(int(height * fraction), WINDOW), height)

@@ -34,8 +34,8 @@ def look_at_from_depth(
 ) -> npt.NDArray[np.float64] | None:
     """The centre (3,) of the surfaces that the `cameras` look at.
 
-    None if the cameras stand all around, where their axes meet, or if no surface is visible.
-    Raises `InputError` as `paths.orbit` does.
+    None if the cameras stand all around or look outwards, and if no surface is visible. Raises
+    `InputError` as `paths.orbit` does.
     """
     rig = Rig.of(cameras, up)
     if rig.goes_round or rig.distance <= 0.0:

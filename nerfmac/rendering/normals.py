@@ -15,7 +15,8 @@ FLOOR = 1e-3
 """Density per scene unit added before the logarithm: differences far below it do not count."""
 
 LEAST = 1e-4
-"""Slope, summed over the corners, up to which it may be rounding error alone."""
+"""Length of the slope, summed over the corners, that rounding errors alone can reach. The
+normals of smaller slopes are shorter than 1."""
 
 
 def normals(

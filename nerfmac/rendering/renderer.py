@@ -48,7 +48,7 @@ def tracer_of(
     slots: int,
     occupied: Occupied | None = None,
 ) -> Tracer:
-    """The fastest tracer that `field` and `sampler` allow.
+    """The fastest `Tracer`, a function that composites rays, that `field` and `sampler` allow.
 
     Args:
         field, parameters: the field to render.
@@ -64,7 +64,10 @@ def tracer_of(
 
 
 class Renderer:
-    """Renders pictures by a tracer."""
+    """Renders pictures tile by tile.
+
+    Its `Tracer`, a function of rays, returns their colour, opacity and depth.
+    """
 
     def __init__(self, tracer: Tracer) -> None:
         self._tracer, self._tiles = tracer, Tiles()

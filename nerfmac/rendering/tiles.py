@@ -24,16 +24,20 @@ MOMENT = 0.05
 
 
 class Tiles:
-    """Chooses the rays of each tile by the time of the one before."""
+    """Adapts the number of rays per tile, within [`LEAST`, `MOST`].
+
+    A tile slower than `MOMENT` halves it; one faster than `MOMENT` / 8 multiplies it by 4.
+    """
 
     def __init__(self) -> None:
         self.rays = MOST if current_device() == "cpu" else FIRST
-        """Most rays of the next tile."""
+        """Largest number of rays in the next tile."""
 
     def run(self, trace: Callable[[], Result], is_last: bool) -> Result:
-        """The result of `trace` for one tile, timed unless it is the last or tiles have MOST rays.
+        """Run `trace` for one tile and return its result; adapt the next tile to the time it took.
 
-        To time it, waits first for everything launched before, then for the tile.
+        To time a tile, waits first for everything launched before, then for the tile. The last tile
+        and tiles of `MOST` rays are not timed.
         """
         if is_last or self.rays == MOST:
             result = trace()

@@ -18,6 +18,7 @@ from nerfmac.common.files import user_path
 from nerfmac.common.json_reader import read_fields
 from nerfmac.geometry.cameras import Camera
 from nerfmac.paths import CameraPath
+from nerfmac.paths.formats import read_path
 from nerfmac.run.run import Run
 from nerfmac.scenes import read_again
 from nerfmac.scenes.placement import Placement
@@ -67,8 +68,10 @@ def load_path(run: Run, file: str | Path, transforms: str | Path | None = None) 
 
     Raises `InputError` that names the file and the field.
     """
-    file, path = user_path(file), CameraPath.load(file)
-    if "camera_path" not in read_fields(file):
+    file = user_path(file)
+    fields = read_fields(file)
+    path = CameraPath(*read_path(fields))
+    if "camera_path" not in fields:
         if transforms is not None:
             raise InputError(f"{file} is not nerfstudio's: {transforms} says nothing about it")
         return path

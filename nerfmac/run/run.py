@@ -175,7 +175,7 @@ class Run:
         progress: bool = True,
         on_report: Callable[[Report], None] | None = None,
     ) -> None:
-        """Train up to `steps` steps or `seconds` of training, earlier ones counted.
+        """Train up to a total of `steps` steps or `seconds` of training, including earlier ones.
 
         The default is the configuration's number of steps. After an interruption (Ctrl-C, or an
         error in `on_report`) the run is as it was at the last report, and another call continues.

@@ -54,7 +54,7 @@ class _Part(NamedTuple):
 
 
 class HierarchicalSampler(Sampler):
-    """The same number of samples for every ray; a ray that misses the cube has them at width 0."""
+    """Takes equally many samples on every ray; those of a ray that misses the cube have width 0."""
 
     def __init__(
         self, proposal: Proposal, bounds: Bounds, near: float, coarse: int, fine: int
@@ -97,7 +97,10 @@ class HierarchicalSampler(Sampler):
 
 
 def stratified(drawn: mx.array) -> mx.array:
-    """One number in each of n equal bins of [0, 1], at the fraction `drawn` (rays, n) of it."""
+    """One number (rays, n) in each of n equal bins of [0, 1].
+
+    `drawn` (rays, n) is each number's position in its bin, from 0 to 1.
+    """
     count = drawn.shape[1]
     return (mx.arange(count) + drawn) / count
 

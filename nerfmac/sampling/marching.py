@@ -64,8 +64,8 @@ class MarchingSampler(Sampler):
     def init(self, rays: Iterable[Rays]) -> Arrays:
         """The grid in which every cell that one of the `rays` passes is occupied.
 
-        Cells that any ray passes before `march.near_training` stay empty, if that is further than
-        `march.near`: matter there would show in pictures, but no training ray would see it.
+        If `march.near_training` is further than `march.near`, cells that any ray passes before it
+        stay empty: matter there would show in pictures, but no training ray would see it.
         """
         visible = is_empty = mx.zeros(self.geometry.cells, mx.bool_)
         near, at_camera = self.geometry.near, replace(self.geometry, near=0.0)
@@ -130,6 +130,9 @@ class MarchingSampler(Sampler):
         return Occupied(self.geometry, state["bits"])
 
     def occupied(self, state: Arrays) -> Occupied:
-        """Cells and steps of pictures: shorter steps than in training, from `march.near` on."""
+        """Occupied cells and steps for rendering.
+
+        Steps are shorter than in training and begin at `march.near`.
+        """
         step = self.geometry.step / self._march.render_step_divisor
         return Occupied(replace(self.geometry, step=step, near=self._march.near), state["bits"])

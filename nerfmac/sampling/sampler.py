@@ -41,7 +41,7 @@ class Sampled(NamedTuple):
 
 
 class Sampler(ABC):
-    """Gives rays their packed samples."""
+    """Chooses the samples along rays and packs them, ray after ray."""
 
     phases: int = 0
     """Number of kinds of updates, such as warm-up and later; 0: the state never changes."""
@@ -94,7 +94,10 @@ class Sampler(ABC):
         return 16
 
     def phase_at(self, step: int) -> int:
-        """The kind of the update at `step`, in [0, phases)."""
+        """Index in [0, phases) of the kind of update at `step`; `update` gets it as `phase`.
+
+        For example 0 in the warm-up and 1 after it.
+        """
         return 0
 
     def update(
@@ -107,7 +110,7 @@ class Sampler(ABC):
         return state
 
     def occupied(self, state: Arrays) -> Occupied | None:
-        """The cells and steps of pictures; None if the sampler has no occupancy grid.
+        """Occupied cells and steps for rendering; None if the sampler has no occupancy grid.
 
         With them, pictures skip empty space and whatever lies behind surfaces.
         """

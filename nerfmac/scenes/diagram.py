@@ -29,11 +29,13 @@ POINT, CUBE, INK = (150, 165, 175), (30, 150, 80), (40, 40, 40)
 UPWARDS = (200, 30, 60)
 MARGIN = 0.12
 WITHIN = 0.9
-"""Fraction of the points, nearest first, that must fit; far ones would make cameras tiny."""
+"""Fraction of the points, nearest first, that the picture must show; with far ones too, cameras
+would be tiny."""
 FRUSTUM = 0.05
-"""Length of a camera's frustum, in sides of the box around cameras and points."""
+"""Length of a camera's frustum, as a fraction of the side of the box around cameras and points."""
 WIDEST_CUBE = 6.0
-"""Side of the largest cube shown whole, in sides of the box around cameras and points."""
+"""Side of the largest cube shown whole, as a multiple of the side of the box around cameras and
+points."""
 EDGES = (0, 1, 3, 2, 0, 4, 5, 1, 5, 7, 3, 7, 6, 2, 6, 4)
 """Corners of a cube along a line through all edges; bit k of a corner says if axis k is high."""
 
@@ -95,7 +97,10 @@ def points_shown(scene: Scene) -> Array:
 
 
 def shown(scene: Scene) -> tuple[Array, float]:
-    """Return centre (3,) and half the side of the picture: cameras, most points, and the cube."""
+    """Return centre (3,) and half the side of the box that the picture shows.
+
+    It holds the cameras, most points and, unless it is too large, the cube.
+    """
     middle, half = _around(_eyes(scene), points_shown(scene))
     if not _fits(scene, half):
         return middle, half

@@ -36,9 +36,10 @@ log = logging.getLogger("nerfmac")
 
 
 class PosedPicture(NamedTuple):
-    """A picture's file, header and name, its lens, and its camera-to-file pose (3, 4), OpenGL axes.
+    """A picture's file, header, name, lens and mask, with its camera's pose.
 
-    The lens is for the picture's size: upright by EXIF, or as it is stored unless `is_upright`.
+    The camera-to-file pose (3, 4) has OpenGL axes. The lens fits the picture as EXIF turns it if
+    `is_upright`, else the picture as stored.
     """
 
     picture: Path
@@ -81,7 +82,8 @@ class ParsedScene(NamedTuple):
 
     source      the file or folder that messages name
     folder      its name is the scene's
-    up          direction to the sky; None if the files' axes are arbitrary: the scene is levelled
+    up          direction to the sky; None if the files' axes are arbitrary, so that `assemble`
+                levels the scene
     points      sparse points (n, 3), if the files have any
     placement   the files' own; None: it is fitted to the cameras and points
     splits      indices of `pictures` by split; None if the files have no splits

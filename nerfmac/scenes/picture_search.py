@@ -153,7 +153,7 @@ class PictureSearch:
 
 
 def _format(path: Path) -> str:
-    """A picture's size and channels, in words; raises InputError for what is no picture."""
+    """A picture's size and channels, in words; raises InputError for a file that is no picture."""
     header = inspect(path)
     return f"{header.width}x{header.height}, {'with' if header.has_alpha else 'without'} alpha"
 

@@ -119,7 +119,10 @@ def decode_reduced(
 
 
 def with_channels(pixels: Pixels, channels: int, name: str) -> Pixels:
-    """Return the pixels with `channels`: adds alpha 255; raises InputError for alpha too many."""
+    """Return the pixels with this number of `channels`.
+
+    Adds alpha 255 where it is missing. Raises InputError if there is alpha and `channels` is 3.
+    """
     if pixels.shape[2] > channels:
         raise InputError(f"picture {name} has alpha in a scene that has none; expected RGB")
     if pixels.shape[2] < channels:

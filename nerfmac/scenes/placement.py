@@ -14,17 +14,20 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from nerfmac.geometry.cameras import nearest_to_axes
 from nerfmac.scenes.options import Direction
 from nerfmac.scenes.sparse_points import patch_medians, stray_cameras, stray_points
 
 Array = npt.NDArray[np.float64]
 
 SURROUNDED_EXTENT = 4.0
-"""Smallest extent of fitted scenes with a background, in units of the cameras' mean distance."""
+"""Smallest extent of fitted scenes with a background, in scene units (the mean distance of the
+cameras from the centre)."""
 WIDEST_EXTENT = 16.0
-"""Largest extent fitted to points: cells of a larger cube would be too coarse in its middle."""
+"""Largest extent fitted to points, in scene units: cells of a larger cube would be too coarse in
+its middle."""
 OUTWARD_EXTENT = 64.0
-"""Largest extent for cameras that look outwards, as in a room, in the same units."""
+"""Largest extent for cameras that look outwards, as in a room, in scene units."""
 ROOM_EXTENT = 32.0
 """Extent if cameras look outwards and there are no points: walls are about ten units away."""
 WITHIN = 0.95
@@ -35,9 +38,6 @@ MIRROR = np.array([-1.0, 1.0, 1.0])
 
 OUTWARD = 0.6
 """Smallest fraction of cameras looking away from their centre for a scene to look outwards."""
-PARALLEL = 1e-3
-"""Smallest eigenvalue of mean(1 - d d^T) of axes d that meet; below it, they are parallel within 2
-degrees."""
 
 log = logging.getLogger("nerfmac")
 
@@ -105,9 +105,10 @@ def fit(
 
     The target is the point closest to the optical axes, by least squares. If these are parallel, it
     lies at the median depth of the points, or without points at the cameras' mean position, with a
-    warning. The extent is 1 for objects that alpha cuts out, else 4; or the power of two up to 16
-    that holds what the pictures show of the points. It is larger where cameras look outwards, with
-    a warning. Stray cameras and points are ignored, the former with a warning.
+    warning. The extent is the smallest power of two that holds what the pictures show of the
+    points: from 1 for objects that alpha cuts out, else from 4, up to 16. It is larger where
+    cameras look outwards, with a warning. Stray cameras and points are ignored, the former with a
+    warning.
 
     Args:
         poses: camera-to-file poses (3, 4).
@@ -144,10 +145,9 @@ def fit(
 
 
 def _centre(eyes: Array, axes: Array, points: Array, where: str) -> tuple[Array, bool]:
-    """The target (3,) of cameras with positions and backward axes (n, 3), and if the axes meet."""
-    across = np.eye(3) - axes[:, :, None] * axes[:, None, :]
-    if bool(np.linalg.eigvalsh(across.mean(0))[0] >= PARALLEL):
-        return np.linalg.solve(across.sum(0), np.einsum("nij,nj->i", across, eyes)), True
+    """The target (3,) of cameras with positions and backward axes (n, 3), and whether axes meet."""
+    if (target := nearest_to_axes(eyes, axes)) is not None:
+        return target, True
     if len(points):
         depth = np.median((eyes.mean(0) - points) @ axes.mean(0))
         return eyes.mean(0) - depth * axes.mean(0), False
@@ -159,7 +159,11 @@ def _centre(eyes: Array, axes: Array, points: Array, where: str) -> tuple[Array,
 
 
 def _extent(reach: Array, least: float, most: float) -> float:
-    """Side of the cube, a power of two, that holds the fraction WITHIN of the distances `reach`."""
+    """Side of the cube: a power of two in [`least`, `most`].
+
+    The smallest one whose half is at least the quantile WITHIN of the distances `reach` from the
+    centre; `most` if all are too small.
+    """
     if not len(reach):
         return least
     side = 2.0 * float(np.quantile(reach, WITHIN, method="inverted_cdf"))

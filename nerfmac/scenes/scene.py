@@ -37,9 +37,9 @@ MOST_PIXELS = 2**31
 class Frame:
     """One photograph: a file or uint8 (h, w, 3 or 4), and its camera.
 
-    Blocks of `reduce` x `reduce` pixels are averaged to the size of the camera's lens. With
-    `is_upright` the camera is for the picture turned as EXIF says, else for it as it is stored. A
-    `mask` is a picture of the same size, black where the photograph is ignored.
+    Blocks of `reduce` x `reduce` pixels are averaged to the size of the camera's lens. The
+    camera fits the picture as EXIF turns it if `is_upright`, else the picture as stored. A `mask`
+    is a picture of the same size, black where the photograph is ignored.
     """
 
     camera: Camera

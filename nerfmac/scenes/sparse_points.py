@@ -25,7 +25,8 @@ MOST_VIEWS, MOST_POINTS = 64, 20000
 MOST_STRAYS = 0.15
 """Largest fraction of all cameras or points that may be strays."""
 FAR = 4.0
-"""Distance from the median position beyond which a camera is a stray, in median distances."""
+"""A camera is a stray if its distance from the median position exceeds this multiple of the
+median distance."""
 SMOOTH = 0.1
 """Median |log(r / r')| above which distances r, r' of points in similar directions are unrelated.
 Measured on surfaces: 0.003 to 0.035 (garden, table top, painted wall); on points strewn in space:

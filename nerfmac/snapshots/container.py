@@ -20,7 +20,8 @@ RATIO = 32
 """A file may inflate to this many times its size, but always to `LEAST_LIMIT` and never to more
 than `LARGEST_LIMIT` bytes. Parameters hardly compress, and an occupancy grid has 32 MiB."""
 MOST_VALUES = 2**22
-"""Largest number of values in all lists and maps: a camera has about 50, all parameters are one."""
+"""Largest number of values in a file's lists and maps together. A camera has about 50; all
+parameters are one byte string and count as one."""
 FASTEST = 1
 """zlib's fastest level: half-precision numbers hardly compress better at a higher one."""
 

@@ -45,7 +45,7 @@ def read_placement(dataset: Fields, extent: float) -> Placement:
 
 
 def turn_of(placement: Placement) -> npt.NDArray[np.float64]:
-    """Rotation (3, 3) of the files after which instant-ngp places them as `placement` does:
+    """Rotation (3, 3) that the files need for instant-ngp to place them as `placement` does:
 
     CYCLE (scale turn p + CYCLE^T offset) = scale rotation p + offset
     """
@@ -82,7 +82,10 @@ def _distortion(about: Fields) -> dict[str, Any]:
 def written_dataset(
     cameras: Sequence[Camera], names: Sequence[str], up: Sequence[float], placement: Placement
 ) -> dict[str, Any]:
-    """The dataset of `cameras`, in the run's axes, for files turned by `turn_of`."""
+    """The snapshot's record of `cameras` and of the `placement` of the scene's files.
+
+    Cameras are in the run's axes; the placement is for files turned by `turn_of`.
+    """
     box = written_box(placement.extent)
     return {
         "n_images": len(cameras),

@@ -31,7 +31,7 @@ Array = npt.NDArray[np.float32]
 COLOURS, DEGREE = 3, 4
 TYPES = {"__half": "<f2", "float": "<f4"}
 LAST_ROWS = {"fullyfusedmlp": 16, "megakernelmlp": 16, "cutlassmlp": 8}
-"""Number of which the last layer's rows are a multiple, by kind of network."""
+"""The last layer's rows are padded to a multiple of this number, by kind of network."""
 LAYERS = range(1, 5)
 FINEST = 2048.0
 """Cells per unit at the finest level, for a file that does not say how levels grow."""
@@ -73,7 +73,7 @@ class Mlp(NamedTuple):
 
     inputs: int
     width: int
-    layers: int  # hidden ones
+    layers: int  # number of hidden layers
     outputs: int  # rows of the last layer, including padding
 
     @property
@@ -137,7 +137,7 @@ def read_field(file: Fields, extent: float) -> SnapshotFieldShape:
 
 
 def read_parameters(snapshot: Fields, shape: SnapshotFieldShape, field: EncodedField) -> Parameters:
-    """The parameters of `field` by name, float32. Raises `InputError` for another number."""
+    """The parameters of `field` by name, float32; `InputError` for a wrong number of values."""
     networks = field.networks_shape
     values, features = _numbers(snapshot), shape.config.grid.features
     sizes = shape.density.weights, shape.colour.weights, shape.levels.entries * features

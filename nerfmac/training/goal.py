@@ -14,7 +14,7 @@ class Goal:
     Without a limit training never ends, and the learning rate stays at its first value.
     """
 
-    steps: int | None = None  # total number, with those before the run was loaded
+    steps: int | None = None  # total number, including those before loading
     seconds: float | None = None  # total training time
     rate: float = 1.0  # factor on the learning rate
     most_rays: int | None = None  # limit on the rays of a step; None: the configuration's

@@ -83,7 +83,8 @@ def adam(
 ) -> OptimiserState:
     """One step of Adam (Kingma and Ba 2015, algorithm 1) on the parameters that have `gradients`.
 
-    `l2_regularised` names those with L2. `unscale` (1,) float32 is as in `adam_step`.
+    `l2_regularised` names the parameters with L2 regularisation. `unscale` (1,) float32 is as in
+    `adam_step`.
     """
     after = OptimiserState({}, {})
     for name, gradient in gradients.items():

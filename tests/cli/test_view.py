@@ -246,7 +246,7 @@ def test_the_notebook_runs_from_top_to_bottom(view, made, run, tmp_path, what):
     nbformat.validate(notebook)
     for cell in notebook.cells:
         for given, small in (
-            ("size=(480, 360)", "size=(32, 24)"),
+            ("seconds=4, fps=24, size=(480, 360)", "seconds=1, fps=12, size=(32, 24)"),
             (")\nviewer.train(seconds=60)", ', preset="tiny")\nviewer.train(steps=20)'),
         ):
             cell.source = cell.source.replace(given, small)

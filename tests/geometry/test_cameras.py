@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from nerfmac.common.checks import InputError
-from nerfmac.geometry.cameras import Camera, Cameras
+from nerfmac.geometry.cameras import Camera, Cameras, nearest_to_axes
 from nerfmac.geometry.lenses import Lens, distort, undistort
 from nerfmac.geometry.rays import camera_rays
 
@@ -256,3 +256,10 @@ def test_a_scene_unit_at_the_centre_is_the_median_of_so_many_pixels():
         [Camera.look_at(e, (0.5, 0.5, 0.4), (0.3, 1, 0.2), PLAIN) for e in eyes]
     )
     assert cameras.pixels_per_unit() == pytest.approx(35.0 / 2.0)
+
+
+def test_lines_through_one_point_lead_to_it_and_parallel_ones_to_none():
+    point, eyes = np.array([0.3, -0.2, 0.9]), np.array([[2.0, 0, 0], [0, 3, 1], [-1, -1, 2]])
+    axes = (point - eyes) / np.linalg.norm(point - eyes, axis=1, keepdims=True)
+    np.testing.assert_allclose(nearest_to_axes(eyes, axes), point, atol=1e-12)
+    assert nearest_to_axes(eyes, np.repeat(axes[:1], 3, axis=0)) is None

@@ -5,16 +5,14 @@ from unittest import mock
 
 import pytest
 
-from nerfmac.backend.sources import kernels_folder
 from nerfmac.config import Config, override
 from nerfmac.config.fields import FEATURES, WIDEST_FEATURES, WIDEST_LAYERS
 from nerfmac.measure.selftest.specialisations import specialisations
-from tests.chosen_cases import launches_of_cases
+from tests.chosen_cases import launches_of_cases, written_functions
 from tests.metal.judge import clang, judge_all
 
 pytestmark = pytest.mark.slow
 
-_FUNCTION = re.compile(r"METAL_FUNC void (\w+)\(\s*uint3 thread_index\b")
 _CALLED = re.compile(r"\b(\w+)(?:<[\w, ]+>)?\(thread_position_in_grid,")
 
 
@@ -53,7 +51,5 @@ def test_judged(judged, launch):
 
 
 def test_every_kernel_is_judged():
-    texts = [path.read_text() for path in kernels_folder().glob("*.metal")]
-    written = {name for text in texts for name in _FUNCTION.findall(text)}
     judged = {name for launch in LAUNCHES.values() for name in _CALLED.findall(launch.text)}
-    assert judged == written
+    assert judged == written_functions()

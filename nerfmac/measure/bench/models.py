@@ -29,7 +29,8 @@ from nerfmac.training.goal import Goal
 
 MODELS = ("vanilla", "hash")
 REPORTS = 100
-"""Smallest number of reports in a training, so evaluations are at most 1/`REPORTS` of it late."""
+"""Smallest number of reports in a training. Evaluations follow reports, so each is late by at
+most 1/`REPORTS` of the training."""
 
 
 class ModelPoint(NamedTuple):

@@ -69,7 +69,7 @@ class Part(NamedTuple):
     dtypes: tuple[str, ...] = ()  # float dtypes of a kernel
 
     def limit(self, most: Ceilings, *, cached: bool) -> float:
-        """Milliseconds of the work at the rates `most`; `cached` is as in `Work.seconds`."""
+        """Roofline time in ms, at the rates `most`; `cached` is as in `Work.seconds`."""
         return 1e3 * self.work.seconds(most.bandwidth, most.rate, cached=cached)
 
     def fraction(self, most: Ceilings, *, cached: bool) -> float | None:
@@ -231,7 +231,7 @@ def take_steps(run: Run, steps: int) -> Timeline:
 
 
 def host_of(timeline: Timeline) -> Host:
-    """The host's times for the steps of `timeline`, without the last step if there are several.
+    """The host's times for the steps of `timeline`; the last of several steps is left out.
 
     A report belongs to the step before it and counts as waiting: the host reads there what the
     device has computed.

@@ -27,7 +27,7 @@ def _points(count: int, low: float, high: float) -> mx.array:
 
 
 def _samples_of_rays(count: int, used: int) -> tuple[mx.array, mx.array]:
-    """Positions (count, 3) of samples, 37 per ray, and (count,): 1 for visible, 0 for hidden ones.
+    """Positions (count, 3) of samples, 37 per ray, and their visibility (count,): 1 or 0.
 
     Neighbouring samples lie in the same cells. The samples after the first `used` are NaN.
     """

@@ -58,12 +58,12 @@ def specialisations() -> dict[str, Launch]:
     """A launch of each specialisation, by `Launch.specialisation`, in the order of first use."""
     with recorded() as launches, using(**_FIRST_VARIANTS):
         for config in configurations():
-            _use(config, CUBE)
-        _use(Config(), Bounds(4.0, inner=2.0))
+            build_graphs(config)
+        build_graphs(Config(), Bounds(4.0, inner=2.0))
     return {launch.specialisation: launch for launch in launches.values()}
 
 
-def _use(config: Config, bounds: Bounds) -> None:
+def build_graphs(config: Config, bounds: Bounds = CUBE) -> None:
     """Build the graphs of training and rendering with `config`; evaluate nothing."""
     trainer, state = unseen(config, bounds)
     deque(trainer.trial(state), maxlen=0)

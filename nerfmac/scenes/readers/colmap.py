@@ -62,7 +62,7 @@ def model_folder(folder: Path) -> Path | None:
 
 
 def scene_folder(path: Path) -> Path:
-    """Return the scene's folder, where `path` is that or its model, such as `scene/sparse/0`."""
+    """Return the scene's folder; `path` may also be its model's, such as `scene/sparse/0`."""
     folder = path.absolute()
     if folder.name.isdigit() and folder.parent.name == "sparse":
         folder = folder.parent

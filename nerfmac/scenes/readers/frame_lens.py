@@ -114,7 +114,7 @@ class _LensKeys:
         return named
 
     def _size_by_centre(self, centre: tuple[float, float]) -> tuple[int, int]:
-        """The picture's size times the factor of RESIZED that has (cx, cy) in its centre."""
+        """The picture's size times the factor in RESIZED that centres it at (cx, cy), if any."""
         width, height = self.picture.width, self.picture.height
         for factor in RESIZED:
             size = round(width * factor), round(height * factor)

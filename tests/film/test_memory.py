@@ -1,6 +1,5 @@
-"""A film's speed is that of its parts, and its memory that of a few frames."""
+"""A film of any length needs the memory of a few frames."""
 
-import json
 import sys
 import tracemalloc
 
@@ -9,22 +8,10 @@ import numpy as np
 import pytest
 
 from nerfmac.film import film, write_video
-from nerfmac.measure.bench.film import time_film
 from nerfmac.run import Run
 from tests.scene_factory import CONFIG
 
 pytestmark = pytest.mark.usefixtures("on_the_cpu")
-
-
-def test_its_rates_are_of_all_frames(scene):
-    run = Run.begin(scene, CONFIG)
-    speed = time_film(run, frames=6, size=(32, 24))
-    assert speed.frames == 6
-    assert speed.size == (32, 24)
-    assert min(speed.rendered, speed.encoded, speed.both) > 0.0
-    assert speed.overlap == pytest.approx(speed.both / min(speed.rendered, speed.encoded))
-    assert "6 frames of 32x24" in speed.lines()[0]
-    assert json.loads(json.dumps(speed._asdict()))["both"] == speed.both
 
 
 @pytest.mark.slow

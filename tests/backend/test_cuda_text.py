@@ -1,0 +1,80 @@
+"""NVIDIA's compiler takes every kernel's CUDA text, where nvcc is installed; needs no GPU."""
+
+import re
+import shutil
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+
+import mlx.core as mx
+import pytest
+
+from nerfmac.backend import uncompiled
+from nerfmac.backend.device import pretended
+from nerfmac.backend.kernel import kernel_of, launched_by
+from nerfmac.config.presets import PRESETS
+from nerfmac.measure.selftest import cases
+from nerfmac.measure.selftest.specialisations import build_graphs
+from tests.chosen_cases import written_functions
+
+NVCC = shutil.which("nvcc") or shutil.which("/usr/local/cuda/bin/nvcc")
+FLAGS = ("-arch=sm_90", "-std=c++17", "--expt-relaxed-constexpr", "-cubin")
+
+pytestmark = pytest.mark.skipif(NVCC is None, reason="needs nvcc, NVIDIA's compiler")
+
+
+@pytest.fixture(scope="module")
+def programs():
+    """The programs of two presets, by name, and one of each kernel that they lack."""
+    texts, functions = {}, set()
+
+    def note(build, **call):
+        program, function = build.library(**call), kernel_of(build).function
+        if not in_cases or function not in functions:
+            texts[program.name] = program.text.replace("{name}", program.name)
+            functions.add(function)
+        return list(map(mx.zeros, call["output_shapes"], call["output_dtypes"]))
+
+    with uncompiled(), pretended("cuda"), launched_by(note):
+        in_cases = False
+        for name in ("tiny", "base"):  # two and four features of a table's row
+            build_graphs(PRESETS[name])
+        in_cases = True
+        for case in cases():
+            case.run()
+    assert functions == written_functions()
+    return texts
+
+
+def complaints(folder, name, text):
+    """What nvcc says of a program that it refuses; of one that it takes, nothing.
+
+    At run time NVRTC compiles the program, for the GPU alone. nvcc also compiles it for the host,
+    whose headers spell their own attributes `device`: so here no macro has that name.
+    """
+    text = text.replace("#define METAL_FUNC __device__ __forceinline__\n#define device\n", "")
+    text = re.sub(r"\bdevice\b", "", text.replace("METAL_FUNC", "__device__ __forceinline__"))
+    path = folder / f"{name}.cu"
+    path.write_text(text)
+    command = [NVCC, *FLAGS, path, "-o", path.with_suffix(".cubin")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return "" if done.returncode == 0 else done.stderr
+
+
+def test_every_program_compiles(programs, tmp_path):
+    with ThreadPoolExecutor(2) as pool:
+        said = pool.map(lambda named: complaints(tmp_path, *named), programs.items())
+        refused = {name: errors for name, errors in zip(programs, said, strict=True) if errors}
+    assert refused == {}
+
+
+@pytest.mark.parametrize(
+    ("kernel", "right", "wrong", "named"),
+    [
+        ("hash_encode_table_floats", "__umulhi(a, b)", "__umulhigh(a, b)", "__umulhigh"),
+        ("networks_forward", "mma.sync.aligned", "mma.sync.unaligned", "ptxas"),
+    ],
+)
+def test_an_error_of_the_dialect_is_found(programs, tmp_path, kernel, right, wrong, named):
+    name, text = next(item for item in programs.items() if kernel in item[0])
+    assert right in text
+    assert named in complaints(tmp_path, name, text.replace(right, wrong))
