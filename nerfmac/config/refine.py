@@ -20,8 +20,8 @@ class RefineConfig:
     poses: bool = False  # Refine each camera's rotation and position.
     lenses: bool = False  # Refine focal length, k1 and k2 of each lens; views may share a lens.
     exposures: bool | None = None
-    """Refine each picture's brightness, one factor per colour channel: --refine.exposures or
-    --refine.no-exposures. By default where the tracks' colours differ between pictures."""
+    """Refine each picture's brightness, one factor per colour channel; by default (auto) where the
+    colours of the tracks of sparse points differ between pictures."""
     colours: bool = False  # Refine each picture's colours, by an affine map of its own.
     every: int = 8  # Train poses and lenses in one of so many steps, after the coarse steps.
     pose_rate: float = 5e-4

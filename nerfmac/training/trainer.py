@@ -275,7 +275,7 @@ class Trainer:
     @cached_property
     def _track_rays(self) -> TrackRays | None:
         """Rays of the views' tracks; None if no loss asks for them or there are none."""
-        if not (self.config.train.depth or self.config.train.front):
+        if not self.config.train.depth:
             return None
         return TrackRays.of(self.views, self.config, Bounds(self.extent))
 
@@ -283,7 +283,7 @@ class Trainer:
         level_progress = mx.array(self.config.refine.level_progress_at(step))
         if self._track_rays is None:
             return Schedule(level_progress)
-        return Schedule(level_progress, mx.array(self.config.train.track_weight_at(progress)))
+        return Schedule(level_progress, mx.array(self.config.train.depth_weight_at(progress)))
 
     def _compiled_step(
         self, rays: int, flags: StepFlags
