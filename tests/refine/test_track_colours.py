@@ -11,7 +11,7 @@ from nerfmac.geometry.cameras import Camera, Cameras
 from nerfmac.geometry.lenses import Lens
 from nerfmac.refine.track_colours import DIFFERENT, gain_spread, observed_light, picture_gains
 from nerfmac.run.configuration import exposures_for_pictures
-from nerfmac.scenes import Views
+from nerfmac.scenes import Views, load_scene
 from nerfmac.scenes.tracks import Tracks
 from tests.scene_factory import CONFIG
 
@@ -97,6 +97,16 @@ def test_the_spread_is_each_channels_and_a_picture_gone_wrong_does_not_count():
     np.testing.assert_allclose(got, want, rtol=0.35, atol=0.02)
     assert got[1] < got[0] < got[2]
     assert gain_spread(views_with(np.zeros((VIEWS, 3)))).max() < 0.4 * DIFFERENT
+
+
+@pytest.mark.parametrize(
+    ("name", "differs"), [("mouse_colmap", True), ("phone_beer/sparse/0", False)]
+)
+def test_photographs_differ_and_the_frames_of_a_film_hardly(real_scenes, name, differs):
+    scene = load_scene(real_scenes / name, split=8, downscale=8)
+    spread = gain_spread(scene.views("train", progress=False))
+    assert (spread > 0.02).all()
+    assert (spread.max() > DIFFERENT) == differs
 
 
 def test_no_tracks_no_spread():

@@ -122,6 +122,21 @@ def test_a_broken_model_beside_a_transforms_json_is_said_and_left_alone(tmp_path
     assert "without its tracks" in caplog.text
 
 
+@pytest.mark.parametrize("name", ["mouse_colmap", "phone_beer/sparse/0"])
+def test_real_tracks_are_where_their_cameras_see_the_points(real_scenes, name):
+    scene = load_scene(real_scenes / name, split=8, downscale=4)
+    tracks, frames = scene.tracks, scene.splits["train"]
+    assert len(tracks.view) > 15_000
+    some = np.arange(0, len(tracks.view), 97)
+    miss = [
+        project(frames[tracks.view[index]].camera, tracks.points[tracks.point[index]])
+        - tracks.pixel[index]
+        for index in some
+    ]
+    assert np.median(np.linalg.norm(miss, axis=1)) < 0.25
+    assert np.bincount(tracks.view, minlength=len(frames)).min() > 20
+
+
 def many(points: int, views: int) -> Tracks:
     """Tracks of many points, each in one to all of the views."""
     random = np.random.default_rng(3)
