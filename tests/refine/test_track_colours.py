@@ -114,6 +114,8 @@ def test_no_tracks_no_spread():
     assert gain_spread(replace(views, tracks=None)) is None
     some = views.tracks.observed(views.tracks.view < 3)
     assert gain_spread(replace(views, tracks=some)) is None
+    few = views.tracks.observed(np.arange(len(views.tracks.view)) % 40 == 0)
+    assert np.isnan(picture_gains(few, np.zeros((len(few.view), 3)), VIEWS)).all()
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 """Tracks: which pixels of which training pictures show which point, however a scene is read."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -9,7 +11,15 @@ from nerfmac.scenes import load_scene
 from nerfmac.scenes.tracks import Tracks, ways_of
 from tests.scenes.colmap_files import ERRORS, OPENCV, POINTS, write_colmap
 from tests.scenes.projection import project
-from tests.scenes.scene_files import HEIGHT, WIDTH, matrix, pixels, save, write_transforms
+from tests.scenes.scene_files import (
+    HEIGHT,
+    WIDTH,
+    matrix,
+    pixels,
+    save,
+    write_json,
+    write_transforms,
+)
 
 COUNT = 10
 LENS = Lens(WIDTH, HEIGHT, *OPENCV[:4], k1=0.08, k2=-0.03, p1=0.004, p2=-0.006)
@@ -102,6 +112,16 @@ def beside(folder, pose_of):
 def test_a_transforms_json_has_the_tracks_of_the_model_that_it_was_made_of(tmp_path):
     scene = load_scene(beside(tmp_path, turned), split=4)
     assert_right(scene.tracks, scene.splits["train"], [1, 2, 3, 5, 6, 7, 9])
+
+
+def test_a_picture_that_was_cut_since_has_no_tracks(tmp_path):
+    beside(tmp_path, turned)
+    save(tmp_path / "images/003.png", pixels(3)[:, : WIDTH // 2])
+    values = json.loads((tmp_path / "transforms.json").read_text())
+    values["frames"][3]["w"] = WIDTH // 2
+    write_json(tmp_path / "transforms.json", values)
+    tracks = load_scene(tmp_path, split=0).tracks
+    assert set(tracks.view.tolist()) == {0, 1, 2, 4, 5, 6, 7, 8, 9}
 
 
 @pytest.mark.parametrize(
