@@ -118,14 +118,11 @@ class Trainer:
         views, key = self.views, _key(self.config.seed, 0, stream=3)
         parameters = self.field.init(_key(self.config.seed, 0, stream=2))
         parameters |= self.refinement.init()
-        sampling = self.sampler.init(ray_batches(views.pixels, views.cameras, FIRST_RAYS, key))
-        if self.config.occupancy.carve and views.tracks is not None:
-            sampling = self.sampler.carve(sampling, views.tracks, views.cameras)
         return TrainState(
             parameters=parameters,
             average=parameters,
             moments=no_moments(parameters),
-            sampling=sampling,
+            sampling=self.sampler.init(ray_batches(views.pixels, views.cameras, FIRST_RAYS, key)),
             scaling=LossScale.init(self.config.train.loss_scale)._asdict(),
             samples_per_ray=mx.array(FILL * self.config.march.max_samples / self.config.train.rays),
             rays=self.config.train.rays,
