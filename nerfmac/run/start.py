@@ -125,7 +125,7 @@ def train(
         log.warning("%s", line)
     log.info("%s, %s back end, preset %s", device_name(), backend(), config.preset)
     if config.model == "hash":
-        choose_first(config, source.extent, shows_bar=progress)
+        choose_first(run.config, source.extent, shows_bar=progress)
     try:
         with (
             run.locked(),
