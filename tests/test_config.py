@@ -89,6 +89,13 @@ def test_a_file_without_a_part_is_read(tmp_path):
     assert Config.from_json(values) == replace(PRESETS["tiny"], refine=RefineConfig())
 
 
+@pytest.mark.parametrize("exposures", [None, True, False])
+def test_exposures_are_on_or_off_or_left_to_the_tracks(exposures):
+    config = Config(refine=RefineConfig(exposures=exposures))
+    assert Config.from_json(config.to_json()) == config
+    assert config.refine.changes_colours == (exposures is True)
+
+
 def test_an_integer_will_do_for_a_float():
     near = Config.from_json({"march": {"near": 1}}).march.near
     assert near == 1.0
@@ -121,6 +128,9 @@ def test_an_unknown_key_is_refused_with_its_path_and_what_there_is(values, path)
         ({"train": {"steps": None}}, "config.train: steps"),
         ({"train": {"blend": 1}}, "config.train: blend"),
         ({"refine": {"poses": 1}}, "config.refine: poses"),
+        ({"refine": {"poses": None}}, "config.refine: poses"),
+        ({"refine": {"exposures": 1}}, "config.refine: exposures"),
+        ({"refine": {"exposures": "auto"}}, "config.refine: exposures"),
         ({"march": {"near": "0.1"}}, "config.march: near"),
         ({"march": {"near": False}}, "config.march: near"),
         ({"march": {"near": [0.1]}}, "config.march: near"),

@@ -11,13 +11,14 @@ import sys
 from collections import deque
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr
-from dataclasses import MISSING, dataclass, field, fields, is_dataclass
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from difflib import get_close_matches
 from pathlib import Path
 from types import NoneType
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import tyro
+from tyro.constructors import ConstructorRegistry, PrimitiveConstructorSpec, PrimitiveTypeInfo
 
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import user_path
@@ -31,7 +32,28 @@ RENAMED_FLAGS = {
 }
 """New name of each flag that this version renamed, by its old name, as in {"--old": "--new"}."""
 
+Switch = Literal["auto", "on", "off"]
+"""Values of a flag whose setting is None, True or False; the flag alone means "on"."""
+SWITCHED: dict[str, bool | None] = {"auto": None, "on": True, "off": False}
+
+SWITCHES = ConstructorRegistry()
+"""Rules by which tyro reads settings of the type `bool | None`."""
+
 log = logging.getLogger("nerfmac")
+
+
+@SWITCHES.primitive_rule
+def _switch(setting: PrimitiveTypeInfo) -> PrimitiveConstructorSpec[bool | None] | None:
+    if setting.type != bool | None:
+        return None
+    words = {value: word for word, value in SWITCHED.items()}
+    return PrimitiveConstructorSpec(
+        nargs=1,
+        metavar="|".join(SWITCHED),
+        instance_from_str=lambda values: SWITCHED[values[0]],
+        is_instance=lambda value: value in words,
+        str_from_instance=lambda value: [words[value]],
+    )
 
 
 @dataclass(frozen=True)
@@ -44,8 +66,6 @@ class Takes:
     """Names of the positional arguments, in capitals, in order."""
     required: int = 0
     """Number of positional arguments that have no default."""
-    undecided: dict[str, str] = field(default_factory=dict)
-    """How tyro spells each flag that is neither on nor off by default, "--x" and "--no-x"."""
 
     @classmethod
     def of(cls, arguments: type) -> Takes:
@@ -54,7 +74,6 @@ class Takes:
         A trailing underscore of a field's name is not part of its flag.
         """
         flags: dict[str, Any] = {}
-        undecided: dict[str, str] = {}
         positionals, required = [], 0
         hints = get_type_hints(arguments, include_extras=True)
         for argument in fields(arguments):
@@ -65,19 +84,13 @@ class Takes:
                 positionals.append(argument.name.upper())
                 required += argument.default is MISSING
             elif is_dataclass(kind) and isinstance(kind, type):
-                inner = cls.of(kind)
-                flags |= {_within(flag, name): kind for name, kind in inner.flags.items()}
-                undecided |= {
-                    _within(flag, name): _within(flag, spelled)
-                    for name, spelled in inner.undecided.items()
-                }
+                inner = cls.of(kind).flags
+                flags |= {f"{flag}.{name.removeprefix('--')}": inner[name] for name in inner}
             else:
-                flags[flag], off = _without_none(kind), f"--no-{flag.removeprefix('--')}"
-                if flags[flag] is bool:
-                    flags[off] = bool
-                    if kind is not bool:
-                        undecided |= {flag: f"{flag}=True", off: f"{flag}=False"}
-        return cls(flags, tuple(positionals), required, undecided)
+                flags[flag] = Switch if kind == bool | None else _without_none(kind)
+                if kind is bool:
+                    flags[f"--no-{flag.removeprefix('--')}"] = bool
+        return cls(flags, tuple(positionals), required)
 
 
 def checked(command: str, arguments: type, argv: Sequence[str]) -> list[str]:
@@ -108,9 +121,11 @@ def checked(command: str, arguments: type, argv: Sequence[str]) -> list[str]:
         if kind is bool:
             if has_value:
                 raise InputError(f"{name} is {value!r}; expected the flag alone, without a value")
-            joined.append(takes.undecided.get(name, name))
+            joined.append(name)
             continue
         if not has_value:
+            if kind is Switch and (not words or words[0] not in SWITCHED):
+                words.appendleft("on")
             if not words or words[0].startswith("--"):
                 raise InputError(f"{name} has no value; expected {_expected(kind)}")
             value = words.popleft()
@@ -172,11 +187,6 @@ def box(flag: str, text: str) -> Box:
     expected = "six numbers X,Y,Z,X,Y,Z, the lowest and highest corner"
     a, b, c, d, e, f = numbers(flag, text, 6, expected)
     return (a, b, c), (d, e, f)
-
-
-def _within(group: str, flag: str) -> str:
-    """The name of a group's `flag`, as in --group.flag."""
-    return f"{group}.{flag.removeprefix('--')}"
 
 
 def _without_none(kind: Any) -> Any:

@@ -13,7 +13,7 @@ from typing import Annotated
 import tyro
 
 from nerfmac.backend import choose_device, current_device, memory_bytes, uncompiled
-from nerfmac.cli.arguments import optional, unboxed
+from nerfmac.cli.arguments import SWITCHES, optional, unboxed
 from nerfmac.cli.choices import Device, Model, Preset
 from nerfmac.cli.scene_flags import SceneFlags
 from nerfmac.common.checks import InputError
@@ -99,7 +99,9 @@ def main(argv: list[str], method: Method = CONFIGURED) -> int:
     settings = {setting.name: getattr(default, setting.name) for setting in fields(Config)}
     with unboxed():
         defaults = Arguments(**settings)
-        arguments = tyro.cli(Arguments, prog="nerfmac train", args=argv, default=defaults)
+        arguments = tyro.cli(
+            Arguments, prog="nerfmac train", args=argv, default=defaults, registry=SWITCHES
+        )
     # A terminated run is saved like an interrupted one.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     config = arguments.config(default.preset)

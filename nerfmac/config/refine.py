@@ -20,16 +20,16 @@ class RefineConfig:
     poses: bool = False  # Refine each camera's rotation and position.
     lenses: bool = False  # Refine focal length, k1 and k2 of each lens, which views may share.
     exposures: bool | None = None
-    """Refine each picture's exposure, a factor per colour channel: --refine.exposures or
-    --refine.no-exposures. By default where the tracks' colours differ between pictures."""
+    """Refine each picture's exposure, a factor per colour channel; by default (auto) where the
+    colours of the tracks of sparse points differ between pictures."""
     colours: bool = False  # Refine each picture's colours: an affine map per picture.
     every: int = 8  # After coarse-steps, train poses and lenses only in every Nth step.
     pose_rate: float = 5e-4
-    """Learning rate of poses at the start, in radians: about the angle by which one optimiser step
-    shifts what a view shows. Lower it if poses diverge."""
+    """Learning rate of poses after their warm-up, in radians: about the angle by which an optimiser
+    step shifts what a view shows. Lower it if poses diverge."""
     lens_rate: float = 2e-4
-    """Learning rate of lenses at the start, in radians: about the angle by which one optimiser step
-    shifts what a view shows. Lower it if lenses diverge."""
+    """Learning rate of lenses after their warm-up, in radians: about the angle by which an optimiser
+    step shifts what a view shows. Lower it if lenses diverge."""
     exposure_rate: float = 2e-3  # Learning rate of exposures at the start, in log brightness.
     colour_rate: float = 1e-3  # Learning rate of the colours' affine maps at the start.
     final_rate: float = 0.01

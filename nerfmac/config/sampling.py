@@ -74,9 +74,6 @@ class OccupancyConfig:
     visibility_patience: int = 128
     """A cell counts as empty after this many updates without a visible sample; early in training
     after fewer."""
-    carve: bool = False
-    """Keep cells empty that lie between cameras and the sparse points they see, where a scene has
-    tracks."""
 
     def __post_init__(self) -> None:
         checks.number("occupancy.resolution", self.resolution, low=16, high=256, whole=True)
@@ -93,7 +90,6 @@ class OccupancyConfig:
         rays, patience = self.visibility_rays, self.visibility_patience
         checks.number("occupancy.visibility_rays", rays, low=16, high=2**20, whole=True)
         checks.number("occupancy.visibility_patience", patience, low=1, whole=True)
-        checks.flag("occupancy.carve", self.carve)
 
     def interval_at(self, step: int) -> int:
         """Steps between updates around `step`: 1 at first, growing to `interval`."""

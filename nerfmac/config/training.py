@@ -25,9 +25,8 @@ class TrainConfig:
     distortion: float = 0.0  # Weight of the distortion loss; larger: less spread-out density.
     entropy: float = 0.0  # Weight of the opacity's entropy; larger: rays opaque or empty.
     depth: float = 0.0  # Weight of the depth loss, at first; more pulls matter to sparse points.
-    front: float = 0.0  # Weight, at first, of the loss on matter in front of sparse points.
-    depth_rays: float = 1 / 16  # With depth or front: fraction of a step's rays on sparse points.
-    depth_until: float = 0.5  # Fraction of the run after which both weights have fallen to 0.
+    depth_rays: float = 1 / 16  # With depth: fraction of a step's rays on sparse points.
+    depth_until: float = 1.0  # Fraction of the run after which the weight of depth has fallen to 0.
     gradient_scaling: float = 1.0
     """In scenes larger than the unit cube: scale down the gradients of samples nearer to the camera
     than this, in scene units, against fog there. 0: off."""
@@ -45,16 +44,15 @@ class TrainConfig:
         checks.number("train.distortion", self.distortion, low=0.0)
         checks.number("train.entropy", self.entropy, low=0.0)
         checks.number("train.depth", self.depth, low=0.0)
-        checks.number("train.front", self.front, low=0.0)
         checks.number("train.depth_rays", self.depth_rays, low=1e-3, high=0.5)
         checks.number("train.depth_until", self.depth_until, low=1e-3, high=1.0)
         checks.number("train.gradient_scaling", self.gradient_scaling, low=0.0)
         checks.number("train.loss_scale", self.loss_scale, low=1.0, high=2.0**16)
         checks.choice("train.blend", self.blend, ("srgb", "linear"))
 
-    def track_weight_at(self, progress: float) -> float:
-        """Factor in [0, 1] on the losses of tracks at `progress` of the run; it falls linearly."""
-        return max(1.0 - progress / self.depth_until, 0.0)
+    def depth_weight_at(self, progress: float) -> float:
+        """Weight of the depth loss at `progress` of the run: it falls linearly to 0."""
+        return self.depth * max(1.0 - progress / self.depth_until, 0.0)
 
     def rays_for(self, samples_per_ray: float, max_samples: int, most: int | None = None) -> int:
         """Largest number of rays whose samples fit `max_samples`, at most `most_rays` and `most`.

@@ -78,8 +78,9 @@ def picture_gains(tracks: Tracks, light: Array, views: int) -> Array:
     for _ in range(TURNS):
         colours = _medians(light - gains[tracks.view], tracks.point)
         gains = _medians(light - colours[tracks.point], tracks.view, views)
-    gains[shown < FEWEST_IN_PICTURE] = np.nan
-    return gains - np.nanmedian(gains, axis=0)
+    is_known = shown >= FEWEST_IN_PICTURE
+    gains[~is_known] = np.nan
+    return gains - np.median(gains[is_known], axis=0) if is_known.any() else gains
 
 
 def _medians(values: Array, group: npt.NDArray[np.int64], groups: int = 0) -> Array:

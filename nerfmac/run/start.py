@@ -128,7 +128,7 @@ def train(
         log.info("far space: %s", described_contraction(source))
     log.info("%s, %s back end, preset %s", device_name(), backend(), config.preset)
     if config.model == "hash":
-        choose_first(config, source.extent, shows_bar=progress)
+        choose_first(run.config, source.extent, shows_bar=progress)
     try:
         with (
             run.locked(),

@@ -7,20 +7,16 @@ from dataclasses import replace
 from functools import partial
 
 import mlx.core as mx
-import numpy as np
 
 from nerfmac.backend import Arrays, Shapes
 from nerfmac.config import MarchConfig, OccupancyConfig
 from nerfmac.geometry.bounds import Bounds
-from nerfmac.geometry.cameras import Cameras
 from nerfmac.geometry.rays import Rays
 from nerfmac.ops.march import Occupied, march
 from nerfmac.ops.packing import samples_per_ray
 from nerfmac.ops.visibility import FAR, termination_distances, visible_cells, visible_counts
-from nerfmac.sampling.carving import carved_cells
 from nerfmac.sampling.occupancy import Occupancy, OccupancyGrid, march_geometry
 from nerfmac.sampling.sampler import Sampled, Sampler
-from nerfmac.scenes.tracks import Tracks
 
 UsedDensity = Callable[[Arrays, mx.array, mx.array], mx.array]
 """`Field.density_of_first`: density from parameters, positions and how many of these count."""
@@ -77,11 +73,6 @@ class MarchingSampler(Sampler):
                 is_empty = is_empty | visible_cells(batch, middle, up_to_near, at_camera)
             mx.eval(visible, is_empty)  # a batch at a time: all together would not fit
         return self._grid.init(visible, is_empty)._asdict()
-
-    def carve(self, state: Arrays, tracks: Tracks, cameras: Cameras) -> Arrays:
-        """See `Sampler` and `carved_cells`."""
-        is_empty = carved_cells(tracks, np.array(cameras.poses[:, :, 3]), self.geometry)
-        return self._grid.emptied(Occupancy(**state), is_empty)._asdict()
 
     def sample(self, parameters: Arrays, state: Arrays, rays: Rays, drawn: mx.array) -> Sampled:
         """Samples in occupied cells, as in `Sampler`; `march.max_samples` of them fit."""

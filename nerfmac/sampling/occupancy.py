@@ -68,12 +68,6 @@ class OccupancyGrid:
         bits = pack_bits((visible & ~is_empty).astype(mx.float32), mx.array([0.5]))
         return Occupancy(mx.zeros(visible.shape), since, bits, mx.zeros(1, mx.int32))
 
-    def emptied(self, occupancy: Occupancy, is_empty: mx.array) -> Occupancy:
-        """The grid of before the first step, whose cells that are `is_empty` never are occupied."""
-        since = mx.where(is_empty, NEVER_OCCUPIED, occupancy.updates_since_visible)
-        bits = pack_bits((since == 0).astype(mx.float32), mx.array([0.5]))
-        return occupancy._replace(updates_since_visible=since, bits=bits)
-
     def update(
         self,
         occupancy: Occupancy,

@@ -14,12 +14,10 @@ import mlx.core as mx
 
 from nerfmac.backend import Arrays, Shapes
 from nerfmac.common import checks
-from nerfmac.geometry.cameras import Cameras
 from nerfmac.geometry.rays import Rays
 from nerfmac.geometry.samples import Samples
 from nerfmac.ops.composite import Composited
 from nerfmac.ops.march import Occupied
-from nerfmac.scenes.tracks import Tracks
 
 
 class Sampled(NamedTuple):
@@ -72,13 +70,6 @@ class Sampler(ABC):
     def init(self, rays: Iterable[Rays]) -> Arrays:
         """The state before the first step; `rays`: batches of random training rays."""
         return {}
-
-    def carve(self, state: Arrays, tracks: Tracks, cameras: Cameras) -> Arrays:
-        """The state before the first step, without samples where `tracks` show that nothing is.
-
-        `cameras` are those of the training views. By default the `state` as it is.
-        """
-        return state
 
     @abstractmethod
     def sample(self, parameters: Arrays, state: Arrays, rays: Rays, drawn: mx.array) -> Sampled:

@@ -60,9 +60,9 @@ class PosedPicture(NamedTuple):
         aspect ratio, its pixels stay unturned. Raises InputError naming `where` if neither has.
         """
         name = name or picture.name
-        if _has_aspect(lens, header.width, header.height):
+        if has_aspect(lens, header.width, header.height):
             return cls(picture, header, name, lens.scaled(header.width, header.height), pose)
-        if header.is_turned and _has_aspect(lens, header.height, header.width):
+        if header.is_turned and has_aspect(lens, header.height, header.width):
             lens = lens.scaled(header.height, header.width)
             return cls(picture, header, name, lens, pose, is_upright=False)
         raise InputError(
@@ -326,6 +326,7 @@ def _warn_of_links(scene: Scene, path: Path) -> None:
         )
 
 
-def _has_aspect(lens: Lens, width: int, height: int) -> bool:
+def has_aspect(lens: Lens, width: int, height: int) -> bool:
+    """Return whether the lens's picture has the aspect ratio of one of `width` x `height`."""
     # Halving an odd size loses up to a pixel on either side, so the aspects may differ a little.
     return abs(width * lens.height - height * lens.width) <= lens.width + lens.height

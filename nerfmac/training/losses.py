@@ -1,7 +1,7 @@
 """Losses: functions of a rendered batch of rays and of the colours that it should have.
 
 `Method(loss=...)` replaces the configuration's colour loss, `Method(extra_losses=[...])` adds
-terms. Three terms of the configuration are such extra losses, against floaters:
+terms. Three terms of the configuration are against floaters:
 
     disparity  = sum_i weight_i (1 - s_i),                 s = t / (1 + t) at the distance t
     distortion = sum_ij weight_i weight_j (s_i - s_j)^2
@@ -12,7 +12,7 @@ Where a surface is plain, matter anywhere on a ray gives it the right colour, an
 camera hides the scene from cameras that have no picture there. FreeNeRF (Yang et al. 2023, section
 4.3) penalises the density near cameras alike. The loss falls linearly to zero at the fraction
 `DISPARITY_END` of the run, so that it does not bias the depths in the end.
-A third one is for rays whose distance d is known from the tracks of sparse points:
+A fourth one is for rays whose distance d is known from the tracks of sparse points:
 
     depth = 1 - sum_i weight_i exp(-(t_i - d)^2 / (2 spread^2))
 
@@ -41,8 +41,6 @@ from nerfmac.training.track_rays import TrackTargets
 DISPARITY_END = 0.5
 """Fraction of the run after which the disparity loss is zero."""
 
-FRONT = 3.0
-"""Standard deviations of a point's distance by which matter is surely in front of it."""
 _MARGIN = 1e-4  # kept from opacities 0 and 1, where the slope of the entropy is infinite
 
 
@@ -145,23 +143,10 @@ def depth_loss(rays: RayBatch, _target: mx.array) -> mx.array:
     It is 0 for rays without a track. The others share all rays' weight, so that the mean over rays
     is the mean over rays with a track; the confidence of each is a factor of its loss.
     """
-    return _track_losses(rays)[0]
-
-
-def front_loss(rays: RayBatch, _target: mx.array) -> mx.array:
-    """(rays,): probability that rays of tracks end before their points; weighted as `depth_loss`.
-
-    That is before the distance d - FRONT spread.
-    """
-    return _track_losses(rays)[1]
-
-
-def _track_losses(rays: RayBatch) -> tuple[mx.array, mx.array]:
-    """`depth_loss` and `front_loss`, by one compositing."""
     density, samples = rays.packed
     count = rays.mask.shape[0]
     if rays.tracks is None:
-        return mx.zeros(count), mx.zeros(count)
+        return mx.zeros(count)
     known = rays.tracks
     some = known.distance.shape[0]
     # The first rays have the first slots: twice their share is room enough for nearly all.
@@ -169,17 +154,12 @@ def _track_losses(rays: RayBatch) -> tuple[mx.array, mx.array]:
     distance, width, ray = (v[:slots] for v in (samples.distance, samples.width, samples.ray))
     ray = mx.minimum(ray, some - 1)
     miss = (distance - known.distance[ray]) / known.spread[ray]
-    near, front = mx.exp(-0.5 * mx.square(miss)), (miss < -FRONT).astype(mx.float32)
-    values = mx.stack([near, front, mx.zeros_like(near)], axis=1)
+    near = mx.exp(-0.5 * mx.square(miss))[:, None] * mx.array([1.0, 0.0, 0.0])
     starts = samples.ray_start[: some + 1]
-    ends = composite(density[:slots], values, distance, width, mx.minimum(starts, slots))
+    ends = composite(density[:slots], near, distance, width, mx.minimum(starts, slots))
     fits = (starts[1:] <= slots).astype(mx.float32)
-    weight = (count / some) * known.confidence * fits
-    others = mx.zeros(count - some)
-    return (
-        mx.concatenate([weight * (1.0 - ends.colour[:, 0]), others]),
-        mx.concatenate([weight * ends.colour[:, 1], others]),
-    )
+    missed = (count / some) * known.confidence * fits * (1.0 - ends.colour[:, 0])
+    return mx.concatenate([missed, mx.zeros(count - some)])
 
 
 def configured_extra_losses(config: TrainConfig, extent: float) -> tuple[Loss, ...]:

@@ -119,14 +119,11 @@ class Trainer:
         views, key = self.views, _key(self.config.seed, 0, stream=3)
         parameters = self.field.init(_key(self.config.seed, 0, stream=2))
         parameters |= self.refinement.init()
-        sampling = self.sampler.init(ray_batches(views.pixels, views.cameras, FIRST_RAYS, key))
-        if self.config.occupancy.carve and views.tracks is not None:
-            sampling = self.sampler.carve(sampling, views.tracks, views.cameras)
         return TrainState(
             parameters=parameters,
             average=parameters,
             moments=no_moments(parameters),
-            sampling=sampling,
+            sampling=self.sampler.init(ray_batches(views.pixels, views.cameras, FIRST_RAYS, key)),
             scaling=LossScale.init(self.config.train.loss_scale)._asdict(),
             samples_per_ray=mx.array(FILL * self.config.march.max_samples / self.config.train.rays),
             rays=self.config.train.rays,
@@ -276,14 +273,14 @@ class Trainer:
     @cached_property
     def _track_rays(self) -> TrackRays | None:
         """Rays of the views' tracks; None if no loss asks for them or there are none."""
-        if not (self.config.train.depth or self.config.train.front):
+        if not self.config.train.depth:
             return None
         return TrackRays.of(self.views, self.config, self.bounds)
 
     def _schedule(self, step: int, progress: float) -> Schedule:
         numbers = [self.config.refine.level_progress_at(step), progress]
         if self._track_rays is not None:
-            numbers.append(self.config.train.track_weight_at(progress))
+            numbers.append(self.config.train.depth_weight_at(progress))
         return Schedule(*map(mx.array, numbers))
 
     def _compiled_step(

@@ -4,12 +4,14 @@ import re
 from importlib import import_module
 
 import pytest
+import tyro
 
 from nerfmac.backend.device import gpu
 from nerfmac.cli import COMMANDS, arguments, train
 from nerfmac.cli import eval as eval_command
-from nerfmac.cli.arguments import Takes, checked
+from nerfmac.cli.arguments import SWITCHES, Takes, checked
 from nerfmac.common.checks import InputError
+from nerfmac.config import RefineConfig
 from nerfmac.version import __version__
 from tests.cli.refusals import refused, train_refused
 from tests.scene_factory import nerfmac
@@ -120,6 +122,27 @@ def test_a_renamed_flag_is_accepted_with_its_new_name(monkeypatch, caplog):
     ]
     with pytest.raises(InputError, match=r"no flag --train\.most-old"):
         checked("eval", eval_command.Arguments, ["--train.most-old=9"])
+
+
+@pytest.mark.parametrize(
+    ("given", "word", "value"),
+    [
+        (["--refine.exposures"], "on", True),
+        (["--refine.exposures", "on"], "on", True),
+        (["--refine.exposures=off"], "off", False),
+        (["--refine.exposures", "auto"], "auto", None),
+    ],
+)
+def test_a_setting_that_is_on_off_or_left_open_takes_a_word(given, word, value):
+    words = checked("train", train.Arguments, [*given, "--refine.poses", "scene"])
+    assert words == [f"--refine.exposures={word}", "--refine.poses", "scene"]
+    parsed = tyro.cli(RefineConfig, args=[f"--exposures={word}"], registry=SWITCHES)
+    assert parsed == RefineConfig(exposures=value)
+
+
+def test_another_word_for_such_a_setting_is_refused():
+    with pytest.raises(InputError, match="expected one of: auto, on, off"):
+        checked("train", train.Arguments, ["--refine.exposures=maybe"])
 
 
 @pytest.mark.parametrize("flag", arguments.RENAMED_FLAGS)

@@ -11,7 +11,7 @@ from nerfmac.geometry.cameras import Camera, Cameras
 from nerfmac.geometry.lenses import Lens
 from nerfmac.refine.track_colours import DIFFERENT, gain_spread, observed_light, picture_gains
 from nerfmac.run.configuration import exposures_for_pictures
-from nerfmac.scenes import Views
+from nerfmac.scenes import Views, load_scene
 from nerfmac.scenes.tracks import Tracks
 from tests.scene_factory import CONFIG
 
@@ -99,11 +99,23 @@ def test_the_spread_is_each_channels_and_a_picture_gone_wrong_does_not_count():
     assert gain_spread(views_with(np.zeros((VIEWS, 3)))).max() < 0.4 * DIFFERENT
 
 
+@pytest.mark.parametrize(
+    ("name", "differs"), [("mouse_colmap", True), ("phone_beer/sparse/0", False)]
+)
+def test_photographs_differ_and_the_frames_of_a_film_hardly(real_scenes, name, differs):
+    scene = load_scene(real_scenes / name, split=8, downscale=8)
+    spread = gain_spread(scene.views("train", progress=False))
+    assert (spread > 0.02).all()
+    assert (spread.max() > DIFFERENT) == differs
+
+
 def test_no_tracks_no_spread():
     views = views_with(gains_of(0.3))
     assert gain_spread(replace(views, tracks=None)) is None
     some = views.tracks.observed(views.tracks.view < 3)
     assert gain_spread(replace(views, tracks=some)) is None
+    few = views.tracks.observed(np.arange(len(views.tracks.view)) % 40 == 0)
+    assert np.isnan(picture_gains(few, np.zeros((len(few.view), 3)), VIEWS)).all()
 
 
 @pytest.mark.parametrize(

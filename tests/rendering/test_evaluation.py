@@ -161,3 +161,25 @@ def test_views_up_to_any_point_of_the_order_are_spread_evenly(count):
     for taken in range(1, count + 1):
         gaps = np.diff([*sorted(order[:taken]), count])
         assert gaps.max() <= 2 * math.ceil(count / taken)
+
+
+def shaded(rays, _width):
+    """An opaque picture whose colours follow the rays' directions."""
+    count = rays.origin.shape[0]
+    colour = 0.5 + 0.4 * rays.direction
+    return Composited(colour, mx.ones(count), mx.ones(count))
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_a_view_of_another_exposure_is_right_once_its_colours_are_corrected(masked):
+    camera = Camera.look_at((2, 1, 3), (0, 0, 0), (0, 0, 1), Lens.from_fov(1.0, WIDTH, HEIGHT))
+    colour = shaded(camera_rays(camera), 0.0).colour * mx.array([0.5, 0.9, 0.7]) + 0.05
+    pixels = mx.round(255.0 * colour).astype(mx.uint8)
+    kept = None
+    if masked:  # where the mask is black the picture is wrong
+        kept = mx.arange(WIDTH * HEIGHT) % WIDTH < WIDTH // 3
+        pixels = mx.where(kept[:, None], pixels, 255 - pixels)
+    views = Views(pixels, Cameras.stack([camera]), ("one",), kept)
+    (quality,) = evaluate(Renderer(shaded), views)
+    assert quality.psnr < 25.0
+    assert quality.psnr_corrected > 45.0

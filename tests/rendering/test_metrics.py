@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from nerfmac.common.checks import InputError
-from nerfmac.rendering.metrics import psnr, ssim
+from nerfmac.rendering.metrics import colour_corrected, psnr, ssim
 
 
 def picture(height: int = 45, width: int = 70) -> np.ndarray:
@@ -153,3 +153,33 @@ def test_what_is_no_pair_of_float_images_is_refused(metric, image, fault):
 def test_ssim_refuses_an_image_smaller_than_its_window():
     with pytest.raises(InputError, match="at least 11 pixels"):
         ssim(np.zeros((10, 40, 3)), np.zeros((10, 40, 3)))
+
+
+def fitted_by_numpy(image: np.ndarray, target: np.ndarray, kept: np.ndarray) -> np.ndarray:
+    """The image after each channel's line of regression to the target over the `kept` pixels."""
+    out = np.empty_like(image)
+    for channel in range(3):
+        x, y = image[kept][:, channel], target[kept][:, channel]
+        gain, offset = np.polyfit(x, y, 1)
+        out[..., channel] = np.clip(gain * image[..., channel] + offset, 0.0, 1.0)
+    return out
+
+
+def test_colours_are_corrected_by_each_channels_line_of_regression():
+    image, noise = picture(), np.random.default_rng(3).normal(scale=0.02, size=(45, 70, 3))
+    target = np.clip(image[::-1] * 0.2 + image * [0.5, 0.8, 0.3] + [0.1, 0.0, 0.3] + noise, 0, 1)
+    for kept in (None, np.arange(45 * 70).reshape(45, 70) % 7 < 3):
+        mask = None if kept is None else mx.array(kept)
+        both = (mx.array(values.astype(np.float32)) for values in (image, target))
+        got = np.array(colour_corrected(*both, mask))
+        want = fitted_by_numpy(image, target, np.ones((45, 70), bool) if kept is None else kept)
+        np.testing.assert_allclose(got, want, atol=1e-5)
+
+
+def test_correction_undoes_a_gain_and_an_offset_and_leaves_a_plain_picture_finite():
+    target = mx.array(picture().astype(np.float32))
+    image = 0.1 + 0.5 * target
+    assert psnr(colour_corrected(image, target), target) > 100.0
+    plain = mx.full(target.shape, 0.3)
+    mean = mx.broadcast_to(target.mean(axis=(0, 1)), target.shape)
+    np.testing.assert_allclose(np.array(colour_corrected(plain, target)), np.array(mean), atol=1e-5)

@@ -1,5 +1,7 @@
 """Tracks: which pixels of which training pictures show which point, however a scene is read."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -9,7 +11,15 @@ from nerfmac.scenes import load_scene
 from nerfmac.scenes.tracks import Tracks, ways_of
 from tests.scenes.colmap_files import ERRORS, OPENCV, POINTS, write_colmap
 from tests.scenes.projection import project
-from tests.scenes.scene_files import HEIGHT, WIDTH, matrix, pixels, save, write_transforms
+from tests.scenes.scene_files import (
+    HEIGHT,
+    WIDTH,
+    matrix,
+    pixels,
+    save,
+    write_json,
+    write_transforms,
+)
 
 COUNT = 10
 LENS = Lens(WIDTH, HEIGHT, *OPENCV[:4], k1=0.08, k2=-0.03, p1=0.004, p2=-0.006)
@@ -104,6 +114,16 @@ def test_a_transforms_json_has_the_tracks_of_the_model_that_it_was_made_of(tmp_p
     assert_right(scene.tracks, scene.splits["train"], [1, 2, 3, 5, 6, 7, 9])
 
 
+def test_a_picture_that_was_cut_since_has_no_tracks(tmp_path):
+    beside(tmp_path, turned)
+    save(tmp_path / "images/003.png", pixels(3)[:, : WIDTH // 2])
+    values = json.loads((tmp_path / "transforms.json").read_text())
+    values["frames"][3]["w"] = WIDTH // 2
+    write_json(tmp_path / "transforms.json", values)
+    tracks = load_scene(tmp_path, split=0).tracks
+    assert set(tracks.view.tolist()) == {0, 1, 2, 4, 5, 6, 7, 8, 9}
+
+
 @pytest.mark.parametrize(
     "pose_of", [lambda index: turned(9 - index), lambda index: turned(index + index % 2)]
 )
@@ -120,6 +140,21 @@ def test_a_broken_model_beside_a_transforms_json_is_said_and_left_alone(tmp_path
     assert load_scene(tmp_path).tracks is None
     assert "images.bin" in caplog.text
     assert "without its tracks" in caplog.text
+
+
+@pytest.mark.parametrize("name", ["mouse_colmap", "phone_beer/sparse/0"])
+def test_real_tracks_are_where_their_cameras_see_the_points(real_scenes, name):
+    scene = load_scene(real_scenes / name, split=8, downscale=4)
+    tracks, frames = scene.tracks, scene.splits["train"]
+    assert len(tracks.view) > 15_000
+    some = np.arange(0, len(tracks.view), 97)
+    miss = [
+        project(frames[tracks.view[index]].camera, tracks.points[tracks.point[index]])
+        - tracks.pixel[index]
+        for index in some
+    ]
+    assert np.median(np.linalg.norm(miss, axis=1)) < 0.25
+    assert np.bincount(tracks.view, minlength=len(frames)).min() > 20
 
 
 def many(points: int, views: int) -> Tracks:

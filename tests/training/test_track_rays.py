@@ -164,8 +164,8 @@ def test_without_tracks_the_depth_loss_is_nothing():
 
 def test_the_weight_falls_to_nothing_over_a_part_of_the_run():
     train = override(CONFIG, train={"depth": 0.2, "depth_until": 0.4}).train
-    got = [train.track_weight_at(progress) for progress in (0.0, 0.1, 0.3, 0.4, 1.0)]
-    assert got == pytest.approx([1.0, 0.75, 0.25, 0.0, 0.0])
+    got = [train.depth_weight_at(progress) for progress in (0.0, 0.1, 0.3, 0.4, 1.0)]
+    assert got == pytest.approx([0.2, 0.15, 0.05, 0.0, 0.0])
 
 
 def after(config, scene, views, steps: int = 5):

@@ -15,7 +15,7 @@ import numpy as np
 
 from nerfmac.common.checks import InputError, prefix_errors
 from nerfmac.geometry.lenses import Lens
-from nerfmac.scenes.parsed_scene import ParsedScene, PosedPicture, headers_of
+from nerfmac.scenes.parsed_scene import ParsedScene, PosedPicture, has_aspect, headers_of
 from nerfmac.scenes.picture_search import PictureSearch
 from nerfmac.scenes.pictures import is_picture
 from nerfmac.scenes.readers.colmap_model import (
@@ -165,9 +165,11 @@ def tracks_of(
     for index, (image, picture) in enumerate(zip(images, pictures, strict=True)):
         if image is None or not len(image.points) or not len(numbers):
             continue
+        camera, lens = model.cameras[image.camera], picture.lens
+        if not has_aspect(lens, camera.width, camera.height):  # a part of it, or turned
+            continue
         place = np.minimum(np.searchsorted(numbers, image.points), len(numbers) - 1)
         is_known = numbers[place] == image.points
-        camera, lens = model.cameras[image.camera], picture.lens
         pixels.append(image.pixels[is_known] * (lens.width / camera.width))
         points.append(order[place[is_known]])
         views.append(np.full(len(points[-1]), index))
