@@ -52,6 +52,11 @@ METAL_FUNC void networks_store(
   }
 }
 
+// The most values of a row that a layer of either network reads.
+constexpr int networks_longest(int in, int width) {
+  return in > width ? (in > 32 ? in : 32) : (width > 32 ? width : 32);
+}
+
 // Where an array holds a row's values.
 template <typename Values>
 struct NetworkRead {

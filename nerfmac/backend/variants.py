@@ -59,8 +59,8 @@ VARIANTS: Mapping[str, Variants] = {
     # adds integers: one instruction on every GPU, and the same sum in any order. On a CPU each
     # thread owns its entries.
     "hash_encode_gradient": Variants(("float", "summed", "fixed"), ("float",)),
-    # Rays per thread. Counting waits for the grid's memory, and other rays fill that time; but more
-    # rays take more registers. On the CPU of BENCHMARKS.md four are fastest.
+    # Rays per simdgroup. Counting waits for the grid's memory, and other rays fill that time; but
+    # more rays take more registers. On the CPU of BENCHMARKS.md four are fastest.
     "march_count": Variants(("one", "two", "four"), ("four", "two", "eight")),
     # Number of threadgroups, each with its own partial sum of the weights' gradient. It should be
     # the number that run at a time (an M1 has 8 cores, an H200 132): fewer groups leave less to add

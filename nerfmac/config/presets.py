@@ -35,7 +35,7 @@ PRESETS: dict[str, Config] = {
     # For a CPU, where the time per sample decides: narrow networks with one hidden layer each, few
     # steps along a ray, small tables, and so few rays a step. With an initial density of 1, one or
     # two of the built-in scene's flowers vanished for good with each of three seeds; with exp(-2),
-    # none. Finding hidden samples takes as long here as computing them, without gradients.
+    # none. march_factor is 0, as finding hidden samples would take as long as computing them.
     "small": override(
         Config(),
         preset="small",
@@ -130,5 +130,5 @@ def preset(name: str, device: str, memory_bytes: int, model: str = "hash") -> Co
 
 
 def _automatic(device: str, memory_bytes: int) -> str:
-    # base: parameters, average and Adam's two moments take 190 MB, activations about 1 GB.
+    # base: parameters, average and Adam's packed moments take 140 MB, activations about 1 GB.
     return "base" if device != "cpu" and memory_bytes >= 6 * 2**30 else "small"

@@ -1,10 +1,10 @@
-"""Roofline model: the time of a training step at a chip's full bandwidth and rate.
+"""Roofline model: the time of a training step at a chip's full memory bandwidth and compute rate.
 
 It is an ESTIMATE; nobody has measured it. A step's launches are recorded with the sizes that an
 Apple GPU would get. The estimate is the sum over kernels of max(bytes / bandwidth, operations /
 rate), for a perfect cache and for no cache. Launching, waiting and float atomics, whose rate no
-maker publishes, count as no time. A step takes longer than the estimate for a perfect cache, unless
-a large cache keeps whole arrays from one kernel to the next.
+maker publishes, are taken to need no time. A step takes longer than the estimate for a perfect
+cache, unless a large cache keeps whole arrays from one kernel to the next.
 
 Bandwidths are from Apple's specification pages. Rates are approximate: GPU cores x 128 lanes x 2
 operations (a multiply-add) x clock, for the chip with the most cores unless the name says
