@@ -85,8 +85,7 @@ def _compared(arguments: Arguments) -> Comparison:
         raise InputError("there is no PyTorch to compare with; `pip install torch` brings it")
     choose_device(arguments.device)
     config = preset(arguments.preset, current_device(), memory_bytes())
-    # The peer has no contraction.
-    scene = load_scene(arguments.scene or builtin_scene_path(), contraction="off")
+    scene = load_scene(arguments.scene or builtin_scene_path())
     scene.views("test")  # refuses a scene without any, before anything is compiled
     seconds = arguments.seconds
     print(

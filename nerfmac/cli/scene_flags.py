@@ -28,9 +28,10 @@ class SceneFlags:
     """Take at most N views of each split, evenly spread; by default all."""
     masks: bool = True
     """Leave masked pixels out of training and evaluation."""
-    contraction: Annotated[str | None, optional("auto|on|off|SIDE")] = None
-    """Contract far space for encodings, which gives near space most of their cells. SIDE: outside
-    an inner cube of this side in scene units. By default auto: by the cameras and the extent."""
+    contraction: Annotated[str | None, optional("on|off|SIDE")] = None
+    """Contract far space for the encoding, so that near space has most of its cells. on: outside an
+    inner cube that the cameras' distances give. SIDE: the inner cube's side in scene units. By
+    default off."""
 
     def options(self) -> SceneOptions:
         """The scene options, with defaults for absent flags. Raises `InputError`."""
@@ -41,7 +42,7 @@ class SceneFlags:
             downscale=1 if self.downscale is None else self.downscale,
             max_images=self.max_images,
             masks=self.masks,
-            contraction="auto" if self.contraction is None else contraction_of(self.contraction),
+            contraction="off" if self.contraction is None else contraction_of(self.contraction),
         )
 
     def given(self) -> dict[str, Any]:

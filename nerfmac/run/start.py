@@ -124,7 +124,7 @@ def train(
     run = resumed or Run.begin(source, config, method=method, out=own, progress=progress)
     for line in training_findings(source) if is_first and not resume else ():
         log.warning("%s", line)
-    if is_first and not resume and source.extent > 1.0:
+    if is_first and not resume and source.options.contraction != "off":
         log.info("far space: %s", described_contraction(source))
     log.info("%s, %s back end, preset %s", device_name(), backend(), config.preset)
     if config.model == "hash":
@@ -165,7 +165,7 @@ def _scene_and_folder(
     read = {
         "split": split_of(options.get("split")),
         "up": up_of(options.get("up")),
-        "contraction": contraction_of(options.get("contraction", "auto")),
+        "contraction": contraction_of(options.get("contraction", "off")),
     }
     asked = SceneOptions(**{**options, **read})
     is_named = out is not None and out != "auto"

@@ -35,7 +35,7 @@ def load_scene(
     downscale: int = 1,
     max_images: int | None = None,
     masks: bool = True,
-    contraction: str | float = "auto",
+    contraction: str | float = "off",
 ) -> Scene:
     """Read a scene: a folder, or its transforms.json (or transforms_train.json) itself.
 
@@ -59,8 +59,8 @@ def load_scene(
         masks: whether training and evaluation ignore the black pixels of a picture's mask:
             nerfstudio's `mask_path`, or a file with the picture's name in a folder `masks` next to
             the pictures or to their folder.
-        contraction: whether encodings see far space contracted (`Bounds`): "auto" chooses by the
-            extent and the cameras, "on", "off", or the side of the inner cube in scene units.
+        contraction: whether encodings see far space contracted (`Bounds`): "off", "on" with an
+            inner cube by the cameras, or the side of the inner cube in scene units.
 
     The JSON and the pictures' headers are checked here, before anything is decoded. Raises
     InputError that says what is wrong, in which file, and what is right.

@@ -26,12 +26,12 @@ def inner_side(
     """Return the side of the inner cube of a scene, in scene units; None: nothing is contracted.
 
     Args:
-        asked: "auto", "on", "off", or the side.
+        asked: "on", "off", or the side.
         extent: side of the scene's cube.
         poses: camera-to-scene poses (n, 3, 4).
         points: sparse points (m, 3) in the scene, or None.
     """
-    if asked == "off" or (asked == "auto" and extent <= 1.0):
+    if asked == "off":
         return None
     inner = _by_cameras(extent, poses, points) if isinstance(asked, str) else asked
     return inner if inner < extent else None
@@ -57,7 +57,7 @@ def described_contraction(scene: Scene) -> str:
     """Return the line that says what of a scene's space is contracted."""
     asked = scene.options.contraction
     reason = "by --contraction"
-    if asked in ("auto", "on"):
+    if asked == "on":
         poses = np.stack([camera.pose for camera in scene.cameras("train")])
         reason = f"cameras look {'outwards' if look_outwards(poses) else 'inwards'}"
     if scene.inner is None:

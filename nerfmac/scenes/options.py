@@ -26,7 +26,7 @@ LARGEST_EXTENT = 128.0
 
 SPLITS = "a number N for every Nth view, a fraction such as 0.1, none, or a file that lists names"
 UPS = "x, y, z, one of these with a minus, three numbers such as 0,0.2,1, or auto"
-CONTRACTIONS = ("auto", "on", "off")
+CONTRACTIONS = ("on", "off")
 """Contractions by name; the other ones are the inner cube's side in scene units."""
 AXES: dict[str, Direction] = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
 
@@ -44,7 +44,7 @@ class SceneOptions:
     downscale: int = 1
     max_images: int | None = None
     masks: bool = True
-    contraction: str | float = "auto"
+    contraction: str | float = "off"
 
     def __post_init__(self) -> None:
         if isinstance(self.split, float):

@@ -116,7 +116,7 @@ def _options(options: Fields) -> SceneOptions:
 
 def _contraction(options: Fields) -> str | float:
     if "contraction" not in options:
-        return "off"  # an older version's run
+        return "off"
     is_text = isinstance(options.values["contraction"], str)
     return options.text("contraction") if is_text else options.number("contraction")
 

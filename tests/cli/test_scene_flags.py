@@ -88,7 +88,7 @@ def test_ranks_are_told_how_to_read_the_scene(scene, tmp_path, monkeypatch):
     [
         (("tune", "--extent", 2), ["--extent says how a scene is read", "SCENE"]),
         (("bench", "--roofline", "--up", "z"), ["--up says how", "--roofline"]),
-        (("tune", "SCENE", "--contraction", "some"), ["contraction is 'some'; expected auto, on"]),
+        (("tune", "SCENE", "--contraction", "some"), ["contraction is 'some'; expected on, off"]),
         (("profile", "RUN", "--no-masks"), ["--no-masks says how", "keeps its own"]),
         (("view", "RUN", "--max-images", 3), ["--max-images says how", "run"]),
         (("tune", "SCENE", "--downscale", 0), ["downscale is 0"]),

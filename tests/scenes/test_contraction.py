@@ -29,24 +29,22 @@ def far_points(reach: float) -> np.ndarray:
     return 0.5 + reach * np.array([[1.0, 0.2, 0.1], [-0.3, 1.0, 0.4], [0.2, -0.5, -1.0]])
 
 
-def test_an_object_alone_is_never_contracted_unless_asked_for():
-    assert inner_side("auto", 1.0, ring(1.3), None) is None
+def test_nothing_is_contracted_where_all_is_near():
     assert inner_side("on", 1.0, ring(0.3), None) == pytest.approx(0.6)
     assert inner_side("on", 1.0, ring(1.3), None) is None, "all of it is near"
 
 
 def test_cameras_that_look_inwards_say_what_is_near():
-    for asked in ("auto", "on"):
-        assert inner_side(asked, 8.0, ring(0.9), None) == pytest.approx(1.8)
-        assert inner_side(asked, 8.0, ring(0.9), far_points(3.0)) == pytest.approx(1.8)
-        assert inner_side(asked, 1.5, ring(0.9), None) is None
+    assert inner_side("on", 8.0, ring(0.9), None) == pytest.approx(1.8)
+    assert inner_side("on", 8.0, ring(0.9), far_points(3.0)) == pytest.approx(1.8)
+    assert inner_side("on", 1.5, ring(0.9), None) is None
 
 
 def test_around_cameras_that_look_outwards_it_is_what_they_see():
     looking = ring(0.5, outwards=True)
-    assert inner_side("auto", 32.0, looking, far_points(3.0)) == pytest.approx(6.0)
-    assert inner_side("auto", 32.0, looking, far_points(0.2)) == pytest.approx(1.0)
-    assert inner_side("auto", 32.0, looking, None) == pytest.approx(8.0)
+    assert inner_side("on", 32.0, looking, far_points(3.0)) == pytest.approx(6.0)
+    assert inner_side("on", 32.0, looking, far_points(0.2)) == pytest.approx(1.0)
+    assert inner_side("on", 32.0, looking, None) == pytest.approx(8.0)
 
 
 def test_a_user_decides_otherwise():
@@ -57,7 +55,7 @@ def test_a_user_decides_otherwise():
 
 def test_a_scene_has_it_and_says_so(tmp_path):
     path = write_transforms(tmp_path, 4)
-    scene = load_scene(path, extent=16.0)
+    scene = load_scene(path, extent=16.0, contraction="on")
     assert 0 < scene.inner < 16
     assert scene.bounds.is_contracted
     assert described_contraction(scene).startswith(f"contracted from {scene.inner / 2:.2f} to 8 ")
@@ -65,11 +63,11 @@ def test_a_scene_has_it_and_says_so(tmp_path):
     asked = load_scene(path, extent=16.0, contraction="2.5")
     assert asked.inner == 2.5
     assert "by --contraction" in described_contraction(asked)
-    none = load_scene(path, extent=16.0, contraction="off")
+    none = load_scene(path, extent=16.0)
     assert none.inner is None
     assert not none.bounds.is_contracted
     assert described_contraction(none) == "not contracted, by --contraction off"
-    small = load_scene(path, extent=0.1)
+    small = load_scene(path, extent=0.1, contraction="on")
     assert "the cube of side 0.1 is all near" in described_contraction(small)
 
 

@@ -9,6 +9,7 @@ import pytest
 import nerfmac
 from nerfmac.config import override
 from nerfmac.config.presets import preset
+from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.samples import Samples
 from nerfmac.training.losses import (
     DISPARITY_END,
@@ -133,7 +134,7 @@ def test_the_gradient_of_the_disparity_moves_matter_away_from_the_camera():
 def test_the_disparity_counts_only_in_scenes_beyond_the_unit_cube(scene):
     def loss(extent: float, weight: float) -> float:
         config = override(CONFIG, train={"disparity": weight})
-        trainer = Trainer(config, extent, scene.views("train"))
+        trainer = Trainer(config, Bounds(extent), scene.views("train"))
         return float(trainer.advance(trainer.init(), rate=1e-2)[1][0])
 
     assert loss(1.0, 10.0) == loss(1.0, 0.0)
