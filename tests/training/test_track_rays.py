@@ -120,7 +120,7 @@ def batch_of(density: mx.array) -> RayBatch:
     )
     rays = len(STARTS) - 1
     colour, others = mx.zeros((rays, 3)), mx.zeros((2, rays))
-    return RayBatch(colour, *others, mx.ones((rays, 1)), density, samples, (), known)
+    return RayBatch(colour, *others, mx.ones((rays, 1)), density, samples, tracks=known)
 
 
 def depth_by_hand(density: np.ndarray) -> np.ndarray:
@@ -169,7 +169,7 @@ def test_the_weight_falls_to_nothing_over_a_part_of_the_run():
 
 
 def after(config, scene, views, steps: int = 5):
-    trainer = Trainer(config, scene.extent, views)
+    trainer = Trainer(config, scene.bounds, views)
     report = list(trainer.train(trainer.init(), Goal(steps=steps)))[-1]
     return {name: np.array(values) for name, values in report.state.arrays().items()}
 
@@ -205,7 +205,7 @@ def test_training_with_it_puts_matter_at_the_points(scene):
     assert len(views.tracks.view) > 4
 
     def miss(config) -> float:
-        trainer = Trainer(config, scene.extent, views)
+        trainer = Trainer(config, scene.bounds, views)
         state = list(trainer.train(trainer.init(), Goal(steps=150)))[-1].state
         losses = []
         for view in range(len(views.names)):
