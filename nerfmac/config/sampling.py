@@ -24,8 +24,8 @@ class MarchConfig:
     """Near plane of training, in scene units; nothing nearer is learned. 0: estimated from the
     scene's sparse points or, without any, --march.near."""
     cone: float = 1 / 256
-    """Ratio of far steps to their distance from the camera, in scenes larger than the unit cube.
-    More: faster, coarser far away. 0: all steps are equal."""
+    """Length of a far step as a fraction of its distance from the camera, in scenes larger than the
+    unit cube. More: faster, coarser far away. 0: all steps are equal."""
     max_samples: int = 2**17
     """Sample budget of a training step. More: more rays per step, slower steps, more memory."""
     march_factor: int = 4
