@@ -56,8 +56,8 @@ class OccupancyConfig:
     """Cells along each axis of a cascade, a multiple of 16. More: less empty space is sampled, more
     memory."""
     threshold: float = 0.01
-    """Optical thickness of one shortest step above which a cell is occupied. If the mean over
-    all cells is smaller, the mean is used instead. Larger: more cells are skipped."""
+    """Optical thickness of one shortest step above which a cell is occupied. If the mean over the
+    unit cube's cells is smaller, the mean is used instead. Larger: more cells are skipped."""
     decay: float = 0.95
     """Factor on the value of every cell at each update. Smaller: cells become empty sooner."""
     interval: int = 16

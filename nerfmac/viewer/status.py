@@ -33,7 +33,8 @@ class Status:
         self.tell()
 
     def tell(self) -> float | None:
-        """Send changes; if `INTERVAL` is not over yet, instead return the seconds left of it."""
+        """Send what changed; if the last message is younger than `INTERVAL`, only return the
+        seconds to wait."""
         now = time.monotonic()
         if now < self._when + INTERVAL:
             return self._when + INTERVAL - now
