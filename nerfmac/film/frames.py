@@ -129,7 +129,7 @@ class FrameRenderer:
         return linear_to_srgb(total) if is_colour else total, opacity / count
 
     def _focus(self, camera: Camera) -> float:
-        """Distance of sharp focus from `camera`, in scene units; by default the scene's centre."""
+        """Distance of sharp focus, in scene units; by default that of the cameras' centre."""
         if self.options.focus is not None or not self.options.aperture:
             return self.options.focus or 1.0
         ahead = (centre_of(self._scene_cameras) - camera.pose[:, 3]) @ -camera.pose[:, 2]

@@ -45,9 +45,7 @@ def tour(
 ) -> list[Camera]:
     """Return `frames` cameras, evenly spaced on a smooth path along `cameras`.
 
-    It leads from near the first camera to near the last.
-
-    Arguments and errors are those of `orbit`; one frame is enough.
+    It leads from near the first camera to near the last. Arguments and errors are those of `orbit`.
     """
     checks.number("frames", frames, low=1, whole=True)
     rig = Rig.of(cameras, up, size, centre)

@@ -33,8 +33,7 @@ class Status:
         self.tell()
 
     def tell(self) -> float | None:
-        """Send what changed; if the last message is younger than `INTERVAL`, only return the
-        seconds to wait."""
+        """Send what changed. Less than `INTERVAL` after the last message, return the rest of it."""
         now = time.monotonic()
         if now < self._when + INTERVAL:
             return self._when + INTERVAL - now

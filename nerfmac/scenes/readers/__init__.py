@@ -84,10 +84,7 @@ def _read_transforms(path: Path) -> ParsedScene:
 
 
 def _other_json(folder: Path) -> tuple[Path, Fields] | None:
-    """Path and fields of the folder's only JSON file that lists `frames`; None without one.
-
-    Raises InputError for several.
-    """
+    """The folder's only JSON file that lists `frames`, or None. Raises InputError for several."""
     candidates: list[tuple[Path, Fields]] = []
     for path in sorted(folder.glob("*.json")):
         with suppress(InputError):
