@@ -36,7 +36,7 @@ def memory_bytes() -> int:
 
 
 def check_memory_limit(gib: float | None, fraction: float | None) -> None:
-    """Raise `InputError` for both limits of `limit_memory`, or for one out of its range."""
+    """Raise `InputError` if both limits (of `limit_memory`) are given, or one is out of range."""
     if gib is not None and fraction is not None:
         raise InputError("both a memory limit and a fraction are given; expected one of them")
     if fraction is not None:

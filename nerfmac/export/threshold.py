@@ -24,8 +24,7 @@ RAYS = 4096
 STEPS = 256
 """Number of steps of a ray along the box's longest side."""
 FARTHEST = 8.0
-"""Distance, in steps, from the surface to the light's end that larger distances and holes count
-as."""
+"""Largest distance, in steps, that a ray adds to a threshold's mean; a hole counts as this."""
 SLACK = 1.0
 """`DEFAULT` is kept if its mean distance is worse than the best by at most this many steps. Rays
 that graze a surface pass through less of it, which favours lower densities."""

@@ -54,8 +54,9 @@ def film(
         overwrite: replace an existing `out`.
         progress: show a progress bar.
 
-    Raises `InputError` before rendering or writing if existing files would be replaced without
-    `overwrite`, for a transparent video, without cameras, or if the options do not fit together.
+    Raises `InputError` before rendering if existing files would be replaced without `overwrite`,
+    for a video with a transparent background, without cameras, and for a format, a frame rate or
+    options that it cannot write.
     """
     out = user_path(out)
     series.check_format(form)

@@ -28,7 +28,7 @@ MIN_OPACITY = 0.5
 """A pixel counts in the estimated depth range if its opacity exceeds this."""
 
 TRIALS, TRIAL_SIDE = 6, 96
-"""Most pictures that the depth range is estimated from, and most pixels of their longer side."""
+"""Largest number of pictures for estimating the depth range, and of pixels on their longer side."""
 
 
 class FrameValues(NamedTuple):
@@ -129,7 +129,7 @@ class FrameRenderer:
         return linear_to_srgb(total) if is_colour else total, opacity / count
 
     def _focus(self, camera: Camera) -> float:
-        """Distance of sharp focus, in scene units; by default that of the cameras' centre."""
+        """Distance of sharp focus, in scene units; by default to what the scene's cameras see."""
         if self.options.focus is not None or not self.options.aperture:
             return self.options.focus or 1.0
         ahead = (centre_of(self._scene_cameras) - camera.pose[:, 3]) @ -camera.pose[:, 2]

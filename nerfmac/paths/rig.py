@@ -181,7 +181,7 @@ def _centre(eyes: Vectors, axes: Vectors) -> Vectors:
     """The point (3,) closest to the lines through `eyes` along unit `axes`, both (n, 3).
 
     For nearly parallel lines it is a point ahead, PARALLEL_DISTANCE times the eyes' spread away.
-    Raises InputError if the eyes are at one place, too.
+    Raises InputError if the eyes are also at one place.
     """
     if (centre := nearest_to_axes(eyes, axes)) is not None:
         return centre

@@ -1,4 +1,4 @@
-"""Sparse points: their medians over parts of pictures, strays among them, and the near plane.
+"""Sparse points: medians over patches of pictures, strays among the points, and the near plane.
 
 Structure from motion puts a few points and cameras where nothing is. These strays must not decide
 how large a scene is. Nor may a few points on a far wall, which may fill half of every picture: so

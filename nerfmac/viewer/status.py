@@ -33,7 +33,7 @@ class Status:
         self.tell()
 
     def tell(self) -> float | None:
-        """Send what changed. Less than `INTERVAL` after the last message, return the rest of it."""
+        """Send what changed, or within `INTERVAL` of the last message return the seconds left."""
         now = time.monotonic()
         if now < self._when + INTERVAL:
             return self._when + INTERVAL - now

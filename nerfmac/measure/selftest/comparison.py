@@ -75,7 +75,7 @@ class Outcome(NamedTuple):
     """The comparison of one array of a case."""
 
     array: str
-    error: float  # |got - want| / |want|; infinite for a wrong shape, type or not finite result
+    error: float  # |got - want| / |want|; infinite for a wrong shape, type or integer, and NaN
     passed: bool
 
 
