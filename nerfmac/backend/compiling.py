@@ -1,8 +1,8 @@
 """Control of `mx.compile`: switching it off, and on CUDA not fusing rare computations.
 
 CUDA's compiler takes three seconds for a fused kernel, since MLX requests 42 variants of each, one
-after the other. That pays for a training step, which runs a thousand times a second. A rare
-computation starts sooner with MLX's precompiled kernels, and is hardly slower.
+after the other. That pays for a training step, which runs thousands of times. A rare computation
+starts sooner with MLX's precompiled kernels, and is hardly slower.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _is_off = False
 
 @contextmanager
 def uncompiled() -> Iterator[None]:
-    """Context manager: functions of `mx.compile` run uncompiled."""
+    """Context manager in which functions of `mx.compile` run uncompiled."""
     global _is_off
     before, _is_off = _is_off, True
     mx.disable_compile()
@@ -46,7 +46,7 @@ def uncompiled() -> Iterator[None]:
 
 @contextmanager
 def unfused() -> Iterator[None]:
-    """Context manager: on CUDA, `mx.compile` compiles new functions without fusing kernels."""
+    """Context manager in which, on CUDA, `mx.compile` fuses no kernels of new functions."""
     choose_mode = _compile_mode() if current_device() == "cuda" and not _is_off else _keep_mode
     choose_mode(_NO_FUSE)
     try:

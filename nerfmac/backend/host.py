@@ -17,7 +17,10 @@ _CPUINFO = Path("/proc/cpuinfo")
 
 
 def cache_folder() -> Path:
-    """`$NERFMAC_CACHE`, or the user's cache folder; raises `InputError` if there is neither."""
+    """nerfmac's cache folder: `$NERFMAC_CACHE`, or else one in the user's cache folder.
+
+    Raises `InputError` if there is no home folder either.
+    """
     if folder := os.environ.get("NERFMAC_CACHE"):
         return user_path(folder)
     try:

@@ -1,7 +1,7 @@
 """Memory of the current device: how much there is, how much MLX may take, how much it has taken.
 
-On a CPU that is the memory that this process may use. Above it no
-operation raises an error: the system ends the process, or MLX 0.32.4 does at its next array.
+A CPU's memory is what this process may use. Beyond it no operation raises an error: the system
+ends the process, or MLX 0.32.4 does at its next array.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def memory_bytes() -> int:
 
 
 def check_memory_limit(gib: float | None, fraction: float | None) -> None:
-    """Raise `InputError` unless `limit_memory` accepts these: at most one, within its range."""
+    """Raise `InputError` if both limits (of `limit_memory`) are given, or one is out of range."""
     if gib is not None and fraction is not None:
         raise InputError("both a memory limit and a fraction are given; expected one of them")
     if fraction is not None:
@@ -89,7 +89,7 @@ def host_memory_bytes(root: Path = Path("/")) -> int:
 
 
 def _group_limits(root: Path) -> Iterator[int]:
-    """Limits of this process's control groups and of the groups around them."""
+    """Limits, in bytes, of this process's control groups and of the groups around them."""
     try:
         lines = (root / "proc/self/cgroup").read_text(encoding="utf-8").splitlines()
     except OSError:

@@ -30,7 +30,8 @@ def version() -> str:
 def compile_cubin(name: str, text: str, capability: tuple[int, int]) -> bytes:
     """The binary of the program `text` for GPUs of a compute `capability`, such as (9, 0).
 
-    Raises `BuildError` with `name` and the first lines of the compiler's messages.
+    Raises `BuildError` without a compiler, and for a faulty program, with `name` and the first
+    lines of the compiler's messages.
     """
     library, program = _library(), ctypes.c_void_p()
     # The dialect defines `device` as an empty macro, which some of the toolkit's macros contain.

@@ -25,7 +25,7 @@ from typing import Any
 SEED = 0
 MOST_FEATURES = 8192
 LONGEST_SIDE = 1600
-"""Longer side in pixels for SIFT; larger pictures hardly give better cameras."""
+"""Longer side, in pixels, to which larger pictures are reduced; more hardly helps the cameras."""
 LENS_MODEL = "RADIAL"
 """COLMAP's lens with one focal length, k1 and k2. Cameras have square pixels, and a mostly flat
 scene does not determine the second focal length of OPENCV's lens."""

@@ -4,7 +4,8 @@ An object that looks the same from two sides, such as a tin, can be folded onto 
 one side are matched with those of the other. All points then fit, but half the cameras are wrong.
 The order of the pictures shows it: at a fold, the cameras of two successive pictures of a walk look
 in very different directions (a leap). A rig of fixed cameras also leaps. But at its leaps the
-cameras on one side are not among those on the other, or pictures look alike at any angle.
+cameras of the stretch before look elsewhere than those of the stretch after, or pictures look alike
+at any angle.
 """
 
 from __future__ import annotations
@@ -20,21 +21,22 @@ from nerfmac.capture.pairs import MATCHED, WINDOW, Matches, in_sequence
 
 Floats = npt.NDArray[np.float64]
 Torn = tuple[str, str, float]
-"""Names of two near pictures that match, and the degrees by which their cameras look apart."""
+"""Names of two matching pictures near in the order, and degrees between their viewing axes."""
 
 WALKED = 0.8
-"""Smallest fraction of neighbours that belong together for an order to count as a walk."""
+"""Smallest fraction of successive pictures that must match, or look in similar directions, for an
+order to count as a walk."""
 NEAR = 2
 """Largest distance, in the order of names, between the two pictures of a torn pair; pictures
 further apart may match by chance."""
 APART = 60.0
-"""Degrees between viewing axes beyond which SIFT cannot match the same side of an object."""
+"""Degrees between two viewing axes beyond which SIFT can hardly match one side of an object."""
 AMONG = 15.0
 """A camera stands among those of another stretch (the pictures between two leaps) if it looks
 within this many degrees of the direction of one of them."""
 BY_CHANCE = 0.9
-"""Quantile of likeness over all pairs that look `APART`. A leap can be a fold only if its two
-pictures are at least that much alike."""
+"""A leap can be a fold only if the likeness of its two pictures reaches this quantile of the
+likeness over all pairs whose viewing axes differ by more than `APART`."""
 
 
 class FoldCheck(NamedTuple):
@@ -68,8 +70,9 @@ def linked(names: Sequence[str], matches: Matches) -> int:
 def check_folds(names: Sequence[str], poses: Mapping[str, Floats], matches: Matches) -> FoldCheck:
     """Check cameras against the `matches` of pictures that are near in the order of `names`.
 
-    Pictures agree if they match and look within `APART` of the same direction; groups are connected
-    by such pairs. `poses` are camera-to-world (3, 4) with OpenGL's axes, by picture.
+    Two of them agree if they match and their viewing axes differ by at most `APART`; such pairs
+    connect the groups. `poses` are camera-to-world (3, 4) with OpenGL's axes, by picture name.
+    Pictures without a pose are ignored.
     """
     names = [name for name in names if name in poses]
     if not names:
@@ -97,10 +100,11 @@ def check_folds(names: Sequence[str], poses: Mapping[str, Floats], matches: Matc
 def folded_leaps(apart: Floats, likeness: Callable[[], Floats]) -> npt.NDArray[np.intp]:
     """Indices i of the leaps, from picture i to i + 1 of the order, that are folds.
 
-    Other leaps are those of a rig of several cameras.
+    The other leaps count as those of a rig of several cameras.
 
-    `apart` (n, n) are degrees between viewing axes; a leap exceeds `APART`. `likeness()` (n, n)
-    tells how alike two pictures look; it is called only if the angles do not decide.
+    `apart` (n, n) holds degrees between viewing axes; a leap exceeds `APART`. `likeness()` (n, n)
+    tells how alike two pictures look; it is called only if the angles leave leaps that may be
+    folds.
     """
     leaps = np.flatnonzero(np.diagonal(apart, 1) > APART)
     leaps = leaps[_stand_among(apart, leaps)]
@@ -116,7 +120,8 @@ def angles(axes: Floats) -> Floats:
 
 
 def _stand_among(apart: Floats, leaps: npt.NDArray[np.intp]) -> npt.NDArray[np.bool_]:
-    """Whether, at each leap, half the cameras on one side are `AMONG` those on the other."""
+    """Whether, at each leap, at least half the cameras of the stretch before or after it look
+    within `AMONG` degrees of a camera of the other stretch."""
     ends = [0, *(leaps + 1).tolist(), len(apart)]
     stretches = [slice(first, last) for first, last in pairwise(ends)]
     among = []

@@ -22,11 +22,11 @@ BLOCK = 64
 LEAST_CONTRAST = 3.0
 """Smallest standard deviation of grey values (0 to 255) in a block whose shift can be measured."""
 FAR = 4.0
-"""Shift in pixels of the halved frame from which the reference frame is replaced by this one."""
+"""Shift, in pixels of the halved frame, from which a frame becomes the new reference frame."""
 SPACING = 0.06
 """Motion of the picture from one selected frame to the next, as a fraction of its longer side."""
 FEWEST, MOST = 50, 200
-"""Smallest and largest number of selected frames if the user names none."""
+"""Smallest and largest number of stretches if the user names none; each gives at most one frame."""
 NEAR = 0.7
 """Fraction of a stretch, around its middle, where its sharpest frame is sought first."""
 BLURRED = 0.35
@@ -80,7 +80,7 @@ def laplacian_variance(picture: Floats) -> float:
 
 
 def select_frames(frames: FrameMeasures, count: int | None = None) -> list[int]:
-    """Ascending numbers of the frames to use, about `count` if that is not None.
+    """Ascending numbers of the frames to use, at most `count` if that is not None.
 
     The motion is divided into equal stretches, so that a camera at rest gives one frame and a fast
     one many. Each stretch gives the sharpest frame near its middle. Frames blurred in comparison
@@ -119,7 +119,7 @@ def _sharp(frames: FrameMeasures, chosen: list[int]) -> list[int]:
 
 
 def _blocks(frame: Floats) -> _Blocks:
-    """Spectra of windowed blocks all over the frame, which is halved first."""
+    """Spectra and contrasts of blocks all over the frame, which is halved first."""
     height, width = (side // 2 for side in frame.shape)
     half = frame[: 2 * height, : 2 * width].reshape(height, 2, width, 2).mean(axis=(1, 3))
     size = min(BLOCK, height, width)

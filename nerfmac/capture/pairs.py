@@ -15,9 +15,10 @@ MATCHED = 30
 """Number of matches from which two pictures count as matched; COLMAP registers no picture with
 fewer."""
 WINDOW, LONG_WINDOW = 10, 40
-"""Number of following pictures that each is matched with, for `sequential` and for `window`."""
+"""Number of following pictures with which a picture is matched: by the methods `sequential` and
+`window`."""
 NEAREST = 12
-"""Number of nearest cameras that each is matched with, besides its neighbours in the order."""
+"""Largest number of near cameras with which a camera is newly matched."""
 SIFT_COSINE = np.cos(np.radians(35.0))
 """Cosine of the largest angle between viewing axes at which SIFT matches reliably."""
 
@@ -40,7 +41,8 @@ def in_sequence(items: Sequence[Item], window: int = WINDOW) -> list[tuple[Item,
 def in_space(poses: Mapping[str, npt.NDArray[np.float64]], radius: float, known: Pairs) -> Pairs:
     """Sorted pairs of cameras within `radius` that look the same way, except the `known` pairs.
 
-    They close the loop where a walk returns to an earlier position. `poses` are
+    They close the loop where a walk returns to an earlier position. A camera is paired with the
+    `NEAREST` of them, if their viewing axes differ by less than 35 degrees. `poses` are
     camera-to-world (3, 4) with OpenGL's axes; `radius` is in world units.
     """
     names = sorted(poses)

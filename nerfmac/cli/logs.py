@@ -110,7 +110,7 @@ class _Printable(logging.Formatter):
 
 
 class _File(logging.Handler):
-    """Appends lines to a file. If one cannot be written, it warns once and stops writing."""
+    """Appends lines to a file. If a line cannot be written, it warns once and stops writing."""
 
     def __init__(self, path: Path) -> None:
         super().__init__()

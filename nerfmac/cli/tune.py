@@ -34,7 +34,7 @@ class Arguments(SceneFlags):
     preset: Preset = "auto"
     """Preset that sets the sizes of the operations; auto chooses by device and memory."""
     seconds: float = SECONDS
-    """Approximate time per operation. More: noise is less likely to decide the choice."""
+    """Approximate seconds per operation. More: noise is less likely to decide the choice."""
     json: Annotated[Path | None, optional("FILE")] = None
     """Also write the figures to this JSON file."""
 

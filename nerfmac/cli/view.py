@@ -60,7 +60,10 @@ class Arguments(SceneFlags):
 
 
 def main(argv: list[str], passed: Sequence[str] = ()) -> int:
-    """Write the notebook unless it exists; replace this process by JupyterLab, given `passed`."""
+    """Write the notebook unless it exists, and replace this process by JupyterLab.
+
+    JupyterLab gets the arguments `passed`, those after `--`.
+    """
     arguments = tyro.cli(Arguments, prog="nerfmac view", args=argv)
     if arguments.port is not None:
         checks.number("--port", arguments.port, low=1, high=65535)

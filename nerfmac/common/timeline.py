@@ -81,7 +81,7 @@ _recorded: Timeline | None = None
 
 @contextmanager
 def recording() -> Iterator[Timeline]:
-    """Context manager that records all threads. An inner recording replaces the outer one."""
+    """Context manager that records all threads. An inner recording pauses the outer one."""
     global _recorded
     before, _recorded = _recorded, Timeline()
     try:
@@ -91,7 +91,7 @@ def recording() -> Iterator[Timeline]:
 
 
 def interval(name: str, lane: str | None = None, **values: Any) -> AbstractContextManager[object]:
-    """Context manager that records its duration, in the thread's lane or the named one."""
+    """Context manager that records its duration, in the thread's lane or in `lane`."""
     return _NOTHING if _recorded is None else _Interval(_recorded, name, lane, values)
 
 

@@ -9,7 +9,7 @@ from nerfmac.common import checks
 
 
 class ParameterGroup(NamedTuple):
-    """Adam's settings for one parameter that does not take the common ones."""
+    """Adam's settings for one parameter, in place of those in `OptimiserConfig`."""
 
     rate: float  # learning rate
     l2: float  # factor of the L2 penalty
@@ -38,7 +38,7 @@ class OptimiserConfig:
     hold: float = 0.7  # Fraction of the run for which the learning rate is kept before it falls.
     final_rate: float = 0.01  # Learning rate at the end, as a fraction of `rate`.
     average: float = 0.95
-    """Decay per step of the moving average of the parameters, with which pictures are rendered."""
+    """Decay per step of the parameters' moving average (EMA), with which pictures are rendered."""
 
     def __post_init__(self) -> None:
         for name in ("rate", "epsilon", "final_rate"):

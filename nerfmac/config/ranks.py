@@ -8,8 +8,8 @@ from typing import Literal
 from nerfmac.common import checks
 
 EVERY = (1, 2, 4, 8)
-"""Allowed numbers of steps between exchanges; each divides the 8 steps between updates of the
-average."""
+"""Allowed numbers of steps between exchanges. Each divides 8, the steps between updates of the
+moving average (EMA) of the parameters."""
 
 
 @dataclass(frozen=True)

@@ -24,8 +24,8 @@ class MarchConfig:
     """Near plane of training, in scene units; nothing nearer is learned. 0: estimated from the
     scene's sparse points or, without any, --march.near."""
     cone: float = 1 / 256
-    """Ratio of far steps to their distance from the camera, in scenes larger than the unit cube.
-    More: faster, coarser far away. 0: all steps are equal."""
+    """Length of a far step as a fraction of its distance from the camera, in scenes larger than the
+    unit cube. More: faster, coarser far away. 0: all steps are equal."""
     max_samples: int = 2**17
     """Sample budget of a training step. More: more rays per step, slower steps, more memory."""
     march_factor: int = 4
@@ -56,8 +56,8 @@ class OccupancyConfig:
     """Cells along each axis of a cascade, a multiple of 16. More: less empty space is sampled, more
     memory."""
     threshold: float = 0.01
-    """Optical thickness of one shortest step above which a cell is occupied. If the mean over
-    all cells is smaller, the mean is used instead. Larger: more cells are skipped."""
+    """Optical thickness of one shortest step above which a cell is occupied. If the mean over the
+    unit cube's cells is smaller, the mean is used instead. Larger: more cells are skipped."""
     decay: float = 0.95
     """Factor on the value of every cell at each update. Smaller: cells become empty sooner."""
     interval: int = 16

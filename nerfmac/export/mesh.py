@@ -43,7 +43,10 @@ class Mesh:
         return f"Mesh({len(self.vertices)} vertices, {len(self.faces)} faces)"
 
     def save(self, path: str | Path) -> None:
-        """Write a .ply, .obj or .glb file. Raises `InputError`."""
+        """Write a .ply, .obj or .glb file.
+
+        Raises `InputError` for another ending, and if the file cannot be written.
+        """
         path = user_path(path)
         if path.suffix.lower() not in ENDINGS:
             expected = f"{', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}"
@@ -76,8 +79,8 @@ def extract_mesh(
         progress: show a bar.
 
     The mesh is closed: where the box cuts through dense space, the cut is a surface too. A warning
-    says if it is in several pieces. Raises `InputError` for an argument out of range, too little
-    memory, or if nothing is as dense.
+    says if it is in several pieces. Raises `InputError` for an argument out of range, for too
+    little memory, and if nothing in the box is denser than the threshold.
     """
     measure = needed("skimage.measure")
     if threshold is not None:

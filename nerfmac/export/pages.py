@@ -28,9 +28,9 @@ from nerfmac.rendering.renderer import Picture
 from nerfmac.run import Run, to_bytes
 
 QUALITY = 92
-"""Quality of a page's JPEGs; figures are computed from the exact pictures."""
+"""JPEG quality (of 100) of a page's pictures; figures are computed from the exact pictures."""
 LARGEST_ERROR = 0.2
-"""Error, mean over the colour channels, that is shown as yellow, the end of the colour map."""
+"""Error (mean over the colour channels, in [0, 1]) shown as yellow, the colour map's end."""
 WORST = 5
 """Largest number of views in the list of the worst."""
 
@@ -73,7 +73,8 @@ def evaluate_to_page(
     """Evaluate all views of a split, as `Run.evaluate` does, and write them to an .html file.
 
     The page shows photograph, rendering, error and depth of each view. One view's pictures are in
-    memory at a time. Raises `InputError` for another ending, and if the file cannot be written.
+    memory at a time. Raises `InputError` for another ending, as `Run.views` does, and if the file
+    cannot be written.
     """
     path = Path(path)
     check_page(path)
@@ -101,7 +102,7 @@ def worst(views: Sequence[ViewQuality]) -> list[ViewQuality]:
 
 
 def means(views: Sequence[ViewQuality]) -> str:
-    """The means over the views, as bold HTML."""
+    """Mean PSNR and SSIM over the views, as bold HTML."""
     psnr, ssim = (np.mean([getattr(view, name) for view in views]) for name in ("psnr", "ssim"))
     return f"<strong>PSNR {psnr:.2f} dB, SSIM {ssim:.4f}</strong>"
 
@@ -123,7 +124,7 @@ def head(title: str) -> str:
 
 
 def table(rows: Iterable[Sequence[object]], heading: Sequence[object] = ()) -> str:
-    """An HTML table; floats are shown with six digits."""
+    """An HTML table; floats are shown with six significant digits."""
 
     def row_of(kind: str, cells: Sequence[object]) -> str:
         shown = (f"{cell:.6g}" if isinstance(cell, float) else str(cell) for cell in cells)

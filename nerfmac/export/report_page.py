@@ -32,9 +32,9 @@ from nerfmac.run import Run, read_scalars
 from nerfmac.scenes.pictures import decode
 
 WORST = 3
-"""Number of the worst test views whose pictures are shown."""
+"""Largest number of test views, those of least PSNR, whose pictures are shown."""
 AROUND, LONGEST = 4, 480
-"""Number of pictures along an orbit of the scene, and their longer side in pixels."""
+"""Number of pictures along an orbit of the scene, and their largest longer side in pixels."""
 WHITE = (1.0, 1.0, 1.0)
 CURVES = (
     ("psnr", "PSNR of training pixels, dB", "linear"),
@@ -82,7 +82,8 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _curves(run: Run, folder: Path) -> str:
-    """The curves that the folder's scalars hold; PSNR at least."""
+    """HTML of the `CURVES` in the folder's scalars, PSNR else from the run; without matplotlib, a
+    line that says so."""
     lines = read_scalars(folder)
     drawn = []
     for key, title, scale in CURVES:

@@ -24,12 +24,12 @@ RAYS = 4096
 STEPS = 256
 """Number of steps of a ray along the box's longest side."""
 FARTHEST = 8.0
-"""Distances, in steps, are clipped to this, which also stands for a hole."""
+"""Largest distance, in steps, that a ray adds to a threshold's mean; a hole counts as this."""
 SLACK = 1.0
 """`DEFAULT` is kept if its mean distance is worse than the best by at most this many steps. Rays
 that graze a surface pass through less of it, which favours lower densities."""
 BATCH = 2**18
-"""Points whose density is evaluated at a time."""
+"""Number of points whose density is evaluated at a time."""
 
 
 def surface_threshold(

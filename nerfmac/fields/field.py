@@ -23,7 +23,8 @@ Parameters = Arrays
 """A field's parameters by name, each float32."""
 
 Tracer = Callable[[Rays, int], Composited]
-"""Composites rays. The number is the picture's width if the rays are its pixels, else 0."""
+"""Function that composites rays. Its number is a picture's width if the rays are its pixels, else
+0."""
 
 
 RENAMED = {"decayed": "l2_regularised", "coarsened": "coarse_to_fine"}
@@ -74,8 +75,8 @@ class Field(ABC):
     def bounded_gradients(self) -> frozenset[str]:
         """Names of parameters whose gradients are finite whenever all other gradients are.
 
-        By default none. A step whose gradients are not all finite is skipped. These are not
-        checked for that: it would take 2 % of the step for a large table.
+        By default none. A step whose gradients are not all finite is skipped. The gradients named
+        here are not checked: for a large table, the check would take 2 % of the step.
         """
         return frozenset()
 

@@ -50,7 +50,7 @@ class VanillaNetwork:
 
     @property
     def layers(self) -> dict[str, tuple[dict[str, int], int]]:
-        """Number of inputs of each layer's matrices, by name, and the layer's number of outputs."""
+        """Layer's name -> (name of each matrix -> its number of inputs, number of outputs)."""
         width, skip = self.config.width, self.config.skip
         layers: dict[str, tuple[dict[str, int], int]] = {
             str(layer): ({"weight": width if layer else self.position.outputs}, width)
@@ -113,7 +113,7 @@ class VanillaNetwork:
         return density, mx.sigmoid(self._affine(parameters, "colour", view))
 
     def coarse_to_fine(self, parameters: Parameters, level_progress: mx.array) -> Parameters:
-        """Fade in frequencies: a feature's weight multiplies its rows of the matrices."""
+        """Fade in the position's frequencies: each feature's weight multiplies its matrix rows."""
         weights = self.position.weights(level_progress)[:, None]
         names = f"{self.name}.0.weight", f"{self.name}.{self.config.skip + 1}.position"
         return parameters | {name: weights * parameters[name] for name in names}

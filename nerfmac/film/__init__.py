@@ -21,7 +21,8 @@ from nerfmac.film.view_renderer import over_background as over_background
 from nerfmac.film.view_renderer import to_bytes as to_bytes
 
 RENAMED = {"Shot": "RenderOptions", "Take": "CameraSamples", "Frames": "FrameRenderer"}
-"""Old name -> new name; the old names will go in the next version."""
+"""Old name -> new name of each renamed class. Old names still work, with a warning, until the next
+version."""
 
 
 def __getattr__(name: str) -> Any:

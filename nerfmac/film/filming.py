@@ -54,8 +54,9 @@ def film(
         overwrite: replace an existing `out`.
         progress: show a progress bar.
 
-    Raises `InputError` before rendering or writing if `out` exists or cannot be written, for a
-    video with a transparent background, and without cameras.
+    Raises `InputError` before rendering if existing files would be replaced without `overwrite`,
+    for a video with a transparent background, without cameras, and for a format, a frame rate or
+    options that it cannot write.
     """
     out = user_path(out)
     series.check_format(form)
@@ -96,7 +97,10 @@ def film(
 
 
 def refuse_existing(out: Path, *, resume: bool, overwrite: bool) -> None:
-    """Raise `InputError` if a film at `out` would replace existing files without `overwrite`."""
+    """Raise `InputError` if a film at `out` would replace files and `overwrite` is false.
+
+    With `resume` a folder may hold frames.
+    """
     if overwrite:
         return
     expected = "name another, or replace it with --overwrite"
@@ -118,7 +122,8 @@ def _remove_series(folder: Path) -> None:
 def _made_by(
     runs: Sequence[Run], frames: Sequence[CameraSamples], options: RenderOptions, form: str
 ) -> dict[str, Any]:
-    """Record of a folder of frames: everything that they depend on, as JSON values."""
+    """Record of a folder's frames, as JSON values: format, options, a hash of the cameras, and each
+    run's step and training time. A film is resumed only with an equal record."""
     digest = sha256()
     for frame in frames:
         for camera in frame:
@@ -132,7 +137,7 @@ def _made_by(
 def _write_files(
     folder: Path, joined: SideBySide, frames: Sequence[CameraSamples], form: str, progress: bool
 ) -> None:
-    """Write the files that are missing in `folder`."""
+    """Render the frames whose files are missing in `folder`, and write these files."""
     numbers = series.missing(folder, len(frames), form)
     first = joined.renderers[0]
 

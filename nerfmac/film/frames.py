@@ -1,4 +1,4 @@
-"""`FrameRenderer`: the frames of a film of one run. `SideBySide`: of several runs, or two eyes."""
+"""`FrameRenderer` renders a film's frames; `SideBySide` joins those of several runs or two eyes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MIN_OPACITY = 0.5
 """A pixel counts in the estimated depth range if its opacity exceeds this."""
 
 TRIALS, TRIAL_SIDE = 6, 96
-"""Number of pictures from which the depth range is estimated, and pixels of their longer side."""
+"""Largest number of pictures for estimating the depth range, and of pixels on their longer side."""
 
 
 class FrameValues(NamedTuple):
@@ -41,7 +41,7 @@ class FrameValues(NamedTuple):
 
 
 class FrameRenderer:
-    """Renders frames of a run as it is now."""
+    """Renders frames of a run with the parameters it has when the renderer is made."""
 
     def __init__(self, run: Run, options: RenderOptions, eye: float = 0.0) -> None:
         """`eye`: distance of the viewpoint to the right of the cameras, in scene units.
@@ -55,7 +55,7 @@ class FrameRenderer:
         _ = self._view.occupied  # raises now, before anything is written
 
     def values(self, frames: Iterable[CameraSamples]) -> Iterator[FrameValues]:
-        """The values of the `frames`, in order; the device computes one frame ahead."""
+        """Yield each frame's values, in order, while the device computes the next frame."""
         for arrays, camera in _one_ahead((self._mean(frame), frame[0]) for frame in frames):
             size = camera.lens.height, camera.lens.width
             with interval("wait for a frame"):
@@ -65,10 +65,10 @@ class FrameRenderer:
     def pictures(
         self, frames: Iterable[CameraSamples], depth_range: tuple[float, float] = (0.0, 1.0)
     ) -> Iterator[Pixels]:
-        """The pictures of the `frames`, uint8 (h, w, 3), by `view_renderer.colours`.
+        """Yield each frame's picture, uint8 (h, w, 3), with the colours of `view_renderer.colours`.
 
-        With a transparent background they are (h, w, 4), with straight alpha. The device computes
-        one frame ahead.
+        With a transparent background pictures are (h, w, 4), with straight alpha. The device
+        computes the next frame meanwhile.
         """
 
         def draw(frame: CameraSamples) -> tuple[mx.array]:
@@ -80,9 +80,10 @@ class FrameRenderer:
             yield picture.reshape(camera.lens.height, camera.lens.width, -1)
 
     def depth_range(self, frames: Sequence[CameraSamples]) -> tuple[float, float]:
-        """Distances at the ends of the colour map, the same for all frames of the film.
+        """Distances, in scene units, at the two ends of the colour map for all frames of the film.
 
-        By default the 1st and 99th percentile of the distances in a few small pictures.
+        By default the 1st and 99th percentile of the distances in a few small pictures. (0, 1)
+        unless depth is drawn, and if nothing is visible.
         """
         if self.options.output != "depth":
             return 0.0, 1.0
@@ -128,7 +129,7 @@ class FrameRenderer:
         return linear_to_srgb(total) if is_colour else total, opacity / count
 
     def _focus(self, camera: Camera) -> float:
-        """Distance of sharp focus from `camera`, in scene units."""
+        """Distance of sharp focus, in scene units; by default to what the scene's cameras see."""
         if self.options.focus is not None or not self.options.aperture:
             return self.options.focus or 1.0
         ahead = (centre_of(self._scene_cameras) - camera.pose[:, 3]) @ -camera.pose[:, 2]
@@ -139,8 +140,8 @@ class SideBySide:
     """Frames of one run, of several runs from left to right, or of one run for two eyes."""
 
     def __init__(self, runs: Sequence[Run], options: RenderOptions) -> None:
-        """Raises `InputError` for several runs in stereo, runs of different scenes, and as
-        `FrameRenderer` does."""
+        """Raises `InputError` for stereo with several runs, for runs of different scenes or
+        extents, and as `FrameRenderer` does."""
         if options.stereo is not None and len(runs) > 1:
             raise InputError("a film in stereo is of one run; leave the others out")
         for other in runs[1:]:
@@ -169,7 +170,7 @@ class SideBySide:
 
 
 def _one_ahead(items: Iterable[tuple[OnDevice, Camera]]) -> Iterator[tuple[OnDevice, Camera]]:
-    """The `items`, each after the device has begun to compute the next one."""
+    """Yield the `items`, each after the device has begun to compute the next one."""
     waiting: tuple[OnDevice, Camera] | None = None
     coming = iter(items)
     while True:

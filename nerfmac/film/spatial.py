@@ -5,8 +5,8 @@
             direction; equi: cropping)
 
 Source: Spherical Video V2 RFC, github.com/google/spatial-media, docs/spherical-video-v2-rfc.md.
-ffmpeg has no option that writes them. They belong in the sample entry of the video track, in the
-index `moov`. That precedes the pictures, which therefore move: the index's offsets grow.
+ffmpeg has no option that writes these boxes. They belong in the sample entry of the video track, in
+the index `moov`. The pictures come after it, so they move, and their offsets in the index grow.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ CHUNK_OFFSETS = {"stco": "I", "co64": "Q"}
 def mark_spatial(path: Path, projection: str, stereo: str | None) -> None:
     """Add the metadata of `RenderOptions`' `projection` and `stereo` to the MP4 `path`.
 
-    A perspective video for one eye stays as it is. Raises `InputError` as `appearing` does.
+    A perspective video for one eye stays as it is. Raises `InputError` if the file cannot be
+    written.
     """
     if projection == "perspective" and stereo is None:
         return
@@ -73,7 +74,7 @@ def _with_boxes(index: bytes, boxes: bytes) -> bytes:
 
 
 def _offsets(data: bytes | bytearray, names: list[str]) -> list[int]:
-    """Offsets of the nested boxes `names`, from the outermost to the first that is missing."""
+    """Offsets in bytes of the nested boxes `names`, outermost first, up to a missing box."""
     offsets: list[int] = []
     offset, end = 0, len(data)
     for name in names:

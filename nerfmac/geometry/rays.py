@@ -53,10 +53,10 @@ def _through(
 
 
 def directions(point: mx.array, distortion: mx.array | None, is_fisheye: bool) -> mx.array:
-    """Directions (r, 3), x right, y down, z forwards, that lenses map to `point` (r, 2).
+    """Directions (r, 3) of any length, x right, y down, z forwards, that lenses map to `point`.
 
-    `point` is relative to the principal point, in focal lengths. `distortion` is (r, 7) or (1, 7)
-    as in `Cameras`, None for pinholes. `is_fisheye`: its last column may be 1.
+    `point` (r, 2) is relative to the principal point, in focal lengths. `distortion` is (r, 7) or
+    (1, 7) as in `Cameras`, None for pinholes. `is_fisheye`: some lenses may be fisheyes.
     """
     ahead = mx.ones((point.shape[0], 1))
     if distortion is None:
@@ -68,7 +68,7 @@ def directions(point: mx.array, distortion: mx.array | None, is_fisheye: bool) -
 
 
 def camera_rays(camera: Camera) -> Rays:
-    """The rays through all pixel centres of one view, row by row from the top left."""
+    """The rays through all pixel centres of the camera, row by row from the top left."""
     cameras = Cameras.stack([camera])
     distortion = cameras.distortion if cameras.is_distorted else None
     width, height = camera.lens.width, camera.lens.height

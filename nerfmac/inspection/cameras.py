@@ -15,18 +15,19 @@ FAR = 4.0
 """A camera is far away if its distance from the median position exceeds this many median
 distances."""
 SAME = 1e-4
-"""Two cameras are the same if two numbers are below this: their distance, divided by the median
-distance from the median position, and the length of the difference of their unit axes."""
+"""Two cameras are the same if both their distance, over the median distance from the median
+position, and the length of the difference of their unit axes are below this."""
 TOGETHER = 0.8
 """Fraction of cameras that must look at one target, or be level, before others are reported."""
 ASTRAY = 60.0
 """A camera looks astray if the common target is more than this many degrees off its axis."""
 ROLLED = 60.0
-"""Degrees of roll from which a camera is reported if the others are level."""
+"""Degrees of roll above which a camera is reported if most cameras roll less than half of it."""
 STEEP = 0.2
 """Sine of the angle between viewing axis and up direction; below it the roll is ignored."""
 SQUARE = 1.1
-"""Ratio of focal lengths from which a lens is implausible; cameras have square pixels."""
+"""Ratio of fl_y to fl_x, or its inverse, from which a lens is implausible; cameras have square
+pixels."""
 BENT = 0.5
 """A lens is implausible if distortion shifts a picture's corner by more than this times the
 corner's distance from the principal point; wide-angle lenses of action cameras reach 0.2."""
@@ -35,9 +36,9 @@ corner's distance from the principal point; wide-angle lenses of action cameras 
 def camera_findings(
     names: Sequence[str], cameras: Sequence[Camera], up: tuple[float, float, float]
 ) -> list[str]:
-    """Lines about cameras that are far away, look astray, roll, or repeat another one.
+    """Lines about cameras that are far away, look astray, roll, or repeat another camera.
 
-    `names` are those of the pictures; `up` (3,) points to the sky.
+    `names` are the pictures' names; `up` (3,) is a unit vector to the sky.
     """
     poses = np.stack([camera.pose for camera in cameras]).astype(np.float64)
     eyes, axes, rights = poses[:, :, 3], -poses[:, :, 2], poses[:, :, 0]
@@ -76,7 +77,7 @@ def camera_findings(
 
 
 def bent_findings(names: Sequence[str], lenses: Sequence[Lens]) -> list[str]:
-    """A line for each lens whose distortion is implausible, with the first of its pictures."""
+    """Lines about lenses whose distortion is implausible, each with its first picture's name."""
     lines = [
         f"the lens of {name} moves the corners of its picture by {shift:.2g} times their distance "
         f"from the middle (k1 {lens.k1:.3g}, k2 {lens.k2:.3g}, k3 {lens.k3:.3g}, k4 {lens.k4:.3g}, "
@@ -88,7 +89,7 @@ def bent_findings(names: Sequence[str], lenses: Sequence[Lens]) -> list[str]:
 
 
 def lens_findings(names: Sequence[str], lenses: Sequence[Lens]) -> list[str]:
-    """A line for each lens with implausible distortion or pixels that are far from square."""
+    """Lines about lenses with implausible distortion or pixels that are far from square."""
     lines = [
         f"the lens of {name} has pixels that are not square: fl_y / fl_x is "
         f"{lens.fl_y / lens.fl_x:.3g} ({lens.fl_y:.5g} and {lens.fl_x:.5g}); if pictures come out "
@@ -120,10 +121,8 @@ def _unique(names: Sequence[str], lenses: Sequence[Lens]) -> list[tuple[str, Len
 
 
 def _corner_shift(lens: Lens) -> float:
-    """Largest shift of a picture's corner by distortion.
-
-    As a fraction of the corner's distance from the principal point.
-    """
+    """Largest shift of a picture's corner by distortion, as a fraction of the corner's distance
+    from the principal point."""
     x = (np.array([0, lens.width, lens.width, 0]) - lens.cx) / lens.fl_x
     y = (np.array([0, 0, lens.height, lens.height]) - lens.cy) / lens.fl_y
     corners, radius = np.stack([x, y], axis=1), np.hypot(x, y)

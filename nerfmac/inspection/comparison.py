@@ -37,7 +37,7 @@ class Comparison:
     """Differences between the two cameras of each of n common pictures, after alignment."""
 
     names: tuple[str, ...]
-    away: Array  # (n,) distance / mean distance of the second cameras from their centre
+    away: Array  # (n,) distance, over the mean distance of the second cameras from their centre
     degrees: Array  # (n,) angle of the rotation between the two
     lengths: Array  # (n,) ratio of the focal lengths, each divided by its picture's width
     counts: tuple[int, int]  # pictures of the two scenes
@@ -60,11 +60,11 @@ class Comparison:
 def compare_cameras(scene: Scene, against: Scene | str | os.PathLike[str]) -> Comparison:
     """Compare a scene's cameras with those of `against` for the pictures of the same names.
 
-    Endings and folders of names are ignored. If fewer than three names are common, as for frames of
-    a film that two programs numbered, pictures are matched by their content, with a line in the
-    log. The first cameras are moved by the best similarity for positions and rotations (Umeyama
-    1991; rotations count because positions in a line leave a turn open). Raises InputError for
-    fewer than three common pictures.
+    Endings of names are ignored, and folders unless names repeat. If fewer than three names are
+    common, as for frames of a film that two programs numbered, pictures are matched by content,
+    with a line in the log. The scene's cameras are aligned by the best similarity for positions
+    and rotations (Umeyama 1991; rotations count because positions in a line leave a turn open).
+    Raises InputError for fewer than three common pictures.
     """
     other = against if isinstance(against, Scene) else load_scene(against)
     first, second = _frames(scene), _frames(other)

@@ -1,4 +1,5 @@
-"""Findings about folds, without feature matches: neighbours look alike, but their cameras differ.
+"""Findings about folds, without feature matches: successive pictures look alike, but their cameras
+look in very different directions.
 
 `capture.fold_check` explains folds and tells them from rigs of fixed cameras.
 """
@@ -22,9 +23,10 @@ from nerfmac.scenes import Scene
 FEWEST = 12
 """Smallest number of pictures whose order can be recognised as a walk."""
 NEAR = 30.0
-"""Largest angle, in degrees, between the viewing axes of neighbours in a walk."""
+"""Two successive pictures are near neighbours if their viewing axes differ by fewer degrees."""
 ALIKE = 0.1
-"""Quantile of the likeness of near neighbours above which the two pictures at a leap look alike."""
+"""The two pictures at a leap look alike if their correlation reaches this quantile of the
+correlations of near neighbours."""
 
 
 def fold_findings(
@@ -32,10 +34,10 @@ def fold_findings(
     cameras: Sequence[Camera],
     thumbnail: Callable[[int], npt.NDArray[np.floating]],
 ) -> list[str]:
-    """A line for each folded pair of pictures that follow each other by name.
+    """Lines about folded pairs of pictures that follow each other by name.
 
     `thumbnail(index)` returns a picture, all of one size; it is called only if the cameras do
-    not decide. Empty if the order of names is no walk.
+    not decide. Empty for fewer than `FEWEST` pictures, and if the order of names is no walk.
     """
     order = sorted(range(len(names)), key=lambda index: counted(names[index]))
     if len(order) < FEWEST:

@@ -17,7 +17,7 @@ from nerfmac.scenes import Frame
 from nerfmac.scenes.picture_cache import decode_once
 
 SIZE = 640
-"""Longer side in pixels at which pictures are measured, so that resolution makes no difference."""
+"""Longer side, in pixels, to which larger pictures are reduced before they are measured."""
 THUMBNAIL = (32, 32)
 BLURRED = 0.2
 """Fraction of the median sharpness below which a picture is blurred."""
@@ -25,17 +25,19 @@ ALIKE = 1.0
 """Mean difference of the values (0 to 255) of two thumbnails below which they count as one
 picture."""
 DARK, BRIGHT = 25.0, 235.0
-"""Mean brightness (0 to 255) outside which a picture is too dark or too bright."""
+"""Mean brightness (0 to 255), backdrop left out, outside which a picture is too dark or bright."""
 CLIPPED = 0.35
-"""Fraction of white or black pixels beyond which a picture is badly exposed."""
+"""Fraction of white or black pixels above which a picture is badly exposed; if most pictures have
+more, they are a backdrop."""
 UNLIKE = 45.0
-"""Difference from the median brightness (0 to 255) from which a picture is reported."""
+"""A picture is reported if its mean brightness (0 to 255) differs by more than this from the median
+over all pictures."""
 
 
 class PictureMeasures(NamedTuple):
     """Measures of one picture."""
 
-    sharpness: float
+    sharpness: float  # variance of the Laplacian
     brightness: float  # mean, from 0 to 255
     white: float  # fraction of white pixels
     black: float  # fraction of black pixels
@@ -43,7 +45,7 @@ class PictureMeasures(NamedTuple):
 
 
 def measure_pictures(frames: Sequence[Frame], bar: Any) -> list[PictureMeasures]:
-    """Measure each frame's picture; `bar` counts them. Raises InputError if one is broken."""
+    """Measure each frame's picture; `bar` (tqdm) counts them. Raises InputError for broken ones."""
     measures = []
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         for measured in pool.map(_measure, frames):
@@ -110,7 +112,8 @@ def _exposures(names: Sequence[str], measures: Sequence[PictureMeasures]) -> lis
 def _exposure_fault(picture: PictureMeasures, backdrop: tuple[float, float], median: float) -> str:
     """The fault of a picture's exposure in words; empty if it is well exposed.
 
-    `backdrop` are the fractions of white and black in most pictures, `median` their brightness.
+    `backdrop` holds the usual fractions of white and black pixels, 0 up to `CLIPPED`; `median` is
+    the median brightness of all pictures.
     """
     white, black = min(picture.white, backdrop[0]), min(picture.black, backdrop[1])
     inside = (picture.brightness - 255.0 * white) / max(1.0 - white - black, 0.01)

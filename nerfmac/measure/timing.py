@@ -13,8 +13,8 @@ import numpy.typing as npt
 from tqdm.auto import tqdm
 
 QUEUE_SECONDS = 0.02
-"""Seconds of a queue of calls that are evaluated together: long compared with the overhead of
-starting and synchronising."""
+"""Seconds that the calls in a queue, evaluated together, shall take: long compared with the
+overhead of starting and synchronising."""
 QUEUE = 16
 """Largest number of calls in a queue, whose results are in memory at the same time."""
 LEAST_CALLS, MOST_CALLS = 5, 100
@@ -68,7 +68,7 @@ def quartiles(seconds: Sequence[float] | npt.NDArray[np.floating]) -> Timing:
 def measure(compute: Callable[[], Any], *, seconds: float = 1.0, queued: bool = False) -> Timing:
     """Time `compute`, which returns unevaluated arrays, for about `seconds`, after a warm-up.
 
-    It makes at least `LEAST_CALLS` and at most `MOST_CALLS`. See `timer` for `queued`.
+    It times `LEAST_CALLS` to `MOST_CALLS` calls or, if `queued`, queues of calls (see `timer`).
     """
     call = timer(compute, queued=queued)
     spent: list[float] = []
@@ -114,7 +114,7 @@ def measure_interleaved(
         timers: functions that return the seconds of one call; see `timer`.
         seconds: total time, about.
         rounds: number of rounds, in place of `seconds`.
-        least: least number of rounds.
+        least: smallest number of rounds if `rounds` is None.
         what: label of the progress bar; None shows no bar.
 
     Returns:

@@ -1,7 +1,8 @@
 """One step of Adam over one array, in one pass (Kingma and Ba 2015, algorithm 1).
 
-An element with a zero gradient keeps its value and its moments, as in tiny-cuda-nn: a step reads
-only a few entries of a table, and the others should not drift on by their momentum.
+An element with a zero gradient (L2 term included) keeps its value and its moments, as in
+tiny-cuda-nn: a step reads only a few entries of a table, and the others should not drift on by
+their momentum.
 
 Memory traffic takes the time, so both moments share one word of 32 bits. The second moment has
 a float's exponent and 12 bits of its fraction. The first moment is at most `most_first` times the

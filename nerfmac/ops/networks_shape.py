@@ -20,7 +20,8 @@ _OUTPUTS = 16  # outputs of the colour network; only the first three are used
 
 @dataclass(frozen=True)
 class MlpShape:
-    """Widths of one network's layers; each is a multiple of 16, the side of a tile."""
+    """Widths of one network's layers, multiples of 16 (the side of the kernels' matrix tiles), and
+    the number of its hidden layers."""
 
     inputs: int
     hidden: int
@@ -47,7 +48,7 @@ class MlpShape:
         return sum(rows * columns for rows, columns in self.matrices)
 
     def split(self, weights: mx.array) -> list[mx.array]:
-        """The flat `weights` as matrices."""
+        """The flat `weights` as one matrix (inputs, outputs) for each layer."""
         matrices, first = [], 0
         for rows, columns in self.matrices:
             matrices.append(weights[first : first + rows * columns].reshape(rows, columns))
@@ -57,7 +58,7 @@ class MlpShape:
 
 @dataclass(frozen=True)
 class NetworksShape:
-    """Widths of the two networks."""
+    """Widths and numbers of layers of the density network and the colour network."""
 
     features: int
     width: int
@@ -67,12 +68,12 @@ class NetworksShape:
 
     @property
     def density(self) -> MlpShape:
-        """The network from features to embedding."""
+        """Shape of the density network, from features to embedding."""
         return MlpShape(self.features, self.width, self.density_layers, EMBEDDING)
 
     @property
     def colour(self) -> MlpShape:
-        """The network from embedding and basis to colour."""
+        """Shape of the colour network, from embedding and encoded direction to colour."""
         return MlpShape(EMBEDDING + BASIS, self.width, self.colour_layers, _OUTPUTS)
 
     @property

@@ -62,7 +62,8 @@ def splat(cells: mx.array, estimates: mx.array, count: int) -> mx.array:
 def pack_bits(values: mx.array, threshold: mx.array) -> mx.array:
     """Bits, low bit first, that are 1 for values above the threshold: (count / 32,) uint32.
 
-    `values` is (count,) float32, `count` a multiple of 32; `threshold` is (1,) float32.
+    `values` is (count,) float32, `count` a multiple of 32; `threshold` is (1,) float32. Raises
+    `InputError` for other shapes or types.
     """
     count = _PACK_TAKES.check(values, threshold)["count"]
     if count % 32:

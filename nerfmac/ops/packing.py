@@ -22,7 +22,7 @@ _PER_RAY = Kernel(
 
 
 def ray_starts(counts: mx.array, slots: int) -> mx.array:
-    """First slot of each ray, as in `Samples`: (rays + 1,) int32.
+    """First slot of each ray, then the number of slots in use, as in `Samples`: (rays + 1,) int32.
 
     Rays get their samples in order. The first ray whose samples do not all fit, and those after
     it, get none.

@@ -32,7 +32,7 @@ class Signature:
         return tuple(self._arrays)
 
     def check(self, *arrays: mx.array, **lengths: int) -> dict[str, int]:
-        """Check `arrays`; return each named axis' length. `lengths` are known beforehand.
+        """Check `arrays`; return each named axis' length. `lengths` gives those known beforehand.
 
         Raises `InputError` for the first array with a wrong shape or type. If two arrays disagree
         about an axis, the message names both.

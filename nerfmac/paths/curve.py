@@ -32,10 +32,10 @@ SMALLEST_SPREAD = 1e-3
 """Smallest spread in scene units: smaller moves are rounding errors and must not affect speed."""
 
 SAME = 1e-9
-"""Keyframes count as one up to this distance (formula in the module's docstring)."""
+"""Two successive keyframes up to this distance apart count as one (formula at the top)."""
 
 SAMPLES = 512
-"""Number of points between keyframes at which length is measured: speed is exact to 1 %."""
+"""Number of pieces of each Bezier curve whose lengths are added up: speed is exact to 1 %."""
 
 
 class Curve:

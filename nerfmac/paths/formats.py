@@ -50,13 +50,13 @@ NGP_AXES = [1, 2, 0]
 NGP_FLIP = np.array([1.0, -1.0, -1.0])
 """Factors that turn OpenGL's camera axes into instant-ngp's: y down, z forwards."""
 NGP_SECONDS = 1.0
-"""Seconds assumed between instant-ngp's keyframes: they are equal, but the file has no number."""
+"""Seconds assumed between two of instant-ngp's keyframes: its files do not say."""
 UNIT_WITHIN = 1e-2
 """Largest error of a quaternion's length: files are written in short decimals."""
 
 
 class PathFile(NamedTuple):
-    """Arguments of `CameraPath` from a file; only nerfstudio's files have `fps` and `size`."""
+    """Arguments of `CameraPath` from a file, and the `fps` and `size` of nerfstudio's files."""
 
     keyframes: list[Keyframe]
     closed: bool
@@ -86,7 +86,10 @@ def own_values(keyframes: Sequence[Keyframe], closed: bool) -> dict[str, Any]:
 def nerfstudio_values(
     frames: Sequence[Keyframe], closed: bool, fps: float, size: tuple[int, int]
 ) -> dict[str, Any]:
-    """Return the path of these `frames` as JSON values; `size` is width and height in pixels."""
+    """Return these `frames` as JSON values of nerfstudio's format.
+
+    `fps` is frames per second, `size` the width and height in pixels.
+    """
     lenses = [{"fov": degrees(frame.fov), "aspect": size[0] / size[1]} for frame in frames]
     poses = [[*frame.pose.ravel().tolist(), 0.0, 0.0, 0.0, 1.0] for frame in frames]
     pairs = list(zip(poses, lenses, strict=True))

@@ -15,7 +15,7 @@ from nerfmac.geometry.lenses import Lens, focal_length
 Array = npt.NDArray[np.float64]
 
 RIGID_WITHIN = 1e-3
-"""Largest |R^T R - 1| of a pose: files written by hand may round to four digits."""
+"""Largest entry of |R^T R - 1| of a pose: files written by hand may round to four digits."""
 
 MOST_SECONDS = 3600.0
 """Longest time from one keyframe to the next, in seconds."""

@@ -1,4 +1,4 @@
-"""`Rig`: the point that training cameras look at, and from where they do, for camera paths.
+"""`Rig`: the point that training cameras look at, and their places around it, for camera paths.
 
 - The centre is the point closest to all optical axes, by least squares.
 - The elevation and the distance from the centre are the cameras' medians, or those of the cameras
@@ -60,7 +60,7 @@ class Rig:
     places: Vectors
     """Elevation, and distance as a multiple of `distance`, (m, 2) of the cameras in `azimuth`."""
     lens: Lens
-    """Lens of the path's frames: no distortion, even size."""
+    """Lens of the path's frames: no distortion; width and height are even."""
 
     @classmethod
     def of(
@@ -137,7 +137,10 @@ class Rig:
         return float(middle - half), float(middle + half)
 
     def camera(self, azimuth: float, elevation: float, distance: float = 1.0) -> Camera:
-        """Return a camera that looks at the centre; `distance` is a multiple of the rig's."""
+        """Return a camera that looks at the centre, or away from it if the rig's cameras do.
+
+        `distance` is a multiple of the rig's.
+        """
         along = math.cos(elevation) * math.cos(azimuth), math.cos(elevation) * math.sin(azimuth)
         direction = np.array([*along, math.sin(elevation)]) @ self.frame
         eye = self.centre + distance * self.distance * direction
@@ -178,6 +181,7 @@ def _centre(eyes: Vectors, axes: Vectors) -> Vectors:
     """The point (3,) closest to the lines through `eyes` along unit `axes`, both (n, 3).
 
     For nearly parallel lines it is a point ahead, PARALLEL_DISTANCE times the eyes' spread away.
+    Raises InputError if the eyes are also at one place.
     """
     if (centre := nearest_to_axes(eyes, axes)) is not None:
         return centre
@@ -205,11 +209,11 @@ def _angles(vectors: Vectors) -> tuple[Vectors, Vectors, npt.NDArray[np.bool_]]:
 
 
 def _lens(lenses: Sequence[Lens], size: tuple[int, int] | None) -> Lens:
-    """A lens without distortion whose shorter side has the photographs' median angle of view.
+    """A lens without distortion, with the photographs' median angle of view at its shorter side.
 
-    It is the angle of the photographs' shorter side, so a wide frame cuts nothing off above and
-    below. A wide frame of upright photographs, or the reverse, would cut most of them off: there it
-    is the angle of the geometric mean of their sides.
+    The photographs' angle is that of their shorter side, so a wide frame cuts nothing off above
+    and below. A wide frame of upright photographs, or the reverse, would cut most of them off:
+    there the angle is that of a side with the geometric mean of their two lengths.
     """
     width, height = size if size is not None else (lenses[0].width, lenses[0].height)
     checks.number("width", width, low=2, whole=True)

@@ -22,7 +22,7 @@ from nerfmac.paths.rig import CIRCLE, STEEPEST, Rig
 Array = npt.NDArray[np.float64]
 
 SPLITS = ("train", "test")
-"""Splits along whose cameras there is a tour."""
+"""Splits whose cameras a tour can follow."""
 TOUR_SECONDS = 10.0
 """Default duration of a tour, in seconds."""
 STEADINESS = 0.06
@@ -31,7 +31,8 @@ UNORDERED = 1.5
 """If the path through the cameras is longer than this factor times a nearest-neighbour path, the
 cameras have no natural order."""
 POINTS = 1024
-"""Number of points of the path at which means are computed; frames are interpolated from these."""
+"""Number of points of the path at which the cameras' means are computed; frames are interpolated
+between them."""
 
 
 def tour(
@@ -44,9 +45,7 @@ def tour(
 ) -> list[Camera]:
     """Return `frames` cameras, evenly spaced on a smooth path along `cameras`.
 
-    It leads from near the first camera to near the last.
-
-    Arguments and errors are those of `orbit`; one camera is enough.
+    It leads from near the first camera to near the last. Arguments and errors are those of `orbit`.
     """
     checks.number("frames", frames, low=1, whole=True)
     rig = Rig.of(cameras, up, size, centre)

@@ -20,8 +20,8 @@ from nerfmac.common.checks import InputError
 AllreduceDtype = Literal["bfloat16", "float32"]
 
 LARGE = 2**16
-"""Number of elements from which an array is sent alone, as `AllreduceDtype`; smaller arrays are
-sent together."""
+"""`weighted_mean` sends arrays of at least this many elements one by one, as `AllreduceDtype`, and
+smaller ones together."""
 
 _VARIABLES = {
     "nccl": ("NCCL_HOST_IP", "NCCL_PORT", "MLX_WORLD_SIZE"),
@@ -102,7 +102,7 @@ class Ranks:
         return received
 
     def number_of_first(self, value: float) -> float:
-        """The first rank's `value` on all ranks."""
+        """The first rank's `value` on all ranks, sent as a whole part and a fraction in float32."""
         if self.size == 1:
             return value
         # In two parts: one float32 would lose the milliseconds of a day.
@@ -184,7 +184,7 @@ def _selected_backend() -> str | None:
 
 
 def _checksum(values: mx.array) -> mx.array:
-    """Checksum (1,) uint32: any changed bit changes it, and almost always two swapped elements."""
+    """Checksum (1,) uint32; it differs if one element does, and almost surely if more do."""
     words = mx.view(values.reshape(-1), mx.uint32)
     factors = mx.arange(words.size, dtype=mx.uint32) * 2654435761 + 1
     return (words * (factors | 1)).sum().reshape(1)

@@ -66,7 +66,7 @@ class CameraRefinement:
 
     @cached_property
     def lenses(self) -> SharedLenses:
-        """The views' lenses; needs views."""
+        """The lenses that training views share; needs views."""
         assert self.initial is not None
         return SharedLenses(self.initial)
 
@@ -85,13 +85,13 @@ class CameraRefinement:
         return shapes
 
     def init(self) -> Parameters:
-        """Zeros: cameras and colours as they were given."""
+        """Zeros: cameras stay as they were given, and colours as the field renders them."""
         return {name: mx.zeros(shape) for name, shape in self.shapes.items()}
 
     def rates(self, step: int, factor: float, progress: float) -> dict[str, ParameterGroup]:
         """Adam's settings of each parameter in `step`, counted from 0, at `progress` of the run.
 
-        `factor` is the field's learning rate now, relative to that at the start.
+        `factor` is the field's learning rate in this step over `OptimiserConfig.rate`.
         """
         config = self.config
         decay = factor * config.final_rate**progress

@@ -29,7 +29,7 @@ def cropped(
     """The occupancy `bits`, as in `ops.march`, with only the cells that overlap `box`.
 
     The box is in scene coordinates, or in the coordinates of the scene's files with a `placement`.
-    If the box is rotated, a cell stays if it overlaps the box along each of the box's axes.
+    None keeps all cells. In a rotated box, a cell stays if it overlaps along each of its axes.
     """
     if box is None:
         return bits

@@ -17,16 +17,16 @@ from nerfmac.paths.rig import Rig
 from nerfmac.rendering.renderer import Renderer
 
 VIEWS = 12
-"""Most cameras whose pictures are rendered."""
+"""Largest number of cameras whose pictures are rendered."""
 
 SIDE = 16
 """Shorter side of the rendered pictures, in pixels."""
 
 MIDDLE = 0.5
-"""Fraction of a picture's width and height whose pixels count."""
+"""Width and height of the middle part whose pixels count, as a fraction of the picture's."""
 
 MIN_OPACITY = 0.5
-"""Smallest opacity of a pixel that counts."""
+"""Opacity above which a pixel counts."""
 
 
 def look_at_from_depth(
@@ -47,7 +47,7 @@ def look_at_from_depth(
 
 
 def _visible_centre(renderer: Renderer, camera: Camera) -> npt.NDArray[np.float64] | None:
-    """The median (3,) of the surface points in the middle of the camera's picture."""
+    """Median (3,) of the surface points in the middle of the camera's picture; None without any."""
     lens = camera.lens
     scale = SIDE / min(lens.width, lens.height)
     lens = lens.scaled(round(lens.width * scale), round(lens.height * scale))

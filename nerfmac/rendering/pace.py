@@ -1,4 +1,4 @@
-"""Rendering pace: it tells how many pictures fit into a time limit."""
+"""Rendering pace in seconds per pixel, to tell how many pictures fit into a time limit."""
 
 from __future__ import annotations
 
@@ -12,13 +12,15 @@ from nerfmac.geometry.cameras import Camera
 from nerfmac.rendering.renderer import Renderer
 
 TRIAL = 2**11
-"""Approximate number of pixels of the first trial."""
+"""Approximate number of pixels, of all cameras together, that the first trial renders."""
 TRIAL_SECONDS = 0.1
-"""Shortest trial that counts. A shorter one measures a GPU's launches instead of its pace."""
+"""Seconds that a trial smaller than full size must take to count: shorter ones measure a GPU's
+launches, not its pace."""
 
 
 def seconds_per_pixel(renderer: Renderer, cameras: Sequence[Camera]) -> float:
-    """Seconds per pixel of the cameras' pictures, measured by rendering smaller ones."""
+    """Seconds per pixel of the cameras' pictures, measured on smaller pictures with the first
+    camera's lens."""
     lens, pixels = cameras[0].lens, TRIAL
     while True:
         scale = min(1.0, math.sqrt(pixels / (lens.width * lens.height * len(cameras))))

@@ -24,7 +24,7 @@ UsedDensity = Callable[[Arrays, mx.array, mx.array], mx.array]
 _WARMUP, _AFTERWARDS = range(2)  # phases of training
 
 UPDATE_SAMPLES = 32
-"""Mean samples per ray that an update has room for. Only rays through a fog have more."""
+"""Mean number of samples per ray that fit into an update. Only rays through fog have more."""
 
 
 class MarchingSampler(Sampler):
@@ -58,7 +58,7 @@ class MarchingSampler(Sampler):
         return Occupancy.shapes(self.geometry.cells)
 
     def init(self, rays: Iterable[Rays]) -> Arrays:
-        """The grid in which every cell that one of the `rays` passes is occupied.
+        """The grid in which every cell that a ray passes beyond the near plane is occupied.
 
         If `march.near_training` is further than `march.near`, cells that any ray passes before it
         stay empty: matter there would show in pictures, but no training ray would see it.
@@ -89,7 +89,7 @@ class MarchingSampler(Sampler):
         return Sampled(fitted(counts.visible), samples_per_ray=mean)
 
     def interval_at(self, step: int) -> int:
-        """Steps from one update to the next, around `step`."""
+        """Training steps from one update of the grid to the next, around `step`."""
         return self._config.interval_at(step)
 
     def phase_at(self, step: int) -> int:

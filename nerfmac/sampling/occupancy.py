@@ -58,9 +58,9 @@ class OccupancyGrid:
     geometry: MarchGeometry
 
     def init(self, visible: mx.array, is_empty: mx.array | None = None) -> Occupancy:
-        """The grid with the `visible` cells occupied; cells that are `is_empty` never will be.
+        """The grid with the `visible` cells occupied; the `is_empty` cells never will be.
 
-        Both are (cells,) bool; `is_empty` None: no cell.
+        Both are (cells,) bool. By default no cell is empty for good.
         """
         is_empty = mx.array(False) if is_empty is None else is_empty
         since = mx.where(visible, 0, self.config.visibility_patience)
@@ -99,7 +99,7 @@ class OccupancyGrid:
         since = mx.where(visible, 0, since)
         since = mx.where(before == NEVER_OCCUPIED, NEVER_OCCUPIED, since)
         shown = mx.where(since < self._patience(updates), values, -1.0)
-        # Instant-NGP's rule: while the field is thin everywhere, the threshold is its mean.
+        # Instant-NGP's rule: while the unit cube is thin, the threshold is its mean thickness.
         innermost = shown[: self.geometry.resolution**3]
         mean = mx.maximum(innermost, 0.0).mean()
         threshold = mx.minimum(mean, self.config.threshold).reshape(1)
@@ -135,7 +135,7 @@ def random_bits(count: int, key: mx.array) -> mx.array:
 
 
 def stratified(total: int, count: int, key: mx.array) -> mx.array:
-    """Random cells (count,) int32 in [0, total): one in each of `count` strata, equally likely.
+    """Random cells (count,) int32 in [0, total): one from each of `count` equal strata.
 
     Exact for up to 2^31 cells, by integers: from 2^24 cells on, float32 would never reach most.
     """

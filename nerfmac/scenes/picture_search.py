@@ -30,7 +30,8 @@ class PictureSearch:
     is not where its name says is searched by the end of its path: at least the last `tail` parts
     must agree, exactly one picture must agree best, and no other name may have found it. It must
     have the size and channels of one of the other pictures: photographs do not stand in for
-    cut-outs. Names are relative to `roots`, folders within the scene's, in this order.
+    cut-outs. Names are relative to `roots`, folders within the scene's, tried in this order, then
+    to `folder`.
     """
 
     def __init__(self, folder: Path, *, roots: Sequence[Path] = (), tail: int = 1) -> None:
@@ -130,7 +131,10 @@ class PictureSearch:
         return ranked[best][0]
 
     def _agreement(self, parts: tuple[str, ...], path: Path) -> int:
-        """Number of last parts that a name and a path share; 0 for one in OTHER_FOLDERS."""
+        """Number of last parts that a name and a path share, file names without endings.
+
+        0 if only the file names agree and a folder of the path is one of OTHER_FOLDERS.
+        """
         folders = path.relative_to(self.folder).parts[:-1]
         count = 1
         for part, folder in zip(reversed(parts[:-1]), reversed(folders), strict=False):
@@ -142,7 +146,7 @@ class PictureSearch:
 
     @cached_property
     def _by_stem(self) -> dict[str, list[Path]]:
-        """All pictures in the scene's folder, by their names without an ending."""
+        """All pictures in the scene's folder but hidden folders, by name without an ending."""
         found = defaultdict(list)
         for root, folders, names in os.walk(self.folder):
             folders[:] = sorted(folder for folder in folders if not folder.startswith("."))

@@ -41,7 +41,7 @@ UPRIGHT = {
 """Operations that undo EXIF orientations; from 5 on they swap width and height."""
 
 OPAQUE = 250
-"""Smallest alpha that counts as opaque; less than 255 for rounding."""
+"""Smallest alpha (0 to 255) that counts as opaque; below 255 to allow for rounding."""
 
 ALPHA_MODES = ("RGBA", "RGBa", "LA", "La", "PA")
 UNREADABLE = (
@@ -80,7 +80,7 @@ def inspect(path: Path) -> Header:
 
 
 def is_cut_out(path: Path) -> bool:
-    """Decode a picture and return whether any of its pixels is transparent."""
+    """Decode a picture and return whether the alpha of any pixel is below OPAQUE."""
     with _opened(path) as image:
         if not _has_alpha(image):
             return False

@@ -27,6 +27,7 @@ BYTE_ORDERS = {"binary_little_endian": "<", "binary_big_endian": ">"}
 def read_ply_points(path: Path) -> npt.NDArray[np.float64]:
     """Return the positions (n, 3) of the file's vertices, which have to be its first element.
 
+    Vertices with a coordinate that is not finite, or beyond LARGEST, are left out.
     Raises InputError that names the file if it is no whole PLY file of points.
     """
     try:
@@ -42,7 +43,7 @@ def write_ply_points(
 ) -> None:
     """Write positions (n, 3) with sRGB colours (n, 3) to `path`, as a binary file.
 
-    Raises InputError where it cannot be written.
+    Raises InputError if it cannot be written.
     """
     columns = [*((name, "<f4") for name in "xyz"), *((name, "u1") for name in COLOURS)]
     rows = np.empty(len(points), np.dtype(columns))

@@ -1,4 +1,4 @@
-"""Work on all cores whose results come in order, with few of them in memory."""
+"""Threads on all cores whose results come in order, with few results in memory at a time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 Result = TypeVar("Result")
 
 DELAY = 1.5
-"""Seconds after which a progress bar appears."""
+"""Seconds of work after which its progress bar appears."""
 
 
 def prefetch(work: Callable[[int], Result], count: int) -> Iterator[Result]:

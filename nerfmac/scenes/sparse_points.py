@@ -1,4 +1,4 @@
-"""Sparse points: their medians over parts of pictures, strays among them, and the near plane.
+"""Sparse points: medians over patches of pictures, strays among the points, and the near plane.
 
 Structure from motion puts a few points and cameras where nothing is. These strays must not decide
 how large a scene is. Nor may a few points on a far wall, which may fill half of every picture: so
@@ -18,9 +18,9 @@ Array = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
 
 PATCHES = 8
-"""Patches along each side of a picture."""
+"""Number of patches along each side of a picture."""
 MOST_VIEWS, MOST_POINTS = 64, 20000
-"""Most views and points whose patches are looked at; they are spread evenly over all."""
+"""Largest numbers of views and points that `patch_medians` uses, spread evenly over all."""
 
 MOST_STRAYS = 0.15
 """Largest fraction of all cameras or points that may be strays."""
@@ -32,18 +32,18 @@ SMOOTH = 0.1
 Measured on surfaces: 0.003 to 0.035 (garden, table top, painted wall); on points strewn in space:
 0.2 to 1."""
 FEWEST_OF_SURFACE = 5
-"""Fewest points among which a surface can be recognised."""
+"""Smallest number of points among which a surface can be recognised."""
 MOST_COMPARED = 1000
-"""Most points that are compared with each other; they are spread evenly over all."""
+"""Largest number of points that are compared with each other, spread evenly over all."""
 
 NEAR_FRACTION = 0.75
 """Near plane as a fraction of the nearest points' distance."""
 OUTLIERS = 0.01
-"""Fraction of a picture's points that may be nearer, because they are wrong."""
+"""Fraction of a picture's points, the nearest ones, that are ignored because they may be wrong."""
 FEWEST_IN_PICTURE = 50
-"""Fewest points of a picture that count for the near plane."""
+"""Smallest number of points in a picture that counts for the near plane."""
 MOST_NEAR = 2**15
-"""Most points that count for the near plane; they are spread evenly over all."""
+"""Largest number of points that count for the near plane, spread evenly over all."""
 
 
 def patch_medians(
@@ -109,14 +109,14 @@ def stray_points(points: Array, least: float, most: float) -> Flags:
 
 
 def near_plane(points: Array, cameras: Sequence[Camera]) -> float:
-    """Return the distance from every camera up to which space is empty, in scene units.
+    """Return the distance from every camera up to which space counts as empty, in scene units.
 
     In front of a camera, where no other one looks, training may put a fog that colours its picture
     alone and hides the scene from everywhere else. So nothing is put there, as NeRF's program does
     with LLFF's near bound (Mildenhall et al. 2020: nine tenths of the nearest point's depth). Here
     the fraction is smaller, as plain surfaces have no points.
 
-    `points` (n, 3) are in scene space; occlusion is ignored. 0 if no picture has enough.
+    `points` (n, 3) are in scene space; occlusion is ignored. 0 if no picture has enough points.
     """
     points = points[:: max(-(-len(points) // MOST_NEAR), 1)]
     nearest = []

@@ -86,7 +86,8 @@ class _Count:
 
 
 def write_container(path: Path, values: dict[str, Any]) -> None:
-    """Write `values`, whole or not at all. Raises `InputError` as `files.appearing` does."""
+    """Write `values`, whole or not at all. Raises `InputError` without msgpack, and if the file
+    cannot be written."""
     data = need_msgpack().packb(values, use_bin_type=True)
     with appearing(path) as partial:
         partial.write_bytes(

@@ -38,8 +38,8 @@ def save_checkpoint(
 ) -> None:
     """Write `state` and the JSON values `notes` to `path`.
 
-    `own` is `Method.own`: the names of the user's parts. Raises `InputError` if the file cannot be
-    written; an older file at `path` then stays.
+    `own` is `Method.own`, the names of the user's own field, sampler and loss. Raises `InputError`
+    if the file cannot be written; an older file at `path` then stays.
     """
     metadata = {
         "format": FORMAT,

@@ -24,7 +24,7 @@ from nerfmac.training.state import TrainState
 log = logging.getLogger("nerfmac")
 
 COMPARED_EVERY = 256
-"""Steps between comparisons of all ranks' states."""
+"""Steps after which all ranks' parameters, sampler states and loss scales are compared."""
 
 
 def from_first(ranks: Ranks, state: TrainState) -> TrainState:
@@ -64,11 +64,11 @@ class LocalSgd:
         return self._every > 1
 
     def begin(self, state: TrainState) -> None:
-        """Note the parameters of `state`, which all ranks have in common."""
+        """Keep the parameters of `state`, the same on all ranks: the next average starts there."""
         self._last, self._last_step = state.parameters, state.step
 
     def trial(self, state: TrainState) -> Any:
-        """An average whose result is dropped, so that later ones need no compilation."""
+        """Compute an average that the caller drops, so that later averages need no compilation."""
         return self._mean(state.parameters, state.parameters, state.scaling) if self.is_on else {}
 
     def end(self, state: TrainState, *, force_average: bool) -> TrainState:

@@ -1,4 +1,4 @@
-"""`Goal`: when training ends. `Report`: the state of training on the way."""
+"""`Goal`: when training ends. `Report`: the state and figures of training after a step."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from nerfmac.training.state import TrainState
 class Goal:
     """Limits of training; they may change while it runs, since it reads them at every step.
 
-    Without a limit training never ends, and the learning rate stays at its first value.
+    Without `steps` and `seconds`, training never ends and the learning rate does not fall.
     """
 
-    steps: int | None = None  # total number, including those before loading
-    seconds: float | None = None  # total training time
+    steps: int | None = None  # total number, including those before the run was loaded
+    seconds: float | None = None  # total training time, including that before loading
     rate: float = 1.0  # factor on the learning rate
     most_rays: int | None = None  # limit on the rays of a step; None: the configuration's
     report_interval: float | None = None  # most seconds between reports; None: no limit
@@ -33,7 +33,7 @@ def _fraction(done: float, limit: float | None) -> float:
 
 @dataclass(frozen=True)
 class Report:
-    """The state of training after a step."""
+    """The state and figures of training after a step."""
 
     state: TrainState
     loss: float

@@ -21,7 +21,7 @@ class Point(NamedTuple):
 
 
 class History:
-    """The points so far. `generation` changes whenever old points do."""
+    """Points of the loss and PSNR curves. `generation` grows by 1 when old points are merged."""
 
     def __init__(self, curve: Sequence[tuple[int, float, float]] = ()) -> None:
         """`curve`: (step, seconds, PSNR) of earlier points."""
@@ -31,7 +31,7 @@ class History:
         self._pending: list[Point] = []
 
     def add(self, report: Report) -> None:
-        """Add a report."""
+        """Add a report. In a long run several reports make one point."""
         state = report.state
         self._pending.append(Point(state.step, state.train_seconds, report.loss, report.psnr))
         if len(self._pending) < self._reports_per_point:

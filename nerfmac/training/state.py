@@ -22,7 +22,7 @@ class TrainState:
     moments: Arrays  # Adam's moments, as `ops.adam` packs them
     sampling: Arrays  # the sampler's state
     scaling: Arrays  # the fields of a `LossScale`
-    samples_per_ray: mx.array  # () float32, as last measured
+    samples_per_ray: mx.array  # () float32, mean slots of one ray, as last measured
     step: int = 0  # number of steps so far
     rays: int = 0  # rays of the next step
     train_seconds: float = 0.0  # training time so far
@@ -57,7 +57,11 @@ class TrainState:
 
     @classmethod
     def of(cls, arrays: Arrays, numbers: dict[str, Any]) -> TrainState:
-        """The state from `arrays()` and `numbers()`. Raises `InputError` if one is missing."""
+        """The state from `arrays()` and `numbers()`.
+
+        Raises `InputError` if a number or `samples_per_ray` is missing; whether the other arrays
+        are complete is not checked here.
+        """
         trees: dict[str, Any] = {tree: {} for tree in cls._TREES}
         for name, values in arrays.items():
             tree, _, leaf = name.partition(".")

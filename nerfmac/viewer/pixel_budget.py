@@ -11,7 +11,7 @@ from itertools import combinations
 from statistics import median
 
 SCALES = tuple(2.0 ** (-step / 2) for step in range(7))
-"""Sides of a picture relative to full size, down to 1/8; each step halves the pixels."""
+"""Sides of a picture as fractions of full size, 1 to 1/8; each step halves the pixels."""
 
 MIN_FRACTION = 1 / 8
 """Smallest fraction of the full picture's pixels, unless it takes longer than `MAX_SECONDS`."""
@@ -38,7 +38,7 @@ class PixelBudget:
     """
 
     def __init__(self, seconds: float, pixels: int) -> None:
-        """`pixels`: a first guess."""
+        """`seconds` is allowed for a picture; `pixels` is a first guess of how many it can have."""
         self._seconds, self._pixels = seconds, float(pixels)
         self._recent: deque[tuple[int, float]] = deque(maxlen=RECENT)  # pixels, seconds
         self._was_late = False
@@ -84,7 +84,7 @@ class PixelBudget:
         return left / self._per_pixel if self._per_pixel else math.inf
 
     def scale(self, pixels: int) -> float:
-        """Largest of `SCALES` at which a picture of full size `pixels` is in time.
+        """Largest of `SCALES` at which a picture, of `pixels` at full size, is drawn in time.
 
         At least `MIN_FRACTION` of the pixels are drawn, if these take no more than `MAX_SECONDS`.
         """
@@ -93,5 +93,5 @@ class PixelBudget:
         return next((scale for scale in SCALES if pixels * scale * scale <= most), SCALES[-1])
 
     def rows(self, width: int) -> int:
-        """Number of rows of `width` pixels that fit; a power of two, at least 4."""
+        """Number of rows of `width` pixels drawn in time; a power of two from 4 to 4096."""
         return 2 ** min(max(int(math.log2(max(self._pixels / width, 1.0))), 2), 12)

@@ -33,7 +33,7 @@ class Status:
         self.tell()
 
     def tell(self) -> float | None:
-        """Send changes; if `INTERVAL` is not over yet, instead return the seconds left of it."""
+        """Send what changed, or within `INTERVAL` of the last message return the seconds left."""
         now = time.monotonic()
         if now < self._when + INTERVAL:
             return self._when + INTERVAL - now

@@ -32,7 +32,7 @@ class VideoJob:
     """A video that is rendered in the background. The file appears when it is complete."""
 
     def __init__(self, path: Path, render: Render, cameras: Sequence[Camera], fps: float) -> None:
-        """`render` returns a future of the uint8 (h, w, 3) picture from a camera."""
+        """`render` takes a strip's camera and returns a future of its picture, uint8 (h, w, 3)."""
         self.path = path
         self.total = len(cameras)
         self.done = 0

@@ -1,7 +1,7 @@
-"""Scaling: one training on 1, 2, ... ranks, with samples per second and quality over time.
+"""Scaling: the same training on several numbers of ranks, with samples per second and PSNR.
 
-The ranks are processes that are started on this machine, first one, then two, and so on. In a
-process that already is a rank of a job, they are that job's ranks.
+The ranks are processes started on this machine, for one number of ranks after the other. In a
+process that already is a rank of a job, only that job's ranks train.
 """
 
 from __future__ import annotations

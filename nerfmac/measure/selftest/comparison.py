@@ -75,7 +75,7 @@ class Outcome(NamedTuple):
     """The comparison of one array of a case."""
 
     array: str
-    error: float  # |got - want| / |want|; infinite if a result is not finite
+    error: float  # |got - want| / |want|; infinite for a wrong shape, type or integer, and NaN
     passed: bool
 
 
@@ -172,7 +172,7 @@ class Compared:
     case: Case
     outcomes: list[Outcome]  # empty after an exception
     fault: str | None  # the exception
-    launched: list[str]  # specialisations in order; recorded on Metal only
+    launched: list[str]  # kernels' specialisations, in order; recorded on Metal only
 
     @property
     def differing(self) -> list[str]:
@@ -213,7 +213,7 @@ class Compared:
 
 
 def as_text(error: Exception) -> str:
-    """The type and message of an exception."""
+    """The exception's type and message, as text."""
     return f"{type(error).__name__}: {error}"
 
 

@@ -1,4 +1,4 @@
-"""Readers: each module reads one format into a `ParsedScene`; `read_scene` finds the format."""
+"""Readers of scene formats, each into a `ParsedScene`; `read_scene` finds a scene's format."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def read_scene(path: Path) -> ParsedScene:
 def reader_of(folder: Path) -> Callable[[], ParsedScene] | None:
     """Return the function that reads the scene in `folder`; None if no format is recognised.
 
-    Raises InputError for a folder with several JSON files of cameras.
+    Raises InputError if no format is recognised but several JSON files list `frames`.
     """
     read: Callable[[], ParsedScene] | None = None
     if (folder / BLENDER_FILES[0]).exists():
@@ -84,7 +84,7 @@ def _read_transforms(path: Path) -> ParsedScene:
 
 
 def _other_json(folder: Path) -> tuple[Path, Fields] | None:
-    """The only JSON file with cameras, under another name; raises InputError for several."""
+    """The folder's only JSON file that lists `frames`, or None. Raises InputError for several."""
     candidates: list[tuple[Path, Fields]] = []
     for path in sorted(folder.glob("*.json")):
         with suppress(InputError):

@@ -42,15 +42,15 @@ NOT_READ = {
 }
 """Unsupported keys that change the meaning of a picture, and what is supported instead.
 
-With the value false or 0 they are allowed. Other unknown keys, such as depth_file_path, only add
-what this program does not use; they are ignored.
+With the value null, false or 0 they are allowed. Other unknown keys, such as depth_file_path, only
+add what this program does not use; they are ignored.
 """
 
 log = logging.getLogger("nerfmac")
 
 
 class Entry(NamedTuple):
-    """A frame of a JSON file: its fields, the `file` with their defaults, its name and picture."""
+    """A frame of a JSON file: its fields, the `file` with defaults for them, name and picture."""
 
     fields: Fields
     file: Fields
@@ -86,7 +86,7 @@ def entries_of(file: Fields, search: PictureSearch) -> list[Entry]:
 def pictures_of(entries: Sequence[Entry], folder: Path) -> list[PosedPicture]:
     """Return the frames' pictures with their cameras, and the masks that they name in `folder`.
 
-    Raises InputError for an unsupported key, lens or pose.
+    Raises InputError for an unsupported key, lens or pose, and for a broken picture.
     """
     warned: set[str] = set()
     poses = _poses([entry.fields for entry in entries])

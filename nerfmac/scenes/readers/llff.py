@@ -59,7 +59,10 @@ def _table(path: Path) -> Array:
 
 
 def _pictures(folder: Path, count: int, path: Path) -> list[Path]:
-    """The pictures by name, from the first of `images`, `images_2` ... that has `count`."""
+    """Pictures sorted by name, from the first of `images`, `images_2` ... that holds `count`.
+
+    Raises InputError, which names the file `path`, if none does.
+    """
     found = {}
     for place in [folder / "images", *sorted(folder.glob("images_*"), key=_factor)]:
         names = sorted(place.iterdir()) if place.is_dir() else []

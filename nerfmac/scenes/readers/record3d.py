@@ -26,7 +26,7 @@ FRAME_INTRINSICS = "perFrameIntrinsicCoeffs"
 
 
 def metadata_of(folder: Path) -> Path | None:
-    """Return the metadata of a capture in `folder`; None without one."""
+    """Return the path of the metadata of a capture in `folder`; None without a capture."""
     for name in ("metadata", "metadata.json"):
         path = folder / name
         if path.is_file() and b'"poses"' in path.read_bytes():
@@ -48,7 +48,7 @@ def read_record3d(path: Path) -> ParsedScene:
     for number, header in zip(numbers, headers, strict=True):
         where, picture = f"{path}, pose {number}", files[number]
         lens, pose = _lens(file, number, header, where), _pose(poses[number], where)
-        name = f"{number:06d}{picture.suffix}"  # in order by name
+        name = f"{number:06d}{picture.suffix}"  # zeros in front, so that names sort as numbers
         pictures.append(
             PosedPicture.of(picture, header, lens=lens, pose=pose, where=where, name=name)
         )
@@ -56,7 +56,7 @@ def read_record3d(path: Path) -> ParsedScene:
 
 
 def _pictures(folder: Path) -> dict[int, Path]:
-    """The pictures by their numbers, from the first of FOLDERS that has any."""
+    """Pictures by the numbers that name them, from the first of FOLDERS that holds any."""
     for name in FOLDERS:
         place = folder / name
         files = sorted(place.iterdir()) if place.is_dir() else []
