@@ -21,8 +21,8 @@ Template = Sequence[tuple[str, int | bool | mx.Dtype]]
 
 _TYPES = {mx.float32: "float", mx.int32: "int", mx.uint32: "unsigned", mx.uint8: "unsigned char"}
 
-# Not -ffast-math: it reorders sums, which a kernel asks for where that is harmless, and it assumes
-# that there are no NaNs, so a diverged run would go unnoticed.
+# Not -ffast-math: it reorders all sums, while kernels request that only where it is harmless. It
+# also assumes that there are no NaNs, so a diverged run would go unnoticed.
 _FLAGS = (
     "-std=c++14",  # Metal's standard; the headers of later ones take three times as long
     *("-march=native", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast"),

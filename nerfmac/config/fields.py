@@ -8,7 +8,7 @@ from nerfmac.common import checks
 from nerfmac.common.checks import InputError
 
 FEATURES = (1, 2, 4, 8)
-"""Allowed features per table entry: powers of two that one load reads, as in tiny-cuda-nn."""
+"""Allowed numbers of features per table entry, as in tiny-cuda-nn."""
 
 WIDEST_FEATURES = 128
 """Largest number of features of all levels together: the networks' gradient kernel has memory for

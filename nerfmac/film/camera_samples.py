@@ -80,6 +80,6 @@ def _evenly_spread(count: int, start: float) -> npt.NDArray[np.float64]:
 
 
 def _on_disc(point: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Map a `point` of the unit square to the unit disc; equal areas stay equal."""
+    """Map a `point` of the unit square to the unit disc; equal areas map to equal areas."""
     angle = 2.0 * math.pi * point[1]
     return math.sqrt(point[0]) * np.array([math.cos(angle), math.sin(angle)])

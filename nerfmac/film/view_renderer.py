@@ -25,7 +25,8 @@ from nerfmac.training.state import TrainState
 from nerfmac.training.trainer import Trainer
 
 CELLS = 128
-"""Cells along the unit cube that set the step of normals if there is no occupancy grid."""
+"""Cells along the unit cube's side where there is no occupancy grid to tell. Densities for a normal
+are taken half a cell away from its point."""
 
 NORMALS_AT_ONCE = 2**17
 """Normals computed at a time; each takes eight densities."""
@@ -164,7 +165,7 @@ def over_background(colour: mx.array, opacity: mx.array, options: RenderOptions)
 
 
 def to_bytes(colour: mx.array) -> mx.array:
-    """uint8 values of colours in [0, 1], rounded."""
+    """uint8 values, 0 to 255, of colours, which are clipped to [0, 1]; rounded."""
     return (mx.clip(colour, 0.0, 1.0) * 255.0 + 0.5).astype(mx.uint8)
 
 

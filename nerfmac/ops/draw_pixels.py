@@ -85,7 +85,7 @@ def random_rays(pixels: mx.array, cameras: Cameras, count: int, key: mx.array) -
 
 
 def ray_batches(pixels: mx.array, cameras: Cameras, most: int, key: mx.array) -> Iterator[Rays]:
-    """Batches of BATCH random rays, together about min(number of pixels, `most`) rays."""
+    """Batches of BATCH random rays: min(number of pixels, `most`) rays, rounded up to batches."""
     count = -(-min(pixels.shape[0], most) // BATCH)
     return (random_rays(pixels, cameras, BATCH, each) for each in mx.random.split(key, count))
 

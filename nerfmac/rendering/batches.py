@@ -26,7 +26,7 @@ Indices = npt.NDArray[np.signedinteger]
 Shade = Callable[[Samples, mx.array], Composited]
 
 FIRST_ROUND = 8
-"""Most samples that `SampleBatches` evaluates per ray in the first round."""
+"""Largest number of samples per ray that `SampleBatches` evaluates in the first round."""
 
 MIDDLE = 0.5
 """Value of all random numbers in a picture: samples lie in the middle of their intervals."""

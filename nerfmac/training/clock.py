@@ -43,7 +43,8 @@ class Clock:
 class RanksTime:
     """Training time on which all ranks agree, without an exchange at every step.
 
-    Between reports each step adds the first rank's mean time per step before the last report.
+    Between two reports, each step adds the first rank's mean time per step in the interval before
+    the first of them. A run with one rank uses its own clock.
     """
 
     def __init__(self, ranks: Ranks, step: int, seconds: float) -> None:

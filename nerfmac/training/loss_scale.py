@@ -46,8 +46,8 @@ class LossScale(NamedTuple):
 
 
 def all_finite(gradients: Iterable[mx.array]) -> mx.array:
-    """Whether every number of the `gradients` is finite, () bool."""
-    # A number that is not finite makes the sum of all not finite, and a sum needs few launches.
+    """Whether the sum of all `gradients` is finite, () bool; False if any number is not finite."""
+    # Testing the sum needs fewer launches than testing each number.
     total = mx.array(0.0)
     for gradient in gradients:
         total = total + gradient.sum()
