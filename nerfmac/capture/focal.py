@@ -14,11 +14,12 @@ from nerfmac.capture.pairs import MATCHED, Matches
 from nerfmac.common.checks import InputError
 
 GUESSES = (1.0, 0.85, 1.2, 0.7, 1.4)
-"""Focal lengths to try, in this order. Phones have 0.7 to 0.9, cameras up to 1.4."""
+"""Focal lengths to try, in this order, as fractions of the picture's longer side. Phones have 0.7
+to 0.9, cameras up to 1.4."""
 TRIAL_PICTURES = 16
 """Largest number of pictures in a trial."""
 ENOUGH = 100
-"""Number of matches that a picture should have with each of two others in the trial."""
+"""Number of matches that a picture of the trial should have with each of two others in it."""
 REJECTED = 4.0
 """Reprojection error in pixels above which COLMAP drops an observation."""
 LARGE_ERROR = 0.6

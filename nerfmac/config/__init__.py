@@ -1,4 +1,4 @@
-"""The settings of a run: small frozen records with defaults, which JSON files must match exactly.
+"""The settings of a run: small frozen records with defaults, read from JSON without unknown keys.
 
 Most defaults are Instant-NGP's (Müller et al. 2022, and the `base.json` of its authors). Lengths
 are in scene units; the scene of an object is the unit cube. A setting's docstring is also the help

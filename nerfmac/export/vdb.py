@@ -30,7 +30,7 @@ ZIPPED, ACTIVE_ONLY = 1, 2
 NAME = b"density"
 """Name of the grid that Blender's and Houdini's volumes look for."""
 TREE = b"Tree_float_5_4_3"
-"""Type of the grid, with the nodes' sides as powers of two."""
+"""Type of the grid: float values, and the nodes' sides as logarithms to base 2."""
 NO_ID = b"00000000-0000-0000-0000-000000000000"
 """Constant in place of a random id, so that equal grids are equal files."""
 

@@ -25,8 +25,8 @@ from nerfmac.training.state import TrainState
 from nerfmac.training.trainer import Trainer
 
 CELLS = 128
-"""Cells along the unit cube's side where there is no occupancy grid to tell. Densities for a normal
-are taken half a cell away from its point."""
+"""Number of cells along the unit cube's side, for normals of a run without an occupancy grid. Their
+densities are taken half a cell from the point along each axis."""
 
 NORMALS_AT_ONCE = 2**17
 """Normals computed at a time; each takes eight densities."""

@@ -27,7 +27,7 @@ KINDS = ("nerfmac", "nerfstudio", "instant-ngp")
 """Programs whose file formats `save` writes."""
 
 DEFAULT_SECONDS = 5.0
-"""Duration, in seconds, of a path whose keyframes have no times."""
+"""Default duration, in seconds, of a path whose keyframes have no times."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,7 +116,8 @@ class CameraPath:
 
         `kind` is the program that reads it: "nerfmac", "nerfstudio" (camera_path.json, every frame
         at `fps` frames a second and of `size` pixels) or "instant-ngp" (base_cam.json). Raises
-        InputError without keyframes, and for bad arguments.
+        InputError without keyframes, for another `kind` or an `fps` below 1, and if the file cannot
+        be written.
         """
         if not self.keyframes:
             raise InputError("the camera path has no keyframes to save; add one first")

@@ -28,8 +28,8 @@ class Timing:
     ) -> None:
         """
         Args:
-            walked: lengths (n + 1,) at the keyframes; for a closed path, also at its end.
-            seconds: times of the n segments, None where there is none.
+            walked: (n + 1,) length travelled up to each keyframe, and to a closed path's end.
+            seconds: duration of each of the n segments, None where there is none.
             ease: n + 1 flags, whether the camera comes to rest at the keyframe.
         """
         lengths = np.diff(walked)
@@ -50,7 +50,7 @@ class Timing:
         self._speed = _speeds(self._knots, self._walked, rests)
 
     def walked(self, time: Array) -> Array:
-        """Return the lengths (k,) at `time` (k,) in [0, 1]."""
+        """Return the lengths (k,) travelled up to `time` (k,) in [0, 1]."""
         if len(self._knots) == 1:
             return np.repeat(self._walked, len(time))
         segment = np.clip(np.searchsorted(self._knots, time, "right") - 1, 0, len(self._knots) - 2)

@@ -32,7 +32,7 @@ _EVEN = 1e-3  # weight spread evenly over each ray, so that empty rays too have 
 
 
 class _Part(NamedTuple):
-    """The parts of rays inside the cube; a `fraction` 0 is a part's beginning, 1 its end."""
+    """The part of each ray inside the cube; fraction 0 is where it begins, 1 where it ends."""
 
     rays: Rays
     enter: mx.array  # (rays, 1) distance of the beginning
@@ -59,7 +59,7 @@ class HierarchicalSampler(Sampler):
     def __init__(
         self, proposal: Proposal, bounds: Bounds, near: float, coarse: int, fine: int
     ) -> None:
-        """Take `coarse` samples of each ray within `bounds`, and `fine` ones by the `proposal`.
+        """Take `coarse` samples on each ray within `bounds`, and `fine` ones drawn by `proposal`.
 
         `near` is the smallest distance of a sample from its ray's origin, in scene units.
         """

@@ -37,7 +37,7 @@ MIRROR = np.array([-1.0, 1.0, 1.0])
 """Factors on x, y and z that mirror scene space."""
 
 OUTWARD = 0.6
-"""If more than this fraction of the cameras look away from the centre, they look outwards."""
+"""Cameras look outwards if more than this fraction of them look away from the centre."""
 
 log = logging.getLogger("nerfmac")
 
