@@ -99,7 +99,7 @@ class CpuKernel:
         template: Template = (),
         **_unused: Any,
     ) -> Library:
-        """The library that runs for a call with these arguments."""
+        """The library that a call with these arguments compiles and runs."""
         types = (*(array.dtype for array in inputs), *output_dtypes)
         names = (*self.input_names, *self.output_names)
         text = _program(names, types, len(inputs), tuple(template), self.source, self.header)

@@ -45,7 +45,7 @@ class UnknownFocalError(InputError):
 
 
 class Trial(NamedTuple):
-    """Result of mapping with one guess of the focal length."""
+    """Result of mapping a few pictures with one guess of the focal length."""
 
     guess: float  # fixed while mapping
     focal: float  # after the last adjustment, with the distortion k1, k2
@@ -57,7 +57,7 @@ class Trial(NamedTuple):
 
 
 def is_settled(trials: Sequence[Trial]) -> bool:
-    """Whether the best trial agrees with another, so that no further guess is needed."""
+    """Whether no further guess is needed: the best trial has a small error, and another agrees."""
     if len(trials) < 2:
         return False
     best = min(_complete(trials), key=lambda trial: _fit(trial, trials))

@@ -36,7 +36,7 @@ class EncodedField(Field):
 
     @property
     def networks_shape(self) -> NetworksShape:
-        """The widths of the two networks."""
+        """The sizes of the two networks."""
         return self._networks.shape
 
     @cached_property

@@ -74,7 +74,7 @@ def _moved(
 
 
 def _evenly_spread(count: int, start: float) -> npt.NDArray[np.float64]:
-    """(count, 2) points spread evenly over the unit square."""
+    """(count, 2) points spread evenly over the unit square; `start` shifts all, modulo 1."""
     steps = np.array([1.0 / PLASTIC, 1.0 / PLASTIC**2])
     return (start + np.arange(1, count + 1)[:, None] * steps) % 1.0
 

@@ -38,7 +38,7 @@ EXR_LAYOUTS = {1: ([0], "grayf32le"), 3: ([1, 2, 0], "gbrpf32le"), 4: ([1, 2, 0,
 
 
 def name_of(folder: Path, index: int, ending: str) -> Path:
-    """The path of frame `index`, counted from 0."""
+    """The path of the file of frame `index`, counted from 0; `ending` is its format."""
     return folder / f"frame_{index:05}.{ending}"
 
 
@@ -73,7 +73,7 @@ def begin(folder: Path, made_by: dict[str, Any], *, resume: bool) -> None:
 
 
 def check_format(form: str) -> None:
-    """Raise `InputError` if `form` is not in `FORMATS`, or its encoder is missing."""
+    """Raise `InputError` if `form` is not in `FORMATS`, or is exr and no ffmpeg can encode it."""
     checks.choice("form", form, FORMATS)
     if form == "exr":
         encoder("exr")

@@ -29,11 +29,11 @@ CELLS = 128
 densities are taken half a cell from the point along each axis."""
 
 NORMALS_AT_ONCE = 2**17
-"""Normals computed at a time; each takes eight densities."""
+"""Number of normals computed at a time; each takes eight densities."""
 
 
 class PixelValues(NamedTuple):
-    """Values of a picture on the device, one row a pixel."""
+    """Values of a picture on the device, one row per pixel."""
 
     values: mx.array
     """(pixels, 3) sRGB or normals; (pixels,) distances in scene units, or opacity. Colours are over

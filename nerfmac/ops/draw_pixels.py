@@ -80,7 +80,7 @@ def draw_pixels(pixels: mx.array, cameras: Cameras, fractions: mx.array) -> Draw
 
 
 def random_rays(pixels: mx.array, cameras: Cameras, count: int, key: mx.array) -> Rays:
-    """Rays through `count` pixels drawn by the random `key`; the arrays as in `draw_pixels`."""
+    """Rays through `count` pixels drawn by the random `key`; the rest is as in `draw_pixels`."""
     return draw_pixels(pixels, cameras, mx.random.uniform(shape=(3, count), key=key)).rays
 
 

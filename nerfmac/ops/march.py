@@ -199,7 +199,7 @@ def _write_reference(origins, directions, jitter, occupied, slots, ray_start, sk
 def march_reference(
     origins: mx.array, directions: mx.array, jitter: mx.array, occupied: Occupied
 ) -> tuple[mx.array, mx.array, mx.array, mx.array]:
-    """Whether each interval (rays, intervals) has a sample; its position, distance and width."""
+    """Whether each interval (rays, intervals) has a sample; position, distance and width of all."""
     geometry = occupied.geometry
     enter, leave = geometry.bounds.crossing(origins, directions, geometry.near)
     first = _number(enter, geometry)

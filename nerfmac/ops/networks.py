@@ -194,7 +194,7 @@ def _reference(shape: NetworksShape) -> Any:
 
 
 def _tiles(rows: int) -> dict[str, Any]:
-    """Grid of a launch whose simdgroups compute one tile each."""
+    """Grid and threadgroup of a launch whose simdgroups compute one tile of the `rows` each."""
     return _groups(-(-rows // (_ROWS * _simdgroups())))
 
 

@@ -42,9 +42,9 @@ class CameraPath:
     keyframes: Sequence[Keyframe]
     closed: bool = False
     fps: float | None = None
-    """Frames per second that the path's file asks for; None except for nerfstudio's."""
+    """Frames per second that nerfstudio's file asks for; None for paths from elsewhere."""
     size: tuple[int, int] | None = None
-    """Width and height of a frame in pixels that nerfstudio's file asks for."""
+    """Width and height of a frame, in pixels, that nerfstudio's file asks for; else None."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "keyframes", tuple(self.keyframes))
@@ -86,7 +86,7 @@ class CameraPath:
 
     @property
     def seconds(self) -> float | None:
-        """Duration of the path; None if no keyframe has a time."""
+        """Duration of the path, in seconds; None if no keyframe has a time."""
         return self._timing.seconds
 
     def added(self, keyframe: Keyframe) -> CameraPath:

@@ -39,11 +39,11 @@ class Timing:
         pace = given.sum() / timed if timed > 0.0 else 1.0  # seconds per length
         spent = np.where(is_timed, given, pace * lengths)
         self.seconds = float(spent.sum()) if is_timed.any() else None
-        """Duration of the path; None if no keyframe has a time."""
+        """Duration of the path, in seconds; None if no keyframe has a time."""
         ends = np.r_[0.0, np.cumsum(spent)]
         whole = ends[-1] or 1.0
         self.times: Array = ends / whole
-        """Times (n + 1,) of the keyframes."""
+        """Times (n + 1,) of the keyframes, as fractions of the duration."""
         kept = np.r_[True, np.diff(self.times) > 0.0]
         rests = np.logical_or.reduceat(np.asarray(ease, bool), np.flatnonzero(kept))
         self._knots, self._walked = self.times[kept], walked[kept]

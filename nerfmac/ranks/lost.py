@@ -56,7 +56,7 @@ def watched(ranks: Ranks, items: Iterable[Item], save: Callable[[], str]) -> Gen
 
 @contextmanager
 def noticed(ranks: Ranks) -> Iterator[None]:
-    """Raise MLX's errors of an exchange with a lost rank as `LostRankError`."""
+    """Context manager that raises MLX's errors of an exchange as `LostRankError`."""
     try:
         yield
     except RuntimeError as error:

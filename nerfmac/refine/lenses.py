@@ -24,7 +24,7 @@ LENS_PARAMETERS = 3
 
 
 class SharedLenses:
-    """The lenses of `cameras`, in the order of their first views."""
+    """The different lenses of `cameras`, in the order of their first views."""
 
     def __init__(self, cameras: Cameras) -> None:
         keys = _keys(cameras)

@@ -51,7 +51,7 @@ def refinement_report(refinement: CameraRefinement, parameters: Parameters) -> d
 
 
 def refinement_summary(report: dict[str, Any]) -> str:
-    """The medians of a `refinement_report` in one line; an empty text without refinement."""
+    """One line of a `refinement_report`: medians, and up to three focal factors; or no text."""
     parts = []
     if poses := report.get("poses"):
         degrees, shift = poses["degrees"]["median"], poses["shift"]["median"]

@@ -126,7 +126,7 @@ class SampleBatches:
         return [np.array(values)[: len(chosen)] for values in seen]
 
     def _batches(self, take: Indices) -> Iterator[slice]:
-        """Ranges of rays whose samples fit a batch."""
+        """Successive ranges of rays, each with as many as fit a batch by their samples `take`."""
         ends = np.cumsum(take, dtype=np.int64)
         begin, used = 0, 0
         while begin < len(take):

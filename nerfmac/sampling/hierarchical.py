@@ -26,7 +26,7 @@ from nerfmac.ops.composite import composite
 from nerfmac.sampling.sampler import Sampled, Sampler
 
 Proposal = Callable[[Arrays, Samples, mx.array], tuple[mx.array, mx.array]]
-"""`Field.__call__`: density and colour of samples, from parameters, samples and directions."""
+"""A function like `Field.__call__`: parameters, samples and directions to density and colour."""
 
 _EVEN = 1e-3  # weight spread evenly over each ray, so that empty rays too have fine samples
 
@@ -74,7 +74,7 @@ class HierarchicalSampler(Sampler):
 
     @property
     def draws(self) -> int:
-        """Random numbers of a ray: one for each sample."""
+        """Number of random numbers that each ray takes: one for each sample."""
         return self._coarse + self._fine
 
     def sample(self, parameters: Arrays, state: Arrays, rays: Rays, drawn: mx.array) -> Sampled:

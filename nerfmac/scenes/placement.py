@@ -55,7 +55,7 @@ class Placement(NamedTuple):
     rotation: Array = np.eye(3)
 
     def apply(self, pose: Array) -> npt.NDArray[np.float32]:
-        """Return the `pose` (3, 4) in scene space."""
+        """Return the camera-to-scene pose of the camera-to-file `pose`, both (3, 4)."""
         moved = self.rotation @ pose
         position = self.scale * moved[:, 3:] + self.offset[:, None]
         return np.concatenate([moved[:, :3], position], axis=1).astype(np.float32)

@@ -22,7 +22,7 @@ LEAST_AGREEMENT = 0.1
 """Smallest length of the mean of the cameras' up axes; below it they have no common direction."""
 
 UP_AXIS_WEIGHT = 0.01
-"""Weight of the mean up axis against the right axes, which photographers hold level."""
+"""Weight of the mean up axis in `estimated_up`. The right axes, usually held level, weigh 1."""
 
 
 def rigid(matrix: Array, where: str, *, mirrored: bool = False) -> Array:
@@ -63,7 +63,7 @@ def rotation_of(quaternion: Sequence[float], where: str) -> Array:
 
 
 def unit(vector: npt.ArrayLike) -> Direction:
-    """Return the direction of a `vector` (3,) that is not zero."""
+    """Return the unit vector along `vector` (3,), which must not be zero."""
     x, y, z = (np.asarray(vector, np.float64) / np.linalg.norm(vector)).tolist()
     return x, y, z
 

@@ -29,7 +29,7 @@ FLIP = np.array([1.0, -1.0, -1.0, 1.0])
 """Factors of a pose's four columns, from OpenGL's camera axes to instant-ngp's and back:
 instant-ngp has y down and z forwards; the fourth column, the position, stays."""
 DISTORTION = {True: ("k1", "k2", "k3", "k4"), False: ("k1", "k2", "p1", "p2")}
-"""Keys of the distortion by whether the lens is a fisheye."""
+"""Keys of the distortion coefficients, by whether the lens is a fisheye."""
 OTHER_LENSES = ("ftheta_p0", "latlong", "halflatlong", "equirectangular", "orthographic")
 
 
@@ -40,7 +40,7 @@ def read_cameras(dataset: Fields) -> tuple[Camera, ...]:
 
 
 def read_placement(dataset: Fields, extent: float) -> Placement:
-    """Placement of the scene's files in instant-ngp's scene."""
+    """Placement of the scene's files in instant-ngp's scene, whose cube has the side `extent`."""
     scale, offset = dataset.number("scale", above=0), np.array(dataset.numbers("offset", 3))
     return Placement(scale, CYCLE @ offset, extent, CYCLE)
 
@@ -67,7 +67,7 @@ def _camera(about: Fields, xform: Fields) -> Camera:
 
 
 def _distortion(about: Fields) -> dict[str, Any]:
-    """Arguments of `Lens` for the distortion."""
+    """Arguments of `Lens` for the distortion. Raises `InputError` for other kinds of lenses."""
     key = "lens" if "lens" in about else "camera_distortion"
     if key not in about or about.is_null(key):
         return {}

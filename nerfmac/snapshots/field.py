@@ -36,7 +36,7 @@ LAYERS = range(1, 5)
 FINEST = 2048.0
 """Cells per unit at the finest level, for a file that does not say how levels grow."""
 MOST_LEVELS, MOST_LOG2_ENTRIES, MOST_CELLS = 128, 30, 2**20
-"""Limits of an encoding: levels, log2 of entries, cells along an axis."""
+"""Largest accepted number of levels, log2 of a level's entries, and cells along an axis."""
 UNLIMITED = 62
 """`log2_entries` of a dense grid: its tables are so large that no level is hashed."""
 
@@ -69,7 +69,7 @@ class SnapshotGrid(HashGrid):
 
 
 class Mlp(NamedTuple):
-    """A network in a snapshot."""
+    """Sizes of a network in a snapshot."""
 
     inputs: int
     width: int
@@ -84,7 +84,7 @@ class Mlp(NamedTuple):
 
     @property
     def weights(self) -> int:
-        """Number of weights of all layers."""
+        """Number of weights of all layers together, including padding."""
         return sum(rows * columns for rows, columns in self.shapes)
 
     def to_ours(self, weights: Array, shape: MlpShape) -> Array:
@@ -158,7 +158,7 @@ def read_parameters(snapshot: Fields, shape: SnapshotFieldShape, field: EncodedF
 
 
 def written_weights(weights: Array, shape: MlpShape) -> Array:
-    """nerfmac's flat `weights` of `shape` in a FullyFusedMLP's order."""
+    """The flat `weights` of `shape`, reordered from nerfmac's order to a FullyFusedMLP's."""
     flat, first = [], 0
     for rows, columns in shape.matrices:
         flat.append(weights[first : first + rows * columns].reshape(rows, columns).T.ravel())

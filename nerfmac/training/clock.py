@@ -30,7 +30,7 @@ class Clock:
         return self._seconds
 
     def is_over(self, interval: float | None) -> bool:
-        """Whether the lap had lasted `interval` seconds at the last `read`; None: never."""
+        """Whether the lap had lasted `interval` seconds at the last `read`; False if it is None."""
         return interval is not None and self._seconds - self._last_lap >= interval
 
     def lap(self) -> float:

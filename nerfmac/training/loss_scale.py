@@ -16,7 +16,7 @@ GROWTH_INTERVAL = 2000
 """Steps without a skip after which the scale doubles."""
 
 LARGEST, SMALLEST = 2.0**16, 2.0**-14
-"""Bounds of the scale."""
+"""Largest and smallest loss scale."""
 
 
 class LossScale(NamedTuple):

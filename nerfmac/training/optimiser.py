@@ -19,7 +19,7 @@ from nerfmac.fields.field import Parameters
 from nerfmac.ops.adam import Step, adam_step, most_first
 
 AVERAGED_EVERY = 8
-"""Steps between updates of the average, after the first eight steps."""
+"""Number of steps between updates of the average, after the first eight steps."""
 
 
 class OptimiserState(NamedTuple):

@@ -34,7 +34,7 @@ most about 1/`REPORTS` of the training."""
 
 
 class ModelPoint(NamedTuple):
-    """A model's quality at one time of its training."""
+    """A model's PSNR at one time of its training."""
 
     seconds: float  # training time
     step: int
@@ -43,7 +43,7 @@ class ModelPoint(NamedTuple):
 
 
 class ModelCurve(NamedTuple):
-    """One model's quality over its training."""
+    """One model's PSNR over its training."""
 
     points: list[ModelPoint]
     build_seconds: float  # spent compiling

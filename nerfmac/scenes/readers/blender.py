@@ -72,7 +72,7 @@ def read_blender(folder: Path) -> ParsedScene:
 
 
 def _placement(file: Fields, pictures: list[PosedPicture]) -> Placement | None:
-    """The file's placement, else instant-ngp's default; None if the cameras do not suit that."""
+    """The file's placement, else instant-ngp's default; None if the cameras are too near or far."""
     usual = placement_of(file)
     if is_placed(file):
         return usual

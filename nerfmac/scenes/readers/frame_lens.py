@@ -155,7 +155,7 @@ class _LensKeys:
         return None
 
     def _with(self, key: str) -> Fields | None:
-        """The frame if it has the key, else the file if that has it."""
+        """The frame if it has the key, else the file if that has it, else None."""
         return next((fields for fields in (self.frame, self.file) if key in fields), None)
 
     def _warn(self, what: str) -> None:

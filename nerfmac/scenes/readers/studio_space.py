@@ -69,7 +69,7 @@ def read_studio_space(path: Path, scene: Path | None) -> StudioSpace:
 
 
 def _transforms_of(scene: Path | None) -> Fields | None:
-    """The transforms.json of `scene`; None if it has another format."""
+    """The transforms.json of `scene`; None if there is none."""
     if scene is None:
         return None
     if scene.is_dir():
