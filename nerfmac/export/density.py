@@ -34,7 +34,7 @@ SLAB = 2**18
 BYTES = 6
 """Approximate bytes of memory per lattice point: 4 for its density, the rest for a surface."""
 SHARE = 0.8
-"""Largest fraction of the machine's memory that an export may take."""
+"""Largest fraction of the available memory that an export may take."""
 
 
 class Lattice(NamedTuple):

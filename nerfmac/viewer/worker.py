@@ -95,7 +95,7 @@ class Worker:
         mx.clear_streams()  # this thread's own; MLX ends the process if they outlive it
 
     def _wait(self) -> list[Callable[[], None]] | None:
-        """All waiting tasks, and a slice of each activity that is due; None at the end."""
+        """All waiting tasks, and a slice of each activity that is due; None after `end`."""
         with self._lock:
             while not self._is_ending:
                 tasks = list(self._tasks)
