@@ -21,8 +21,8 @@ Template = Sequence[tuple[str, int | bool | mx.Dtype]]
 
 _TYPES = {mx.float32: "float", mx.int32: "int", mx.uint32: "unsigned", mx.uint8: "unsigned char"}
 
-# Not -ffast-math: it reorders sums, which a kernel asks for where that is harmless, and it assumes
-# that there are no NaNs, so a diverged run would go unnoticed.
+# Not -ffast-math: it reorders all sums, while kernels request that only where it is harmless. It
+# also assumes that there are no NaNs, so a diverged run would go unnoticed.
 _FLAGS = (
     "-std=c++14",  # Metal's standard; the headers of later ones take three times as long
     *("-march=native", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast"),
@@ -99,7 +99,7 @@ class CpuKernel:
         template: Template = (),
         **_unused: Any,
     ) -> Library:
-        """The library that runs for a call with these arguments."""
+        """The library that a call with these arguments compiles and runs."""
         types = (*(array.dtype for array in inputs), *output_dtypes)
         names = (*self.input_names, *self.output_names)
         text = _program(names, types, len(inputs), tuple(template), self.source, self.header)

@@ -49,7 +49,7 @@ class Cubin(NamedTuple):
 
     @property
     def stem(self) -> str:
-        """Beginning of the file's name."""
+        """Name without its digest; the kernel's files in the cache begin with it."""
         return self.name.rpartition("_")[0]
 
     def path(self) -> Path:

@@ -12,7 +12,7 @@ from pathlib import Path
 from nerfmac.backend import backend, current_device, device_name
 from nerfmac.version import __version__
 
-_SETTINGS = ("MTL_", "METAL_")  # prefixes of variables that switch on Metal's own checks
+_SETTINGS = ("MTL_", "METAL_")  # prefixes of the environment variables that Metal reads
 
 
 def machine() -> dict[str, str]:
@@ -26,7 +26,7 @@ def machine() -> dict[str, str]:
 
 
 def software() -> dict[str, str]:
-    """Versions of the software, the operating system, and Metal's environment variables."""
+    """Versions of nerfmac, MLX and Python, the operating system, Metal's environment variables."""
     return {
         "nerfmac_version": __version__,
         **({"nerfmac_commit": commit} if (commit := _commit()) else {}),

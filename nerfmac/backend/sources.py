@@ -34,7 +34,7 @@ def operations() -> tuple[str, ...]:
 
 
 def dialect_source(dialect: str) -> str:
-    """The header that defines the names that the dialect `metal`, `cuda` or `cpu` lacks."""
+    """Text of the header that defines the names that the dialect `metal`, `cuda` or `cpu` lacks."""
     return (kernels_folder() / "dialects" / dialect / "prelude.h").read_text()
 
 

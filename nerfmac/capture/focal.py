@@ -14,11 +14,12 @@ from nerfmac.capture.pairs import MATCHED, Matches
 from nerfmac.common.checks import InputError
 
 GUESSES = (1.0, 0.85, 1.2, 0.7, 1.4)
-"""Focal lengths to try, in this order. Phones have 0.7 to 0.9, cameras up to 1.4."""
+"""Focal lengths to try, in this order, as fractions of the picture's longer side. Phones have 0.7
+to 0.9, cameras up to 1.4."""
 TRIAL_PICTURES = 16
 """Largest number of pictures in a trial."""
 ENOUGH = 100
-"""Number of matches that a picture should have with each of two others in the trial."""
+"""Number of matches that a picture of the trial should have with each of two others in it."""
 REJECTED = 4.0
 """Reprojection error in pixels above which COLMAP drops an observation."""
 LARGE_ERROR = 0.6
@@ -44,7 +45,7 @@ class UnknownFocalError(InputError):
 
 
 class Trial(NamedTuple):
-    """Result of mapping with one guess of the focal length."""
+    """Result of mapping a few pictures with one guess of the focal length."""
 
     guess: float  # fixed while mapping
     focal: float  # after the last adjustment, with the distortion k1, k2
@@ -56,7 +57,7 @@ class Trial(NamedTuple):
 
 
 def is_settled(trials: Sequence[Trial]) -> bool:
-    """Whether the best trial agrees with another, so that no further guess is needed."""
+    """Whether no further guess is needed: the best trial has a small error, and another agrees."""
     if len(trials) < 2:
         return False
     best = min(_complete(trials), key=lambda trial: _fit(trial, trials))

@@ -1,7 +1,7 @@
 """Upright pictures from a capture's input, which is a video or a folder of photographs.
 
 The pictures go to the scene's `images`, reduced to a longest side, so that every program that reads
-the scene sees the same pixels. A picture that is upright, small enough and no HEIC is copied.
+the scene sees the same pixels. A PNG, JPEG or WebP that is upright and small enough is copied.
 """
 
 from __future__ import annotations
@@ -64,9 +64,10 @@ def pictures_in(folder: Path) -> list[Path]:
 
 
 def choose_frames(path: Path, count: int | None, bar: Any) -> list[int]:
-    """Numbers of the frames to use from the video `path`, about `count` if that is not None.
+    """Numbers of the frames to use from the video `path`, about `count`; None: its motion decides.
 
-    `bar` counts frames. Raises InputError for a video that cannot be read or shows nothing.
+    `bar` counts measured frames. Raises InputError for a video that cannot be read or shows
+    nothing.
     """
     video = open_video(path)
     bar.reset(video.frames // video.step)

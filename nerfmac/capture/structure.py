@@ -34,14 +34,14 @@ from nerfmac.scenes.readers.colmap import camera_to_file
 from nerfmac.scenes.readers.colmap_model import ColmapModel, read_model
 
 FOCAL_GUESS = 0.85
-"""Focal length of an unknown lens that cannot be tried, as a fraction of the longer side: a
-typical phone's."""
+"""Focal length, as a fraction of the longer side, where EXIF names none and too few pictures match
+for a trial: a typical phone's."""
 FEWEST = 3
 """Smallest number of cameras in a model, and of pictures in a trial."""
 MISSING = 0.95
-"""Too many cameras are missing if less than this fraction of the pictures have one."""
+"""Too many cameras are missing if less than this fraction of the pictures have a camera."""
 ALL_BELOW = 100
-"""Number of photographs below which all pairs are matched if sequential matching fails."""
+"""Below this number of photographs, `auto` matches all pairs if sequential matching does not do."""
 DATABASE = "database.db"
 FULL = ("No space left", "disk is full", "disk I/O error", "File too large", "Disk quota")
 """Words in COLMAP's log that mean a full disk."""
@@ -60,7 +60,7 @@ class Structure(NamedTuple):
 
     model: ColmapModel
     error: float  # mean reprojection error in pixels
-    seen: dict[str, int]  # number of points of each picture
+    seen: dict[str, int]  # number of points that each picture sees, by its name
     points: np.ndarray  # (n, 8) x, y, z, red, green, blue, error, number of pictures that see it
     models: list[int]  # number of pictures of each model that COLMAP made; the largest is kept
     matching: str  # choice of pairs, as in `capture_scene`
@@ -246,10 +246,7 @@ class Solver:
         )
 
     def run(self, stage: str, total: int, shown: str = "") -> None:
-        """Run a stage to its end.
-
-        Its progress bar is named `shown`, by default after the stage.
-
+        """Run a `stage` to its end, with a progress bar named `shown`, by default like the stage.
         An interruption ends the process; a later run continues from what it stored. Raises
         InputError with the last line of COLMAP's log if the stage fails.
         """

@@ -1,4 +1,4 @@
-"""The command line: one file a command, imported only when it runs."""
+"""The command line: each command has a module of its own, imported only when the command runs."""
 
 from __future__ import annotations
 

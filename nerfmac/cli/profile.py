@@ -43,7 +43,7 @@ class Arguments(SceneFlags):
     warmup: Annotated[int | None, optional("N")] = None
     """Training steps before the measurement; by default 0 for a run and 1024 for a scene."""
     seconds: float = 1.0
-    """Approximate time per measurement; a longer time has less noise."""
+    """Approximate seconds per measurement. More: less noise."""
     trace: Annotated[Path | None, optional("FILE.json")] = None
     """Also write a timeline for ui.perfetto.dev or chrome://tracing: steps, occupancy updates, a
     step kernel by kernel, an evaluation and a film."""

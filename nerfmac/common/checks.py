@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 LARGEST = 1e15
-"""Largest accepted length, angle or factor; the product of two still fits in float32."""
+"""Largest absolute value accepted in arrays and files; the product of two fits in float32."""
 
 
 class InputError(ValueError):
@@ -62,7 +62,7 @@ def number(
 
 
 def finite(name: str, values: npt.ArrayLike, expected: tuple[int, ...]) -> npt.NDArray[np.float64]:
-    """`values` copied to float64. Raise for another shape, NaN, or absolute values > LARGEST."""
+    """A float64 copy of `values`. Raise for another shape, NaN, or a number beyond +-LARGEST."""
     array = np.array(values, np.float64)
     if array.shape != expected:
         raise InputError(f"{name} has shape {array.shape}; expected {expected}")

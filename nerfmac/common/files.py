@@ -91,13 +91,16 @@ def _is_running(process: int) -> bool:
 
 
 def write_json(path: Path, values: Any) -> None:
-    """Write `values` as indented JSON. Raises `InputError` as `appearing` does."""
+    """Write `values` to `path` as indented JSON. Raises `InputError` as `appearing` does."""
     with appearing(path) as partial:
         partial.write_text(json.dumps(values, indent=2) + "\n", encoding="utf-8")
 
 
 def read_json(path: Path) -> Any:
-    """The JSON values in `path`. Raises `InputError` with the line of a syntax error."""
+    """The JSON values in `path`.
+
+    Raises `InputError` for a file that cannot be read, and with the line of a syntax error.
+    """
     try:
         return json.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:

@@ -1,8 +1,8 @@
-"""All settings of a run: small frozen records with one set of defaults, read from strict JSON.
+"""The settings of a run: small frozen records with defaults, read from JSON without unknown keys.
 
-The defaults are Instant-NGP's (Müller et al. 2022, and the `base.json` of its authors); comments
-name the differences. Lengths are in scene units: an object's scene is the unit cube. A field's
-comment is also the help text of its flag, as `nerfmac train --help` prints it.
+Most defaults are Instant-NGP's (Müller et al. 2022, and the `base.json` of its authors). Lengths
+are in scene units; the scene of an object is the unit cube. A setting's docstring is also the help
+text of its flag, as `nerfmac train --help` prints it.
 """
 
 from nerfmac.config.fields import HashGridConfig, NetworkConfig, VanillaConfig

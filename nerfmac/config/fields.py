@@ -8,7 +8,7 @@ from nerfmac.common import checks
 from nerfmac.common.checks import InputError
 
 FEATURES = (1, 2, 4, 8)
-"""Allowed features per table entry: powers of two that one load reads, as in tiny-cuda-nn."""
+"""Allowed numbers of features per table entry, as in tiny-cuda-nn."""
 
 WIDEST_FEATURES = 128
 """Largest number of features of all levels together: the networks' gradient kernel has memory for
@@ -35,7 +35,7 @@ class HashGridConfig:
     """Largest number of entries of a level's table, as a power of two. More: fewer hash collisions,
     more memory."""
     coarsest: int = 16
-    """Cells along a side of the scene's cube at the first, coarsest level."""
+    """Number of cells along a side of the scene's cube at the first, coarsest level."""
     finest: int = 0
     """Cells per scene unit at the last, finest level. 0: chosen from the resolution of the
     pictures."""
@@ -113,9 +113,9 @@ class VanillaConfig:
     direction_frequencies: int = 4
     """Frequencies of the positional encoding of directions. More: sharper reflections."""
     coarse: int = 64
-    """Evenly spread samples per ray, for the coarse network. More: less is missed, slower."""
+    """Evenly spread samples per ray, for the coarse network. More: misses fewer things, slower."""
     fine: int = 128
-    """Further samples per ray, drawn where the coarse network finds density. More: finer."""
+    """Further samples per ray, where the coarse network finds density. More: sharper, slower."""
 
     def __post_init__(self) -> None:
         checks.number("vanilla.width", self.width, low=2, high=1024, whole=True)

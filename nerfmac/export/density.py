@@ -32,9 +32,9 @@ BATCH = 2**18
 SLAB = 2**18
 """Approximate number of points that are looked up in the occupancy grid at a time."""
 BYTES = 6
-"""Approximate bytes of memory per point: its float32, and a share of the surface."""
+"""Approximate bytes of memory per lattice point: 4 for its density, the rest for a surface."""
 SHARE = 0.8
-"""Largest fraction of the machine's memory that an export may take."""
+"""Largest fraction of the available memory that an export may take."""
 
 
 class Lattice(NamedTuple):
@@ -95,7 +95,7 @@ class Lattice(NamedTuple):
     def sample(self, source: Source, *, progress: bool = True) -> npt.NDArray[np.float32]:
         """Density (x, y, z) per scene unit at all points; 0 where no cell is occupied.
 
-        Slabs keep the memory at that of the result and a few planes.
+        Works through slabs of planes, so that little more memory than the result's is needed.
         """
         values = np.zeros(self.shape, np.float32)
         thick = max(SLAB // values[0].size, 1)

@@ -27,9 +27,11 @@ RAYS = 2**16
 OPAQUE = 0.5
 """Smallest opacity of a ray that ends at a surface."""
 LEAST_THICKNESS = 0.02
-"""Smallest optical thickness of half a cell at a surface point; between two surfaces it is less."""
+"""Smallest optical thickness (density times length) of half a cell at a point that is kept. Between
+two surfaces it is less."""
 CELLS = 256
-"""Cells along the unit cube, whose size sets the step of normals; outside the cube cells grow."""
+"""Cells along the unit cube's side; outside the cube cells grow with the distance from its centre.
+Densities for a normal are taken half a cell from its point along each axis."""
 FRUITLESS = 4
 """Number of successive batches without a point after which the search ends."""
 
@@ -41,14 +43,17 @@ class Points:
     """Points on surfaces, in the coordinates of the scene's files."""
 
     positions: npt.NDArray[np.float64]  # (points, 3)
-    normals: npt.NDArray[np.float32]  # (points, 3), unit, towards the cameras' side
+    normals: npt.NDArray[np.float32]  # (points, 3), unit, out of the dense side
     colours: npt.NDArray[np.uint8]  # (points, 3), sRGB, as the camera saw them
 
     def __repr__(self) -> str:
         return f"Points({len(self.positions)})"
 
     def save(self, path: str | Path) -> None:
-        """Write a .ply file. Raises `InputError`."""
+        """Write a .ply file.
+
+        Raises `InputError` for another ending, without trimesh, and if it cannot be written.
+        """
         path = user_path(path)
         if path.suffix.lower() != ".ply":
             raise InputError(f"{path} is no name for points; expected an ending of .ply")

@@ -25,7 +25,7 @@ from nerfmac.run import Run, placement_of
 from nerfmac.scenes.placement import Placement
 
 BATCH = 2**16
-"""Surface points that are evaluated at a time."""
+"""Number of surface points whose normals and colours are evaluated at a time."""
 
 Coordinates = npt.NDArray[np.float64]
 
@@ -33,10 +33,10 @@ log = logging.getLogger("nerfmac")
 
 
 class OccupiedCells:
-    """Lookup of `occupied` cells; None: the sampler keeps no grid, and the whole cube counts."""
+    """Lookup of a sampler's occupied cells; without a grid the whole cube counts as occupied."""
 
     def __init__(self, occupied: Occupied | None, extent: float) -> None:
-        """Unpack the cells' bits to bytes. `extent` is the side of the scene's cube."""
+        """Unpack the bits of `occupied`; None: there is no grid. `extent` is the cube's side."""
         self._geometry, self._bounds = None, Bounds(extent)
         if occupied is not None:
             self._geometry = occupied.geometry

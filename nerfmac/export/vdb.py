@@ -30,7 +30,7 @@ ZIPPED, ACTIVE_ONLY = 1, 2
 NAME = b"density"
 """Name of the grid that Blender's and Houdini's volumes look for."""
 TREE = b"Tree_float_5_4_3"
-"""Type of the grid, with the nodes' sides as powers of two."""
+"""Type of the grid: float values, and the nodes' sides as logarithms to base 2."""
 NO_ID = b"00000000-0000-0000-0000-000000000000"
 """Constant in place of a random id, so that equal grids are equal files."""
 
@@ -85,7 +85,7 @@ def _node(values: npt.NDArray[np.float32], level: int, leaves: list[bytes]) -> b
 def _blocks(
     values: npt.NDArray[np.float32], side: int
 ) -> Iterator[tuple[tuple[int, ...], npt.NDArray[np.float32]]]:
-    """Yield the index and values of each cube of `side` that is not all zero."""
+    """Yield the index and values of each cube of `side` points that is not all zero."""
     for index in np.ndindex(*(-(-length // side) for length in values.shape)):
         block = values[tuple(slice(side * i, side * (i + 1)) for i in index)]
         if block.any():
@@ -97,7 +97,10 @@ def _bits(flags: npt.NDArray[np.bool_]) -> bytes:
 
 
 def _packed(values: bytes) -> bytes:
-    """Active values, all others being 0; a negative length marks values that are not packed."""
+    """The file's form of active `values`, packed by zlib if that is shorter.
+
+    The byte 0 says that all other values are 0. A negative length marks values not packed.
+    """
     packed = zlib.compress(values)
     if len(packed) < len(values):
         return struct.pack("<bq", 0, len(packed)) + packed

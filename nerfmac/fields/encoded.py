@@ -36,7 +36,7 @@ class EncodedField(Field):
 
     @property
     def networks_shape(self) -> NetworksShape:
-        """The widths of the two networks."""
+        """The sizes of the two networks."""
         return self._networks.shape
 
     @cached_property
@@ -46,10 +46,10 @@ class EncodedField(Field):
 
     @property
     def bounded_gradients(self) -> frozenset[str]:
-        """The name of a grid's table if the networks' kernel computes in half precision; else none.
+        """Name of a `HashGrid`'s table if the networks' kernel computes in half precision.
 
-        That kernel clamps the numbers that it passes back to the features. Where they are not
-        finite before, the gradients of the weights are not finite either.
+        That kernel clamps the features' gradients, so the table's are finite. Where they were not
+        finite before clamping, the gradients of the networks' weights are not finite either.
         """
         is_bounded = working_dtype() == mx.float16 and runs_kernel("networks")
         is_grid = isinstance(self.encoding, HashGrid)

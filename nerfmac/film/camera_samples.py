@@ -74,12 +74,12 @@ def _moved(
 
 
 def _evenly_spread(count: int, start: float) -> npt.NDArray[np.float64]:
-    """(count, 2) points spread evenly over the unit square."""
+    """(count, 2) points spread evenly over the unit square; `start` shifts all, modulo 1."""
     steps = np.array([1.0 / PLASTIC, 1.0 / PLASTIC**2])
     return (start + np.arange(1, count + 1)[:, None] * steps) % 1.0
 
 
 def _on_disc(point: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Map a `point` of the unit square to the unit disc; equal areas stay equal."""
+    """Map a `point` of the unit square to the unit disc; equal areas map to equal areas."""
     angle = 2.0 * math.pi * point[1]
     return math.sqrt(point[0]) * np.array([math.cos(angle), math.sin(angle)])

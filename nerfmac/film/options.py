@@ -26,7 +26,8 @@ class RenderOptions:
 
     A picture of several samples per pixel is the mean of as many pictures, whose rays differ in
     their position in the pixel and on the aperture, and in time. Colours are averaged as linear
-    light, distances and normals by opacity. Raises `InputError`.
+    light; distances and normals are weighted by opacity. Raises `InputError` for a value out of
+    range, and for options that exclude each other.
     """
 
     output: str = "rgb"
@@ -60,7 +61,8 @@ class RenderOptions:
     colour_map: str = "turbo"
     """`turbo`, `inferno` or `grey`, for `depth`; the nearest distance has the map's last colour."""
     depth_range: tuple[float, float] | None = None
-    """Distances at the ends of the colour map. None: estimated from the cameras."""
+    """Nearest and farthest distance of the colour map, in scene units. None: estimated from a few
+    of the pictures."""
 
     def __post_init__(self) -> None:
         checks.choice("output", self.output, (*OUTPUTS, *DIAGNOSTICS))

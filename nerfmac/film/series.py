@@ -38,7 +38,7 @@ EXR_LAYOUTS = {1: ([0], "grayf32le"), 3: ([1, 2, 0], "gbrpf32le"), 4: ([1, 2, 0,
 
 
 def name_of(folder: Path, index: int, ending: str) -> Path:
-    """The path of frame `index`, counted from 0."""
+    """The path of the file of frame `index`, counted from 0; `ending` is its format."""
     return folder / f"frame_{index:05}.{ending}"
 
 
@@ -73,7 +73,7 @@ def begin(folder: Path, made_by: dict[str, Any], *, resume: bool) -> None:
 
 
 def check_format(form: str) -> None:
-    """Raise `InputError` if `form` is not in `FORMATS`, or its encoder is missing."""
+    """Raise `InputError` if `form` is not in `FORMATS`, or is exr and no ffmpeg can encode it."""
     checks.choice("form", form, FORMATS)
     if form == "exr":
         encoder("exr")
@@ -85,7 +85,10 @@ def missing(folder: Path, count: int, ending: str) -> list[int]:
 
 
 def save_png(path: Path, frame: np.ndarray) -> None:
-    """Write a picture, uint8 (h, w, 3) or, with alpha, (h, w, 4). Raises `InputError`."""
+    """Write a picture, uint8 (h, w, 3), or (h, w, 4) with alpha, as PNG.
+
+    Raises `InputError` if the file cannot be written.
+    """
     with appearing(path) as partial:
         try:
             Image.fromarray(frame).save(partial)
@@ -94,7 +97,7 @@ def save_png(path: Path, frame: np.ndarray) -> None:
 
 
 def read_png(path: Path) -> np.ndarray:
-    """The picture in a file of `save_png`. Raises `InputError`."""
+    """The picture in a file of `save_png`. Raises `InputError` if it cannot be read."""
     try:
         with Image.open(path) as picture:
             return np.asarray(picture)
@@ -103,7 +106,10 @@ def read_png(path: Path) -> np.ndarray:
 
 
 def save_npz(path: Path, output: str, frame: FrameValues, camera: Camera) -> None:
-    """Write the array `output`, the opacity and the camera of a frame. Raises `InputError`."""
+    """Write a frame's values, named `output`, its opacity and its camera as an .npz.
+
+    Raises `InputError` if the file cannot be written.
+    """
     lens = np.array([camera.lens.fl_x, camera.lens.fl_y, camera.lens.cx, camera.lens.cy])
     arrays: dict[str, Any] = {output: frame.values, "opacity": frame.opacity}
     arrays |= {"pose": camera.pose, "lens": lens}
@@ -112,7 +118,10 @@ def save_npz(path: Path, output: str, frame: FrameValues, camera: Camera) -> Non
 
 
 def save_exr(path: Path, options: RenderOptions, frame: FrameValues) -> None:
-    """Write the values of a frame rendered with `options`. Raises `InputError`."""
+    """Write the values of a frame rendered with `options`, as OpenEXR.
+
+    Raises `InputError` if no ffmpeg can encode OpenEXR, or the file cannot be written.
+    """
     values, opacity = frame.values, frame.opacity[..., None]
     if options.output == "rgb":
         values = _linear(values)

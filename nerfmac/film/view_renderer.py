@@ -25,14 +25,15 @@ from nerfmac.training.state import TrainState
 from nerfmac.training.trainer import Trainer
 
 CELLS = 128
-"""Cells along the unit cube that set the step of normals if there is no occupancy grid."""
+"""Number of cells along the unit cube's side, for normals of a run without an occupancy grid. Their
+densities are taken half a cell from the point along each axis."""
 
 NORMALS_AT_ONCE = 2**17
-"""Normals computed at a time; each takes eight densities."""
+"""Number of normals computed at a time; each takes eight densities."""
 
 
 class PixelValues(NamedTuple):
-    """Values of a picture on the device, one row a pixel."""
+    """Values of a picture on the device, one row per pixel."""
 
     values: mx.array
     """(pixels, 3) sRGB or normals; (pixels,) distances in scene units, or opacity. Colours are over
@@ -164,7 +165,7 @@ def over_background(colour: mx.array, opacity: mx.array, options: RenderOptions)
 
 
 def to_bytes(colour: mx.array) -> mx.array:
-    """uint8 values of colours in [0, 1], rounded."""
+    """uint8 values, 0 to 255, of colours, which are clipped to [0, 1]; rounded."""
     return (mx.clip(colour, 0.0, 1.0) * 255.0 + 0.5).astype(mx.uint8)
 
 

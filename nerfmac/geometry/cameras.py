@@ -22,8 +22,8 @@ from nerfmac.geometry.lenses import Lens
 from nerfmac.geometry.pixel_places import COLUMNS, pixel_places
 
 PARALLEL = 1e-3
-"""Smallest eigenvalue of mean(1 - d d^T) of axes d that meet; below it, they are parallel within 2
-degrees."""
+"""Axes are parallel, within about 2 degrees, if the smallest eigenvalue of mean(I - d d^T) over
+their unit directions d is below this."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +66,7 @@ def nearest_to_axes(
 ) -> npt.NDArray[np.float64] | None:
     """The point (3,) nearest to the lines through `eyes` along unit `axes`, both (n, 3).
 
-    It minimises the sum of squared distances. None if the axes are `PARALLEL`.
+    It minimises the sum of squared distances. None if the axes are parallel (see `PARALLEL`).
     """
     across = np.eye(3) - axes[:, :, None] * axes[:, None, :]
     if np.linalg.eigvalsh(across.mean(0))[0] < PARALLEL:
@@ -134,7 +134,7 @@ class Cameras:
         return sum(width * height for width, height in self.sizes)
 
     def pixels_per_unit(self) -> float:
-        """Pixels that a scene unit covers at the scene's centre: the median over the views."""
+        """Pixels across that a scene unit covers at the scene's centre: the median over views."""
         away = mx.linalg.norm(self.poses[:, :, 3] - CENTRE, axis=1)
         return float(np.median(np.array(self.intrinsics[:, 0] / mx.maximum(away, 1e-6))))
 

@@ -1,4 +1,4 @@
-"""The occupancy grid's cells: their numbers and corners; `kernels/occupancy.h` has the same.
+"""The occupancy grid's cells: their numbers and corners, as in `kernels/occupancy.h`.
 
 Cascade c is a cube of side 2^c around (0.5, 0.5, 0.5), cut into `resolution` cells along each axis,
 a multiple of 16 if there are several cascades. Cells are grouped into bricks of 4 x 4 x 2, whose 32

@@ -22,10 +22,10 @@ from nerfmac.common import checks
 from nerfmac.common.checks import InputError
 
 NEWTON_STEPS = 5
-"""Newton steps of an inversion: usual lenses reach float32 precision in 3, strong ones in 4."""
+"""Newton steps that invert a distortion. For float32 precision usual lenses need 3, strong 4."""
 
 LONGEST_STEP = 0.5
-"""Largest Newton step along an axis, in focal lengths."""
+"""Largest change of x or y in a Newton step, in focal lengths."""
 
 
 @dataclass(frozen=True)

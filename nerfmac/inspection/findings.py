@@ -11,7 +11,7 @@ from nerfmac.scenes import Frame, Scene
 MOST_LINES = 5
 """Largest number of findings of one kind that get a line each."""
 EXAMPLES = 3
-"""Number of findings that are quoted as examples if there are more."""
+"""Number of findings quoted as examples if more than `MOST_LINES` are of one kind."""
 
 
 def summed_up(lines: Sequence[str], predicate: str) -> list[str]:

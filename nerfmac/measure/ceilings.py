@@ -36,7 +36,7 @@ _COPY = f"""
 class Ceilings(NamedTuple):
     """The highest rates measured on the current device."""
 
-    bandwidth: float  # bytes per second, read and written
+    bandwidth: float  # bytes read plus bytes written, per second
     rate: float  # floating-point operations per second; a multiply-add is two
     method: str  # description of both measurements
 

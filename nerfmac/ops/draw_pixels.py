@@ -80,12 +80,12 @@ def draw_pixels(pixels: mx.array, cameras: Cameras, fractions: mx.array) -> Draw
 
 
 def random_rays(pixels: mx.array, cameras: Cameras, count: int, key: mx.array) -> Rays:
-    """Rays through `count` pixels drawn by the random `key`; the arrays as in `draw_pixels`."""
+    """Rays through `count` pixels drawn by the random `key`; the rest is as in `draw_pixels`."""
     return draw_pixels(pixels, cameras, mx.random.uniform(shape=(3, count), key=key)).rays
 
 
 def ray_batches(pixels: mx.array, cameras: Cameras, most: int, key: mx.array) -> Iterator[Rays]:
-    """Batches of BATCH random rays, together about min(number of pixels, `most`) rays."""
+    """Batches of BATCH random rays: min(number of pixels, `most`) rays, rounded up to batches."""
     count = -(-min(pixels.shape[0], most) // BATCH)
     return (random_rays(pixels, cameras, BATCH, each) for each in mx.random.split(key, count))
 

@@ -110,7 +110,7 @@ def march(
         occupied: the cells, the scene's cube and the steps.
         slots: number of samples that fit. Rays get their samples in order. The first ray whose
             samples do not all fit, and those after it, get none (`Samples.fits`).
-        wanted: (rays,) int32, number of samples that each ray asks for, its first ones; None: all.
+        wanted: (rays,) int32, number of samples to take of each ray, from its first on; None: all.
 
     Raises:
         InputError: a wrong shape or type.
@@ -162,8 +162,8 @@ def write_samples(
     _SLOTS_OF_RAYS.check(ray_start, skip, **{"rays": rays, "rays + 1": rays + 1})
     write: Any = _write if runs_kernel("march") else _write_reference
     written = write(origins, directions, jitter, occupied, slots, ray_start, skip)
-    # The results' gradients are stopped, not the arguments': if two calls stop those of the same
-    # rays, mx.compile in MLX 0.32 may lose an array.
+    # Gradients are stopped at the results, since the reference does not stop them at its arguments:
+    # if two calls do that for the same rays, mx.compile in MLX 0.32 may lose an array.
     position, distance, width, ray = map(mx.stop_gradient, written)
     return Samples(position, distance, width, ray, ray_start, ray_start[1:] - ray_start[:-1])
 
@@ -199,7 +199,7 @@ def _write_reference(origins, directions, jitter, occupied, slots, ray_start, sk
 def march_reference(
     origins: mx.array, directions: mx.array, jitter: mx.array, occupied: Occupied
 ) -> tuple[mx.array, mx.array, mx.array, mx.array]:
-    """Whether each interval (rays, intervals) has a sample; its position, distance and width."""
+    """Whether each interval (rays, intervals) has a sample; position, distance and width of all."""
     geometry = occupied.geometry
     enter, leave = geometry.bounds.crossing(origins, directions, geometry.near)
     first = _number(enter, geometry)

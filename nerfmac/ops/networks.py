@@ -122,7 +122,7 @@ def networks_density(
 
 
 def stored_weights(density: mx.array, colour: mx.array, shape: NetworksShape) -> mx.array:
-    """Both networks' weights in the order of tile.h, then all again with matrices transposed."""
+    """Both networks' weights in the order of tile.h, then again with each matrix transposed."""
     template = [each for each in shape.template if each[0] != "DENSITY_BIAS"]
     size = 2 * (density.size + colour.size)
     (stored,) = _STORE(
@@ -194,7 +194,7 @@ def _reference(shape: NetworksShape) -> Any:
 
 
 def _tiles(rows: int) -> dict[str, Any]:
-    """Grid of a launch whose simdgroups compute one tile each."""
+    """Grid and threadgroup of a launch whose simdgroups compute one tile of the `rows` each."""
     return _groups(-(-rows // (_ROWS * _simdgroups())))
 
 

@@ -1,6 +1,6 @@
-"""Real spherical harmonics of a direction, orders 0 to 3: sixteen coefficients.
+"""Real spherical harmonics of a direction, degrees 0 to 3: sixteen coefficients.
 
-tiny-cuda-nn calls this degree 4 and fixes the order and the signs.
+Their order and signs are those of tiny-cuda-nn, which calls the set "degree 4".
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from nerfmac.ops.march import MarchGeometry, Occupied, cell_of, march, march_ref
 from nerfmac.ops.signature import Signature
 
 FAR = 1e9
-"""Termination distance of a ray that no matter ends. Metal's fast math has no infinity."""
+"""Termination distance of a ray that does not become opaque; Metal's fast math has no infinity."""
 
 Density = Callable[[mx.array, mx.array], mx.array]
 """Function that returns densities (capacity,) at positions (capacity, 3), of which only the
@@ -100,8 +100,9 @@ def _marched(
 def visible_cells(
     rays: Rays, jitter: mx.array, until: mx.array, geometry: MarchGeometry
 ) -> mx.array:
-    """Whether each cell holds a sample position of a ray up to its `until`: (cells,) bool.
+    """Whether a ray has a sample position in each cell, no farther than `until`: (cells,) bool.
 
+    Every cell counts, occupied or not.
     Args:
         rays, jitter: as in `march`.
         until: (rays,) float32, each ray's termination distance, at most FAR.

@@ -27,7 +27,7 @@ KINDS = ("nerfmac", "nerfstudio", "instant-ngp")
 """Programs whose file formats `save` writes."""
 
 DEFAULT_SECONDS = 5.0
-"""Duration, in seconds, of a path whose keyframes have no times."""
+"""Default duration, in seconds, of a path whose keyframes have no times."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,9 +42,9 @@ class CameraPath:
     keyframes: Sequence[Keyframe]
     closed: bool = False
     fps: float | None = None
-    """Frames per second that the path's file asks for; None except for nerfstudio's."""
+    """Frames per second that nerfstudio's file asks for; None for paths from elsewhere."""
     size: tuple[int, int] | None = None
-    """Width and height of a frame in pixels that nerfstudio's file asks for."""
+    """Width and height of a frame, in pixels, that nerfstudio's file asks for; else None."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "keyframes", tuple(self.keyframes))
@@ -86,7 +86,7 @@ class CameraPath:
 
     @property
     def seconds(self) -> float | None:
-        """Duration of the path; None if no keyframe has a time."""
+        """Duration of the path, in seconds; None if no keyframe has a time."""
         return self._timing.seconds
 
     def added(self, keyframe: Keyframe) -> CameraPath:
@@ -116,7 +116,8 @@ class CameraPath:
 
         `kind` is the program that reads it: "nerfmac", "nerfstudio" (camera_path.json, every frame
         at `fps` frames a second and of `size` pixels) or "instant-ngp" (base_cam.json). Raises
-        InputError without keyframes, and for bad arguments.
+        InputError without keyframes, for another `kind` or an `fps` below 1, and if the file cannot
+        be written.
         """
         if not self.keyframes:
             raise InputError("the camera path has no keyframes to save; add one first")

@@ -31,8 +31,8 @@ EIGHT = math.radians(50.0), math.radians(10.0)
 """Largest half width and half height of an eight, as angles around the centre in radians."""
 
 NEAREST, FARTHEST = 0.5, 1.5
-"""Distances at the ends of a dolly zoom, as multiples of the rig's distance; a narrow lens goes
-nearer."""
+"""Camera distances from the centre at the ends of a dolly zoom, as multiples of the rig's distance.
+With a narrow lens the nearest is smaller."""
 
 NEAREST_ANGLE = math.radians(86.0)
 """Angle of view of a frame's shorter side at a dolly zoom's nearest end, if the lens is narrow.
@@ -106,7 +106,7 @@ def _dolly_zoom(rig: Rig, turn: float) -> Camera:
 
 
 def _front(rig: Rig) -> tuple[float, float]:
-    """An azimuth in the middle of the cameras', and the half width of their arc."""
+    """Azimuth of the middle of the cameras' arc, and the arc's half width, in radians."""
     start, arc = rig.arc
     return (start, 0.5 * arc) if rig.goes_round else (start + 0.5 * arc, 0.5 * arc)
 

@@ -39,7 +39,7 @@ def exponential(vector: Array) -> Array:
 
 
 def logarithm(quaternion: Array) -> Array:
-    """Return axis times angle (n, 3) of the shortest rotation, at most pi radians."""
+    """Return axis times angle in radians (n, 3) of the shortest rotations, whose angle is <= pi."""
     shortest = np.where(quaternion[:, :1] < 0.0, -quaternion, quaternion)
     sine = np.linalg.norm(shortest[:, 1:], axis=1, keepdims=True)
     half = np.arctan2(sine, shortest[:, :1])

@@ -28,8 +28,8 @@ class Timing:
     ) -> None:
         """
         Args:
-            walked: lengths (n + 1,) at the keyframes; for a closed path, also at its end.
-            seconds: times of the n segments, None where there is none.
+            walked: (n + 1,) length travelled up to each keyframe, and to a closed path's end.
+            seconds: duration of each of the n segments, None where there is none.
             ease: n + 1 flags, whether the camera comes to rest at the keyframe.
         """
         lengths = np.diff(walked)
@@ -39,18 +39,18 @@ class Timing:
         pace = given.sum() / timed if timed > 0.0 else 1.0  # seconds per length
         spent = np.where(is_timed, given, pace * lengths)
         self.seconds = float(spent.sum()) if is_timed.any() else None
-        """Duration of the path; None if no keyframe has a time."""
+        """Duration of the path, in seconds; None if no keyframe has a time."""
         ends = np.r_[0.0, np.cumsum(spent)]
         whole = ends[-1] or 1.0
         self.times: Array = ends / whole
-        """Times (n + 1,) of the keyframes."""
+        """Times (n + 1,) of the keyframes, as fractions of the duration."""
         kept = np.r_[True, np.diff(self.times) > 0.0]
         rests = np.logical_or.reduceat(np.asarray(ease, bool), np.flatnonzero(kept))
         self._knots, self._walked = self.times[kept], walked[kept]
         self._speed = _speeds(self._knots, self._walked, rests)
 
     def walked(self, time: Array) -> Array:
-        """Return the lengths (k,) at `time` (k,) in [0, 1]."""
+        """Return the lengths (k,) travelled up to `time` (k,) in [0, 1]."""
         if len(self._knots) == 1:
             return np.repeat(self._walked, len(time))
         segment = np.clip(np.searchsorted(self._knots, time, "right") - 1, 0, len(self._knots) - 2)

@@ -1,4 +1,4 @@
-"""Starting ranks on this machine, as `mlx.launch -n N` does, each with a GPU of its own."""
+"""Starting ranks on this machine, as `mlx.launch -n N` does; with NCCL each has its own GPU."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ system could give an ephemeral port to another program, and the ring would go th
 def start_local(
     command: Sequence[str], count: int, folder: Path, *, backend: str = "ring", **popen: Any
 ) -> list[subprocess.Popen[Any]]:
-    """Start `command` as `count` ranks that find each other; a single rank starts as is.
+    """Start `command` as `count` ranks that find each other; a single one runs without ranks.
 
     Args:
         command: program and arguments.

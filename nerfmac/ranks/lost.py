@@ -31,7 +31,7 @@ LOST = 2
 """Exit code of a rank that gave up waiting, the same as for a request that cannot be met."""
 
 GRACE = 10.0
-"""Seconds until a rank that got a signal is ended, and seconds it has to save its state."""
+"""Seconds after a signal until a rank that waits is ended; also the seconds it may take to save."""
 
 _VARIABLE = "NERFMAC_RANK_TIMEOUT"
 _SECONDS = "120"
@@ -56,7 +56,7 @@ def watched(ranks: Ranks, items: Iterable[Item], save: Callable[[], str]) -> Gen
 
 @contextmanager
 def noticed(ranks: Ranks) -> Iterator[None]:
-    """Raise MLX's errors of an exchange with a lost rank as `LostRankError`."""
+    """Context manager that raises MLX's errors of an exchange as `LostRankError`."""
     try:
         yield
     except RuntimeError as error:
@@ -69,7 +69,8 @@ class Watch:
     """`with Watch(ranks, save) as watch:` ends the process if `beat` is not called in time.
 
     The limit is 120 seconds, or NERFMAC_RANK_TIMEOUT seconds; 0 waits for ever. Python cannot
-    interrupt an exchange, so the whole process ends, with a message and exit code 2.
+    interrupt an exchange, so the whole process ends, with a message and exit code 2. A single rank
+    is not watched.
     """
 
     def __init__(self, ranks: Ranks, save: Callable[[], str]) -> None:

@@ -1,9 +1,9 @@
 """`SharedLenses`: which views share a lens, and how refinement changes it.
 
 Views of one size whose lenses have the same numbers are from one camera. A lens has three refined
-numbers: the logarithm of a factor on both focal lengths, and additions to k1 and k2. They are P x
-for the parameters x, with P of `lens_conditioning`. The principal point stays fixed, since moving
-it is close to rotating the camera.
+numbers: the logarithm of a factor on both focal lengths, and additions to k1 and k2. These numbers
+are P x, where x are the trained parameters and the matrix P is `lens_conditioning`'s. The principal
+point stays fixed, since moving it is close to rotating the camera.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LENS_PARAMETERS = 3
 
 
 class SharedLenses:
-    """The lenses of `cameras`, in the order of their first views."""
+    """The different lenses of `cameras`, in the order of their first views."""
 
     def __init__(self, cameras: Cameras) -> None:
         keys = _keys(cameras)

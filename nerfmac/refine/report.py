@@ -12,7 +12,7 @@ from nerfmac.fields.field import Parameters
 from nerfmac.refine.refinement import COLOURS, EXPOSURES, LENSES, POSES, CameraRefinement
 
 GREY = 0.5
-"""The grey whose change measures a colour map, in [0, 1]."""
+"""Grey value, in [0, 1]; how far a view's colour map moves it measures the map."""
 
 
 def refinement_report(refinement: CameraRefinement, parameters: Parameters) -> dict[str, Any]:
@@ -22,6 +22,8 @@ def refinement_report(refinement: CameraRefinement, parameters: Parameters) -> d
     - `lenses`, one entry per lens: number of `views`, `focal_factor`, changes of `k1` and `k2`.
     - `exposures`: `stops` of the colour channel that changes most.
     - `colours`: change of a middle `grey`, in [0, 1], of the channel that changes most.
+
+    The mean exposure and the mean colour map of the views are subtracted first.
     """
     report: dict[str, Any] = {}
     if POSES in parameters:
@@ -49,7 +51,7 @@ def refinement_report(refinement: CameraRefinement, parameters: Parameters) -> d
 
 
 def refinement_summary(report: dict[str, Any]) -> str:
-    """The medians of a `refinement_report` in one line; an empty text without refinement."""
+    """One line of a `refinement_report`: medians, and up to three focal factors; or no text."""
     parts = []
     if poses := report.get("poses"):
         degrees, shift = poses["degrees"]["median"], poses["shift"]["median"]

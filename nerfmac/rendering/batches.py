@@ -26,7 +26,7 @@ Indices = npt.NDArray[np.signedinteger]
 Shade = Callable[[Samples, mx.array], Composited]
 
 FIRST_ROUND = 8
-"""Most samples that `SampleBatches` evaluates per ray in the first round."""
+"""Largest number of samples per ray that `SampleBatches` evaluates in the first round."""
 
 MIDDLE = 0.5
 """Value of all random numbers in a picture: samples lie in the middle of their intervals."""
@@ -126,7 +126,7 @@ class SampleBatches:
         return [np.array(values)[: len(chosen)] for values in seen]
 
     def _batches(self, take: Indices) -> Iterator[slice]:
-        """Ranges of rays whose samples fit a batch."""
+        """Successive ranges of rays, each with as many as fit a batch by their samples `take`."""
         ends = np.cumsum(take, dtype=np.int64)
         begin, used = 0, 0
         while begin < len(take):

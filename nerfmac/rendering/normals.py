@@ -15,8 +15,8 @@ FLOOR = 1e-3
 """Density per scene unit added before the logarithm: differences far below it do not count."""
 
 LEAST = 1e-4
-"""Length of the slope, summed over the corners, that rounding errors alone can reach. The
-normals of smaller slopes are shorter than 1."""
+"""Length that rounding errors alone can give to the sum over the corners of
+corner * log(density + FLOOR). Where the sum is shorter, the normal is shorter than 1."""
 
 
 def normals(

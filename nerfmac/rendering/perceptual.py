@@ -24,7 +24,7 @@ from nerfmac.common.checks import InputError
 SHIFT, SPREAD = (-0.030, -0.088, -0.188), (0.458, 0.448, 0.450)
 
 SMALLEST = 31
-"""Smallest side of a picture, in pixels; AlexNet's last layers shrink it to one."""
+"""Smallest side of a picture, in pixels; AlexNet's last layers shrink it to one pixel."""
 
 RECIPE = "lpips.LPIPS(net='alex').state_dict() saved by safetensors.torch.save_file, or as an .npz"
 
@@ -70,7 +70,8 @@ class Lpips:
     def __call__(self, image: mx.array, target: mx.array) -> mx.array:
         """LPIPS, () float32, of two (h, w, 3) pictures in [0, 1]; 0 if they are equal.
 
-        Raises `InputError` for different shapes, and for fewer than 31 pixels on a side.
+        Raises `InputError` for shapes that differ or are not (h, w, 3), and for fewer than 31
+        pixels on a side.
         """
         if image.shape != target.shape or image.ndim != 3 or image.shape[2] != 3:
             raise InputError(f"pictures have shapes {image.shape} and {target.shape}; expected one")
@@ -105,7 +106,10 @@ def _read(path: Path) -> dict[str, mx.array]:
 def _weights(
     arrays: dict[str, mx.array], pattern: str, shape: tuple[int, ...], path: str | Path
 ) -> mx.array:
-    """The array whose name matches `pattern`, as float32. Raises `InputError`."""
+    """The first array whose name matches `pattern`, as float32.
+
+    Raises `InputError` if there is none or its shape is not `shape`.
+    """
     matches = [values for name, values in arrays.items() if re.fullmatch(pattern, name)]
     if not matches:
         raise InputError(f"{path} has no {pattern.replace(chr(92), '')}; expected {RECIPE}")

@@ -93,8 +93,8 @@ class Renderer:
         """Colour without background, opacity and depth of any `rays`, on the device.
 
         Depth is not divided by opacity. If the rays are the pixels of a picture, row by row,
-        `width` is its width; neighbours are then traced together, which saves time. Raises
-        `InputError` for a wrong shape or type.
+        `width` is its width; neighbours are then traced together, which saves time. If the sampler
+        has an occupancy grid, raises `InputError` for a wrong shape or type.
         """
         return self._tracer(rays, width)
 

@@ -18,7 +18,7 @@ from nerfmac.backend import current_device
 Result = TypeVar("Result")
 
 FIRST, LEAST, MOST = 2**14, 2**10, 2**20
-"""Rays of the first tile, and bounds for later ones."""
+"""Rays of the first tile on a GPU, and smallest and largest number of rays of later tiles."""
 MOMENT = 0.05
 """Target time of a tile, in seconds."""
 

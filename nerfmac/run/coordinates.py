@@ -31,7 +31,7 @@ log = logging.getLogger("nerfmac")
 def placement_of(run: Run) -> Placement:
     """The map from the coordinates of the scene's files to the run's scene coordinates.
 
-    Raises `InputError` if the run does not hold it and its scene cannot be read again.
+    Raises `InputError` if neither the run nor its scene, read again, holds it.
     """
     if run.scene.placement is not None:
         return run.scene.placement
@@ -66,7 +66,8 @@ def load_path(run: Run, file: str | Path, transforms: str | Path | None = None) 
     `transforms`: nerfstudio's dataparser_transforms.json, for a `file` of nerfstudio; by default
     the one beside `file`. Without any, positions are taken as scene coordinates, with a warning.
 
-    Raises `InputError` that names the file and the field.
+    Raises `InputError` for a file that is no camera path, for `transforms` with a path that is not
+    nerfstudio's, and if nerfstudio's path needs a placement that `placement_of` does not find.
     """
     file = user_path(file)
     fields = read_fields(file)

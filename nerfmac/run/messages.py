@@ -22,9 +22,9 @@ log = logging.getLogger("nerfmac")
 CHECKED_AT = 1000
 """Training step at which the field is compared with a constant picture."""
 
-_PIXELS = 2**14  # random training pixels that the constant picture is compared with
-_POINTS = 8  # last points of the history whose mean PSNR is compared
-_MARGIN = 1.0  # dB by which the field has to be better
+_PIXELS = 2**14  # random training pixels, from which the constant picture's PSNR is estimated
+_POINTS = 8  # last points of the history, whose mean is taken as the field's PSNR
+_MARGIN = 1.0  # dB by which the field's PSNR has to exceed the constant picture's
 
 
 def training_bar(done: float, limit: float, unit: str, *, shown: bool) -> tqdm[Any]:
@@ -39,7 +39,7 @@ def training_bar(done: float, limit: float, unit: str, *, shown: bool) -> tqdm[A
 
 
 def log_backends(build_seconds: float) -> None:
-    """Log the operations without a kernel on this device, and the memory after compiling."""
+    """Log the back end, the operations without a kernel, and the memory after compiling."""
     log.debug("kernels run as %s; compiling took %.1f s in all", backend(), build_seconds)
     operations: dict[str, list[str]] = {}
     for operation, reason in references().items():
@@ -50,7 +50,7 @@ def log_backends(build_seconds: float) -> None:
 
 
 def log_memory(when: str) -> None:
-    """Log the bytes that MLX holds now, and the process's peak."""
+    """Log the memory that MLX holds now and the process's peak, in MB; `when` says when."""
     active, peak = mx.get_active_memory(), peak_memory_bytes()
     log.debug("memory %s: %.0f MB active, %.0f MB at most", when, active / 1e6, peak / 1e6)
 

@@ -26,13 +26,13 @@ from nerfmac.ops.composite import composite
 from nerfmac.sampling.sampler import Sampled, Sampler
 
 Proposal = Callable[[Arrays, Samples, mx.array], tuple[mx.array, mx.array]]
-"""`Field.__call__`: density and colour of samples, from parameters, samples and directions."""
+"""A function like `Field.__call__`: parameters, samples and directions to density and colour."""
 
 _EVEN = 1e-3  # weight spread evenly over each ray, so that empty rays too have fine samples
 
 
 class _Part(NamedTuple):
-    """The parts of rays inside the cube; a `fraction` 0 is a part's beginning, 1 its end."""
+    """The part of each ray inside the cube; fraction 0 is where it begins, 1 where it ends."""
 
     rays: Rays
     enter: mx.array  # (rays, 1) distance of the beginning
@@ -59,7 +59,7 @@ class HierarchicalSampler(Sampler):
     def __init__(
         self, proposal: Proposal, bounds: Bounds, near: float, coarse: int, fine: int
     ) -> None:
-        """Take `coarse` samples of each ray within `bounds`, and `fine` ones by the `proposal`.
+        """Take `coarse` samples on each ray within `bounds`, and `fine` ones drawn by `proposal`.
 
         `near` is the smallest distance of a sample from its ray's origin, in scene units.
         """
@@ -74,7 +74,7 @@ class HierarchicalSampler(Sampler):
 
     @property
     def draws(self) -> int:
-        """Random numbers of a ray: one for each sample."""
+        """Number of random numbers that each ray takes: one for each sample."""
         return self._coarse + self._fine
 
     def sample(self, parameters: Arrays, state: Arrays, rays: Rays, drawn: mx.array) -> Sampled:

@@ -81,7 +81,7 @@ class Sampler(ABC):
         """
 
     def interval_at(self, step: int) -> int:
-        """Steps from one update to the next, around `step`; a report follows each update."""
+        """Number of steps from one update to the next at `step`; a report follows each update."""
         return 16
 
     def phase_at(self, step: int) -> int:

@@ -1,9 +1,8 @@
 """A picture of a scene's cameras, points and cube, from above and from the side.
 
 It is drawn along the scene's `up`, the red arrow: all positions here are turned about the cube's
-centre so that `up` is z. Cameras are drawn as frustums up to the picture that they take, from blue
-to orange in the order of their names; grey ones are held out. Green lines are the edges of the
-trained cube.
+centre so that `up` is z. Cameras are drawn as frustums: training cameras from blue to orange, in
+the order of their names, others grey. Green lines are the edges of the trained cube.
 """
 
 from __future__ import annotations
@@ -29,15 +28,16 @@ POINT, CUBE, INK = (150, 165, 175), (30, 150, 80), (40, 40, 40)
 UPWARDS = (200, 30, 60)
 MARGIN = 0.12
 WITHIN = 0.9
-"""Fraction of the points, nearest first, that the picture must show; with far ones too, cameras
-would be tiny."""
+"""Fraction of the points, those nearest to the cameras' mean, that the picture must show; with far
+points too, the cameras would be tiny."""
 FRUSTUM = 0.05
 """Length of a camera's frustum, as a fraction of the side of the box around cameras and points."""
 WIDEST_CUBE = 6.0
 """Side of the largest cube shown whole, as a multiple of the side of the box around cameras and
 points."""
 EDGES = (0, 1, 3, 2, 0, 4, 5, 1, 5, 7, 3, 7, 6, 2, 6, 4)
-"""Corners of a cube along a line through all edges; bit k of a corner says if axis k is high."""
+"""Corners of a cube in the order of one line that runs along all edges. Bit k of a corner tells
+whether it is at the high end of axis k."""
 
 Array = npt.NDArray[np.float64]
 Colour = tuple[int, int, int]
@@ -62,7 +62,10 @@ def scene_picture(scene: Scene) -> Image.Image:
 
 
 def camera_lines(scene: Scene) -> list[tuple[Colour, Array]]:
-    """Return the cameras' colours and frustums, by name: lines (11, 3) that begin at the camera."""
+    """Return colour and frustum of each camera, in the order of names.
+
+    A frustum is a line (11, 3) that begins at the camera.
+    """
     frames = [(frame, split) for split, part in scene.splits.items() for frame in part]
     frames.sort(key=lambda pair: pair[0].name)
     length = FRUSTUM * 2 * _around(_eyes(scene), points_shown(scene))[1]

@@ -37,7 +37,10 @@ def mask_of(frame: Fields, folder: Path) -> Path | None:
 
 
 def masked(splits: Mapping[str, tuple[Frame, ...]]) -> dict[str, tuple[Frame, ...]]:
-    """Return the frames with their masks; raises InputError if a named mask does not exist."""
+    """Return the frames of all splits with the paths of their masks, named or found.
+
+    Raises InputError if a named mask does not exist.
+    """
     found = {name: tuple(map(_masked, frames)) for name, frames in splits.items()}
     frames = [frame for part in found.values() for frame in part]
     masks = [frame.mask for frame in frames if frame.mask]

@@ -1,8 +1,8 @@
 """A disk cache of reduced pictures: a large photograph is decoded and reduced once.
 
-They are PNG files in `pictures` of the cache folder. Their names are digests of the photograph's
-path, size and time of change and of the reduction, so that a changed photograph is decoded again.
-Files that cannot be read or written are ignored, and any may be deleted.
+Reduced pictures are PNG files in `pictures` of the cache folder. A name is a digest of the
+photograph's path, size and time of change and of the reduction, so a changed photograph is decoded
+again. Cached files that cannot be read or written are ignored, and any may be deleted.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from nerfmac.common.files import appearing, make_folder
 from nerfmac.scenes.pictures import UNREADABLE, Pixels, decode_reduced, with_channels
 
 MOST_BYTES = 4 * 2**30
-"""Largest size of the cache in bytes; the least recently used pictures are removed first."""
+"""Size in bytes to which `trim` reduces the cache; it removes the least recently used pictures."""
 LEAST_BYTES = 2**18
-"""Smallest size in bytes of a picture file that is cached: smaller ones decode fast anyway."""
+"""Smallest size, in bytes, of a photograph whose reduction is cached: others decode fast anyway."""
 METHOD = "mean of blocks"
-"""Name of the reduction; another method needs another name, as it makes other pixels."""
+"""Name of the reduction in cache keys. A method that makes other pixels needs another name."""
 
 log = logging.getLogger("nerfmac")
 

@@ -21,23 +21,23 @@ from nerfmac.scenes.sparse_points import patch_medians, stray_cameras, stray_poi
 Array = npt.NDArray[np.float64]
 
 SURROUNDED_EXTENT = 4.0
-"""Smallest extent of fitted scenes with a background, in scene units (the mean distance of the
-cameras from the centre)."""
+"""Smallest extent of a fitted scene with a background, in scene units. One unit is the cameras'
+mean distance from the centre."""
 WIDEST_EXTENT = 16.0
-"""Largest extent fitted to points, in scene units: cells of a larger cube would be too coarse in
-its middle."""
+"""Largest extent fitted to points, in scene units, unless cameras look outwards: cells of a larger
+cube would be too coarse in its middle."""
 OUTWARD_EXTENT = 64.0
 """Largest extent for cameras that look outwards, as in a room, in scene units."""
 ROOM_EXTENT = 32.0
 """Extent if cameras look outwards and there are no points: walls are about ten units away."""
 WITHIN = 0.95
-"""Fraction of the points in pictures that the cube must hold; many of the others are wrong."""
+"""Fraction of the points seen in the pictures that the cube must hold; many others are wrong."""
 
 MIRROR = np.array([-1.0, 1.0, 1.0])
-"""Factors of the axes of scene space that mirror it."""
+"""Factors on x, y and z that mirror scene space."""
 
 OUTWARD = 0.6
-"""Smallest fraction of cameras looking away from their centre for a scene to look outwards."""
+"""Cameras look outwards if more than this fraction of them look away from the centre."""
 
 log = logging.getLogger("nerfmac")
 
@@ -55,7 +55,7 @@ class Placement(NamedTuple):
     rotation: Array = np.eye(3)
 
     def apply(self, pose: Array) -> npt.NDArray[np.float32]:
-        """Return the `pose` (3, 4) in scene space."""
+        """Return the camera-to-scene pose of the camera-to-file `pose`, both (3, 4)."""
         moved = self.rotation @ pose
         position = self.scale * moved[:, 3:] + self.offset[:, None]
         return np.concatenate([moved[:, :3], position], axis=1).astype(np.float32)
@@ -106,17 +106,17 @@ def fit(
     The target is the point closest to the optical axes, by least squares. If these are parallel, it
     lies at the median depth of the points, or without points at the cameras' mean position, with a
     warning. The extent is the smallest power of two that holds what the pictures show of the
-    points: from 1 for objects that alpha cuts out, else from 4, up to 16. It is larger where
-    cameras look outwards, with a warning. Stray cameras and points are ignored, the former with a
-    warning.
+    points: from 1 for objects that alpha cuts out, else from 4, up to 16. Where most cameras look
+    outwards, it is up to 64, or 32 without points, with a warning. Stray cameras and points are
+    ignored, the former with a warning.
 
     Args:
         poses: camera-to-file poses (3, 4).
         is_object: whether alpha cuts out an object.
         where: the file that warnings name.
         points: sparse points (n, 3) in the file's coordinates; there may be none.
-        tangents: half of the pictures' width and height over their focal lengths.
-        rotation: turns the scene (3, 3).
+        tangents: (width / (2 fl_x), height / (2 fl_y)) of each camera's picture.
+        rotation: (3, 3), from the file's axes to the scene's.
     """
     is_stray = stray_cameras(np.stack([pose[:, 3] for pose in poses]))
     if is_stray.any():

@@ -13,7 +13,7 @@ from nerfmac.scenes.options import Direction
 Array = npt.NDArray[np.float64]
 
 RIGID_WITHIN = 1e-2
-"""Largest |R^T R - 1| that is taken for rounding and removed; larger ones are refused."""
+"""Largest entry of |R^T R - 1| that is taken for rounding and removed; a larger one is refused."""
 
 UP = (0.0, 0.0, 1.0)
 """The default direction to the sky, as in nerfstudio and Blender."""
@@ -22,7 +22,7 @@ LEAST_AGREEMENT = 0.1
 """Smallest length of the mean of the cameras' up axes; below it they have no common direction."""
 
 UP_AXIS_WEIGHT = 0.01
-"""Weight of the mean up axis against the right axes, which photographers hold level."""
+"""Weight of the mean up axis in `estimated_up`. The right axes, usually held level, weigh 1."""
 
 
 def rigid(matrix: Array, where: str, *, mirrored: bool = False) -> Array:
@@ -45,9 +45,9 @@ def rigid(matrix: Array, where: str, *, mirrored: bool = False) -> Array:
 
 
 def rotation_of(quaternion: Sequence[float], where: str) -> Array:
-    """Return the rotation (3, 3) of a quaternion (w, x, y, z) of any length but zero.
+    """Return the rotation (3, 3) of a quaternion (w, x, y, z), which need not have length one.
 
-    Raises InputError that names `where` for a quaternion that is zero or not finite.
+    Raises InputError that names `where` unless the squared length is above 1e-12 and below 1e15.
     """
     w, x, y, z = quaternion
     length = w * w + x * x + y * y + z * z
@@ -63,7 +63,7 @@ def rotation_of(quaternion: Sequence[float], where: str) -> Array:
 
 
 def unit(vector: npt.ArrayLike) -> Direction:
-    """Return the direction of a `vector` (3,) that is not zero."""
+    """Return the unit vector along `vector` (3,), which must not be zero."""
     x, y, z = (np.asarray(vector, np.float64) / np.linalg.norm(vector)).tolist()
     return x, y, z
 

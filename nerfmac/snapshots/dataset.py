@@ -4,8 +4,8 @@ Poses are camera-to-scene matrices (3, 4) in instant-ngp's scene, whose axes are
 files'. Its cameras look along +z with y down. Principal points are fractions of the picture.
 
 instant-ngp places a file's position p at CYCLE (scale p + offset). `from_mitsuba` omits CYCLE, but
-also turns every OpenGL camera by 180 degrees about its y axis, so it is never written. A run with
-other axes is written as a scene whose files were turned by `turn_of`.
+also turns every OpenGL camera by 180 degrees about its y axis, so it is always written as false. A
+run with other axes is written as a scene whose files were turned by `turn_of`.
 """
 
 from __future__ import annotations
@@ -26,9 +26,10 @@ from nerfmac.scenes.placement import Placement
 CYCLE = np.array([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [1.0, 0.0, 0.0]])
 """Rotation from the files' axes to instant-ngp's."""
 FLIP = np.array([1.0, -1.0, -1.0, 1.0])
-"""Signs between OpenGL's camera axes and instant-ngp's, which have y down and z forwards."""
+"""Factors of a pose's four columns, from OpenGL's camera axes to instant-ngp's and back:
+instant-ngp has y down and z forwards; the fourth column, the position, stays."""
 DISTORTION = {True: ("k1", "k2", "k3", "k4"), False: ("k1", "k2", "p1", "p2")}
-"""Keys of the distortion by whether the lens is a fisheye."""
+"""Keys of the distortion coefficients, by whether the lens is a fisheye."""
 OTHER_LENSES = ("ftheta_p0", "latlong", "halflatlong", "equirectangular", "orthographic")
 
 
@@ -39,7 +40,7 @@ def read_cameras(dataset: Fields) -> tuple[Camera, ...]:
 
 
 def read_placement(dataset: Fields, extent: float) -> Placement:
-    """Placement of the scene's files in instant-ngp's scene."""
+    """Placement of the scene's files in instant-ngp's scene, whose cube has the side `extent`."""
     scale, offset = dataset.number("scale", above=0), np.array(dataset.numbers("offset", 3))
     return Placement(scale, CYCLE @ offset, extent, CYCLE)
 
@@ -66,7 +67,7 @@ def _camera(about: Fields, xform: Fields) -> Camera:
 
 
 def _distortion(about: Fields) -> dict[str, Any]:
-    """Arguments of `Lens` for the distortion."""
+    """Arguments of `Lens` for the distortion. Raises `InputError` for other kinds of lenses."""
     key = "lens" if "lens" in about else "camera_distortion"
     if key not in about or about.is_null(key):
         return {}
@@ -82,9 +83,10 @@ def _distortion(about: Fields) -> dict[str, Any]:
 def written_dataset(
     cameras: Sequence[Camera], names: Sequence[str], up: Sequence[float], placement: Placement
 ) -> dict[str, Any]:
-    """The snapshot's record of `cameras` and of the `placement` of the scene's files.
+    """The snapshot's record of `cameras` and `placement`.
 
-    Cameras are in the run's axes; the placement is for files turned by `turn_of`.
+    Cameras have the run's axes. Only scale, offset and extent are written, so instant-ngp places
+    the scene's files right only after they are rotated by `turn_of(placement)`.
     """
     box = written_box(placement.extent)
     return {

@@ -1,4 +1,4 @@
-"""instant-ngp's density grid: the optical thickness of a shortest step in each cell.
+"""instant-ngp's density grid: in each cell, the optical thickness of the shortest marching step.
 
 Cells of a cascade are in Morton order: bits of x, y and z are interleaved, x lowest. Cascades
 follow each other. nerfmac's order is that of `geometry.cells`. instant-ngp loads only grids of

@@ -1,7 +1,7 @@
 """The field of a snapshot: its networks, its grid and its parameters.
 
 tiny-cuda-nn stores a layer's matrix as (outputs, inputs), row by row, nerfmac as (inputs, outputs).
-Rows of its last layer are rounded up to a multiple of 16, or of 8 for a CutlassMLP.
+tiny-cuda-nn pads the rows of the last layer to a multiple of 16, or of 8 for a CutlassMLP.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ LAYERS = range(1, 5)
 FINEST = 2048.0
 """Cells per unit at the finest level, for a file that does not say how levels grow."""
 MOST_LEVELS, MOST_LOG2_ENTRIES, MOST_CELLS = 128, 30, 2**20
-"""Limits of an encoding: levels, log2 of entries, cells along an axis."""
+"""Largest accepted number of levels, log2 of a level's entries, and cells along an axis."""
 UNLIMITED = 62
-"""`log2_entries` of a grid without hashed levels."""
+"""`log2_entries` of a dense grid: its tables are so large that no level is hashed."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class SnapshotGrid(HashGrid):
 
 
 class Mlp(NamedTuple):
-    """A network in a snapshot."""
+    """Sizes of a network in a snapshot."""
 
     inputs: int
     width: int
@@ -84,11 +84,14 @@ class Mlp(NamedTuple):
 
     @property
     def weights(self) -> int:
-        """Number of weights of all layers."""
+        """Number of weights of all layers together, including padding."""
         return sum(rows * columns for rows, columns in self.shapes)
 
     def to_ours(self, weights: Array, shape: MlpShape) -> Array:
-        """The flat `weights` (self.weights,) padded with zeros to `shape`, which is not smaller."""
+        """nerfmac's flat weights of `shape` from a snapshot's flat `weights` (self.weights,).
+
+        `shape` is at least as large as this network; the further weights are zero.
+        """
         flat, first = [], 0
         for (rows, columns), (inputs, outputs) in zip(self.shapes, shape.matrices, strict=True):
             matrix = np.zeros((inputs, outputs), np.float32)
@@ -155,7 +158,7 @@ def read_parameters(snapshot: Fields, shape: SnapshotFieldShape, field: EncodedF
 
 
 def written_weights(weights: Array, shape: MlpShape) -> Array:
-    """nerfmac's flat `weights` of `shape` in a FullyFusedMLP's order."""
+    """The flat `weights` of `shape`, reordered from nerfmac's order to a FullyFusedMLP's."""
     flat, first = [], 0
     for rows, columns in shape.matrices:
         flat.append(weights[first : first + rows * columns].reshape(rows, columns).T.ravel())
@@ -164,8 +167,9 @@ def written_weights(weights: Array, shape: MlpShape) -> Array:
 
 
 def written_growth(levels: HashLevels) -> float | None:
-    """A growth for which tiny-cuda-nn has the same vertices and entries; None if none is found.
+    """A `per_level_scale` with which tiny-cuda-nn's levels have the vertices and entries of ours.
 
+    None if none is found.
     If a level's number of cells is whole, rounding decides whether it has one more vertex. So
     factors near the true one are tried, until vertices are the same under a GPU's rounding too.
     """
@@ -203,7 +207,7 @@ def _read_levels(encoding: Fields, extent: float) -> tuple[int, HashLevels]:
     if encoding.values.get("n_features"):
         levels = _up_to(MOST_LEVELS * features, encoding, "n_features") // features
     log2_entries = _up_to(MOST_LOG2_ENTRIES, encoding, "log2_hashmap_size", 19)
-    # instant-ngp's own default, other than tiny-cuda-nn's.
+    # instant-ngp's own default, which differs from tiny-cuda-nn's.
     coarsest = 2 ** ((log2_entries if "log2_hashmap_size" in encoding else 15) // 3)
     if encoding.values.get("base_resolution"):
         coarsest = _up_to(MOST_CELLS, encoding, "base_resolution")

@@ -30,7 +30,7 @@ class Clock:
         return self._seconds
 
     def is_over(self, interval: float | None) -> bool:
-        """Whether the lap had lasted `interval` seconds at the last `read`; None: never."""
+        """Whether the lap had lasted `interval` seconds at the last `read`; False if it is None."""
         return interval is not None and self._seconds - self._last_lap >= interval
 
     def lap(self) -> float:
@@ -43,7 +43,8 @@ class Clock:
 class RanksTime:
     """Training time on which all ranks agree, without an exchange at every step.
 
-    Between reports each step adds the first rank's mean time per step before the last report.
+    Between two reports, each step adds the first rank's mean time per step in the interval before
+    the first of them. A run with one rank uses its own clock.
     """
 
     def __init__(self, ranks: Ranks, step: int, seconds: float) -> None:

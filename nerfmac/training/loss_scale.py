@@ -16,7 +16,7 @@ GROWTH_INTERVAL = 2000
 """Steps without a skip after which the scale doubles."""
 
 LARGEST, SMALLEST = 2.0**16, 2.0**-14
-"""Bounds of the scale."""
+"""Largest and smallest loss scale."""
 
 
 class LossScale(NamedTuple):
@@ -46,8 +46,8 @@ class LossScale(NamedTuple):
 
 
 def all_finite(gradients: Iterable[mx.array]) -> mx.array:
-    """Whether every number of the `gradients` is finite, () bool."""
-    # A number that is not finite makes the sum of all not finite, and a sum needs few launches.
+    """Whether the sum of all `gradients` is finite, () bool; False if any number is not finite."""
+    # Testing the sum needs fewer launches than testing each number.
     total = mx.array(0.0)
     for gradient in gradients:
         total = total + gradient.sum()

@@ -11,16 +11,16 @@ import numpy as np
 from nerfmac.training.state import TrainState
 
 MOST_SKIPPED = 24
-"""Skipped steps in a row after which training has diverged. The loss scale has then shrunk by 2^24,
-so half precision is not the reason."""
+"""Skipped steps in a row after which training counts as diverged. The loss scale was then halved so
+often that half precision is not the reason."""
 
 ADVICE = "a smaller learning rate may help (--optimiser.rate 0.01), or another --seed"
 
 
 class DivergedError(RuntimeError):
-    """The loss, the gradients or a parameter are no longer finite; the message has the step.
+    """The loss, the gradients or a parameter are no longer finite; the message names the step.
 
-    `run` is the run at the last report before.
+    `run` is the run in its state at the last good report; None if no `Run` was training.
     """
 
     run: Any = None

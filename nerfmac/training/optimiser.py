@@ -1,8 +1,8 @@
 """Adam as in Instant-NGP: bias correction, a tiny epsilon, L2 on some parameters only.
 
-Also the exponential moving average (EMA) of the parameters, with which pictures are rendered. It is
-updated at every eighth step only: an update costs a quarter of Adam's time, and in eight steps the
-parameters change little.
+Also the exponential moving average (EMA) of the parameters, with which pictures are rendered. After
+the first steps it is updated at every eighth step only: an update costs a quarter of Adam's time,
+and in eight steps the parameters change little.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from nerfmac.fields.field import Parameters
 from nerfmac.ops.adam import Step, adam_step, most_first
 
 AVERAGED_EVERY = 8
-"""Steps between updates of the average, after the first eight steps."""
+"""Number of steps between updates of the average, after the first eight steps."""
 
 
 class OptimiserState(NamedTuple):
@@ -35,11 +35,11 @@ def no_moments(parameters: Parameters) -> Arrays:
 
 
 class StepNumbers(NamedTuple):
-    """Adam's numbers in one step, each as `ops.adam` takes them."""
+    """Adam's settings in one step, such as its step size; each array is a `Step` of `ops.adam`."""
 
-    plain: mx.array  # numbers for tables
-    regularised: mx.array  # numbers for networks: with L2 and a learning rate of their own
-    groups: dict[str, mx.array]  # numbers for parameters with a `ParameterGroup`, by name
+    plain: mx.array  # settings for parameters without L2, such as tables
+    regularised: mx.array  # settings for networks: with L2 and a learning rate of their own
+    groups: dict[str, mx.array]  # settings for parameters with a `ParameterGroup`, by name
 
 
 def step_numbers(
@@ -48,10 +48,10 @@ def step_numbers(
     config: OptimiserConfig,
     groups: Mapping[str, ParameterGroup] | None = None,
 ) -> StepNumbers:
-    """The numbers of step number `step`, counted from 1, at the learning rate `rate`.
+    """Adam's settings at `step`, counted from 1, with the learning rate `rate`.
 
-    `groups`: settings of some parameters, by name. Bias correction as in Kingma and Ba 2015,
-    section 2.
+    `groups`: parameters, by name, with settings of their own. Bias correction is that of Kingma and
+    Ba 2015, section 2.
     """
     plain = _numbers(step, rate, 0.0, config)
     regularised = plain._replace(size=config.networks * plain.size, l2=config.l2)
@@ -97,7 +97,7 @@ def adam(
 
 
 def is_averaged(step: int) -> bool:
-    """Whether the average is updated after `step`, counted from 1; the first steps all do."""
+    """Whether the average is updated after `step`, counted from 1: the first 8, then every 8th."""
     return step < AVERAGED_EVERY or step % AVERAGED_EVERY == 0
 
 

@@ -1,4 +1,4 @@
-"""First sample of rays, and first occupied cell that they meet, drawn as a solid block.
+"""First sample of each ray, and the first occupied cell it meets, which is drawn as a solid block.
 
 Cells are found by marching in small steps, which can miss a cell's corner that covers less than a
 pixel. The distance at which a ray enters a found cell is exact.

@@ -17,10 +17,11 @@ from nerfmac.run import Run, load_path, split_cameras
 from nerfmac.viewer.video_job import Render, VideoJob
 
 MOVE_KEYFRAMES = 16
-"""Keyframes that represent a move around the scene; the path deviates by less than a degree."""
+"""Keyframes that represent a move around the scene. The path through them deviates from the move by
+less than a degree."""
 
 LINE_POINTS = 96
-"""Points of the path as the page draws it."""
+"""Number of points of the line that the page draws for the path."""
 
 
 class PathEditor:
@@ -67,9 +68,10 @@ class PathEditor:
     def begin_video(
         self, name: str, seconds: float, fps: float, size: tuple[int, int], render: Render
     ) -> VideoJob:
-        """A video of even size, not started yet. Raises `InputError`.
+        """The job of a video along the path, not started yet; `size` is rounded down to even.
 
-        It follows the path or, with fewer than two keyframes, an orbit around the scene.
+        With fewer than two keyframes it follows an orbit around the scene. Raises `InputError` for
+        an argument out of range, and while another video is being rendered.
         """
         if self.is_rendering:
             raise InputError("a video is being rendered; wait for it or cancel it")

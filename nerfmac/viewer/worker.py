@@ -50,7 +50,7 @@ class Worker:
         self._thread.start()
 
     def submit(self, task: Callable[[], T]) -> Future[T]:
-        """Queue `task`; run it at once if the caller is on the worker's thread."""
+        """Queue `task`; on the worker's thread run it at once. Raises RuntimeError after `end`."""
         future: Future[T] = Future()
         if threading.current_thread() is self._thread:
             _fulfil(future, task)
@@ -67,7 +67,7 @@ class Worker:
         self.wake(activity, is_new=True)
 
     def remove(self, activity: Activity, last: Callable[[], None]) -> None:
-        """Stop the `activity`, then run `last` on the worker's thread and wait for it."""
+        """Stop the `activity`; unless ended, run `last` on the worker's thread and wait for it."""
         with self._lock:
             self._due.pop(activity, None)
             if self._is_ending:
@@ -82,7 +82,7 @@ class Worker:
                 self._lock.notify()
 
     def end(self) -> None:
-        """Stop after the present task or slice, and wait for it."""
+        """Stop after the tasks and slices already taken up; wait for them, at most 10 s."""
         with self._lock:
             self._is_ending = True
             self._lock.notify()
@@ -95,7 +95,7 @@ class Worker:
         mx.clear_streams()  # this thread's own; MLX ends the process if they outlive it
 
     def _wait(self) -> list[Callable[[], None]] | None:
-        """All waiting tasks, and a slice of each activity that is due; None at the end."""
+        """All waiting tasks, and a slice of each activity that is due; None after `end`."""
         with self._lock:
             while not self._is_ending:
                 tasks = list(self._tasks)

@@ -29,12 +29,12 @@ from nerfmac.training.goal import Goal
 
 MODELS = ("vanilla", "hash")
 REPORTS = 100
-"""Smallest number of reports in a training. Evaluations follow reports, so each is late by at
-most 1/`REPORTS` of the training."""
+"""Approximate number of reports in a training. Evaluations follow reports, so each is late by at
+most about 1/`REPORTS` of the training."""
 
 
 class ModelPoint(NamedTuple):
-    """A model's quality at one time of its training."""
+    """A model's PSNR at one time of its training."""
 
     seconds: float  # training time
     step: int
@@ -43,7 +43,7 @@ class ModelPoint(NamedTuple):
 
 
 class ModelCurve(NamedTuple):
-    """One model's quality over its training."""
+    """One model's PSNR over its training."""
 
     points: list[ModelPoint]
     build_seconds: float  # spent compiling
@@ -79,7 +79,7 @@ class ModelComparison(NamedTuple):
 def model_configs(name: str = "auto") -> dict[str, Config]:
     """The configurations of `MODELS` with the preset `name`, for the current device.
 
-    Raises `InputError` for an unknown preset.
+    Raises `InputError` for an unknown preset name.
     """
     device, memory = current_device(), memory_bytes()
     return {model: preset(name, device, memory, model=model) for model in MODELS}
@@ -104,7 +104,7 @@ def compare_models(
 
     Raises:
         InputError: the scene has no test views, or a number is out of its range.
-        DivergedError: a model's loss is not finite.
+        DivergedError: a model's training diverged.
     """
     limits = dict(seconds) if isinstance(seconds, Mapping) else dict.fromkeys(configs, seconds)
     for limit in limits.values():

@@ -32,9 +32,10 @@ class HeldOutViews:
     def __init__(
         self, scene: Scene, count: int, blend: str, *, most_pixels: int | None = None
     ) -> None:
-        """Take at most `count` views, and at most `most_pixels` of each on a regular grid.
+        """Take at most `count` views, and of each every nth pixel across and down.
 
-        `blend` is the configuration's `train.blend`; `most_pixels` defaults to `VIEW_PIXELS`.
+        n is chosen so that about `most_pixels` are left, by default those of `VIEW_PIXELS`. `blend`
+        is the configuration's `train.blend`.
         Raises `InputError` if the scene has no test views or `count` is no positive integer.
         """
         checks.number("test_views", count, low=1, whole=True)

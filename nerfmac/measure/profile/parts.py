@@ -45,7 +45,7 @@ STAGES = {
 }
 """Stage of the training step by operation; an operation that is not listed is its own stage."""
 SETTLING = 5
-"""Number of reports before timing begins: steps are compiled and the number of rays settles."""
+"""Reports to train before timing begins: steps are compiled, and the rays per step settle."""
 
 
 class WholeStep(NamedTuple):

@@ -27,9 +27,9 @@ from nerfmac.sampling.occupancy import random_bits
 
 
 def drawn_rays(count: int, extent: float) -> tuple[mx.array, mx.array, mx.array]:
-    """Random rays towards the unit cube; the first three are parallel to axes.
+    """Random rays towards the unit cube; the first three are parallel to axes, the third misses.
 
-    Returns origins (count, 3), unit directions (count, 3) and jitter (count,).
+    Returns origins (count, 3), unit directions (count, 3) and jitter (count,) in [0, 1).
     """
     keys = mx.random.split(mx.random.key(count), 3)
     origins = 0.5 + extent * (mx.random.uniform(shape=(count, 3), key=keys[0]) - 0.45) * 2.0

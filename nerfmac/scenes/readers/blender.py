@@ -1,7 +1,8 @@
 """Blender's format: transforms_train.json, and next to it transforms_val.json and _test.json.
 
-It is that of Mildenhall et al. 2020's script: `camera_angle_x` in radians for all frames, and
-`file_path` without its ending. z is up, unless the training file has instant-ngp's `up`.
+The format is that of the NeRF authors' Blender scenes (Mildenhall et al. 2020): `camera_angle_x` in
+radians for all frames, and `file_path` without its ending. z is up, unless the training file has
+instant-ngp's `up`.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ from nerfmac.scenes.readers.json_frames import (
 )
 
 USUAL_DISTANCES = 0.7, 3.0
-"""Median distances of the cameras from the cube's centre, in scene units, that need no fit; the
-usual one is 1.3."""
+"""Smallest and largest median distance of the cameras from the cube's centre, in scene units, for
+which instant-ngp's default placement is used; 1.3 is usual. Otherwise a placement is fitted."""
 
 log = logging.getLogger("nerfmac")
 
@@ -39,7 +40,7 @@ def file_name(split: str) -> str:
 
 
 def read_blender(folder: Path) -> ParsedScene:
-    """Read the scene in `folder`; see `load_scene` for InputError."""
+    """Read the scene in `folder`. Raises InputError as `load_scene` does."""
     files = {
         split: read_fields(folder / file_name(split))
         for split in SPLITS
@@ -71,7 +72,7 @@ def read_blender(folder: Path) -> ParsedScene:
 
 
 def _placement(file: Fields, pictures: list[PosedPicture]) -> Placement | None:
-    """The file's placement, else instant-ngp's default; None if the cameras do not suit that."""
+    """The file's placement, else instant-ngp's default; None if the cameras are too near or far."""
     usual = placement_of(file)
     if is_placed(file):
         return usual

@@ -21,13 +21,15 @@ MATRICES = ("K", "intrinsics", "intrinsic_matrix")
 """Keys under which scripts write the matrix [[fl_x, 0, cx], [0, fl_y, cy], [0, 0, 1]]."""
 MISSPELT = {"f1_x": "fl_x", "f1_y": "fl_y", "fx": "fl_x", "fy": "fl_y"}
 NEAR_CENTRE = 0.1
-"""Largest distance of a principal point from its picture's centre, in widths and heights."""
+"""A principal point counts as central if it is closer to the picture's centre than this fraction of
+the width and of the height."""
 RESIZED = (2, 4, 8, 3, 1 / 2, 1 / 4, 1 / 8, 1 / 3)
-"""Factors by which pictures may have been larger when their lens was estimated."""
+"""Factors on a picture's size, tried in this order, that may give the size its lens was for."""
 TINY = 8
-"""Side of a picture in pixels up to which a focal length of a pixel or two is possible."""
+"""Shorter side of a picture, in pixels, up to which a focal length of 2 pixels or less is read."""
 SQUARE = 1.2
-"""Ratio of fl_x and fl_y from which there is a warning: cameras have square pixels."""
+"""Ratio of the larger to the smaller of fl_x and fl_y from which a warning is logged: cameras have
+square pixels."""
 
 log = logging.getLogger("nerfmac")
 
@@ -36,7 +38,7 @@ def lens_of(frame: Fields, file: Fields, picture: Header, warned: set[str]) -> L
     """Return the lens of `frame`, for the size that it or its `file` names, else the picture's.
 
     `warned` collects the kinds of warnings given, so that a file has one of each. Raises InputError
-    for an unsupported lens model and values out of range.
+    for an unsupported lens model, a missing focal length and values out of range.
     """
     keys = _LensKeys(_normalised(frame, warned), _normalised(file, warned), picture, warned)
     width, height = keys.size()
@@ -153,7 +155,7 @@ class _LensKeys:
         return None
 
     def _with(self, key: str) -> Fields | None:
-        """The frame if it has the key, else the file if that has it."""
+        """The frame if it has the key, else the file if that has it, else None."""
         return next((fields for fields in (self.frame, self.file) if key in fields), None)
 
     def _warn(self, what: str) -> None:

@@ -1,4 +1,4 @@
-"""Polycam's raw data: `keyframes/cameras`, a JSON file a picture, and `keyframes/images`.
+"""Polycam's raw data: `keyframes/cameras`, with a JSON file per picture, and `keyframes/images`.
 
 `corrected_cameras` and `corrected_images` are preferred, since their poses agree better. A pose is
 t_00 to t_23, the rows of a camera-to-world matrix with OpenGL's axes, as ARKit writes them.
@@ -31,7 +31,10 @@ def keyframes_of(folder: Path) -> tuple[Path, Path] | None:
 
 
 def read_polycam(folder: Path, cameras: Path, images: Path) -> ParsedScene:
-    """Read the scene in `folder`; see `load_scene` for InputError."""
+    """Read the scene in `folder` from the folders of `keyframes_of`.
+
+    Raises InputError as `load_scene` does.
+    """
     files = [read_fields(path) for path in sorted(cameras.glob("*.json"))]
     names = [Path(file.where).stem for file in files]
     found = PictureSearch(images).existing(names, str(cameras))

@@ -6,9 +6,9 @@ trained model, to dataparser_transforms.json:
     transform    3 rows of 4 numbers, [R | t]
     scale        one number
 
-Its own position is scale * (R position + t). If the transforms.json has an `applied_transform` and
-an `applied_scale`, the formula is for positions before both were applied to the file's poses. So
-the transforms.json is read too. (nerfstudio's nerfstudio_dataparser.py.)
+Its own position is scale * (R position + t). If the transforms.json has an `applied_transform` or
+an `applied_scale`, `position` is the file's before these were applied. So the transforms.json is
+read too. (nerfstudio's nerfstudio_dataparser.py.)
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Array = npt.NDArray[np.float64]
 
 TRANSFORMS = "dataparser_transforms.json"
 ROTATION_WITHIN = 1e-3
-"""Largest |R^T R - 1|: the file's numbers are float32."""
+"""Largest entry of |R^T R - 1| that is taken for rounding: the file's numbers are float32."""
 
 
 class StudioSpace(NamedTuple):
@@ -45,9 +45,10 @@ class StudioSpace(NamedTuple):
 
 
 def read_studio_space(path: Path, scene: Path | None) -> StudioSpace:
-    """Read the dataparser_transforms.json at `path`; `scene` is the path of the scene's files.
+    """Read the dataparser_transforms.json at `path`.
 
-    Raises InputError for a file that cannot be read, or with a matrix that is no rotation.
+    `scene` is the scene's folder or transforms.json; None if the scene was never in files. Raises
+    InputError for a file that cannot be read, and for a matrix that is no rotation.
     """
     file = read_fields(path)
     transform = np.array(file.table("transform", (3,), 4))
@@ -68,7 +69,7 @@ def read_studio_space(path: Path, scene: Path | None) -> StudioSpace:
 
 
 def _transforms_of(scene: Path | None) -> Fields | None:
-    """The transforms.json of `scene`; None if it has another format."""
+    """The transforms.json of `scene`; None if there is none."""
     if scene is None:
         return None
     if scene.is_dir():
