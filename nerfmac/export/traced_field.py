@@ -1,0 +1,102 @@
+"""`TracedField`: a run's field as the shaders of `kernels/wgsl` read it."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from nerfmac.backend.sources import kernels_folder
+from nerfmac.common.checks import InputError
+from nerfmac.common.halves import to_halves
+from nerfmac.fields.encoded import EncodedField
+from nerfmac.fields.encodings import HashGrid
+from nerfmac.ops.networks_shape import NetworksShape
+from nerfmac.run import Run
+
+TRACE_FILES = (
+    "trace",
+    "bounds",
+    "march",
+    "occupancy",
+    "hash_encode",
+    "spherical_harmonics",
+    "networks",
+)
+"""Names of the files of the shader that traces pictures."""
+
+
+class TracedField(NamedTuple):
+    """A field with the occupancy grid in which it is sampled."""
+
+    constants: dict[str, int | float]
+    """The shader's constants: sizes of the table and the networks."""
+    march: dict[str, float]
+    """The scene's cube, the grid and the steps, by the names of `MarchSettings` in march.wgsl."""
+    levels: list[tuple[float, int, int, int]]
+    """Scale, vertices along an axis, first entry and entries of each level."""
+    table: bytes
+    """The levels' features, float16, in whole words of four bytes."""
+    weights: bytes
+    """The weights of the density network, then the colour network, float16."""
+    bits: bytes
+    """The occupancy grid, uint32, as in `ops.march.Occupied`."""
+
+    @classmethod
+    def of(cls, run: Run) -> TracedField:
+        """The field of a run with averaged parameters. Raises `InputError` for other models."""
+        field, state = run.trainer.field, run.state
+        if not isinstance(field, EncodedField) or not isinstance(field.encoding, HashGrid):
+            raise InputError(
+                "the page's shader evaluates a hash grid with two networks; the run has another "
+                "field"
+            )
+        occupied = run.trainer.sampler.occupied(state.sampling)
+        if occupied is None:
+            raise InputError("the page needs an occupancy grid; the run's sampler keeps none")
+        levels, geometry = field.encoding.levels, occupied.geometry
+        table, density, colour = (
+            np.array(state.average[name]) for name in ("table", "density", "colour")
+        )
+        halves, extent = to_halves(table.ravel()), geometry.bounds.extent
+        return cls(
+            _constants(field.networks_shape, table.shape[1]),
+            {
+                "extent": extent,
+                "inner": getattr(field.encoding.bounds, "inner", None) or extent,
+                "near": geometry.near,
+                "step": geometry.step,
+                "cone": geometry.cone,
+                "resolution": geometry.resolution,
+                "cascades": geometry.bounds.cascades,
+            },
+            [(scale, *shape) for scale, shape in zip(levels.scales, levels.shapes, strict=True)],
+            np.pad(halves, (0, len(halves) % 2)).tobytes(),
+            to_halves(np.concatenate([density, colour])).tobytes(),
+            np.array(occupied.bits).astype("<u4").tobytes(),
+        )
+
+    @property
+    def shader(self) -> str:
+        """The shader that traces pictures, but for the type `half` (see trace.wgsl)."""
+        lines = [
+            f"const {name}: {'f32' if isinstance(value, float) else 'u32'} = {value};\n"
+            for name, value in self.constants.items()
+        ]
+        return "".join(lines) + "\n".join(map(wgsl, TRACE_FILES))
+
+
+def wgsl(name: str) -> str:
+    """The text of `kernels/wgsl/<name>.wgsl`."""
+    return (kernels_folder() / "wgsl" / f"{name}.wgsl").read_text(encoding="ascii")
+
+
+def _constants(shape: NetworksShape, features: int) -> dict[str, Any]:
+    return {
+        "LEVELS": shape.features // features,
+        "FEATURES": features,
+        "WIDTH": shape.width,
+        "DENSITY_LAYERS": shape.density_layers,
+        "COLOUR_LAYERS": shape.colour_layers,
+        "DENSITY_BIAS": float(shape.density_bias),
+    }
