@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from nerfmac.backend.sources import kernels_folder
 from nerfmac.common.checks import InputError
 from nerfmac.common.halves import to_halves
 from nerfmac.fields.encoded import EncodedField
 from nerfmac.fields.encodings import HashGrid
-from nerfmac.ops.networks_shape import NetworksShape
+from nerfmac.ops.networks_shape import MlpShape, NetworksShape
 from nerfmac.run import Run
 
 TRACE_FILES = (
@@ -38,7 +39,7 @@ class TracedField(NamedTuple):
     table: bytes
     """The levels' features, float16, in whole words of four bytes."""
     weights: bytes
-    """The weights of the density network, then the colour network, float16."""
+    """The matrices of the density network, then the colour network, in blocks of 4 x 4, float16."""
     bits: bytes
     """The occupancy grid, uint32, as in `ops.march.Occupied`."""
 
@@ -59,8 +60,10 @@ class TracedField(NamedTuple):
             np.array(state.average[name]) for name in ("table", "density", "colour")
         )
         halves, extent = to_halves(table.ravel()), geometry.bounds.extent
+        shape = field.networks_shape
+        blocks = _blocks(density, shape.density) + _blocks(colour, shape.colour)
         return cls(
-            _constants(field.networks_shape, table.shape[1]),
+            _constants(shape, table.shape[1]),
             {
                 "extent": extent,
                 "inner": getattr(field.encoding.bounds, "inner", None) or extent,
@@ -72,7 +75,7 @@ class TracedField(NamedTuple):
             },
             [(scale, *shape) for scale, shape in zip(levels.scales, levels.shapes, strict=True)],
             np.pad(halves, (0, len(halves) % 2)).tobytes(),
-            to_halves(np.concatenate([density, colour])).tobytes(),
+            to_halves(np.concatenate(blocks)).tobytes(),
             np.array(occupied.bits).astype("<u4").tobytes(),
         )
 
@@ -89,6 +92,17 @@ class TracedField(NamedTuple):
 def wgsl(name: str) -> str:
     """The text of `kernels/wgsl/<name>.wgsl`."""
     return (kernels_folder() / "wgsl" / f"{name}.wgsl").read_text(encoding="ascii")
+
+
+def _blocks(weights: npt.NDArray[np.float32], shape: MlpShape) -> list[npt.NDArray[np.float32]]:
+    """Each matrix of the flat `weights`, cut into blocks of 4 x 4, row by row of blocks."""
+    blocks, first = [], 0
+    for rows, columns in shape.matrices:
+        matrix = weights[first : first + rows * columns]
+        cut = matrix.reshape(rows // 4, 4, columns // 4, 4).transpose(0, 2, 1, 3)
+        blocks.append(cut.ravel())
+        first += rows * columns
+    return blocks
 
 
 def _constants(shape: NetworksShape, features: int) -> dict[str, Any]:

@@ -6,7 +6,6 @@
 import { blockText } from "./blocks.js";
 import { Flight } from "./flight.js";
 import { MeshScreen } from "./mesh.js";
-import { DirectPresenter, ReadingPresenter } from "./present.js";
 import { Screen } from "./screen.js";
 import { Tracer, readField } from "./tracer.js";
 import { makeButton } from "../../viewer/page/controls/controls.js";
@@ -15,6 +14,8 @@ import { walkByKeys } from "../../viewer/page/motion/keys.js";
 import { Motion } from "../../viewer/page/motion/motion.js";
 import { PointerInput } from "../../viewer/page/motion/pointer.js";
 import { toggleFullScreen, watchSize } from "../../viewer/page/stage.js";
+
+const AGAIN = 1000; // milliseconds after which a GPU that has stopped is asked again, once
 
 const NOTES = {
   mesh: "This browser has no WebGPU: the page shows the scene's surface, without its fine detail.",
@@ -60,7 +61,8 @@ async function showBest(area, scene, flight, ways = waysToShow(scene)) {
       console.info(`nerfmac: the GPU has stopped: ${message}`);
       screen.close();
       canvas.remove(); // the still is behind it
-      showBest(area, scene, flight, ways);
+      flight.screen = null;
+      setTimeout(() => showBest(area, scene, flight, ways), AGAIN);
     });
     return;
   }
@@ -68,18 +70,18 @@ async function showBest(area, scene, flight, ways = waysToShow(scene)) {
   tell("still");
 }
 
-/** [{shows, create(canvas)}]: ways to show the scene, the best first. */
+/** [{shows, create(canvas)}]: ways to show the scene, the best first, and twice: a GPU may stop. */
 function waysToShow(scene) {
   let field = null; // read once
-  const trace = (Presenter) => async (canvas) => {
+  const trace = async (canvas) => {
     if (!navigator.gpu) return null;
     field ??= await readField();
-    const tracer = await Tracer.create(canvas, scene, field, Presenter);
+    const tracer = await Tracer.create(canvas, scene, field);
     return tracer && new Screen(tracer, canvas);
   };
   return [
-    { shows: "field", create: trace(DirectPresenter) },
-    { shows: "field", create: trace(ReadingPresenter) },
+    { shows: "field", create: trace },
+    { shows: "field", create: trace },
     { shows: "mesh", create: (canvas) => MeshScreen.create(canvas, scene) },
   ];
 }

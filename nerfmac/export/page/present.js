@@ -1,7 +1,7 @@
 /**
- * Two ways from a traced picture to the canvas. A browser without a display, or with a GPU that
- * cannot share textures with its compositor, computes by WebGPU but has no WebGPU canvas: there the
- * pixels are read back and drawn.
+ * Two ways from a traced picture to the canvas. A software adapter may have no way to a WebGPU
+ * canvas, and some browsers' GPU process ends when they are asked for one: its pixels are read back
+ * and drawn.
  */
 
 import { blockText } from "./blocks.js";
@@ -45,8 +45,14 @@ class Drawing {
   }
 }
 
+/** What shows the pictures of `adapter` on `canvas`. */
+export function makePresenter(adapter, device, canvas) {
+  const Presenter = adapter.info?.isFallbackAdapter ? ReadingPresenter : DirectPresenter;
+  return new Presenter(device, canvas);
+}
+
 /** Shows pictures by the canvas' own WebGPU context. */
-export class DirectPresenter extends Drawing {
+class DirectPresenter extends Drawing {
   constructor(device, canvas) {
     const format = navigator.gpu.getPreferredCanvasFormat();
     super(device, canvas, format);
@@ -61,7 +67,7 @@ export class DirectPresenter extends Drawing {
 }
 
 /** Shows pictures by reading their pixels back. */
-export class ReadingPresenter extends Drawing {
+class ReadingPresenter extends Drawing {
   constructor(device, canvas) {
     super(device, canvas, "rgba8unorm");
     this.context = canvas.getContext("2d", { alpha: false });

@@ -12,6 +12,7 @@ const SOON = 600; // milliseconds: if the full picture takes longer, one of half
 const FIRST_PIXELS = 96 * 64; // of the first picture, before the GPU's pace is known
 const LEAST_SCALE = 1 / 8; // of a picture's width and height while the view moves
 const MOST_STRIPS = 12; // of a picture: each also costs time that no pixel takes
+const LEAST_STRIP = 8192; // pixels
 const ROWS = 8; // of a strip, a multiple of that
 const REMEMBERED = 512; // times of frames
 
@@ -64,9 +65,14 @@ export class Screen {
   async wake() {
     if (this.isRunning) return;
     this.isRunning = true;
-    while (this.plan()) {
-      await new Promise(requestAnimationFrame);
-      if (this.plan()) await this.work();
+    try {
+      while (this.plan()) {
+        await new Promise(requestAnimationFrame);
+        if (this.plan()) await this.work();
+      }
+    } catch {
+      this.close(); // the GPU has stopped: main.js goes on
+      return;
     }
     this.isRunning = false;
   }
@@ -120,7 +126,8 @@ export class Screen {
 
   stripRows({ width, height }) {
     const fitting = ((this.pace.strip ?? this.pace.whole) * STRIP_TIME) / width;
-    return ROWS * Math.ceil(Math.max(fitting, height / MOST_STRIPS) / ROWS);
+    const least = Math.max(height / MOST_STRIPS, LEAST_STRIP / width);
+    return ROWS * Math.ceil(Math.max(fitting, least) / ROWS);
   }
 
   async finish() {

@@ -7,6 +7,7 @@
  */
 
 import { blockBytes, blockText, fromHalves } from "./blocks.js";
+import { makePresenter } from "./present.js";
 
 const GROUP = 8; // rows and columns of a workgroup, as in trace.wgsl
 const FRAME_BYTES = 128; // of `Frame` in trace.wgsl
@@ -18,8 +19,8 @@ export async function readField() {
 }
 
 export class Tracer {
-  /** The tracer of a field, which shows pictures by a `Presenter` on `canvas`; null without WebGPU. */
-  static async create(canvas, scene, field, Presenter) {
+  /** The tracer of a field, which shows pictures on `canvas`; null without WebGPU. */
+  static async create(canvas, scene, field) {
     const adapter = await navigator.gpu?.requestAdapter({ powerPreference: "high-performance" });
     if (!adapter) return null;
     const isHalf = adapter.features.has("shader-f16");
@@ -28,7 +29,7 @@ export class Tracer {
       requiredFeatures: isHalf ? ["shader-f16"] : [],
       requiredLimits: { maxBufferSize, maxStorageBufferBindingSize },
     });
-    return new Tracer(device, scene, field, isHalf, new Presenter(device, canvas));
+    return new Tracer(device, scene, field, isHalf, makePresenter(adapter, device, canvas));
   }
 
   constructor(device, scene, { table, bits, weights }, isHalf, presenter) {
