@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, ConsoleMessage
 
 from nerfmac.geometry.cameras import Camera
 
@@ -42,14 +42,16 @@ class Tab:
         self.requests: list[str] = []
         self.page.on("pageerror", lambda error: self.errors.append(str(error)))
         self.page.on("request", lambda request: self.requests.append(request.url))
-        self.page.on(
-            "console",
-            lambda said: self.errors.append(said.text) if said.type in ("error", "warning") else 0,
-        )
+        self.page.on("console", self._hear)
         if before:
             self.page.add_init_script(before)
         self.page.goto(path.as_uri())
         self.address = path.as_uri()
+
+    def _hear(self, said: ConsoleMessage) -> None:
+        # A screenshot reads WebGL's pixels, which Chromium calls slow.
+        if said.type in ("error", "warning") and "GPU stall due to ReadPixels" not in said.text:
+            self.errors.append(said.text)
 
     def run(self, expression: str, argument: Any = None) -> Any:
         """Return the value of a JavaScript expression, or what its function returns."""

@@ -100,15 +100,34 @@ def test_its_policy_stops_a_request_and_a_foreign_script(trained, open_page):
     other.close()
 
 
-def test_a_gpu_draws_to_the_canvas_itself(trained, open_page):
-    other = open_page(trained, before=WITH_A_GPU, context={"viewport": {"width": 32, "height": 24}})
-    assert other.shows() == "field"
-    hide_words(other)
-    other.rest()
-    assert other.run("document.querySelector('canvas').getContext('webgpu') !== null")
+def test_a_gpu_draws_to_the_canvas_itself(trained, folder, browser):
+    from tests.export.page.tab import WITH_CANVAS, Tab
+    from tests.viewer.notebook.browser import chromium
+
+    write_scene_page(trained, folder / "direct.html", progress=False)
+    kind = browser.browser_type
+    path = chromium(kind.executable_path)
+    other = kind.launch(executable_path=path, args=list(WITH_CANVAS))
+    tab = Tab(other, folder / "direct.html", WITH_A_GPU, viewport={"width": 32, "height": 24})
+    tab.wait("document.body.nerfmac?.flight.screen?.shown?.samples > 0")
+    pixels = tab.run(
+        """async () => {
+          const { screen, view } = document.body.nerfmac.flight;
+          screen.close();
+          await screen.tracer.done();
+          const flat = Object.assign(document.createElement("canvas"), { width: 32, height: 24 });
+          const context = flat.getContext("2d");
+          screen.tracer.show(screen.pictures[0]); // what a canvas of WebGPU shows lasts a task
+          context.drawImage(screen.canvas, 0, 0);
+          return [screen.shown.width, [...context.getImageData(0, 0, 32, 24).data]];
+        }"""
+    )
+    assert pixels[0] == 32
+    seen = np.reshape(pixels[1], (24, 32, 4))[..., :3] / 255
     camera = View.initial(trained.scene.cameras, trained.scene.up).camera(128, 96)
     want = trained.render(camera).colour.reshape(24, 4, 32, 4, 3).mean(axis=(1, 3))
-    assert psnr(screenshot(other), want) > 32
+    assert psnr(seen.astype(np.float32), want) > 25  # with as many samples as there was time for
+    tab.close()
     other.close()
 
 
@@ -127,7 +146,9 @@ def test_without_webgpu_the_mesh_is_shown_and_moves(trained, open_page):
         covered = want.opacity > 0.5
         both = is_mesh & covered
         assert both.sum() > 0.65 * (is_mesh | covered).sum(), "the same silhouette"
-        assert np.abs(seen - want.colour)[both].mean() < 0.15
+        error = np.abs(seen - want.colour)[both].mean()
+        assert error < 0.2
+        assert error < 0.8 * np.abs(seen - want.colour[..., ::-1])[both].mean(), "red is red"
     other.close()
 
 
