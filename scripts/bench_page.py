@@ -31,7 +31,7 @@ from tests.viewer.notebook.browser import running_chromium
 
 SIZE = 640, 400
 """Of the page, in pixels."""
-CAMERA_SIZE = 240, 150
+CAMERA_SIZE = 160, 100
 TURNING = 8.0
 """Seconds in which the view turns."""
 FLIGHT = "document.body.nerfmac.flight"
@@ -87,7 +87,7 @@ def compared(run: Run, tab: Tab) -> list[float]:
     tab.run(f"{FLIGHT}.screen.look({FLIGHT}.home, true)")  # it does not refine meanwhile
     for own in run.orbit(3):
         camera = Camera(own.lens.within(*CAMERA_SIZE), own.pose)
-        sums, _ = tab.picture(camera)
+        sums, _ = tab.picture(camera, strips=16)
         seen = np.array(linear_to_srgb(mx.array(sums[..., :3].astype(np.float32))))
         values.append(psnr(seen, run.render(camera).colour))
     return values

@@ -1,6 +1,7 @@
 /**
- * The view and its moves: in the place of a kernel, it answers the messages of the viewer's pointer
- * and keys (viewer/messages.py). It also plays the page's camera path.
+ * The view and its moves. The viewer's pointer and keys know it as their `motion`: several things
+ * may move the view at once (pointer, keys, wheel), and each holds it while it does. Travel is
+ * accumulated between animation frames. It also plays the page's camera path.
  */
 
 import { centreDistance, lookAt, travelView } from "../../viewer/page/motion/navigation.js";
@@ -13,49 +14,71 @@ export class Flight {
     this.size = null; // [width, height] of the canvas, once it is known
     this.started = null; // performance.now() at the path's start, while it plays
     this.onPlay = () => {};
+    this.holders = new Set();
+    this.travels = []; // that have not moved the view yet
+    this.frame = 0;
+    this.beforeMessage = () => {}; // walking adds the time that its keys were held
   }
 
-  /** As a widget's model: `callback` hears what a kernel would say. */
-  on(_, callback) {
-    this.say = callback;
-  }
-
-  off() {}
-
-  /** As a widget's model: take a message of the page. */
-  send(message) {
-    const { kind } = message;
-    if (kind === "move") this.move(message);
-    else if (kind === "look") this.lookThrough(message);
-    else if (kind === "reset") {
-      this.stop();
-      this.show(this.home, false);
-    }
-  }
-
-  /** Begin to show views on `screen`. */
+  /** Show views on `screen` from now on. */
   begin(screen) {
     this.screen = screen;
-    this.say({ kind: "live" }); // from then on the page's messages are sent
     if (this.size) screen.resize(...this.size);
     this.show(this.view, false);
+  }
+
+  /** Set the canvas' size in pixels. */
+  resize(width, height) {
+    this.size = [width, height];
+    this.screen?.resize(width, height);
+  }
+
+  /** Add travel, any of orbit, pan, dolly and walk. */
+  add({ orbit = [0, 0], pan = [0, 0], dolly = 0, walk = [0, 0, 0] }) {
+    this.travels.push({ orbit, pan, dolly, walk });
+    this.wake();
+  }
+
+  hold(source) {
+    this.holders.add(source);
+  }
+
+  release(source) {
+    if (this.holders.delete(source)) this.wake();
+  }
+
+  /** Move the view at the next animation frame. */
+  wake() {
+    this.frame ||= requestAnimationFrame(() => {
+      this.frame = 0;
+      this.beforeMessage();
+      this.move(this.travels.splice(0));
+    });
+  }
+
+  move(travels) {
+    if (travels.length) this.stop();
+    if (this.isPlaying) return; // a click holds the view, and moves nothing
+    this.show(travels.reduce(travelView, this.view), this.holders.size > 0);
+  }
+
+  /** Return to the first view. */
+  reset() {
+    this.stop();
+    this.show(this.home, false);
+  }
+
+  /** Turn to what is seen at (x, y) in [0, 1] of the picture. */
+  async lookThrough(x, y) {
+    const point = await this.screen?.pointAt(x, y);
+    if (!point) return;
+    this.stop();
+    this.show(lookAt(this.view, point), false);
   }
 
   show(view, isMoving) {
     this.view = view;
     this.screen?.look(view, isMoving);
-  }
-
-  move({ moving, ...travel }) {
-    this.stop();
-    this.show(travelView(this.view, travel), moving);
-  }
-
-  async lookThrough({ x, y }) {
-    const point = await this.screen?.pointAt(x, y);
-    if (!point) return;
-    this.stop();
-    this.show(lookAt(this.view, point), false);
   }
 
   get isPlaying() {

@@ -9,9 +9,7 @@ import { MeshScreen } from "./mesh.js";
 import { Screen } from "./screen.js";
 import { Tracer, readField } from "./tracer.js";
 import { makeButton } from "../../viewer/page/controls/controls.js";
-import { Link } from "../../viewer/page/kernel/link.js";
 import { walkByKeys } from "../../viewer/page/motion/keys.js";
-import { Motion } from "../../viewer/page/motion/motion.js";
 import { PointerInput } from "../../viewer/page/motion/pointer.js";
 import { toggleFullScreen, watchSize } from "../../viewer/page/stage.js";
 
@@ -27,19 +25,12 @@ async function openScene() {
   const area = document.getElementById("picture");
   const flight = new Flight(scene.view, scene.path);
   const { signal } = new AbortController(); // the page lives as long as its document
-  const link = new Link(flight, signal);
-  const motion = new Motion(link);
-  const look = ({ x, y }, t) => {
-    link.send({ kind: "look", x: x / area.clientWidth, y: y / area.clientHeight, t });
-  };
+  const look = ({ x, y }) => flight.lookThrough(x / area.clientWidth, y / area.clientHeight);
   const nothing = () => null;
-  new PointerInput(area, motion, { look, press: nothing, hover: nothing, click: nothing }, signal);
-  walkByKeys(area, motion, link, signal);
-  watchSize(area, (width, height) => {
-    flight.size = [width, height];
-    flight.screen?.resize(width, height);
-  }, signal);
-  addButtons(flight, link);
+  new PointerInput(area, flight, { look, press: nothing, hover: nothing, click: nothing }, signal);
+  walkByKeys(area, flight, () => flight.reset(), signal);
+  watchSize(area, (width, height) => flight.resize(width, height), signal);
+  addButtons(flight);
   area.focus({ preventScroll: true });
   document.body.nerfmac = { flight }; // what end-to-end tests read
   await showBest(area, scene, flight);
@@ -100,7 +91,7 @@ async function attempt(create) {
   }
 }
 
-function addButtons(flight, link) {
+function addButtons(flight) {
   const bar = document.getElementById("buttons");
   if (flight.path) {
     const name = "nerfmac-play";
@@ -119,10 +110,7 @@ function addButtons(flight, link) {
     bar.append(play, pause);
   }
   bar.append(
-    makeButton({
-      picture: "home", title: "First view (R)",
-      onClick: () => link.send({ kind: "reset", t: performance.now() }),
-    }),
+    makeButton({ picture: "home", title: "First view (R)", onClick: () => flight.reset() }),
     makeButton({
       picture: "expand", title: "Full screen",
       onClick: () => toggleFullScreen(document.documentElement),

@@ -89,7 +89,7 @@ def test_two_fingers_move_and_come_closer(tab, home):
 
 
 def test_a_double_click_looks_at_what_is_seen_there(trained, tab, home):
-    tab.rest()
+    tab.wait(f"document.body.nerfmac.flight.screen.shown?.width === {SIZE['width']}")
     tab.page.mouse.dblclick(110, 45)
     tab.wait("document.body.nerfmac.flight.view !== document.body.nerfmac.flight.home")
     camera = home.camera(SIZE["width"], SIZE["height"])

@@ -39,7 +39,10 @@ def screenshot(tab) -> np.ndarray:
 @pytest.fixture(scope="module")
 def tab(trained, open_page):
     """Return a tab with the page of the trained run, over a background that is not grey."""
-    opened = open_page(trained, background=(0.3, 0.6, 0.2), title="Two <balls> & more")
+    small = {"viewport": {"width": 48, "height": 36}}
+    opened = open_page(
+        trained, context=small, background=(0.3, 0.6, 0.2), title="Two <balls> & more"
+    )
     assert opened.shows() == "field"
     hide_words(opened)
     yield opened
@@ -59,10 +62,10 @@ def test_its_pictures_are_the_renderers(trained, tab, view):
 def test_at_rest_it_shows_the_first_view_in_full_size(trained, tab):
     tab.rest()
     shown = tab.run("document.body.nerfmac.flight.screen.shown")
-    assert (shown["width"], shown["height"], shown["samples"]) == (96, 72, 16)
-    camera = View.initial(trained.scene.cameras, trained.scene.up).camera(96, 72)
-    large = trained.render(Camera(camera.lens.scaled(384, 288), camera.pose), (0.3, 0.6, 0.2))
-    want = large.colour.reshape(72, 4, 96, 4, 3).mean(axis=(1, 3))
+    assert (shown["width"], shown["height"], shown["samples"]) == (48, 36, 16)
+    camera = View.initial(trained.scene.cameras, trained.scene.up).camera(48, 36)
+    large = trained.render(Camera(camera.lens.scaled(192, 144), camera.pose), (0.3, 0.6, 0.2))
+    want = large.colour.reshape(36, 4, 48, 4, 3).mean(axis=(1, 3))
     assert psnr(screenshot(tab), want) > 35
 
 
