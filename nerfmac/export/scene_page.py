@@ -46,6 +46,9 @@ STILL_QUALITY = 85
 MESH_CELLS = 112
 """Cells of the mesh along the longest side of its box: about 2 MB of the page."""
 
+FIELD_BLOCKS = "table", "values", "weights", "bits"
+"""Arrays of a `TracedField` in the page; tracer.js reads them by these names."""
+
 Colour = tuple[float, float, float]
 
 
@@ -79,9 +82,10 @@ def write_scene_page(
         camera_path: what plays when the page opens; its first camera is the page's first view.
         progress: show a bar while the mesh is extracted.
 
-    Parameters are rounded to float16. The page has no mesh if the extra `export` is not installed
-    or if nothing is dense, and the log says so. Raises `InputError`, before anything is written,
-    for another ending, another field, or a field without an occupancy grid.
+    Weights are rounded to float16, features to one of 256 values of their level. The page has no
+    mesh if the extra `export` is not installed or if nothing is dense, and the log says so. Raises
+    `InputError`, before anything is written, for another ending, another field, or a field without
+    an occupancy grid.
     """
     path = user_path(path)
     check_page(path)
@@ -95,13 +99,17 @@ def write_scene_page(
         "background": [round(channel, 4) for channel in background],
         "march": field.march,
         "levels": field.levels,
+        "features": field.constants["FEATURES"],
         "mesh": None if mesh is None else mesh[0],
     }
     blocks = [
         _block("scene", "application/json", json.dumps(values).replace("<", "\\u003c")),
         _block("trace-shader", "text/wgsl", field.shader),
         _block("show-shader", "text/wgsl", wgsl("show")),
-        *(_data_block(name, getattr(field, name)) for name in ("table", "weights", "bits")),
+        *(
+            _data_block(name, getattr(field, name))
+            for name in ("table", "values", "weights", "bits")
+        ),
         *(_data_block(name, data) for name, data in (mesh[1] if mesh else {}).items()),
     ]
     text = _page(title, still, blocks, run)

@@ -66,7 +66,7 @@ function waysToShow(scene) {
   let field = null; // read once
   const trace = async (canvas) => {
     if (!navigator.gpu) return null;
-    field ??= await readField();
+    field ??= await readField(scene);
     const tracer = await Tracer.create(canvas, scene, field);
     return tracer && new Screen(tracer, canvas);
   };

@@ -12,10 +12,23 @@ import { makePresenter } from "./present.js";
 const GROUP = 8; // rows and columns of a workgroup, as in trace.wgsl
 const FRAME_BYTES = 128; // of `Frame` in trace.wgsl
 
-/** The field's arrays in the page: {table, bits, weights}; weights are float16. */
-export async function readField() {
-  const [table, bits, weights] = await Promise.all(["table", "bits", "weights"].map(blockBytes));
+/** The field's arrays in the page: {table, bits, weights}; table and weights are float16. */
+export async function readField({ levels, features }) {
+  const names = ["table", "values", "bits", "weights"];
+  const [codes, values, bits, weights] = await Promise.all(names.map(blockBytes));
+  const table = tableOf(new Uint8Array(codes), new Uint16Array(values), levels, features);
   return { table, bits, weights };
+}
+
+/** Each code's value in its level's list of 256: float16 as Uint16Array, in whole words. */
+function tableOf(codes, values, levels, features) {
+  const table = new Uint16Array(codes.length + (codes.length % 2));
+  levels.forEach(([, , first, entries], level) => {
+    const own = values.subarray(256 * level, 256 * (level + 1));
+    const end = (first + entries) * features;
+    for (let index = first * features; index < end; index += 1) table[index] = own[codes[index]];
+  });
+  return table;
 }
 
 export class Tracer {

@@ -9,6 +9,7 @@ from numerics import assert_matches
 
 from nerfmac.backend import kernels_disabled
 from nerfmac.common.halves import to_halves
+from nerfmac.export.traced_field import TracedField, quantised
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.colour import srgb_to_linear
 from nerfmac.geometry.lenses import Lens
@@ -31,10 +32,17 @@ def case(request, case_of):
 
 def as_written(run) -> dict[str, mx.array]:
     """Return the parameters as the page has them."""
-    return {
+    field = TracedField.of(run)
+    levels = run.trainer.field.encoding.levels
+    rounded = {
         name: mx.array(to_halves(np.array(values)).astype(np.float32))
         for name, values in run.state.average.items()
     }
+    codes = np.frombuffer(field.table, np.uint8).reshape(rounded["table"].shape)
+    values = np.frombuffer(field.values, np.float16).reshape(-1, 256)
+    level = np.repeat(np.arange(levels.levels), [entries for _, _, entries in levels.shapes])
+    rounded["table"] = mx.array(values[level[:, None], codes].astype(np.float32))
+    return rounded
 
 
 @pytest.fixture(scope="module")
@@ -157,3 +165,14 @@ def test_samples_of_a_pixel_are_averaged_in_linear_light_strip_by_strip(case_of)
     assert (sums[..., 3] == 3).all()
     assert psnr(sums[..., :3] / 3, np.mean(parts, axis=0)) > 60
     assert psnr(sums[..., :3] / 3, parts[0]) < 45, "the samples differ"
+
+
+def test_a_features_code_is_that_of_the_nearest_value():
+    features = np.random.default_rng(2).normal(size=(500, 3)).astype(np.float32) ** 3
+    codes, values = quantised(features)
+    listed = values[:255].astype(np.float32)
+    assert codes.shape == features.shape
+    assert np.array_equal(codes, np.abs(features[..., None] - listed).argmin(axis=-1))
+    assert len(np.unique(codes)) > 100
+    nothing, _ = quantised(np.zeros((4, 2), np.float32))
+    assert (values[127], np.ptp(nothing)) == (0, 0)
