@@ -26,7 +26,7 @@ from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.colour import linear_to_srgb
 from nerfmac.rendering.metrics import psnr
 from nerfmac.run import Run
-from tests.export.page.tab import WEBGPU, Tab
+from tests.export.scene_page.tab import WEBGPU, Tab
 from tests.viewer.notebook.browser import running_chromium
 
 SIZE = 640, 400
@@ -75,7 +75,7 @@ def main() -> None:
         print(f"{frames / TURNING:.1f} frames a second, {width} pixels across")
         if arguments.picture:
             tab.run(f"{FLIGHT}.show({FLIGHT}.home, false)")
-            tab.rest()
+            tab.wait(f"{FLIGHT}.screen.shown.samples >= 3")
             picture = Image.open(io.BytesIO(tab.page.screenshot())).convert("RGB")
             picture.save(arguments.picture, quality=88, optimize=True)
         tab.close()

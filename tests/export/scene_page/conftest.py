@@ -10,7 +10,7 @@ import pytest
 from nerfmac.backend import choose_device
 from nerfmac.export import scene_page
 from nerfmac.run import Run
-from tests.export.page.fields import random_run
+from tests.export.scene_page.fields import random_run
 from tests.scene_factory import COARSE
 
 
@@ -26,7 +26,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def browser():
     """Headless Chromium with WebGPU; a test is skipped where there is none, but fails in CI."""
     try:
-        from tests.export.page.tab import WEBGPU
+        from tests.export.scene_page.tab import WEBGPU
         from tests.viewer.notebook.browser import running_chromium
     except ModuleNotFoundError as error:
         reason = f"needs Playwright ({error})"
@@ -64,7 +64,7 @@ def folder(tmp_path_factory) -> Path:
 @pytest.fixture(scope="package")
 def open_page(browser, folder) -> Callable:
     """Return a function that writes a run's page and opens it; it returns the tab."""
-    from tests.export.page.tab import Tab
+    from tests.export.scene_page.tab import Tab
 
     def open_one(run: Run, before: str = "", context=None, **options):
         path = folder / "scene.html"

@@ -18,7 +18,7 @@ from nerfmac.ops.hash_encode import hash_encode
 from nerfmac.ops.march import cell_of, is_occupied
 from nerfmac.rendering.metrics import psnr
 from nerfmac.rendering.renderer import Rendered
-from tests.export.page.fields import CASES
+from tests.export.scene_page.fields import CASES
 
 ROUNDOFF = 2.0**-24
 POINTS = 300

@@ -10,6 +10,7 @@ import pytest
 from PIL import Image
 
 from nerfmac.common.checks import InputError
+from nerfmac.common.page_modules import joined_modules
 from nerfmac.export import PagePath, scene_page, write_scene_page
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.colour import linear_to_srgb
@@ -34,6 +35,14 @@ def screenshot(tab) -> np.ndarray:
     """Return what the tab shows, (h, w, 3) in [0, 1]."""
     picture = Image.open(io.BytesIO(tab.page.screenshot())).convert("RGB")
     return np.asarray(picture, np.float32) / 255
+
+
+def test_its_modules_are_joined_into_one_without_a_name_twice():
+    script = joined_modules(scene_page._read, "export/page/main.js")
+    names = re.findall(r"^(?:async )?(?:function|const|let|class) (\w+)", script, re.MULTILINE)
+    assert {"Tracer", "Screen", "Flight", "MeshScreen", "PointerInput", "walkByKeys"} <= set(names)
+    assert len(names) == len(set(names))
+    assert not re.search(r"^(import|export) ", script, re.MULTILINE)
 
 
 @pytest.fixture(scope="module")
@@ -104,7 +113,7 @@ def test_its_policy_stops_a_request_and_a_foreign_script(trained, open_page):
 
 
 def test_a_gpu_draws_to_the_canvas_itself(trained, folder, browser):
-    from tests.export.page.tab import WITH_CANVAS, Tab
+    from tests.export.scene_page.tab import WITH_CANVAS, Tab
     from tests.viewer.notebook.browser import chromium
 
     write_scene_page(trained, folder / "direct.html", progress=False)
