@@ -24,6 +24,9 @@ from nerfmac.common.checks import InputError
 from nerfmac.common.files import user_path
 from nerfmac.config.record import RENAMED
 from nerfmac.rendering.crop import Box
+from nerfmac.rendering.evaluation import BACKGROUNDS
+
+Colour = tuple[float, float, float]
 
 HELP = ("-h", "--help")
 
@@ -187,6 +190,18 @@ def box(flag: str, text: str) -> Box:
     expected = "six numbers X,Y,Z,X,Y,Z, the lowest and highest corner"
     a, b, c, d, e, f = numbers(flag, text, 6, expected)
     return (a, b, c), (d, e, f)
+
+
+def background(text: str, known: Sequence[str] = tuple(BACKGROUNDS)) -> Colour:
+    """The sRGB colour in [0, 1] that `text` names or has as R,G,B up to 255. Raises `InputError`.
+
+    The error lists the `known` names.
+    """
+    if text in BACKGROUNDS:
+        return BACKGROUNDS[text]
+    expected = f"{', '.join(known)} or R,G,B such as 40,40,60"
+    red, green, blue = numbers("--background", text, 3, expected)
+    return red / 255.0, green / 255.0, blue / 255.0
 
 
 def _without_none(kind: Any) -> Any:

@@ -52,6 +52,11 @@ class NamedPath:
         return self.name in SPLITS
 
     @property
+    def is_closed(self) -> bool:
+        """Whether its first camera follows the last, as in all moves."""
+        return self.file.closed if self.file else not self.is_split
+
+    @property
     def seconds(self) -> float:
         """Default duration of the path, in seconds."""
         if self.file is not None:

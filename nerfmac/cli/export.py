@@ -10,36 +10,42 @@ from typing import Annotated, Any, Literal, NamedTuple
 import tyro
 
 from nerfmac.backend import choose_device
-from nerfmac.cli.arguments import box, optional
+from nerfmac.cli.arguments import background, box, optional
+from nerfmac.cli.camera_paths import NamedPath
 from nerfmac.cli.choices import Device
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import appearing, remove_abandoned, write_json
 from nerfmac.export import (
+    PagePath,
     extract_cameras,
     extract_density,
     extract_mesh,
     extract_points,
     need_libraries,
+    write_scene_page,
 )
 from nerfmac.run import CONFIGURED, Run
 from nerfmac.snapshots import open_run, save_snapshot
 from nerfmac.training.method import Method
 
+PATH_FPS = 12.0
+"""Cameras per second of a page's path; the page interpolates between them."""
+
 
 @dataclass(frozen=True)
 class Arguments:
-    """Write a run's mesh, points, cameras or density, in the coordinates of its scene's files, or
-    the run as a snapshot for instant-ngp."""
+    """Write a run's mesh, points, cameras or density, in the coordinates of its scene's files; the
+    run as a snapshot for instant-ngp; or a page in which anyone can fly through the scene."""
 
     run: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
     """Folder of a run, or a snapshot of instant-ngp (.ingp, .msgpack)."""
     file: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FILE")]
     """File to write: a mesh (.ply, .obj, .glb), points (.ply, with --as points), cameras (.json),
-    density (.npz, .vdb) or a snapshot (.ingp, .msgpack)."""
+    density (.npz, .vdb), a snapshot (.ingp, .msgpack) or a page (.html)."""
     as_: Annotated[
-        Literal["mesh", "points", "cameras", "density", "snapshot"] | None,
+        Literal["mesh", "points", "cameras", "density", "snapshot", "page"] | None,
         tyro.conf.arg(
-            name="as", metavar="mesh|points|cameras|density|snapshot", help_behavior_hint=""
+            name="as", metavar="mesh|points|cameras|density|snapshot|page", help_behavior_hint=""
         ),
     ] = None
     """Kind of export; by default the file's ending decides."""
@@ -57,6 +63,13 @@ class Arguments:
     crop: Annotated[str | None, optional("X,Y,Z,X,Y,Z")] = None
     """Box to export: lowest and highest corner, in the coordinates of the scene's files. By default
     the box around the occupied cells of the unit cube; for points no box."""
+    path: Annotated[str | None, optional("NAME|FILE.json")] = None
+    """Camera path that a page plays when it opens: orbit, spiral, figure-of-eight, dolly-zoom,
+    train, test or a path's file, as in nerfmac render. By default the page waits for its reader."""
+    background: Annotated[str | None, optional("white|black|R,G,B")] = None
+    """Background of a page; R, G and B from 0 to 255. By default white."""
+    title: Annotated[str | None, optional("TEXT")] = None
+    """Title of a page; by default the scene's name."""
     device: Device = "auto"
     """Device that computes; auto takes the GPU if there is one."""
 
@@ -102,6 +115,10 @@ def _options(arguments: Arguments, kind: str) -> dict[str, Any]:
             raise InputError(f"--{name} is nothing that {kind} have; {kind} take {known}")
     if "crop" in options:
         options["crop"] = box("--crop", options["crop"])
+    if "path" in options:
+        options["path"] = NamedPath.read(options["path"])
+    if "background" in options:
+        options["background"] = background(options["background"])
     return options
 
 
@@ -134,6 +151,18 @@ def _snapshot(run: Run, path: Path, _: dict[str, Any]) -> str:
     return f"{run.state.step} steps, {len(run.scene.cameras)} cameras"
 
 
+def _page(run: Run, path: Path, options: dict[str, Any]) -> str:
+    named: NamedPath | None = options.pop("path", None)
+    if named is not None:
+        named = named.within(run)
+        frames = max(round(named.seconds * PATH_FPS), 1)
+        lens = named.lens(run)
+        cameras = named.cameras(run, frames, (lens.width, lens.height))
+        options["camera_path"] = PagePath(cameras, PATH_FPS, closed=named.is_closed)
+    write_scene_page(run, path, **options)
+    return f"{path.stat().st_size / 1e6:.1f} MB"
+
+
 class Kind(NamedTuple):
     """A kind of export; its name is the key of `KINDS`."""
 
@@ -149,5 +178,6 @@ KINDS = {
     "cameras": Kind(_cameras, (".json",)),
     "density": Kind(_density, (".npz", ".vdb"), ("crop", "resolution")),
     "snapshot": Kind(_snapshot, (".ingp", ".msgpack")),
+    "page": Kind(_page, (".html", ".htm"), ("background", "path", "title")),
 }
 """Kinds of export by name; without --as, the first kind that has the file's ending is taken."""

@@ -14,7 +14,7 @@ from typing import Annotated, Literal
 import tyro
 
 from nerfmac.backend import choose_device
-from nerfmac.cli.arguments import box, numbers, optional
+from nerfmac.cli.arguments import background, box, numbers, optional
 from nerfmac.cli.camera_paths import NamedPath
 from nerfmac.cli.choices import Device
 from nerfmac.common import checks
@@ -301,8 +301,4 @@ def _size(text: str) -> tuple[int, int]:
 def _background(text: str) -> tuple[float, float, float] | None:
     if text == "transparent":
         return None
-    if text in BACKGROUNDS:
-        return BACKGROUNDS[text]
-    expected = "white, black, transparent or R,G,B such as 40,40,60"
-    red, green, blue = numbers("--background", text, 3, expected)
-    return red / 255.0, green / 255.0, blue / 255.0
+    return background(text, (*BACKGROUNDS, "transparent"))

@@ -3,6 +3,7 @@
 run = nerfmac.Run.load("runs/mine")
 mesh = nerfmac.export.extract_mesh(run, resolution=256)
 mesh.save("mine.glb")
+nerfmac.export.write_scene_page(run, "mine.html")
 """
 
 from nerfmac.export.cameras import extract_cameras
@@ -11,11 +12,13 @@ from nerfmac.export.mesh import Mesh, extract_mesh
 from nerfmac.export.pages import evaluate_to_page, worst
 from nerfmac.export.points import Points, extract_points
 from nerfmac.export.report_page import write_report
+from nerfmac.export.scene_page import PagePath, write_scene_page
 from nerfmac.export.shape_files import need_libraries
 
 __all__ = [
     "DensityGrid",
     "Mesh",
+    "PagePath",
     "Points",
     "evaluate_to_page",
     "extract_cameras",
@@ -25,4 +28,5 @@ __all__ = [
     "need_libraries",
     "worst",
     "write_report",
+    "write_scene_page",
 ]

@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import user_path
+from nerfmac.common.halves import to_halves
 from nerfmac.config.fields import WIDTHS
 from nerfmac.fields.encoded import EncodedField
 from nerfmac.fields.encodings import HashGrid
@@ -125,7 +126,7 @@ def written_snapshot(run: Run) -> dict[str, Any]:
         "dir_encoding": {"otype": "SphericalHarmonics", "degree": 4},
         "network": _network(arrays.shape),
         "rgb_network": _network(arrays.colour_shape),
-        "snapshot": _snapshot(run, sampler, _halves(np.concatenate(parameters))),
+        "snapshot": _snapshot(run, sampler, to_halves(np.concatenate(parameters))),
     }
 
 
@@ -219,10 +220,3 @@ def _network(shape: MlpShape) -> dict[str, Any]:
         "n_neurons": shape.hidden,
         "n_hidden_layers": shape.hidden_layers,
     }
-
-
-def _halves(values: Array) -> npt.NDArray[np.float16]:
-    limit = float(np.finfo(np.float16).max)
-    if not (np.abs(values) < limit).all():
-        raise InputError(f"a parameter is not finite or beyond half precision, {limit:g}")
-    return values.astype("<f2")

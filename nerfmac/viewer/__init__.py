@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from nerfmac.common.extras import install
+from nerfmac.viewer.navigation import View as View
 
 if TYPE_CHECKING:
     from nerfmac.viewer.widget import Viewer as Viewer

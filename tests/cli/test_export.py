@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -64,13 +65,32 @@ def test_cameras_and_points(run, tmp_path, capsys, monkeypatch):
     assert len(trimesh.load(tmp_path / "p.ply").vertices) == 50
 
 
+def test_a_page_with_its_path_and_background(run, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("nerfmac.export.scene_page.STILL_SIZE", (16, 12))
+    flags = ("--path", "orbit", "--background", "51,102,255", "--title", "Mine")
+    assert nerfmac("export", run, tmp_path / "p.html", *flags) == 0
+    assert capsys.readouterr().out.startswith(f"{tmp_path / 'p.html'}: ")
+    text = (tmp_path / "p.html").read_text()
+    (values,) = re.findall(r'<script type="application/json" id="scene">(.*?)</script>', text)
+    scene = json.loads(values)
+    assert "<title>Mine</title>" in text
+    assert scene["background"] == [0.2, 0.4, 1.0]
+    path = scene["path"]
+    assert (path["fps"], path["closed"]) == (12.0, True)
+    assert {len(frame) for frame in path["frames"]} == {13}
+    assert scene["view"]["pose"] == pytest.approx(path["frames"][0][:12], abs=1e-5)
+
+
 @pytest.mark.parametrize(
     ("name", "flags", "names"),
     [
         (
             "m.stl",
             (),
-            ["m.stl does not say what to export", ".glb, .ingp, .json, .msgpack, .npz, .obj, .ply"],
+            [
+                "m.stl does not say what to export",
+                ".glb, .htm, .html, .ingp, .json, .msgpack, .npz, .obj, .ply",
+            ],
         ),
         ("m", (), ["does not say what to export"]),
         ("d.vdb", ("--as", "mesh"), ["d.vdb cannot hold mesh", ".glb"]),
@@ -78,6 +98,19 @@ def test_cameras_and_points(run, tmp_path, capsys, monkeypatch):
         ("m.ply", ("--as", "shape"), ["--as is 'shape'", "mesh, points, cameras, density"]),
         ("c.json", ("--resolution", 9), ["--resolution", "cameras"]),
         ("m.ply", ("--count", 9), ["--count", "mesh", "--crop, --resolution"]),
+        (
+            "m.ply",
+            ("--path", "orbit"),
+            ["--path is nothing that mesh have"],
+        ),
+        ("p.html", ("--path", "orbti"), ["--path is 'orbti'; did you mean orbit?"]),
+        (
+            "p.html",
+            ("--background", "1,2"),
+            ["--background is '1,2'; expected white, black or"],
+        ),
+        ("p.html", ("--background", "transparent"), ["expected white, black or R,G,B"]),
+        ("p.html", ("--count", 9), ["--count is nothing that page have", "--background, --path"]),
         ("m.ply", ("--resolution", 1), ["resolution is 1; expected between 2 and 4096"]),
         ("m.ply", ("--resolution", 4096), ["of the machine's", "GB; a resolution of"]),
         ("m.ply", ("--threshold", "high"), ["--threshold is 'high'; expected a number"]),

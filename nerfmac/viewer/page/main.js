@@ -40,7 +40,7 @@ function render({ model, el }) {
   buildControls({ parts, link, settings, motion, record, seen, signal });
   parts.floating.append(...seen.compare.elements, seen.overlay.tooltip, buildNotice(link));
   new PointerInput(parts.area, motion, targetsOf(parts.area, picture, link, seen.overlay), signal);
-  walkByKeys(parts.area, motion, link, signal);
+  walkByKeys(parts.area, motion, (t) => link.send({ kind: "reset", t }), signal);
   letGripResize(parts.grip, parts.floating);
   tellPace(parts.status, record, signal);
   showStillUntilLive({ model, parts, picture, link, signal });

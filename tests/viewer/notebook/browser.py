@@ -3,7 +3,7 @@
 import os
 import platform
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import pytest
@@ -42,11 +42,11 @@ def chromium(own: str) -> str:
 
 
 @contextmanager
-def running_chromium() -> Iterator[Browser]:
-    """Start Chromium, and end it with all its pages."""
+def running_chromium(flags: Sequence[str] = FLAGS) -> Iterator[Browser]:
+    """Start Chromium with command line `flags`, and end it with all its pages."""
     with sync_playwright() as playwright:
         path = chromium(playwright.chromium.executable_path)
-        browser = playwright.chromium.launch(executable_path=path, args=FLAGS)
+        browser = playwright.chromium.launch(executable_path=path, args=list(flags))
         try:
             yield browser
         finally:

@@ -41,6 +41,11 @@ export class Motion {
     if (this.holders.size === 0 && this.isTold) this.link.wake();
   }
 
+  /** Ask for the next animation frame. */
+  wake() {
+    this.link.wake();
+  }
+
   /** Send at the next animation frame that the camera is at rest, whatever has moved it. */
   settle() {
     this.isTold = true;

@@ -1,0 +1,33 @@
+// The space that is trained, a cube of side `extent` around (0.5, 0.5, 0.5), and its map to the
+// coordinates that the encoding reads, which may contract what is outside an inner cube;
+// kernels/bounds.h in WGSL.
+
+const bounds_centre = vec3<f32>(0.5);
+
+// The part of a ray between the cube's two faces of one axis, within [span.x, span.y].
+fn bounds_clip(origin: f32, slope: f32, span: vec2<f32>) -> vec2<f32> {
+  let half_side = 0.5 * march.extent;
+  let offset = origin - 0.5;
+  if (abs(slope) < 1e-9) {
+    // A ray parallel to the faces is between them everywhere or nowhere.
+    if (abs(offset) > half_side) { return vec2(span.x, -1.0); }
+    return span;
+  }
+  let a = (-half_side - offset) / slope;
+  let b = (half_side - offset) / slope;
+  return vec2(max(span.x, min(a, b)), min(span.y, max(a, b)));
+}
+
+// The coordinates in [0, 1]^3 of a position. Nothing is contracted if `inner` is no less than
+// `extent`.
+fn bounds_unit(position: vec3<f32>) -> vec3<f32> {
+  var offset = position - bounds_centre;
+  var side = march.extent;
+  if (march.inner < march.extent) {
+    let farthest = max(max(abs(offset.x), abs(offset.y)), abs(offset.z));
+    let ratio = max(farthest / (0.5 * march.inner), 1.0);
+    offset *= (2.0 - 1.0 / ratio) / ratio;
+    side = march.inner * (2.0 - march.inner / march.extent);
+  }
+  return offset / side + 0.5;
+}

@@ -1,0 +1,36 @@
+// The occupancy grid's geometry; kernels/occupancy.h in WGSL.
+
+const brick_width = 4;  // cells of a brick along x and y
+const brick_depth = 2;  // along z
+
+@group(0) @binding(3) var<storage, read> bits: array<u32>;
+
+struct OccupancyCell {
+  place: vec3<f32>,  // position in units of cells, from the cascade's lowest corner
+  side: f32,         // a cell's side, in scene units
+  index: i32,        // the cell's number; -1 outside every cascade
+}
+
+fn occupancy_cell(position: vec3<f32>) -> OccupancyCell {
+  let offset = position - bounds_centre;
+  let reach = max(max(abs(offset.x), abs(offset.y)), abs(offset.z));
+  let resolution = march.resolution;
+  var cascade = 0;
+  var size = 1.0;
+  while (cascade < march.cascades && reach >= 0.5 * size) {
+    cascade++;
+    size *= 2.0;
+  }
+  var cell: OccupancyCell;
+  cell.side = size / f32(resolution);
+  cell.place = (offset + 0.5 * size) * (f32(resolution) / size);
+  let at = clamp(vec3<i32>(cell.place), vec3(0), vec3(resolution - 1));
+  let across = resolution / brick_width;  // in bricks
+  let deep = resolution / brick_depth;
+  let brick = ((cascade * deep + at.z / brick_depth) * across + at.y / brick_width) * across
+    + at.x / brick_width;
+  let within = (at.z % brick_depth * brick_width + at.y % brick_width) * brick_width
+    + at.x % brick_width;
+  cell.index = select(-1, 32 * brick + within, cascade < march.cascades);
+  return cell;
+}

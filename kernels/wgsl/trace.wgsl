@@ -1,0 +1,80 @@
+// A picture of the field, one thread a pixel; kernels/trace.metal in WGSL, with the rays of
+// nerfmac/geometry/rays.py, the background of rendering/renderer.py and the mean of a pixel's
+// samples of film/frames.py.
+//
+// Before these files stand LEVELS, FEATURES, WIDTH, DENSITY_LAYERS, COLOUR_LAYERS (u32) and
+// DENSITY_BIAS (f32) as constants, and `half`, an alias of f16 or f32.
+
+const EARLY_STOP = 1e-4;  // EARLY_STOP_TRANSMITTANCE in ops/composite.py
+
+struct Frame {
+  right: vec3<f32>,   // the camera's axes and place, in scene coordinates
+  up: vec3<f32>,
+  back: vec3<f32>,
+  origin: vec3<f32>,
+  lens: vec4<f32>,    // fl_x, fl_y, cx, cy in pixels
+  background: vec3<f32>,  // sRGB
+  offset: vec2<f32>,  // of the sample from its pixel's top left corner, in pixels
+  size: vec2<u32>,    // the picture's columns and rows
+  rows: vec2<u32>,    // the rows that are traced: the first one, and that after the last
+  kept: f32,          // factor on what the picture holds: 1 adds a sample, 0 begins anew
+}
+
+@group(0) @binding(0) var<uniform> frame: Frame;
+// Sum over a pixel's samples of linear colour; their number. Row by row from the top left.
+@group(0) @binding(6) var<storage, read_write> picture: array<vec4<f32>>;
+// Mean distance from the camera in scene units, of the last sample; 0 in empty space.
+@group(0) @binding(7) var<storage, read_write> depths: array<f32>;
+
+struct Traced {
+  colour: vec3<f32>,  // sRGB, premultiplied by opacity
+  opacity: f32,
+  depth: f32,         // sum of weight * distance
+}
+
+fn trace_ray(origin: vec3<f32>, direction: vec3<f32>) -> Traced {
+  let ray = march_ray(origin, direction);
+  let towards = network_direction(direction);
+  var colour = vec3<f32>();
+  var depth = 0.0;
+  var transmittance = 1.0;
+  var k = 0;
+  while (transmittance >= EARLY_STOP) {
+    var probe: MarchProbe;
+    while (k < ray.intervals) {
+      probe = march_probe(ray, k);
+      if (probe.is_sample) { break; }
+      k = probe.next;
+    }
+    if (k >= ray.intervals) { break; }
+    let embedding = network_embedding(bounds_unit(origin + direction * probe.distance));
+    let number = ray.first + f32(k);
+    let width = march_distance(number + 1.0) - march_distance(number);
+    let passing = transmittance * exp(-network_density(embedding) * width);
+    let weight = transmittance - passing;
+    colour += weight * network_colour(embedding, towards);
+    depth += weight * probe.distance;
+    transmittance = passing;
+    k++;
+  }
+  return Traced(colour, 1.0 - transmittance, depth);
+}
+
+fn srgb_to_linear(values: vec3<f32>) -> vec3<f32> {
+  let curve = pow((values + 0.055) / 1.055, vec3(2.4));
+  return select(curve, values / 12.92, values <= vec3(0.04045));
+}
+
+@compute @workgroup_size(8, 8)
+fn trace(@builtin(global_invocation_id) thread: vec3<u32>) {
+  let pixel = vec2(thread.x, thread.y + frame.rows.x);
+  if (pixel.x >= frame.size.x || pixel.y >= frame.rows.y) { return; }
+  let place = (vec2<f32>(pixel) + frame.offset - frame.lens.zw) / frame.lens.xy;
+  let direction = normalize(frame.right * place.x - frame.up * place.y - frame.back);
+  let seen = trace_ray(frame.origin, direction);
+  let colour = seen.colour + (1.0 - seen.opacity) * frame.background;
+  let index = pixel.y * frame.size.x + pixel.x;
+  let linear = srgb_to_linear(clamp(colour, vec3(0.0), vec3(1.0)));
+  picture[index] = frame.kept * picture[index] + vec4(linear, 1.0);
+  depths[index] = seen.depth / max(seen.opacity, 1e-6);
+}

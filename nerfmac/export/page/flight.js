@@ -1,0 +1,134 @@
+/**
+ * The view and its moves. The viewer's pointer and keys know it as their `motion`: several things
+ * may move the view at once (pointer, keys, wheel), and each holds it while it does. Travel is
+ * accumulated between animation frames. It also plays the page's camera path.
+ */
+
+import { centreDistance, lookAt, travelView } from "../../viewer/page/motion/navigation.js";
+
+export class Flight {
+  /** Fly from `home`; `path` is {fps, frames, closed} or null, a frame 12 numbers and the fov. */
+  constructor(home, path) {
+    Object.assign(this, { home, path, view: home });
+    this.screen = null; // {resize(width, height), look(view, isMoving), pointAt(x, y)}
+    this.size = null; // [width, height] of the canvas, once it is known
+    this.started = null; // performance.now() at the path's start, while it plays
+    this.onPlay = () => {};
+    this.holders = new Set();
+    this.travels = []; // that have not moved the view yet
+    this.frame = 0;
+    this.beforeMessage = () => {}; // walking adds the time that its keys were held
+  }
+
+  /** Show views on `screen` from now on. */
+  begin(screen) {
+    this.screen = screen;
+    if (this.size) screen.resize(...this.size);
+    this.show(this.view, false);
+  }
+
+  /** Set the canvas' size in pixels. */
+  resize(width, height) {
+    this.size = [width, height];
+    this.screen?.resize(width, height);
+  }
+
+  /** Add travel, any of orbit, pan, dolly and walk. */
+  add({ orbit = [0, 0], pan = [0, 0], dolly = 0, walk = [0, 0, 0] }) {
+    this.travels.push({ orbit, pan, dolly, walk });
+    this.wake();
+  }
+
+  hold(source) {
+    this.holders.add(source);
+  }
+
+  release(source) {
+    if (this.holders.delete(source)) this.wake();
+  }
+
+  /** Move the view at the next animation frame. */
+  wake() {
+    this.frame ||= requestAnimationFrame(() => {
+      this.frame = 0;
+      this.beforeMessage();
+      this.move(this.travels.splice(0));
+    });
+  }
+
+  move(travels) {
+    if (travels.length) this.stop();
+    if (this.isPlaying) return; // a click holds the view, and moves nothing
+    this.show(travels.reduce(travelView, this.view), this.holders.size > 0);
+  }
+
+  /** Return to the first view. */
+  reset() {
+    this.stop();
+    this.show(this.home, false);
+  }
+
+  /** Turn to what is seen at (x, y) in [0, 1] of the picture. */
+  async lookThrough(x, y) {
+    const point = await this.screen?.pointAt(x, y);
+    if (!point) return;
+    this.stop();
+    this.show(lookAt(this.view, point), false);
+  }
+
+  show(view, isMoving) {
+    this.view = view;
+    this.screen?.look(view, isMoving);
+  }
+
+  get isPlaying() {
+    return this.started !== null;
+  }
+
+  /** Play the path from its start, over and over. */
+  play() {
+    this.started = performance.now();
+    this.onPlay(true);
+    const next = (now) => {
+      if (!this.isPlaying) return;
+      this.show(this.viewAt((now - this.started) / 1000), true);
+      requestAnimationFrame(next);
+    };
+    requestAnimationFrame(next);
+  }
+
+  /** Stop the path where it is. */
+  stop() {
+    if (!this.isPlaying) return;
+    this.started = null;
+    this.onPlay(false);
+    this.show(this.view, false);
+  }
+
+  /** The path's view after so many seconds; its centre is as far ahead as the first view's. */
+  viewAt(seconds) {
+    const { fps, frames, closed } = this.path;
+    const place = (Math.max(seconds, 0) * fps) % frames.length;
+    const before = Math.floor(place);
+    const after = closed ? (before + 1) % frames.length : Math.min(before + 1, frames.length - 1);
+    const part = place - before;
+    const mixed = frames[before].map((value, i) => value + part * (frames[after][i] - value));
+    const pose = squared(mixed.slice(0, 12));
+    const far = centreDistance(this.home);
+    const centre = [0, 4, 8].map((line) => pose[line + 3] - far * pose[line + 2]);
+    return { pose, centre, up: this.home.up, fov: mixed[12] };
+  }
+}
+
+/** A pose whose axes are almost square to each other, made square: z stays, then y. */
+function squared(pose) {
+  const axis = (index) => [pose[index], pose[4 + index], pose[8 + index]];
+  const unit = (vector) => vector.map((value) => value / Math.hypot(...vector));
+  const back = unit(axis(2));
+  const along = axis(1).reduce((sum, value, index) => sum + value * back[index], 0);
+  const [a, b, c] = unit(axis(1).map((value, index) => value - along * back[index]));
+  const [d, e, f] = back;
+  const right = [b * f - c * e, c * d - a * f, a * e - b * d];
+  const up = [a, b, c];
+  return [0, 1, 2].flatMap((row) => [right[row], up[row], back[row], pose[4 * row + 3]]);
+}

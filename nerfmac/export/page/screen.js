@@ -1,0 +1,176 @@
+/**
+ * What the canvas shows next. While the view moves, a whole picture for each frame of the display,
+ * as large as the GPU has time for. At rest the picture gets the canvas' size and then more samples
+ * a pixel, in strips, so that the next move waits for one strip at most.
+ */
+
+import { viewLens } from "../../viewer/page/motion/navigation.js";
+
+const FRAME_TIME = 24; // milliseconds for a picture while the view moves
+const STRIP_TIME = 40; // milliseconds for a strip at rest
+const SOON = 600; // milliseconds: if the full picture takes longer, one of half the size comes first
+const FIRST_PIXELS = 96 * 64; // of the first picture, before the GPU's pace is known
+const LEAST_SCALE = 1 / 8; // of a picture's width and height while the view moves
+const MOST_STRIPS = 12; // of a picture: each also costs time that no pixel takes
+const LEAST_STRIP = 8192; // pixels
+const ROWS = 8; // of a strip, a multiple of that
+const REMEMBERED = 512; // times of frames
+
+/** Samples of a pixel at rest. */
+export const SAMPLES = 16;
+
+export class Screen {
+  constructor(tracer, canvas) {
+    Object.assign(this, { tracer, canvas });
+    this.view = null;
+    this.isMoving = false;
+    this.pace = { whole: null, strip: null }; // pixels per millisecond
+    this.pictures = []; // the shown one and one to draw in
+    this.shown = null; // {view, width, height, samples} of the picture on the canvas
+    this.job = null; // a picture in the making: {..., row, picture}
+    this.isRunning = false;
+    this.frames = []; // performance.now() when pictures of new views were shown
+    this.listeners = [];
+  }
+
+  /** Call `listener()` after each picture that was shown. */
+  onShown(listener) {
+    this.listeners.push(listener);
+  }
+
+  /** Show another view; `isMoving` says that the next one follows soon. */
+  look(view, isMoving) {
+    this.view = view;
+    this.isMoving = isMoving;
+    this.wake();
+  }
+
+  /** Set the canvas' size in pixels. */
+  resize(width, height) {
+    if (this.canvas.width !== width || this.canvas.height !== height || !this.pictures.length) {
+      Object.assign(this.canvas, { width, height });
+      this.pictures.forEach((picture) => this.tracer.discard(picture));
+      this.pictures = [0, 1].map(() => this.tracer.picture(width * height));
+      this.shown = this.job = null;
+    }
+    this.wake();
+  }
+
+  /** Show nothing more. */
+  close() {
+    this.isRunning = true; // for ever
+    this.view = null;
+  }
+
+  async wake() {
+    if (this.isRunning) return;
+    this.isRunning = true;
+    try {
+      while (this.plan()) {
+        await new Promise(requestAnimationFrame);
+        if (this.plan()) await this.work();
+      }
+    } catch {
+      this.close(); // the GPU has stopped: main.js goes on
+      return;
+    }
+    this.isRunning = false;
+  }
+
+  /** Set the next job, or go on with the one that there is; false if there is nothing to do. */
+  plan() {
+    const { view, shown, canvas } = this;
+    if (!view || !this.pictures.length) return false;
+    if (this.job?.view === view) return true;
+    this.job = null;
+    const isNew = shown?.view !== view;
+    if (this.isMoving && !isNew) return false;
+    const pixels = canvas.width * canvas.height;
+    const affordable = this.pace.whole ? this.pace.whole * FRAME_TIME : FIRST_PIXELS;
+    const scale = Math.max(LEAST_SCALE, Math.sqrt(affordable / pixels));
+    if (isNew) this.begin(Math.min(1, scale), true);
+    else if (shown.width < canvas.width) {
+      const isSlow = pixels / this.pace.whole > SOON && shown.width < 0.5 * canvas.width;
+      this.begin(isSlow ? 0.5 : 1, false);
+    } else if (shown.samples < SAMPLES) {
+      this.job = { ...shown, row: 0, picture: this.pictures[0], isWhole: false };
+    } else return false;
+    return true;
+  }
+
+  begin(scale, isWhole) {
+    const [width, height] = [this.canvas.width, this.canvas.height].map(
+      (side) => Math.max(1, Math.round(side * scale)),
+    );
+    const picture = Object.assign(this.pictures[1], { width, height });
+    this.job = { view: this.view, width, height, samples: 0, row: 0, picture, isWhole };
+  }
+
+  /** Trace the next strip of the job, and show the picture if it is whole. */
+  async work() {
+    const { job, tracer } = this;
+    const { width, height, samples, row, picture } = job;
+    const end = job.isWhole ? height : Math.min(row + this.stripRows(job), height);
+    const start = performance.now();
+    const offset = sampleOffset(samples);
+    tracer.trace(picture, cameraOf(job.view, width, height), {
+      first: row, end, offset, isAdded: samples > 0,
+    });
+    job.row = end;
+    if (end === height) await this.finish();
+    await tracer.done();
+    const kind = job.isWhole ? "whole" : "strip";
+    const pace = ((end - row) * width) / Math.max(performance.now() - start, 1);
+    this.pace[kind] = this.pace[kind] ? 0.7 * this.pace[kind] + 0.3 * pace : pace;
+  }
+
+  stripRows({ width, height }) {
+    const fitting = ((this.pace.strip ?? this.pace.whole) * STRIP_TIME) / width;
+    const least = Math.max(height / MOST_STRIPS, LEAST_STRIP / width);
+    return ROWS * Math.ceil(Math.max(fitting, least) / ROWS);
+  }
+
+  async finish() {
+    const { job } = this;
+    this.job = null;
+    if (job.picture === this.pictures[1]) this.pictures.reverse();
+    if (job.view !== this.shown?.view) {
+      this.frames.push(performance.now());
+      if (this.frames.length > REMEMBERED) this.frames.shift();
+    }
+    this.shown = { ...job, samples: job.samples + 1 };
+    await this.tracer.show(job.picture);
+    for (const listener of this.listeners) listener();
+  }
+
+  /** The scene position seen at (x, y) in [0, 1] of the canvas, or null where nothing is seen. */
+  async pointAt(x, y) {
+    const { shown, tracer, pictures } = this;
+    if (!shown) return null;
+    const { width, height, view: { pose } } = shown;
+    const column = Math.min(Math.floor(x * width), width - 1);
+    const row = Math.min(Math.floor(y * height), height - 1);
+    const [depth] = await tracer.read(pictures[0].depths, row * width + column, 1);
+    if (!(depth > 0)) return null;
+    const { lens: [fx, fy, cx, cy] } = cameraOf(shown.view, width, height);
+    const local = [(x * width - cx) / fx, -(y * height - cy) / fy, -1];
+    const far = depth / Math.hypot(...local);
+    return [0, 4, 8].map((line) => pose[line + 3] + far * (
+      pose[line] * local[0] + pose[line + 1] * local[1] + pose[line + 2] * local[2]));
+  }
+}
+
+/** The camera of a view for a picture of `width` x `height`; see tracer.js. */
+export function cameraOf(view, width, height) {
+  const [fx, fy, cx, cy] = viewLens(view, width, height);
+  return { pose: view.pose, lens: [fx * width, fy * height, cx * width, cy * height] };
+}
+
+/**
+ * Where in a pixel its sample `number` lies. The first is in the middle, as in a picture of one
+ * sample; the others are the points of the plastic number's sequence (Roberts 2018).
+ */
+function sampleOffset(number) {
+  const plastic = 1.3247179572447460;
+  return [1 / plastic, 1 / plastic ** 2].map((step) => (0.5 + number * step) % 1);
+}

@@ -1,0 +1,177 @@
+/**
+ * The trained field on the GPU: WebGPU traces rays through it.
+ *
+ * A camera is {pose, lens}: 12 numbers as in navigation.js, and fx, fy, cx, cy in pixels. A picture
+ * is {width, height, sums, depths}: linear colours summed over samples with their number, and
+ * distances in scene units.
+ */
+
+import { blockBytes, blockText, fromHalves } from "./blocks.js";
+import { makePresenter } from "./present.js";
+
+const GROUP = 8; // rows and columns of a workgroup, as in trace.wgsl
+const FRAME_BYTES = 128; // of `Frame` in trace.wgsl
+
+/** The field's arrays in the page: {table, bits, weights}; table and weights are float16. */
+export async function readField({ levels, features }) {
+  const names = ["table", "values", "bits", "weights"];
+  const [codes, values, bits, weights] = await Promise.all(names.map(blockBytes));
+  const table = tableOf(new Uint8Array(codes), new Uint16Array(values), levels, features);
+  return { table, bits, weights };
+}
+
+/** Each code's value in its level's list of 256: float16 as Uint16Array, in whole words. */
+function tableOf(codes, values, levels, features) {
+  const table = new Uint16Array(codes.length + (codes.length % 2));
+  levels.forEach(([, , first, entries], level) => {
+    const own = values.subarray(256 * level, 256 * (level + 1));
+    const end = (first + entries) * features;
+    for (let index = first * features; index < end; index += 1) table[index] = own[codes[index]];
+  });
+  return table;
+}
+
+export class Tracer {
+  /** The tracer of a field, which shows pictures on `canvas`; null without WebGPU. */
+  static async create(canvas, scene, field) {
+    const adapter = await navigator.gpu?.requestAdapter({ powerPreference: "high-performance" });
+    if (!adapter) return null;
+    const isHalf = adapter.features.has("shader-f16");
+    const { maxBufferSize, maxStorageBufferBindingSize } = adapter.limits;
+    const device = await adapter.requestDevice({
+      requiredFeatures: isHalf ? ["shader-f16"] : [],
+      requiredLimits: { maxBufferSize, maxStorageBufferBindingSize },
+    });
+    return new Tracer(device, scene, field, isHalf, makePresenter(adapter, device, canvas));
+  }
+
+  constructor(device, scene, { table, bits, weights }, isHalf, presenter) {
+    Object.assign(this, { device, scene, presenter });
+    const { UNIFORM, STORAGE } = GPUBufferUsage;
+    this.inputs = [
+      this.buffer(FRAME_BYTES, UNIFORM),
+      this.filled(marchSettings(scene.march), UNIFORM),
+      this.filled(levelSettings(scene.levels), UNIFORM),
+      this.filled(bits, STORAGE),
+      this.filled(table, STORAGE),
+      this.filled(isHalf ? weights : fromHalves(weights), STORAGE),
+    ];
+    const half = isHalf ? "enable f16;\nalias half = f16;\n" : "alias half = f32;\n";
+    this.shader = half + blockText("trace-shader");
+    const module = device.createShaderModule({ code: this.shader });
+    this.tracing = device.createComputePipeline({
+      layout: "auto", compute: { module, entryPoint: "trace" },
+    });
+  }
+
+  buffer(size, usage) {
+    const { COPY_DST, COPY_SRC } = GPUBufferUsage;
+    return this.device.createBuffer({ size, usage: usage | COPY_DST | COPY_SRC });
+  }
+
+  filled(values, usage) {
+    const buffer = this.buffer(Math.ceil(values.byteLength / 4) * 4, usage);
+    this.device.queue.writeBuffer(buffer, 0, values);
+    return buffer;
+  }
+
+  /** An empty picture with room for `pixels`; a smaller one fits it too. */
+  picture(pixels) {
+    const { STORAGE } = GPUBufferUsage;
+    const [sums, depths] = [this.buffer(16 * pixels, STORAGE), this.buffer(4 * pixels, STORAGE)];
+    return { width: 0, height: 0, sums, depths };
+  }
+
+  discard({ sums, depths }) {
+    sums.destroy();
+    depths.destroy();
+  }
+
+  /**
+   * Trace the rows from `first` to `end` of a picture as `camera` sees them, through `offset` [x, y]
+   * in [0, 1] of each pixel. `isAdded` keeps the samples that the pixels have.
+   */
+  trace(picture, camera, { first = 0, end = picture.height, offset = [0.5, 0.5], isAdded = false }) {
+    const { device } = this;
+    const frame = frameSettings(picture, camera, this.scene.background, offset);
+    frame.setUint32(112, first, true);
+    frame.setUint32(116, end, true);
+    frame.setFloat32(120, isAdded ? 1 : 0, true);
+    device.queue.writeBuffer(this.inputs[0], 0, frame);
+    const buffers = [...this.inputs, picture.sums, picture.depths];
+    const encoder = device.createCommandEncoder();
+    const pass = encoder.beginComputePass();
+    pass.setPipeline(this.tracing);
+    pass.setBindGroup(0, this.bound(this.tracing, buffers));
+    pass.dispatchWorkgroups(Math.ceil(picture.width / GROUP), Math.ceil((end - first) / GROUP));
+    pass.end();
+    device.queue.submit([encoder.finish()]);
+  }
+
+  /** Show a picture on the canvas, at the canvas' size; may return a promise of it. */
+  show(picture) {
+    return this.presenter.show(picture);
+  }
+
+  bound(pipeline, buffers) {
+    return this.device.createBindGroup({
+      layout: pipeline.getBindGroupLayout(0),
+      entries: buffers.map((buffer, binding) => ({ binding, resource: { buffer } })),
+    });
+  }
+
+  /** Resolves when everything that was asked for so far is done. */
+  done() {
+    return this.device.queue.onSubmittedWorkDone();
+  }
+
+  /** `count` floats of a buffer from number `first` on, as a Float32Array. */
+  async read(buffer, first, count) {
+    const usage = GPUBufferUsage.MAP_READ | GPUBufferUsage.COPY_DST;
+    const copy = this.device.createBuffer({ size: 4 * count, usage });
+    const encoder = this.device.createCommandEncoder();
+    encoder.copyBufferToBuffer(buffer, 4 * first, copy, 0, 4 * count);
+    this.device.queue.submit([encoder.finish()]);
+    await copy.mapAsync(GPUMapMode.READ);
+    const values = new Float32Array(copy.getMappedRange().slice(0));
+    copy.destroy();
+    return values;
+  }
+}
+
+/** `MarchSettings` in march.wgsl. */
+function marchSettings({ extent, inner, near, step, cone, resolution, cascades }) {
+  const values = new DataView(new ArrayBuffer(32));
+  const lengths = [extent, inner, near, step, cone, Math.log1p(cone)];
+  lengths.forEach((length, index) => values.setFloat32(4 * index, length, true));
+  values.setInt32(24, resolution, true);
+  values.setInt32(28, cascades, true);
+  return values;
+}
+
+/** An array of `HashLevel` in hash_encode.wgsl. */
+function levelSettings(levels) {
+  const values = new DataView(new ArrayBuffer(16 * levels.length));
+  levels.forEach(([scale, ...shape], level) => {
+    values.setFloat32(16 * level, scale, true);
+    shape.forEach((count, index) => values.setUint32(16 * level + 4 + 4 * index, count, true));
+  });
+  return values;
+}
+
+/** `Frame` in trace.wgsl, without the rows and what is kept. */
+function frameSettings({ width, height }, { pose, lens }, background, offset) {
+  const values = new DataView(new ArrayBuffer(FRAME_BYTES));
+  const set = (at, numbers) => {
+    numbers.forEach((number, index) => values.setFloat32(at + 4 * index, number, true));
+  };
+  for (const axis of [0, 1, 2, 3]) {
+    set(16 * axis, [pose[axis], pose[4 + axis], pose[8 + axis]]);
+  }
+  set(64, lens);
+  set(80, background);
+  set(96, offset);
+  values.setUint32(104, width, true);
+  values.setUint32(108, height, true);
+  return values;
+}

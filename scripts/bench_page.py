@@ -1,0 +1,97 @@
+"""Figures of a scene's page in headless Chromium, from disk and without a network; its picture.
+
+    nerfmac export runs/still_life scene.html
+    python scripts/bench_page.py runs/still_life scene.html --picture data/page.jpg
+
+Prints the page's bytes, the seconds to its first picture, PSNR against the renderer's pictures of
+three cameras, and frames a second while the view turns. WebGPU is computed by the CPU there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import sys
+import time
+from pathlib import Path
+
+import mlx.core as mx
+import numpy as np
+from PIL import Image
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from nerfmac.backend import choose_device
+from nerfmac.geometry.cameras import Camera
+from nerfmac.geometry.colour import linear_to_srgb
+from nerfmac.rendering.metrics import psnr
+from nerfmac.run import Run
+from tests.export.scene_page.tab import WEBGPU, Tab
+from tests.viewer.notebook.browser import running_chromium
+
+SIZE = 640, 400
+"""Of the page, in pixels."""
+CAMERA_SIZE = 160, 100
+TURNING = 8.0
+"""Seconds in which the view turns."""
+FLIGHT = "document.body.nerfmac.flight"
+TURN = """(seconds) => new Promise((done) => {
+  const { flight } = document.body.nerfmac;
+  const [begin, before] = [performance.now(), flight.screen.frames.length];
+  const turn = () => {
+    const [angle, { pose }] = [(performance.now() - begin) / 4000, flight.home];
+    const [cos, sin] = [Math.cos(angle), Math.sin(angle)];
+    const turned = [0, 4, 8].flatMap((row) => {
+      const [right, up, back, place] = pose.slice(row, row + 4);
+      return [cos * right - sin * back, up, sin * right + cos * back, place];
+    });
+    flight.show({ ...flight.home, pose: turned }, true);
+    if (performance.now() - begin < 1000 * seconds) requestAnimationFrame(turn);
+    else done([flight.screen.frames.length - before, flight.screen.shown.width]);
+  };
+  turn();
+})"""
+
+
+def main() -> None:
+    """Print the figures that the command line asks for."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("run", type=Path, metavar="RUN")
+    parser.add_argument("page", type=Path, metavar="PAGE.html")
+    parser.add_argument("--picture", type=Path, metavar="OUT.jpg", help="write what the page shows")
+    arguments = parser.parse_args()
+    choose_device("cpu")
+    run = Run.load(arguments.run)
+    print(f"{arguments.page.stat().st_size} bytes")
+    with running_chromium(WEBGPU) as browser:
+        begin = time.perf_counter()
+        size = {"width": SIZE[0], "height": SIZE[1]}
+        path = arguments.page.resolve()
+        tab = Tab(browser, path, viewport=size, reduced_motion="reduce")
+        tab.wait(f"document.body.nerfmac && {FLIGHT}.screen?.shown")
+        print(f"{time.perf_counter() - begin:.2f} s to the first picture")
+        print("PSNR " + ", ".join(f"{value:.1f}" for value in compared(run, tab)) + " dB")
+        frames, width = tab.run(TURN, TURNING)
+        print(f"{frames / TURNING:.1f} frames a second, {width} pixels across")
+        if arguments.picture:
+            tab.run(f"{FLIGHT}.show({FLIGHT}.home, false)")
+            tab.wait(f"{FLIGHT}.screen.shown.samples >= 3")
+            picture = Image.open(io.BytesIO(tab.page.screenshot())).convert("RGB")
+            picture.save(arguments.picture, quality=88, optimize=True)
+        tab.close()
+
+
+def compared(run: Run, tab: Tab) -> list[float]:
+    """PSNR of the page's pictures of three cameras against the renderer's, a sample a pixel."""
+    values = []
+    tab.run(f"{FLIGHT}.screen.look({FLIGHT}.home, true)")  # it does not refine meanwhile
+    for own in run.orbit(3):
+        camera = Camera(own.lens.within(*CAMERA_SIZE), own.pose)
+        sums, _ = tab.picture(camera, strips=16)
+        seen = np.array(linear_to_srgb(mx.array(sums[..., :3].astype(np.float32))))
+        values.append(psnr(seen, run.render(camera).colour))
+    return values
+
+
+if __name__ == "__main__":
+    main()

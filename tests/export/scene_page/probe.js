@@ -1,0 +1,53 @@
+/* What the tests ask the page's tracer for; each function runs in the page. */
+
+({
+  /** What probe.wgsl finds at `points`, [x, y, z] and a direction each; `march` changes settings. */
+  async probe({ text, points, columns, inner }) {
+    const { tracer } = document.body.nerfmac.flight.screen;
+    const { device } = tracer;
+    const code = tracer.shader + text;
+    const module = device.createShaderModule({ code });
+    const compute = { module, entryPoint: "probe" };
+    const pipeline = await device.createComputePipelineAsync({ layout: "auto", compute });
+    const march = tracer.buffer(32, GPUBufferUsage.UNIFORM);
+    const encoder = device.createCommandEncoder();
+    encoder.copyBufferToBuffer(tracer.inputs[1], 0, march, 0, 32);
+    device.queue.submit([encoder.finish()]);
+    if (inner) device.queue.writeBuffer(march, 4, new Float32Array([inner]));
+    const given = tracer.filled(new Float32Array(points.flat()), GPUBufferUsage.STORAGE);
+    const count = points.length / 2;
+    const found = tracer.buffer(4 * count * columns, GPUBufferUsage.STORAGE);
+    const buffers = [null, march, ...tracer.inputs.slice(2)];
+    const own = buffers.map((buffer, binding) => ({ binding, resource: { buffer } })).slice(1);
+    const group = (number, entries) => device.createBindGroup({
+      layout: pipeline.getBindGroupLayout(number), entries,
+    });
+    const commands = device.createCommandEncoder();
+    const pass = commands.beginComputePass();
+    pass.setPipeline(pipeline);
+    pass.setBindGroup(0, group(0, own));
+    pass.setBindGroup(1, group(1, [given, found].map(
+      (buffer, binding) => ({ binding, resource: { buffer } }),
+    )));
+    pass.dispatchWorkgroups(Math.ceil(count / 64));
+    pass.end();
+    device.queue.submit([commands.finish()]);
+    return Array.from(await tracer.read(found, 0, count * columns));
+  },
+
+  /** Sums and depths of a picture, a list of `offsets` [x, y] in pixels, one for each sample. */
+  async picture({ pose, lens, width, height, offsets, strips }) {
+    const { tracer } = document.body.nerfmac.flight.screen;
+    const picture = Object.assign(tracer.picture(width * height), { width, height });
+    offsets.forEach((offset, sample) => {
+      for (let first = 0; first < height; first += strips) {
+        const end = Math.min(first + strips, height);
+        tracer.trace(picture, { pose, lens }, { first, end, offset, isAdded: sample > 0 });
+      }
+    });
+    const sums = await tracer.read(picture.sums, 0, 4 * width * height);
+    const depths = await tracer.read(picture.depths, 0, width * height);
+    tracer.discard(picture);
+    return [Array.from(sums), Array.from(depths)];
+  },
+})

@@ -1,0 +1,225 @@
+"""The page of a scene as its reader has it: what it shows, and that it asks nobody for anything."""
+
+import io
+import re
+from dataclasses import replace
+
+import mlx.core as mx
+import numpy as np
+import pytest
+from PIL import Image
+
+from nerfmac.common.checks import InputError
+from nerfmac.common.page_modules import joined_modules
+from nerfmac.export import PagePath, scene_page, write_scene_page
+from nerfmac.geometry.cameras import Camera
+from nerfmac.geometry.colour import linear_to_srgb
+from nerfmac.rendering.metrics import psnr
+from nerfmac.training.method import Method
+from nerfmac.viewer import View
+from tests.export.egg import Egg
+from tests.scene_factory import CONFIG
+
+WITHOUT_WEBGPU = "Object.defineProperty(navigator, 'gpu', {value: undefined});"
+WITHOUT_WEBGL = "HTMLCanvasElement.prototype.getContext = () => null;"
+WITH_A_GPU = """Object.defineProperty(
+  GPUAdapterInfo.prototype, "isFallbackAdapter", {get: () => false});"""
+
+
+def hide_words(tab) -> None:
+    """Hide what lies over the picture."""
+    tab.run("document.querySelectorAll('header, #note, #buttons').forEach((e) => e.remove())")
+
+
+def screenshot(tab) -> np.ndarray:
+    """Return what the tab shows, (h, w, 3) in [0, 1]."""
+    picture = Image.open(io.BytesIO(tab.page.screenshot())).convert("RGB")
+    return np.asarray(picture, np.float32) / 255
+
+
+def test_its_modules_are_joined_into_one_without_a_name_twice():
+    script = joined_modules(scene_page._read, "export/page/main.js")
+    names = re.findall(r"^(?:async )?(?:function|const|let|class) (\w+)", script, re.MULTILINE)
+    assert {"Tracer", "Screen", "Flight", "MeshScreen", "PointerInput", "walkByKeys"} <= set(names)
+    assert len(names) == len(set(names))
+    assert not re.search(r"^(import|export) ", script, re.MULTILINE)
+
+
+@pytest.fixture(scope="module")
+def tab(trained, open_page):
+    """Return a tab with the page of the trained run, over a background that is not grey."""
+    small = {"viewport": {"width": 48, "height": 36}}
+    opened = open_page(
+        trained, context=small, background=(0.3, 0.6, 0.2), title="Two <balls> & more"
+    )
+    assert opened.shows() == "field"
+    hide_words(opened)
+    yield opened
+    opened.close()  # which fails if it had errors or asked for anything
+
+
+@pytest.mark.parametrize("view", [0, 1, 2])
+def test_its_pictures_are_the_renderers(trained, tab, view):
+    own = trained.orbit(3)[view]
+    camera = Camera(own.lens.within(48, 36), own.pose)
+    want = trained.render(camera, (0.3, 0.6, 0.2))
+    sums, _ = tab.picture(camera)
+    assert psnr(np.array(linear_to_srgb(mx.array(sums[..., :3]))), want.colour) > 40
+    assert 0.1 < want.opacity.mean() < 0.9, "the scene and its background are both seen"
+
+
+def test_at_rest_it_shows_the_first_view_in_full_size(trained, tab):
+    tab.rest()
+    shown = tab.run("document.body.nerfmac.flight.screen.shown")
+    assert (shown["width"], shown["height"], shown["samples"]) == (48, 36, 16)
+    camera = View.initial(trained.scene.cameras, trained.scene.up).camera(48, 36)
+    large = trained.render(Camera(camera.lens.scaled(192, 144), camera.pose), (0.3, 0.6, 0.2))
+    want = large.colour.reshape(36, 4, 48, 4, 3).mean(axis=(1, 3))
+    assert psnr(screenshot(tab), want) > 35
+
+
+def test_what_lies_in_the_file_forbids_and_names(tab, folder):
+    text = (folder / "scene.html").read_text()
+    policy = tab.run("document.querySelector('meta[http-equiv]').content")
+    assert policy.startswith("default-src 'none'; script-src 'sha256-")
+    assert "unsafe" not in policy
+    assert tab.page.title() == "Two <balls> & more"
+    assert "Two <balls> & more" in tab.run("document.querySelector('[name=description]').content")
+    assert tab.run("document.getElementById('still').alt").startswith("Two <balls> & more, seen")
+    assert not re.search(r"https?://(?!www\.w3\.org/2000/svg)", text)
+
+
+def test_its_policy_stops_a_request_and_a_foreign_script(trained, open_page):
+    other = open_page(trained)
+    heard = other.run(
+        """async () => {
+          const heard = [];
+          document.addEventListener(
+            "securitypolicyviolation", (event) => heard.push(event.effectiveDirective));
+          await fetch("https://example.org/").catch(() => {});
+          const script = document.createElement("script");
+          script.textContent = "document.body.dataset.foreign = 1";
+          document.body.append(script);
+          const image = new Image();
+          image.src = "https://example.org/a.png";
+          await new Promise((resolve) => setTimeout(resolve, 100));
+          return [...heard, document.body.dataset.foreign ?? "none"];
+        }"""
+    )
+    assert sorted(heard) == ["connect-src", "img-src", "none", "script-src-elem"]
+    other.errors.clear()  # the browser's own words about it
+    other.requests[:] = [url for url in other.requests if not url.startswith("https://example")]
+    other.close()
+
+
+def test_a_gpu_draws_to_the_canvas_itself(trained, folder, browser):
+    from tests.export.scene_page.tab import WITH_CANVAS, Tab
+    from tests.viewer.notebook.browser import chromium
+
+    write_scene_page(trained, folder / "direct.html", progress=False)
+    kind = browser.browser_type
+    path = chromium(kind.executable_path)
+    other = kind.launch(executable_path=path, args=list(WITH_CANVAS))
+    tab = Tab(other, folder / "direct.html", WITH_A_GPU, viewport={"width": 32, "height": 24})
+    tab.wait("document.body.nerfmac?.flight.screen?.shown?.samples > 0")
+    pixels = tab.run(
+        """async () => {
+          const { screen, view } = document.body.nerfmac.flight;
+          screen.close();
+          await screen.tracer.done();
+          const flat = Object.assign(document.createElement("canvas"), { width: 32, height: 24 });
+          const context = flat.getContext("2d");
+          screen.tracer.show(screen.pictures[0]); // what a canvas of WebGPU shows lasts a task
+          context.drawImage(screen.canvas, 0, 0);
+          return [screen.shown.width, [...context.getImageData(0, 0, 32, 24).data]];
+        }"""
+    )
+    assert pixels[0] == 32
+    seen = np.reshape(pixels[1], (24, 32, 4))[..., :3] / 255
+    camera = View.initial(trained.scene.cameras, trained.scene.up).camera(128, 96)
+    want = trained.render(camera).colour.reshape(24, 4, 32, 4, 3).mean(axis=(1, 3))
+    assert psnr(seen.astype(np.float32), want) > 25  # with as many samples as there was time for
+    tab.close()
+    other.close()
+
+
+def test_without_webgpu_the_mesh_is_shown_and_moves(trained, open_page):
+    other = open_page(trained, before=WITHOUT_WEBGPU)
+    assert other.shows() == "mesh"
+    assert "no WebGPU" in other.run("document.getElementById('note').textContent")
+    hide_words(other)
+    for pose_of in (lambda view: view, lambda view: view.orbit(0.4, 0.1)):
+        view = pose_of(View.initial(trained.scene.cameras, trained.scene.up))
+        values = scene_page._view_values(view)
+        other.run("(view) => document.body.nerfmac.flight.show(view, false)", values)
+        other.run("new Promise((resolve) => setTimeout(resolve, 100))")
+        seen, want = screenshot(other), trained.render(view.camera(96, 72))
+        is_mesh = (seen < 0.98).any(axis=2)
+        covered = want.opacity > 0.5
+        both = is_mesh & covered
+        assert both.sum() > 0.65 * (is_mesh | covered).sum(), "the same silhouette"
+        error = np.abs(seen - want.colour)[both].mean()
+        assert error < 0.2
+        assert error < 0.8 * np.abs(seen - want.colour[..., ::-1])[both].mean(), "red is red"
+    other.close()
+
+
+def test_without_webgl_either_the_still_is_shown(trained, open_page):
+    other = open_page(trained, before=WITHOUT_WEBGPU + WITHOUT_WEBGL)
+    assert other.shows() == "still"
+    assert "still picture" in other.run("document.getElementById('note').textContent")
+    size = "[document.getElementById('still').naturalWidth, document.querySelector('canvas')]"
+    assert other.run(size) == [64, None]
+    other.close()
+
+
+def test_without_a_mesh_the_page_is_written_all_the_same(trained, tmp_path, monkeypatch, caplog):
+    def refuse(*_, **__):
+        raise InputError("the mesh is empty")
+
+    monkeypatch.setattr(scene_page, "extract_mesh", refuse)
+    write_scene_page(trained, tmp_path / "page.html", progress=False)
+    assert "no mesh for browsers without WebGPU: the mesh is empty" in caplog.text
+    assert '"mesh": null' in (tmp_path / "page.html").read_text()
+
+
+def test_one_run_makes_the_same_bytes_twice(trained, tmp_path):
+    for name in ("one.html", "two.html"):
+        write_scene_page(trained, tmp_path / name, title="Balls", progress=False)
+    assert (tmp_path / "one.html").read_bytes() == (tmp_path / "two.html").read_bytes()
+
+
+def test_what_has_no_page_is_refused_with_nothing_written(scene, trained, tmp_path):
+    run = type(trained).begin(scene, CONFIG, method=Method(field=Egg()))
+    with pytest.raises(InputError, match="hash grid with two networks"):
+        write_scene_page(run, tmp_path / "page.html")
+    with pytest.raises(InputError, match=r"page.pdf is no page's name"):
+        write_scene_page(trained, tmp_path / "page.pdf")
+    huge = replace(trained.state, average={**trained.state.average})
+    huge.average["table"] = huge.average["table"] + 1e5
+    with pytest.raises(InputError, match="beyond half precision"):
+        write_scene_page(replace(trained, state=huge), tmp_path / "page.html")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_path_plays_from_its_start_until_the_reader_moves(trained, open_page):
+    cameras = trained.orbit(24)
+    frames = PagePath(cameras, fps=6.0, closed=True)
+    small = {"viewport": {"width": 16, "height": 12}}
+    other = open_page(trained, camera_path=frames, context=small)
+    flight = "document.body.nerfmac.flight"
+    other.wait(f"{flight}?.isPlaying && {flight}.screen.frames.length > 1")
+    between = other.run(f"{flight}.viewAt(0.5 / 6.0).pose")
+    middle = (cameras[0].pose.astype(float) + cameras[1].pose) / 2
+    assert np.abs(np.reshape(between, (3, 4)) - middle).max() < 0.01
+    axes = np.reshape(between, (3, 4))[:, :3]
+    assert np.abs(axes.T @ axes - np.eye(3)).max() < 1e-6
+    for seconds, camera in ((0, cameras[0]), (2, cameras[12]), (25 / 6, cameras[1])):
+        pose = other.run(f"{flight}.viewAt({seconds} + 1e-9).pose")
+        assert np.abs(np.reshape(pose, (3, 4)) - camera.pose).max() < 1e-4
+    other.page.keyboard.press("KeyR")
+    other.wait(f"!{flight}.isPlaying")
+    assert np.abs(np.reshape(other.view()["pose"], (3, 4)) - cameras[0].pose).max() < 1e-5
+    other.run("document.querySelector('.nerfmac-play').click()")
+    other.wait(f"{flight}.isPlaying")
+    other.close()
