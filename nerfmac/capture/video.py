@@ -43,7 +43,7 @@ class Video(NamedTuple):
 
     @property
     def step(self) -> int:
-        """Number n such that every nth frame is compared."""
+        """Number n: every nth frame is measured, so that at most `MOST_COMPARED` are."""
         return max(1, -(-self.frames // MOST_COMPARED))
 
 

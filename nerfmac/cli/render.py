@@ -63,7 +63,8 @@ class Arguments:
     cameras of these views; with --frames or --seconds a smooth tour along them. FILE.json: a camera
     path saved by the viewer, nerfstudio or instant-ngp."""
     transforms: Annotated[Path | None, optional("FILE.json")] = None
-    """nerfstudio's dataparser_transforms.json, if it is not in the folder of nerfstudio's path."""
+    """nerfstudio's dataparser_transforms.json, which maps a nerfstudio camera path to the scene's
+    coordinates. By default the one beside the --path file."""
     frames: Annotated[int | None, optional("INT")] = None
     """Number of frames; by default the path's duration times --fps, or one per view of a split."""
     seconds: Annotated[float | None, optional("FLOAT")] = None
