@@ -1,10 +1,11 @@
 """`Screen`: the picture that the page gets next, its size, and when; the worker's thread only.
 
-While the camera moves, pictures are small enough to be drawn in time. At rest they have full size
-and are drawn in strips, so that the next movement waits for at most one strip. After a small
-picture, one of half the width and height comes before the full one. The page acknowledges every
-picture, and at most two are unacknowledged. So the newest camera is drawn, and old ones never queue
-up.
+While the camera moves, pictures are small enough to be drawn in time. A page that can warp moves
+the last picture by its depth meanwhile; it gets larger pictures, which may take longer. At rest
+pictures have full size and are drawn in strips, so that the next movement waits for at most one
+strip. After a small picture, one of half the width and height comes before the full one. The page
+acknowledges every picture, and at most two are unacknowledged. So the newest camera is drawn, and
+old ones never queue up.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
 from nerfmac.training.state import TrainState
 from nerfmac.training.trainer import Trainer
+from nerfmac.viewer.depth_grid import deflated_grid
 from nerfmac.viewer.navigation import View
 from nerfmac.viewer.pictures import Drawn, Pictures
 from nerfmac.viewer.pixel_budget import PixelBudget
@@ -31,13 +33,16 @@ from nerfmac.viewer.pixel_budget import PixelBudget
 MOVING = 1 / 60
 """Seconds for a picture while the camera moves: the page has to draw it as well."""
 
+WARPED = 0.15
+"""The same if the page warps: an older but larger picture comes closer to the true view."""
+
 REFRESH = 0.2
 """Seconds for a picture during training, with the camera at rest."""
 
 STRIP = 1 / 30
 """Seconds for a strip of a picture, before messages are handled again."""
 
-FIRST_PIXELS = {MOVING: 2**14, REFRESH: 2**16, STRIP: 2**15}
+FIRST_PIXELS = {MOVING: 2**14, WARPED: 2**16, REFRESH: 2**16, STRIP: 2**15}
 """First guess of the pixels that fit in each of these times."""
 
 MIDDLE = 0.5
@@ -105,6 +110,7 @@ class ScreenPicture(NamedTuple):
 
     message: dict[str, Any]  # its number, `t` and a comparison are added on sending
     jpeg: bytes
+    grid: bytes  # codes of its depth, deflated; empty: the page cannot warp it
     drawn: Drawn
     camera: Camera
     target: Target
@@ -114,6 +120,13 @@ class ScreenPicture(NamedTuple):
     def is_full(self) -> bool:
         """Whether it has full size."""
         return self.scale == 1.0
+
+    @property
+    def buffers(self) -> list[bytes]:
+        """What follows the message: JPEG, grid if there is one, and padding to `MIN_MESSAGE`."""
+        buffers = [self.jpeg, self.grid] if self.grid else [self.jpeg]
+        missing = MIN_MESSAGE - sum(map(len, buffers))
+        return [*buffers, bytes(missing)] if missing > 0 else buffers
 
     def point_at(self, x: float, y: float, otherwise: float) -> npt.NDArray[np.float64]:
         """The scene position (3,) seen at (x, y) in [0, 1] from the top left corner.
@@ -159,6 +172,7 @@ class Screen:
         self._size: tuple[int, int] | None = None
         self._pages: set[str] = set()  # names of the page's views that are ready
         self._has_new_page = False
+        self._warps = False  # whether the page that opened last moves pictures by their depth
         self._unanswered: deque[int] = deque()
         self._sent = self._heard = 0.0  # time.monotonic()
         self._number = 0
@@ -179,11 +193,12 @@ class Screen:
         """Record that the page has sent a message."""
         self._heard = time.monotonic()
 
-    def open(self, page: str) -> None:
+    def open(self, page: str, *, warps: bool) -> None:
         """Record that the `page` is ready; later calls with the same name change nothing."""
         if page in self._pages:
             return
         self._pages.add(page)
+        self._warps = warps
         self._has_new_page = True
         self._unanswered.clear()
         self.invalidate()
@@ -229,7 +244,7 @@ class Screen:
         if job is None or job.target is not target or (job.state is not state and not training):
             job = self._job = self._begin(trainer, target, state, allowed)
         left = job.camera.lens.height - job.rows
-        if allowed == MOVING:
+        if allowed in (MOVING, WARPED):
             # Messages wait until the picture is whole, or none would ever be finished.
             self._draw_rows(job, left)
         else:
@@ -251,7 +266,7 @@ class Screen:
     ) -> float | None:
         """Seconds for the next picture; None if there is nothing new to see."""
         if self.shown is None or self.shown.target is not target:
-            return MOVING
+            return WARPED if self._warps else MOVING
         if training:
             return None if state is self._shown_state else REFRESH
         is_done = self.shown.is_full and state is self._shown_state
@@ -291,6 +306,9 @@ class Screen:
         lens, is_full = job.camera.lens, job.scale == 1.0
         if job.budget:
             job.budget.learn(lens.width * lens.height, job.seconds)
+        grid, depth = b"", None
+        if self._warps and job.target.training_camera is None:  # else it may be distorted
+            grid, depth = deflated_grid(drawn.depth * drawn.is_surface, *job.full_size)
         message = {
             "kind": "frame",
             "width": job.full_size[0],
@@ -299,9 +317,10 @@ class Screen:
             "lens": relative_lens(lens),
             "still": is_full,
             "scale": lens.width / job.full_size[0],
+            "depth": depth,
         }
         jpeg = encode_jpeg(drawn.rgb, JPEG_QUALITY[is_full])
-        self.shown = ScreenPicture(message, jpeg, drawn, job.camera, job.target, job.scale)
+        self.shown = ScreenPicture(message, jpeg, grid, drawn, job.camera, job.target, job.scale)
         self._shown_state = job.state
         return self.shown
 
@@ -327,9 +346,3 @@ def encode_jpeg(rgb: np.ndarray, quality: int) -> bytes:
     buffer = BytesIO()
     Image.fromarray(rgb).save(buffer, "JPEG", quality=quality)
     return buffer.getvalue()
-
-
-def padded(data: bytes) -> list[bytes]:
-    """`data`, with padding as a second buffer where it is shorter than `MIN_MESSAGE`."""
-    missing = MIN_MESSAGE - len(data)
-    return [data, bytes(missing)] if missing > 0 else [data]

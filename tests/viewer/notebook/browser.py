@@ -42,11 +42,11 @@ def chromium(own: str) -> str:
 
 
 @contextmanager
-def running_chromium() -> Iterator[Browser]:
-    """Start Chromium, and end it with all its pages."""
+def running_chromium(*flags: str) -> Iterator[Browser]:
+    """Start Chromium with more `flags`, and end it with all its pages."""
     with sync_playwright() as playwright:
         path = chromium(playwright.chromium.executable_path)
-        browser = playwright.chromium.launch(executable_path=path, args=FLAGS)
+        browser = playwright.chromium.launch(executable_path=path, args=[*FLAGS, *flags])
         try:
             yield browser
         finally:

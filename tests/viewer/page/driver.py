@@ -14,6 +14,9 @@ POSE = [0.0, 0.0, 1.0, 5.0, 1.0, 0.0, 0.0, 1.0, 0.0, 1.0, 0.0, 2.0]
 
 LENS = [0.75, 1.0, 0.45, 0.55]
 
+VIEW = {"pose": POSE, "centre": [1.0, 1.0, 2.0], "up": [0.0, 0.0, 1.0], "fov": 0.9}
+"""The page's view of the scene after the first frame."""
+
 STATE: dict[str, Any] = {
     "kind": "state",
     "settings": {
@@ -95,7 +98,8 @@ class View:
         """Send a frame of 640 x 480; does not wait until it is drawn."""
         content = {
             "kind": "frame", "id": number, "width": 640, "height": 480, "pose": POSE, "lens": LENS,
-            "t": None, "still": True, "compared": None, "psnr": None, "scale": 1.0, **changes,
+            "t": None, "still": True, "compared": None, "psnr": None, "scale": 1.0,
+            "view": VIEW, "version": 0, "mover": None, "depth": None, **changes,
         }  # fmt: skip
         self.say(content, jpeg(colours))
 
@@ -128,13 +132,11 @@ class View:
         return self.sent(kind)[0]
 
     def moves(self) -> dict[str, Any]:
-        """Return the sums over all moves, and `moving`, what each said of it."""
+        """Return where the last move led, and `moving`, what each said of it."""
         moves = self.sent("move")
-        sums = {
-            name: np.sum([each[name] for each in moves], axis=0)
-            for name in ("orbit", "pan", "dolly", "walk")
-        }
-        return {**sums, "moving": [each["moving"] for each in moves], "count": len(moves)}
+        places = [each for each in moves if "pose" in each]
+        last = {name: places[-1][name] for name in ("pose", "centre")} if places else {}
+        return {**last, "moving": [each["moving"] for each in moves], "count": len(moves)}
 
     def pixel(self, x: int, y: int, layer: str = "frame") -> list[int]:
         """Return red, green, blue and opacity of a canvas at a place in device pixels."""

@@ -4,6 +4,9 @@
  * W and S or up and down: forward and back; A and D or left and right: sideways; Q and E: down and
  * up; R: back to the first view. Keys are places on the keyboard, so WASD lies under the same
  * fingers on any layout. What is reported is how long a key was held, not how often it repeated.
+ *
+ * `motion` is that of motion.js, or anything with its `add`, `hold`, `release`, `wake` and
+ * `beforeMessage`; `onReset(time)` hears R.
  */
 
 const STEPS = { // right, up, forward
@@ -14,7 +17,7 @@ const STEPS = { // right, up, forward
 
 const LONGEST_STRIDE = 0.25; // seconds: a page that hung must not leap
 
-export function walkByKeys(area, motion, link, signal) {
+export function walkByKeys(area, motion, onReset, signal) {
   const held = new Set();
   let since = 0;
 
@@ -37,13 +40,13 @@ export function walkByKeys(area, motion, link, signal) {
 
   area.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
-    if (event.code === "KeyR" && !event.repeat) link.send({ kind: "reset", t: event.timeStamp });
+    if (event.code === "KeyR" && !event.repeat) onReset(event.timeStamp);
     if (event.code in STEPS && !held.has(event.code)) {
       if (held.size === 0) since = performance.now();
       else stride();
       held.add(event.code);
       motion.hold("keys");
-      link.wake();
+      motion.wake();
     }
     if (event.code === "KeyR" || event.code in STEPS) event.preventDefault();
   }, { signal });

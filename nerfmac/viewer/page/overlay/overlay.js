@@ -1,7 +1,7 @@
 /**
  * What is drawn over the frame, and what of it is under the pointer.
  *
- * Drawn right after each frame with the frame's own camera, and again whenever something else of it
+ * Drawn right after each picture with the picture's own camera, and again whenever something else of it
  * changes. During a comparison nothing lies over the pictures.
  */
 
@@ -24,13 +24,14 @@ export class Overlay {
     });
   }
 
-  /** How the frame shown sees the scene; null if there is none, or it lies beside a photograph. */
+  /** How the picture sees the scene; null if there is none, or it lies beside a photograph. */
   sight() {
     const content = this.picture.shown?.content;
     if (!content || typeof content.compared === "number") return null;
     const { area } = this;
     const rectangle = this.picture.rectangle(area.clientWidth, area.clientHeight);
-    return new Sight(content.pose, content.lens, rectangle, NEAR * this.extent);
+    const { pose, lens } = this.picture.camera;
+    return new Sight(pose, lens, rectangle, NEAR * this.extent);
   }
 
   /** Draw at the next animation frame. */

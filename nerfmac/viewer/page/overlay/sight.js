@@ -1,8 +1,8 @@
 /**
  * How the frame that is shown sees the scene: places on the area, in CSS pixels, of scene points.
  *
- * It holds the pose and lens that the frame was rendered with, not those asked for since, so that
- * what is drawn over the frame agrees with it.
+ * It holds the pose and lens of the picture that is shown, not those asked for since, so that what
+ * is drawn over the picture agrees with it.
  */
 
 import { projectLine, projectPoint, rayThrough } from "../picture/projection.js";
