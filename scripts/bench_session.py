@@ -27,9 +27,7 @@ from nerfmac.viewer.worker import Worker
 class Page:
     """A stand-in for the viewer's page: records arrival times and acknowledges every picture."""
 
-    def __init__(
-        self, worker: Worker, folder: Path, size: tuple[int, int], *, warps: bool
-    ) -> None:
+    def __init__(self, worker: Worker, folder: Path, size: tuple[int, int], *, warps: bool) -> None:
         self.frames: list[tuple[float, Message]] = []
         self.session = worker.submit(lambda: Session(worker, Run.load(folder), self.hear)).result()
         self.loop = worker.submit(lambda: Loop(worker, self.session, lambda _: None)).result()

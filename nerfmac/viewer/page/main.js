@@ -39,7 +39,7 @@ function render({ model, el }) {
   const link = new Link(model, signal);
   const settings = new Settings(link, signal);
   const page = Math.random().toString(36).slice(2);
-  const warp = Warp.begin();
+  const warp = Warp.begin(parts.warp);
   const motion = new Motion({ link, page, warps: warp !== null });
   motion.onMove(() => (record.view = motion.view));
   const picture = new Picture({ canvas: parts.frame, link, record, motion, warp });

@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 from PIL import Image
-from playwright.sync_api import Page
+from playwright.sync_api import ConsoleMessage, Page
+
+from nerfmac.viewer import navigation
 
 POSE = [0.0, 0.0, 1.0, 5.0, 1.0, 0.0, 0.0, 1.0, 0.0, 1.0, 0.0, 2.0]
 """A camera at (5, 1, 2) that looks along -x; to its right is +y, above is +z."""
@@ -15,7 +17,12 @@ POSE = [0.0, 0.0, 1.0, 5.0, 1.0, 0.0, 0.0, 1.0, 0.0, 1.0, 0.0, 2.0]
 LENS = [0.75, 1.0, 0.45, 0.55]
 
 VIEW = {"pose": POSE, "centre": [1.0, 1.0, 2.0], "up": [0.0, 0.0, 1.0], "fov": 0.9}
-"""The page's view of the scene after the first frame."""
+"""The page's view of the scene after the first frame, as the kernel tells it."""
+
+START = navigation.View(
+    np.reshape(POSE, (3, 4)), np.array(VIEW["centre"]), np.array(VIEW["up"]), VIEW["fov"]
+)
+"""The same, to be moved as the page should move it."""
 
 STATE: dict[str, Any] = {
     "kind": "state",
@@ -46,6 +53,11 @@ def jpeg(colours, width: int = 64, height: int = 48) -> bytes:
     return out.getvalue()
 
 
+def is_trouble(said: ConsoleMessage) -> bool:
+    """Whether a page's console tells of a fault. That WebGL in software is slow is none."""
+    return said.type in ("error", "warning") and "GPU stall due to ReadPixels" not in said.text
+
+
 class View:
     """One view. `sent` are the page's messages so far; `say` answers."""
 
@@ -55,7 +67,7 @@ class View:
         page.on("pageerror", lambda error: self.errors.append(str(error)))
         page.on(
             "console",
-            lambda said: self.errors.append(said.text) if said.type in ("error", "warning") else 0,
+            lambda said: self.errors.append(said.text) if is_trouble(said) else 0,
         )
 
     def open(
@@ -137,6 +149,15 @@ class View:
         places = [each for each in moves if "pose" in each]
         last = {name: places[-1][name] for name in ("pose", "centre")} if places else {}
         return {**last, "moving": [each["moving"] for each in moves], "count": len(moves)}
+
+    def has_moved(self, to: navigation.View, tolerance: float = 1e-9) -> bool:
+        """Whether the last move led to that view, and the button or key was then released."""
+        moves = self.moves()
+        apart = [
+            np.abs(np.ravel(want) - moves[name]).max()
+            for name, want in (("pose", to.pose), ("centre", to.centre))
+        ]
+        return max(apart) <= tolerance and moves["moving"][-1] is False
 
     def pixel(self, x: int, y: int, layer: str = "frame") -> list[int]:
         """Return red, green, blue and opacity of a canvas at a place in device pixels."""

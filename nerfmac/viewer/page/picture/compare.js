@@ -130,6 +130,8 @@ export class Compare {
     const { canvas, photo } = this;
     const content = this.picture.shown?.content;
     const isOn = photo !== null && photo.index === content?.compared;
+    if (!isOn && canvas.hidden) return;
+    canvas.hidden = !isOn;
     canvas.width = this.picture.canvas.width;
     canvas.height = this.picture.canvas.height;
     for (const element of this.elements) element.hidden = !isOn;

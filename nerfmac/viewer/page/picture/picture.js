@@ -13,7 +13,7 @@ import { viewLens } from "../motion/navigation.js";
 import { fitRectangle } from "./projection.js";
 
 const KEPT = 1024; // latencies and times of frames that are remembered
-const SAME = 1e-5; // largest difference of two cameras' numbers that is rounding alone
+const SAME = 1e-4; // largest difference of two cameras' numbers that cannot be seen
 
 export class Picture {
   /**
@@ -98,6 +98,7 @@ export class Picture {
       keepLast(record.answered, now);
     }
     record.pose = this.camera.pose;
+    this.canvas.dispatchEvent(new Event("drawn")); // for tests that measure
   }
 
   /** Give the canvas a size in device pixels. */
@@ -109,34 +110,38 @@ export class Picture {
   }
 
   redraw() {
-    const { canvas, context, shown } = this;
-    context.fillStyle = "#14161a";
-    context.fillRect(0, 0, canvas.width, canvas.height);
-    this.camera = shown?.content ?? null;
-    if (shown) {
-      const at = this.rectangle(canvas.width, canvas.height);
-      context.imageSmoothingEnabled = true;
-      const drawn = this.warped(at) ?? shown.bitmap;
-      context.drawImage(drawn, at.left, at.top, at.width, at.height);
+    const { shown, canvas } = this;
+    this.camera = this.warped();
+    if (!this.camera) {
+      this.camera = shown?.content ?? null;
+      this.warp?.hide();
+      const { context } = this;
+      context.fillStyle = "#14161a";
+      context.fillRect(0, 0, canvas.width, canvas.height);
+      if (shown) {
+        const at = this.rectangle(canvas.width, canvas.height);
+        context.imageSmoothingEnabled = true;
+        context.drawImage(shown.bitmap, at.left, at.top, at.width, at.height);
+      }
     }
     for (const listener of this.listeners) listener(shown?.content ?? null);
   }
 
-  /** The frame as the page's view sees it; null if that is the frame itself, or cannot be had. */
-  warped({ width, height }) {
-    const { warp, motion: { view }, shown: { content } } = this;
+  /** The view's camera, once the frame has been warped to it; null if it stays as it is. */
+  warped() {
+    const { warp, canvas: { width, height }, motion: { view } } = this;
+    const content = this.shown?.content;
     if (!warp || !view || !content?.depth) return null;
-    const camera = { pose: view.pose, lens: viewLens(view, content.width, content.height) };
-    if (isAlike(camera.pose, content.pose) && isAlike(camera.lens, content.lens)) return null;
-    const canvas = warp.draw(camera, Math.round(width), Math.round(height));
-    if (canvas) this.camera = camera;
-    return canvas;
+    const camera = { pose: view.pose, lens: viewLens(view, width, height) };
+    const isThere = isAlike(camera.pose, content.pose) && isAlike(camera.lens, content.lens);
+    return !isThere && warp.draw(camera, width, height) ? camera : null;
   }
 
-  /** Where the frame lies in an area of this size, in the units of the size. */
+  /** Where the picture lies in an area of this size, in the units of the size. */
   rectangle(width, height) {
-    if (!this.shown) return { left: 0, top: 0, width, height };
-    const frame = this.shown.content ?? this.shown.bitmap;
+    const frame = this.shown?.content ?? this.shown?.bitmap;
+    const isWarped = this.camera !== (this.shown?.content ?? null);
+    if (!frame || isWarped) return { left: 0, top: 0, width, height };
     return fitRectangle(width, height, frame.width, frame.height);
   }
 

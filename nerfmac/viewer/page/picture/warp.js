@@ -53,9 +53,9 @@ void main() {
 const UNIFORMS = ["largest", "size", "turn", "shift", "lens", "viewLens"];
 
 export class Warp {
-  /** A warp, or null where the page has no WebGL2. */
-  static begin() {
-    const canvas = document.createElement("canvas");
+  /** A warp that draws on `canvas`, which is shown from then on; null without WebGL2. */
+  static begin(canvas) {
+    canvas.hidden = true;
     const gl = canvas.getContext("webgl2", { alpha: false, antialias: false });
     return gl && new Warp(canvas, gl);
   }
@@ -65,7 +65,11 @@ export class Warp {
     this.source = null; // the picture's {pose, lens, depth}
     this.size = [0, 0]; // of the grid that `indices` is for
     this.setUp();
-    canvas.addEventListener("webglcontextlost", (event) => event.preventDefault());
+    canvas.addEventListener("webglcontextlost", (event) => {
+      event.preventDefault(); // asks for another one
+      this.source = null;
+      this.hide();
+    });
     canvas.addEventListener("webglcontextrestored", () => this.setUp());
   }
 
@@ -111,10 +115,10 @@ export class Warp {
     this.source = { pose, lens, depth };
   }
 
-  /** The canvas with the picture as seen by a camera; null if there is none to warp. */
+  /** Show the picture as a camera sees it; returns false if there is none to warp. */
   draw({ pose, lens }, width, height) {
     const { gl, canvas, source, places } = this;
-    if (!source || gl.isContextLost()) return null;
+    if (!source) return false;
     if (canvas.width !== width || canvas.height !== height) {
       Object.assign(canvas, { width, height });
       gl.viewport(0, 0, width, height);
@@ -129,7 +133,12 @@ export class Warp {
     gl.uniform4fv(viewLens, lens);
     gl.clear(gl.COLOR_BUFFER_BIT | gl.DEPTH_BUFFER_BIT);
     gl.drawElements(gl.TRIANGLE_STRIP, this.indices.length, gl.UNSIGNED_INT, 0);
-    return canvas;
+    canvas.hidden = false;
+    return true;
+  }
+
+  hide() {
+    this.canvas.hidden = true;
   }
 
   close() {
