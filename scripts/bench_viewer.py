@@ -62,7 +62,7 @@ RECORD = """(interval) => {
   const keep = () => {
     isWanted = false;
     const copy = new OffscreenCanvas(frame.width, frame.height);
-    copy.getContext("2d").drawImage(warp.hidden ? frame : warp, 0, 0);
+    copy.getContext("2d").drawImage(warp.hidden ? frame : warp, 0, 0, copy.width, copy.height);
     kept.push({ copy, view: nerfmac.view });
   };
   const drawn = () => {

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-CELL = 6
+CELL = 8
 """Side of a cell, in pixels of the full picture."""
 
 MOST_CELLS = 160

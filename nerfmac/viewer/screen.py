@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
+from nerfmac.backend import current_device
 from nerfmac.film import RenderOptions
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
@@ -41,6 +42,10 @@ REFRESH = 0.2
 
 STRIP = 1 / 30
 """Seconds for a strip of a picture, before messages are handled again."""
+
+BREATH = 0.5
+"""Seconds left to a page that warps, per second of a picture drawn on the CPU: page and kernel
+often share one."""
 
 FIRST_PIXELS = {MOVING: 2**14, WARPED: 2**16, REFRESH: 2**16, STRIP: 2**15}
 """First guess of the pixels that fit in each of these times."""
@@ -176,6 +181,7 @@ class Screen:
         self._unanswered: deque[int] = deque()
         self._sent = self._heard = 0.0  # time.monotonic()
         self._number = 0
+        self._next = 0.0  # time.monotonic() before which a page that warps draws by itself
         self._job: _Job | None = None
         self._budgets: dict[tuple[str, float], PixelBudget] = {}  # by output and seconds
 
@@ -220,14 +226,15 @@ class Screen:
 
     @property
     def pause(self) -> float | None:
-        """Seconds until a silent page gets another picture; None if the page is not silent."""
+        """Seconds until the page may get another picture; None: at once, or when it answers."""
+        now = time.monotonic()
         if self._size is None or len(self._unanswered) < MAX_UNANSWERED:
-            return None
-        return max(self._retry_time() - time.monotonic(), 0.01)
+            return self._next - now if now < self._next else None
+        return max(self._retry_time() - now, 0.01)
 
     def wants(self, target: Target, state: TrainState, *, moving: bool, training: bool) -> bool:
         """Whether there is a new picture to draw, and a page to see it."""
-        if self._size is None:
+        if self._size is None or (moving and time.monotonic() < self._next):
             return False
         if len(self._unanswered) >= MAX_UNANSWERED and time.monotonic() < self._retry_time():
             return False
@@ -304,6 +311,8 @@ class Screen:
     def _finish(self, job: _Job) -> ScreenPicture:
         drawn = Drawn(*(np.concatenate(parts) for parts in zip(*job.strips, strict=True)))
         lens, is_full = job.camera.lens, job.scale == 1.0
+        if self._warps and current_device() == "cpu":
+            self._next = time.monotonic() + BREATH * min(job.seconds, WARPED)
         if job.budget:
             job.budget.learn(lens.width * lens.height, job.seconds)
         grid, depth = b"", None

@@ -250,3 +250,55 @@ def test_two_clicks_far_apart_are_no_double_click(shown):
     shown.page.mouse.click(160, 120)
     shown.page.mouse.click(260, 120)
     assert shown.sent() == []
+
+
+OTHERS = START.orbit(0.2, 0.1)
+
+
+def test_a_view_that_the_kernel_has_changed_becomes_the_pages(shown):
+    shown.show(2, version=1, view=OTHERS.to_json(), pose=OTHERS.to_json()["pose"])
+    drag(shown)
+    assert shown.has_moved(OTHERS.orbit(130 / HEIGHT, -40 / HEIGHT))
+    assert {each["version"] for each in shown.sent("move") if "pose" in each} == {1}
+
+
+def test_a_frame_that_answers_an_older_move_leaves_the_view_where_it_is(shown):
+    drag(shown, end=False)
+    mine = shown.wait_for("move")["page"]
+    shown.show(2, view=OTHERS.to_json(), mover=mine)
+    shown.show(3, view=OTHERS.to_json(), mover=None)
+    shown.page.mouse.up()
+    assert shown.has_moved(START.orbit(130 / HEIGHT, -40 / HEIGHT))
+
+
+def test_a_page_at_rest_follows_another_page_but_not_while_it_moves_itself(shown):
+    shown.show(2, view=OTHERS.to_json(), mover="another")
+    drag(shown, end=False)
+    shown.show(3, view=START.to_json(), mover="another")
+    shown.page.mouse.up()
+    assert shown.has_moved(OTHERS.orbit(130 / HEIGHT, -40 / HEIGHT))
+
+
+def test_a_page_that_warps_tells_where_it_is_a_few_times_a_second_and_before_all_else(shown):
+    shown.run(
+        """async () => {
+          const area = document.querySelector(".nerfmac-picture");
+          const fire = (type, x) => area.dispatchEvent(new PointerEvent(type, {
+            pointerId: 7, bubbles: true, button: 0, clientX: x, clientY: 200 }));
+          fire("pointerdown", 100);
+          window.began = performance.now();
+          for (let x = 106; performance.now() < window.began + 400; x += 1) {
+            fire("pointermove", x);
+            window.last = x;
+            await new Promise(requestAnimationFrame);
+          }
+          window.lasted = performance.now() - window.began;
+        }"""
+    )
+    assert 2 <= len(shown.sent("move")) <= shown.run("lasted") / 50 + 1
+    shown.button("Path panel").evaluate("(button) => button.click()")
+    shown.button("Add the present view to the path").evaluate("(button) => button.click()")
+    move, keyframe = shown.sent()[-2:]
+    assert (move["kind"], keyframe["kind"]) == ("move", "keyframe")
+    travel = (shown.run("last") - 100) / HEIGHT
+    assert move["pose"] == pytest.approx(START.orbit(travel, 0).pose.ravel())

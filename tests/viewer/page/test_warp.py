@@ -175,10 +175,10 @@ def test_the_next_frame_takes_the_place_of_the_warped_one(scene):
 
 
 def test_a_frame_that_is_late_is_warped_to_where_the_view_has_gone(scene):
-    drag(scene, (0.08, 0.0))
+    drag(scene, (0.075, 0.0))
     frame(scene, 2, START.orbit(0.05, 0.0))
-    assert decibels(shown_picture(scene), START.orbit(0.08, 0.0)) > 25.0
-    assert np.allclose(place_of(scene), START.orbit(0.08, 0.0).pose)
+    assert decibels(shown_picture(scene), START.orbit(0.075, 0.0)) > 25.0
+    assert np.allclose(place_of(scene), START.orbit(0.075, 0.0).pose)
 
 
 def test_a_picture_beside_a_photograph_stays_as_it_is(view):

@@ -49,20 +49,22 @@ export class Overlay {
 
   draw() {
     const { canvas, area } = this;
+    const sight = this.sight();
+    if (!sight) this.hover(null);
+    const layers = [this.frusta, this.pathLine, this.cropBox];
+    const isBlank = !sight || layers.every((layer) => layer.isBlank);
+    if (isBlank && canvas.hidden) return; // spares the page a layer as large as the picture
+    canvas.hidden = isBlank;
     canvas.width = this.picture.canvas.width;
     canvas.height = this.picture.canvas.height;
-    const sight = this.sight();
-    if (!sight) {
-      this.hover(null);
-      return;
-    }
+    if (isBlank) return;
     const context = canvas.getContext("2d");
     const { left, top, width, height } = sight.rectangle;
     context.scale(canvas.width / area.clientWidth, canvas.height / area.clientHeight);
     context.beginPath();
     context.rect(left, top, width, height);
     context.clip();
-    for (const layer of [this.frusta, this.pathLine, this.cropBox]) layer.draw(context, sight);
+    for (const layer of layers) layer.draw(context, sight);
   }
 
   /** Show what is at a place; null: the pointer is away. */

@@ -13,6 +13,7 @@ import { viewLens } from "../motion/navigation.js";
 import { fitRectangle } from "./projection.js";
 
 const KEPT = 1024; // latencies and times of frames that are remembered
+const SHARP = 1.25; // pixels drawn for one of a small frame, to each side: more show nothing new
 const SAME = 1e-4; // largest difference of two cameras' numbers that cannot be seen
 
 export class Picture {
@@ -133,8 +134,10 @@ export class Picture {
     const content = this.shown?.content;
     if (!warp || !view || !content?.depth) return null;
     const camera = { pose: view.pose, lens: viewLens(view, width, height) };
-    const isThere = isAlike(camera.pose, content.pose) && isAlike(camera.lens, content.lens);
-    return !isThere && warp.draw(camera, width, height) ? camera : null;
+    if (isAlike(camera.pose, content.pose) && isAlike(camera.lens, content.lens)) return null;
+    const scale = Math.min(1, SHARP * content.scale);
+    const size = [width, height].map((side) => Math.max(1, Math.round(scale * side)));
+    return warp.draw(camera, ...size) ? camera : null;
   }
 
   /** Where the picture lies in an area of this size, in the units of the size. */
