@@ -18,7 +18,7 @@ from nerfmac.training.measured import DivergedError
 from nerfmac.viewer.messages import handle
 from nerfmac.viewer.screen import JPEG_QUALITY, ScreenPicture, Target, encode_jpeg
 from nerfmac.viewer.session import Message, Session
-from nerfmac.viewer.status import INTERVAL, Status
+from nerfmac.viewer.status import IDLE_INTERVAL, INTERVAL, Status
 from nerfmac.viewer.worker import Worker
 
 log = logging.getLogger("nerfmac")
@@ -32,7 +32,7 @@ MAX_TRAINING_SHARE = 0.95
 TOUCH = 10.0
 """Seconds after a message about anything but pictures during which the page counts as in use."""
 
-IDLE_SHARE = 0.03
+IDLE_SHARE = 0.02
 """Share of the device's time for pictures during training that nobody seems to use."""
 
 KEPT_SIZE = 640, 480
@@ -95,7 +95,7 @@ class Loop:
         elif training.is_running:
             self._train(is_moving)
         if wants or training.is_running:
-            self._status.tell()
+            self._status.tell(IDLE_INTERVAL if self._is_idle else INTERVAL)
             return 0.0
         self._attempt(self._rest)
         return self._pause(is_moving)
@@ -114,10 +114,13 @@ class Loop:
             target, session.run.state, moving=is_moving, training=session.training.is_running
         )
 
+    @property
+    def _is_idle(self) -> bool:
+        return time.monotonic() > self._touched + TOUCH
+
     def _viewing_is_due(self, is_moving: bool) -> bool:
-        now = time.monotonic()
-        if now > self._touched + TOUCH:
-            return now >= self._idle_until
+        if self._is_idle:
+            return time.monotonic() >= self._idle_until
         share = min(self._session.settings.share, MAX_TRAINING_SHARE)
         return self._device_time.viewing_is_due(0.5 * share if is_moving else share)
 
