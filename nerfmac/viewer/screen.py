@@ -29,7 +29,7 @@ from nerfmac.training.trainer import Trainer
 from nerfmac.viewer.depth_grid import deflated_grid
 from nerfmac.viewer.navigation import View
 from nerfmac.viewer.pictures import Drawn, Pictures
-from nerfmac.viewer.pixel_budget import PixelBudget
+from nerfmac.viewer.pixel_budget import MAX_SECONDS, PixelBudget
 
 MOVING = 1 / 60
 """Seconds for a picture while the camera moves: the page has to draw it as well."""
@@ -42,6 +42,9 @@ REFRESH = 0.2
 
 STRIP = 1 / 30
 """Seconds for a strip of a picture, before messages are handled again."""
+
+MOST_WARPED = 0.5
+"""Seconds up to which it keeps an eighth of the pixels: the page has a sharper one to warp."""
 
 BREATH = 0.5
 """Seconds left to a page that warps, per second of a picture drawn on the CPU: page and kernel
@@ -295,7 +298,8 @@ class Screen:
     def _budget(self, target: Target, seconds: float) -> PixelBudget:
         key = target.options.output, seconds
         if key not in self._budgets:
-            self._budgets[key] = PixelBudget(seconds, FIRST_PIXELS[seconds])
+            most = MOST_WARPED if seconds == WARPED else MAX_SECONDS
+            self._budgets[key] = PixelBudget(seconds, FIRST_PIXELS[seconds], most)
         return self._budgets[key]
 
     def _draw_rows(self, job: _Job, rows: int) -> float:
