@@ -63,7 +63,7 @@ def main() -> None:
     choose_device("cpu")
     run = Run.load(arguments.run)
     print(f"{arguments.page.stat().st_size} bytes")
-    with running_chromium(WEBGPU) as browser:
+    with running_chromium(*WEBGPU) as browser:
         begin = time.perf_counter()
         size = {"width": SIZE[0], "height": SIZE[1]}
         path = arguments.page.resolve()

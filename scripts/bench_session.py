@@ -27,12 +27,13 @@ from nerfmac.viewer.worker import Worker
 class Page:
     """A stand-in for the viewer's page: records arrival times and acknowledges every picture."""
 
-    def __init__(self, worker: Worker, folder: Path, size: tuple[int, int]) -> None:
+    def __init__(self, worker: Worker, folder: Path, size: tuple[int, int], *, warps: bool) -> None:
         self.frames: list[tuple[float, Message]] = []
         self.session = worker.submit(lambda: Session(worker, Run.load(folder), self.hear)).result()
         self.loop = worker.submit(lambda: Loop(worker, self.session, lambda _: None)).result()
         worker.add(self.loop)
-        self.say("ready", view="bench", width=size[0], height=size[1])
+        self.view = self.session.view
+        self.say("ready", page="bench", width=size[0], height=size[1], warps=warps)
 
     def hear(self, message: Message, _buffers: list[bytes]) -> None:
         """Receive a message from the session; it is the session's `send`."""
@@ -49,7 +50,9 @@ class Page:
         self.frames.clear()
         begin = time.monotonic()
         while (now := time.monotonic()) < begin + seconds:
-            self.say("move", t=1000.0 * now, moving=True, orbit=[0.004, 0.001])
+            self.view = self.view.orbit(0.004, 0.001)
+            here = {name: self.view.to_json()[name] for name in ("pose", "centre")}
+            self.say("move", t=1000.0 * now, moving=True, page="bench", version=0, **here)
             time.sleep(1 / 120)
         frames = [frame for frame in self.frames if frame[1]["t"] is not None]
         latencies = [1000.0 * arrival - frame["t"] for arrival, frame in frames]
@@ -67,14 +70,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("run", type=Path, help="folder of a run")
     parser.add_argument("--device", default="auto", help="auto, metal, cuda or cpu")
-    parser.add_argument("--size", default="1280x720", help="size of the page's picture in pixels")
-    parser.add_argument("--seconds", type=float, default=3.0, help="duration of each drag")
-    parser.add_argument("--json", type=Path, help="also write the figures to this file")
+    parser.add_argument("--size", default="1280x720", help="pixels of the page's picture")
+    parser.add_argument("--seconds", type=float, default=3.0, help="of each drag")
+    parser.add_argument("--warps", action="store_true", help="pictures as a page that warps gets")
+    parser.add_argument("--json", type=Path, help="a file for the figures")
     given = parser.parse_args()
     choose_device(given.device)
     width, height = map(int, given.size.split("x"))
     worker = Worker()
-    page = Page(worker, given.run, (width, height))
+    page = Page(worker, given.run, (width, height), warps=given.warps)
     figures = {}
     for mode in OUTPUT_OF_MODE:
         page.say("set", values={"mode": mode})

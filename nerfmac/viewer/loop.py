@@ -16,9 +16,9 @@ from functools import partial
 from nerfmac.common.checks import InputError
 from nerfmac.training.measured import DivergedError
 from nerfmac.viewer.messages import handle
-from nerfmac.viewer.screen import JPEG_QUALITY, ScreenPicture, Target, encode_jpeg, padded
+from nerfmac.viewer.screen import JPEG_QUALITY, ScreenPicture, Target, encode_jpeg
 from nerfmac.viewer.session import Message, Session
-from nerfmac.viewer.status import INTERVAL, Status
+from nerfmac.viewer.status import IDLE_INTERVAL, INTERVAL, Status
 from nerfmac.viewer.worker import Worker
 
 log = logging.getLogger("nerfmac")
@@ -28,6 +28,12 @@ SLICE = {True: 0.02, False: 0.1}
 
 MAX_TRAINING_SHARE = 0.95
 """Largest share of the device's time for training, so that pictures still come now and then."""
+
+TOUCH = 10.0
+"""Seconds after a message about anything but pictures during which the page counts as in use."""
+
+IDLE_SHARE = 0.02
+"""Share of the device's time for pictures during training that nobody seems to use."""
 
 KEPT_SIZE = 640, 480
 """Largest width and height of the picture that is kept if no page was open."""
@@ -65,7 +71,10 @@ class Loop:
         self._device_time = DeviceTime()
         self._undrawable: Target | None = None  # drawing it has failed, so it is not tried again
         self._unkept: bytes | None = None  # the last finished picture, until it is kept
-        self._asked: float | None = None  # newest message time `t` not yet answered by a picture
+        self._asked: float | None = None  # the newest `t` that no picture has answered
+        self._touched = -math.inf  # time.monotonic() of the last message but acknowledgements
+        self._spent = 0.0  # seconds spent on the picture in the making
+        self._idle_until = 0.0  # time.monotonic() before which an idle page gets no picture
 
     def post(self, message: Message) -> None:
         """Queue `message` and wake the worker."""
@@ -86,13 +95,15 @@ class Loop:
         elif training.is_running:
             self._train(is_moving)
         if wants or training.is_running:
-            self._status.tell()
+            self._status.tell(IDLE_INTERVAL if self._is_idle else INTERVAL)
             return 0.0
         self._attempt(self._rest)
         return self._pause(is_moving)
 
     def _take(self, message: Message) -> None:
         self._session.screen.hear()
+        if message.get("kind") != "ack":
+            self._touched = time.monotonic()
         if isinstance(asked := message.get("t"), int | float):
             self._asked = float(asked)
         handle(self._session, message)
@@ -103,7 +114,13 @@ class Loop:
             target, session.run.state, moving=is_moving, training=session.training.is_running
         )
 
+    @property
+    def _is_idle(self) -> bool:
+        return time.monotonic() > self._touched + TOUCH
+
     def _viewing_is_due(self, is_moving: bool) -> bool:
+        if self._is_idle:
+            return time.monotonic() >= self._idle_until
         share = min(self._session.settings.share, MAX_TRAINING_SHARE)
         return self._device_time.viewing_is_due(0.5 * share if is_moving else share)
 
@@ -111,7 +128,9 @@ class Loop:
         start, target = time.perf_counter(), self._session.target()
         if self._attempt(lambda: self._draw_rows(target, is_moving)):
             self._undrawable = target
-        self._device_time.spend(time.perf_counter() - start, training=False)
+        seconds = time.perf_counter() - start
+        self._device_time.spend(seconds, training=False)
+        self._spent += seconds
 
     def _draw_rows(self, target: Target, is_moving: bool) -> None:
         session = self._session
@@ -124,6 +143,8 @@ class Loop:
         )
         if picture is not None:
             self._send(picture)
+            self._idle_until = time.monotonic() + self._spent / IDLE_SHARE
+            self._spent = 0.0
 
     def _send(self, picture: ScreenPicture) -> None:
         """Send the page a finished picture."""
@@ -134,11 +155,14 @@ class Loop:
         answer = {
             "id": session.screen.send(),
             "t": self._asked,
+            "view": picture.target.view.to_json(),
+            "version": session.version,
+            "mover": session.mover,
             "compared": comparison.index if comparison else None,
             "psnr": comparison.psnr(picture.drawn.rgb) if comparison and is_measured else None,
         }
         self._asked = None
-        session.send({**picture.message, **answer}, padded(picture.jpeg))
+        session.send({**picture.message, **answer}, picture.buffers)
 
     def _train(self, is_moving: bool) -> None:
         start, session = time.perf_counter(), self._session

@@ -1,16 +1,16 @@
-"""`handle`: the action of each message from the page on a `Session`.
+"""`handle`: the action of each message from the page on a `Session`. And what the page is told.
 
-A message is a JSON object whose `kind` names its handler here. Pointer travel is in units of the
-picture's height, x to the right and y down. Any message may have `t`, the page's clock in
-milliseconds; the picture that answers carries it back.
+A message is a JSON object whose `kind` names its handler here. Any message may have `t`, the page's
+clock in milliseconds; the picture that answers carries it back.
 
-    ready           view: a name for this page, which may send this message more than once;
-                    width, height of the picture's area in device pixels
+    ready           page: a name for this page, which may send this message more than once;
+                    width, height of the picture's area in device pixels; warps: whether the page
+                    moves pictures by their depth between two of the kernel's
     size            width, height
     ack             id: number of a picture that the page has drawn
-    move            orbit, pan: [x, y]; dolly: logarithm of a factor on the distance;
-                    walk: [right, up, forward] in seconds; moving: whether more moves follow;
-                    all optional
+    move            pose, centre: those of the page's view, both or neither; page: its name;
+                    version: that of the kernel's view which the page has moved;
+                    moving: whether more moves follow
     look            x, y in [0, 1] of the picture: the point seen there becomes the centre
     reset           return to the first view
     set             values: settings by name
@@ -24,11 +24,31 @@ milliseconds; the picture that answers carries it back.
     save, load      name: the camera path's file
     video           name, seconds, fps, width, height
     cancel          stop the video
+
+The page turns pointer travel into a pose by itself (`page/motion/navigation.js`), so that it can
+show it at once. A view that the kernel has changed since, by `reset` or `Viewer.view` and the like,
+wins over moves that were under way: these have an older `version` and are ignored.
+
+The kernel sends `state`, `curve`, `cameras` (`status`), `photo`, `video`, and pictures:
+
+    frame           id: to be acknowledged; t; width, height of the full picture; scale: the
+                    picture's width and height relative to these; still: whether it is full;
+                    pose, lens: the picture's camera (`page/picture/projection.js`);
+                    view: {pose, centre, up, fov in radians}; version; mover: name of the page that
+                    moved there, or null; compared: index of the photograph beside it, or null;
+                    psnr to that, in dB, or null;
+                    depth: {columns, rows, largest} of a `DepthGrid`, or null
+
+Buffers of a frame: the picture as JPEG; the grid's codes, uint16, little-endian, deflated, if there
+is one; and padding.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
 
 from nerfmac.common import checks
 from nerfmac.common.checks import InputError
@@ -38,11 +58,8 @@ from nerfmac.viewer.navigation import View
 from nerfmac.viewer.screen import JPEG_QUALITY, encode_jpeg
 from nerfmac.viewer.session import Message, Session
 
-WALK_SPEED = 0.6
-"""Fraction of the distance to the centre covered per second of walking."""
-
-MAX_TRAVEL = 1e3
-"""Largest number accepted in a move; the page sends no larger one."""
+MAX_SKEW = 1e-3
+"""Largest difference of a pose's rotation R from R^T R = 1; a larger one is a fault of the page."""
 
 
 def handle(session: Session, message: Message) -> None:
@@ -54,7 +71,7 @@ def handle(session: Session, message: Message) -> None:
 
 
 def _ready(session: Session, message: Fields) -> None:
-    session.screen.open(message.text("view"))
+    session.screen.open(message.text("page"), warps=message.flag("warps", default=False))
     _size(session, message)
 
 
@@ -66,27 +83,14 @@ def _size(session: Session, message: Fields) -> None:
 
 
 def _move(session: Session, message: Fields) -> None:
-    view = session.view
-    if any(orbit := _travel(message, "orbit", 2)):
-        view = view.orbit(*orbit)
-    if any(pan := _travel(message, "pan", 2)):
-        view = view.pan(*pan)
-    dolly = message.number("dolly", 0.0)
-    checks.number("dolly", dolly, low=-MAX_TRAVEL, high=MAX_TRAVEL)
-    if dolly:
-        view = view.dolly(dolly)
-    right, up, forward = _travel(message, "walk", 3)
-    if right or up or forward:
-        view = view.walk(right, up, forward, WALK_SPEED * view.distance)
-    session.move(view, is_moving=message.flag("moving", default=False))
-
-
-def _travel(message: Fields, name: str, count: int) -> tuple[float, ...]:
-    """The `count` numbers of the field `name`; zeros without it."""
-    numbers = message.numbers(name, count, (0.0,) * count)
-    for number in numbers:
-        checks.number(name, number, low=-MAX_TRAVEL, high=MAX_TRAVEL)
-    return numbers
+    is_moving = message.flag("moving", default=False)
+    if "pose" in message and message.index("version") == session.version:
+        pose = np.reshape(message.numbers("pose", 12), (3, 4))
+        if np.abs(pose[:, :3].T @ pose[:, :3] - np.eye(3)).max() > MAX_SKEW:
+            raise message.wrong("pose", "a rotation and a position, row by row")
+        centre = np.array(message.numbers("centre", 3))
+        session.move(replace(session.view, pose=pose, centre=centre), message.text("page"))
+    session.hold(is_moving=is_moving)
 
 
 def _look(session: Session, message: Fields) -> None:
@@ -141,7 +145,8 @@ def _scrub(session: Session, message: Fields) -> None:
     path, at = session.path_editor.path, message.number("at")
     if path.keyframes:
         keyframe = path.at(min(max(at, 0.0), 1.0))
-        session.move(_view_at(session, keyframe), is_moving=True)
+        session.go(_view_at(session, keyframe))
+        session.hold(is_moving=True)
 
 
 def _save(session: Session, message: Fields) -> None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -151,6 +151,11 @@ class View:
     def with_fov(self, fov: float) -> Self:
         """This view with another vertical field of view, in radians between 0 and pi."""
         return replace(self, fov=fov)
+
+    def to_json(self) -> dict[str, Any]:
+        """The view for the page: pose row by row, centre, up, and fov in radians."""
+        arrays = {"pose": self.pose.ravel(), "centre": self.centre, "up": self.up}
+        return {**{name: array.tolist() for name, array in arrays.items()}, "fov": self.fov}
 
     def camera(self, width: int, height: int) -> Camera:
         """The camera for a picture of `width` x `height` square pixels, without distortion."""

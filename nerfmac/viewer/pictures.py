@@ -56,11 +56,16 @@ CASCADE_COLOURS = (
 """sRGB of the cascades from the innermost outwards, repeated after the last."""
 
 
+SURFACE_OPACITY = 0.5
+"""Smallest opacity of a surface; what is fainter, such as haze, moves like the background."""
+
+
 class Drawn(NamedTuple):
     """A picture on the host."""
 
     rgb: npt.NDArray[np.uint8]  # (h, w, 3)
     depth: Picture  # (h, w) mean distance in scene units; 0 where nothing is seen
+    is_surface: npt.NDArray[np.bool_]  # (h, w) whether the depth is that of a surface
 
 
 class Pictures:
@@ -81,15 +86,19 @@ class Pictures:
         options = self._options
         if options.output == "occupancy":
             colour, depth = self._occupancy(camera)
+            is_surface = depth > 0.0
         elif options.output == "samples":
             colour, depth = self._samples(camera)
+            is_surface = depth > 0.0
         else:
             values, opacity, depth = self._view.render(camera)
             colour = colours(values, opacity, options, (0.0, 2.0 * focus), is_eased=True)
+            is_surface = opacity >= SURFACE_OPACITY
         size = camera.lens.height, camera.lens.width
         rgb = to_bytes(colour)
-        mx.eval(rgb, depth)
-        return Drawn(np.array(rgb).reshape(*size, 3), np.array(depth).reshape(size))
+        mx.eval(rgb, depth, is_surface)
+        rest = (np.array(values).reshape(size) for values in (depth, is_surface))
+        return Drawn(np.array(rgb).reshape(*size, 3), *rest)
 
     @property
     def _occupied(self) -> Occupied:

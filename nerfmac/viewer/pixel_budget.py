@@ -14,10 +14,10 @@ SCALES = tuple(2.0 ** (-step / 2) for step in range(7))
 """Sides of a picture as fractions of full size, 1 to 1/8; each step halves the pixels."""
 
 MIN_FRACTION = 1 / 8
-"""Smallest fraction of the full picture's pixels, unless it takes longer than `MAX_SECONDS`."""
+"""Smallest fraction of the full picture's pixels, unless it takes too long."""
 
 MAX_SECONDS = 0.15
-"""A picture that would take more seconds than this may be smaller than `MIN_FRACTION`."""
+"""Seconds above which a picture is made smaller than `MIN_FRACTION`, by default."""
 
 LATE = 1.25
 """A picture that takes longer than this many times its allowed time is late."""
@@ -37,9 +37,9 @@ class PixelBudget:
     smallest takes half of that.
     """
 
-    def __init__(self, seconds: float, pixels: int) -> None:
-        """`seconds` is allowed for a picture; `pixels` is a first guess of how many it can have."""
-        self._seconds, self._pixels = seconds, float(pixels)
+    def __init__(self, seconds: float, pixels: int, most_seconds: float = MAX_SECONDS) -> None:
+        """`pixels`: a first guess; `most_seconds`: for a picture of `MIN_FRACTION`."""
+        self._seconds, self._pixels, self._most_seconds = seconds, float(pixels), most_seconds
         self._recent: deque[tuple[int, float]] = deque(maxlen=RECENT)  # pixels, seconds
         self._was_late = False
         self._fixed: float | None = None  # seconds; None: all pictures so far had one size
@@ -86,9 +86,9 @@ class PixelBudget:
     def scale(self, pixels: int) -> float:
         """Largest of `SCALES` at which a picture, of `pixels` at full size, is drawn in time.
 
-        At least `MIN_FRACTION` of the pixels are drawn, if these take no more than `MAX_SECONDS`.
+        At least `MIN_FRACTION` of the pixels are drawn, if these take no more than `most_seconds`.
         """
-        least = min(MIN_FRACTION * pixels, self._fitting(MAX_SECONDS))
+        least = min(MIN_FRACTION * pixels, self._fitting(self._most_seconds))
         most = 1.01 * max(self._pixels, least)
         return next((scale for scale in SCALES if pixels * scale * scale <= most), SCALES[-1])
 

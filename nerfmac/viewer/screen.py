@@ -1,10 +1,11 @@
 """`Screen`: decides which picture the page gets next, its size, and when; worker's thread only.
 
-While the camera moves, pictures are small enough to be drawn in time. At rest they have full size
-and are drawn in strips, so that the next movement waits for at most one strip. After a small
-picture, one of half the width and height comes before the full one. The page acknowledges every
-picture, and at most two are unacknowledged. So the newest camera is drawn, and old ones never queue
-up.
+While the camera moves, pictures are small enough to be drawn in time. A page that can warp moves
+the last picture by its depth meanwhile; it gets larger pictures, which may take longer. At rest
+pictures have full size and are drawn in strips, so that the next movement waits for at most one
+strip. After a small picture, one of half the width and height comes before the full one. The page
+acknowledges every picture, and at most two are unacknowledged. So the newest camera is drawn, and
+old ones never queue up.
 """
 
 from __future__ import annotations
@@ -19,17 +20,22 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
+from nerfmac.backend import current_device
 from nerfmac.film import RenderOptions
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
 from nerfmac.training.state import TrainState
 from nerfmac.training.trainer import Trainer
+from nerfmac.viewer.depth_grid import deflated_grid
 from nerfmac.viewer.navigation import View
 from nerfmac.viewer.pictures import Drawn, Pictures
-from nerfmac.viewer.pixel_budget import PixelBudget
+from nerfmac.viewer.pixel_budget import MAX_SECONDS, PixelBudget
 
 MOVING = 1 / 60
 """Seconds allowed for a picture while the camera moves."""
+
+WARPED = 0.15
+"""The same if the page warps: an older but larger picture comes closer to the true view."""
 
 REFRESH = 0.2
 """Seconds allowed for a picture during training, with the camera at rest."""
@@ -37,8 +43,15 @@ REFRESH = 0.2
 STRIP = 1 / 30
 """Seconds allowed for a strip of a picture, after which messages are handled again."""
 
-FIRST_PIXELS = {MOVING: 2**14, REFRESH: 2**16, STRIP: 2**15}
-"""First guess of the number of pixels that can be drawn in each of these times."""
+MOST_WARPED = 0.5
+"""Seconds up to which it keeps an eighth of the pixels: the page has a sharper one to warp."""
+
+BREATH = 0.5
+"""Seconds left to a page that warps, per second of a picture drawn on the CPU: page and kernel
+often share one."""
+
+FIRST_PIXELS = {MOVING: 2**14, WARPED: 2**16, REFRESH: 2**16, STRIP: 2**15}
+"""First guess of the pixels that fit in each of these times."""
 
 MIDDLE = 0.5
 """Scale of the intermediate picture at rest; the full one takes four times as long."""
@@ -105,6 +118,7 @@ class ScreenPicture(NamedTuple):
 
     message: dict[str, Any]  # its number, `t` and a comparison are added on sending
     jpeg: bytes
+    grid: bytes  # codes of its depth, deflated; empty: the page cannot warp it
     drawn: Drawn
     camera: Camera
     target: Target
@@ -114,6 +128,13 @@ class ScreenPicture(NamedTuple):
     def is_full(self) -> bool:
         """Whether it has full size."""
         return self.scale == 1.0
+
+    @property
+    def buffers(self) -> list[bytes]:
+        """What follows the message: JPEG, grid if there is one, and padding to `MIN_MESSAGE`."""
+        buffers = [self.jpeg, self.grid] if self.grid else [self.jpeg]
+        missing = MIN_MESSAGE - sum(map(len, buffers))
+        return [*buffers, bytes(missing)] if missing > 0 else buffers
 
     def point_at(self, x: float, y: float, otherwise: float) -> npt.NDArray[np.float64]:
         """The scene position (3,) seen at (x, y) in [0, 1] from the top left corner.
@@ -159,9 +180,11 @@ class Screen:
         self._size: tuple[int, int] | None = None
         self._pages: set[str] = set()  # names of the page's views that are ready
         self._has_new_page = False
+        self._warps = False  # whether the page that opened last moves pictures by their depth
         self._unanswered: deque[int] = deque()
         self._sent = self._heard = 0.0  # time.monotonic()
         self._number = 0
+        self._next = 0.0  # time.monotonic() before which a page that warps draws by itself
         self._job: _Job | None = None
         self._budgets: dict[tuple[str, float], PixelBudget] = {}  # by output and seconds
 
@@ -179,11 +202,12 @@ class Screen:
         """Record that a message from the page has arrived."""
         self._heard = time.monotonic()
 
-    def open(self, page: str) -> None:
+    def open(self, page: str, *, warps: bool) -> None:
         """Record that the `page` is ready; later calls with the same name change nothing."""
         if page in self._pages:
             return
         self._pages.add(page)
+        self._warps = warps
         self._has_new_page = True
         self._unanswered.clear()
         self.invalidate()
@@ -205,14 +229,15 @@ class Screen:
 
     @property
     def pause(self) -> float | None:
-        """Seconds until a silent page gets another picture; None if the page is not silent."""
+        """Seconds until the page may get another picture; None: at once, or when it answers."""
+        now = time.monotonic()
         if self._size is None or len(self._unanswered) < MAX_UNANSWERED:
-            return None
-        return max(self._retry_time() - time.monotonic(), 0.01)
+            return self._next - now if now < self._next else None
+        return max(self._retry_time() - now, 0.01)
 
     def wants(self, target: Target, state: TrainState, *, moving: bool, training: bool) -> bool:
-        """Whether there is something new to draw, and a page that is ready for it."""
-        if self._size is None:
+        """Whether there is a new picture to draw, and a page to see it."""
+        if self._size is None or (moving and time.monotonic() < self._next):
             return False
         if len(self._unanswered) >= MAX_UNANSWERED and time.monotonic() < self._retry_time():
             return False
@@ -229,7 +254,7 @@ class Screen:
         if job is None or job.target is not target or (job.state is not state and not training):
             job = self._job = self._begin(trainer, target, state, allowed)
         left = job.camera.lens.height - job.rows
-        if allowed == MOVING:
+        if allowed in (MOVING, WARPED):
             # Messages wait until the picture is whole, or none would ever be finished.
             self._draw_rows(job, left)
         else:
@@ -251,7 +276,7 @@ class Screen:
     ) -> float | None:
         """Seconds for the next picture; None if there is nothing new to see."""
         if self.shown is None or self.shown.target is not target:
-            return MOVING
+            return WARPED if self._warps else MOVING
         if training:
             return None if state is self._shown_state else REFRESH
         is_done = self.shown.is_full and state is self._shown_state
@@ -273,7 +298,8 @@ class Screen:
     def _budget(self, target: Target, seconds: float) -> PixelBudget:
         key = target.options.output, seconds
         if key not in self._budgets:
-            self._budgets[key] = PixelBudget(seconds, FIRST_PIXELS[seconds])
+            most = MOST_WARPED if seconds == WARPED else MAX_SECONDS
+            self._budgets[key] = PixelBudget(seconds, FIRST_PIXELS[seconds], most)
         return self._budgets[key]
 
     def _draw_rows(self, job: _Job, rows: int) -> float:
@@ -289,8 +315,13 @@ class Screen:
     def _finish(self, job: _Job) -> ScreenPicture:
         drawn = Drawn(*(np.concatenate(parts) for parts in zip(*job.strips, strict=True)))
         lens, is_full = job.camera.lens, job.scale == 1.0
+        if self._warps and current_device() == "cpu":
+            self._next = time.monotonic() + BREATH * min(job.seconds, WARPED)
         if job.budget:
             job.budget.learn(lens.width * lens.height, job.seconds)
+        grid, depth = b"", None
+        if self._warps and job.target.training_camera is None:  # else it may be distorted
+            grid, depth = deflated_grid(drawn.depth * drawn.is_surface, *job.full_size)
         message = {
             "kind": "frame",
             "width": job.full_size[0],
@@ -299,9 +330,10 @@ class Screen:
             "lens": relative_lens(lens),
             "still": is_full,
             "scale": lens.width / job.full_size[0],
+            "depth": depth,
         }
         jpeg = encode_jpeg(drawn.rgb, JPEG_QUALITY[is_full])
-        self.shown = ScreenPicture(message, jpeg, drawn, job.camera, job.target, job.scale)
+        self.shown = ScreenPicture(message, jpeg, grid, drawn, job.camera, job.target, job.scale)
         self._shown_state = job.state
         return self.shown
 
@@ -327,9 +359,3 @@ def encode_jpeg(rgb: np.ndarray, quality: int) -> bytes:
     buffer = BytesIO()
     Image.fromarray(rgb).save(buffer, "JPEG", quality=quality)
     return buffer.getvalue()
-
-
-def padded(data: bytes) -> list[bytes]:
-    """`data`, with padding as a second buffer where it is shorter than `MIN_MESSAGE`."""
-    missing = MIN_MESSAGE - len(data)
-    return [data, bytes(missing)] if missing > 0 else [data]

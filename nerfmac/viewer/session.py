@@ -111,6 +111,10 @@ class Session:
         self.settings = Settings()
         self.training = Training(run)
         self.home = self.view = View.initial(run.scene.cameras, run.scene.up)
+        self.version = 0
+        """Number of changes of the view by anything but a page's moves."""
+        self.mover: str | None = None
+        """Name of the page that moved the view last; None if the view has changed otherwise."""
         self.path_editor = PathEditor(run)
         self.screen = Screen()
         self.comparison: Comparison | None = None
@@ -139,12 +143,19 @@ class Session:
         return Pictures(self.run.trainer, self.run.state, self.settings.options)
 
     def go(self, view: View) -> None:
-        """Make `view` the view of the page; this ends a comparison."""
-        self.view, self.comparison, self._target = view, None, None
+        """Look from `view`, and let every page follow; this ends a comparison."""
+        self.version += 1
+        self._look_from(view, None)
 
-    def move(self, view: View, *, is_moving: bool) -> None:
-        """Make `view` the view of the page; `is_moving` says whether more moves follow."""
-        self.go(view)
+    def move(self, view: View, page: str) -> None:
+        """Look from `view`, to which a page has moved; this ends a comparison."""
+        self._look_from(view, page)
+
+    def _look_from(self, view: View, mover: str | None) -> None:
+        self.view, self.mover, self.comparison, self._target = view, mover, None, None
+
+    def hold(self, *, is_moving: bool) -> None:
+        """Record whether more moves are to come."""
         self.moving_until = time.monotonic() + HELD_STILL if is_moving else 0.0
 
     def compare(self, index: int) -> Comparison:

@@ -14,6 +14,9 @@ from nerfmac.viewer.session import Message, Session
 INTERVAL = 0.2
 """Shortest time between two messages, in seconds."""
 
+IDLE_INTERVAL = 1.0
+"""The same while nobody seems to use the page: it redraws its chart, often on the same cores."""
+
 
 class Status:
     """Sends a session's page messages about state, and remembers what was sent."""
@@ -32,11 +35,11 @@ class Status:
         self._when = 0.0
         self.tell()
 
-    def tell(self) -> float | None:
-        """Send what changed, or within `INTERVAL` of the last message return the seconds left."""
+    def tell(self, interval: float = INTERVAL) -> float | None:
+        """Send changes; or, before the `interval` is over, return the seconds that are left."""
         now = time.monotonic()
-        if now < self._when + INTERVAL:
-            return self._when + INTERVAL - now
+        if now < self._when + interval:
+            return self._when + interval - now
         message = self._state()
         if message != self._last:
             self._when, self._last = now, message

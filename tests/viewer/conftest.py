@@ -48,6 +48,7 @@ class Page:
     def __init__(self, run, out=None):
         self.messages, self.kept = [], []
         self.answers = True  # whether frames are acked
+        self.place, self.version = None, 0  # the page's view, and which of the kernel's it moves
         here, own = Here(), replace(run, history=History(run.curve), folder=out)
         self.session = Session(here, own, self.hear)
         self.loop = Loop(here, self.session, self.kept.append)
@@ -57,9 +58,19 @@ class Page:
         if message["kind"] == "frame" and self.answers:
             self.loop.post({"kind": "ack", "id": message["id"]})
 
-    def open(self, width=48, height=32, view="first"):
-        self.say("ready", view=view, width=width, height=height)
+    def open(self, width=48, height=32, page="first", *, warps=False):
+        self.say("ready", page=page, width=width, height=height, warps=warps)
         return self
+
+    def turn(self, right=0.03, down=-0.01, *, moving=True, **content):
+        """Say that the page has orbited on from where it was."""
+        session = self.session
+        if self.place is None or session.version != self.version:
+            self.place, self.version = session.view, session.version
+        self.place = self.place.orbit(right, down)
+        view = self.place.to_json()
+        here = {"pose": view["pose"], "centre": view["centre"], "version": self.version}
+        self.say("move", page="first", moving=moving, **here, **content)
 
     def say(self, kind, **content):
         self.loop.post({"kind": kind, **content})

@@ -11,8 +11,6 @@ from nerfmac.viewer import screen as screen_module
 from nerfmac.viewer.pixel_budget import SCALES
 from tests.scene_factory import HEIGHT, WIDTH
 
-TURNED = {"orbit": [0.03, -0.01], "moving": True}
-
 
 def test_a_page_that_opens_is_told_everything_and_ends_with_a_full_picture(page):
     page.open(48, 32).settle()
@@ -55,19 +53,19 @@ def test_moves_that_came_meanwhile_are_answered_by_one_picture_of_the_newest(pag
     page.open().settle()
     page.take("frame")
     for t in range(30):
-        page.say("move", t=t, **TURNED)
+        page.turn(t=t)
     page.work()
     (frame,) = page.take("frame")
     assert frame["t"] == 29
     want = page.session.home
     for _ in range(30):
-        want = want.orbit(*TURNED["orbit"])
+        want = want.orbit(0.03, -0.01)
     assert np.allclose(np.reshape(frame["pose"], (3, 4)), want.pose, atol=1e-6)
 
 
 def test_a_picture_that_answers_nothing_new_says_so(page):
     page.open().settle()
-    page.say("move", t=5, **TURNED)
+    page.turn(t=5)
     page.say("move", t=7, moving=False)
     page.take("frame")
     page.settle()
@@ -83,7 +81,7 @@ def test_while_a_button_is_held_nothing_is_drawn_in_full(page, monkeypatch):
     monkeypatch.setattr(screen_module.PixelBudget, "scale", lambda *_: 0.5)
     page.open().settle()
     page.take("frame")
-    page.say("move", t=1, **TURNED)
+    page.turn(t=1)
     page.work(20)
     assert [frame["still"] for frame in page.take("frame")] == [False]
     page.say("move", t=2, moving=False)
@@ -101,7 +99,7 @@ def test_between_a_small_picture_and_the_full_one_comes_one_of_half_its_side(
     monkeypatch.setattr(screen_module.PixelBudget, "scale", lambda *_: scale)
     page.open(61, 37).settle()
     page.take("frame")
-    page.say("move", t=1, orbit=[0.1, 0.0], moving=False)
+    page.turn(0.1, 0.0, t=1, moving=False)
     page.settle()
     frames = page.take("frame")
     assert [frame["scale"] for frame in frames] == pytest.approx(scales, abs=1 / 61)
@@ -128,7 +126,7 @@ def test_a_page_that_does_not_answer_has_two_pictures_under_way_and_no_more(page
     page.answers = False
     page.open().work(3)
     for t in range(10):
-        page.say("move", t=t, **TURNED)
+        page.turn(t=t)
         page.work()
     frames = page.take("frame")
     assert len(frames) == 2
@@ -140,10 +138,10 @@ def test_a_page_that_does_not_answer_has_two_pictures_under_way_and_no_more(page
 def test_a_page_that_does_not_answer_is_tried_again_after_a_while(page, monkeypatch):
     page.answers = False
     page.open().work(3)
-    page.say("move", t=1, **TURNED)
+    page.turn(t=1)
     page.work(2)
     page.take("frame")
-    page.say("move", t=2, **TURNED)
+    page.turn(t=2)
     pause = page.loop.work()
     assert 0.0 < pause <= screen_module.LOST
     assert page.take("frame") == []
@@ -156,11 +154,11 @@ def test_a_page_that_does_not_answer_is_tried_again_after_a_while(page, monkeypa
 def test_a_page_that_is_loaded_again_sees_everything_though_it_never_answered(page):
     page.answers = False
     page.open().work(3)
-    page.say("move", t=1, orbit=[0.03, -0.01], moving=False)
+    page.turn(0.03, -0.01, t=1, moving=False)
     page.work(3)
     page.messages.clear()
     page.answers = True
-    page.open(40, 24, view="second").settle()
+    page.open(40, 24, page="second").settle()
     kinds = {message["kind"] for message, _ in page.messages}
     assert {"cameras", "state", "frame"} <= kinds
     assert page.pictures()[-1][1].shape == (24, 40, 3)
@@ -178,7 +176,7 @@ def test_a_large_picture_comes_in_strips_and_a_move_comes_first(page, monkeypatc
     monkeypatch.setattr(screen_module.PixelBudget, "scale", lambda *_: 0.5)
     page.open(32, 64).work(5)
     assert [frame["still"] for frame in page.take("frame")] == [False]
-    page.say("move", t=3, orbit=[0.1, 0.0], moving=False)
+    page.turn(0.1, 0.0, t=3, moving=False)
     page.work()
     assert [(frame["t"], frame["still"]) for frame in page.take("frame")] == [(3, False)]
     page.settle()
@@ -223,7 +221,7 @@ def test_the_last_full_picture_is_kept_for_a_page_without_a_kernel(page):
     page.open().settle()
     shown = page.session.screen.shown
     assert page.kept == [shown.jpeg]
-    page.say("move", t=1, orbit=[0.2, 0.1], moving=False)
+    page.turn(0.2, 0.1, t=1, moving=False)
     page.settle()
     assert len(page.kept) == 2
     assert page.kept[1] != page.kept[0]

@@ -13,8 +13,6 @@ from nerfmac.viewer.loop import DeviceTime
 from tests.scene_factory import COARSE
 from tests.viewer.conftest import Page
 
-TURNED = {"orbit": [0.03, -0.01], "moving": True}
-
 
 def test_it_trains_and_shows_at_once_and_stops_at_the_limit(page):
     page.open().settle()
@@ -41,7 +39,7 @@ def test_a_drag_during_training_halves_the_share_of_training(page, monkeypatch):
     page.say("train")
     step = page.session.run.state.step
     for t in range(80):
-        page.say("move", t=t, **TURNED)
+        page.turn(t=t)
         page.work()
         if t < 40:  # by then what was before is forgotten
             page.take("frame")
@@ -57,7 +55,7 @@ def test_watching_changes_nothing_in_what_is_trained(small_run, page):
     page.say("set", values={"steps": 160})
     page.say("train")
     for t in range(25):
-        page.say("move", t=t, **TURNED)
+        page.turn(t=t)
         page.work()
     page.settle()
     for name, want in alone.arrays().items():
@@ -125,7 +123,7 @@ def test_training_that_fails_is_told_and_the_last_good_state_shown(page, monkeyp
     assert page.session.is_resting.is_set()
     assert page.session.run.state.step == 120
     page.take("frame")
-    page.say("move", t=1, **TURNED)
+    page.turn(t=1)
     page.work()
     assert len(page.take("frame")) == 1
 
@@ -171,7 +169,7 @@ def test_the_curve_comes_point_by_point_and_whole_to_a_new_page(page):
     assert not any(curve["fresh"] for curve in curves[1:])
     assert steps == sorted(set(steps))
     assert steps[-1] == 200
-    page.open(view="second").settle()
+    page.open(page="second").settle()
     (whole,) = page.take("curve")
     assert whole["fresh"]
     assert whole["points"] == points

@@ -10,8 +10,6 @@ from nerfmac.rendering.evaluation import evaluate
 from nerfmac.run import split_cameras
 from tests.scene_factory import HEIGHT, WIDTH
 
-TURNED = {"orbit": [0.03, -0.01], "moving": True}
-
 
 @pytest.mark.parametrize(
     ("message", "words"),
@@ -20,9 +18,12 @@ TURNED = {"orbit": [0.03, -0.01], "moving": True}
         ({}, "message: kind is missing"),
         ({"kind": ["size"]}, "message: kind is"),
         ({"kind": "size", "width": 0, "height": 5}, "width is 0"),
-        ({"kind": "move", "orbit": [1]}, r"orbit is \[1\]"),
-        ({"kind": "move", "dolly": float("nan")}, "dolly is NaN"),
-        ({"kind": "move", "pan": [0, 1001]}, "pan is 1001; expected between -1000 and 1000"),
+        ({"kind": "move", "pose": [1] * 12}, "message move: version is missing"),
+        ({"kind": "move", "pose": [1], "version": 0}, r"pose is \[1\]"),
+        ({"kind": "move", "pose": [2.0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0], "version": 0},
+         "expected a rotation and a position"),
+        ({"kind": "move", "pose": [1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0], "version": 0},
+         "message move: centre is missing"),
         ({"kind": "look", "x": 0.5}, "message look: y is missing"),
         ({"kind": "set", "values": 3}, "message set: values is 3; expected an object"),
         ({"kind": "set", "values": {"mode": "x"}}, "mode is 'x'"),
@@ -50,7 +51,7 @@ def test_a_message_that_cannot_be_is_told_and_nothing_else_stops(page, message, 
     assert re.search(words, page.notice)
     assert not caplog.records, "a fault of the program, with a traceback"
     page.take("frame")
-    page.say("move", t=1, **TURNED)
+    page.turn(t=1)
     page.work()
     assert len(page.take("frame")) == 1
 
@@ -70,7 +71,7 @@ def test_who_stands_in_a_training_camera_sees_its_photograph_and_how_close_it_co
     want = list(evaluate(small_run.renderer(), scene.views("train")))[3]
     assert last["psnr"] == pytest.approx(want.psnr, abs=0.05)  # eight bits
     page.take("frame")
-    page.say("move", t=2, **TURNED)
+    page.turn(t=2)
     page.work()
     (frame,) = page.take("frame")
     assert frame["compared"] is None
@@ -97,7 +98,7 @@ def test_keyframes_make_a_path_that_is_scrubbed_saved_and_loaded(page, tmp_path)
     page.open().settle()
     first = page.session.view
     page.say("keyframe", action="add")
-    page.say("move", t=1, orbit=[0.2, 0.1], moving=False)
+    page.turn(0.2, 0.1, t=1, moving=False)
     page.say("keyframe", action="add")
     page.settle()
     second = page.session.view

@@ -56,6 +56,12 @@ def test_a_picture_whose_eighth_is_far_too_late_is_smaller(cost):
     assert 0.4 * MAX_SECONDS < cost * FULL * scale**2 <= LATE * MAX_SECONDS
 
 
+def test_where_there_is_time_an_eighth_is_kept_for_longer():
+    budget = PixelBudget(0.15, 2**14, 0.5)
+    assert draw(budget, 60, fixed=0.0, cost=4e-6)[-1] ** 2 == pytest.approx(1 / 8)
+    assert settled(4e-6, 0.15)[1] ** 2 < 1 / 8
+
+
 def test_no_picture_is_narrower_than_an_eighth():
     assert settled(1.0, 1 / 60)[1] == pytest.approx(1 / 8)
 

@@ -22,6 +22,7 @@ import { buildStage, letGripResize, toggleFullScreen, watchSize } from "./stage.
 import { buildNotice, showStillUntilLive, tellPace } from "./picture/status.js";
 import { buildTraining } from "./panels/training.js";
 import { buildView } from "./panels/view.js";
+import { Warp } from "./picture/warp.js";
 
 const READY_AGAIN = 500; // milliseconds until `ready` is sent again
 
@@ -29,22 +30,32 @@ function render({ model, el }) {
   const ending = new AbortController();
   const { signal } = ending;
   const parts = buildStage(el);
-  // Measurements for the status line and end-to-end tests: when frames were drawn, and latencies.
-  const record = { frames: [], latencies: [], answered: [], pose: null, lastFrame: null };
+  // What the status line and end-to-end tests read: when pictures were drawn, and how long after
+  // the pointer's event; when the kernel's came; the view asked for, and what is shown of it.
+  const record = {
+    frames: [], latencies: [], answered: [], received: [], view: null, pose: null, lastFrame: null,
+  };
   parts.root.nerfmac = record;
   const link = new Link(model, signal);
   const settings = new Settings(link, signal);
-  const motion = new Motion(link);
-  const picture = new Picture(parts.frame, link, record);
-  const seen = buildSeen(parts, picture, link, settings);
-  buildControls({ parts, link, settings, motion, record, seen, signal });
+  const page = Math.random().toString(36).slice(2);
+  const warp = Warp.begin(parts.warp);
+  const motion = new Motion({ link, page, warps: warp !== null });
+  motion.onMove(() => (record.view = motion.view));
+  const picture = new Picture({ canvas: parts.frame, link, record, motion, warp });
+  const reset = (t) => link.send({ kind: "reset", t });
+  settings.onChange((name, value) => {
+    if (name === "fov") motion.zoom((value * Math.PI) / 180);
+  });
+  const seen = buildSeen({ parts, picture, link, settings, motion });
+  buildControls({ parts, link, settings, motion, record, seen, reset, signal });
   parts.floating.append(...seen.compare.elements, seen.overlay.tooltip, buildNotice(link));
   new PointerInput(parts.area, motion, targetsOf(parts.area, picture, link, seen.overlay), signal);
-  walkByKeys(parts.area, motion, (t) => link.send({ kind: "reset", t }), signal);
+  walkByKeys(parts.area, motion, reset, signal);
   letGripResize(parts.grip, parts.floating);
   tellPace(parts.status, record, signal);
   showStillUntilLive({ model, parts, picture, link, signal });
-  tellSize(parts.area, picture, link, signal);
+  tellSize({ area: parts.area, picture, link, page, signal });
   return () => {
     motion.stop();
     ending.abort();
@@ -53,13 +64,13 @@ function render({ model, el }) {
   };
 }
 
-/** The layers over the frame. */
-function buildSeen(parts, picture, link, settings) {
+/** What lies over the frame. */
+function buildSeen({ parts, picture, link, settings, motion }) {
   const { area } = parts;
   const frusta = new Frusta(link);
   const pathLine = new PathLine(link);
   const cropBox = new CropBox(link, settings);
-  const compare = new Compare({ canvas: parts.photo, area, picture, link, frusta });
+  const compare = new Compare({ canvas: parts.photo, area, picture, link, frusta, motion });
   const overlay = new Overlay({
     canvas: parts.overlay, area, picture, link, frusta, pathLine, cropBox,
   });
@@ -68,9 +79,9 @@ function buildSeen(parts, picture, link, settings) {
 }
 
 /** The toolbar and its panels. */
-function buildControls({ parts, link, settings, motion, record, seen, signal }) {
+function buildControls({ parts, link, settings, motion, record, seen, reset, signal }) {
   const training = buildTraining(link, settings, signal);
-  const view = buildView({ link, settings, seen, record });
+  const view = buildView({ settings, seen, motion, reset });
   const path = buildPath(link, motion, record, signal);
   const { buttons, panels, close } = buildPanels([
     { name: "training", label: "Training", picture: "chart", content: training.panel },
@@ -87,8 +98,7 @@ function buildControls({ parts, link, settings, motion, record, seen, signal }) 
   parts.toolbar.append(
     training.runButton, training.summary, ...buttons,
     makeButton({
-      picture: "home", title: "Reset view (R)",
-      onClick: () => link.send({ kind: "reset", t: performance.now() }),
+      picture: "home", title: "Reset view (R)", onClick: () => reset(performance.now()),
     }),
     makeButton({
       picture: "expand", title: "Full screen", onClick: () => toggleFullScreen(parts.root),
@@ -113,14 +123,13 @@ function targetsOf(area, picture, link, overlay) {
 /**
  * Send the kernel `ready` as soon as the view is visible, and its size whenever it changes.
  *
- * JupyterLab can pass messages to the kernel while a cell runs, but only a moment after the view
- * opens: earlier messages wait for the cell. So `ready` is sent again until the kernel answers;
- * `view` says that it is the same view.
+ * JupyterLab has a way past a running cell, but opens it a moment after the view: what is said
+ * before waits for the cell. So it is said again until the kernel answers; `page` tells it that it
+ * is the same view.
  */
-function tellSize(area, picture, link, signal) {
-  const view = Math.random().toString(36).slice(2);
+function tellSize({ area, picture, link, page, signal }) {
   let size = null;
-  const tell = () => link.post({ kind: "ready", view, ...size });
+  const tell = () => link.post({ kind: "ready", page, warps: picture.warp !== null, ...size });
   const again = setInterval(() => {
     if (link.isLive) clearInterval(again);
     else if (size) tell();

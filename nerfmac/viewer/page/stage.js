@@ -18,7 +18,8 @@ const GRIP_STEP = 20; // CSS pixels that an arrow key moves the lower edge
 export function buildStage(el) {
   const canvas = (name) => make("canvas", { class: `nerfmac-${name}` });
   const parts = {
-    frame: canvas("frame"), photo: canvas("photo"), overlay: canvas("overlay"),
+    frame: canvas("frame"), warp: canvas("warp"), photo: canvas("photo"),
+    overlay: canvas("overlay"),
     status: make("div", { class: "nerfmac-status" }),
     hint: make("div", { class: "nerfmac-hint", role: "status" }),
     toolbar: make("fieldset", { class: "nerfmac-toolbar", "aria-label": "Viewer" }),
@@ -31,7 +32,7 @@ export function buildStage(el) {
     class: "nerfmac-picture", tabindex: 0, role: "application",
     "aria-label": "Scene: drag to orbit, shift and drag to pan, wheel to come closer, WASD to walk,"
       + " R to return",
-  }, parts.frame, parts.photo, parts.overlay);
+  }, parts.frame, parts.warp, parts.photo, parts.overlay);
   parts.floating = make(
     "div", { class: "nerfmac-floating" }, parts.area, parts.status, parts.hint, parts.grip,
   );

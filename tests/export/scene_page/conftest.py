@@ -31,7 +31,7 @@ def browser():
     except ModuleNotFoundError as error:
         reason = f"needs Playwright ({error})"
         pytest.fail(reason) if os.environ.get("CI") else pytest.skip(reason)
-    with running_chromium(WEBGPU) as running:
+    with running_chromium(*WEBGPU) as running:
         yield running
 
 

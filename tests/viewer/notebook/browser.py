@@ -3,7 +3,7 @@
 import os
 import platform
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
@@ -42,11 +42,11 @@ def chromium(own: str) -> str:
 
 
 @contextmanager
-def running_chromium(flags: Sequence[str] = FLAGS) -> Iterator[Browser]:
-    """Start Chromium with command line `flags`, and end it with all its pages."""
+def running_chromium(*flags: str) -> Iterator[Browser]:
+    """Start Chromium with more `flags`, and end it with all its pages."""
     with sync_playwright() as playwright:
         path = chromium(playwright.chromium.executable_path)
-        browser = playwright.chromium.launch(executable_path=path, args=list(flags))
+        browser = playwright.chromium.launch(executable_path=path, args=[*FLAGS, *flags])
         try:
             yield browser
         finally:

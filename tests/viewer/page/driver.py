@@ -7,12 +7,22 @@ from typing import Any
 
 import numpy as np
 from PIL import Image
-from playwright.sync_api import Page
+from playwright.sync_api import ConsoleMessage, Page
+
+from nerfmac.viewer import navigation
 
 POSE = [0.0, 0.0, 1.0, 5.0, 1.0, 0.0, 0.0, 1.0, 0.0, 1.0, 0.0, 2.0]
 """A camera at (5, 1, 2) that looks along -x; to its right is +y, above is +z."""
 
 LENS = [0.75, 1.0, 0.45, 0.55]
+
+VIEW = {"pose": POSE, "centre": [1.0, 1.0, 2.0], "up": [0.0, 0.0, 1.0], "fov": 0.9}
+"""The page's view of the scene after the first frame, as the kernel tells it."""
+
+START = navigation.View(
+    np.reshape(POSE, (3, 4)), np.array(VIEW["centre"]), np.array(VIEW["up"]), VIEW["fov"]
+)
+"""The same, to be moved as the page should move it."""
 
 STATE: dict[str, Any] = {
     "kind": "state",
@@ -43,6 +53,11 @@ def jpeg(colours, width: int = 64, height: int = 48) -> bytes:
     return out.getvalue()
 
 
+def is_trouble(said: ConsoleMessage) -> bool:
+    """Whether a page's console tells of a fault. That WebGL in software is slow is none."""
+    return said.type in ("error", "warning") and "GPU stall due to ReadPixels" not in said.text
+
+
 class View:
     """One view. `sent` are the page's messages so far; `say` answers."""
 
@@ -52,7 +67,7 @@ class View:
         page.on("pageerror", lambda error: self.errors.append(str(error)))
         page.on(
             "console",
-            lambda said: self.errors.append(said.text) if said.type in ("error", "warning") else 0,
+            lambda said: self.errors.append(said.text) if is_trouble(said) else 0,
         )
 
     def open(
@@ -95,7 +110,8 @@ class View:
         """Send a frame of 640 x 480; does not wait until it is drawn."""
         content = {
             "kind": "frame", "id": number, "width": 640, "height": 480, "pose": POSE, "lens": LENS,
-            "t": None, "still": True, "compared": None, "psnr": None, "scale": 1.0, **changes,
+            "t": None, "still": True, "compared": None, "psnr": None, "scale": 1.0,
+            "view": VIEW, "version": 0, "mover": None, "depth": None, **changes,
         }  # fmt: skip
         self.say(content, jpeg(colours))
 
@@ -128,13 +144,20 @@ class View:
         return self.sent(kind)[0]
 
     def moves(self) -> dict[str, Any]:
-        """Return the sums over all moves, and `moving`, what each said of it."""
+        """Return where the last move led, and `moving`, what each said of it."""
         moves = self.sent("move")
-        sums = {
-            name: np.sum([each[name] for each in moves], axis=0)
-            for name in ("orbit", "pan", "dolly", "walk")
-        }
-        return {**sums, "moving": [each["moving"] for each in moves], "count": len(moves)}
+        places = [each for each in moves if "pose" in each]
+        last = {name: places[-1][name] for name in ("pose", "centre")} if places else {}
+        return {**last, "moving": [each["moving"] for each in moves], "count": len(moves)}
+
+    def has_moved(self, to: navigation.View, tolerance: float = 1e-9) -> bool:
+        """Whether the last move led to that view, and the button or key was then released."""
+        moves = self.moves()
+        apart = [
+            np.abs(np.ravel(want) - moves[name]).max()
+            for name, want in (("pose", to.pose), ("centre", to.centre))
+        ]
+        return max(apart) <= tolerance and moves["moving"][-1] is False
 
     def pixel(self, x: int, y: int, layer: str = "frame") -> list[int]:
         """Return red, green, blue and opacity of a canvas at a place in device pixels."""

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.viewer.page.driver import LENS, POSE, jpeg
+from tests.viewer.page.driver import LENS, POSE, VIEW, jpeg
 
 pytestmark = pytest.mark.browser
 
@@ -116,9 +116,7 @@ def test_arrows_go_round_the_training_cameras(compared, index, button, to):
 def test_ending_it_moves_by_nothing(compared):
     compared.button("End the comparison").click()
     (move,) = compared.sent("move")
-    assert [move["moving"], move["orbit"], move["dolly"], move["walk"]] == [
-        False, [0, 0], 0, [0, 0, 0],
-    ]  # fmt: skip
+    assert [move["moving"], move["pose"], move["centre"]] == [False, POSE, VIEW["centre"]]
 
 
 def test_it_can_be_begun_from_the_panel_in_the_nearest_camera(view):

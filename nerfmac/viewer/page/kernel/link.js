@@ -53,7 +53,7 @@ export class Link {
 
   /** Send `content` now, after the messages that wait. */
   send(content) {
-    this.flush();
+    this.flush(true);
     this.post(content);
   }
 
@@ -69,7 +69,7 @@ export class Link {
     return this.waiting.get(key);
   }
 
-  /** Call `collect()` before each flush; it returns a message or null. */
+  /** Call `collector(isUrgent)` at each flush; it returns a message, or null for none as yet. */
   collect(collector) {
     this.collectors.push(collector);
   }
@@ -83,12 +83,13 @@ export class Link {
     });
   }
 
-  flush() {
+  /** Send what waits; all of it if that `isUrgent`, because something else comes behind it. */
+  flush(isUrgent = false) {
     const messages = [...this.waiting.values()];
     this.waiting.clear();
     for (const message of messages) this.post(message);
     for (const collector of this.collectors) {
-      const message = collector();
+      const message = collector(isUrgent);
       if (message) this.post(message);
     }
   }

@@ -59,6 +59,10 @@ export class CropBox {
     }));
   }
 
+  get isBlank() {
+    return !this.box;
+  }
+
   draw(context, sight) {
     const { box } = this;
     if (!box) return;

@@ -49,8 +49,12 @@ export class Frusta {
     return others.map((camera) => ({ ...camera, strength: strengthOf(camera) }));
   }
 
+  get isBlank() {
+    return !this.isShown || this.cameras.length === 0;
+  }
+
   draw(context, sight) {
-    if (!this.isShown) return;
+    if (this.isBlank) return;
     for (const { index, lines, strength } of this.visible(sight)) {
       const isHovered = index === this.hovered;
       context.beginPath();

@@ -1,8 +1,8 @@
 /**
  * The lines drawn over the frame (cameras, path, crop box), and which of them the pointer is on.
  *
- * They are drawn right after each frame with that frame's camera, and again whenever they change.
- * During a comparison nothing is drawn over the pictures.
+ * Drawn right after each picture with the picture's own camera, and again whenever something else of it
+ * changes. During a comparison nothing lies over the pictures.
  */
 
 import { make } from "../controls/controls.js";
@@ -24,13 +24,14 @@ export class Overlay {
     });
   }
 
-  /** The projection of the frame shown; null without a frame and during a comparison. */
+  /** How the picture sees the scene; null if there is none, or it lies beside a photograph. */
   sight() {
     const content = this.picture.shown?.content;
     if (!content || typeof content.compared === "number") return null;
     const { area } = this;
     const rectangle = this.picture.rectangle(area.clientWidth, area.clientHeight);
-    return new Sight(content.pose, content.lens, rectangle, NEAR * this.extent);
+    const { pose, lens } = this.picture.camera;
+    return new Sight(pose, lens, rectangle, NEAR * this.extent);
   }
 
   /** Draw at the next animation frame. */
@@ -48,20 +49,22 @@ export class Overlay {
 
   draw() {
     const { canvas, area } = this;
+    const sight = this.sight();
+    if (!sight) this.hover(null);
+    const layers = [this.frusta, this.pathLine, this.cropBox];
+    const isBlank = !sight || layers.every((layer) => layer.isBlank);
+    if (isBlank && canvas.hidden) return; // spares the page a layer as large as the picture
+    canvas.hidden = isBlank;
     canvas.width = this.picture.canvas.width;
     canvas.height = this.picture.canvas.height;
-    const sight = this.sight();
-    if (!sight) {
-      this.hover(null);
-      return;
-    }
+    if (isBlank) return;
     const context = canvas.getContext("2d");
     const { left, top, width, height } = sight.rectangle;
     context.scale(canvas.width / area.clientWidth, canvas.height / area.clientHeight);
     context.beginPath();
     context.rect(left, top, width, height);
     context.clip();
-    for (const layer of [this.frusta, this.pathLine, this.cropBox]) layer.draw(context, sight);
+    for (const layer of layers) layer.draw(context, sight);
   }
 
   /** Highlight the camera or handle at `place`; null: the pointer has left. */

@@ -18,8 +18,12 @@ export class PathLine {
     });
   }
 
+  get isBlank() {
+    return !this.isShown || this.keyframes.length === 0;
+  }
+
   draw(context, sight) {
-    if (!this.isShown) return;
+    if (this.isBlank) return;
     context.beginPath();
     traceLines(context, sight, this.path.slice(1).map((point, index) => [this.path[index], point]));
     strokeRimmed(context, PATH_COLOUR, 1.5);

@@ -9,8 +9,8 @@ const VIEW_MODES = [
   ["occupancy", "Occupancy"], ["samples", "Samples per ray"],
 ];
 
-/** The panel. `seen`: the layers over the frame; `record`: see main.js. */
-export function buildView({ link, settings, seen, record }) {
+/** The panel. `seen`: the layers over the frame, see main.js. */
+export function buildView({ settings, seen, motion, reset }) {
   const { frusta, pathLine, cropBox, compare, overlay } = seen;
   const toggle = (layer, label, title) => {
     const onChange = (isShown) => {
@@ -23,11 +23,11 @@ export function buildView({ link, settings, seen, record }) {
   };
   const again = makeButton({
     picture: "home", text: "Reset view", title: "Back to the first view", name: "nerfmac-plain",
-    onClick: () => link.send({ kind: "reset", t: performance.now() }),
+    onClick: () => reset(performance.now()),
   });
   const photo = makeButton({
     text: "Compare with photo", title: "Stand in the nearest training camera",
-    name: "nerfmac-plain", onClick: () => compare.begin(record.pose),
+    name: "nerfmac-plain", onClick: () => compare.begin(motion.view?.pose),
   });
   return make(
     "div", { class: "nerfmac-group" }, ...buildAppearance(settings), make("hr"),

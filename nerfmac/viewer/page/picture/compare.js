@@ -19,19 +19,19 @@ const COMPARISONS = [
 ];
 
 export class Compare {
-  constructor({ canvas, area, picture, link, frusta }) {
+  constructor({ canvas, area, picture, link, frusta, motion }) {
     Object.assign(this, { canvas, area, picture, link, frusta });
     this.photo = null; // {bitmap, index, name}
     this.wanted = null; // index of the photograph that arrived last
     this.mode = "split";
     this.split = 0.5;
     this.onBegin = () => {};
-    this.build();
+    this.build(motion);
     link.on("photo", (content, [jpeg]) => this.receive(content, jpeg));
     picture.onDrawn(() => this.draw());
   }
 
-  build() {
+  build(motion) {
     this.divider = make("div", {
       class: "nerfmac-divider", role: "slider", tabindex: 0, "aria-label": "Divider",
       "aria-valuemin": 0, "aria-valuemax": 100, title: "Drag: rendered left, photograph right",
@@ -55,7 +55,7 @@ export class Compare {
     );
     const modes = make(
       "div", { class: "nerfmac-line" }, choice.element,
-      button("close", "End the comparison", () => this.leave()),
+      button("close", "End the comparison", () => motion.stay()),
     );
     this.bar = make(
       "div", { class: "nerfmac-compare", role: "group", "aria-label": "Comparison" }, names, modes,
@@ -114,12 +114,6 @@ export class Compare {
     this.link.send({ kind: "stand", index, t: performance.now() });
   }
 
-  /** End the comparison: any motion does, also one of length zero. */
-  leave() {
-    const rest = { orbit: [0, 0], pan: [0, 0], dolly: 0, walk: [0, 0, 0] };
-    this.link.send({ kind: "move", t: performance.now(), moving: false, ...rest });
-  }
-
   async receive({ index, name }, jpeg) {
     this.wanted = index;
     const bitmap = await decodeJpeg(jpeg);
@@ -136,6 +130,8 @@ export class Compare {
     const { canvas, photo } = this;
     const content = this.picture.shown?.content;
     const isOn = photo !== null && photo.index === content?.compared;
+    if (!isOn && canvas.hidden) return;
+    canvas.hidden = !isOn;
     canvas.width = this.picture.canvas.width;
     canvas.height = this.picture.canvas.height;
     for (const element of this.elements) element.hidden = !isOn;

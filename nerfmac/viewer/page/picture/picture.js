@@ -1,28 +1,37 @@
 /**
  * The frames that the kernel sends, on a canvas.
  *
- * Every frame is acknowledged in order of arrival, drawn or not. A decoded frame is skipped if a
- * newer one has already arrived, but never two in a row: if decoding were slower than the kernel,
- * nothing would ever be drawn.
+ * Every frame is acked, in the order of their coming, drawn or not. One that is decoded when a
+ * newer one has already come is skipped, but never two in a row: were decoding slower than the
+ * kernel, nothing would be seen at all.
+ *
+ * Once the page's view has moved on from the frame's, the frame is warped to it (warp.js). Without
+ * WebGL2, and beside a photograph, it stays as it is until the next one comes.
  */
 
+import { viewLens } from "../motion/navigation.js";
 import { fitRectangle } from "./projection.js";
 
-const KEPT = 1024; // number of latencies and times of frames that are kept
+const KEPT = 1024; // latencies and times of frames that are remembered
+const SHARP = 1.25; // pixels drawn for one of a small frame, to each side: more show nothing new
+const SAME = 1e-4; // largest difference of two cameras' numbers that cannot be seen
 
 export class Picture {
-  /** `record`: measurements for the status line and tests, see main.js. */
-  constructor(canvas, link, record) {
-    this.canvas = canvas;
+  /**
+   * `record`: what is kept for the status line and for tests, see main.js; `warp`: null without
+   * WebGL2.
+   */
+  constructor({ canvas, link, record, motion, warp }) {
+    Object.assign(this, { canvas, link, record, motion, warp });
     this.context = canvas.getContext("2d", { alpha: false });
-    this.link = link;
-    this.record = record;
     this.shown = null; // {bitmap, content}: content is null for the still
-    this.waiting = []; // ids not yet acknowledged, oldest first
+    this.camera = null; // {pose, lens} of what is drawn
+    this.waiting = []; // ids without an ack, oldest first
     this.newest = -Infinity;
     this.hasSkipped = false;
     this.listeners = [];
-    link.on("frame", (content, buffers) => this.receive(content, buffers[0]));
+    link.on("frame", (content, buffers) => this.receive(content, buffers));
+    motion.onMove((time) => this.follow(time));
   }
 
   /** Call `listener(content)` right after a frame, and after each redraw of it. */
@@ -30,17 +39,20 @@ export class Picture {
     this.listeners.push(listener);
   }
 
-  async receive(content, jpeg) {
+  async receive(content, [jpeg, deflated]) {
     this.waiting.push(content.id);
     this.newest = content.id;
-    const bitmap = await decodeJpeg(jpeg);
+    const isWarped = this.warp && content.depth;
+    const [bitmap, inverses] = await Promise.all([
+      decodeJpeg(jpeg), isWarped ? inflate(deflated) : null,
+    ]);
     if (this.link.isClosed) {
       bitmap?.close();
       return;
     }
     const isLate = !this.waiting.includes(content.id); // a newer one was decoded sooner
     const mayWait = this.newest !== content.id && !this.hasSkipped;
-    if (bitmap && !isLate && !mayWait) this.show(bitmap, content);
+    if (bitmap && !isLate && !mayWait) this.show(bitmap, content, inverses);
     else bitmap?.close();
     this.hasSkipped = bitmap !== null && !isLate && mayWait;
     if (!isLate) this.ackUpTo(content.id);
@@ -58,23 +70,36 @@ export class Picture {
     else bitmap?.close();
   }
 
-  show(bitmap, content) {
+  show(bitmap, content, inverses = null) {
     this.shown?.bitmap.close();
     this.shown = { bitmap, content };
-    if (content) this.note(content);
+    if (content) this.motion.receive(content);
+    if (inverses) this.warp.load(bitmap, content, inverses);
     this.redraw();
+    if (!content) return;
+    this.record.lastFrame = { ...content };
+    keepLast(this.record.received, performance.now());
+    this.note(inverses ? null : content.t); // the warp has already answered the pointer
   }
 
-  note(content) {
+  /** The view has moved, by an event at `time`. */
+  follow(time) {
+    if (!this.warp || !this.shown?.content?.depth) return;
+    this.redraw();
+    this.note(time);
+  }
+
+  /** Remember when the picture changed, and how long after the event that it answers. */
+  note(time) {
     const { record } = this;
     const now = performance.now();
     keepLast(record.frames, now);
-    if (content.t !== null && content.t !== undefined) {
-      keepLast(record.latencies, now - content.t);
+    if (time !== null && time !== undefined) {
+      keepLast(record.latencies, now - time);
       keepLast(record.answered, now);
     }
-    record.pose = content.pose;
-    record.lastFrame = { ...content };
+    record.pose = this.camera.pose;
+    this.canvas.dispatchEvent(new Event("drawn")); // for tests that measure
   }
 
   /** Give the canvas a size in device pixels. */
@@ -86,27 +111,47 @@ export class Picture {
   }
 
   redraw() {
-    const { canvas, context, shown } = this;
-    context.fillStyle = "#14161a";
-    context.fillRect(0, 0, canvas.width, canvas.height);
-    if (shown) {
-      const at = this.rectangle(canvas.width, canvas.height);
-      context.imageSmoothingEnabled = true;
-      context.drawImage(shown.bitmap, at.left, at.top, at.width, at.height);
+    const { shown, canvas } = this;
+    this.camera = this.warped();
+    if (!this.camera) {
+      this.camera = shown?.content ?? null;
+      this.warp?.hide();
+      const { context } = this;
+      context.fillStyle = "#14161a";
+      context.fillRect(0, 0, canvas.width, canvas.height);
+      if (shown) {
+        const at = this.rectangle(canvas.width, canvas.height);
+        context.imageSmoothingEnabled = true;
+        context.drawImage(shown.bitmap, at.left, at.top, at.width, at.height);
+      }
     }
     for (const listener of this.listeners) listener(shown?.content ?? null);
   }
 
-  /** The rectangle of the frame in an area of this size, in the size's units. */
+  /** The view's camera, once the frame has been warped to it; null if it stays as it is. */
+  warped() {
+    const { warp, canvas: { width, height }, motion: { view } } = this;
+    const content = this.shown?.content;
+    if (!warp || !view || !content?.depth) return null;
+    const camera = { pose: view.pose, lens: viewLens(view, width, height) };
+    if (isAlike(camera.pose, content.pose) && isAlike(camera.lens, content.lens)) return null;
+    const scale = Math.min(1, SHARP * content.scale);
+    const size = [width, height].map((side) => Math.max(1, Math.round(scale * side)));
+    return warp.draw(camera, ...size) ? camera : null;
+  }
+
+  /** Where the picture lies in an area of this size, in the units of the size. */
   rectangle(width, height) {
-    if (!this.shown) return { left: 0, top: 0, width, height };
-    const frame = this.shown.content ?? this.shown.bitmap;
+    const frame = this.shown?.content ?? this.shown?.bitmap;
+    const isWarped = this.camera !== (this.shown?.content ?? null);
+    if (!frame || isWarped) return { left: 0, top: 0, width, height };
     return fitRectangle(width, height, frame.width, frame.height);
   }
 
   close() {
     this.shown?.bitmap.close();
     this.shown = null;
+    this.warp?.close();
   }
 }
 
@@ -118,6 +163,19 @@ export async function decodeJpeg(bytes) {
   } catch {
     return null;
   }
+}
+
+/** The uint16 numbers in deflated `bytes`. */
+async function inflate(bytes) {
+  const inflated = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
+  return new Uint16Array(await new Response(inflated).arrayBuffer());
+}
+
+/** Whether two lists of numbers are the same but for rounding. */
+function isAlike(one, other) {
+  return one.every((value, index) => (
+    Math.abs(value - other[index]) <= SAME * Math.max(1, Math.abs(value))
+  ));
 }
 
 function keepLast(values, value) {

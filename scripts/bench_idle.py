@@ -1,0 +1,93 @@
+"""Measure what training loses to a viewer that is open and that nobody touches.
+
+    python scripts/bench_idle.py RUN [--seconds S] [--turns N]
+
+RUN is the folder of a run that can be trained further. In JupyterLab, with the viewer open in a
+browser, the same process trains in turns without the viewer (`Run.train`) and with it. It needs
+what scripts/bench_viewer.py needs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from nerfmac.viewer.loop import TOUCH
+from tests.viewer.notebook.browser import running_chromium
+from tests.viewer.notebook.desk import Desk, at_desk
+from tests.viewer.notebook.lab import Lab
+
+WARM = 2.0
+"""Seconds of training that do not count: kernels are built, and reports become regular."""
+
+CODE = """
+import nerfmac, time
+from nerfmac.viewer.worker import the_worker
+
+viewer = nerfmac.Viewer({folder!r})
+
+
+def without(seconds):
+    run, seen = viewer.run, []
+    goal = run.state.train_seconds + seconds + {warm}
+    note = lambda report: seen.append((time.monotonic(), run.state.step))
+    the_worker().submit(
+        lambda: run.train(seconds=goal, progress=False, on_report=note)
+    ).result()
+    (begin, first), (end, last) = next(s for s in seen if s[0] > seen[0][0] + {warm}), seen[-1]
+    return (last - first) / (end - begin)
+
+
+def beside(seconds):
+    viewer.train()
+    time.sleep({warm})
+    begin, first = time.monotonic(), viewer.run.state.step
+    time.sleep(seconds)
+    end, last = time.monotonic(), viewer.run.state.step
+    viewer.pause()
+    return (last - first) / (end - begin)
+"""
+
+
+def main() -> None:
+    """Measure and print steps a second of each turn, and the median of their ratios."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("run", type=Path, help="folder of a run")
+    parser.add_argument("--seconds", type=float, default=10.0, help="of each training")
+    parser.add_argument("--turns", type=int, default=5)
+    given = parser.parse_args()
+    with (
+        tempfile.TemporaryDirectory() as scratch,
+        Lab(Path(scratch)) as lab,
+        running_chromium() as browser,
+        at_desk(lab, browser) as desk,
+    ):
+        ratios = measure(desk, given.run.resolve(), given.seconds, given.turns)
+    print(f"median of the ratios {np.median(ratios):.3f}")
+
+
+def measure(desk: Desk, run: Path, seconds: float, turns: int) -> list[float]:
+    """Steps beside the viewer over steps without it, of each turn."""
+    code = CODE.format(folder=str(run), warm=WARM)
+    tab = desk.open_notebook([code, "viewer"])
+    tab.run_all()
+    tab.page.wait_for_timeout(1000.0 * (TOUCH + 1.0))  # by then nobody seems to use it
+    ratios = []
+    for _ in range(turns):
+        without, beside = (
+            desk.run(f"{name}({seconds})", timeout=10.0 * seconds + 60.0)
+            for name in ("without", "beside")
+        )
+        print(f"{without:8.2f} steps/s without the viewer, {beside:8.2f} beside it", flush=True)
+        ratios.append(beside / without)
+    return ratios
+
+
+if __name__ == "__main__":
+    main()
