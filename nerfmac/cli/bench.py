@@ -76,8 +76,8 @@ class Arguments(SceneFlags):
     second and PSNR. Within a job of several ranks, train on the job's ranks only."""
     ranks: RanksConfig = field(default_factory=RanksConfig)
     roofline: bool = False
-    """Instead, estimate a step's time on Apple's chips from the bytes and operations of its kernels
-    and count its float atomics. Measures nothing."""
+    """Instead, estimate a step's time on Apple's chips from its kernels' bytes, operations,
+    atomic additions and launches. Measures nothing."""
     bandwidth: Annotated[float | None, optional("FLOAT")] = None
     """With --roofline, estimate for a chip with this bandwidth in GB/s; needs --rate."""
     rate: Annotated[float | None, optional("FLOAT")] = None

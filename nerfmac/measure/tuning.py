@@ -114,11 +114,14 @@ def try_variants(
             yield _tuned(trial, cases, seconds, shows_bar)
 
 
-def tune_first(config: Config, extent: float, *, shows_bar: bool = True) -> None:
+def tune_first(config: Config, extent: float) -> None:
     """`tune` before the first training on a GPU: an error is logged and training goes on."""
-    log.info("first training on %s: choosing the fastest variants of its kernels", device_name())
+    log.info(
+        "first training on %s: compiling its kernels and choosing the fastest variants ...",
+        device_name(),
+    )
     try:
-        done = tune(config, extent, shows_bar=shows_bar)
+        done = tune(config, extent, shows_bar=False)
     except (InputError, BuildError) as error:
         log.warning("the default variants are used: %s", error)
         return

@@ -14,7 +14,6 @@ from typing import Any
 from nerfmac.backend import backend, choose_device, device_name
 from nerfmac.backend.faults import in_words, is_out_of_memory
 from nerfmac.backend.memory import check_memory_limit, limit_memory
-from nerfmac.backend.variants import choose_first
 from nerfmac.capture import captured
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import check_free, user_path
@@ -124,8 +123,6 @@ def train(
     for line in training_findings(source) if is_first and not resume else ():
         log.warning("%s", line)
     log.info("%s, %s back end, preset %s", device_name(), backend(), config.preset)
-    if config.model == "hash":
-        choose_first(config, source.extent, shows_bar=progress)
     try:
         with (
             run.locked(),
