@@ -17,6 +17,7 @@ import mlx.core as mx
 
 from nerfmac.backend import Kernel, runs_kernel, simd_width, variant, working_dtype
 from nerfmac.backend.apple import additions_per_launch
+from nerfmac.backend.metal_text import DEVICE_SIZE
 from nerfmac.ops.signature import Signature
 
 CORNERS = 8
@@ -186,6 +187,8 @@ def _hash_encode(levels: HashLevels) -> Any:
     @run.vjp
     def run_vjp(primals, cotangent, _output):  # type: ignore[no-untyped-def]
         positions, table, used = primals
+        if cotangent.size < DEVICE_SIZE:  # the kernels read rows of it from `device` memory
+            cotangent = mx.pad(cotangent, [(0, DEVICE_SIZE), (0, 0)])
         # MLX evaluates only outputs that are used: an unused gradient costs nothing.
         d_table = _table_gradient(positions, cotangent, used, levels, table.shape[1])
         (d_positions,) = _POSITION_GRADIENT(

@@ -57,6 +57,7 @@ def hash_encode_cases() -> Iterator[Case]:
         "small": (HashLevels(8, 15, 16, 1.81), 4),
         "sixteen": (HashLevels(16, 14, 16, 1.38), 2),
         "single": (HashLevels(16, 12, 16, 1.3), 1),
+        "lonely": (HashLevels(1, 12, 16, 2.0), 1),  # a point has one number
         "eight": (HashLevels(2, 12, 16, 2.0), 8),
         "four": (HashLevels(4, 12, 16, 2.0), 4),
         "eight-of-four": (HashLevels(4, 12, 16, 2.0), 8),
