@@ -39,6 +39,7 @@ class Rule(StrEnum):
     CPP = "a feature of C++ is one that Metal has"
     LANGUAGE = "the text is C++14, and C++17, with Metal's library"
     ASCII = "each character is one of ASCII, which is all that MLX hands on"
+    UNROLLED = "an array of simdgroup matrices has constant indices once its loops are unrolled"
     REGISTERS = "a lane's simdgroup matrices take what spilling registers can still bear"
 
 

@@ -6,10 +6,10 @@ import pytest
 from nerfmac.backend.metal_text import exported
 from tests.metal.judge import clang, judge, judge_all
 from tests.metal.judge_rules import Rule
-from tests.metal.judge_wrong_code import FUNCTIONS, STATEMENTS, TYPES
+from tests.metal.judge_wrong_code import FUNCTIONS, MATRICES, STATEMENTS, TYPES
 from tests.metal.wrong_kernels import MEMORY, Pair
 
-PAIRS = {**MEMORY, **FUNCTIONS, **TYPES, **STATEMENTS}
+PAIRS = {**MEMORY, **FUNCTIONS, **MATRICES, **TYPES, **STATEMENTS}
 
 
 def text_of(body, header="", atomic=False, inputs=("values", "few"), **template):
