@@ -181,6 +181,29 @@ MATRICES = {
     ),
 }
 
+TAKEN = {
+    "macro-of-mlx": Pair(
+        Rule.HEADER, "MTL_CONST", "rows", "const int @ = 1; results[0] = float(@);"
+    ),
+    "struct-of-mlx": Pair(
+        Rule.HEADER, "Limits", "Ends", "results[0] = @{2.0f}.low;", "struct @ { float low; };"
+    ),
+    "function-of-mlx": Pair(
+        Rule.HEADER,
+        "ceildiv",
+        "quotient",
+        "results[0] = float(@(3, 2));",
+        "METAL_FUNC int @(int a, int b) { return (a + b - 1) / b; }",
+    ),
+    "constant-of-mlx": Pair(
+        Rule.HEADER,
+        "REDUCE_N_READS",
+        "reads",
+        "results[0] = float(@);",
+        "constant constexpr int @ = 4;",
+    ),
+}
+
 TYPES = {
     "matrix-of-int": Pair(
         Rule.MATRIX, "int", "half", "simdgroup_matrix<@, 8, 8> x; results[0] = 1.0f;"
