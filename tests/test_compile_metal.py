@@ -31,9 +31,8 @@ def apple(monkeypatch, tmp_path):
         def tool(name, *words):
             code, said = says(name, [str(word) for word in words])
             if code == 0 and "-o" in words:
-                inner = mach_o(
-                    ("__TEXT", "__text", bytes(640)), ("__GPU_METADATA", "__data", b"ab")
-                )
+                code_of = ("__TEXT", "__text", bytes(640))
+                inner = mach_o(code_of, ("__GPU_METADATA", "__data", b"ab"))
                 words[words.index("-o") + 1].write_bytes(mach_o(("__TEXT", "__compute", inner)))
             out = "Apple metal version 1" if words == ("--version",) else ""
             return compile_metal.subprocess.CompletedProcess(words, code, out, said)

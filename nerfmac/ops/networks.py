@@ -55,7 +55,7 @@ _GRADIENT = Kernel(
     inputs=(*_FORWARD_INPUTS, "d_density", "d_colour", "groups"),
     outputs=("d_features", "d_weights"),
     rows="features_shape[0]",
-    space="tile_value space[tile_space(IN > WIDTH ? IN : WIDTH, WIDTH, PADDING)]",
+    space="tile_value space[tile_space(networks_widest(IN, WIDTH), WIDTH, PADDING)]",
 )
 
 
@@ -213,7 +213,8 @@ def gradient_padding(shape: NetworksShape) -> int:
     if simd_width() == 1:
         return 0
     padding = _PADDING[variant("networks_gradient_rows")]
-    columns = max(shape.features, shape.width) + shape.width + 2 * padding
+    inputs = max(shape.features, shape.width, shape.colour.inputs)
+    columns = inputs + shape.width + 2 * padding
     size = _SIMDGROUPS * _ROWS * columns * mx.float16.size  # a tile_value on a GPU
     return padding if size <= _SPACE[current_device()] else 0
 

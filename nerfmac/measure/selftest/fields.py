@@ -30,6 +30,7 @@ def networks_cases() -> Iterator[Case]:
         "small": NetworksShape(32, 32, 1, 1, density_bias=2),
         "tiny": NetworksShape(16, 32, 1, 1, density_bias=2),
         "narrow": NetworksShape(64, 16, 1, 2),
+        "narrowest": NetworksShape(16, 16, 1, 2),  # the colour network's inputs are the widest
         "wide": NetworksShape(128, 128, 1, 2),
         "deep": NetworksShape(32, 64, 4, 4),
         "deeper": NetworksShape(48, 64, 3, 3),
