@@ -9,11 +9,6 @@
 // outputs). stored holds those of both in the order in which tile.h reads them: all matrices, then
 // all of them transposed.
 
-// The widest input of a layer: the features, another layer, or what the colour network reads.
-constexpr int networks_widest(int in, int width) {
-  return in > width ? (in > 32 ? in : 32) : (width > 32 ? width : 32);
-}
-
 // The element of an IN x OUT matrix, or of its transpose, that belongs at `index` of stored.
 template <int IN, int OUT, bool IS_TRANSPOSED>
 METAL_FUNC uint networks_element(uint index) {
@@ -55,6 +50,11 @@ METAL_FUNC void networks_store(
                            : networks_source<32, WIDTH, COLOUR_LAYERS, 16, false>(index - FIRST);
     stored[thread_index.x] = tile_value(colour[source]);
   }
+}
+
+// The most values of a row that a layer of either network reads.
+constexpr int networks_longest(int in, int width) {
+  return in > width ? (in > 32 ? in : 32) : (width > 32 ? width : 32);
 }
 
 // Where an array holds a row's values.

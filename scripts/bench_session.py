@@ -1,4 +1,4 @@
-"""Measure the viewer without Jupyter and browser: a stand-in page answers each picture at once.
+"""Measure the viewer without Jupyter and browser: a stand-in page acknowledges pictures at once.
 
     python scripts/bench_session.py RUN [--device DEVICE] [--size WxH] [--seconds S] [--json FILE]
 
@@ -35,7 +35,7 @@ class Page:
         self.say("ready", view="bench", width=size[0], height=size[1])
 
     def hear(self, message: Message, _buffers: list[bytes]) -> None:
-        """Receive a message; the session's `send`."""
+        """Receive a message from the session; it is the session's `send`."""
         if message["kind"] == "frame":
             self.frames.append((time.monotonic(), message))
             self.say("ack", id=message["id"])
@@ -67,9 +67,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("run", type=Path, help="folder of a run")
     parser.add_argument("--device", default="auto", help="auto, metal, cuda or cpu")
-    parser.add_argument("--size", default="1280x720", help="pixels of the page's picture")
-    parser.add_argument("--seconds", type=float, default=3.0, help="of each drag")
-    parser.add_argument("--json", type=Path, help="a file for the figures")
+    parser.add_argument("--size", default="1280x720", help="size of the page's picture in pixels")
+    parser.add_argument("--seconds", type=float, default=3.0, help="duration of each drag")
+    parser.add_argument("--json", type=Path, help="also write the figures to this file")
     given = parser.parse_args()
     choose_device(given.device)
     width, height = map(int, given.size.split("x"))
@@ -78,7 +78,7 @@ def main() -> None:
     figures = {}
     for mode in OUTPUT_OF_MODE:
         page.say("set", values={"mode": mode})
-        page.drag(1.0)  # sizes that have not been drawn yet are
+        page.drag(1.0)  # warms up: compiles for sizes not drawn before
         figures[mode] = page.drag(given.seconds)
     page.say("set", values={"mode": "colour"})
     if worker.submit(page.session.training.status).result()["can_train"]:

@@ -32,9 +32,9 @@ from tests.viewer.notebook.tab import Tab  # noqa: E402
 
 SHOWN = "() => document.querySelector('.nerfmac-viewer')?.nerfmac"
 PICTURE = ".nerfmac-picture"
-DRAG = (240, 60)  # CSS pixels
+DRAG = (240, 60)  # right and down, CSS pixels
 MOVES = 90
-"""Number of mouse moves of a drag. Playwright manages about 30 per second."""
+"""Number of mouse moves in a drag. Playwright makes about 30 per second."""
 
 
 def main() -> None:

@@ -23,7 +23,7 @@ from nerfmac.inspection import compare_cameras
 from nerfmac.scenes import load_scene
 
 FLOOR = -0.75  # height of the floor, below the board
-TEXELS, WIDTH, WITHIN = 1024, 12.8, 4  # the floor's paint repeats after WIDTH
+TEXELS, WIDTH, WITHIN = 1024, 12.8, 4  # floor: the texture repeats after WIDTH
 ARC, LOW, HIGH = 220.0, 24.0, 48.0  # degrees: around, and up from the first frame to the last
 DEGREES, RADII = 0.5, 0.01  # largest median errors
 
@@ -42,7 +42,7 @@ def poses(count: int) -> Array:
 
 
 def speckles() -> Array:
-    """A floor's paint ``(TEXELS, TEXELS, 3)``, sRGB: noise at three scales."""
+    """Texture of the floor ``(TEXELS, TEXELS, 3)``, sRGB: noise at three scales."""
     random, paint = np.random.default_rng(7), np.full((TEXELS, TEXELS, 3), 0.5)
     for side in (16, 64, 200):
         noise = Image.fromarray(random.integers(0, 255, (side, side, 3), np.uint8))
@@ -68,7 +68,7 @@ def floor(pose: Array, size: int, paint: Array) -> Array:
 
 
 def frame(pose: Array, size: int, samples: int, paint: Array) -> Array:
-    """One frame ``(size, size, 3)``, uint8, with samples x samples per pixel, on the floor."""
+    """A frame ``(size, size, 3)``, uint8, scene and floor, with samples x samples per pixel."""
     corner = np.stack(np.meshgrid(np.arange(size), np.arange(size))).reshape(2, -1)
     mean = sample(pose, corner, samples, size).mean(axis=1)
     shown = mean[:3] + (1.0 - mean[3]) * floor(pose, size, paint)
@@ -76,7 +76,7 @@ def frame(pose: Array, size: int, samples: int, paint: Array) -> Array:
 
 
 def film(folder: Path, count: int, size: int, samples: int) -> Path:
-    """Write the frames with their cameras to ``folder``, and return the video of them."""
+    """Write frames, their cameras and a video of them to ``folder``; return the video's path."""
     (folder / "truth").mkdir(parents=True, exist_ok=True)
     frames, listed, paint = [], [], speckles()
     for index, pose in enumerate(poses(count)):
@@ -96,8 +96,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Capture a film of the built-in scene.")
     parser.add_argument("--out", type=Path, required=True, help="folder to write")
     parser.add_argument("--size", type=int, default=360, help="side of a frame, in pixels")
-    parser.add_argument("--samples", type=int, default=2, help="along a pixel's side")
-    parser.add_argument("--frames", type=int, default=32, help="of the film")
+    parser.add_argument("--samples", type=int, default=2, help="samples along a pixel's side")
+    parser.add_argument("--frames", type=int, default=32, help="number of frames in the film")
     arguments = parser.parse_args()
     video = film(arguments.out, arguments.frames, arguments.size, arguments.samples)
     scene = load_scene(capture_scene(video, arguments.out / "scene"))

@@ -39,9 +39,9 @@ class Arguments:
     scene: Annotated[Path | None, tyro.conf.Positional] = None
     """Scene to train on; by default the built-in scene."""
     seconds: float = 60.0
-    """Training time of each."""
+    """Training time of each program, in seconds."""
     preset: Preset = "auto"
-    """Size of the model."""
+    """Size of the model; auto chooses by device and memory."""
     device: Device = "auto"
     """Device that computes."""
     plot: Path | None = None

@@ -38,7 +38,7 @@ FIGURES = ("psnr worst", "psnr mean", "ssim mean")
 
 @dataclass(frozen=True)
 class Judged:
-    """A scene to train on."""
+    """A scene to train on, with its name and group in the table."""
 
     path: str
     name: str
@@ -48,7 +48,7 @@ class Judged:
 
 @dataclass(frozen=True)
 class Training:
-    """One run: its settings, which go to a process of its own."""
+    """Settings of one training, which runs in a process of its own."""
 
     scene: Judged
     seed: int
@@ -60,7 +60,7 @@ class Training:
 
 
 def parsed(text: str) -> dict[str, Any]:
-    """The keys of one argument SCENE[:KEY=VALUE,...]. Raises `InputError`."""
+    """The keys and values in an argument SCENE[:KEY=VALUE,...]. Raises `InputError`."""
     path, _, settings = text.partition(":")
     keys: dict[str, Any] = {"scene": path}
     for setting in filter(None, settings.split(",")):
@@ -150,7 +150,7 @@ def figures(runs: list[dict[str, Any]]) -> dict[str, float]:
 
 
 def table(scenes: dict[str, Any], before: dict[str, Any]) -> Iterator[str]:
-    """The printed table; `scenes` and `before` are those of the JSON files."""
+    """Lines of the printed table; `scenes` and `before` are "scenes" of the JSON files."""
     yield f"{'':8}{'':20}" + "".join(f"{name:>12}{'before':>9}" for name in FIGURES) + "  seeds"
     for group in GROUPS:
         own = {name: scene for name, scene in scenes.items() if scene["group"] == group}
@@ -188,12 +188,16 @@ def main(words: list[str]) -> int:
     parser.add_argument("scenes", nargs="*", metavar="SCENE[:KEY=VALUE,...]")
     parser.add_argument("--list", type=Path, metavar="FILE.json", help="more scenes")
     parser.add_argument("--seconds", type=float, help="training time of each run; 20 by default")
-    parser.add_argument("--steps", type=int, help="training steps of each run, not --seconds")
+    parser.add_argument(
+        "--steps", type=int, help="training steps of each run, in place of --seconds"
+    )
     parser.add_argument("--seeds", type=int, default=3, help="number of seeds, from 0; default 3")
-    parser.add_argument("--preset", default="auto", help="size of the model")
+    parser.add_argument("--preset", default="auto", help="preset: size of the model")
     parser.add_argument("--device", default="auto", help="device that computes")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures to this file")
-    parser.add_argument("--before", type=Path, metavar="FILE", help="file of an earlier --json")
+    parser.add_argument(
+        "--before", type=Path, metavar="FILE", help="compare with this file of an earlier --json"
+    )
     parser.add_argument(
         "--sheets", type=Path, metavar="DIR", help="write contact sheets (PNG) here"
     )

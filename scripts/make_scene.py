@@ -1,7 +1,7 @@
 """Render the built-in scene, a still life, into a NeRF-synthetic (Blender) data set.
 
 The scene is ``scripts/still_life.py``: signed distance fields, sphere traced each inside its
-own bounding box. Light comes from a sun with soft shadows and a sky dimmed where things crowd;
+own bounding box. Light comes from a sun with soft shadows and from the sky, with ambient occlusion;
 glossy things mirror the sky and, once, each other. Nothing is random: the same NumPy writes the
 same bytes.
 
@@ -29,11 +29,13 @@ Array = np.ndarray[Any, Any]  # float32 unless said otherwise
 
 CAMERA_ANGLE_X = 0.6911112070083618  # radians, as in NeRF-synthetic
 CAMERA_DISTANCE = 4.0311
-HIT = 4e-4  # closer than this is on the surface
+HIT = 4e-4  # a ray closer than this has hit the surface
 SUN = np.array([[0.5185], [-0.4587], [0.7217]], np.float32)  # unit vector towards the sun
 SUN_COLOUR = np.array([[1.90], [1.72], [1.44]], np.float32)
 SUN_WIDTH = 0.07  # tangent of the sun's angular radius: sets how soft shadows are
-LAMP = np.array([[-0.5500], [-0.3500], [0.7583]], np.float32)  # a broad pale light, seen in glazes
+LAMP = np.array(
+    [[-0.5500], [-0.3500], [0.7583]], np.float32
+)  # unit vector to a wide light, in reflections
 
 
 @dataclass(frozen=True)
@@ -124,7 +126,7 @@ def openness(point: Array, normal: Array) -> Array:
 
 
 def sky(direction: Array) -> Array:
-    """Radiance ``(3, n)`` that reflections find where they meet no thing."""
+    """Radiance ``(3, n)`` of the sky, as reflected rays see it that hit no thing."""
     lamp = np.exp(-14.0 * (1.0 - (direction * LAMP).sum(axis=0)))
     dome = mix((0.30, 0.27, 0.25), (0.62, 0.78, 1.0), ease(-0.3, 0.9, direction[2]))
     return dome + column((1.5, 1.45, 1.35)) * lamp
@@ -147,7 +149,7 @@ def surface(point: Array, which: Array) -> tuple[Array, Array]:
 
 
 def shade(point: Array, direction: Array, which: Array, bounces: int = 1) -> Array:
-    """Radiance ``(3, n)`` that hit points send back along the rays that found them."""
+    """Radiance ``(3, n)`` from hit points towards the origins of the rays that hit them."""
     normal, paint = surface(point, which)
     albedo, gloss = paint[:3], paint[3]
     metal = np.array([thing.metal for thing in THINGS], np.float32)[which]
@@ -164,7 +166,7 @@ def shade(point: Array, direction: Array, which: Array, bounces: int = 1) -> Arr
     )
     found = sky(mirror) * open_sky
     rows = np.flatnonzero((gloss > 0.25) * bounces)
-    if rows.size:  # Only glossy things show others, and the others show only sky.
+    if rows.size:  # Only glossy things reflect others, and those reflect only sky.
         found[:, rows] = sky(mirror[:, rows])
         t, other = trace(above[:, rows], mirror[:, rows])
         hit = np.flatnonzero(other >= 0)

@@ -13,7 +13,7 @@ import sys
 from importlib.metadata import version
 from typing import Any, NamedTuple
 
-SECONDS = 120  # for one probe: a GPU may hang too
+SECONDS = 120  # time limit of a probe, as a GPU may hang
 
 KERNEL = """
 import mlx.core as mx
@@ -29,11 +29,11 @@ LAUNCH = {
     "output_shapes": [(64,)],
     "init_value": 0,
 }
-"""Launch of every kernel: input 0 to 63, two simdgroups."""
+"""Launch arguments of every kernel: 64 threads in two simdgroups; the input is 0 to 63."""
 
 
 class Probe(NamedTuple):
-    """A program that computes `got`, and the right value."""
+    """A program that computes `got`, and its correct value."""
 
     name: str
     program: str
@@ -41,7 +41,7 @@ class Probe(NamedTuple):
 
 
 class KernelProbe(NamedTuple):
-    """A kernel, and the right sum of its results."""
+    """A kernel, and the correct sum of its results."""
 
     name: str
     source: str

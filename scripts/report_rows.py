@@ -3,7 +3,7 @@
     python scripts/report_rows.py REPORT.json ...
 
 For each device: a row of the table "Quality against time", tables of its variants and kernels, its
-longest launch, and a step's time beside its estimate. For a Mac also additions to CONTRIBUTING's
+longest launch, and a step's time with its estimate. For a Mac also additions to CONTRIBUTING's
 table "What is proven", each after the first words of its row.
 """
 
@@ -66,7 +66,7 @@ def speed_rows(device: Values) -> Iterator[str]:
 
 
 def settled_rows(device: Values, report: Values, name: str) -> Iterator[str]:
-    """Additions to CONTRIBUTING's table by a Mac's report; none for other devices."""
+    """Additions to CONTRIBUTING's table that a Mac's report allows; none for other devices."""
     if device["device"] != "metal":
         return
     where = f"settled on {device['device_name']}, {report['system']}, by {name}"

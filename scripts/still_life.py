@@ -1,4 +1,4 @@
-"""The still life: every thing in it as a signed distance field with its paint.
+"""The still life: each thing in it as a signed distance field with its paint.
 
 A wooden board carries a glazed teapot, a vase with three flower stalks, a chequered box, a brass
 ring, a pear, a striped ball, a pencil, the letter n and a wire spiral: glossy, matte, textured

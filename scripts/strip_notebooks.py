@@ -1,4 +1,4 @@
-"""Take outputs, execution counts and all that an editor adds out of the notebooks.
+"""Remove outputs, execution counts and metadata that editors add from the notebooks.
 
     python scripts/strip_notebooks.py [NOTEBOOK ...]
 
@@ -11,7 +11,7 @@ from pathlib import Path
 import nbformat
 
 NOTEBOOKS = Path(__file__).resolve().parents[1] / "notebooks"
-MEANT = ("jupyter", "tags")  # of a cell's metadata: such as that its source is to be folded away
+MEANT = ("jupyter", "tags")  # metadata of a cell that is kept, for example to fold its source
 METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
     "language_info": {"name": "python"},
@@ -19,7 +19,7 @@ METADATA = {
 
 
 def stripped(text: str) -> str:
-    """Return a notebook's `text` with nothing in it but its cells and its language."""
+    """Return a notebook's `text` reduced to its cells and its language."""
     notebook = nbformat.reads(text, as_version=4)
     for cell in notebook.cells:
         cell.metadata = {name: cell.metadata[name] for name in MEANT if name in cell.metadata}

@@ -1,4 +1,4 @@
-"""README's picture of the viewer: JupyterLab in Chromium, a trained run, what can be shown of it.
+"""Make README's picture of the viewer: a trained run in JupyterLab in Chromium, with a panel open.
 
     nerfmac train --steps 3000 --out runs/still_life
     python scripts/viewer_picture.py runs/still_life data/viewer.png
@@ -23,9 +23,9 @@ from tests.viewer.notebook.sight import Sight
 CELLS = ['import nerfmac\n\nviewer = nerfmac.Viewer("runs/still_life")\nviewer', "viewer.run"]
 PAGE = {"width": 1180, "height": 780}
 PIXELS = 1.5
-"""Of the picture, for each of the page."""
+"""Pixels of the picture per CSS pixel of the page."""
 CLOSER = -150
-"""Of the wheel: the scene fills what the panel leaves of the view."""
+"""Pixels of wheel scrolling, so that the scene fills the part of the view beside the panel."""
 
 
 def main() -> None:

@@ -1,10 +1,10 @@
 """Compiling on the user's machine, once: a cache of compiled files.
 
 A file's name holds a digest of all that it depends on. For a shared library these are the sources,
-the versions of MLX, nanobind and the compiler, and the processor's instruction sets, since several
-machines may share a cache folder. If one of them changes, a new library is built and the old one is
-never loaded. Files are written under another name and moved into place, so several processes may
-build at once.
+the flags, the versions of the compiler, the system and Python, and the processor's instruction
+sets, since several machines may share a cache folder; the extension's sources name the versions of
+MLX and nanobind. If one of them changes, a new library is built and the old one is never loaded.
+Files are written under another name and moved into place, so several processes may build at once.
 """
 
 from __future__ import annotations
@@ -59,11 +59,11 @@ class Cached(Protocol):
 
 
 class Library(NamedTuple):
-    """A shared library, by its sources."""
+    """A shared library and the sources that it is compiled from."""
 
     stem: str  # beginning of its file's name
     sources: dict[str, str]  # file name -> text
-    flags: tuple[str, ...] = ()  # after the flags of every library
+    flags: tuple[str, ...] = ()  # appended to the flags of every library
 
     def path(self) -> Path:
         """The file's path in the cache. Raises `BuildError` without a compiler."""

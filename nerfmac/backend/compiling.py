@@ -1,4 +1,4 @@
-"""Control of `mx.compile`: switched off for a while, and on CUDA without fusing rare computations.
+"""Control of `mx.compile`: switching it off, and on CUDA not fusing rare computations.
 
 CUDA's compiler takes three seconds for a fused kernel, since MLX requests 42 variants of each, one
 after the other. That pays for a training step, which runs a thousand times a second. A rare

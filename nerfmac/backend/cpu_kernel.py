@@ -56,7 +56,7 @@ class CpuKernel:
     """A kernel with the body `source`, compiled for the types of the arrays it is called with.
 
     With `atomic_outputs`, each row of the grid (fixed y and z) runs in order on one thread. If rows
-    write to different outputs, results repeat bit for bit.
+    write to different elements, results repeat bit for bit.
     """
 
     name: str

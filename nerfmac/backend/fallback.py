@@ -77,7 +77,7 @@ def why_reference(operation: str | None = None, *, builds: bool = True) -> str |
 
 
 def references() -> dict[str, str]:
-    """The reason, in a line, by the name of each operation that runs as reference."""
+    """The operations that run as references: name -> the reason in one line."""
     known = sorted({*operations(), *users_operations})
     return {name: why.splitlines()[0] for name in known if (why := why_reference(name))}
 

@@ -14,7 +14,7 @@ NO_MEMORY = (
     "Insufficient Memory",  # a launch on Metal, kIOGPUCommandBufferCallbackErrorOutOfMemory
     " failed: out of memory",  # a call of CUDA
 )
-"""Parts of the texts of errors for lack of memory."""
+"""Phrases by which MLX's errors for lack of memory are recognised."""
 
 ENDED = (
     "Impacting Interactivity",  # it delayed the display (ml-explore/mlx issue 3267)
@@ -23,7 +23,7 @@ ENDED = (
     "Ignored (for causing prior/excessive GPU errors)",  # follows one of the above
     " failed: the launch timed out and was terminated",  # CUDA, on a GPU that has a display
 )
-"""Parts of the texts of errors for work that the operating system has ended."""
+"""Phrases by which errors for work that the operating system ended are recognised."""
 
 DISCARDED = "Discarded (victim of GPU error/recovery)"
 """Part of the text of the error for work that macOS drops because other work on the GPU failed."""

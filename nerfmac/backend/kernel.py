@@ -83,9 +83,9 @@ class Kernel:
     A gradient is a kernel of its own; `mx.custom_function` ties it to the first. If several threads
     add to one element, the kernel uses `atomic_add_row` and has `accumulates`.
 
-    Raises `InputError` if the file is missing. The first launch on a device raises it if the text
-    is not ASCII, lacks the function or a header, or does not compile. Metal kernels are compiled
-    when their results are evaluated: then MLX raises a `RuntimeError` with the compiler's messages.
+    Raises `InputError` if the file is missing or the text not ASCII. The first launch on a device
+    raises it if the text lacks the function or a header, or does not compile. Metal kernels are
+    compiled when their results are evaluated: MLX then raises a `RuntimeError` with the messages.
     """
 
     operation: str
@@ -108,7 +108,7 @@ class Kernel:
     atomic elements. On a CPU each row of the grid (fixed y and z) runs on one thread, so different
     rows must add to different elements."""
     source: Path | str | None = None
-    """A .metal file, or Metal text. `#include "NAME"` finds files beside it and nerfmac's headers.
+    """A .metal file, or Metal text. `#include "NAME"` finds files next to it and nerfmac's headers.
     The file is read at the first launch: after changing it, create the `Kernel` again."""
 
     def __post_init__(self) -> None:
@@ -229,7 +229,7 @@ def _build(kernel: Kernel, device: str, template: tuple[str, ...]) -> Any:
     return built
 
 
-_kernels: dict[int, Kernel] = {}  # by id of the built kernel, which `_build` keeps alive
+_kernels: dict[int, Kernel] = {}  # by id of the built kernel; `_build` keeps that alive
 
 
 def kernel_of(built: Callable[..., list[mx.array]]) -> Kernel:

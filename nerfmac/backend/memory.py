@@ -1,7 +1,7 @@
 """Memory of the current device: how much there is, how much MLX may take, how much it has taken.
 
-On a CPU that is the memory that this process may use. No operation fails above it: the system ends
-the process, or MLX's next array on a CPU does (0.32.4). So it has to be known beforehand.
+On a CPU that is the memory that this process may use. Above it no
+operation raises an error: the system ends the process, or MLX 0.32.4 does at its next array.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def memory_bytes() -> int:
 
 
 def check_memory_limit(gib: float | None, fraction: float | None) -> None:
-    """Raise `InputError` unless `limit_memory` accepts these: at most one, and in its range."""
+    """Raise `InputError` unless `limit_memory` accepts these: at most one, within its range."""
     if gib is not None and fraction is not None:
         raise InputError("both a memory limit and a fraction are given; expected one of them")
     if fraction is not None:
@@ -71,7 +71,7 @@ def peak_memory_bytes() -> int:
     """Peak memory in bytes: on a GPU as MLX counts it, on a CPU this process's."""
     if current_device() != "cpu":
         return int(mx.get_peak_memory())
-    import resource  # here: Windows lacks it, and is refused by a clear message
+    import resource  # not above: Windows lacks it, and is refused by a clear message
 
     unit = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
@@ -111,7 +111,7 @@ def _group_limits(root: Path) -> Iterator[int]:
 
 
 def _address_space() -> Iterator[int]:
-    """Bytes that `ulimit -v` leaves beside what is mapped; nothing without such a limit."""
+    """Bytes that `ulimit -v` still lets this process map; yields nothing without such a limit."""
     try:
         import resource
 

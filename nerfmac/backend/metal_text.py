@@ -26,7 +26,7 @@ Size = tuple[int, int, int]
 class Launch(NamedTuple):
     """One launch of one kernel, as MLX would make it on Metal."""
 
-    name: str  # MLX's: the kernel's name, template arguments and input dtypes, joined
+    name: str  # MLX's name: the kernel's, template arguments and input dtypes, joined
     text: str
     grid: Size  # threads
     group: Size  # threads per threadgroup
@@ -36,7 +36,7 @@ class Launch(NamedTuple):
 
     @property
     def specialisation(self) -> str:
-        """The name without the prefix of all kernels."""
+        """The name without the prefix that all kernels share."""
         return self.name.removeprefix("custom_kernel_nerfmac_")
 
     def zeros(self) -> list[mx.array]:

@@ -16,7 +16,7 @@ _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"(?P<name>[^"\n]+)"[ \t]*(//.
 
 @cache
 def kernels_folder() -> Path:
-    """The kernels' folder: inside the installed package, or beside it in the repository."""
+    """The kernels' folder: inside the installed package, or next to it in the repository."""
     candidates = (
         Path(str(files("nerfmac"))) / "kernels",
         Path(__file__).resolve().parents[2] / "kernels",
@@ -51,7 +51,7 @@ def kernel_source(operation: str, dialect: str) -> str:
 def user_source(source: Path | str, name: str, dialect: str) -> str:
     """`kernel_source` for a user's kernel: a file, or a text that messages call `name`.
 
-    Headers are looked for beside the file, then in `kernels/`. `#line` makes compilers' messages
+    Headers are looked for next to the file, then in `kernels/`. `#line` makes compilers' messages
     name lines of the user's files. Raises `InputError` for a file that cannot be read, is not ASCII
     (MLX accepts nothing else), or includes a missing header.
     """
@@ -78,7 +78,7 @@ def _header_folders(dialect: str) -> tuple[Path, ...]:
 
 
 def _pasted(text: str, folders: Sequence[Path], included: set[Path], name: str = "") -> str:
-    """`text` with each header in place of its first include, and `#line` marks for a `name`."""
+    """`text` with each header in place of its first include; `#line` marks if it has a `name`."""
 
     def paste(match: re.Match[str]) -> str:
         paths = [folder / match["name"] for folder in folders]

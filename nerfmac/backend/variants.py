@@ -67,8 +67,8 @@ VARIANTS: Mapping[str, Variants] = {
     "hash_encode_gradient": Variants(
         ("float", "summed", "fixed"), ("float",), on_first_macs=("fixed", "summed", "float")
     ),
-    # Rays per thread. Counting waits for the grid's memory, and other rays fill that time; but more
-    # rays take more registers. On the CPU of BENCHMARKS.md four are fastest.
+    # Rays per simdgroup. Counting waits for the grid's memory, and other rays fill that time; but
+    # more rays take more registers. On the CPU of BENCHMARKS.md four are fastest.
     "march_count": Variants(("one", "two", "four"), ("four", "two", "eight")),
     # Number of threadgroups, each with its own partial sum of the weights' gradient. It should be
     # the number that run at a time (an M1 has 8 cores, an H200 132): fewer groups leave less to add

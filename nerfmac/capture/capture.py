@@ -42,24 +42,24 @@ from nerfmac.scenes.readers.transforms import FILE_NAME
 from nerfmac.scenes.record import refuse_run
 
 HOME = Path("captures")
-"""Folder of captured scenes, in the working folder, if the user names none."""
+"""Default folder of captured scenes, in the working folder."""
 RECORD, WORK, PICTURES = "capture.json", "capture", "pictures.json"
 MATCHING = ("auto", "sequential", "exhaustive", "window")
 CHANGEABLE = {"matching", "focal_35mm"}
-"""Options that an unfinished capture may change, since they leave its pictures as they are."""
+"""Options that may change when an unfinished capture goes on: they do not affect its pictures."""
 FEWEST = 3
-"""Fewest pictures of a capture."""
+"""Smallest number of pictures in a capture."""
 TOO_FEW = 1 / 3
-"""Fraction of pictures with a camera below which a capture fails."""
+"""A capture fails if less than this fraction of its pictures get a camera."""
 FOLDED = 2
-"""Least number of folded pairs (`capture.fold_check`) at which `--matching auto` refuses a capture.
-One pair alone may be a stray camera."""
+"""Number of folded pairs (`capture.fold_check`) from which `--matching auto` refuses a capture. One
+pair alone may be a stray camera."""
 
 log = logging.getLogger("nerfmac")
 
 
 def captured(path: Path) -> Path:
-    """The scene at `path`: itself, or the capture of a video or of photographs there."""
+    """The path of the scene at `path`; a video or photographs there are captured first."""
     path = path.expanduser()
     refuse_run(path)
     if holds_scene(path) or not is_input(path):
@@ -91,20 +91,19 @@ def capture_scene(
         frames: approximate number of frames to take from a video; by default its motion decides.
         matching: pairs of pictures to match. `sequential`: each with the 10 that follow it and,
             once cameras are known, with those nearby. `exhaustive`: all pairs. `window`: each with
-            the 40 that follow it. `auto`: `sequential`; for photographs whose cameras it does not
-            nearly all find, or that contradict the order of names, also `exhaustive` (from 100 on
-            `window`), and the result with more agreeing cameras.
-        focal_35mm: focal length of every picture in millimetres as on 35 mm film, in place of
-            EXIF's. By default EXIF's; where it names none, several guesses are tried on a few
-            pictures.
+            the 40 that follow it. `auto`: `sequential`; if photographs lack cameras, or cameras
+            contradict the order of names, also `exhaustive` (`window` from 100 pictures on). The
+            result with more cameras that agree with the order is kept.
+        focal_35mm: 35 mm equivalent focal length of every picture, in millimetres. By default
+            EXIF's; for pictures without it, several guesses are tried on a few pictures.
         progress: show a bar for each stage.
 
     The same call continues an interrupted capture, and returns at once if it is finished. A refused
     or interrupted one continues with another `matching` or `focal_35mm` too.
 
     Raises InputError without pycolmap, for an unfit source or `out`, if too few pictures get a
-    camera, and if the cameras are probably wrong: the pictures do not tell a focal length that EXIF
-    does not name, or `auto` finds only cameras that contradict the order of names.
+    camera, and if the cameras are probably wrong: the focal length is neither in EXIF nor clear
+    from the pictures, or `auto` finds only cameras that contradict the order of names.
     """
     source = user_path(source)
     _check(source, longest_side, frames, matching, focal_35mm)
@@ -143,10 +142,10 @@ def need_pycolmap() -> None:
 
 
 def missing_pictures(images: Path, names: Sequence[str], registered: Container[str]) -> list[str]:
-    """Sorted `names` that are not `registered`; a warning gives the reasons if they are many.
+    """Sorted `names` of pictures without a camera; if they are many, a warning gives the reasons.
 
-    `images` is the pictures' folder. A picture is blurred if its sharpness is below `BLURRED` of
-    the median.
+    `images` is the pictures' folder; `registered` are the names of those with a camera. A picture
+    is blurred if its sharpness is below `BLURRED` times the median.
     """
     missing = sorted(name for name in names if name not in registered)
     if len(names) - len(missing) >= MISSING * len(names):
@@ -193,7 +192,7 @@ def _check(
 def _is_done(folder: Path, options: dict[str, Any]) -> bool:
     """Whether `folder` holds this capture, finished. Raises InputError if it holds another.
 
-    If an unfinished one changes the `CHANGEABLE` options, all but its pictures is removed.
+    If only `CHANGEABLE` options of an unfinished capture differ, all but its pictures is removed.
     """
     record = folder / RECORD
     if not record.is_file():
@@ -218,9 +217,9 @@ def _is_done(folder: Path, options: dict[str, Any]) -> bool:
 
 
 def _pictures(source: Path, folder: Path, options: dict[str, Any], bar: Any) -> list[Picture]:
-    """The capture's pictures, made in `images` unless they are there, with focal lengths by option.
+    """The pictures in the capture's folder `images`, made unless they are there already.
 
-    Raises InputError if they are too few.
+    The option `focal_35mm` replaces their focal lengths. Raises InputError if they are too few.
     """
     list_file = folder / WORK / PICTURES
     if list_file.is_file():
@@ -306,9 +305,10 @@ def _finish(
 
 
 def _report_folds(check: FoldCheck, matching: str, asked: str) -> None:
-    """Warn of torn pairs; raise InputError for several folded ones if `asked` is auto.
+    """Warn of torn pairs. Raise InputError for several folded ones if `asked` is auto.
 
-    Part of the cameras then stand on the wrong side. `matching` is that of the cameras.
+    With folded pairs, part of the cameras are on the wrong side. `asked` is the user's matching,
+    `matching` the one by which the cameras were found.
     """
     if not check.torn:
         return

@@ -1,7 +1,7 @@
 """One stage of structure from motion by pycolmap, in a process of its own.
 
 `python colmap_process.py STAGE FOLDER` reads `FOLDER/plan.json` and continues `FOLDER/database.db`.
-In a process of its own COLMAP can be interrupted at any time, logs to a file, and may crash. The
+So COLMAP can be interrupted at any time, its log goes to a file, and a crash does no harm. The
 stages:
 
     features  SIFT (Lowe 2004) of each picture
@@ -9,7 +9,7 @@ stages:
               `FOLDER/matches.json`
     mapping   incremental mapping (Schönberger and Frahm 2016) to the plan's `model` in `FOLDER`
 
-A number on standard output reports that many more pictures or pairs as done.
+Each number on standard output says how many more pictures or pairs are done.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ MOST_FEATURES = 8192
 LONGEST_SIDE = 1600
 """Longer side in pixels for SIFT; larger pictures hardly give better cameras."""
 LENS_MODEL = "RADIAL"
-"""COLMAP's lens with one focal length, k1 and k2. Pixels of cameras are square, and with OPENCV's
-second focal length lenses of many shapes fit a mostly flat scene."""
+"""COLMAP's lens with one focal length, k1 and k2. Cameras have square pixels, and a mostly flat
+scene does not determine the second focal length of OPENCV's lens."""
 PAIRS_AT_A_TIME = 60
-"""Pairs after which matches are stored and progress is reported."""
+"""Number of pairs after which matches are stored and progress is reported."""
 
 
 def main(stage: str, folder: Path) -> None:
@@ -44,7 +44,7 @@ def main(stage: str, folder: Path) -> None:
 
 
 def find_features(pycolmap: Any, folder: Path, plan: Any) -> None:
-    """Extract SIFT of all pictures that have none yet; pictures of one lens share a camera."""
+    """Extract SIFT features of pictures that have none yet; pictures of one lens share a camera."""
     database = folder / "database.db"
     options = pycolmap.FeatureExtractionOptions()
     options.max_image_size = LONGEST_SIDE
@@ -78,7 +78,7 @@ def find_features(pycolmap: Any, folder: Path, plan: Any) -> None:
 
 
 def match(pycolmap: Any, folder: Path, plan: Any) -> None:
-    """Match the plan's pairs of pictures; COLMAP skips those in the database."""
+    """Match the plan's pairs of pictures; COLMAP skips pairs that are in the database."""
     options = pycolmap.ImportedPairingOptions()
     options.match_list_path = folder / "pairs.txt"
     left = iter(plan["pairs"])
@@ -98,11 +98,11 @@ def match(pycolmap: Any, folder: Path, plan: Any) -> None:
 
 
 def map_cameras(pycolmap: Any, folder: Path, plan: Any) -> None:
-    """Map the pictures, and keep the model with the most cameras, with its points.
+    """Run incremental mapping; keep the model with the most cameras, and its points.
 
     The plan's `only` names the pictures to map; empty: all. Its `lens`, [focal length in longer
-    sides, k1, k2], is that of all lenses without parameters; it is held while mapping and adjusted
-    at the end. Without `lens`, lenses are adjusted throughout.
+    sides, k1, k2], is given to all lenses without parameters; it is fixed while mapping and
+    adjusted at the end. Without `lens`, lenses are adjusted throughout.
 
     `summary.json` beside the model holds the number of pictures of every model (`models`), and of
     the kept one: mean reprojection `error` in pixels, number of `observations`, number of points
@@ -150,10 +150,10 @@ def map_cameras(pycolmap: Any, folder: Path, plan: Any) -> None:
 
 
 def _hold_lens(pycolmap: Any, folder: Path, plan: Any, options: Any) -> set[int]:
-    """Give the plan's lens to cameras without parameters, and hold all lenses while mapping.
+    """Give the plan's lens to cameras without parameters, and fix all lenses while mapping.
 
-    Returns the ids of those cameras. They are marked as known: otherwise COLMAP may estimate
-    another focal length from fundamental matrices, and hold that.
+    Returns the ids of those cameras. Their focal length is marked as known: otherwise COLMAP may
+    estimate another one from fundamental matrices, and fix that.
     """
     focal, *distortion = plan["lens"]
     guessed = set()
@@ -182,7 +182,7 @@ def _most_common_lens(model: Any, guessed: set[int]) -> list[float]:
 
 
 class _Progress:
-    """Prints the growth of the largest model so far: COLMAP may begin several models."""
+    """Prints by how much the largest model has grown: COLMAP may begin several models."""
 
     def __init__(self) -> None:
         self._now, self._most = 0, 0

@@ -1,8 +1,8 @@
 """Focal length of pictures without EXIF: several guesses are tried on a few pictures.
 
-COLMAP adjusts the focal length while it maps. From a far guess it can reach a wrong scene that fits
-its own points well. So each trial holds its guess while mapping and adjusts it at the end only.
-Focal lengths are in longer sides of the picture.
+COLMAP adjusts the focal length while it maps. From a guess that is far off it can reach a wrong
+scene that fits its own points well. So each trial fixes its guess while mapping and adjusts it at
+the end only. Focal lengths are in units of the picture's longer side.
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ from nerfmac.capture.pairs import MATCHED, Matches
 from nerfmac.common.checks import InputError
 
 GUESSES = (1.0, 0.85, 1.2, 0.7, 1.4)
-"""Focal lengths to try, the central one first. Phones have 0.7 to 0.9, cameras up to 1.4."""
+"""Focal lengths to try, in this order. Phones have 0.7 to 0.9, cameras up to 1.4."""
 TRIAL_PICTURES = 16
-"""Most pictures of a trial."""
+"""Largest number of pictures in a trial."""
 ENOUGH = 100
-"""Matches that a picture of a trial should have with two others of it."""
+"""Number of matches that a picture should have with each of two others in the trial."""
 REJECTED = 4.0
 """Reprojection error in pixels above which COLMAP drops an observation."""
 LARGE_ERROR = 0.6
-"""Mean reprojection error in pixels above which a model is suspect."""
+"""Mean reprojection error, in pixels, above which a model may be wrong."""
 SAME = 1.02
-"""Largest factor between the focal lengths of trials that agree."""
+"""Two trials agree if their focal lengths differ by at most this factor."""
 OTHER = 1.1
-"""Factor beyond which two focal lengths contradict each other."""
+"""Two focal lengths contradict each other if they differ by more than this factor."""
 AS_GOOD = 1.05
-"""Largest factor of the least error for a trial that fits as well as the best."""
+"""A trial fits as well as the best if its error is at most this factor times the smallest."""
 NEARLY_ALL = 0.9
-"""Fraction of the most registered pictures that a complete trial registers."""
+"""A trial is complete if it registers this fraction of the most pictures that any registers."""
 ADVICE = (
     "give the focal length with --focal-35mm, in millimetres as on 35 mm film (24 to 28 for the "
     "main lens of most phones), or photograph again: walk around, with near and far things in "
@@ -39,13 +39,13 @@ ADVICE = (
 
 
 class UnknownFocalError(InputError):
-    """The pictures do not tell their focal length, so their cameras cannot be trusted."""
+    """The focal length cannot be told from the pictures, so their cameras may be wrong."""
 
 
 class Trial(NamedTuple):
-    """Result of one guess."""
+    """Result of mapping with one guess of the focal length."""
 
-    guess: float  # held while mapping
+    guess: float  # fixed while mapping
     focal: float  # after the last adjustment, with the distortion k1, k2
     k1: float
     k2: float
@@ -66,9 +66,9 @@ def is_settled(trials: Sequence[Trial]) -> bool:
 def choose_trial(trials: Sequence[Trial]) -> Trial:
     """The trial with the least error among the complete ones.
 
-    Observations that a trial lost count as rejected ones: a wrong focal length can have the least
-    error by keeping the fewest points. Raises UnknownFocalError if a trial with another focal
-    length fits as well, or if the error is large and at least half the trials contradict it.
+    An observation that only other trials have counts as an error of `REJECTED`: otherwise a wrong
+    focal length could win by keeping few points. Raises UnknownFocalError if a trial with another
+    focal length fits as well, or if the error is large and at least half the trials contradict it.
     """
     complete = _complete(trials)
     best = min(complete, key=lambda trial: _fit(trial, trials))
@@ -106,10 +106,10 @@ def check_focal(trial: Trial, focal: float, error: float) -> None:
 
 
 def trial_pictures(names: Sequence[str], matches: Matches) -> list[str]:
-    """Up to `TRIAL_PICTURES` of `names`, sorted; each is matched to two others of them.
+    """Up to `TRIAL_PICTURES` of `names`, sorted, that match each other.
 
-    The choice starts at the picture with the most matches and spreads as far as matches allow:
-    pictures from almost the same position say little about the focal length.
+    The choice starts with the picture that has the most matches, and adds those that overlap least
+    but enough: pictures from almost one position say little about the focal length.
     """
     links: dict[str, dict[str, int]] = {name: {} for name in names}
     for (one, other), count in matches.items():

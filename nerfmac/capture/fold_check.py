@@ -2,9 +2,9 @@
 
 An object that looks the same from two sides, such as a tin, can be folded onto itself: pictures of
 one side are matched with those of the other. All points then fit, but half the cameras are wrong.
-The order of the pictures shows it: a fold tears neighbours of a walk apart. A rig of fixed cameras
-also leaps between neighbours. Its cameras do not stand among each other, or its pictures look alike
-at any angle.
+The order of the pictures shows it: at a fold, the cameras of two successive pictures of a walk look
+in very different directions (a leap). A rig of fixed cameras also leaps. But at its leaps the
+cameras on one side are not among those on the other, or pictures look alike at any angle.
 """
 
 from __future__ import annotations
@@ -20,18 +20,19 @@ from nerfmac.capture.pairs import MATCHED, WINDOW, Matches, in_sequence
 
 Floats = npt.NDArray[np.float64]
 Torn = tuple[str, str, float]
-"""Names of two near pictures whose cameras are torn apart, and degrees between their axes."""
+"""Names of two near pictures that match, and the degrees by which their cameras look apart."""
 
 WALKED = 0.8
-"""Fraction of neighbours that show the same things, from which an order counts as a walk."""
+"""Smallest fraction of neighbours that belong together for an order to count as a walk."""
 NEAR = 2
-"""Largest distance in the order of a torn pair. Pictures further apart may match by chance."""
+"""Largest distance of a torn pair in the order; pictures further apart may match by chance."""
 APART = 60.0
 """Degrees between viewing axes beyond which SIFT cannot match the same side of an object."""
 AMONG = 15.0
-"""Degrees to the nearest axis of another stretch, below which a camera stands among it."""
+"""A camera is among those of another stretch, the pictures from one leap to the next, if it looks
+within so many degrees of the direction of one of them."""
 BY_CHANCE = 0.9
-"""Quantile of likeness over all pairs `APART`; a fold's neighbours look at least as alike."""
+"""Quantile of likeness over pairs that look `APART`; at a fold, neighbours reach it."""
 
 
 class FoldCheck(NamedTuple):
@@ -57,7 +58,7 @@ def is_walk(names: Sequence[str], matches: Matches) -> bool:
 
 
 def linked(names: Sequence[str], matches: Matches) -> int:
-    """Size of the largest group connected by matches of near pictures; few others get a camera."""
+    """Size of the largest group that matches of near pictures connect; few others get a camera."""
     pairs = [pair for pair in in_sequence(names) if _count(pair, matches) >= MATCHED]
     return max(map(len, _groups(names, pairs)), default=0)
 
@@ -92,10 +93,10 @@ def check_folds(names: Sequence[str], poses: Mapping[str, Floats], matches: Matc
 
 
 def folded_leaps(apart: Floats, likeness: Callable[[], Floats]) -> npt.NDArray[np.intp]:
-    """Positions i of leaps, from picture i to i + 1 of the order, that are folds and not rigs'.
+    """Indices i of the leaps, from picture i to i + 1 of the order, that are folds and not a rig's.
 
     `apart` (n, n) are degrees between viewing axes; a leap exceeds `APART`. `likeness()` (n, n)
-    tells how alike two pictures look; it is called only if the angles leave a doubt.
+    tells how alike two pictures look; it is called only if the angles do not decide.
     """
     leaps = np.flatnonzero(np.diagonal(apart, 1) > APART)
     leaps = leaps[_stand_among(apart, leaps)]
@@ -111,7 +112,7 @@ def angles(axes: Floats) -> Floats:
 
 
 def _stand_among(apart: Floats, leaps: npt.NDArray[np.intp]) -> npt.NDArray[np.bool_]:
-    """Whether, at each leap, half the cameras of one side stand among those of the other side."""
+    """Whether, at each leap, half the cameras on one side are `AMONG` those on the other."""
     ends = [0, *(leaps + 1).tolist(), len(apart)]
     stretches = [slice(first, last) for first, last in pairwise(ends)]
     among = []

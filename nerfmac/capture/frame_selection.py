@@ -1,4 +1,4 @@
-"""Selection of a video's frames: few where the camera moves little, and sharp ones.
+"""Selection of a video's frames: sharp ones, and few where the camera moves little.
 
 Sharpness is the variance of the Laplacian (Pech-Pacheco et al. 2000). Motion is the median over
 blocks of the shift by phase correlation (Kuglin and Hines 1975), so a few blocks on people, cars or
@@ -22,17 +22,17 @@ BLOCK = 64
 LEAST_CONTRAST = 3.0
 """Smallest standard deviation, of 255, of a block whose shift can be measured."""
 FAR = 4.0
-"""Shift in pixels, at half the size, from which motion is measured from a later frame."""
+"""Shift in pixels of the halved frame from which the reference frame is replaced by this one."""
 SPACING = 0.06
-"""Motion of the picture between selected frames, in longer sides, within `FEWEST` and `MOST`."""
+"""Motion of the picture from one selected frame to the next, in units of its longer side."""
 FEWEST, MOST = 50, 200
-"""Limits of the number of selected frames where the user names none."""
+"""Smallest and largest number of selected frames if the user names none."""
 NEAR = 0.7
-"""Central fraction of a stretch in which its frame is sought first."""
+"""Fraction of a stretch, around its middle, where its sharpest frame is sought first."""
 BLURRED = 0.35
 """Fraction of the neighbours' median sharpness below which a frame is blurred."""
 NEIGHBOURS = 9
-"""Selected frames over which that median is taken."""
+"""Number of selected frames over which the median of `BLURRED` is taken."""
 
 log = logging.getLogger("nerfmac")
 
@@ -138,7 +138,7 @@ def _shift(one: _Blocks, other: _Blocks) -> float:
     if not seen.any():
         return 0.0
     cross = one.spectra[seen] * other.spectra[seen].conj()
-    # The phase of weak frequencies is noise: damp them.
+    # Weak frequencies are damped: their phase is noise.
     strength = np.abs(cross)
     cross /= strength + 1e-3 * strength.max(axis=(1, 2), keepdims=True) + 1e-12
     peaks = np.fft.irfft2(cross)

@@ -1,4 +1,4 @@
-"""Inputs of a capture, a video or a folder of photographs, made into upright pictures.
+"""Upright pictures from a capture's input, which is a video or a folder of photographs.
 
 The pictures go to the scene's `images`, reduced to a longest side, so that every program that reads
 the scene sees the same pixels. A picture that is upright, small enough and no HEIC is copied.
@@ -26,7 +26,7 @@ from nerfmac.common.files import appearing, counted
 from nerfmac.scenes.pictures import ALPHA_MODES, HEIF, ORIENTATION_TAG, UNREADABLE, is_picture
 
 PLAIN = (".png", ".jpg", ".jpeg", ".webp")
-"""Endings of pictures that every program reads; these are copied."""
+"""Endings of formats that every program reads: upright, small enough pictures are copied."""
 EXIF_TAGS, FOCAL_35MM = 0x8769, 0xA405
 DIAGONAL_35MM = 43.27
 """Diagonal of 35 mm film in millimetres, by which CIPA defines EXIF's equivalent focal length."""
@@ -35,7 +35,7 @@ LEAST_35MM, MOST_35MM = 4.0, 2000.0
 QUALITY = 95
 """JPEG quality of pictures that are not copied."""
 LEAST_CONTRAST = 2.0
-"""Standard deviation, of 255, below which a frame shows nothing."""
+"""Standard deviation of grey values, of 255, below which a frame shows nothing."""
 
 log = logging.getLogger("nerfmac")
 
@@ -125,7 +125,7 @@ def take_pictures(paths: list[Path], images: Path, longest: int, bar: Any) -> li
 
 
 def focal_in_pixels(focal_35mm: float, width: int, height: int) -> float:
-    """Focal length in pixels for one in millimetres as on 35 mm film, by the diagonal (CIPA)."""
+    """Focal length in pixels of a 35 mm equivalent one in millimetres, by the diagonal (CIPA)."""
     return focal_35mm * float(np.hypot(width, height)) / DIAGONAL_35MM
 
 

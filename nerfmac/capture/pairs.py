@@ -10,13 +10,13 @@ import numpy.typing as npt
 
 Pairs = list[tuple[str, str]]
 Matches = Mapping[tuple[str, str], int]
-"""Numbers of matches that fit an epipolar geometry, by the sorted names of two pictures."""
+"""Number of matches that fit an epipolar geometry, by the sorted names of two pictures."""
 MATCHED = 30
-"""Matches from which two pictures show the same things; COLMAP registers no picture with fewer."""
+"""Smallest number of matches of matched pictures; COLMAP registers no picture with fewer."""
 WINDOW, LONG_WINDOW = 10, 40
-"""Following pictures that each picture is matched with, for `sequential` and for `window`."""
+"""Number of following pictures that each is matched with, for `sequential` and for `window`."""
 NEAREST = 12
-"""Nearest cameras that each camera is matched with, beside its neighbours in the order."""
+"""Number of nearest cameras that each is matched with, besides its neighbours in the order."""
 SIFT_COSINE = np.cos(np.radians(35.0))
 """Cosine of the largest angle between viewing axes at which SIFT matches reliably."""
 
@@ -26,8 +26,8 @@ Item = TypeVar("Item")
 def in_sequence(items: Sequence[Item], window: int = WINDOW) -> list[tuple[Item, Item]]:
     """Pairs of each item with the `window` items that follow it.
 
-    No pair is further apart. Otherwise an object that looks the same from two sides, such as a tin,
-    would fold: the first half of the walk around it would fall on the second.
+    No pair is further apart: else an object that looks the same from two sides, such as a tin,
+    would be folded, with the first half of the walk around it on top of the second.
     """
     return [
         (item, following)
@@ -39,7 +39,7 @@ def in_sequence(items: Sequence[Item], window: int = WINDOW) -> list[tuple[Item,
 def in_space(poses: Mapping[str, npt.NDArray[np.float64]], radius: float, known: Pairs) -> Pairs:
     """Sorted pairs of cameras within `radius` that look the same way, without the `known` pairs.
 
-    They close a walk where it returns to its beginning, and nowhere else. `poses` are
+    They close the loop where a walk returns to an earlier position. `poses` are
     camera-to-world (3, 4) with OpenGL's axes; `radius` is in units of the world.
     """
     names = sorted(poses)

@@ -22,7 +22,7 @@ from nerfmac.scenes.readers.transforms import FILE_NAME
 
 POINTS = "points.ply"
 SEEN_BY = 3
-"""Fewest pictures that see a written point; points seen by fewer are often wrong."""
+"""Smallest number of pictures that must see a point to be written; others are often wrong."""
 LENS_KEYS = ("fl_x", "fl_y", "cx", "cy", "k1", "k2", "p1", "p2")
 
 

@@ -34,28 +34,28 @@ from nerfmac.scenes.readers.colmap import camera_to_file
 from nerfmac.scenes.readers.colmap_model import ColmapModel, read_model
 
 FOCAL_GUESS = 0.85
-"""Focal length in longer sides, that of phones, of an unknown lens that cannot be tried."""
+"""Focal length of an unknown lens that cannot be tried, in longer sides: a typical phone's."""
 FEWEST = 3
-"""Fewest cameras of a model, and fewest pictures of a trial."""
+"""Smallest number of cameras in a model, and of pictures in a trial."""
 MISSING = 0.95
-"""Fraction of pictures with a camera below which too many are missing."""
+"""Too many cameras are missing if less than this fraction of the pictures have one."""
 ALL_BELOW = 100
-"""Number of photographs below which all pairs are matched if their order is no walk."""
+"""Number of photographs below which all pairs are matched if sequential matching fails."""
 DATABASE = "database.db"
 FULL = ("No space left", "disk is full", "disk I/O error", "File too large", "Disk quota")
-"""Words of COLMAP's log about a full disk."""
+"""Words in COLMAP's log that mean a full disk."""
 ROOM = 2**20
-"""Free bytes below which the disk is full: not even the log is written then."""
+"""Free bytes below which the disk counts as full: then not even the log could be written."""
 
 log = logging.getLogger("nerfmac")
 
 
 class NoCamerasError(InputError):
-    """No camera can be found."""
+    """Structure from motion finds no cameras."""
 
 
 class Structure(NamedTuple):
-    """The model with the most pictures, and measures of it."""
+    """Result of structure from motion: the model with the most pictures, and measures of it."""
 
     model: ColmapModel
     error: float  # mean reprojection error in pixels
@@ -65,7 +65,7 @@ class Structure(NamedTuple):
     matching: str  # choice of pairs, as in `capture_scene`
     fold_check: FoldCheck
     folder: Path  # COLMAP's files
-    trial: Trial | None = None  # start of mapping, if EXIF names no focal length
+    trial: Trial | None = None  # the chosen focal length, if EXIF names none
     focal: float = 0.0  # that lens's focal length in the model, in longer sides
 
 
@@ -121,7 +121,7 @@ class Solver:
         if ordered is not None and self._is_whole(ordered):
             log.info("matching is sequential: by their names the pictures are one walk")
             return ordered
-        # In a folder of its own: a resumed sequential mapping must not see the other's matches.
+        # The fallback has its own folder: a resumed sequential mapping must not see its matches.
         fallback = Solver(self.folder / "more", self._images, self.pictures, self._bar)
         make_folder(fallback.folder)
         if not (fallback.folder / DATABASE).exists():
@@ -144,13 +144,13 @@ class Solver:
         return chosen
 
     def _if_any(self) -> Structure | None:
-        """The structure in the order of names, None without cameras."""
+        """The structure by sequential matching; None if there are no cameras or no focal length."""
         with suppress(NoCamerasError, UnknownFocalError):
             return self._solve_in_order()
         return None
 
     def _is_whole(self, structure: Structure) -> bool:
-        """Whether nearly all pictures have a camera, and no pair is torn."""
+        """Whether nearly all pictures have a camera and no pair is torn (`fold_check`)."""
         registered = len(structure.model.images)
         return registered >= MISSING * len(self.pictures) and not structure.fold_check.torn
 
@@ -161,7 +161,7 @@ class Solver:
         return self._map(matching)
 
     def _solve_in_order(self) -> Structure:
-        """Map by the matched sequence, then match cameras that stand near each other, map again."""
+        """Map by sequential matches, then match cameras that are near each other, and map again."""
         first = self._map("sequential", "first")
         poses = _poses(first.model)
         eyes = [poses[name][:, 3] for name in self._names if name in poses]
@@ -208,8 +208,8 @@ class Solver:
     def _try_guesses(self) -> Trial | None:
         """Map a few pictures of unknown focal length with each guess, and choose one.
 
-        None if there are too few of them. Raises NoCamerasError if no guess gives cameras, and
-        UnknownFocalError as `choose_trial` does.
+        Returns None if there are too few such pictures. Raises NoCamerasError if no guess gives
+        cameras, and UnknownFocalError as `choose_trial` does.
         """
         unknown = [picture.name for picture in self.pictures if not picture.focal]
         some = trial_pictures(unknown, self._matches()) if unknown else []
@@ -247,18 +247,18 @@ class Solver:
     def run(self, stage: str, total: int, shown: str = "") -> None:
         """Run a stage to its end, with a bar named `shown`, or after the stage.
 
-        An interruption ends the process; a later run continues what it stored. Raises InputError
-        with COLMAP's last words if the stage fails.
+        An interruption ends the process; a later run continues from what it stored. Raises
+        InputError with the last line of COLMAP's log if the stage fails.
         """
         write_json(self.folder / "plan.json", self._plan)
-        # By its path: importing the package would take a second, and the stage does not need it.
+        # The stage runs as a file: importing the package would take a second, and it is not needed.
         command = [sys.executable, "-P", colmap_process.__file__, stage, str(self.folder)]
         log_path = self.folder / f"{stage}.log"
         with (
             log_path.open("w", encoding="utf-8") as messages,
             self._bar(shown or stage, total) as bar,
         ):
-            # In its own process group, so that Ctrl-C reaches only this process, which ends it.
+            # The stage gets its own process group, so that Ctrl-C reaches only us; we then end it.
             process = subprocess.Popen(
                 command, stdout=subprocess.PIPE, stderr=messages, text=True, process_group=0
             )
@@ -276,7 +276,7 @@ class Solver:
 
 
 def _lenses(pictures: Sequence[Picture]) -> list[dict[str, Any]]:
-    """One lens for pictures of one size and focal length, with RADIAL's parameters if known."""
+    """The lenses, one per size and focal length of pictures, with RADIAL's parameters if known."""
 
     def size_and_focal(picture: Picture) -> tuple[int, int, int]:
         return picture.width, picture.height, round(picture.focal)

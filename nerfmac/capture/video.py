@@ -1,4 +1,4 @@
-"""Frames of a video, small and grey or in full, decoded by the ffmpeg of `imageio-ffmpeg`.
+"""Frames of a video, small and grey or full-size, decoded by the ffmpeg of `imageio-ffmpeg`.
 
 ffmpeg turns frames upright by the video's rotation. It reads whatever phones write: H.264 and HEVC,
 fragmented or not.
@@ -23,28 +23,28 @@ from nerfmac.common.installing import pip_install
 Pixels = npt.NDArray[np.uint8]
 
 ENDINGS = (".mp4", ".mov", ".m4v", ".avi", ".mkv", ".webm", ".3gp", ".mpg", ".mpeg", ".mts")
-"""Endings of videos, in small letters."""
+"""File endings of videos, in lower case."""
 GREY_SIZE = 640
-"""Longer side in pixels of compared frames: it still shows blur of a few pixels."""
+"""Longer side in pixels of the frames that are compared; blur of a few pixels still shows in it."""
 MOST_COMPARED = 4000
-"""Most frames that are compared. Of a longer video every second frame is, or every third, ..."""
+"""Largest number of frames that are compared; of longer videos only every nth frame is."""
 CUT = ("partial file", "corrupt input packet", "ended prematurely")
 """Messages of ffmpeg about a file whose end is missing."""
 NO_INDEX = "moov atom not found"
 
 
 class Video(NamedTuple):
-    """A video's file, its frames that can be decoded, and its length."""
+    """A video file, with the number of frames that can be decoded, and its length."""
 
     path: Path
     frames: int
     seconds: float
-    says: float  # seconds by its header, which may count the sound
+    says: float  # seconds according to its header, which may be those of the sound
     is_cut: bool  # whether the file's end is missing
 
     @property
     def step(self) -> int:
-        """Distance in frames between compared frames."""
+        """Every `step`-th frame is compared."""
         return max(1, -(-self.frames // MOST_COMPARED))
 
 
@@ -107,7 +107,7 @@ def _frames(path: Path, selection: str, layout: str, form: str) -> Iterator[Pixe
     count = 0
     with tempfile.TemporaryFile() as errors:
         null, pipe = subprocess.DEVNULL, subprocess.PIPE
-        # In its own process group, so that Ctrl-C reaches only this process, which then ends it.
+        # ffmpeg gets its own process group, so that Ctrl-C reaches only us; we then end it.
         process = subprocess.Popen(command, stdin=null, stdout=pipe, stderr=errors, process_group=0)
         stream = process.stdout
         assert stream is not None

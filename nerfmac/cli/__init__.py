@@ -37,7 +37,7 @@ COMMANDS = {
     "profile": "measure the time of a training step by stage and kernel",
     "selftest": "compare every kernel with its reference on this machine",
 }
-"""What each command does, in the order in which a user meets them."""
+"""Purpose of each command, in the order in which a user meets them."""
 
 END = """`nerfmac COMMAND --help` lists a command's flags; `nerfmac --version` shows the version.
 Every command takes --log-file FILE; NERFMAC_LOG=debug shows the whole log on standard error."""
@@ -52,10 +52,10 @@ _UNWRITABLE = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES}
 
 
 def main(arguments: list[str] | None = None, *, method: Method = CONFIGURED) -> None:
-    """Run `nerfmac COMMAND ...` and exit.
+    """Run `nerfmac COMMAND ...` with the `arguments`, by default `sys.argv`, and exit.
 
-    Exit codes: 0; 1 for a failed selftest; 2 for a request that cannot be met; 130 for an
-    interruption, with a message about what is kept.
+    Exit codes: 0 for success; 1 for a failed selftest; 2 for a request that cannot be met; 130 for
+    an interruption, with a message about what is kept.
     """
     arguments = sys.argv[1:] if arguments is None else arguments
     if not arguments or arguments[0] in ("-h", "--help"):
@@ -79,7 +79,7 @@ def main(arguments: list[str] | None = None, *, method: Method = CONFIGURED) -> 
             rest = checked(command, module.Arguments, rest)
             extra: list[Any] = [method] if command in _WITH_METHOD else []
             extra += [passed] if command in _PASSING_ON else []
-            # The help has escape sequences of its own: colours.
+            # The help is not quoted, since its colours are escape sequences.
             with nullcontext() if any(word in HELP for word in rest) else printing_quoted():
                 sys.exit(module.main(rest, *extra))
     except (InputError, BuildError) as error:

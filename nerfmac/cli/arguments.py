@@ -36,7 +36,7 @@ log = logging.getLogger("nerfmac")
 
 @dataclass(frozen=True)
 class Takes:
-    """The flags and positional arguments of a command."""
+    """Description of the flags and positional arguments that a command takes."""
 
     flags: dict[str, Any]
     """Type of each flag's value; bool for a flag without a value."""
@@ -72,10 +72,11 @@ class Takes:
 
 
 def checked(command: str, arguments: type, argv: Sequence[str]) -> list[str]:
-    """`argv` as tyro reads it: values joined to their flags, renamed flags by their new names.
+    """`argv` checked and written for tyro: --flag=VALUE, renamed flags under their new names.
 
-    tyro takes a separate value that begins with a minus for a flag. `arguments` is the command's
-    dataclass. Raises `InputError` for an unknown flag or a missing, wrong or superfluous value.
+    tyro would take a separate value that begins with a minus for a flag. `arguments` is the
+    command's dataclass. Raises `InputError` for an unknown flag, and for a value that is missing,
+    wrong or superfluous.
     """
     if any(word in HELP for word in argv):
         return list(argv)
@@ -114,9 +115,9 @@ def checked(command: str, arguments: type, argv: Sequence[str]) -> list[str]:
 
 @contextmanager
 def unboxed() -> Iterator[None]:
-    """Context manager that raises an `InputError` of a dataclass which tyro makes.
+    """Context manager that raises the `InputError` with which a dataclass refuses tyro's values.
 
-    tyro itself catches it, prints it in a box and exits.
+    tyro itself catches that error, prints it in a box and exits.
     """
     box = io.StringIO()
     try:
@@ -155,7 +156,7 @@ def numbers(flag: str, text: str, count: int, expected: str) -> list[float]:
 
 
 def box(flag: str, text: str) -> Box:
-    """The box whose lowest and highest corner `text` has. Raises `InputError`."""
+    """The box in `text`, X,Y,Z of its lowest and of its highest corner. Raises `InputError`."""
     expected = "six numbers X,Y,Z,X,Y,Z, the lowest and highest corner"
     a, b, c, d, e, f = numbers(flag, text, 6, expected)
     return (a, b, c), (d, e, f)
@@ -167,7 +168,10 @@ def _without_none(kind: Any) -> Any:
 
 
 def _current(flag: str, flags: Collection[str]) -> str:
-    """The new name of a renamed `flag`, with a warning; else `flag`. `flags`: the command's."""
+    """The new name of a renamed `flag`, with a warning; other flags unchanged.
+
+    `flags` are those of the command.
+    """
     new = RENAMED_FLAGS.get(flag, "")
     if flag in flags or new not in flags:
         return flag

@@ -40,48 +40,49 @@ MODE_OF_FLAG = {
     "bandwidth": "roofline",
     "rate": "roofline",
 }
-"""The one of the `MODES` in which a flag is allowed."""
+"""Mode that each of these flags needs."""
 SECONDS = {"scaling": 15.0, "models": 60.0, "": 1.0}
-"""Default of `--seconds` by mode."""
+"""Default of `--seconds` by mode; "" is the usual benchmark."""
 ROOFLINE_PRESET = "base"
-"""Preset that `auto` means with `--roofline`, whose chips all have GPUs."""
+"""Preset for `--preset auto` with `--roofline`: its chips all have GPUs."""
 _show = partial(print, flush=True)
 
 
 @dataclass(frozen=True)
 class Arguments(SceneFlags):
-    """Time every operation, by its kernel and in plain MLX, and the rendering of a picture."""
+    """Time each operation as a kernel and in plain MLX, and the rendering of a picture."""
 
     preset: Preset = "auto"
     """Size of the model; auto chooses by device and memory."""
     device: Device = "auto"
     """Device that computes."""
     seconds: Annotated[float | None, optional("FLOAT")] = None
-    """Time for each figure, about 1 s by default; a longer time has less noise. With --models or
-    --scaling: training time, 60 s or 15 s by default."""
+    """Approximate time per measurement, by default 1 s; a longer time has less noise. Training time
+    with --models (60 s by default) and --scaling (15 s)."""
     scene: Annotated[Path | None, optional("SCENE")] = None
     """Scene to train on; by default the built-in scene."""
     json: Annotated[Path | None, optional("FILE")] = None
     """Also write the figures to this JSON file."""
     models: bool = False
-    """Instead, train the vanilla and the hash model and compare their PSNR over time."""
+    """Instead of timing operations, train both models and compare their PSNR over time."""
     film: bool = False
-    """Instead, time a film of the scene's orbit: rendering, encoding, and both at once."""
+    """Instead of operations, time a film of an orbit: rendering, encoding, and both at once."""
     vanilla_seconds: Annotated[float | None, optional("FLOAT")] = None
     """With --models, training time of the vanilla model; by default --seconds."""
     plot: Annotated[Path | None, optional("FILE.png")] = None
     """With --models, also draw PSNR over time to this PNG; needs the extra plot."""
     scaling: Annotated[int | None, optional("INT")] = None
-    """Instead, train on 1, 2, ... up to this many ranks of this machine and compare samples per
-    second and PSNR. Within a job of several ranks, train on the job's ranks only."""
+    """Instead of timing operations, train with 1, 2, ... up to this many ranks (processes) on this
+    machine; compare samples per second and PSNR. Started as a rank of a job, train on that job's
+    ranks only."""
     ranks: RanksConfig = field(default_factory=RanksConfig)
     roofline: bool = False
-    """Instead, estimate a step's time on Apple's chips from its kernels' bytes, operations,
-    atomic additions and launches. Measures nothing."""
+    """Instead of measuring, estimate a step's time on Apple's chips from its kernels' bytes,
+    operations, atomic additions and launches."""
     bandwidth: Annotated[float | None, optional("FLOAT")] = None
-    """With --roofline, estimate for a chip with this bandwidth in GB/s; needs --rate."""
+    """With --roofline, memory bandwidth in GB/s of a chip to estimate for; needs --rate."""
     rate: Annotated[float | None, optional("FLOAT")] = None
-    """With --roofline, estimate for a chip with this rate in TFLOPS; needs --bandwidth."""
+    """With --roofline, compute rate in TFLOPS of a chip to estimate for; needs --bandwidth."""
 
 
 def main(argv: list[str]) -> int:
@@ -102,7 +103,7 @@ def main(argv: list[str]) -> int:
 
 
 def _mode(arguments: Arguments) -> str:
-    """The one of the `MODES` in `arguments`, or "".
+    """The mode of `MODES` that `arguments` ask for; "" for the usual benchmark.
 
     Raises `InputError` for flags that exclude each other and for numbers out of range.
     """

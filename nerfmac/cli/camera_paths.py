@@ -1,4 +1,4 @@
-"""Camera paths by the names of `--path`: a move around the scene, the views of a split, a file."""
+"""Camera paths by the values of `--path`: a move around the scene, a split's views, or a file."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from nerfmac.run import Run, load_path, split_cameras
 
 @dataclass(frozen=True)
 class NamedPath:
-    """A camera path by its `name` of `--path`."""
+    """A camera path, named by the value of `--path`."""
 
     name: str
     file: CameraPath | None = None
@@ -48,12 +48,12 @@ class NamedPath:
 
     @property
     def is_split(self) -> bool:
-        """Whether it goes along the views of a split, whose cameras can be used as they are."""
+        """Whether the path goes along a split's views; their cameras can be used unchanged."""
         return self.name in SPLITS
 
     @property
     def seconds(self) -> float:
-        """Default duration."""
+        """Default duration of the path, in seconds."""
         if self.file is not None:
             return self.file.seconds or DEFAULT_SECONDS
         return TOUR_SECONDS if self.is_split else MOVES[self.name].seconds
@@ -69,7 +69,7 @@ class NamedPath:
         return self.file.size if self.file else None
 
     def lens(self, run: Run) -> Lens:
-        """The lens of the first photograph."""
+        """The lens of the first photograph: of the split if the path is one, else of training."""
         return (split_cameras(run, self.name) if self.is_split else run.scene.cameras)[0].lens
 
     def view_cameras(self, run: Run, size: tuple[int, int]) -> Sequence[Camera]:
@@ -78,7 +78,7 @@ class NamedPath:
 
     def cameras(self, run: Run, frames: int, size: tuple[int, int]) -> Sequence[Camera]:
         """The cameras of `frames` frames of `size` along the path. Raises `InputError`."""
-        double = 2 * size[0], 2 * size[1]  # paths have even sizes only
+        double = 2 * size[0], 2 * size[1]  # paths round sizes down to even; these are even
         if self.file is not None:
             return _scaled(self.file.cameras(frames, double), size)
         if self.is_split:

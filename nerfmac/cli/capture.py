@@ -24,15 +24,15 @@ class Arguments:
     longest_side: Annotated[int, tyro.conf.arg(metavar="PIXELS")] = 1920
     """Longest side of the scene's pictures in pixels; larger pictures are reduced."""
     frames: Annotated[int | None, optional("N")] = None
-    """Take about N frames of a video; by default 50 to 200, by its motion."""
+    """Take about N frames of a video; by default 50 to 200, more if the camera moves more."""
     matching: Literal["auto", "sequential", "exhaustive", "window"] = "auto"
-    """Pairs of pictures to match. sequential: each with the 10 that follow it, then with cameras
-    nearby. exhaustive: all pairs, slow for hundreds of pictures. window: each with the 40 that
-    follow it. auto: sequential; for photographs whose cameras are missing or contradict the order
-    of names also exhaustive, or window from 100 pictures on."""
+    """Pairs of pictures to match. sequential: each with the 10 that follow it by name, then with
+    nearby cameras. window: each with the 40 that follow it. exhaustive: all pairs, slow for
+    hundreds of pictures. auto: sequential; if photographs lack cameras or their cameras
+    contradict the order of names, also exhaustive (window from 100 pictures on)."""
     focal_35mm: Annotated[float | None, optional("MM")] = None
-    """Focal length of every picture in millimetres as on 35 mm film, in place of EXIF's: 24 to 28
-    for the main lens of most phones. By default EXIF's; without it several are tried."""
+    """35 mm equivalent focal length of every picture, in millimetres: 24 to 28 for the main lens of
+    most phones. By default EXIF's; for pictures without it, several are tried."""
 
 
 def main(argv: list[str]) -> int:

@@ -31,18 +31,18 @@ class Arguments:
     run: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
     """Folder of a run, or a snapshot of instant-ngp (.ingp, .msgpack)."""
     scene: Annotated[Path | None, optional("SCENE")] = None
-    """Folder of the training scene, for a snapshot, or for a run whose scene has moved."""
+    """Folder of the training scene: needed for a snapshot, and for a run whose scene has moved."""
     split: Literal["test", "val", "train"] = "test"
     """Views of the scene to evaluate."""
     background: Literal["white", "black"] = "white"
-    """Background of renderings, and of pictures with alpha."""
+    """Background behind renderings and behind photographs with alpha."""
     json: Annotated[Path | None, optional("FILE")] = None
-    """Write the figures and the protocol of their measurement to this file too."""
+    """Also write the figures, and how they were measured, to this JSON file."""
     html: Annotated[Path | None, optional("FILE")] = None
-    """Write a page with photograph, rendering, error and depth of each view, to open from disk."""
+    """Also write an HTML page that shows photograph, rendering, error and depth of each view."""
     lpips: Annotated[Path | None, optional("WEIGHTS")] = None
-    """Measure LPIPS too, with the weights in this .safetensors or .npz; README says how to make
-    it."""
+    """Also measure LPIPS, with the network weights in this .safetensors or .npz file; README says
+    how to make it."""
     device: Device = "auto"
     """Device that computes."""
 

@@ -44,19 +44,19 @@ class Arguments:
     ] = None
     """Kind of export; by default the file's ending decides."""
     resolution: Annotated[int | None, optional("INT")] = None
-    """Cells of a mesh or density along the longest side of the box; by default 256. More show finer
-    detail; memory and time grow with the cube of it."""
+    """For a mesh or density: number of cells along the longest side of the box; by default 256.
+    More show finer detail; memory and time grow with its cube."""
     threshold: Annotated[float | None, optional("FLOAT")] = None
     """Density on a mesh's surface, per scene unit. Lower it to close holes and join pieces, raise
-    it against fog; by default the surface is where the training cameras' light ends."""
+    it against fog. By default the surface is where training rays have transmittance 1/2."""
     smallest: Annotated[float | None, optional("FLOAT")] = None
     """Leave out pieces of a mesh with less than this fraction of the largest piece's area; by
     default 0.01. Raise it against floaters."""
     count: Annotated[int | None, optional("INT")] = None
     """Number of points; by default 500000."""
     crop: Annotated[str | None, optional("X,Y,Z,X,Y,Z")] = None
-    """Lowest and highest corner of the box, in the coordinates of the scene's files. By default the
-    box of the occupied cells in the unit cube; for points no box."""
+    """Box to export: lowest and highest corner, in the coordinates of the scene's files. By default
+    the box around the occupied cells of the unit cube; for points no box."""
     device: Device = "auto"
     """Device that computes."""
 
@@ -92,7 +92,7 @@ def _kind_name(file: Path, asked: str | None) -> str:
 
 
 def _options(arguments: Arguments, kind: str) -> dict[str, Any]:
-    """The named options. Raises `InputError` for one that the kind does not take."""
+    """The options that `arguments` give. Raises `InputError` for one that `kind` does not take."""
     names = sorted({name for kind in KINDS.values() for name in kind.options})
     values = {name: getattr(arguments, name) for name in names}
     options = {name: value for name, value in values.items() if value is not None}
@@ -150,4 +150,4 @@ KINDS = {
     "density": Kind(_density, (".npz", ".vdb"), ("crop", "resolution")),
     "snapshot": Kind(_snapshot, (".ingp", ".msgpack")),
 }
-"""Kinds of export by name; an ending stands for the first kind that has it."""
+"""Kinds of export by name; without --as, the first kind that has the file's ending is taken."""

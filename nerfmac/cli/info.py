@@ -65,13 +65,13 @@ def main(argv: list[str]) -> int:
 
 
 def _ranks(ranks: Ranks) -> list[str]:
-    """A line for each rank; every rank writes its own line and gets all."""
+    """A line for each rank about its device; every rank must call this."""
     own = f"{device_name()}, {memory_bytes() / 2**30:.1f} GiB, on {platform.node()}"
     return [f"  {rank:<22}{text}" for rank, text in enumerate(ranks.texts(own))]
 
 
 def _chosen_by() -> str:
-    """The source of the choice of variants."""
+    """Text about where the choice of variants comes from."""
     source = "chosen by `nerfmac tune`" if is_tuned() else "defaults; `nerfmac tune` chooses"
     return f"{source}; NERFMAC_VARIANTS overrides it" if from_environment() else source
 

@@ -17,14 +17,14 @@ from nerfmac.scenes import load_scene
 
 @dataclass(frozen=True)
 class Arguments(SceneFlags):
-    """Inspect a scene before training, and draw its cameras and points."""
+    """List a scene's contents and what looks wrong, and draw its cameras and points."""
 
     scene: Annotated[Path, tyro.conf.Positional] = field(kw_only=True)
     """Folder of a scene; a video or a folder of photographs is captured first."""
     out: Annotated[Path | None, optional("FILE")] = None
-    """PNG of the cameras and points; by default NAME-cameras.png in the working folder."""
+    """PNG to draw cameras and points in; by default NAME-cameras.png in the working folder."""
     against: Annotated[Path | None, optional("SCENE")] = None
-    """Another scene of the same pictures; show how much its cameras differ, once aligned."""
+    """Another scene of the same pictures: also print how its cameras differ, once aligned."""
 
 
 def main(argv: list[str]) -> int:

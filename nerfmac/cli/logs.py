@@ -23,8 +23,8 @@ LEVELS = {"info": logging.INFO, "debug": logging.DEBUG}
 FLAG = "--log-file"
 
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
-"""Control characters other than tab and newline, and lone surrogates. Python reads bytes of names
-that are not UTF-8 as surrogates, which cannot be printed."""
+"""Control characters other than tab and newline, and lone surrogates, which cannot be printed:
+Python uses them for bytes of file names that are not UTF-8."""
 
 log = logging.getLogger("nerfmac")
 

@@ -35,25 +35,26 @@ class Arguments(SceneFlags):
     """Show the time of a training step by stage and kernel, on the device and on the host."""
 
     run_or_scene: Annotated[Path | None, tyro.conf.Positional, optional("[RUN|SCENE]")] = None
-    """Run to profile in its current state, or scene; by default the built-in scene. It is not
-    changed."""
+    """Run to profile in its saved state, or scene to train on first; by default the built-in scene.
+    Nothing is saved to the run."""
     steps: Annotated[int | None, optional("N")] = None
-    """Steps to time and to record; by default --seconds decide, and 64 are recorded."""
+    """Number of steps to time and to record; by default --seconds are timed, 64 steps recorded."""
     warmup: Annotated[int | None, optional("N")] = None
-    """Steps of training beforehand; by default none for a run and 1024 for a scene."""
+    """Training steps before the measurement; by default 0 for a run and 1024 for a scene."""
     seconds: float = 1.0
-    """Time for each figure, about; a longer time has less noise."""
+    """Approximate time per measurement; a longer time has less noise."""
     trace: Annotated[Path | None, optional("FILE.json")] = None
-    """Write a timeline for ui.perfetto.dev or chrome://tracing: steps, occupancy updates, a step
-    kernel by kernel, an evaluation and a film."""
+    """Also write a timeline for ui.perfetto.dev or chrome://tracing: steps, occupancy updates, a
+    step kernel by kernel, an evaluation and a film."""
     json: Annotated[Path | None, optional("FILE")] = None
     """Also write the figures to this JSON file; nerfmac report shows RUN/profile.json."""
     gpu_trace: Annotated[Path | None, optional("FILE.gputrace")] = None
-    """On a Mac, write a GPU trace of a step for Xcode; needs MTL_CAPTURE_ENABLED=1."""
+    """On a Mac, also write a GPU trace of a step for Xcode; needs MTL_CAPTURE_ENABLED=1 in the
+    environment."""
     preset: Preset = "auto"
-    """Size of the model for a scene; auto chooses by device and memory."""
+    """Size of the model to train on a scene; auto chooses by device and memory."""
     model: Model = "hash"
-    """Model for a scene."""
+    """Model to train on a scene: hash encoding with small networks, or vanilla NeRF."""
     device: Device = "auto"
     """Device that computes."""
 

@@ -38,7 +38,7 @@ from nerfmac.training.method import Method
 log = logging.getLogger("nerfmac")
 
 BLURRED_SAMPLES = 32
-"""Default of --samples-per-pixel with depth of field or motion blur."""
+"""Default of --samples-per-pixel with --depth-of-field or --motion-blur."""
 
 DEFAULT_FPS, MAX_FPS = 24.0, 1000.0
 
@@ -46,7 +46,7 @@ MAX_SIDE = 8192
 """Largest width and height of a frame, in pixels."""
 
 MAX_FRAMES = 1_000_000
-"""Largest number of frames: eleven hours at 24 a second, whose cameras take a gigabyte."""
+"""Largest number of frames: eleven hours at 24 per second; their cameras take a gigabyte."""
 
 PANORAMA_SIZE = 1920, 960
 """Default width and height of an equirectangular frame."""
@@ -59,34 +59,35 @@ class Arguments:
     run: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
     """Folder of a run, or a snapshot of instant-ngp (.ingp, .msgpack)."""
     path: Annotated[str, tyro.conf.arg(metavar="NAME|FILE.json")] = "orbit"
-    """orbit, spiral, figure-of-eight or dolly-zoom: a move around the scene. train or test: these
-    views' cameras; with --frames or --seconds a smooth tour along them. FILE.json: a camera path of
-    the viewer, nerfstudio or instant-ngp."""
+    """orbit, spiral, figure-of-eight or dolly-zoom: a move around the scene. train or test: the
+    cameras of these views; with --frames or --seconds a smooth tour along them. FILE.json: a camera
+    path saved by the viewer, nerfstudio or instant-ngp."""
     transforms: Annotated[Path | None, optional("FILE.json")] = None
-    """nerfstudio's dataparser_transforms.json, if it is not beside nerfstudio's path."""
+    """nerfstudio's dataparser_transforms.json, if it is not in the folder of nerfstudio's path."""
     frames: Annotated[int | None, optional("INT")] = None
-    """Number of frames; by default the path's duration times --fps, for train and test one per
-    view."""
+    """Number of frames; by default the path's duration times --fps, or one per view of a split."""
     seconds: Annotated[float | None, optional("FLOAT")] = None
-    """Duration of the video, instead of --frames."""
+    """Duration of the video, in place of --frames."""
     fps: Annotated[float | None, optional("FLOAT")] = None
-    """Frames per second; by default those of nerfstudio's path, else 24."""
+    """Frames per second; by default as nerfstudio's path says, else 24."""
     size: Annotated[str | None, optional("WxH")] = None
-    """Width and height in pixels, such as 1280x720; by default those of nerfstudio's path, else the
-    photographs'. A wide frame shows less above and below than upright photographs, and more to the
-    sides."""
+    """Width and height in pixels, such as 1280x720; by default as nerfstudio's path says, else
+    as the photographs; a panorama 1920x960. Compared with upright photographs, a wide frame shows
+    less above and below and more to the sides."""
     output: Literal["rgb", "depth", "normal", "opacity"] = "rgb"
     """Quantity to render."""
     colormap: Literal["turbo", "inferno", "grey"] = "turbo"
-    """Colour map of depth."""
+    """Colour map for --output depth."""
     depth_range: Annotated[str | None, optional("NEAR,FAR")] = None
-    """Distances at the ends of the colour map; by default estimated once for all frames."""
+    """Nearest and farthest distance of depth's colour map, in scene units; by default estimated
+    once for all frames."""
     background: Annotated[str, tyro.conf.arg(metavar="white|black|transparent|R,G,B")] = "white"
-    """Background; R, G and B from 0 to 255. transparent: PNG and EXR files get an alpha channel."""
+    """Background colour, R,G,B from 0 to 255. transparent: PNG and EXR get an alpha channel."""
     exposure: float = 0.0
     """Brightness in stops: 1 doubles the light, -1 halves it."""
     near: Annotated[float | None, optional("FLOAT")] = None
-    """Hide everything nearer to the camera than this, in scene units."""
+    """Hide everything nearer to the camera than this, in scene units; by default the run's
+    --march.near."""
     crop: Annotated[str | None, optional("X,Y,Z,X,Y,Z")] = None
     """Hide everything outside a box: its lowest and highest corner, in the coordinates of the
     scene's files, as in nerfmac export."""
@@ -94,32 +95,34 @@ class Arguments:
     """Rays per pixel. With 4, edges are smooth and rendering takes 4 times as long; by default 1,
     or 32 with --depth-of-field or --motion-blur."""
     depth_of_field: float = 0.0
-    """Radius of the aperture in scene units, such as 0.02; a larger one blurs more, 0 nothing."""
+    """Radius of the aperture in scene units, such as 0.02. Larger: more blur; 0: none."""
     focus: Annotated[float | None, optional("FLOAT")] = None
     """Distance of sharp focus in scene units; by default that of the training cameras' subject."""
     motion_blur: float = 0.0
     """Fraction of a frame's time that the shutter is open, such as 0.5; 0: no motion blur."""
     beside: Annotated[str | None, optional("RUN,...")] = None
-    """Other runs of the scene, rendered with the same cameras to the right of this one."""
+    """Other runs of the same scene, separated by commas: they appear to the right of this one, seen
+    from the same cameras."""
     projection: Literal["perspective", "equirectangular"] = "perspective"
-    """equirectangular: 360 by 180 degrees from each camera's position; an .mp4 tells players so."""
+    """equirectangular: a 360 x 180 degree panorama from each camera's position, marked as such in
+    an .mp4."""
     stereo: Annotated[
         Literal["side-by-side", "over-under"] | None, optional("side-by-side|over-under")
     ] = None
-    """Render for two eyes, each of --size: the left eye's picture left of or above the right's."""
+    """Render a picture of --size for each eye, the left eye's left of or above the right eye's."""
     eye_distance: Annotated[float, optional("FLOAT")] = 0.0
     """Distance between the eyes of --stereo in scene units, such as 0.03."""
     format: Literal["png", "exr", "npz"] = "png"
-    """Format of the files in a folder: png pictures; exr or npz values, such as depth in scene
-    units."""
+    """Format of the files in a folder: pictures as png, or float values as exr or npz, such as
+    depth in scene units."""
     out: Annotated[Path | None, optional("FILE.mp4|.webm|.gif|FOLDER")] = None
-    """A video, or a folder for numbered files; by default RUN/PATH.mp4, or NAME-PATH.mp4 next to a
-    snapshot."""
+    """Video to write, or folder for numbered files; by default RUN/PATH.mp4, or NAME-PATH.mp4 next
+    to a snapshot."""
     resume: bool = False
-    """Continue an interrupted folder or video. For a video, give it from the first run on: only
-    then are its frames kept, in OUT.frames, until the video is complete."""
+    """Continue an interrupted rendering. For a video, also give it the first time: only then are
+    frames kept, in OUT.frames, until the video is complete."""
     overwrite: bool = False
-    """Replace an existing --out."""
+    """Replace the video or the frames that --out already holds."""
     device: Device = "auto"
     """Device that renders."""
 
@@ -168,7 +171,7 @@ def _default_out(run: Path, path: str) -> Path:
 
 
 def _what_is_kept(out: Path, *, resume: bool) -> str:
-    """What an interrupted film leaves, and how to continue it."""
+    """Text about the frames that an interrupted film leaves, and how to continue it."""
     if out.suffix.lower() not in VIDEOS:
         return f"its frames so far are in {out}; with --resume the same command goes on"
     if resume:
@@ -179,7 +182,7 @@ def _what_is_kept(out: Path, *, resume: bool) -> str:
 def _fps_and_size(
     path: NamedPath, options: RenderOptions, fps: float | None, size: tuple[int, int] | None
 ) -> tuple[float, tuple[int, int] | None]:
-    """Frame rate and size: of the flags, else of the path's file, which is logged.
+    """Frame rate and size: of the flags, else of the path's file, with a line in the log.
 
     Raises `InputError` for bad numbers in the file.
     """
@@ -200,7 +203,7 @@ def _fps_and_size(
 
 
 def _check(arguments: Arguments, fps: float, out: Path) -> None:
-    """Raise `InputError` for anything that is wrong whatever the run, before the run is read."""
+    """Raise `InputError` for arguments that are wrong for any run, before the run is read."""
     checks.number("--fps", fps, low=1, high=MAX_FPS)
     if arguments.frames is not None:
         checks.number("--frames", arguments.frames, low=1, high=MAX_FRAMES, whole=True)
@@ -247,7 +250,7 @@ def _samples(arguments: Arguments) -> int:
 
 
 def _options(arguments: Arguments) -> RenderOptions:
-    """Content and appearance of the frames. Raises `InputError`."""
+    """The `RenderOptions` that the arguments give. Raises `InputError`."""
     depth_range = None
     if arguments.depth_range is not None:
         expected = "two distances, such as 0.5,3"
@@ -271,7 +274,7 @@ def _options(arguments: Arguments) -> RenderOptions:
 
 
 def _even_size(out: Path, size: tuple[int, int]) -> tuple[int, int]:
-    """The largest size within `size` that `out` can have; prints a note if that is smaller."""
+    """The largest size within `size` that `out` can have; prints a note if it is smaller."""
     if out.suffix.lower() not in VIDEOS:
         return size
     width, height = even(out, size)

@@ -19,15 +19,15 @@ from nerfmac.training.method import Method
 
 @dataclass(frozen=True)
 class Arguments:
-    """Write one HTML page of a run that needs no other file: configuration, curves, pictures, worst
-    views, versions, times and, if RUN/profile.json is there, a profile. Curves need matplotlib."""
+    """Write one self-contained HTML page about a run: configuration, curves, pictures, worst views,
+    versions, times and, if RUN/profile.json exists, a profile. Curves need matplotlib."""
 
     run: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
     """Folder of a run."""
     out: Annotated[Path | None, optional("FILE.html")] = None
     """Page to write; by default RUN/report.html."""
     seconds: float = 20.0
-    """Seconds to spend on evaluating test views; more give the quality of more views."""
+    """Seconds to spend on evaluating test views. More: more views are evaluated."""
     device: Device = "auto"
     """Device that computes."""
 

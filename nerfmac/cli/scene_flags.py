@@ -16,14 +16,14 @@ class SceneFlags:
 
     split: Annotated[str | None, optional("N|FRACTION|none|FILE")] = None
     """Training views to hold out as the test split: every Nth, a fraction such as 0.1, none, or the
-    views that FILE names, one a line. By default as the scene says, else every 8th."""
+    views that FILE names, one per line. By default the scene's own split, else every 8th."""
     extent: Annotated[float | None, optional("SIDE")] = None
-    """Side of the trained cube in scene units, in place of the scene's or the estimate."""
+    """Side of the trained cube in scene units; by default the scene's own, else estimated."""
     up: Annotated[str | None, optional("AXIS|X,Y,Z")] = None
-    """Direction to the sky in the coordinates of the scene's files: x, -y and so on, three numbers,
-    or auto: as the scene says, else estimated."""
+    """Up direction in the coordinates of the scene's files: an axis such as z or -y, three numbers,
+    or auto, the default: as the scene says, else estimated."""
     downscale: Annotated[int | None, optional("N")] = None
-    """Make pictures N times smaller along both sides; by default they stay as they are."""
+    """Reduce pictures to 1/N of their width and height; by default 1."""
     max_images: Annotated[int | None, optional("N")] = None
     """Take at most N views of each split, evenly spread; by default all."""
     masks: bool = True

@@ -33,19 +33,20 @@ from nerfmac.measure.selftest.specialisations import write_metal
 
 @dataclass(frozen=True)
 class Arguments:
-    """Compare every kernel with its reference in plain MLX."""
+    """Compare every kernel, results and gradients, with its reference in plain MLX."""
 
     device: Literal["all", "metal", "cuda", "cpu"] = "all"
     """Device to test; all tests each device of this machine."""
     operation: Annotated[str | None, optional("NAME")] = None
     """Test only the kernels of this operation (`nerfmac info` lists them)."""
     report: Annotated[Path | None, optional("FILE")] = None
-    """Also train, time the kernels and write all results to this JSON file: attach it to a bug
-    report."""
+    """Also train on the built-in scene and time the kernels, and write all results to this JSON
+    file, to be attached to a bug report."""
     seconds: Annotated[float | None, optional("FLOAT")] = None
-    """With --report, training time on the built-in scene per device: 30 by default, 0 for none."""
+    """With --report, training time in seconds per device: by default 30; 0: neither train nor
+    time."""
     dump_metal: Annotated[Path | None, optional("FOLDER")] = None
-    """Instead, write the Metal text of every kernel to this folder; needs no Mac."""
+    """Instead of comparing, write every kernel's Metal source to this folder. Needs no Mac."""
 
 
 def main(argv: list[str]) -> int:
@@ -88,7 +89,7 @@ def main(argv: list[str]) -> int:
 
 
 def _testable(wanted: str, operations: list[str]) -> list[str]:
-    """The devices that run all `operations` as kernels; raises `InputError` without any.
+    """The devices that run all `operations` as kernels. Raises `InputError` if there is none.
 
     On a Mac nobody needs CPU kernels: they are tested only if all that builds them is there.
     """

@@ -33,13 +33,13 @@ log = logging.getLogger("nerfmac")
 TURNTABLE_SECONDS = 4.0
 TURNTABLE_FRAMES = 48
 FEWEST_FRAMES = 24
-"""Least number of frames of a turntable, 6 a second."""
+"""Smallest number of frames in a turntable: 6 per second."""
 TURNTABLE_SIZE = 256
-"""Longest side of a turntable's frames on a CPU, in pixels; on a GPU the photographs' size."""
+"""Longer side of a turntable's frames on a CPU, in pixels; on a GPU the photographs' size."""
 SMALLEST_TURNTABLE = 192
-"""Least longer side of a turntable's frames, in pixels."""
+"""Smallest longer side of a turntable's frames, in pixels."""
 TRIALS = 4
-"""Number of frames that are rendered small, to estimate the time of all."""
+"""Number of frames rendered first to estimate the time per pixel."""
 VIDEO = 2 / 3
 """Fraction of the time left that the turntable may take."""
 
@@ -49,24 +49,25 @@ class Arguments(Config, SceneFlags):
     """Train a radiance field on a scene, evaluate it and render a turntable video of it."""
 
     scene: Annotated[Path | None, tyro.conf.Positional, optional("[SCENE]")] = None
-    """Folder of a scene of Blender, instant-ngp, nerfstudio, COLMAP, LLFF, Record3D or Polycam; or
-    a video or a folder of photographs, captured first. By default the built-in scene."""
+    """Folder of a scene in the format of Blender, instant-ngp, nerfstudio, COLMAP, LLFF, Record3D
+    or Polycam; or a video or a folder of photographs, whose cameras are then found first. By
+    default the built-in scene."""
     out: Annotated[Path | None, optional("FOLDER")] = None
-    """Folder of the run; by default runs/SCENE-TIME."""
+    """Folder in which the run is saved; by default runs/SCENE-TIME."""
     steps: Annotated[int | None, optional("INT")] = None
-    """Train up to this many steps, those before --resume counted; by default --train.steps."""
+    """Total number of training steps, with those before --resume; by default --train.steps."""
     seconds: Annotated[float | None, optional("FLOAT")] = None
-    """Train up to this many seconds, those before --resume counted, in place of --steps."""
+    """Total training time in seconds, with that before --resume; in place of --steps."""
     device: Device = "auto"
     """Device that computes; auto takes the GPU if there is one."""
     preset: Preset = "auto"
     """Size of the model; auto chooses by device and memory."""
     resume: bool = False
-    """Train the run in --out further, with its own scene and configuration."""
+    """Continue training the run in --out, with its own scene and configuration."""
     tensorboard: bool = False
-    """Write scalars and pictures for TensorBoard to FOLDER/tensorboard too."""
+    """Also write scalars and pictures for TensorBoard to FOLDER/tensorboard."""
     compile: bool = True
-    """--no-compile runs MLX's operations one by one as they are written, for debugging."""
+    """Compile the training step with mx.compile. --no-compile: slower, for debugging."""
     memory_limit: Annotated[float | None, optional("GIB")] = None
     """Device memory that training may take, in GiB; by default all that is free."""
     memory_fraction: Annotated[float | None, optional("FRACTION")] = None
@@ -74,14 +75,14 @@ class Arguments(Config, SceneFlags):
     video: bool = True
     """Render a turntable video at the end."""
     all_views: bool = False
-    """Evaluate every test view, however long it takes. By default only as many as fit: the whole
-    command takes at most twice the training time and half a minute."""
+    """Evaluate every test view, however long it takes. By default only as many as fit into the
+    time: the whole command takes about twice the training time plus half a minute at most."""
 
     def __post_init__(self) -> None:
-        """Check nothing: the preset may be `auto` yet. `config` makes a checked `Config`."""
+        """Check nothing: the preset may still be `auto`. `config` makes a checked `Config`."""
 
     def config(self, preset: str) -> Config:
-        """The settings of the run, with the name of the `preset` that they began from."""
+        """The settings as a `Config` that names the `preset` they were taken from."""
         settings = {setting.name: getattr(self, setting.name) for setting in fields(Config)}
         return Config(**settings | {"preset": preset})
 
@@ -136,7 +137,7 @@ class _Early:
 
 
 def _only(argv: list[str], *flags: str) -> list[str]:
-    """The arguments in `argv` that are one of the `flags`, with their values."""
+    """The `flags` that are in `argv`, with their values."""
     kept = []
     for i, word in enumerate(argv):
         name, _, value = word.partition("=")

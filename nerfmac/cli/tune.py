@@ -28,13 +28,13 @@ class Arguments(SceneFlags):
     """Time the variants of each operation on this machine and use the fastest from now on."""
 
     scene: Annotated[Path | None, tyro.conf.Positional, optional("[SCENE]")] = None
-    """Scene that determines the operations' sizes; by default a scene in the unit cube."""
+    """Scene that sets the sizes of the operations; by default a scene in the unit cube."""
     device: Device = "auto"
     """Device that computes."""
     preset: Preset = "auto"
-    """Preset that determines the operations' sizes; auto chooses by device and memory."""
+    """Preset that sets the sizes of the operations; auto chooses by device and memory."""
     seconds: float = SECONDS
-    """Time for each operation, about; more makes a choice by chance less likely."""
+    """Approximate time per operation. More: noise is less likely to decide the choice."""
     json: Annotated[Path | None, optional("FILE")] = None
     """Also write the figures to this JSON file."""
 

@@ -30,7 +30,7 @@ from nerfmac.snapshots import is_snapshot, read_container
 from nerfmac.viewer import INSTALL
 
 NEEDED = ("jupyterlab", "anywidget")
-"""Packages of the extra `notebook` that the verb needs."""
+"""Packages of the extra `notebook` that the command needs."""
 
 HELP = (
     "In the picture: drag to turn, Shift and drag to pan, scroll to come nearer, W A S D to walk, "
@@ -51,16 +51,16 @@ class Arguments(SceneFlags):
     """
 
     path: Annotated[Path | None, tyro.conf.Positional, optional("[RUN|SCENE]")] = None
-    """Folder of a run or of a scene; a snapshot of instant-ngp; or a video or photographs, which
-    are captured. By default the built-in scene."""
+    """Folder of a run or of a scene; a snapshot of instant-ngp; or a video or a folder of
+    photographs, whose cameras are then found first. By default the built-in scene."""
     browser: bool = True
-    """Open a browser. --no-browser: JupyterLab prints the address to open."""
+    """Open a browser. --no-browser: only print the address to open."""
     port: Annotated[int | None, optional("INT")] = None
-    """JupyterLab's port; by default the first free one from 8888."""
+    """Port of JupyterLab; by default the first free one from 8888."""
 
 
 def main(argv: list[str], passed: Sequence[str] = ()) -> int:
-    """Write the notebook unless it exists; become JupyterLab with the arguments `passed`."""
+    """Write the notebook unless it exists; replace this process by JupyterLab, given `passed`."""
     arguments = tyro.cli(Arguments, prog="nerfmac view", args=argv)
     if arguments.port is not None:
         checks.number("--port", arguments.port, low=1, high=65535)
@@ -74,7 +74,7 @@ def main(argv: list[str], passed: Sequence[str] = ()) -> int:
     print(file, flush=True)
     # -P: Python must not import a jupyterlab.py from the working folder.
     command = [sys.executable, "-P", "-m", "jupyterlab", str(file.resolve())]
-    # With this, the address that JupyterLab prints leads to the notebook, not to an empty page.
+    # This makes the address that JupyterLab prints lead to the notebook, not to an empty page.
     command += [f"--LabApp.default_url=/lab/tree/{quote(file.name)}"]
     command += [] if arguments.browser else ["--no-browser"]
     command += [f"--port={arguments.port}"] if arguments.port is not None else []

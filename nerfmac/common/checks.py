@@ -24,7 +24,7 @@ class InputError(ValueError):
 
 @contextmanager
 def prefix_errors(where: str) -> Iterator[None]:
-    """Context manager that puts `where`, a file or a part of it, before a refusal's message."""
+    """Context manager that puts `where`, such as a file, before an `InputError`'s message."""
     try:
         yield
     except InputError as error:

@@ -1,4 +1,4 @@
-"""Optional packages, of the extras of nerfmac's installation, imported where they are used."""
+"""Optional packages, which nerfmac's extras install; they are imported where they are used."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ def install(extra: str) -> str:
 def needed(module: str, extra: str, what: str) -> Any:
     """The imported `module`, from a package of the `extra`.
 
-    Raises `InputError` with the command that installs it, after `what`, such as "snapshots need".
+    If it is missing, raises `InputError` with `what`, such as "snapshots need", and the command
+    that installs it.
     """
     try:
         return import_module(module)

@@ -19,7 +19,7 @@ from nerfmac.common.checks import InputError
 _DEVICE_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS}
 
 _HERE = f"{crc32(platform.node().encode()):08x}"
-"""This machine, in the names of partial files: on a shared disk others write too."""
+"""Hash of this machine's name, for partial files: other machines may write to the same disk."""
 
 _appearing: dict[Path, Path] = {}
 """Final path of each partial file that this process is writing."""

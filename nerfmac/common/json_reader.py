@@ -18,7 +18,7 @@ class Fields:
     """A JSON object and its place.
 
     Every reading method raises `InputError` with the place, the key, the value and what is
-    expected. A key may be absent only if the method has a `default`.
+    expected. A key may be absent only if a `default` is given.
     """
 
     values: Mapping[str, Any]

@@ -8,14 +8,15 @@ from nerfmac.common import checks
 from nerfmac.common.checks import InputError
 
 FEATURES = (1, 2, 4, 8)
-"""Allowed features of a grid's level: as in tiny-cuda-nn, powers of two that one load reads."""
+"""Allowed features per table entry: powers of two that one load reads, as in tiny-cuda-nn."""
 
 WIDEST_FEATURES = 128
-"""Most features of all levels together, by the memory of the networks' gradient kernel."""
+"""Largest number of features of all levels together: the networks' gradient kernel has memory for
+no more."""
 
 WIDEST_LAYERS = 4
-"""Most hidden layers of the density and colour networks together, at the largest width: their
-gradient kernel then fills the registers."""
+"""Largest number of hidden layers of both networks together at the largest width: with these, their
+gradient kernel fills the registers."""
 
 WIDTHS = (16, 32, 64, 128)
 """Allowed widths of hidden layers, as in tiny-cuda-nn's fully fused networks."""
@@ -26,15 +27,17 @@ class HashGridConfig:
     """The multiresolution hash encoding."""
 
     levels: int = 16
-    """Number of resolutions; times features, a multiple of 16. More: finer steps between them."""
+    """Number of resolutions of the grid. levels x features must be a multiple of 16. More: smaller
+    steps from one resolution to the next, slower training."""
     features: int = 2
-    """Features of each table entry: 1, 2, 4 or 8. More: a larger, slower table."""
+    """Features of each table entry: 1, 2, 4 or 8. More: a larger table, slower training."""
     log2_entries: int = 19
-    """Most entries of a level's table, as a power of two. More: fewer hash collisions."""
+    """Largest number of entries of a level's table, as a power of two. More: fewer hash collisions,
+    more memory."""
     coarsest: int = 16
-    """Cells along the scene's cube at the first level."""
+    """Cells along a side of the scene's cube at the first, coarsest level."""
     finest: int = 0
-    """Cells along a scene unit at the last level. 0: by the pictures' resolution."""
+    """Cells per scene unit at the last, finest level. 0: chosen by the pictures' resolution."""
 
     def __post_init__(self) -> None:
         checks.number("grid.levels", self.levels, low=2, high=32, whole=True)
@@ -53,7 +56,7 @@ class HashGridConfig:
             )
 
     def for_pixels(self, per_unit: float) -> HashGridConfig:
-        """This configuration with `finest`, if it is 0, for `per_unit` pixels a scene unit.
+        """This configuration; a `finest` of 0 is chosen for `per_unit` pixels per scene unit.
 
         Five cells for four pixels: a finer table learns details that no other view confirms. On the
         full-size chair 1024 cells for 835 pixels beat 512; on Lego at half the size 512 cells for
@@ -68,13 +71,13 @@ class NetworkConfig:
     """The two stacked MLPs: density, then colour."""
 
     width: int = 64
-    """Neurons of a hidden layer: 16, 32, 64 or 128. More: better and slower."""
+    """Neurons of each hidden layer: 16, 32, 64 or 128. More: better quality, slower training."""
     density_layers: int = 1
     """Hidden layers of the density network, 1 to 4."""
     colour_layers: int = 2
     """Hidden layers of the colour network, 1 to 4."""
     density_bias: int = 0
-    """Scenes with alpha: density is exp(x - bias). Larger: training begins in a thinner fog."""
+    """For pictures with alpha: density is exp(x - bias). Larger: training starts in thinner fog."""
 
     def __post_init__(self) -> None:
         checks.number("networks.width", self.width, whole=True)
@@ -100,17 +103,17 @@ class VanillaConfig:
     width: int = 256
     """Neurons of a hidden layer, an even number; the layer that reads the direction has half."""
     layers: int = 8
-    """Hidden layers before the density."""
+    """Number of hidden layers before the density output."""
     skip: int = 4
-    """Hidden layer, counted from 0, after which the position is fed in again."""
+    """Index, from 0, of the hidden layer after which the encoded position is fed in again."""
     position_frequencies: int = 10
     """Frequencies of the positional encoding of positions. More: finer details."""
     direction_frequencies: int = 4
     """Frequencies of the positional encoding of directions. More: sharper reflections."""
     coarse: int = 64
-    """Even samples of each ray, for the coarse network."""
+    """Evenly spread samples per ray, for the coarse network. More: less is missed, slower."""
     fine: int = 128
-    """Samples of each ray that are added where the coarse network finds matter."""
+    """Further samples per ray, drawn where the coarse network finds density. More: finer."""
 
     def __post_init__(self) -> None:
         checks.number("vanilla.width", self.width, low=2, high=1024, whole=True)

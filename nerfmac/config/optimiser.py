@@ -13,31 +13,32 @@ class ParameterGroup(NamedTuple):
 
     rate: float  # learning rate
     l2: float  # factor of the L2 penalty
-    step: int | None = None  # updates of this parameter so far, for the bias; None: all steps
+    step: int | None = None  # its updates so far, for bias correction; None: all steps
 
 
 @dataclass(frozen=True)
 class OptimiserConfig:
-    """Adam, its schedule, and the average of the parameters that pictures are rendered with.
+    """Adam, the learning rate over the run, and the average of the parameters for rendering.
 
     The learning rate rises over `warmup_steps`, as in nerfacc's training of Instant-NGP. Without
-    that, Adam's first steps have full length whatever the gradient. In a dark scene they made
-    colours so black that no gradient passed the sigmoid any more. In a run of known length the rate
-    is constant until `hold` of the run, then falls exponentially. (Instant-NGP: 0.01 for all, times
-    0.33 at fixed steps.) Networks take a smaller rate than tables, since every sample changes them.
-    L2 applies to networks only; tables would forget what a step does not read.
+    it, Adam's first steps have full length whatever the gradient; in a dark scene they made colours
+    so black that the sigmoid let no gradient through. In a run of known length the rate is constant
+    up to the fraction `hold` of the run, then falls exponentially. (Instant-NGP: 0.01 for all,
+    times 0.33 at fixed steps.) Networks take a smaller rate than tables, since every sample changes
+    them. L2 applies to networks only: it would decay the table entries that a step does not read.
     """
 
     rate: float = 3e-2  # Learning rate after warm-up; lower it if training diverges.
     networks: float = 0.2  # Factor on the learning rate for the networks' weights.
-    beta1: float = 0.9  # Adam's decay of the mean gradient, per step.
-    beta2: float = 0.99  # Adam's decay of the mean squared gradient; more than beta1^2.
-    epsilon: float = 1e-15  # Added to the root of the mean squared gradient.
-    l2: float = 1e-7  # Factor of the L2 penalty on the networks' weights.
+    beta1: float = 0.9  # Adam's decay per step of the mean gradient.
+    beta2: float = 0.99  # Adam's decay per step of the mean squared gradient; above beta1^2.
+    epsilon: float = 1e-15  # Adam's term added to the root of the mean squared gradient.
+    l2: float = 1e-7  # L2 penalty on the networks' weights; larger: smaller weights.
     warmup_steps: int = 100  # Steps over which the learning rate rises from 0; 0: none.
-    hold: float = 0.7  # Fraction of the run after which the learning rate falls.
+    hold: float = 0.7  # Fraction of the run for which the learning rate is kept before it falls.
     final_rate: float = 0.01  # Learning rate at the end, as a fraction of `rate`.
-    average: float = 0.95  # Decay of the parameters' moving average, per step.
+    average: float = 0.95
+    """Decay per step of the moving average of the parameters, with which pictures are rendered."""
 
     def __post_init__(self) -> None:
         for name in ("rate", "epsilon", "final_rate"):

@@ -35,7 +35,7 @@ PRESETS: dict[str, Config] = {
     # For a CPU, where the time per sample decides: narrow networks with one hidden layer each, few
     # steps along a ray, small tables, and so few rays a step. With an initial density of 1, one or
     # two of the built-in scene's flowers vanished for good with each of three seeds; with exp(-2),
-    # none. Finding hidden samples takes as long here as computing them, without gradients.
+    # none. march_factor is 0, as finding hidden samples would take as long as computing them.
     "small": override(
         Config(),
         preset="small",
@@ -132,7 +132,7 @@ def preset(name: str, device: str, memory_bytes: int, model: str = "hash") -> Co
 AUTOMATIC = {"base": 1.2e9, "small": 0.0}
 """Bytes that training takes on a GPU with the presets that `auto` chooses from, largest first.
 
-Base: parameters, average and Adam's two moments 190 MB, activations about 1 GB."""
+Base: parameters, average and Adam's packed moments 140 MB, activations about 1 GB."""
 MARGIN = 2.0
 """Memory that `auto` asks for over `AUTOMATIC`: room for the scene's pictures, MLX's free buffers
 and the viewer. A Mac with 8 GB offers its GPU two thirds of it, more than twice what base takes."""

@@ -1,4 +1,4 @@
-"""What ranks that train one model exchange, and when."""
+"""Settings of the exchange between ranks that train one model."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Literal
 from nerfmac.common import checks
 
 EVERY = (1, 2, 4, 8)
-"""Allowed steps between exchanges; they divide the steps between updates of the average."""
+"""Allowed numbers of steps between exchanges; each divides the 8 steps between updates of the
+average."""
 
 
 @dataclass(frozen=True)
@@ -20,7 +21,7 @@ class RanksConfig:
     of one rank with N times the rays. With more, each rank takes steps of its own and parameters
     are averaged (local SGD), which loads a slow network less."""
     allreduce_dtype: Literal["bfloat16", "float32"] = "bfloat16"
-    """Type in which large arrays are sent; float32 is exact and twice the bytes."""
+    """Type in which large arrays are sent between ranks; float32 is exact and twice the bytes."""
 
     def __post_init__(self) -> None:
         checks.number("ranks.every", self.every, whole=True)

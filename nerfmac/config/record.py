@@ -19,7 +19,7 @@ from nerfmac.config.training import TrainConfig
 PRESET_NAMES = ("tiny", "small", "base", "big")
 
 _LEFT_OUT: Any = None
-"""Default of a part: `Config` replaces it by the part of preset base."""
+"""Default of a part that the caller leaves out: `Config` puts preset base's part there."""
 
 
 @dataclass(frozen=True)
@@ -27,19 +27,19 @@ class Config:
     """All settings of a run, saved with it as `config.json`.
 
     `Config()` is preset base. `nerfmac.config.presets.PRESETS` has the other presets, and
-    `override` replaces some of their settings. Raises `InputError` for the name of another preset
-    without its settings.
+    `override` replaces some of their settings. Raises `InputError` for `preset` with another
+    preset's name if any part of the settings is left out.
     """
 
     preset: str = "base"  # Preset that the settings were taken from.
     seed: int = 0  # Seed of all random numbers, from 0 to 2^32 - 1.
     deterministic: bool = False
-    """Repeat a training bit for bit on a GPU too, for the same seed and steps: gradients are summed
-    as integers there, whose sum does not depend on the order. A CPU always repeats it."""
+    """Make training on a GPU repeatable bit for bit, for the same seed and steps: gradients are
+    summed as integers, in any order. Training on a CPU always is repeatable."""
     model: Literal["hash", "vanilla"] = "hash"
     """hash: an encoding and small networks. vanilla: two large MLPs (Mildenhall et al. 2020)."""
     encoding: Literal["hash", "dense", "frequency"] = "hash"
-    """Encoding of positions for model hash: a hash grid, grids without hashing, or sines."""
+    """Encoding of positions for model hash: a hash grid, dense grids without hashing, or sines."""
     grid: HashGridConfig = _LEFT_OUT
     networks: NetworkConfig = _LEFT_OUT
     vanilla: VanillaConfig = _LEFT_OUT
@@ -78,7 +78,7 @@ class Config:
         Args:
             pixels_per_unit: resolution of the pictures, in pixels per scene unit.
             has_alpha: whether the pictures have an alpha channel.
-            near_plane: distance at which the scene begins, from its cameras; 0: unknown.
+            near_plane: distance from the cameras at which the scene begins; 0: unknown.
         """
         networks = self.networks if has_alpha else replace(self.networks, density_bias=0)
         near = self.march.near_training or (near_plane if near_plane > self.march.near else 0.0)

@@ -1,4 +1,4 @@
-"""Refinement of the training views: which parameters are learned, at which rates, and when."""
+"""Settings of the refinement of training views: its parameters, learning rates and schedule."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from nerfmac.common import checks
 
 REFINED = ("poses", "lenses", "exposures", "colours")
-"""Names of the switches for what can be refined."""
+"""Names of the switches of refinement."""
 
 
 @dataclass(frozen=True)
@@ -18,21 +18,21 @@ class RefineConfig:
     """
 
     poses: bool = False  # Refine each camera's rotation and position.
-    lenses: bool = False  # Refine focal length, k1 and k2 of each lens; views may share a lens.
-    exposures: bool = False  # Refine each picture's brightness, one factor per colour channel.
-    colours: bool = False  # Refine each picture's colours, by an affine map of its own.
-    every: int = 8  # Train poses and lenses in one of so many steps, after the coarse steps.
+    lenses: bool = False  # Refine focal length, k1 and k2 of each lens, which views may share.
+    exposures: bool = False  # Refine each picture's exposure: a factor per colour channel.
+    colours: bool = False  # Refine each picture's colours: an affine map per picture.
+    every: int = 8  # After coarse-steps, train poses and lenses only in every Nth step.
     pose_rate: float = 5e-4
-    """Learning rate of poses at the start: radians by which a step moves the picture's points."""
+    """Learning rate of poses at the start: angle in radians by which a step moves the picture."""
     lens_rate: float = 2e-4
-    """Learning rate of lenses at the start: radians by which a step moves the picture's points."""
-    exposure_rate: float = 2e-3  # Learning rate of exposures at the start; 1 is a factor of e.
-    colour_rate: float = 1e-3  # Learning rate of colour maps at the start; colours are in [0, 1].
-    final_rate: float = (
-        0.01  # Factor of these rates at the end of the run, times the field's own decay.
-    )
-    l2: float = 0.0  # Factor of the L2 penalty on refinement.
-    coarse_steps: int = 1000  # With poses or lenses: steps until all levels of the field take part.
+    """Learning rate of lenses at the start: angle in radians by which a step moves the picture."""
+    exposure_rate: float = 2e-3  # Learning rate of exposures at the start, in log brightness.
+    colour_rate: float = 1e-3  # Learning rate of the colours' affine maps at the start.
+    final_rate: float = 0.01
+    """Factor on these four rates at the end of the run, on top of the field's own decay."""
+    l2: float = 0.0  # L2 penalty on refinement; larger: closer to the views as given.
+    coarse_steps: int = 1000
+    """With poses or lenses: steps over which levels are faded in from coarse to fine (BARF)."""
     warmup_steps: int = 250  # Steps over which the rates of poses and lenses rise from 0.
 
     def __post_init__(self) -> None:
@@ -65,7 +65,7 @@ class RefineConfig:
         return self.cameras and step < self.coarse_steps
 
     def level_progress_at(self, step: int) -> float:
-        """Fraction of the field's levels, in [0, 1], that take part in `step`."""
+        """Coarse-to-fine progress in [0, 1] at `step`, for `Field.coarse_to_fine`."""
         return _fraction(step, self.coarse_steps)
 
     def warmup_at(self, step: int) -> float:

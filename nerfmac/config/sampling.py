@@ -1,4 +1,4 @@
-"""Where rays are sampled: marching, and the occupancy grid that it reads."""
+"""Settings of sampling: marching along rays, and the occupancy grid that it reads."""
 
 from __future__ import annotations
 
@@ -14,20 +14,23 @@ class MarchConfig:
     """Steps along rays and the sample budget."""
 
     steps: int = 1024
-    """Shortest steps along the unit cube's diagonal. More: finer surfaces, slower training."""
+    """Number of marching steps along the unit cube's diagonal, which sets the shortest step. More:
+    finer surfaces, slower training."""
     render_step_divisor: int = 2
-    """Steps of a picture for each training step. More: finer pictures, slower rendering."""
+    """Divide the marching step by this in rendering. More: finer pictures, slower rendering."""
     near: float = 0.1
-    """Smallest distance of a picture's sample from its camera, in scene units."""
+    """Near plane of rendering: smallest distance of a sample from the camera, in scene units."""
     near_training: float = 0.0
-    """The same for training rays; nothing is learned nearer. 0: by the sparse points, if any."""
+    """Near plane of training, in scene units; nothing nearer is learned. 0: estimated from the
+    scene's sparse points or, without any, --march.near."""
     cone: float = 1 / 256
-    """Growth of steps with distance in scenes beyond the unit cube. 0: all steps are equal."""
+    """Ratio of far steps to their distance from the camera, in scenes larger than the unit cube.
+    More: faster, coarser far away. 0: all steps are equal."""
     max_samples: int = 2**17
-    """Samples of a training step. More: more rays a step, slower steps, more memory."""
+    """Sample budget of a training step. More: more rays per step, slower steps, more memory."""
     march_factor: int = 4
-    """March up to this factor times max-samples samples a step and keep those that no opaque matter
-    hides. 0: march max-samples and keep all."""
+    """March up to this many times max-samples in a step and keep only samples that light reaches.
+    More: a fuller batch, more memory. 0: march max-samples and keep all."""
 
     def __post_init__(self) -> None:
         checks.number("march.steps", self.steps, low=16, high=4096, whole=True)
@@ -50,23 +53,27 @@ class OccupancyConfig:
     """The occupancy grid and its updates."""
 
     resolution: int = 128
-    """Cells along an axis of each cascade; a multiple of 16. More: tighter samples, more memory."""
+    """Cells along each axis of a cascade, a multiple of 16. More: less empty space is sampled, more
+    memory."""
     threshold: float = 0.01
-    """Optical thickness of a shortest step above which a cell counts as occupied."""
+    """A cell is occupied if a shortest step in it has more optical thickness than this or, if less,
+    the mean over cells. Larger: more cells are skipped."""
     decay: float = 0.95
-    """Factor on every cell's value at each update. Smaller: cells empty sooner."""
+    """Factor on the value of every cell at each update. Smaller: cells become empty sooner."""
     interval: int = 16
-    """Largest number of training steps between grid updates; 1 at first, rising to this."""
+    """Training steps between updates of the grid: 1 at first, rising to this."""
     warmup_steps: int = 256
-    """Training steps whose updates visit cells evenly, before they prefer occupied ones."""
+    """Training steps in which updates visit all cells evenly; later ones prefer occupied cells."""
     warmup_fraction: float = 1.0
     """Fraction of all cells that an update visits during the warm-up."""
     fraction: float = 0.5
-    """Fraction of all cells that a later update visits: half anywhere, half occupied."""
+    """Fraction of all cells that an update visits after the warm-up: half of them drawn from all
+    cells, half from occupied ones."""
     visibility_rays: int = 2**15
-    """Training rays that an update marches to see which cells are visible."""
+    """Number of training rays that an update marches to find the visible cells."""
     visibility_patience: int = 128
-    """Most updates without a visible sample after which a cell counts as empty."""
+    """A cell counts as empty after this many updates without a visible sample; early in training
+    after fewer."""
 
     def __post_init__(self) -> None:
         checks.number("occupancy.resolution", self.resolution, low=16, high=256, whole=True)

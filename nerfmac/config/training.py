@@ -8,7 +8,7 @@ from typing import Literal
 from nerfmac.common import checks
 
 FILL = 0.95
-"""Fraction of the sample budget `march.max_samples` that a step's rays are chosen to fill."""
+"""Fraction of the sample budget `march.max_samples` to fill: it sets a step's number of rays."""
 
 
 @dataclass(frozen=True)
@@ -16,20 +16,28 @@ class TrainConfig:
     """A training step, and the number of steps."""
 
     steps: int = 20_000  # Training steps of a run, unless --steps or --seconds says otherwise.
-    rays: int = 4096  # Rays of the first step; later steps take as many as fill max-samples.
-    most_rays: int = 2**16  # Most rays of a step, however few samples they need.
+    rays: int = 4096  # Rays of the first step; later steps take as many as fit max-samples.
+    most_rays: int = 2**16  # Largest number of rays in a step, however few samples they need.
     huber: float = 0.1  # Colour error, in [0, 1], above which the loss grows linearly.
-    distortion: float = 0.0  # Weight of the distortion loss; more pulls a ray's matter together.
-    entropy: float = 0.0  # Weight of the opacity's entropy; more makes rays opaque or empty.
-    gradient_scaling: float = 1.0  # Camera distance below which samples learn less; 0: never.
-    loss_scale: float = 1024.0  # First loss scale; overflow halves it, 2,000 good steps double it.
-    blend: Literal["srgb", "linear"] = "srgb"  # Light in which the pictures' alpha is blended.
+    disparity: float = 0.01
+    """Weight of the disparity loss, in scenes larger than the unit cube; falls to 0 at half of the
+    run. Larger: matter farther from the cameras, where pictures leave its depth open."""
+    distortion: float = 0.0  # Weight of the distortion loss; larger: less spread-out density.
+    entropy: float = 0.0  # Weight of the opacity's entropy; larger: rays opaque or empty.
+    gradient_scaling: float = 1.0
+    """In scenes larger than the unit cube: scale down the gradients of samples nearer to the camera
+    than this, in scene units, against fog there. 0: off."""
+    loss_scale: float = 1024.0
+    """Loss scale of the first step: overflow halves it, 2,000 good steps double it."""
+    blend: Literal["srgb", "linear"] = "srgb"
+    """Colour space in which pictures with alpha are blended over a background."""
 
     def __post_init__(self) -> None:
         checks.number("train.steps", self.steps, low=1, whole=True)
         checks.number("train.most_rays", self.most_rays, low=16, high=2**24, whole=True)
         checks.number("train.rays", self.rays, low=16, high=self.most_rays, whole=True)
         checks.number("train.huber", self.huber, low=1e-6)
+        checks.number("train.disparity", self.disparity, low=0.0)
         checks.number("train.distortion", self.distortion, low=0.0)
         checks.number("train.entropy", self.entropy, low=0.0)
         checks.number("train.gradient_scaling", self.gradient_scaling, low=0.0)
@@ -37,10 +45,10 @@ class TrainConfig:
         checks.choice("train.blend", self.blend, ("srgb", "linear"))
 
     def rays_for(self, samples_per_ray: float, max_samples: int, most: int | None = None) -> int:
-        """Largest number of rays whose samples fit into `max_samples`; at most `most_rays`, `most`.
+        """Largest number of rays whose samples fit `max_samples`, at most `most_rays` and `most`.
 
-        It is a power of the eighth root of two, rounded to a multiple of 16: each new number makes
-        MLX trace the step again, which takes as long as half a step.
+        It is 2^(n / 8), rounded to a multiple of 16: few numbers are possible, since MLX traces the
+        step again for each new one, which takes as long as half a step.
         """
         most = self.most_rays if most is None else min(most, self.most_rays)
         wanted = min(FILL * max_samples / max(samples_per_ray, 1e-3), most)

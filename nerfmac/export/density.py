@@ -28,13 +28,13 @@ from nerfmac.scenes.placement import Placement
 
 LARGEST_RESOLUTION = 4096
 BATCH = 2**18
-"""Points whose density is evaluated at a time."""
+"""Number of points whose density is evaluated at a time."""
 SLAB = 2**18
 """Approximate number of points that are looked up in the occupancy grid at a time."""
 BYTES = 6
-"""Approximate bytes of memory a point: its float32, and the part of a surface through it."""
+"""Approximate bytes of memory per point: its float32, and a share of the surface."""
 SHARE = 0.8
-"""Fraction of the machine's memory that an export may take."""
+"""Largest fraction of the machine's memory that an export may take."""
 
 
 class Lattice(NamedTuple):

@@ -1,7 +1,7 @@
 """`extract_mesh`: the surface at which a field reaches a density, as triangles.
 
 Marching cubes (Lorensen and Cline 1987, in Lewiner's form of 2003, by scikit-image) on the
-logarithm of the density: between two points it is nearer to a straight line than the density.
+logarithm of the density, which is closer to linear between two points than the density is.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from nerfmac.run import Run
 logger = logging.getLogger("nerfmac")
 
 FLOOR, CEILING = 1e-3, 1e30
-"""Limits of density, per scene unit, whose logarithm is taken."""
+"""Limits to which density, per scene unit, is clipped before its logarithm is taken."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +68,7 @@ def extract_mesh(
         resolution: cells along the longest side of the box, at least 2. Memory grows with its cube,
             and is checked first.
         threshold: the density on the surface, per scene unit; by default chosen so that the surface
-            is where the training cameras' light ends, with a line in the log.
+            is where training rays have transmittance 1/2, with a line in the log.
         crop: the box, lowest and highest corner in the coordinates of the scene's files; by default
             around all that is occupied in the unit cube.
         smallest: pieces with less than this fraction of the largest piece's area are left out as

@@ -30,9 +30,9 @@ from nerfmac.run import Run, to_bytes
 QUALITY = 92
 """Quality of a page's JPEGs; figures are computed from the exact pictures."""
 LARGEST_ERROR = 0.2
-"""Error, as a mean over the channels, at the yellow end of the colour map."""
+"""Error, mean over the colour channels, that is shown as yellow, the end of the colour map."""
 WORST = 5
-"""Most views in the list of the worst."""
+"""Largest number of views in the list of the worst."""
 
 HEAD = """<!DOCTYPE html>
 <html lang="en">
@@ -118,7 +118,7 @@ def scene_name(run: Run) -> str:
 
 
 def head(title: str) -> str:
-    """The page up to its title."""
+    """HTML of a page up to its title."""
     return HEAD.format(title=escape(title))
 
 

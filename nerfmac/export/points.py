@@ -23,15 +23,15 @@ from nerfmac.run import Run, to_bytes
 
 LARGEST_COUNT = 100_000_000
 RAYS = 2**16
-"""Rays that are traced at a time."""
+"""Number of rays that are traced at a time."""
 OPAQUE = 0.5
 """Smallest opacity of a ray that ends at a surface."""
 LEAST_THICKNESS = 0.02
-"""Smallest optical thickness of half a cell at a point on a surface, not between two surfaces."""
+"""Smallest optical thickness of half a cell at a surface point; between two surfaces it is less."""
 CELLS = 256
-"""Cells along the unit cube, over which normals are taken; outside it cells grow."""
+"""Cells along the unit cube, whose size sets the step of normals; outside the cube cells grow."""
 FRUITLESS = 4
-"""Batches in a row without a point, after which there are no more to be found."""
+"""Number of successive batches without a point after which the search ends."""
 
 Batch = tuple[npt.NDArray[np.floating], ...]
 
@@ -62,9 +62,9 @@ def extract_points(
 ) -> Points:
     """Up to `count` points at which random rays of the training cameras end.
 
-    A ray's depth is the mean of what it sees; points without density there, between two surfaces,
-    are left out. `crop` is as in `extract_mesh`, but by default there is none. Raises `InputError`
-    for an argument out of range, and if the cameras see no surface.
+    A ray ends at its mean distance. If there is no density there, since the ray sees two surfaces,
+    its point is left out. `crop` is as in `extract_mesh`, but by default there is none. Raises
+    `InputError` for an argument out of range, and if the cameras see no surface.
     """
     checks.number("count", count, low=1, high=LARGEST_COUNT, whole=True)
     source, cameras, renderer = Source.of(run), run.cameras, run.renderer()

@@ -1,4 +1,4 @@
-"""`write_report`: a page of a whole run, to be attached to a paper or a bug report."""
+"""`write_report`: a page about a whole run, to be attached to a paper or a bug report."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ from nerfmac.run import Run, read_scalars
 from nerfmac.scenes.pictures import decode
 
 WORST = 3
-"""Test views whose pictures are shown."""
+"""Number of the worst test views whose pictures are shown."""
 AROUND, LONGEST = 4, 480
-"""Pictures along the path around the scene, and longest side of these in pixels."""
+"""Number of pictures along an orbit of the scene, and their longer side in pixels."""
 WHITE = (1.0, 1.0, 1.0)
 CURVES = (
     ("psnr", "PSNR of training pixels, dB", "linear"),
@@ -198,7 +198,7 @@ def _part(part: Mapping[str, Any], step: float) -> Sequence[object]:
 
 
 def _configuration(values: Mapping[str, Any]) -> str:
-    """Every number of the run, beside its preset's where they differ."""
+    """HTML table of all settings of the run, with the preset's value where they differ."""
     preset = dict(_flat(PRESETS[values["preset"]].to_json()))
     return table(
         (name, value, "" if preset.get(name) == value else f"preset: {preset.get(name)}")

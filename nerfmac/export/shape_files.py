@@ -63,8 +63,8 @@ def write_shape(
 
 
 def _glb(trimesh: Any, shape: Any, colours: npt.NDArray[np.uint8]) -> bytes:
-    # trimesh stores colours in bytes, too coarse for linear light, but own attributes in float32:
-    # write one of these, and rename it to glTF's colours.
+    # trimesh stores colours in bytes, too coarse for linear light, but a user's attributes in
+    # float32: colours are written as such an attribute, which is then renamed to glTF's colours.
     shape.visual = trimesh.visual.ColorVisuals()
     linear = srgb_to_linear(mx.array(colours).astype(mx.float32) / 255.0)
     shape.vertex_attributes["_LINEAR"] = np.array(linear)

@@ -1,4 +1,4 @@
-"""`Source`: a run as exports read it: its field, its occupied cells, and the box of the export."""
+"""`Source`: the parts of a run that exports read: field, occupied cells, placement of the scene."""
 
 from __future__ import annotations
 

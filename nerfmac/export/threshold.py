@@ -1,6 +1,6 @@
-"""`surface_threshold`: the density whose level set lies where the training cameras' light ends.
+"""`surface_threshold`: the density whose level set lies where training rays meet surfaces.
 
-Light ends where a ray's transmittance falls to one half. A lower threshold puts the surface before
+That is where a ray's transmittance falls to one half. A lower threshold puts the surface before
 that point; a higher one puts it behind, or leaves a hole.
 """
 
@@ -17,17 +17,17 @@ from nerfmac.export.source import Region, Source, training_rays
 from nerfmac.geometry.cameras import Camera
 
 DEFAULT = 100.0
-"""Surface density of well-trained runs, per scene unit; also the result if no ray's light ends."""
+"""Surface density of well-trained runs, per scene unit; also used if no ray meets a surface."""
 CANDIDATES = DEFAULT * 10.0 ** (np.arange(-24, 13) / 12.0)
-"""Densities that are tried, per scene unit, from 1 to 1000."""
+"""Candidate thresholds, densities per scene unit from 1 to 1000."""
 RAYS = 4096
 STEPS = 256
-"""Steps of a ray along the box's longest side."""
+"""Number of steps of a ray along the box's longest side."""
 FARTHEST = 8.0
-"""Distance in steps that stands for a farther surface and for a hole."""
+"""Distances, in steps, are clipped to this, which also stands for a hole."""
 SLACK = 1.0
-"""Mean distance in steps by which `DEFAULT` may be worse than the best and is kept. Rays that graze
-a surface pass through less of it, which favours lower densities."""
+"""`DEFAULT` is kept if its mean distance is worse than the best by at most this many steps. Rays
+that graze a surface pass through less of it, which favours lower densities."""
 BATCH = 2**18
 """Points whose density is evaluated at a time."""
 
@@ -37,9 +37,9 @@ def surface_threshold(
 ) -> float:
     """The surface density, per scene unit, that fits best to what the training cameras see.
 
-    It has the least mean distance between the first point of a ray that is denser, and the point
-    where the ray's transmittance falls to one half, over rays whose light ends in the region. 100
-    is preferred if it is within one step of the best.
+    It minimises the mean distance between a ray's first point of higher density and the point where
+    the ray's transmittance falls to one half. Rays whose transmittance stays higher in the region
+    do not count. 100 is preferred if it is within one step of the best.
     """
     step, position, is_inside = _ray_points(source, region, cameras, seed)
     is_inside &= source.occupied.hold(*np.moveaxis(position, -1, 0))

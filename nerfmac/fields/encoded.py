@@ -26,7 +26,7 @@ from nerfmac.ops.trace import TraceGeometry, trace
 
 
 class EncodedField(Field):
-    """An encoding and two networks of the sizes `networks`; any `Encoding` of your own will do."""
+    """An `encoding`, which may be your own, and two networks with the sizes in `networks`."""
 
     def __init__(self, encoding: Encoding, networks: NetworkConfig) -> None:
         self.encoding = encoding
@@ -46,10 +46,10 @@ class EncodedField(Field):
 
     @property
     def bounded_gradients(self) -> frozenset[str]:
-        """A grid's table, where the networks' kernel computes in half precision.
+        """The name of a grid's table if the networks' kernel computes in half precision; else none.
 
-        That kernel's factors are then finite halves, or make the weights' gradients infinite, and
-        it bounds the gradients of the features.
+        That kernel clamps the numbers that it passes back to the features. Where they are not
+        finite before, the gradients of the weights are not finite either.
         """
         is_bounded = working_dtype() == mx.float16 and runs_kernel("networks")
         is_grid = isinstance(self.encoding, HashGrid)
@@ -57,43 +57,43 @@ class EncodedField(Field):
 
     @property
     def l2_regularised(self) -> frozenset[str]:
-        """See `Field`: the networks' weights."""
+        """Names of the networks' weights: L2 shrinks them, not the encoding's parameters."""
         return frozenset(self._networks.shapes)
 
     def init(self, key: mx.array) -> Parameters:
-        """See `Field`."""
+        """Fresh parameters of encoding and networks, drawn by the random `key`."""
         encoding, density, colour = mx.random.split(key, 3)
         return {**self.encoding.init(encoding), **self._networks.init(density, colour)}
 
     def __call__(
         self, parameters: Parameters, samples: Samples, directions: mx.array
     ) -> tuple[mx.array, mx.array]:
-        """See `Field`; differentiable in the positions too."""
+        """Density and colour as in `Field`; differentiable in the positions too."""
         used = samples.used
         features = self.encoding(parameters, samples.position, used)
         basis = spherical_harmonics(mx.stop_gradient(directions))
         return self._networks(parameters, features, basis, samples.ray, used)
 
     def density(self, parameters: Parameters, position: mx.array) -> mx.array:
-        """See `Field`."""
+        """Density (points,) at `position` (points, 3), without a gradient."""
         return self._networks.density(parameters, self.encoding(parameters, position))
 
     def density_of_first(
         self, parameters: Parameters, position: mx.array, used: mx.array
     ) -> mx.array:
-        """See `Field`."""
+        """Density (points,), of which only the first `used` values count."""
         features = self.encoding(parameters, position, used)
         return self._networks.density(parameters, features, used)
 
     def coarse_to_fine(self, parameters: Parameters, level_progress: mx.array) -> Parameters:
-        """See `Field`. A feature's weight multiplies its row of the first matrix."""
+        """Fade in fine levels: a feature's weight multiplies its row of the first matrix."""
         rows, columns = self._networks.shape.density.matrices[0]
         weights = mx.repeat(self.encoding.weights(level_progress), columns)
         first, others = mx.split(parameters["density"], [rows * columns])
         return parameters | {"density": mx.concatenate([weights * first, others])}
 
     def tracer(self, parameters: Parameters, occupied: Occupied) -> Tracer | None:
-        """See `Field`: `ops.trace`; None without its kernel or if the encoding is no `HashGrid`."""
+        """`ops.trace` of this field; None without its kernel or without a `HashGrid`."""
         if not isinstance(self.encoding, HashGrid) or not runs_kernel("trace"):
             return None
         # A GPU reads the table in half precision: it is rounded once, here, for all pictures.

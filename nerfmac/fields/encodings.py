@@ -18,14 +18,14 @@ from nerfmac.fields.field import Parameters
 from nerfmac.geometry.bounds import Bounds
 from nerfmac.ops.hash_encode import HashLevels, hash_encode
 
-_FINEST = 1024  # cells along a scene unit, where neither a user nor a scene's pictures say
+_FINEST = 1024  # cells per scene unit, if neither the user nor the scene's pictures set it
 
 FIRST_LEVELS = 0.25
-"""Fraction of the levels that is whole from the first coarse-to-fine step on."""
+"""Fraction of the levels that have full weight when coarse-to-fine begins."""
 
 
 def coarse_to_fine_weights(levels: int, level_progress: mx.array) -> mx.array:
-    """(levels,) float32 weights that fade levels in, from the coarsest to the finest.
+    """Weights (levels,) float32 that fade levels in, from the coarsest to the finest.
 
         weight_k = (1 - cos(pi clip(a - k, 0, 1))) / 2
 
@@ -55,7 +55,7 @@ class Encoding(ABC):
         return {}
 
     def weights(self, level_progress: mx.array) -> mx.array:
-        """(outputs,) coarse-to-fine weights of the features; `level_progress` () in [0, 1]."""
+        """Coarse-to-fine weights (outputs,) of the features; `level_progress` () in [0, 1]."""
         return mx.ones(self.outputs)
 
     @abstractmethod
@@ -79,7 +79,7 @@ class HashGrid(Encoding):
 
     @cached_property
     def levels(self) -> HashLevels:
-        """Levels in geometric progression: from `coarsest` cells a cube to `finest` a unit."""
+        """Levels in geometric progression: `coarsest` cells per cube to `finest` per scene unit."""
         return self._levels(self.bounds.cells_across(self.config.finest or _FINEST))
 
     def _levels(self, finest: float) -> HashLevels:
@@ -90,7 +90,7 @@ class HashGrid(Encoding):
 
     @property
     def outputs(self) -> int:
-        """See `Encoding`."""
+        """Number of features of all levels together."""
         return self.config.levels * self.config.features
 
     @property
@@ -103,14 +103,14 @@ class HashGrid(Encoding):
         return {"table": mx.random.uniform(-1e-4, 1e-4, self.shapes["table"], key=key)}
 
     def weights(self, level_progress: mx.array) -> mx.array:
-        """See `Encoding`."""
+        """Coarse-to-fine weights (outputs,): a level's features share one weight."""
         weights = coarse_to_fine_weights(self.config.levels, level_progress)
         return mx.repeat(weights, self.config.features)
 
     def __call__(
         self, parameters: Parameters, position: mx.array, used: mx.array | None = None
     ) -> mx.array:
-        """See `Encoding`."""
+        """Features (points, outputs) by `hash_encode`, of scene positions (points, 3)."""
         return hash_encode(self.bounds.to_unit(position), parameters["table"], self.levels, used)
 
 
@@ -122,7 +122,7 @@ class DenseGrid(HashGrid):
 
     @cached_property
     def levels(self) -> HashLevels:
-        """Levels in geometric progression, from `coarsest` cells a cube to the most that fit."""
+        """Levels in geometric progression, from `coarsest` cells per cube to the most that fit."""
         vertices = floor(2 ** (self.config.log2_entries / 3) + 1e-9)
         # HashLevels gives a level of c cells ceil(c - 1) + 1 vertices: c, or c + 1 by rounding.
         # So one cell less than there is room for.
@@ -146,12 +146,12 @@ class Frequencies:
         return 3 * (1 + 2 * self.count)
 
     def weights(self, level_progress: mx.array) -> mx.array:
-        """(outputs,) coarse-to-fine weights of the features; `level_progress` () in [0, 1]."""
+        """Coarse-to-fine weights (outputs,) of the features; `level_progress` () in [0, 1]."""
         weights = coarse_to_fine_weights(self.count, level_progress)
         return mx.concatenate([mx.ones(3), mx.repeat(weights, 6)])
 
     def __call__(self, points: mx.array) -> mx.array:
-        """(points, outputs) features of `points` (points, 3) in [-1, 1]^3.
+        """Features (points, outputs) of `points` (points, 3) in [-1, 1]^3.
 
         Each sine and cosine takes three columns, one for each coordinate. Differentiable.
         """
@@ -163,25 +163,25 @@ class Frequencies:
 
 @dataclass(frozen=True)
 class FrequencyEncoding(Encoding):
-    """`Frequencies` of positions within `bounds`, with zeros up to a multiple of 16 features."""
+    """`Frequencies` of positions within `bounds`, padded with zeros to a multiple of 16."""
 
     frequencies: Frequencies
     bounds: Bounds
 
     @property
     def outputs(self) -> int:
-        """See `Encoding`."""
+        """Number of features, with the padding."""
         return -(-self.frequencies.outputs // 16) * 16
 
     def weights(self, level_progress: mx.array) -> mx.array:
-        """See `Encoding`."""
+        """Coarse-to-fine weights (outputs,) of the features; 1 for the padding."""
         padding = mx.ones(self.outputs - self.frequencies.outputs)
         return mx.concatenate([self.frequencies.weights(level_progress), padding])
 
     def __call__(
         self, parameters: Parameters, position: mx.array, used: mx.array | None = None
     ) -> mx.array:
-        """See `Encoding`."""
+        """Features (points, outputs) of scene positions (points, 3); differentiable."""
         encoded = self.frequencies(self.bounds.to_symmetric(position))
         padding = mx.zeros((position.shape[0], self.outputs - self.frequencies.outputs))
         return mx.concatenate([encoded, padding], axis=1).astype(working_dtype())

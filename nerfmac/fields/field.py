@@ -27,7 +27,7 @@ Tracer = Callable[[Rays, int], Composited]
 
 
 RENAMED = {"decayed": "l2_regularised", "coarsened": "coarse_to_fine"}
-"""New names of methods that older versions called by other names."""
+"""Methods' names in older versions -> their names now."""
 
 
 class Field(ABC):
@@ -74,8 +74,8 @@ class Field(ABC):
     def bounded_gradients(self) -> frozenset[str]:
         """Names of parameters whose gradients are finite wherever all other gradients are.
 
-        By default none. A step is skipped if a gradient is not finite; it does not search these,
-        which for a large table would take a fiftieth of the step.
+        By default none. A step whose gradients are not all finite is skipped. These are not
+        checked for that: it would take 2 % of the step for a large table.
         """
         return frozenset()
 
@@ -88,7 +88,7 @@ class Field(ABC):
         return frozenset()
 
     def coarse_to_fine(self, parameters: Parameters, level_progress: mx.array) -> Parameters:
-        """The parameters of the field without its finest levels; by default all of it.
+        """The parameters without the effect of the finest levels; by default all parameters.
 
         `level_progress` () float32 grows from 0 to 1 as levels are added. Wrong cameras are
         corrected by coarse shapes first (BARF, Lin et al. 2021, section 3.3).

@@ -113,7 +113,7 @@ class VanillaNetwork:
         return density, mx.sigmoid(self._affine(parameters, "colour", view))
 
     def coarse_to_fine(self, parameters: Parameters, level_progress: mx.array) -> Parameters:
-        """See `Field`. A feature's weight multiplies its rows of the matrices that read it."""
+        """Fade in frequencies: a feature's weight multiplies its rows of the matrices."""
         weights = self.position.weights(level_progress)[:, None]
         names = f"{self.name}.0.weight", f"{self.name}.{self.config.skip + 1}.position"
         return parameters | {name: weights * parameters[name] for name in names}
@@ -170,7 +170,7 @@ class VanillaField(Field):
         return self._evaluate(self._coarse, parameters, samples, directions)
 
     def coarse_to_fine(self, parameters: Parameters, level_progress: mx.array) -> Parameters:
-        """See `Field`; both networks."""
+        """Fade in the frequencies of both networks, as `VanillaNetwork` does."""
         coarse = self._coarse.coarse_to_fine(parameters, level_progress)
         return self._fine.coarse_to_fine(coarse, level_progress)
 

@@ -19,7 +19,7 @@ CameraSamples = Sequence[Camera]
 """The cameras of one frame at successive moments; only one without motion blur."""
 
 PLASTIC = 1.32471795724474602596
-"""The real root of x^3 = x + 1. Its powers give evenly spread points in the unit square.
+"""The real root of x^3 = x + 1. Multiples of its inverse powers spread evenly in the unit square.
 
 Roberts: The unreasonable effectiveness of quasirandom sequences (2018).
 """
@@ -28,7 +28,7 @@ Roberts: The unreasonable effectiveness of quasirandom sequences (2018).
 def spread(
     frame: CameraSamples, samples: int, aperture: float = 0.0, focus: float = 1.0
 ) -> CameraSamples:
-    """max(`samples`, moments) cameras: the frame's, in turn, each with its pixels shifted.
+    """max(`samples`, len(`frame`)) cameras: the frame's own in turn, each with shifted pixels.
 
     With `aperture`, a radius in scene units, the cameras also move on the aperture; their pictures
     agree at the distance `focus`. A single sample is the frame's camera, unchanged.

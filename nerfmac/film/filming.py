@@ -46,7 +46,7 @@ def film(
         run: the run to render, as it is now; several runs of one scene appear side by side.
         cameras: a camera per frame, all of one size; or, for motion blur, several per frame.
         out: a video's name, ending in .mp4, .webm or .gif, or a folder for numbered files.
-        options: content and appearance of the pictures.
+        options: what the pictures show, and how.
         fps: the video's frames per second.
         form: format of the files in a folder: `png`, `exr` or `npz` (`film.series`).
         resume: continue an interrupted film. Frames of a video are then kept in the folder
@@ -96,7 +96,7 @@ def film(
 
 
 def refuse_existing(out: Path, *, resume: bool, overwrite: bool) -> None:
-    """Raise `InputError` if a film `out` would replace something."""
+    """Raise `InputError` if a film at `out` would replace existing files without `overwrite`."""
     if overwrite:
         return
     expected = "name another, or replace it with --overwrite"
@@ -118,7 +118,7 @@ def _remove_series(folder: Path) -> None:
 def _made_by(
     runs: Sequence[Run], frames: Sequence[CameraSamples], options: RenderOptions, form: str
 ) -> dict[str, Any]:
-    """Everything that the frames depend on, as JSON values: the record of a series."""
+    """The record of a series: everything that its frames depend on, as JSON values."""
     digest = sha256()
     for frame in frames:
         for camera in frame:

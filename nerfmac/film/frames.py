@@ -25,10 +25,10 @@ Pixels = npt.NDArray[np.uint8]
 OnDevice = TypeVar("OnDevice", bound=tuple[mx.array, ...])
 
 MIN_OPACITY = 0.5
-"""Opacity above which a pixel counts in the estimated depth range."""
+"""A pixel counts in the estimated depth range if its opacity exceeds this."""
 
 TRIALS, TRIAL_SIDE = 6, 96
-"""Pictures that the depth range is estimated from, and the pixels of their longer side."""
+"""Number of pictures from which the depth range is estimated, and pixels of their longer side."""
 
 
 class FrameValues(NamedTuple):

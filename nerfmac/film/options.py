@@ -1,4 +1,4 @@
-"""`RenderOptions`: what a rendered picture shows, in films and in the viewer."""
+"""`RenderOptions`: content and appearance of rendered pictures, in films and in the viewer."""
 
 from __future__ import annotations
 
@@ -30,21 +30,22 @@ class RenderOptions:
     """
 
     output: str = "rgb"
-    """`rgb`; `depth`: mean distance; `normal`: in scene axes; `opacity`; or, in the viewer alone,
+    """`rgb`; `depth`: mean distance; `normal`: in scene axes; `opacity`; or, only in the viewer,
     one of `DIAGNOSTICS`."""
     background: tuple[float, float, float] | None = (1.0, 1.0, 1.0)
     """sRGB in [0, 1]. None: transparent; PNG and EXR files then have an alpha channel."""
     exposure: float = 0.0
-    """Stops: each doubles the light of picture and background. Applies to `rgb` only."""
+    """Exposure in stops: each doubles the light of picture and background. Applies to `rgb`
+    only."""
     crop: Box | None = None
-    """Lowest and highest corner of the region shown, in whole cells of the occupancy grid. In film
-    coordinates of the scene's files, in the viewer scene units."""
+    """Lowest and highest corner of the box to show, rounded to cells of the occupancy grid: for
+    films in coordinates of the scene's files, for the viewer in scene coordinates."""
     near: float | None = None
-    """Distance below which nothing is shown. None: `MarchConfig.near`, as in training."""
+    """Near plane: nothing nearer to the camera is shown. None: `MarchConfig.near`."""
     samples: int = 1
     """Rays per pixel. A single ray goes through the pixel's centre."""
     aperture: float = 0.0
-    """Radius of the aperture; 0: everything is sharp."""
+    """Radius of the lens aperture; 0: everything is sharp."""
     focus: float | None = None
     """Distance of sharp focus. None: that of the point where the training cameras' axes meet."""
     projection: str = "perspective"
@@ -55,7 +56,7 @@ class RenderOptions:
     eyes: float = 0.0
     """Distance between the eyes; positive if and only if `stereo` is set."""
     colour_map: str = "turbo"
-    """`turbo`, `inferno` or `grey`, for `depth`; the nearest distance has the last colour."""
+    """`turbo`, `inferno` or `grey`, for `depth`; the nearest distance has the map's last colour."""
     depth_range: tuple[float, float] | None = None
     """Distances at the ends of the colour map. None: estimated from the cameras."""
 

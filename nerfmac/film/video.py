@@ -233,7 +233,7 @@ def _encoder(path: Path, width: int, height: int, fps: float) -> Iterator[Send]:
     program, codec = _program_and_codec(ending)
     command = [program, *_options(ending, codec, width, height, fps), file_url(path)]
     with tempfile.TemporaryFile() as log:
-        # In its own process group, so that Ctrl-C reaches only us; we then stop ffmpeg.
+        # ffmpeg gets its own process group, so that Ctrl-C reaches only us; we then stop it.
         process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=log, stderr=log, process_group=0
         )

@@ -1,4 +1,4 @@
-"""One picture of one state of training: the values of an output, and their colours."""
+"""Rendering of a picture from a state of training: its values, and their colours."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from nerfmac.training.state import TrainState
 from nerfmac.training.trainer import Trainer
 
 CELLS = 128
-"""Cells along the unit cube, assumed for the step of normals where there is no occupancy grid."""
+"""Cells along the unit cube that set the step of normals if there is no occupancy grid."""
 
 NORMALS_AT_ONCE = 2**17
 """Normals computed at a time; each takes eight densities."""
@@ -57,16 +57,16 @@ class ViewRenderer:
 
         Args:
             trainer, state: the model and its parameters.
-            options: what is shown.
-            placement: placement of the scene's files, whose coordinates `options.crop` has; None:
-                the crop is in scene units.
+            options: content and appearance of the pictures.
+            placement: placement of the scene's files, if `options.crop` is in their coordinates;
+                None: the crop is in scene coordinates.
         """
         self.options = options
         self._trainer, self._state, self._placement = trainer, state, placement
 
     @cached_property
     def occupied(self) -> Occupied | None:
-        """Occupied cells within crop and near; None if the sampler has no occupancy grid.
+        """Occupied cells inside the crop, with the near plane; None if the sampler has no grid.
 
         Raises `InputError` if crop or near need the grid that is missing.
         """
@@ -88,8 +88,8 @@ class ViewRenderer:
     def render(self, camera: Camera, eye: float = 0.0) -> PixelValues:
         """The values at the camera's pixels, row by row.
 
-        `eye` moves the viewpoint by so many scene units to the camera's right. In an
-        equirectangular picture each direction has its own right.
+        `eye` is the distance in scene units by which the viewpoint moves to the camera's right. In
+        an equirectangular picture each direction has its own right.
         """
         options = self.options
         with unfused():
@@ -131,8 +131,8 @@ def colours(
 ) -> mx.array:
     """(pixels, 3) sRGB in [0, 1] that shows `values`; (pixels, 4) if the background is transparent.
 
-    Opacity runs from black to white. Depth has the colours of the map, from its end at the nearest
-    distance of `depth_range` to its beginning at the farthest. Normals are 0.5 + 0.5 normal as red,
+    Opacity runs from black to white. Depth has the colours of the map: its last at the nearest
+    distance of `depth_range`, its first at the farthest. Normals are 0.5 + 0.5 normal as red,
     green and blue. The background is behind depth and normals.
 
     `is_eased` maps depth by Perlin's smooth step (2002), which is steepest in the middle of the
@@ -164,7 +164,7 @@ def over_background(colour: mx.array, opacity: mx.array, options: RenderOptions)
 
 
 def to_bytes(colour: mx.array) -> mx.array:
-    """uint8 from [0, 1], rounded."""
+    """uint8 values of colours in [0, 1], rounded."""
     return (mx.clip(colour, 0.0, 1.0) * 255.0 + 0.5).astype(mx.uint8)
 
 

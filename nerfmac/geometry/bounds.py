@@ -47,7 +47,7 @@ class Bounds:
         return np.full(3, CENTRE - half), np.full(3, CENTRE + half)
 
     def holds(self, position: Positions, tolerance: float = 0.0) -> Any:
-        """(...) bool: whether the cube, larger by the fraction `tolerance`, holds each position."""
+        """Whether the cube, larger by the fraction `tolerance`, holds each position: (...) bool."""
         return from_centre(position) <= self.extent / 2 * (1.0 + tolerance)
 
     def crossing(
@@ -55,8 +55,8 @@ class Bounds:
     ) -> tuple[mx.array, mx.array]:
         """Distances (rays,) at which rays enter the cube, at least `near`, and leave it.
 
-        `origins` (rays, 3) are scene coordinates, `directions` (rays, 3) unit vectors. A ray leaves
-        no later than it enters if no part of it beyond `near` is inside the cube, and only then.
+        `origins` (rays, 3) are scene coordinates, `directions` (rays, 3) unit vectors. The
+        second is greater than the first only if the ray beyond `near` is partly inside the cube.
         """
         half, origins = self.extent / 2, origins - CENTRE
         is_parallel = mx.abs(directions) < _PARALLEL
@@ -81,10 +81,10 @@ class Bounds:
         return 2.0 / self.extent
 
     def cells_across(self, per_scene_unit: float) -> float:
-        """Cells along [0, 1] of a grid that has so many in a scene unit, in the cube's centre."""
+        """Cells along [0, 1] of a grid with `per_scene_unit` cells a scene unit at the centre."""
         return per_scene_unit * self.extent
 
 
 def from_centre(position: Positions) -> Any:
-    """(...) largest coordinate difference to the centre: half the side of a cube through it."""
+    """Largest |coordinate - CENTRE| of each position, (...)."""
     return abs(position - CENTRE).max(axis=-1)

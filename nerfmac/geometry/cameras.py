@@ -117,7 +117,7 @@ class Cameras:
         return sum(width * height for width, height in self.sizes)
 
     def pixels_per_unit(self) -> float:
-        """Pixels of a scene unit at the scene's centre: the median over the views."""
+        """Pixels that a scene unit covers at the scene's centre: the median over the views."""
         away = mx.linalg.norm(self.poses[:, :, 3] - CENTRE, axis=1)
         return float(np.median(np.array(self.intrinsics[:, 0] / mx.maximum(away, 1e-6))))
 

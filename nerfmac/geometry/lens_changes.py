@@ -1,10 +1,10 @@
-"""How a pixel's direction changes with its lens, to first order: gradients for lenses.
+"""Gradients of a pixel's direction with respect to its lens, to first order.
 
 A pixel at the fixed place m sees the direction (x, y, 1) with focal distort(x, y) = m, so that
 
     d(x, y) = -J^-1 (distort(x, y) dlog focal + d distort(x, y)),   J = d distort / d(x, y)
 
-where the last term is by the coefficients alone. A fisheye lens does the same along its angle.
+where the last term varies the coefficients alone. A fisheye lens does the same along its angle.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def lens_jvp(
     """Zeros (r, 3) that carry gradients: d(direction) by d(stretch) and by d(distortion).
 
     `direction` (r, 3) is the unit direction of each pixel's ray through the lens as it is, with x
-    right, y down, z forwards. `stretch` (r, 1) is the logarithm of a factor on the focal length, 0.
+    right, y down, z forwards. `stretch` (r, 1) is 0, the logarithm of a factor on the focal length.
     `distortion` (r, 7) is as in `Cameras`. `is_fisheye`: some lenses are fisheyes.
     """
     direction = mx.stop_gradient(direction)

@@ -90,13 +90,13 @@ class Lens:
         return replace(lens, fl_x=self.fl_x * x, fl_y=self.fl_y * y)
 
     def reduced(self, factor: int) -> Lens:
-        """The lens of a picture made of means of `factor` x `factor` pixels, whole blocks only."""
+        """The lens of the picture averaged over whole blocks of `factor` x `factor` pixels."""
         lens = replace(self, width=self.width // factor, height=self.height // factor)
         lens = replace(lens, fl_x=self.fl_x / factor, fl_y=self.fl_y / factor)
         return replace(lens, cx=self.cx / factor, cy=self.cy / factor)
 
     def within(self, width: int, height: int) -> Lens:
-        """The lens of `width` x `height` pixels that shows the whole picture in their middle.
+        """A lens for `width` x `height` pixels that shows the whole picture, centred.
 
         Pixels keep their shape. With another aspect ratio the lens sees more on two sides.
         """

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 WHOLE = 2**24
-"""Number that stands for a whole share: float32 holds all integers up to it."""
+"""Value of `kept` for a whole share. Float32 holds all integers up to it."""
 
 COLUMNS = ("first", "height", "width", "kept", "other")
 

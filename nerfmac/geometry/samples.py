@@ -20,14 +20,14 @@ class Samples(NamedTuple):
     width: mx.array  # (slots,) float32, length of the interval the sample stands for
     ray: mx.array  # (slots,) int32, the ray a slot belongs to; 0 where none
     ray_start: mx.array  # (rays + 1,) int32
-    wanted: mx.array  # (rays,) int32, samples that a ray asked for; more than its slots if too many
+    wanted: mx.array  # (rays,) int32, samples that a ray asked for, even if they do not fit
 
     @property
     def used(self) -> mx.array:
-        """(1,) int32: number of slots that hold a sample."""
+        """Number of slots that hold a sample, (1,) int32."""
         return self.ray_start[-1:]
 
     @property
     def fits(self) -> mx.array:
-        """(rays,) bool: whether the ray got every sample it asked for."""
+        """Whether each ray got every sample that it asked for, (rays,) bool."""
         return self.ray_start[1:] - self.ray_start[:-1] == self.wanted

@@ -12,22 +12,24 @@ from nerfmac.geometry.lenses import Lens, distort
 from nerfmac.inspection.findings import summed_up
 
 FAR = 4.0
-"""Distance from the median position, in median distances, beyond which a camera is far away."""
+"""A camera is far away if its distance from the median position exceeds this many median
+distances."""
 SAME = 1e-4
-"""Distance in median distances, and difference of unit axes, below which cameras are the same."""
+"""Cameras are the same if their distance, in median distances, and the difference of their unit
+axes are less than this."""
 TOGETHER = 0.8
-"""Fraction of cameras that must agree on a target or on being level before others stand out."""
+"""Fraction of cameras that must look at one target, or be level, before others are reported."""
 ASTRAY = 60.0
-"""Degrees between a camera's axis and the common target, beyond which it looks astray."""
+"""A camera looks astray if the common target is more than this many degrees off its axis."""
 ROLLED = 60.0
-"""Degrees of roll that stand out among level cameras."""
+"""Degrees of roll from which a camera is reported if the others are level."""
 STEEP = 0.2
 """Sine of the angle between viewing axis and up direction; below it the roll is ignored."""
 SQUARE = 1.1
-"""Aspect ratio of a pixel from which a lens is odd; cameras have square pixels."""
+"""Ratio of focal lengths from which a lens is implausible; cameras have square pixels."""
 BENT = 0.5
-"""Shift of a picture's corner by distortion, in distances from the principal point, beyond which a
-lens is odd; wide-angle lenses of action cameras reach 0.2."""
+"""A lens is implausible if distortion shifts a picture's corner by more than this times the
+corner's distance from the principal point; wide-angle lenses of action cameras reach 0.2."""
 
 
 def camera_findings(
@@ -35,7 +37,7 @@ def camera_findings(
 ) -> list[str]:
     """Lines about cameras that are far away, look astray, roll, or repeat another one.
 
-    `names` are the pictures'; `up` points to the sky.
+    `names` are those of the pictures; `up` (3,) points to the sky.
     """
     poses = np.stack([camera.pose for camera in cameras]).astype(np.float64)
     eyes, axes, rights = poses[:, :, 3], -poses[:, :, 2], poses[:, :, 0]
@@ -104,7 +106,7 @@ def _angles_to_target(eyes: np.ndarray, axes: np.ndarray) -> np.ndarray:
     `eyes` and `axes` are (n, 3).
     """
     across = np.eye(3) - axes[:, :, None] * axes[:, None, :]
-    # A weak pull to the mean position decides where all axes are parallel.
+    # A weak pull to the mean position makes the solution unique if all axes are parallel.
     total = across.sum(0) + 1e-6 * np.eye(3)
     target = np.linalg.solve(total, np.einsum("nij,nj->i", across, eyes) + 1e-6 * eyes.mean(axis=0))
     towards = target - eyes

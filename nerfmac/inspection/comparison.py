@@ -24,12 +24,12 @@ Pair = tuple[Frame, Frame]
 log = logging.getLogger("nerfmac")
 
 FEWEST = 3
-"""Fewest common pictures of a comparison."""
+"""Smallest number of common pictures for a comparison."""
 SAME = 0.998
-"""Correlation of two thumbnails of one picture. Frames of a phone's film and their copies as JPEG
-have 0.9992 and more, successive frames 0.98 in the median."""
+"""Correlation of two thumbnails above which they show one picture. Frames of a phone's film and
+their JPEG copies have 0.9992 or more; successive frames have 0.98 in the median."""
 TINY = 1e-12
-"""Smallest length that is divided by."""
+"""Lower limit of lengths in denominators."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,7 +135,7 @@ def _by_name(first: Sequence[Frame], second: Sequence[Frame]) -> dict[str, Pair]
 
 
 def _by_content(scene: Scene, other: Scene) -> dict[str, Pair]:
-    """Pairs of frames that show the same: each is the other's most alike in the other scene."""
+    """Pairs of frames with the same content: each is the most similar to the other in its scene."""
     first, second = _frames(scene), _frames(other)
     names, others = shown_names(scene, first), shown_names(other, second)
     with tqdm(None, "pictures", len(first) + len(second), **delayed_progress(True)) as bar:

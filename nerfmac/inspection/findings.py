@@ -1,4 +1,4 @@
-"""Findings in words: a line each where they are few, else one line with their number."""
+"""Findings as text: a line for each if they are few, else one line with their number."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from pathlib import Path
 from nerfmac.scenes import Frame, Scene
 
 MOST_LINES = 5
-"""Most findings of one kind that get a line each."""
+"""Largest number of findings of one kind that get a line each."""
 EXAMPLES = 3
-"""Findings that are quoted where there are more."""
+"""Number of findings that are quoted as examples if there are more."""
 
 
 def summed_up(lines: Sequence[str], predicate: str) -> list[str]:

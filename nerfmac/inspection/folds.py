@@ -1,4 +1,4 @@
-"""Findings about folds, by the pictures alone: neighbours that look alike, with cameras torn apart.
+"""Findings about folds, without feature matches: neighbours look alike, but their cameras differ.
 
 `capture.fold_check` explains folds and tells them from rigs of fixed cameras.
 """
@@ -20,11 +20,11 @@ from nerfmac.inspection.pictures import THUMBNAIL, normalised
 from nerfmac.scenes import Scene
 
 FEWEST = 12
-"""Fewest pictures whose order can be recognised as a walk."""
+"""Smallest number of pictures whose order can be recognised as a walk."""
 NEAR = 30.0
-"""Degrees between the axes of neighbours in a walk."""
+"""Largest angle, in degrees, between the viewing axes of neighbours in a walk."""
 ALIKE = 0.1
-"""Quantile of the likeness of near neighbours, from which two pictures look alike."""
+"""Two pictures look alike if their likeness is above this quantile of that of near neighbours."""
 
 
 def fold_findings(
@@ -34,8 +34,8 @@ def fold_findings(
 ) -> list[str]:
     """A line for each folded pair of pictures that follow each other by name.
 
-    `thumbnail(index)` returns a picture, all of one size; it is called only if the cameras leave a
-    doubt. Empty if the order of names is no walk.
+    `thumbnail(index)` returns a picture, all of one size; it is called only if the cameras do
+    not decide. Empty if the order of names is no walk.
     """
     order = sorted(range(len(names)), key=lambda index: counted(names[index]))
     if len(order) < FEWEST:

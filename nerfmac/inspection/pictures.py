@@ -22,13 +22,13 @@ THUMBNAIL = (32, 32)
 BLURRED = 0.2
 """Fraction of the median sharpness below which a picture is blurred."""
 ALIKE = 1.0
-"""Mean difference of two thumbnails, of 255, below which they are the same picture."""
+"""Mean difference of two thumbnails, of 255, below which they count as one picture."""
 DARK, BRIGHT = 25.0, 235.0
 """Mean brightness, of 255, outside which a picture is too dark or too bright."""
 CLIPPED = 0.35
 """Fraction of white or black pixels beyond which a picture is badly exposed."""
 UNLIKE = 45.0
-"""Difference from the median brightness, of 255, that stands out."""
+"""Difference from the median brightness, of 255, from which a picture is reported."""
 
 
 class PictureMeasures(NamedTuple):
@@ -59,7 +59,7 @@ def _measure(frame: Frame) -> PictureMeasures:
     image.thumbnail((SIZE, SIZE), Image.Resampling.BOX)
     grey = np.asarray(image, np.float32)
     shown = grey
-    if pixels[..., 3].min() < 255:  # a background that is cut out tells nothing of the exposure
+    if pixels[..., 3].min() < 255:  # a transparent background says nothing about exposure
         alpha = Image.fromarray(pixels[..., 3]).resize(image.size, Image.Resampling.BOX)
         inside = grey[np.asarray(alpha) > 250]
         shown = inside if len(inside) else grey

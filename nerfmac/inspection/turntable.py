@@ -8,7 +8,7 @@ from html import escape
 from nerfmac.scenes import Scene, diagram
 
 MOST_POINTS = 6000
-"""Most points that are drawn: more would make a notebook large."""
+"""Largest number of points drawn: more would make a notebook large."""
 PAGE = """<div><canvas width="900" height="560" style="width:100%;max-width:900px;cursor:grab;
 border:1px solid #ddd;background:#fff;touch-action:none"></canvas><pre>{text}</pre><script>
 (() => {{

@@ -2,7 +2,8 @@
 
 Bandwidth is that of a copy of a large array: on a GPU by MLX, on a CPU by a kernel on all cores,
 since MLX's operations use one. The rate of operations is that of a large matrix product: on a GPU
-in the kernels' dtype, on a CPU by NumPy. Products may run on units that no other operation can use.
+in the kernels' dtype, on a CPU by NumPy. A GPU may compute products on units that no other
+operation can use.
 """
 
 from __future__ import annotations

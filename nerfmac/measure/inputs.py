@@ -21,7 +21,7 @@ from nerfmac.ops.occupancy_update import pack_bits, splat
 from nerfmac.sampling.occupancy import march_geometry
 
 SAMPLES_PER_RAY = 8
-"""Approximate samples per ray: the visible samples of an object once its empty cells are known."""
+"""Approximate samples per ray: as many as are visible of an object in the middle of training."""
 RADIUS, THICKNESS = 0.3, 0.03
 """Radius and thickness of the shell, in scene units."""
 
@@ -59,7 +59,7 @@ class StepInputs:
 
 
 def slopes(shape: tuple[int, ...], seed: int) -> mx.array:
-    """Random gradients with samples as rows: a third are zero, others differ by magnitudes."""
+    """Random gradients, one row per sample: a third are zero, the others differ in magnitude."""
     size, seen, value = mx.random.split(mx.random.key(seed), 3)
     sizes = mx.exp(1.5 * mx.random.normal((shape[0], 1), key=size))
     is_seen = mx.random.uniform(shape=(shape[0], 1), key=seen) < 2 / 3

@@ -2,9 +2,9 @@
 
 Launches are recorded from any computation, or from a training step: of a run in its current state,
 or of a configuration. The work follows from the launch: the sizes of its arrays, its grid and its
-template. Bytes are counted for two caches. `cached` assumes a perfect cache: each input is read
-once and each output written once, or twice if the kernel adds to it. `uncached` assumes none: each
-access to a row of a table moves that row. Unused samples of the batch count as samples.
+template. Bytes are counted in two ways. `cached` assumes a perfect cache: each input is read once
+and each output written once, or read and written if the kernel adds to it. `uncached` assumes no
+cache: each access to a row of a table moves that row. Unused slots of the batch count as samples.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ class Work(NamedTuple):
     """Floating-point operations; a multiply-add is two. Counted for the hash encoding and the
     networks only: other kernels have at most about one operation per byte, so bytes decide."""
     float_atomics: int = 0
-    """Upper bound of atomic additions of floats: neighbours of a simdgroup in the same cell may add
-    their sum at once."""
+    """Upper bound of the atomic additions of floats: neighbouring threads of a simdgroup whose
+    points lie in the same cell may add their sum at once."""
     integer_atomics: int = 0
-    """The same of integers."""
+    """The same for integers."""
     launches: int = 0
     """Launches of kernels, each filling of an output with zeros among them."""
 
@@ -78,7 +78,7 @@ def total(works: Iterable[Work]) -> Work:
 
 @dataclass(frozen=True)
 class Launched:
-    """One launch: a built kernel, its arguments and its outputs."""
+    """A recorded launch: a built kernel, its arguments and its outputs."""
 
     build: Build
     call: Call
@@ -96,7 +96,7 @@ class Launched:
 
     @property
     def dtypes(self) -> tuple[str, ...]:
-        """Sorted names of the float dtypes that it reads and writes; without floats all dtypes."""
+        """Sorted names of the float dtypes that the kernel uses; of all dtypes if none is float."""
         dtypes = {array.dtype for array in self.call["inputs"]} | {*self.call["output_dtypes"]}
         floats = {dtype for dtype in dtypes if mx.issubdtype(dtype, mx.floating)} or dtypes
         return tuple(sorted(str(dtype).removeprefix("mlx.core.") for dtype in floats))
@@ -140,7 +140,7 @@ class Launched:
         return moved + _rows(table.nbytes, table.nbytes // table.shape[0], CORNERS * cells)
 
     def _multiplications(self, inputs: dict[str, mx.array]) -> int:
-        """Operations of the networks' matrix products; a gradient takes three times the forward."""
+        """Operations of the networks' matrix products; a gradient counts as three forwards."""
         sizes = dict(self.call["template"])
         if "features" not in inputs:
             return 0
@@ -156,14 +156,14 @@ _ATOMICS = ("integer_atomics", "float_atomics")
 
 
 def _rows(whole: int, row: int, rows: int) -> Work:
-    """Correction for gathering `rows` rows of `row` bytes, not all `whole` bytes of an array."""
+    """Correction for a gather that moves `rows` rows of `row` bytes, not all `whole` bytes."""
     return Work(min(rows * row, whole) - whole, rows * row - whole)
 
 
 def launches(
     compute: Callable[[], Any], *, on_metal: bool = False, generation: int | None = None
 ) -> list[Launched]:
-    """Record the launches of `compute`, in order; its results need not be evaluated.
+    """Record the kernel launches in `compute`, in order; its results need not be evaluated.
 
     With `on_metal` they are the launches that an Apple GPU of this `generation` would get, on any
     machine: nothing is launched, and outputs are zeros of the right shapes.
@@ -185,7 +185,7 @@ def launches(
 
 
 NEVER_EVALUATED = ("hash_encode_position_gradient", "packing_samples_per_ray")
-"""Kernels of a step's graph whose results a step does not use, or uses for a report only."""
+"""Kernels in a step's graph whose results are not used, or used only for reports."""
 OTHER_LAUNCHES = 40
 """Launches of MLX's own operations in a step of preset base: nodes of its compiled graph that
 compute, as `mx.export_to_dot` shows it."""
@@ -267,7 +267,7 @@ def _work_by_kernel(recorded: list[Launched]) -> dict[str, Work]:
 
 
 def _between(step: list[Launched]) -> Work:
-    """The largest work of MLX's own operations: rounding the table, adding partial sums, units."""
+    """Bytes and launches of MLX's own operations: rounding the table, adding partial sums."""
     moved = 0
     encoded = [one.call["inputs"][1] for one in step if one.name == "hash_encode_forward"]
     for table in encoded[:1]:  # rounded from float32 once a step

@@ -13,12 +13,12 @@ import numpy.typing as npt
 from tqdm.auto import tqdm
 
 QUEUE_SECONDS = 0.02
-"""Duration of a queue of calls that are evaluated together: long beside the time that starting and
-synchronising take."""
+"""Seconds of a queue of calls that are evaluated together: long compared with the overhead of
+starting and synchronising."""
 QUEUE = 16
-"""Most calls in a queue: their results are in memory together."""
+"""Largest number of calls in a queue, whose results are in memory at the same time."""
 LEAST_CALLS, MOST_CALLS = 5, 100
-"""Least and most timed calls, or queues of calls; fewer than five do not show the spread."""
+"""Smallest and largest number of timed calls or queues; fewer than five do not show the spread."""
 
 
 class Timing(NamedTuple):
@@ -81,7 +81,7 @@ def measure(compute: Callable[[], Any], *, seconds: float = 1.0, queued: bool = 
 
 
 def timer(compute: Callable[[], Any], *, queued: bool) -> Callable[[], float]:
-    """A function that calls and evaluates `compute` and returns the seconds of a call.
+    """A function that calls `compute`, evaluates the result and returns the seconds per call.
 
     If `queued`, it evaluates several calls at a time and returns their mean, which includes little
     of the time that starting and synchronising take. `compute` is called twice now, to warm up.

@@ -30,21 +30,20 @@ from nerfmac.ops.networks import networks
 log = logging.getLogger("nerfmac")
 
 RATIO_LIMIT = 0.98
-"""Largest ratio of a variant's time to the first variant's for which it replaces the first."""
+"""A variant replaces the first only if its time / the first's, with error bound, is below this."""
 NOTCH = 2 * 1.57
-"""Bound of a median's error by chance: NOTCH x interquartile range / sqrt(number of values); twice
-the notch of a box plot (McGill, Tukey and Larsen 1978)."""
+"""Factor of the error bound of a median: NOTCH x interquartile range / sqrt(number of values). It
+is twice the notch of a box plot (McGill, Tukey and Larsen 1978)."""
 ROUNDS = 9
-"""Least number of timing rounds. Simulated with two variants exactly as fast as the first and noise
-of 5 to 30 % a call, one of them wrongly replaces the first in 1 to 3 % of trials. A comparison of
-medians alone would let it in 39 to 64 %."""
+"""Smallest number of rounds. Simulated with two variants exactly as fast as the first and noise
+of 5 to 30 % a call, one of them wrongly replaces the first in 1 to 3 % of trials. If medians
+alone decided, one would in 39 to 64 %."""
 SECONDS = 0.5
-"""Time for an operation's variants: on a GPU about `ROUNDS` rounds of three variants, 20 ms each.
-"""
+"""Default seconds per operation: about `ROUNDS` rounds of three variants, 20 ms each."""
 
 
 class Tried(NamedTuple):
-    """Measurements of one variant."""
+    """The outcome of one variant: its timing and error, or its fault."""
 
     name: str
     timing: Timing | None = None  # of a call; None if there is a fault
@@ -115,7 +114,7 @@ def try_variants(
 
 
 def tune_first(config: Config, extent: float) -> None:
-    """`tune` before the first training on a GPU: an error is logged and training goes on."""
+    """Run `tune` before the first training on a GPU; after an error, log it and use defaults."""
     log.info(
         "first training on %s: compiling its kernels and choosing the fastest variants ...",
         device_name(),
@@ -163,7 +162,7 @@ def _tuned(trial: Trial, cases: Mapping[str, Case], seconds: float, shows_bar: b
 
 
 def _compared(way: str, case: Case, got: Arrays, want: Arrays | None) -> Tried:
-    """The error of `got` against the first variant's `want`; None for `want` is a fault."""
+    """Compare `got` with `want` of the first variant; `want` is None if that has failed."""
     if want is None:
         return Tried(way, fault="the first variant failed, so there is nothing to compare with")
     outcomes = agreement(case, got, want)
@@ -173,7 +172,7 @@ def _compared(way: str, case: Case, got: Arrays, want: Arrays | None) -> Tried:
 
 
 class Trial(NamedTuple):
-    """An operation with variants; the case computes the arrays in which they must agree."""
+    """An operation with variants, and a case whose arrays must be equal for all variants."""
 
     variants: str  # name in `nerfmac.backend.variants.VARIANTS`
     case: Case
@@ -203,7 +202,7 @@ def _encoding(inputs: StepInputs) -> Case:
         def encode(table: mx.array) -> mx.array:
             return hash_encode(positions, table, inputs.grid.levels, used)
 
-        # The encoding itself is not evaluated: nothing uses it.
+        # Only the gradient is returned, so the encoding itself is not evaluated.
         return {"d table": mx.vjp(encode, [table], [gradient])[1][0]}
 
     return Case("hash_encode", "tuning", run, 512, half_terms=1)

@@ -3,7 +3,7 @@
 An element with a zero gradient keeps its value and its moments, as in tiny-cuda-nn: a step reads
 only a few entries of a table, and the others should not drift on by their momentum.
 
-Reading and writing take the time, so both moments share one word of 32 bits. The second moment has
+Memory traffic takes the time, so both moments share one word of 32 bits. The second moment has
 a float's exponent and 12 bits of its fraction. The first moment is at most `most_first` times the
 root of the second, by the Cauchy-Schwarz inequality. Its fraction of that bound is stored in 12
 bits with stochastic rounding; the random bits come from the gradient. The step itself uses both
@@ -31,14 +31,14 @@ def _kernel(axes: int) -> Kernel:
 
 
 class Step(NamedTuple):
-    """The numbers of one step."""
+    """Adam's numbers in one step; they include the bias correction."""
 
     beta1: float
     beta2: float
     size: float  # learning rate, corrected for the bias of both moments
-    epsilon: float  # Adam's, corrected for the second moment's bias
+    epsilon: float  # Adam's epsilon, corrected for the second moment's bias
     l2: float  # weight of half the squared parameters in the loss
-    most: float  # `most_first` of the betas
+    most: float  # `most_first(beta1, beta2)`
 
 
 def most_first(beta1: float, beta2: float) -> float:
@@ -87,7 +87,7 @@ def adam_step(
 def adam_reference(
     parameters: mx.array, moments: mx.array, gradient: mx.array, unscale: mx.array, step: mx.array
 ) -> tuple[mx.array, mx.array]:
-    """The same in plain MLX."""
+    """Plain-MLX reference of `adam_step`, with its arguments and results."""
     beta1, beta2, size, epsilon, l2, most = (step[i] for i in range(len(Step._fields)))
     first, second = unpack_moments(moments, most)
     slope = mx.where(unscale != 0, unscale * gradient + l2 * parameters, 0.0)
@@ -102,9 +102,10 @@ def adam_reference(
 def pack_moments(
     first: mx.array, second: mx.array, most: mx.array | float, dither: mx.array | float = 0.5
 ) -> mx.array:
-    """Both moments, float32, in one word each; see the module's docstring.
+    """Pack both float32 moments of each element into one uint32, as the module's docstring says.
 
-    `most` is `most_first`; `dither`, in [0, 1), is added to the first before it is rounded down.
+    `most` is `most_first(beta1, beta2)`. `dither` in [0, 1) is added to the first moment's 12-bit
+    fraction before that is rounded down.
     """
     high = (mx.view(second, mx.uint32) + 1024) >> 11
     bound = most * mx.sqrt(mx.view(high << 11, mx.float32))

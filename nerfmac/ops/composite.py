@@ -88,9 +88,9 @@ def composite(
 def count_visible(
     density: mx.array, widths: mx.array, ray_start: mx.array, wanted: mx.array
 ) -> mx.array:
-    """(rays,) int32: number of samples of each ray before it ends.
+    """Number of samples of each ray before it ends, (rays,) int32.
 
-    For a ray without slots it is the `wanted` number, (rays,) int32. Other arguments are as in
+    A ray without slots counts its `wanted` (rays,) int32 samples instead. Other arguments are as in
     `composite`. Raises `InputError` for a wrong shape or type.
     """
     rays = wanted.shape[0]
@@ -111,7 +111,7 @@ def count_visible(
 def count_visible_reference(
     density: mx.array, widths: mx.array, ray_start: mx.array, wanted: mx.array
 ) -> mx.array:
-    """The same in plain MLX."""
+    """Plain-MLX reference of `count_visible`, with its arguments and result."""
     rays = wanted.shape[0]
     if density.shape[0] == 0 or rays == 0:
         return wanted
@@ -121,7 +121,7 @@ def count_visible_reference(
 
 
 def sample_weights(density: mx.array, widths: mx.array, ray_start: mx.array) -> mx.array:
-    """(slots,) float32: each sample's weight; 0 for slots of no ray. Differentiable in `density`.
+    """Weight of each sample, 0 for slots of no ray: (slots,) float32, differentiable in `density`.
 
     Arguments as in `composite`. Plain MLX on every back end, by a scan of log2(slots) passes.
     """
@@ -131,7 +131,7 @@ def sample_weights(density: mx.array, widths: mx.array, ray_start: mx.array) -> 
 def composite_reference(
     density: mx.array, colour: mx.array, distances: mx.array, widths: mx.array, ray_start: mx.array
 ) -> tuple[mx.array, mx.array, mx.array]:
-    """The same in plain MLX."""
+    """Plain-MLX reference of `composite`; returns the arrays of a `Composited`."""
     slots, rays = density.shape[0], ray_start.shape[0] - 1
     if slots == 0 or rays == 0:
         return mx.zeros((rays, 3)), mx.zeros(rays), mx.zeros(rays)
@@ -148,7 +148,7 @@ def composite_reference(
 def _light(
     density: mx.array, widths: mx.array, ray_start: mx.array
 ) -> tuple[mx.array, mx.array, mx.array]:
-    """Ray of each slot, 0 without one; whether the slot is visible; its weight."""
+    """Three arrays (slots,): the slot's ray (0 without one), whether it is visible, its weight."""
     slots = density.shape[0]
     slot = mx.arange(slots)
     is_alive = slot < ray_start[-1]
@@ -164,7 +164,7 @@ def _light(
 
 
 def _sum_before(values: mx.array, place: mx.array) -> mx.array:
-    """(slots,) sum of the values before each slot on its ray; `place` is its sample number.
+    """Sum (slots,) of the values before each slot on its ray; `place` counts samples along a ray.
 
     A parallel scan by doubling (Hillis and Steele 1986). A difference of sums over all rays would
     be simpler, but its rounding error grows with the number of rays.

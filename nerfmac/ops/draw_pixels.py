@@ -39,7 +39,7 @@ class Drawn(NamedTuple):
 
     rays: Rays  # through the pixels' centres
     colour: mx.array  # (rays, 4) float32 in [0, 1], with straight alpha; 1 without alpha
-    view: mx.array  # (rays,) int32, the view that each pixel is of
+    view: mx.array  # (rays,) int32, the view of each pixel
 
 
 def draw_pixels(pixels: mx.array, cameras: Cameras, fractions: mx.array) -> Drawn:
@@ -48,8 +48,8 @@ def draw_pixels(pixels: mx.array, cameras: Cameras, fractions: mx.array) -> Draw
     Args:
         pixels: (pixels of all views, 3 or 4) uint8, view after view, row by row from the top.
         cameras: one for each view.
-        fractions: (3, rays) float32 in [0, 1), of the list of views, of the picture's height and
-            of its width. Uniform fractions choose all pixels equally often.
+        fractions: (3, rays) float32 in [0, 1): position in the list of views, in the picture's
+            height and in its width. Uniform fractions choose all pixels equally often.
 
     Raises:
         InputError: a wrong shape or type, pixels that do not match the cameras, or 2^31 pixels or
@@ -80,18 +80,18 @@ def draw_pixels(pixels: mx.array, cameras: Cameras, fractions: mx.array) -> Draw
 
 
 def random_rays(pixels: mx.array, cameras: Cameras, count: int, key: mx.array) -> Rays:
-    """Rays through `count` pixels drawn by the random `key`; the rest as in `draw_pixels`."""
+    """Rays through `count` pixels drawn by the random `key`; the arrays as in `draw_pixels`."""
     return draw_pixels(pixels, cameras, mx.random.uniform(shape=(3, count), key=key)).rays
 
 
 def ray_batches(pixels: mx.array, cameras: Cameras, most: int, key: mx.array) -> Iterator[Rays]:
-    """Random rays in batches of BATCH: as many as there are pixels, at most about `most`."""
+    """Batches of BATCH random rays, together about min(number of pixels, `most`) rays."""
     count = -(-min(pixels.shape[0], most) // BATCH)
     return (random_rays(pixels, cameras, BATCH, each) for each in mx.random.split(key, count))
 
 
 def draw_pixels_reference(pixels: mx.array, cameras: Cameras, fractions: mx.array) -> Drawn:
-    """The same in plain MLX."""
+    """Plain-MLX reference of `draw_pixels`."""
     view, first, row, column, width = _chosen(cameras, fractions)
     place = mx.stack([column, row], axis=-1).astype(mx.float32) + 0.5
     colour = pixels[first + row * width + column].astype(mx.float32) / 255.0

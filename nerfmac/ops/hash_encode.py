@@ -74,7 +74,7 @@ class HashLevels:
     """Resolutions and table sizes of the levels."""
 
     levels: int
-    log2_entries: int  # most entries of a level, as a power of two
+    log2_entries: int  # base-2 logarithm of the most entries of a level
     coarsest: int  # cells along an axis at level 0
     growth: float  # ratio of a level's cells to those of the level before, along an axis
 
@@ -85,7 +85,7 @@ class HashLevels:
 
     @cached_property
     def shapes(self) -> tuple[tuple[int, int, int], ...]:
-        """(vertices along an axis, first entry, entries) of each level."""
+        """Each level's vertices along an axis, index of its first entry, and number of entries."""
         shapes, first = [], 0
         for scale in self.scales:
             vertices = ceil(scale) + 1
@@ -121,7 +121,7 @@ def hash_encode(
     """Features of `positions`, interpolated in every level and concatenated.
 
     Args:
-        positions: (points, 3) float32, in [0, 1]; outside, the grid repeats by wrapped indices.
+        positions: (points, 3) float32, in [0, 1]; outside, vertex indices wrap around.
         table: (levels.entries, features) float32; on a GPU float16 too. Features are 1, 2, 4 or 8.
         levels: the levels' resolutions and table sizes.
         used: (1,) int32, number of points that count; None: all. The features of the others are
@@ -145,7 +145,7 @@ def hash_encode(
 
 
 def hash_encode_reference(positions: mx.array, table: mx.array, levels: HashLevels) -> mx.array:
-    """The same in plain MLX, of all points."""
+    """Plain-MLX reference of `hash_encode`, for all points."""
     encoded = []
     for level, scale in enumerate(levels.scales):
         place = positions * mx.array(scale, mx.float32) + 0.5
@@ -204,7 +204,8 @@ def _hash_encode(levels: HashLevels) -> Any:
 
 
 _SHORTEST = {"float": 3, "summed": 1, "fixed": 3}
-"""Mean length of runs of neighbouring samples in one cell from which on runs are summed first."""
+"""Shortest mean run of consecutive samples in one cell for which runs are summed before they are
+added to the table, for each variant of the gradient kernel."""
 
 
 def _table_gradient(
@@ -247,9 +248,9 @@ def _table_gradient(
 def _units(cotangent: mx.array, used: mx.array, levels: int) -> tuple[mx.array, mx.array]:
     """Fixed-point scale of each level's gradient, 1 / unit, and its unit; (levels,) float32.
 
-    The unit is the smallest power of two for which the sum of all points' gradients is below 2^30
-    units. No entry's sum is larger, since weights are at most 1. If the sum is not finite, the unit
-    is NaN, and so is the whole level's gradient.
+    The unit is the smallest power of two for which all points' absolute gradients sum to less than
+    2^30 units. No entry's sum is larger, since weights are at most 1. If the sum is not finite, the
+    unit is NaN, and so is the whole level's gradient.
     """
     is_used = (mx.arange(cotangent.shape[0]) < used)[:, None]
     size = mx.abs(mx.where(is_used, cotangent, 0.0).astype(mx.float32)).sum(axis=0)

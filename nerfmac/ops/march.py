@@ -28,7 +28,7 @@ from nerfmac.geometry.samples import Samples
 from nerfmac.ops.packing import ray_starts
 from nerfmac.ops.signature import Signature
 
-# Rays that a simdgroup counts in turns; see kernels/march.metal. A CPU's simdgroup is a thread.
+# Rays that a simdgroup counts in alternation, see kernels/march.metal; on a CPU that is a thread.
 _INTERLEAVED = {"one": 1, "two": 2, "four": 4, "eight": 8}
 
 _TAKES = Signature(
@@ -63,7 +63,7 @@ class MarchGeometry:
     resolution: int  # cells of the occupancy grid along an axis
     near: float  # smallest distance of a sample from the camera
     step: float  # length of the shortest steps
-    cone: float  # length of a step per distance, far away; 0: all steps are equal
+    cone: float  # ratio of step length to distance, far away; 0: all steps are equal
 
     @property
     def cells(self) -> int:
@@ -76,12 +76,12 @@ class MarchGeometry:
         diagonal = self.bounds.diagonal
         if self.cone * diagonal <= self.step:
             return ceil(diagonal / self.step) + 1
-        # Steps are shortest near the camera, so the longest list is that of a ray from `near` on.
+        # Steps are shortest at the camera, so a diagonal that begins there has most intervals.
         steps = log(self.cone * diagonal / self.step)
         return ceil((1 + steps * self.cone / log(1 + self.cone)) / self.cone) + 1
 
     def settings(self) -> mx.array:
-        """The geometry as the kernels take it."""
+        """The kernels' input `settings` (7,) float32: lengths, resolution and cascades."""
         lengths = (self.bounds.extent, self.near, self.step, self.cone, log(1 + self.cone))
         return mx.array([*lengths, self.resolution, self.bounds.cascades], mx.float32)
 
@@ -90,7 +90,7 @@ class Occupied(NamedTuple):
     """The cells of a scene's cube in which rays are sampled."""
 
     geometry: MarchGeometry
-    bits: mx.array  # (geometry.cells / 32,) uint32, one bit a cell, as in `geometry.cells`
+    bits: mx.array  # (geometry.cells / 32,) uint32, one bit a cell, by its number
 
 
 def march(
@@ -106,7 +106,7 @@ def march(
     Args:
         origins: (rays, 3) float32, scene coordinates.
         directions: (rays, 3) float32, unit.
-        jitter: (rays,) float32 in [0, 1), position of each sample in its interval.
+        jitter: (rays,) float32 in [0, 1), fraction of its interval at which each sample lies.
         occupied: the cells, the scene's cube and the steps.
         slots: number of samples that fit. Rays get their samples in order. The first ray whose
             samples do not all fit, and those after it, get none (`Samples.fits`).
@@ -126,7 +126,7 @@ def march(
 def count_samples(
     origins: mx.array, directions: mx.array, jitter: mx.array, occupied: Occupied
 ) -> mx.array:
-    """(rays,) int32: number of samples of each ray in occupied cells; arguments as in `march`."""
+    """Number of samples of each ray in occupied cells, (rays,) int32; arguments as in `march`."""
     geometry, bits = occupied
     known = _TAKES.check(origins, directions, jitter, bits, words=geometry.cells // 32)
     if not runs_kernel("march"):
@@ -162,8 +162,8 @@ def write_samples(
     _SLOTS_OF_RAYS.check(ray_start, skip, **{"rays": rays, "rays + 1": rays + 1})
     write: Any = _write if runs_kernel("march") else _write_reference
     written = write(origins, directions, jitter, occupied, slots, ray_start, skip)
-    # The gradient is stopped behind the reference, not before it: where two calls stop that of the
-    # same rays, mx.compile in MLX 0.32 may lose an array.
+    # The results' gradients are stopped, not the arguments': if two calls stop those of the same
+    # rays, mx.compile in MLX 0.32 may lose an array.
     position, distance, width, ray = map(mx.stop_gradient, written)
     return Samples(position, distance, width, ray, ray_start, ray_start[1:] - ray_start[:-1])
 

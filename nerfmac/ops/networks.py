@@ -20,13 +20,13 @@ from nerfmac.backend import Kernel, current_device, runs_kernel, simd_width, var
 from nerfmac.ops.networks_shape import BASIS, MlpShape, NetworksShape
 from nerfmac.ops.signature import Signature
 
-_ROWS = 16  # of a tile; kernels/dialects/*/tile.h say the same
-_SIMDGROUPS = 4  # of a threadgroup on a GPU; as there
+_ROWS = 16  # rows of a tile; kernels/dialects/*/tile.h say the same
+_SIMDGROUPS = 4  # simdgroups of a threadgroup on a GPU; as in tile.h
 # Partial sums of the weights' gradient, one for each threadgroup. Their number on a CPU is fixed,
 # so that results do not depend on the number of cores.
 _GROUPS = {"groups_32": 32, "groups_64": 64, "groups_256": 256, "groups_512": 512}
 _PADDING = {"close": 0, "padded": 8}  # values after each row of a tile in a threadgroup's memory
-_SPACE = {"metal": 32 * 2**10, "cuda": 48 * 2**10}  # bytes of that memory, of a kernel's own
+_SPACE = {"metal": 32 * 2**10, "cuda": 48 * 2**10}  # bytes of threadgroup memory for one kernel
 
 _TAKES = Signature(
     features=((mx.float32, working_dtype), "slots", "features"),
@@ -55,7 +55,7 @@ _GRADIENT = Kernel(
     inputs=(*_FORWARD_INPUTS, "d_density", "d_colour", "groups"),
     outputs=("d_features", "d_weights"),
     rows="features_shape[0]",
-    space="tile_value space[tile_space(networks_widest(IN, WIDTH), WIDTH, PADDING)]",
+    space="tile_value space[tile_space(networks_longest(IN, WIDTH), WIDTH, PADDING)]",
 )
 
 
@@ -72,7 +72,7 @@ def networks(
 
     Args:
         features: (slots, shape.features), float32; on a GPU float16 too.
-        basis: (rays, 16) float32, of each ray's direction.
+        basis: (rays, 16) float32, spherical harmonics of each ray's direction.
         ray: (slots,) int32, each sample's ray.
         used: (1,) int32, number of slots that hold samples. The results of the others are
             arbitrary and have no gradient.
@@ -102,9 +102,9 @@ def networks_density(
     shape: NetworksShape,
     used: mx.array | None = None,
 ) -> mx.array:
-    """Density (points,) float32 only; arguments as in `networks`, `used` None: all points.
+    """Density (points,) float32 without colour; the kernel has no gradient.
 
-    The kernel has no gradient.
+    Arguments are as in `networks`; without `used` all points count.
     """
     points = _check(features, density_weights, colour_weights, shape)
     if not runs_kernel("networks"):
@@ -114,7 +114,7 @@ def networks_density(
         mx.array([points], mx.int32) if used is None else used,
         stored_weights(density_weights, colour_weights, shape),
         **_tiles(points),
-        template=shape.template[:4],  # without those of the colour network
+        template=shape.template[:4],  # without the colour network's
         output_shapes=[(points,)],
         output_dtypes=[mx.float32],
     )
@@ -122,7 +122,7 @@ def networks_density(
 
 
 def stored_weights(density: mx.array, colour: mx.array, shape: NetworksShape) -> mx.array:
-    """The weights as the kernels read them: row-major, then transposed."""
+    """Both networks' weights in the order of tile.h, then all again with matrices transposed."""
     template = [each for each in shape.template if each[0] != "DENSITY_BIAS"]
     size = 2 * (density.size + colour.size)
     (stored,) = _STORE(
@@ -143,7 +143,7 @@ def _check(features: mx.array, density: mx.array, colour: mx.array, shape: Netwo
 
 
 DENSITY_LIMIT = 15.0
-"""Largest logarithm of a density: e^15 per scene unit lets no light through one training step.
+"""Largest logarithm of a density: e^15 per scene unit is opaque within one marching step.
 
 Without the limit, a ray's sum becomes infinite where the network's output exceeds 88."""
 
@@ -213,8 +213,8 @@ def gradient_padding(shape: NetworksShape) -> int:
     if simd_width() == 1:
         return 0
     padding = _PADDING[variant("networks_gradient_rows")]
-    inputs = max(shape.features, shape.width, shape.colour.inputs)
-    columns = inputs + shape.width + 2 * padding
+    longest = max(shape.features, shape.width, shape.colour.inputs)
+    columns = longest + shape.width + 2 * padding
     size = _SIMDGROUPS * _ROWS * columns * mx.float16.size  # a tile_value on a GPU
     return padding if size <= _SPACE[current_device()] else 0
 

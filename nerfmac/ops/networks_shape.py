@@ -1,4 +1,4 @@
-"""The layers of the two stacked networks, whose operation is `nerfmac.ops.networks`."""
+"""Sizes of the two stacked networks that `nerfmac.ops.networks` evaluates."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ EMBEDDING = 16
 BASIS = 16
 """Number of inputs of the colour network that encode the direction."""
 
-_OUTPUTS = 16  # of the colour network; the first three are used
+_OUTPUTS = 16  # outputs of the colour network; only the first three are used
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class MlpShape:
 
     @property
     def matrices(self) -> list[tuple[int, int]]:
-        """(inputs, outputs) of each layer's matrix."""
+        """Shape (inputs, outputs) of each layer's matrix."""
         widths = [self.inputs, *[self.hidden] * self.hidden_layers, self.outputs]
         return list(pairwise(widths))
 
@@ -61,8 +61,8 @@ class NetworksShape:
 
     features: int
     width: int
-    density_layers: int  # hidden ones
-    colour_layers: int
+    density_layers: int  # hidden layers of the density network
+    colour_layers: int  # hidden layers of the colour network
     density_bias: int = 0  # density is exp(x - density_bias)
 
     @property

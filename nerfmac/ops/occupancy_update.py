@@ -60,7 +60,7 @@ def splat(cells: mx.array, estimates: mx.array, count: int) -> mx.array:
 
 
 def pack_bits(values: mx.array, threshold: mx.array) -> mx.array:
-    """(count / 32,) uint32, a bit for each value above the threshold, low bit first.
+    """Bits, low bit first, that are 1 for values above the threshold: (count / 32,) uint32.
 
     `values` is (count,) float32, `count` a multiple of 32; `threshold` is (1,) float32.
     """
@@ -87,7 +87,7 @@ def choose(bits: mx.array, draws: mx.array) -> mx.array:
 
     Args:
         bits: (words,) uint32, a bit a cell, low bit first; up to 2^26 words.
-        draws: (count,) uint32, uniform over all 2^32 values; words of a random key are.
+        draws: (count,) uint32, uniform over all 2^32 values, such as words of random keys.
 
     Returns:
         (count,) int32 cells; all of them 0 if no bit is set.

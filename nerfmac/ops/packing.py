@@ -49,7 +49,7 @@ def ray_starts(counts: mx.array, slots: int) -> mx.array:
 
 
 def samples_per_ray(marched: mx.array, kept: mx.array, capacity: int, slots: int) -> mx.array:
-    """Mean number of the `slots` that one ray uses, if marched and kept samples are all to fit.
+    """Mean number of slots that one ray uses, where both marched and kept samples must fit.
 
     `marched` and `kept` are (rays,) int32, the samples of each ray; `capacity` marched samples fit,
     and `slots` kept ones. The result is () float32:

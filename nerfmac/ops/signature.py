@@ -1,4 +1,4 @@
-"""`Signature`: names, types and shapes of an operation's arrays, declared once beside its kernel.
+"""`Signature`: names, types and shapes of an operation's arrays, declared once with its kernel.
 
     _TAKES = Signature(colour=(mx.float32, "slots", 3), widths=(mx.float32, "slots"))
     slots = _TAKES.check(colour, widths)["slots"]
@@ -32,7 +32,7 @@ class Signature:
         return tuple(self._arrays)
 
     def check(self, *arrays: mx.array, **lengths: int) -> dict[str, int]:
-        """Check `arrays`; return the length of each named axis. `lengths`: those known beforehand.
+        """Check `arrays`; return each named axis' length. `lengths` are known beforehand.
 
         Raises `InputError` for the first array with a wrong shape or type. If two arrays disagree
         about an axis, the message names both.

@@ -45,7 +45,7 @@ def spherical_harmonics(directions: mx.array) -> mx.array:
 
 
 def spherical_harmonics_reference(directions: mx.array) -> mx.array:
-    """The same in plain MLX."""
+    """Plain-MLX reference of `spherical_harmonics`."""
     x, y, z = (directions[:, axis] for axis in range(3))
     x2, y2, z2 = x * x, y * y, z * z
     return mx.stack(

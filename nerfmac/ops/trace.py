@@ -1,4 +1,4 @@
-"""Tracing whole rays through a field: `march`, `hash_encode`, `networks` and `composite` in one.
+"""Tracing whole rays through a field: `march`, `hash_encode`, `networks`, `composite` in one.
 
 One kernel follows each ray from sample to sample, until the ray leaves the scene or its
 transmittance is below 1e-4. So no sample behind a surface is evaluated, no sample is stored, and
@@ -65,7 +65,7 @@ def trace(
     colour_weights: mx.array,
     width: int = 0,
 ) -> Composited:
-    """Composite rays through a field; samples stand in the middle of their intervals.
+    """Composite rays through a field; samples lie in the middle of their intervals.
 
     Args:
         rays: origins and unit directions (rays, 3) float32, scene coordinates.
@@ -112,7 +112,7 @@ def trace_reference(
     density_weights: mx.array,
     colour_weights: mx.array,
 ) -> Composited:
-    """The same in plain MLX; waits for the device, to read the number of samples."""
+    """Reference of `trace` by separate operations; waits for the device to count the samples."""
     along = (*rays, mx.full(rays.origin.shape[:1], 0.5), Occupied(geometry.march, bits))
     counts = count_samples(*along)
     ray_start = mx.concatenate([mx.zeros(1, mx.int32), mx.cumsum(counts)])

@@ -20,7 +20,7 @@ from nerfmac.ops.march import MarchGeometry, Occupied, cell_of, march, march_ref
 from nerfmac.ops.signature import Signature
 
 FAR = 1e9
-"""Termination distance of a ray that nothing ends. Metal's fast math has no infinity."""
+"""Termination distance of a ray that no matter ends. Metal's fast math has no infinity."""
 
 Density = Callable[[mx.array, mx.array], mx.array]
 """Densities (capacity,) at positions (capacity, 3), of which the first `used` (1,) int32 count."""
@@ -72,10 +72,10 @@ def visible_counts(
 def termination_distances(
     density: Density, rays: Rays, jitter: mx.array, occupied: Occupied, capacity: int
 ) -> mx.array:
-    """(rays,) float32: the distance up to which light reaches along each ray.
+    """Distance at which each ray ends, (rays,) float32.
 
-    FAR for a ray that passes its last sample, 0 where samples do not fit. Arguments and errors as
-    in `visible_counts`.
+    FAR for a ray that still has light after its last sample, 0 where samples do not fit. Arguments
+    and errors are as in `visible_counts`.
     """
     marched, densities = _marched(density, rays, jitter, occupied, capacity)
     along = marched.width, marched.ray_start
@@ -99,7 +99,7 @@ def _marched(
 def visible_cells(
     rays: Rays, jitter: mx.array, until: mx.array, geometry: MarchGeometry
 ) -> mx.array:
-    """(cells,) bool: the cells that hold a sample position of any ray up to its `until`.
+    """Whether each cell holds a sample position of a ray up to its `until`: (cells,) bool.
 
     Args:
         rays, jitter: as in `march`.

@@ -24,19 +24,19 @@ from nerfmac.paths.timing import Timing
 Array = npt.NDArray[np.float64]
 
 KINDS = ("nerfmac", "nerfstudio", "instant-ngp")
-"""Programs whose files `save` writes."""
+"""Programs whose file formats `save` writes."""
 
 DEFAULT_SECONDS = 5.0
-"""Duration of a path without times."""
+"""Duration, in seconds, of a path whose keyframes have no times."""
 
 
 @dataclass(frozen=True, eq=False)
 class CameraPath:
-    """A smooth path through `keyframes`; a `closed` one leads back from the last to the first.
+    """A smooth path through `keyframes`; if `closed`, it leads back from the last to the first.
 
     The camera moves at constant speed, except where keyframes have times or `ease`. With one
-    keyframe it stands still. A keyframe that equals the one before adds nothing, or a pause if it
-    has a time. A path without keyframes can only be edited and drawn.
+    keyframe it stands still. A keyframe equal to the one before adds nothing or, if it has a time,
+    a pause. A path without keyframes can only be edited and drawn.
     """
 
     keyframes: Sequence[Keyframe]
@@ -60,11 +60,11 @@ class CameraPath:
         return Keyframe(np.column_stack([matrices(rotation)[0], position[0]]), fov[0])
 
     def cameras(self, frames: int, size: tuple[int, int]) -> list[Camera]:
-        """Return `frames` cameras, evenly spaced in time; an open path begins and ends with one.
+        """Return `frames` cameras, evenly spaced in time.
 
-        On a closed path the first camera follows the last. `size` is the width and height of a
-        frame in pixels, rounded down to even, as video needs. Raises InputError for bad numbers
-        and a path without keyframes.
+        An open path has one at both ends; on a closed path the first camera follows the last.
+        `size` is the width and height of a frame in pixels, rounded down to even, as video needs.
+        Raises InputError for bad numbers and a path without keyframes.
         """
         checks.number("frames", frames, low=1, whole=True)
         width, height = size
@@ -73,7 +73,7 @@ class CameraPath:
         return [frame.camera(width // 2 * 2, height // 2 * 2) for frame in self._frames(frames)]
 
     def polyline(self, points: int) -> Array:
-        """Return positions (points, 3) evenly from start to end; (0, 3) without keyframes."""
+        """Return positions (points, 3), evenly spaced in time; (0, 3) without keyframes."""
         checks.number("points", points, low=1, whole=True)
         if not self.keyframes:
             return np.zeros((0, 3))

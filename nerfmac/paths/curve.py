@@ -5,9 +5,9 @@ distance, so it has no loops between unequally spaced keyframes. The distance is
 
     sqrt(|moved|^2 / spread^2 + turned^2 + zoomed^2)        angles in radians,
 
-where `spread` is the keyframes' root mean squared distance from their mean. So a move across the
-path counts as much as a rotation by a radian. Cubic Bezier curves join the keyframes and meet with
-the same tangent: position, rotation and field of view have no corner. The tangent, after
+where `spread` is the keyframes' root mean squared distance from their mean. So a move by `spread`
+counts as much as a rotation by one radian. Cubic Bezier curves join the keyframes and meet with the
+same tangent: position, rotation and field of view have no corner. The tangent, after
 
     Barry, Goldman: A recursive evaluation algorithm for a class of Catmull-Rom splines (1988),
 
@@ -29,17 +29,17 @@ from nerfmac.paths.quaternions import arc, exponential, inverse, logarithm, prod
 Array = npt.NDArray[np.float64]
 
 SMALLEST_SPREAD = 1e-3
-"""Smallest spread in scene units; smaller moves are rounding and must not affect the speed."""
+"""Smallest spread in scene units: smaller moves are rounding errors and must not affect speed."""
 
 SAME = 1e-9
-"""Largest distance of keyframes that count as one."""
+"""Keyframes at most this far apart, by the distance above, count as one."""
 
 SAMPLES = 512
-"""Points between keyframes at which length is measured: speed varies by less than 1 %."""
+"""Number of points between keyframes at which length is measured: speed is exact to 1 %."""
 
 
 class Curve:
-    """The Bezier curves between keyframes that differ."""
+    """Bezier curves that join keyframes; equal successive keyframes count as one."""
 
     def __init__(self, positions: Array, rotation: Array, fov: Array, closed: bool) -> None:
         """Join `positions` (n, 3), quaternions `rotation` (n, 4) and `fov` (n,) in radians."""
@@ -65,7 +65,7 @@ class Curve:
         return flat[:, :3], rotation, flat[:, 3]
 
     def _bend(self, flat: Array, rotation: Array, steps: Array, closed: bool) -> None:
-        """Set the control points (n, 4, 4) of positions with fov, and of quaternions."""
+        """Set the control points (n, 4, 4) of (position, fov) in `flat`, and of the quaternions."""
         if not len(steps):
             self.flat, self.rotation = (np.repeat(a[:, None], 4, axis=1) for a in (flat, rotation))
             return
@@ -81,7 +81,7 @@ class Curve:
         self.rotation = np.stack([first, product(first, out), product(last, into), last], axis=1)
 
     def _on(self, marks: Array) -> tuple[Array, Array]:
-        """Positions with fov, and quaternions, (n, 4); `marks` are curve indices plus fractions."""
+        """(position, fov) and quaternion, each (n, 4); `marks` are curve indices plus fractions."""
         index = np.minimum(marks.astype(int), len(self.flat) - 1)
         fraction = (marks - index)[:, None, None]
         return _casteljau(self.flat[index], fraction, _line), _casteljau(
@@ -98,14 +98,15 @@ class Curve:
 def _tangents(slopes: Array, steps: Array, closed: bool) -> Array:
     """Derivatives (n + 1, 7) of position, fov and rotation at the ends of n curves.
 
-    `slopes` (n, 7) are the curves' mean ones, `steps` (n, 1) the changes of the parameter. The
-    ends of an open path have no curvature.
+    `slopes` (n, 7) are the curves' mean slopes, `steps` (n, 1) their lengths in the parameter. At
+    its ends an open path has no curvature.
     """
     if closed:
         slopes, steps = np.r_[slopes[-1:], slopes, slopes[:1]], np.r_[steps[-1:], steps, steps[:1]]
     before, after = slopes[:-1], slopes[1:]
     tangents = (before * steps[1:] + after * steps[:-1]) / (steps[:-1] + steps[1:])
-    # By Fritsch, Carlson: Monotone piecewise cubic interpolation (1980), fov does not overshoot.
+    # Clipped so that fov does not overshoot (Fritsch, Carlson: Monotone piecewise cubic
+    # interpolation, 1980).
     most = 3.0 * np.minimum(np.abs(before), np.abs(after)) * (before * after > 0.0)
     tangents[:, 3] = np.clip(tangents[:, 3], -most[:, 3], most[:, 3])
     if not closed:

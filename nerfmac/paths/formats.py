@@ -9,9 +9,9 @@ nerfstudio's camera_path.json, as its viewer writes it and `ns-render camera-pat
     keyframes      the keyframes that its viewer edits: the same with `matrix`
     fps, seconds, is_cycle, render_width, render_height
 
-The frames are read, not the keyframes: so the path is the one that nerfstudio renders, whatever its
-spline. Positions are those of nerfstudio's own scene space; `run.load_path` moves them into the
-scene of a run.
+The frames are read, not the keyframes, so the path is exactly the one that nerfstudio renders.
+Positions are those of nerfstudio's own scene space; `run.load_path` moves them into the scene of a
+run.
 
 instant-ngp's base_cam.json:
 
@@ -43,20 +43,20 @@ SCHEMA = 1
 """Version of nerfmac's format."""
 
 PERSPECTIVE = "perspective"
-"""The `camera_type` of nerfstudio's files that is supported."""
+"""The only `camera_type` of nerfstudio's files that is supported."""
 
 NGP_AXES = [1, 2, 0]
-"""Indices of our axes that are instant-ngp's first, second and third."""
+"""Indices, among our axes, of instant-ngp's first, second and third axis."""
 NGP_FLIP = np.array([1.0, -1.0, -1.0])
-"""Factors from OpenGL's camera axes to instant-ngp's: y down, z forwards."""
+"""Factors that turn OpenGL's camera axes into instant-ngp's: y down, z forwards."""
 NGP_SECONDS = 1.0
-"""Time between instant-ngp's keyframes; the file only says that all are equal."""
+"""Seconds assumed between instant-ngp's keyframes: they are equal, but the file has no number."""
 UNIT_WITHIN = 1e-2
 """Largest error of a quaternion's length: files are written in short decimals."""
 
 
 class PathFile(NamedTuple):
-    """The arguments of `CameraPath`: `fps` and `size` are those of nerfstudio's videos."""
+    """Arguments of `CameraPath` from a file; only nerfstudio's files have `fps` and `size`."""
 
     keyframes: list[Keyframe]
     closed: bool

@@ -18,16 +18,16 @@ RIGID_WITHIN = 1e-3
 """Largest |R^T R - 1| of a pose: files written by hand may round to four digits."""
 
 MOST_SECONDS = 3600.0
-"""Longest time from one keyframe to the next."""
+"""Longest time from one keyframe to the next, in seconds."""
 
 
 @dataclass(frozen=True, eq=False)
 class Keyframe:
     """A camera-to-scene `pose`, float64 (3, 4), and the vertical field of view in radians.
 
-    `seconds` is the time from the keyframe before; None: the time at the mean speed of the rest of
-    the path. It has no meaning for the first keyframe of an open path. With `ease` the camera slows
-    down to a rest there, and leaves slowly.
+    `seconds` is the time since the previous keyframe; None: the time at the mean speed of the timed
+    parts. For the first keyframe of an open path it is ignored. With `ease` the camera slows down,
+    stops here, and speeds up again.
 
     Raises InputError for a pose that is not a finite rotation and position, a `fov` that is not
     between 0 and pi, and `seconds` that are not between 0 (left out) and 3600.

@@ -1,13 +1,14 @@
-"""Moves around what the training cameras look at. All of them are closed: a video may be looped.
+"""Moves around the point that training cameras look at; all are closed, so videos can be looped.
 
-    orbit             once round at one height; to and fro where one side is unknown
-    spiral            twice round, from low to high and back; circles that grow and shrink again,
-                      where one side is unknown
+    orbit             once round, at the height and distance of the cameras on each side; to and
+                      fro if they saw one side only
+    spiral            twice round, from low to high and back; circles that grow and shrink again
+                      if the cameras saw one side only
     figure_of_eight   an eight, lying on its side, in front of the scene
     dolly_zoom        nearer and away while the zoom keeps the centre's size (Hitchcock, Vertigo)
 
 All look at the rig's centre with a level horizon, and stay within the angles from which the
-training cameras saw it (`paths.rig`). A dolly zoom leaves their distances.
+training cameras saw it (`paths.rig`). A dolly zoom goes nearer and farther than they were.
 """
 
 from __future__ import annotations
@@ -27,10 +28,10 @@ STEEP = math.radians(20.0)
 """Largest angle of a spiral above and below its middle height."""
 
 EIGHT = math.radians(50.0), math.radians(10.0)
-"""Largest half width and half height of an eight."""
+"""Largest half width and half height of an eight, as angles around the centre."""
 
 NEAREST, FARTHEST = 0.5, 1.5
-"""Distances at the ends of a dolly zoom, in units of the rig's; a narrow lens comes nearer."""
+"""Distances at the ends of a dolly zoom, in units of the rig's; a narrow lens goes nearer."""
 
 NEAREST_ANGLE = math.radians(86.0)
 """Angle of view of a frame's shorter side at a dolly zoom's nearest end, if the lens is narrow.
@@ -74,9 +75,8 @@ class Move:
 
 def _orbit(rig: Rig, turn: float) -> Camera:
     start, arc = rig.arc
-    if rig.goes_round:
-        return rig.camera(start + turn, rig.level)
-    return rig.camera(start + 0.5 * arc * (1.0 + math.sin(turn)), rig.level)
+    azimuth = start + (turn if rig.goes_round else 0.5 * arc * (1.0 + math.sin(turn)))
+    return rig.camera(azimuth, *rig.place_at(azimuth))
 
 
 def _spiral(rig: Rig, turn: float) -> Camera:
@@ -111,7 +111,7 @@ def _front(rig: Rig) -> tuple[float, float]:
 
 
 def _between(low: float, high: float, position: float) -> float:
-    """`low` at -1, `high` at 1."""
+    """Linear interpolation: `low` for position -1, `high` for 1."""
     return 0.5 * (low + high) + 0.5 * (high - low) * position
 
 

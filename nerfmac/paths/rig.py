@@ -1,7 +1,8 @@
-"""`Rig`: what the training cameras look at and from where, as camera paths need it.
+"""`Rig`: the point that training cameras look at, and from where they do, for camera paths.
 
 - The centre is the point closest to all optical axes, by least squares.
-- The elevation and the distance from the centre are the cameras' medians.
+- The elevation and the distance from the centre are the cameras' medians, or those of the cameras
+  nearby.
 - A wide gap between the cameras' azimuths makes the rig open. Then they saw one side only, and
   paths stay in the cameras' arc.
 
@@ -27,16 +28,20 @@ from nerfmac.geometry.lenses import Lens
 Vectors = npt.NDArray[np.float64]
 
 WIDEST_GAP = math.radians(100.0)
-"""Widest gap between the cameras' azimuths that a path crosses."""
+"""Widest gap between the cameras' azimuths, in radians, that a path may cross."""
+
+NEARBY = math.radians(25.0), math.radians(12.0), 0.2
+"""Differences in azimuth and elevation, in radians, and in distance, as a fraction of the median, at
+which a camera's influence on a path has fallen to 0.6."""
 
 STEEPEST = math.radians(85.0)
-"""Largest elevation of a path's camera: at a pole there is no azimuth."""
+"""Largest elevation of a path's camera, in radians: at 90 degrees there is no azimuth."""
 
 PARALLEL = math.sin(math.radians(2.0)) ** 2
-"""Smallest mean squared sine between the axes and their mean that locates a centre."""
+"""Mean squared sine between the axes and their mean below which cameras count as parallel."""
 
 PARALLEL_DISTANCE = 4.0
-"""Assumed distance of what parallel cameras look at, in units of the cameras' spread."""
+"""Assumed distance of the centre for parallel cameras, in units of the cameras' spread."""
 
 CIRCLE = 2.0 * math.pi
 
@@ -52,9 +57,11 @@ class Rig:
     distance: float
     """Median distance from the centre to the cameras; negative if they look outwards."""
     azimuth: Vectors
-    """Angles (n,) around the up axis; cameras overhead have none and are left out."""
+    """Angles (m,) around the up axis; cameras overhead have none and are left out."""
     elevation: Vectors
     """Angles (n,) above the horizon."""
+    places: Vectors
+    """Elevation, and distance as a multiple of `distance`, (m, 2) of the cameras in `azimuth`."""
     lens: Lens
     """Lens of the path's frames: no distortion, even size."""
 
@@ -68,30 +75,49 @@ class Rig:
     ) -> Rig:
         """Return the rig of `cameras`; arguments and errors are those of `orbit`.
 
-        The angles are always those around the point where the cameras' axes meet. Around a given
-        `centre` in front of it they would be wider, and the path's ends would show what hardly any
-        photograph shows.
+        The angles are always measured around the point where the cameras' axes meet. Around a given
+        `centre` nearer to the cameras they would be wider, and the path's ends would show parts
+        that hardly any photograph shows.
         """
         frame = _frame(up)
         eyes, axes = _axes(cameras)
         meeting = _centre(eyes, axes)
         distance = float(np.median(np.sum((meeting - eyes) * axes, axis=1)))
         outward = eyes - meeting if distance > 0.0 else -axes  # from the centre, per camera
-        azimuth, elevation = _angles(outward @ frame.T)
+        azimuth, elevation, is_aside = _angles(outward @ frame.T)
         centre = meeting if centre is None else checks.finite("centre", centre, (3,))
+        relative = np.ones(len(eyes))
         if distance > 0.0:
-            distance = float(np.median(np.linalg.norm(eyes - centre, axis=1)))
+            distances = np.linalg.norm(eyes - centre, axis=1)
+            distance = float(np.median(distances))
+            relative = distances / distance
+        places = np.stack([elevation, relative], axis=1)[is_aside]
         lens = _lens([camera.lens for camera in cameras], size)
-        return cls(centre, frame, distance, azimuth, elevation, lens)
+        return cls(centre, frame, distance, azimuth[is_aside], elevation, places, lens)
 
     @property
     def level(self) -> float:
         """The cameras' median elevation."""
         return float(np.clip(np.median(self.elevation), -STEEPEST, STEEPEST))
 
+    def place_at(self, azimuth: float) -> tuple[float, float]:
+        """Elevation and relative distance of the cameras around `azimuth`: where a path is safe.
+
+        They are means over the cameras, weighted by how near their azimuths are, so they change
+        smoothly around the circle. Cameras far from the median elevation and distance, such as a
+        second ring or stray ones, have little weight.
+        """
+        middle = np.median(self.places, axis=0)
+        apart = 2.0 * np.sin(0.5 * (self.azimuth - azimuth))[:, None]
+        places = np.concatenate([apart, self.places - middle], axis=1)
+        weights = np.exp(-0.5 * np.square(places / NEARBY).sum(axis=1))
+        # Where no camera is nearby, the path is at the median.
+        elevation, distance = middle + weights @ places[:, 1:] / (weights.sum() + 1e-3)
+        return float(np.clip(elevation, -STEEPEST, STEEPEST)), float(distance)
+
     @cached_property
     def arc(self) -> tuple[float, float]:
-        """First azimuth of the cameras' arc, and its angle counter-clockwise; 2 pi: a circle."""
+        """(start, angle) of the cameras' arc, counter-clockwise; angle 2 pi: a circle."""
         around = np.sort(self.azimuth % CIRCLE)
         gaps = np.diff(around, append=around[0] + CIRCLE)
         widest = int(np.argmax(gaps))
@@ -105,16 +131,16 @@ class Rig:
         return self.arc[1] == CIRCLE
 
     def heights(self, most: float) -> tuple[float, float]:
-        """Return lowest and highest elevation: the cameras' 10th and 90th percentile.
+        """Return a lowest and a highest elevation: the cameras' 10th and 90th percentile.
 
-        Both are at most `most` from their middle.
+        Each is at most `most` radians from their middle.
         """
         low, high = np.clip(np.percentile(self.elevation, [10, 90]), -STEEPEST, STEEPEST)
         middle, half = 0.5 * (low + high), min(0.5 * (high - low), most)
         return float(middle - half), float(middle + half)
 
     def camera(self, azimuth: float, elevation: float, distance: float = 1.0) -> Camera:
-        """Return the camera there that looks at the centre; `distance` is in units of the rig's."""
+        """Return a camera that looks at the centre; `distance` is a multiple of the rig's."""
         along = math.cos(elevation) * math.cos(azimuth), math.cos(elevation) * math.sin(azimuth)
         direction = np.array([*along, math.sin(elevation)]) @ self.frame
         eye = self.centre + distance * self.distance * direction
@@ -171,24 +197,25 @@ def _centre(eyes: Vectors, axes: Vectors) -> Vectors:
     return middle + PARALLEL_DISTANCE * spread * ahead / np.linalg.norm(ahead)
 
 
-def _angles(vectors: Vectors) -> tuple[Vectors, Vectors]:
+def _angles(vectors: Vectors) -> tuple[Vectors, Vectors, npt.NDArray[np.bool_]]:
     """Azimuth and elevation (n,) in radians of `vectors` (n, 3), up axis last.
 
-    Vectors along the up axis have no azimuth and are left out of the azimuths.
+    The third array (n,) says which of them have an azimuth: those that are not along the up axis,
+    or all if none is.
     """
     level = np.linalg.norm(vectors[:, :2], axis=1)
     elevation = np.arctan2(vectors[:, 2], level)
     azimuth = np.arctan2(vectors[:, 1], vectors[:, 0])
     aside = np.abs(elevation) < STEEPEST
-    return azimuth[aside] if aside.any() else azimuth, elevation
+    return azimuth, elevation, aside | ~aside.any()
 
 
 def _lens(lenses: Sequence[Lens], size: tuple[int, int] | None) -> Lens:
     """A lens without distortion whose shorter side has the photographs' median angle of view.
 
-    The angle is that of the photographs' shorter side. So a wide frame cuts nothing off above and
-    below. Where a wide frame meets upright photographs, or the other way round, it would cut most
-    of them off: there it is the angle of the geometric mean of their sides.
+    It is the angle of the photographs' shorter side, so a wide frame cuts nothing off above and
+    below. A wide frame of upright photographs, or the reverse, would cut most of them off: there it
+    is the angle of the geometric mean of their sides.
     """
     width, height = size if size is not None else (lenses[0].width, lenses[0].height)
     checks.number("width", width, low=2, whole=True)

@@ -1,7 +1,7 @@
-"""The length that the camera has travelled at any time of its path.
+"""Timing of a camera path: the length travelled as a function of time.
 
-A segment from keyframe to keyframe has a length and may have a time. Segments without a time have
-the mean speed of those with one. Between keyframes the length is a monotone cubic function of time
+A segment from keyframe to keyframe has a length and may have a duration. Segments without one have
+the mean speed of the others. Between keyframes the length is a monotone cubic function of time
 without jumps in speed, by
 
     Fritsch, Butland: A method for constructing local monotone piecewise cubic interpolants (1984).
@@ -21,7 +21,7 @@ Array = npt.NDArray[np.float64]
 
 
 class Timing:
-    """Lengths travelled by time, which runs from 0 at a path's start to 1 at its end."""
+    """Length travelled as a function of time, from 0 at a path's start to 1 at its end."""
 
     def __init__(
         self, walked: Array, seconds: Sequence[float | None], ease: Sequence[bool]

@@ -22,16 +22,16 @@ from nerfmac.paths.rig import CIRCLE, STEEPEST, Rig
 Array = npt.NDArray[np.float64]
 
 SPLITS = ("train", "test")
-"""Splits whose cameras have tours."""
+"""Splits along whose cameras there is a tour."""
 TOUR_SECONDS = 10.0
-"""Usual duration of a tour."""
+"""Default duration of a tour, in seconds."""
 STEADINESS = 0.06
-"""Standard deviation of the Gaussian, as a fraction of the path's length."""
+"""Standard deviation of the Gaussian that smooths a tour, as a fraction of the path's length."""
 UNORDERED = 1.5
 """If the path through the cameras is longer than this factor times a nearest-neighbour path, the
 cameras have no natural order."""
 POINTS = 1024
-"""Points of the path at which means are computed; frames are interpolated between them."""
+"""Number of points of the path at which means are computed; frames are interpolated from these."""
 
 
 def tour(
@@ -84,7 +84,7 @@ def _resampled(marks: Array, walked: Array, columns: Array) -> Array:
 
 
 def _levelled(back: Array, rig: Rig) -> Array:
-    """The unit axes along `back` (n, 3), at most STEEPEST up or down, for a level horizon."""
+    """Unit vectors along `back` (n, 3), with elevations of at most STEEPEST up or down."""
     east, north, high = (_unit(back) @ rig.frame.T).T
     level = np.sqrt(np.maximum(1.0 - high**2, 1e-12))
     elevation = np.clip(np.arctan2(high, level), -STEEPEST, STEEPEST)

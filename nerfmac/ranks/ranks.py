@@ -20,7 +20,7 @@ from nerfmac.common.checks import InputError
 AllreduceDtype = Literal["bfloat16", "float32"]
 
 LARGE = 2**16
-"""Fewest elements of an array that is sent alone, as `AllreduceDtype`; others go together."""
+"""Arrays with this many elements are sent alone, as `AllreduceDtype`; smaller ones together."""
 
 _VARIABLES = {
     "nccl": ("NCCL_HOST_IP", "NCCL_PORT", "MLX_WORLD_SIZE"),
@@ -32,12 +32,12 @@ _VARIABLES = {
 
 @dataclass(frozen=True)
 class Ranks:
-    """This process among those that train together."""
+    """The processes that train one model together, and this process's rank among them."""
 
     rank: int = 0
     size: int = 1
     backend: str = "none"  # `ring`, `jaccl` or `nccl`
-    group: Any = None  # MLX's
+    group: Any = None  # MLX's distributed group
 
     @property
     def is_first(self) -> bool:
@@ -149,7 +149,7 @@ def current_ranks() -> Ranks:
 
 
 def rank_given() -> int:
-    """This process's rank by the environment; 0 without one."""
+    """This process's rank, from MLX_RANK in the environment; 0 without it."""
     rank = os.environ.get("MLX_RANK", "0")
     return int(rank) if rank.isdecimal() else 0
 
@@ -183,7 +183,7 @@ def _selected_backend() -> str | None:
 
 
 def _checksum(values: mx.array) -> mx.array:
-    """(1,) uint32 that changes with any bit, and almost always if elements are exchanged."""
+    """Checksum (1,) uint32: any changed bit changes it, and almost always two swapped elements."""
     words = mx.view(values.reshape(-1), mx.uint32)
     factors = mx.arange(words.size, dtype=mx.uint32) * 2654435761 + 1
     return (words * (factors | 1)).sum().reshape(1)

@@ -1,1 +1,1 @@
-"""What is learned of the training views beside the field: poses, lenses, exposures, colours."""
+"""Refinement of training views, learned with the field: poses, lenses, exposures, colours."""

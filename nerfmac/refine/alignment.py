@@ -21,7 +21,7 @@ Poses = npt.NDArray[np.float64]
 def align_poses(poses: Poses, initial: Poses, refined: Poses) -> Poses:
     """`poses` (m, 3, 4), moved by the similarity that best maps `initial` to `refined` (n, 3, 4).
 
-    The rotation is the mean rotation of the cameras, which any number of them determines. Scale and
+    The rotation is the mean of the cameras' rotations, for which one camera is enough. Scale and
     shift are the least-squares fit of the camera positions.
     """
     u, _, v = np.linalg.svd(np.einsum("nij,nkj->ik", refined[:, :, :3], initial[:, :, :3]))

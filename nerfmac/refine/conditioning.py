@@ -45,7 +45,7 @@ def pose_conditioning(cameras: Cameras) -> npt.NDArray[np.float32]:
 
 
 def _pose_jacobian(poses: Array, x: Array, y: Array, depth: Array) -> Array:
-    """(n, 2, 6): d(x, y) / d(pose) of the points depth (x, y, -1) in the camera's axes."""
+    """Jacobian d(x, y) / d(pose), (n, 2, 6), of the points depth (x, y, -1) in camera axes."""
     one, zero = np.ones_like(x), np.zeros_like(x)
     axes = poses[:, :, :3].swapaxes(1, 2)  # (n, axis, 3)
     point = np.einsum("nki,nk->ni", axes, np.stack([x, y, -one], axis=1) * depth[:, None])
@@ -76,7 +76,7 @@ def lens_conditioning(cameras: Cameras) -> npt.NDArray[np.float32]:
 
 
 def _inverse_roots(total: Array) -> npt.NDArray[np.float32]:
-    """(S + DAMPING diag(S))^(-1/2) for each S in `total` (n, k, k)."""
+    """The matrices (S + DAMPING diag(S))^(-1/2) for each S in `total` (n, k, k)."""
     diagonal = np.einsum("nii->ni", total)[:, :, None] * np.eye(total.shape[1])
     values, vectors = np.linalg.eigh(total + DAMPING * diagonal)
     return np.einsum("nik,nk,njk->nij", vectors, values**-0.5, vectors).astype(np.float32)

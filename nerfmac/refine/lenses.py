@@ -41,11 +41,11 @@ class SharedLenses:
 
     @cached_property
     def of_views(self) -> mx.array:
-        """(views,) int32: the index of each view's lens."""
+        """Index of each view's lens, (views,) int32."""
         return mx.array([self._index[key] for key in _keys(self._cameras)], mx.int32)
 
     def changes(self, parameters: mx.array) -> mx.array:
-        """(lenses, 3): log focal factor and changes of k1 and k2, for `parameters` (lenses, 3)."""
+        """Log focal factor and changes of k1 and k2, (lenses, 3), by `parameters` (lenses, 3)."""
         return (self._conditioning * parameters[:, None, :]).sum(axis=2)
 
     def refined(self, cameras: Cameras, changes: mx.array) -> Cameras:

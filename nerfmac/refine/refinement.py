@@ -1,20 +1,20 @@
 """`CameraRefinement`: poses, lenses, exposures and colours of the training views, as parameters.
 
 A pose [R | t] becomes [exp(w) R | t + v]. The rotation vector w and the shift v are along the
-scene's axes (so(3) x R^3). They are `conditioning`'s linear function of six parameters per view.
+scene's axes (so(3) x R^3). `conditioning` maps six parameters per view to them, linearly.
 Views from one camera share a lens (`nerfmac.refine.lenses`).
 
 Exposures multiply the linear light of red, green and blue by exp(parameter). Colours c, encoded as
 sRGB, become (1 + A) c + b with nine numbers A and three b per view. This is the affine map of Urban
 Radiance Fields (Rematas et al. 2022, section 3.3), learned directly instead of from a latent code.
 It replaces the appearance vectors of NeRF-W, which a colour network would have to take as input.
-The mean over the views is subtracted from both. So the field, and every view without parameters of
-its own, shows the mean of the pictures.
+The mean over the views is subtracted from exposures and colours. So the field, and every view
+without parameters of its own, shows the mean of the pictures.
 
 Gradients reach poses and lenses through the samples. A sample x on a ray with origin o moves by
 dv + dw x (x - o). A lens changes the direction of the ray. The distance of a sample from its camera
 is constant (`compute_cam_gradient_train_nerf` of Instant-NGP; BARF, Lin et al. 2021). The
-derivative by w is taken at the refined pose, to first order.
+derivative with respect to w is taken at the refined pose, to first order.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ EXPOSURES = "views.exposures"
 COLOURS = "views.colours"
 """Parameters (views, 12): the matrix A row by row, then b."""
 
-_MIN_OPACITY = 1e-4  # rays below it are black, whatever their exposure
+_MIN_OPACITY = 1e-4  # lower bound of a divisor; such rays are black anyway
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ class CameraRefinement:
         return self.lenses.refined(cameras, changes)
 
     def pose_deltas(self, parameters: Parameters) -> mx.array:
-        """(views, 6): each camera's rotation vector, in radians, and shift, in scene units."""
+        """Each camera's rotation vector in radians and shift in scene units, (views, 6)."""
         # A sum, not matmul: a GPU may compute that in TF32, with ten bits of mantissa.
         return (self._conditioning * parameters[POSES][:, None, :]).sum(axis=2)
 

@@ -1,4 +1,4 @@
-"""How far refinement changed the training views, as JSON and as a sentence."""
+"""Report of how far refinement changed the training views, as JSON and as a sentence."""
 
 from __future__ import annotations
 

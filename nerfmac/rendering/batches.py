@@ -33,12 +33,12 @@ MIDDLE = 0.5
 
 
 class RayBatches:
-    """Renders as many rays at a time as have room for all their samples."""
+    """Renders batches of rays that are small enough for all their samples to fit."""
 
     def __init__(
         self, shade: Shade, sampler: Sampler, parameters: Arrays, sampling: Arrays, slots: int
     ) -> None:
-        """`sampling` is the sampler's state, `slots` the most samples of a batch."""
+        """`sampling` is the sampler's state, `slots` the largest number of samples in a batch."""
         self._rays = max(slots // sampler.most_samples, 1)
 
         def batch(origin: mx.array, direction: mx.array) -> Composited:
@@ -70,7 +70,7 @@ class SampleBatches:
     """
 
     def __init__(self, shade: Shade, occupied: Occupied, slots: int) -> None:
-        """`slots`: most samples of a batch."""
+        """`slots` is the largest number of samples in a batch."""
         self._slots = max(slots, FIRST_ROUND)
         self._rays = self._slots // FIRST_ROUND  # most rays of a batch
 
@@ -114,7 +114,7 @@ class SampleBatches:
         self, rays: Rays, chosen: Indices, take: Indices, skip: Indices
     ) -> list[npt.NDArray[np.float32]]:
         """Colour, opacity and depth of the chosen rays' next `take` samples after `skip`."""
-        padding = (0, self._rays - len(chosen))  # with ray 0, without samples
+        padding = (0, self._rays - len(chosen))  # repeats ray 0, without samples
         ray, take_padded, skip_padded = (
             mx.array(np.pad(values, padding).astype(np.int32)) for values in (chosen, take, skip)
         )

@@ -49,7 +49,7 @@ MAPS = {"turbo": TURBO, "inferno": INFERNO, "grey": GREY}
 
 
 def coloured(values: mx.array, anchors: Anchors) -> mx.array:
-    """(n, 3) sRGB in [0, 1] for `values` (n,), clipped to [0, 1]."""
+    """Colours (n, 3), sRGB in [0, 1], of `values` (n,), which are clipped to [0, 1]."""
     table = mx.array(anchors)
     position = mx.clip(values, 0.0, 1.0) * (len(anchors) - 1)
     below = mx.minimum(position.astype(mx.int32), len(anchors) - 2)

@@ -38,7 +38,7 @@ def cropped(
         shift = placement.turned_to_file(placement.offset)
         low, high = ((placement.scale * np.array(corner) + shift).tolist() for corner in box)
         axes = placement.rotation.T
-    # As tuples, since arrays and lists have no hash.
+    # Arguments of a cached function are tuples, since arrays and lists have no hash.
     return bits & _overlapping(geometry, tuple(low), tuple(high), tuple(axes.ravel().tolist()))
 
 
@@ -46,7 +46,7 @@ def cropped(
 def _overlapping(
     geometry: MarchGeometry, low: Corner, high: Corner, axes: tuple[float, ...]
 ) -> mx.array:
-    """(cells / 32,) uint32, one bit per cell: whether it overlaps the box; touching does not count.
+    """One bit per cell, (cells / 32,) uint32: 1 if it overlaps the box; touching does not count.
 
     The box is all positions p with low[k] < axes[k] . p < high[k]; `axes` is 3 x 3, row by row.
     """
@@ -63,13 +63,13 @@ def _overlapping(
 
 
 def _along(geometry: MarchGeometry, component: float) -> mx.array:
-    """(cascades, resolution) float32: `component` times the cell centres along a scene axis."""
+    """`component` times the cell centres along a scene axis, (cascades, resolution) float32."""
     middle = (np.arange(geometry.resolution) + 0.5) / geometry.resolution - 0.5
     sizes = 2.0 ** np.arange(geometry.bounds.cascades)
     return mx.array((component * (sizes[:, None] * middle + CENTRE)).astype(np.float32))
 
 
 def _reach(geometry: MarchGeometry, axis: npt.NDArray[np.float64]) -> mx.array:
-    """(cascades,) float32: half the extent of a cell along the direction `axis`."""
+    """Half the extent of a cell along the direction `axis`, (cascades,) float32."""
     half = 0.5 * 2.0 ** np.arange(geometry.bounds.cascades) / geometry.resolution
     return mx.array((half * np.abs(axis).sum()).astype(np.float32))

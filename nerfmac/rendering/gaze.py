@@ -34,7 +34,7 @@ def look_at_from_depth(
 ) -> npt.NDArray[np.float64] | None:
     """The centre (3,) of the surfaces that the `cameras` look at.
 
-    None if the cameras stand all around, so that their axes tell it, or if no surface is visible.
+    None if the cameras stand all around, where their axes meet, or if no surface is visible.
     Raises `InputError` as `paths.orbit` does.
     """
     rig = Rig.of(cameras, up)

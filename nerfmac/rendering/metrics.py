@@ -1,4 +1,4 @@
-"""How close a rendered image is to a photograph: PSNR and SSIM.
+"""Metrics of a rendered image against a photograph: PSNR and SSIM.
 
     PSNR = -10 log10 mean (image - target)^2                                   in dB
 
@@ -48,7 +48,7 @@ class Sums(NamedTuple):
     """The terms of a mean, summed per row on the images' device; `mean` adds up the rows."""
 
     parts: list[Image]  # each (rows,)
-    terms: int  # of the mean
+    terms: int  # number of terms of the mean
 
     def mean(self) -> float:
         """The mean, summed in float64; waits for the device."""
@@ -91,7 +91,7 @@ def similarity(image: Image, target: Image) -> Sums:
         raise InputError(
             f"image has shape {x.shape}; SSIM needs at least {WINDOW} pixels on a side"
         )
-    rows = height - WINDOW + 1  # of windows
+    rows = height - WINDOW + 1  # rows of windows
     step = max(BAND // width, 1)
     bands = [slice(row, row + step + WINDOW - 1) for row in range(0, rows, step)]
     parts = [_begun(_similarity(x[band], y[band])) for band in bands]
@@ -141,7 +141,7 @@ def _joined(parts: list[Any]) -> Image:
 
 
 def _begun(values: Image) -> Image:
-    """Return `values`; an MLX array begins to be computed."""
+    """Return `values`; if they are an MLX array, the device begins to compute them."""
     if isinstance(values, mx.array):
         mx.async_eval(values)
     return values

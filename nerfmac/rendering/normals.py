@@ -12,16 +12,16 @@ grid jump between the cells of its finest level, so they show the grid instead o
 or four points give stains; the density without logarithm gives patches."""
 
 FLOOR = 1e-3
-"""Density per scene unit far below which differences do not count."""
+"""Density per scene unit added before the logarithm: differences far below it do not count."""
 
 LEAST = 1e-4
-"""Largest slope, as a sum over the corners, that may be rounding alone."""
+"""Slope, summed over the corners, up to which it may be rounding error alone."""
 
 
 def normals(
     density: Callable[[mx.array], mx.array], position: mx.array, reach: mx.array
 ) -> mx.array:
-    """(points, 3) unit normals at `position` (points, 3), pointing out of dense matter.
+    """Unit normals (points, 3) at `position` (points, 3), pointing out of dense matter.
 
     `density` maps (points, 3) to (points,) per scene unit. It is evaluated at the corners of cubes
     whose half sides are `reach` (points,), in scene units. Where it is constant, the normal is

@@ -12,13 +12,13 @@ from nerfmac.geometry.cameras import Camera
 from nerfmac.rendering.renderer import Renderer
 
 TRIAL = 2**11
-"""Pixels of the first trial, about."""
+"""Approximate number of pixels of the first trial."""
 TRIAL_SECONDS = 0.1
 """Shortest trial that counts. A shorter one measures a GPU's launches instead of its pace."""
 
 
 def seconds_per_pixel(renderer: Renderer, cameras: Sequence[Camera]) -> float:
-    """Seconds per pixel of the cameras' pictures, measured on smaller pictures of theirs."""
+    """Seconds per pixel of the cameras' pictures, measured by rendering smaller ones."""
     lens, pixels = cameras[0].lens, TRIAL
     while True:
         scale = min(1.0, math.sqrt(pixels / (lens.width * lens.height * len(cameras))))

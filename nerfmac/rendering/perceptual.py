@@ -68,7 +68,7 @@ class Lpips:
             self._layers.append((weight.transpose(0, 2, 3, 1), bias, linear.reshape(outputs)))
 
     def __call__(self, image: mx.array, target: mx.array) -> mx.array:
-        """() float32: the LPIPS of two (h, w, 3) pictures in [0, 1]; 0 if they are equal.
+        """LPIPS, () float32, of two (h, w, 3) pictures in [0, 1]; 0 if they are equal.
 
         Raises `InputError` for different shapes, and for fewer than 31 pixels on a side.
         """

@@ -35,7 +35,7 @@ class Rendered(NamedTuple):
 def shade(
     field: Field, parameters: Parameters, samples: Samples, directions: mx.array
 ) -> Composited:
-    """The composited `samples` of rays with unit `directions` (rays, 3)."""
+    """Evaluate `field` at `samples` and composite them; `directions` are unit (rays, 3)."""
     density, colour = field(parameters, samples, directions)
     return composite(density, colour, samples.distance, samples.width, samples.ray_start)
 
@@ -106,7 +106,7 @@ class Renderer:
     def over(
         self, rays: Rays, width: int, background: tuple[float, float, float]
     ) -> tuple[mx.array, mx.array, mx.array]:
-        """The same as `pixels`, for any `rays`, row by row, so for any lens."""
+        """Colour, opacity and depth as in `pixels`, for any `rays` of a picture, row by row."""
         pixels, seen, first = rays.origin.shape[0], [], 0
         while first < pixels:
             end = first + max(self._tiles.rays // width // 4 * 4, 1) * width

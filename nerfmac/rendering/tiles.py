@@ -1,4 +1,4 @@
-"""`Tiles`: rays per launch, chosen so that each launch takes a moment.
+"""`Tiles`: rays per launch, chosen so that each launch takes about `MOMENT` seconds.
 
 The system ends a launch that holds up its display; macOS does so within a second or less
 (ml-explore/mlx issue 3267). How long rays take depends on the GPU, the field and the fog in the
@@ -31,9 +31,9 @@ class Tiles:
         """Most rays of the next tile."""
 
     def run(self, trace: Callable[[], Result], is_last: bool) -> Result:
-        """The result of `trace` for one tile; waits for it unless it is the last.
+        """The result of `trace` for one tile, timed unless it is the last or tiles have MOST rays.
 
-        Waits first for everything launched before, so that only the tile is timed.
+        To time it, waits first for everything launched before, then for the tile.
         """
         if is_last or self.rays == MOST:
             result = trace()

@@ -1,4 +1,4 @@
-"""A run's configuration: a preset for the device, adapted to a scene; checks of what is asked."""
+"""A run's configuration: a preset for the device, adapted to a scene; checks of limits."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from nerfmac.training.trainer import Trainer
 log = logging.getLogger("nerfmac")
 
 CONFIGURED = Method()
-"""The method whose field, sampler and loss are those that the configuration names."""
+"""The default method: field, sampler and loss as the configuration says."""
 
 LOWER = {
     "the model": "--grid.log2-entries, or a smaller --preset",
     "the pictures": "--max-images, or their size by --downscale",
     "a step": "--march.max-samples",
 }
-"""Flags to lower where a part of the memory is the largest."""
+"""Flags to lower, by the part of the memory that they reduce."""
 
 _FLOAT = 4  # bytes
 
@@ -83,7 +83,7 @@ def needed_memory(config: Config, scene: Scene, method: Method) -> dict[str, int
 
     The model: parameters, average and both moments, before and after a step, and a gradient.
     A step: positions, features and colours of the kept samples, with gradients; positions and
-    features of the samples that are only marched.
+    features of all marched samples.
     """
     trainer = Trainer(config, scene.extent, method=method)
     parameters = sum(map(prod, trainer.field.shapes.values()))

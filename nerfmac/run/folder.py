@@ -1,4 +1,4 @@
-"""The folder of a run: what it says without loading the run, and a lock on training into it.
+"""The folder of a run: facts that are read without loading the run, and a lock on training into it.
 
 The lock is `flock` on a file in the folder. It ends with the process that holds it, however that
 ends. Reading a run needs no lock.
@@ -41,7 +41,7 @@ def read_record(folder: Path) -> SceneRecord:
 
 
 def same_views(one: SceneRecord, other: SceneRecord) -> bool:
-    """Whether the training views are the same.
+    """Whether two scenes have the same training views.
 
     Path, up direction, placement and options other than masks may differ.
     """
@@ -68,7 +68,7 @@ def checkpoint_mark(folder: Path) -> tuple[int, int] | None:
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Context manager that keeps other trainings from locking the existing `folder`.
+    """Context manager that locks the existing `folder` against other trainings.
 
     Raises `InputError` while another training holds the lock. A file system without locks, or
     one that cannot be written, locks nothing.
@@ -80,7 +80,7 @@ def locked(folder: Path) -> Iterator[None]:
     finally:
         if file is not None:
             with suppress(OSError):
-                path.unlink(missing_ok=True)  # still locked: a waiting process sees it is gone
+                path.unlink(missing_ok=True)  # while locked: a process that waits sees it is gone
             os.close(file)
 
 

@@ -39,7 +39,7 @@ def training_bar(done: float, limit: float, unit: str, *, shown: bool) -> tqdm[A
 
 
 def log_backends(build_seconds: float) -> None:
-    """Log the operations without a kernel on this device, and the memory taken by compiling."""
+    """Log the operations without a kernel on this device, and the memory after compiling."""
     log.debug("kernels run as %s; compiling took %.1f s in all", backend(), build_seconds)
     operations: dict[str, list[str]] = {}
     for operation, reason in references().items():

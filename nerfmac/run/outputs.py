@@ -32,17 +32,17 @@ log = logging.getLogger("nerfmac")
 
 
 SPARE_SECONDS = 28.0
-"""Seconds that the whole call may take beyond twice the training time."""
+"""Seconds that a whole call of `train` may take in addition to twice the training time."""
 
 LEAST_SECONDS = 5.0
-"""Least time for each output, even if loading and compiling have taken all the spare time."""
+"""Minimum time for an output, in seconds, even if loading and compiling took all spare time."""
 
 EVALUATION, PREVIEW = 1 / 2, 1 / 4
 """Fractions of the time left that evaluation and preview may take."""
 
 
 class Outputs:
-    """The files that training leaves in a run's folder beside the run; none without a folder."""
+    """Writes the files that a training adds to a run's folder; nothing for a run in memory."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class Outputs:
         tensorboard: bool,
         on_report: Callable[[Report], None] | None,
     ) -> None:
-        """`start`: `time.perf_counter()` when all began. Raises `InputError` as `Scalars` does."""
+        """`start`: `time.perf_counter()` at the start. Raises `InputError` as `Scalars` does."""
         self._run, self._start, self._on_report = run, start, on_report
         self._before = run.state.train_seconds
         self._scalars: Scalars | None = None
@@ -73,9 +73,9 @@ class Outputs:
     def finish(
         self, *, all_views: bool, progress: bool, on_end: Callable[[Run, float], None] | None
     ) -> None:
-        """Evaluate test views and write `preview.png` and `metrics.json`, as there is time.
+        """Evaluate test views and write `preview.png` and `metrics.json`, as far as time allows.
 
-        Everything since `start` is to take twice the training time and `SPARE_SECONDS`. With
+        Everything since `start` is to take twice the training time plus `SPARE_SECONDS`. With
         `all_views` the evaluation does not count. `on_end` is called last, with the run and the
         seconds left.
         """
@@ -120,7 +120,7 @@ def scaled_size(lens: Lens, scale: float) -> tuple[int, int]:
 
 
 def save_preview(path: Path, run: Run, *, has_test: bool, seconds: float) -> None:
-    """Write a rendered test view beside its photograph or, without test views, an orbit's view.
+    """Write a rendered test view and its photograph or, without test views, a view of an orbit.
 
     If rendering it would take more than `seconds`, the picture is smaller, and the log says so.
     """
@@ -146,8 +146,8 @@ def quality(
 ) -> dict[str, Any]:
     """Mean quality of the evaluated `views` of a split, as JSON values; null without views.
 
-    `of` is the number of views in the split, `PREFIX_views` the number of evaluated ones, and
-    `PREFIX_row_fraction` the fraction of their rows that was compared.
+    `of` is the number of views in the split. In the result, for split test, `test_views` is the
+    number of evaluated views and `test_row_fraction` the fraction of their rows that was compared.
     """
     mean = {
         name: float(np.mean([getattr(view, name) for view in views])) if views else None
@@ -169,7 +169,7 @@ def metrics(
 ) -> dict[str, Any]:
     """The JSON values of `metrics.json`; times in seconds, PSNR in dB.
 
-    `views` are the evaluated ones of `of` test views.
+    `views` are the evaluated test views; `of` is the number of all test views.
     """
     return {
         **machine(),

@@ -50,7 +50,7 @@ SAVE_SECONDS = 30.0
 """Seconds between two checkpoints during training."""
 
 CURVE_POINTS = 100
-"""Largest number of points of a run's curve."""
+"""Largest number of points in a run's `curve`."""
 
 
 @dataclass(eq=False)
@@ -71,7 +71,7 @@ class Run:
     """Seconds spent compiling kernels, in all."""
     rates: tuple[float, float] = (0.0, 0.0)
     """Rays and samples per second of training, averaged over about twenty reports."""
-    _is_checked: bool = False  # whether the field was compared with a constant picture
+    _is_checked: bool = False  # whether the field has been compared with a constant picture
     _good: TrainState | None = None  # the last reported state whose step was not skipped
     _prepared: Trainer | None = None  # the trainer whose functions are compiled
     _aligned: dict[tuple[str, int], Views] = field(default_factory=dict)  # by split and step
@@ -281,10 +281,10 @@ class Run:
         self.rates = rays, samples + weight * (report.samples_per_second - samples)
 
     def refine(self, **switches: bool) -> None:
-        """Switch the refinement of poses, lenses, exposures or colours on or off.
+        """Switch refinement of poses, lenses, exposures or colours on or off.
 
-        Switches that are not named stay as they are. Raises `InputError` for other names, after the
-        first step, and if there are no pictures.
+        Switches that are not given keep their value. Raises `InputError` for other names, after
+        the first step, and if there are no pictures.
         """
         if self.state.step:
             had = f"the run has had {self.state.step} steps"
@@ -299,7 +299,7 @@ class Run:
             self.save(self.folder)
 
     def copy(self) -> Run:
-        """An independent copy of the run, in memory, for any thread."""
+        """An independent copy of the run in memory, which any thread may use."""
         mx.eval(self.state.arrays())
         # Compiled functions belong to a thread, so the copy has a trainer of its own.
         trainer = self.trainer.without_views(self.scene.cameras)
@@ -335,7 +335,7 @@ class Run:
     def render(
         self, camera: Camera, background: tuple[float, float, float] = (1.0, 1.0, 1.0)
     ) -> Rendered:
-        """One picture. For many, call `renderer()` once and use that."""
+        """Render one picture. For many, call `renderer()` once and use its `render`."""
         return self.renderer().render(camera, background)
 
     def orbit(self, frames: int, size: tuple[int, int] | None = None) -> list[Camera]:
@@ -356,7 +356,7 @@ class Run:
         """PSNR, SSIM and, with `lpips`, LPIPS of a split's `views`, in the split's order.
 
         `seconds`: evaluate only as many views as fit into that time, evenly spread; if not even
-        one fits, its middle rows alone.
+        one fits, only its middle rows.
         """
         start, blend = time.perf_counter(), self.config.train.blend
         views = self.views(split, progress=progress)
@@ -376,7 +376,7 @@ class Run:
 
     @property
     def refined(self) -> dict[str, Any]:
-        """Sizes of the refinements so far, as `refinement_report` describes them."""
+        """Sizes of the refinements so far, in the form of `refinement_report`."""
         return refinement_report(self.trainer.refinement, self.state.average)
 
     def views(self, split: str, *, progress: bool = True) -> Views:

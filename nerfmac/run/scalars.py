@@ -28,7 +28,7 @@ NAME = "scalars.jsonl"
 """Name of the file in a run's folder."""
 
 SECONDS = 1.0
-"""Least time between two lines, in seconds."""
+"""Shortest time between two lines, in seconds."""
 
 log = logging.getLogger("nerfmac")
 
@@ -55,7 +55,7 @@ class Scalars:
         self._written = -float("inf")
 
     def add(self, report: Report) -> None:
-        """Write the report, if the last line is a second old."""
+        """Write the report if the last line is at least a second old; else keep it for `close`."""
         self._last = report
         if time.monotonic() - self._written >= SECONDS:
             self._write(report)

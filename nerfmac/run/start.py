@@ -73,7 +73,7 @@ def train(
     Args:
         scene: a `Scene`, or the path of one; a video or a folder of photographs is captured first.
             By default the built-in scene or, with `resume`, the run's own.
-        steps, seconds: limit of the training, earlier training of the run counted, in either unit;
+        steps, seconds: end of the training, in total steps or total seconds of training of the run;
             by default the configuration's steps.
         preset: `tiny`, `small`, `base`, `big`, or `auto`, which chooses by device and memory.
         device: `metal`, `cuda` or `cpu`; `auto` takes the GPU if there is one, unless you have
@@ -92,7 +92,7 @@ def train(
             `run.train(...)` continues it. False: it raises `KeyboardInterrupt`.
         progress: show a bar.
         on_report: called with each `Report`.
-        on_end: called at the end, with the run and the seconds left for more outputs.
+        on_end: called at the end of a run with a folder, with the run and the seconds left.
         options: how to read `scene`, if it is a path; see `load_scene`.
 
     Under `mlx.launch` every rank calls it, and the first rank alone writes.
@@ -146,9 +146,9 @@ def _scene_and_folder(
     resume: bool,
     is_first: bool,
 ) -> tuple[Scene, Path | None]:
-    """The scene to train on, and the run's folder; None: in memory.
+    """The scene to train on, and the run's folder, None for a run in memory.
 
-    Raises `InputError`, for bad `options` or an occupied folder before anything is captured.
+    Raises `InputError`; for bad `options` or a folder in use, before anything is captured.
     """
     known = {option.name for option in fields(SceneOptions)}
     for name in options:
@@ -180,7 +180,7 @@ def _scene_and_folder(
 
 
 def _check_as_in(record: SceneRecord, run: Path, asked: Mapping[str, Any]) -> None:
-    """Raise `InputError` if an option that is `asked` for differs from the run's."""
+    """Raise `InputError` if an option in `asked` differs from that of the resumed run."""
     known = vars(record.options) | {"extent": record.extent}
     for option in asked:
         if asked[option] != known[option]:

@@ -1,1 +1,1 @@
-"""Where rays are sampled."""
+"""Samplers: they choose the points of a ray at which the field is evaluated."""

@@ -54,7 +54,7 @@ class _Part(NamedTuple):
 
 
 class HierarchicalSampler(Sampler):
-    """As many samples for every ray; those of a ray that misses the cube have no width."""
+    """The same number of samples for every ray; a ray that misses the cube has them at width 0."""
 
     def __init__(
         self, proposal: Proposal, bounds: Bounds, near: float, coarse: int, fine: int
@@ -69,16 +69,16 @@ class HierarchicalSampler(Sampler):
 
     @property
     def most_samples(self) -> int:
-        """See `Sampler`: the samples of every ray."""
+        """Number of samples of every ray."""
         return self._coarse + self._fine
 
     @property
     def draws(self) -> int:
-        """See `Sampler`: one for each sample."""
+        """Random numbers of a ray: one for each sample."""
         return self._coarse + self._fine
 
     def sample(self, parameters: Arrays, state: Arrays, rays: Rays, drawn: mx.array) -> Sampled:
-        """See `Sampler`; the proposal is composited along the coarse samples."""
+        """The samples, and the proposal field composited along the coarse ones, as in `Sampler`."""
         part = self._part(Rays(*map(mx.stop_gradient, rays)))
         even = stratified(drawn[:, : self._coarse])
         coarse = part.samples(even)
@@ -97,13 +97,13 @@ class HierarchicalSampler(Sampler):
 
 
 def stratified(drawn: mx.array) -> mx.array:
-    """(rays, n) numbers, one in each of n equal bins of [0, 1], at the fraction `drawn` of it."""
+    """One number in each of n equal bins of [0, 1], at the fraction `drawn` (rays, n) of it."""
     count = drawn.shape[1]
     return (mx.arange(count) + drawn) / count
 
 
 def invert(edges: mx.array, weight: mx.array, fraction: mx.array) -> mx.array:
-    """Inverse of the cumulative weight along rays: its value at each `fraction` (rays, n) of it.
+    """Inverse transform sampling: where the cumulative weight reaches each `fraction` (rays, n).
 
     The `edges` (rays, intervals + 1) of the intervals strictly increase from 0 to 1. Each `weight`
     (rays, intervals), not negative, is spread evenly over its interval. A little weight is added
@@ -124,7 +124,7 @@ def invert(edges: mx.array, weight: mx.array, fraction: mx.array) -> mx.array:
 
 
 def _edges(place: mx.array) -> mx.array:
-    """(rays, n + 1) edges of the intervals of samples at the fractions `place` (rays, n)."""
+    """Edges (rays, n + 1) of the intervals of samples at the fractions `place` (rays, n)."""
     zero = mx.zeros_like(place[:, :1])
     return mx.concatenate([zero, 0.5 * (place[:, 1:] + place[:, :-1]), zero + 1.0], axis=1)
 
@@ -134,6 +134,6 @@ def _widths(edges: mx.array) -> mx.array:
 
 
 def _weights(thickness: mx.array) -> mx.array:
-    """(rays, n) compositing weights of samples with the optical `thickness` (rays, n)."""
+    """Compositing weights (rays, n) of samples with the optical `thickness` (rays, n)."""
     before = mx.cumsum(thickness, axis=1, inclusive=False)
     return mx.exp(-before) * (1.0 - mx.exp(-thickness))

@@ -19,12 +19,12 @@ from nerfmac.sampling.occupancy import Occupancy, OccupancyGrid, march_geometry
 from nerfmac.sampling.sampler import Sampled, Sampler
 
 UsedDensity = Callable[[Arrays, mx.array, mx.array], mx.array]
-"""`Field.density_of_first`: of parameters, positions and how many of them count."""
+"""`Field.density_of_first`: density from parameters, positions and how many of these count."""
 
 _WARMUP, _AFTERWARDS = range(2)  # phases of training
 
 UPDATE_SAMPLES = 32
-"""Mean samples of an update's ray that fit. Only rays through a fog have more."""
+"""Mean samples per ray that an update has room for. Only rays through a fog have more."""
 
 
 class MarchingSampler(Sampler):
@@ -49,7 +49,7 @@ class MarchingSampler(Sampler):
 
     @property
     def most_samples(self) -> int:
-        """See `Sampler`."""
+        """Largest number of samples of a ray: its intervals along the cube's diagonal."""
         return self.geometry.most_intervals
 
     @property
@@ -58,10 +58,10 @@ class MarchingSampler(Sampler):
         return Occupancy.shapes(self.geometry.cells)
 
     def init(self, rays: Iterable[Rays]) -> Arrays:
-        """The grid in which every cell is occupied that one of the `rays` passes.
+        """The grid in which every cell that one of the `rays` passes is occupied.
 
         Cells that any ray passes before `march.near_training` stay empty, if that is further than
-        `march.near`: matter there would be seen by no training ray but in pictures.
+        `march.near`: matter there would show in pictures, but no training ray would see it.
         """
         visible = is_empty = mx.zeros(self.geometry.cells, mx.bool_)
         near, at_camera = self.geometry.near, replace(self.geometry, near=0.0)
@@ -75,7 +75,7 @@ class MarchingSampler(Sampler):
         return self._grid.init(visible, is_empty)._asdict()
 
     def sample(self, parameters: Arrays, state: Arrays, rays: Rays, drawn: mx.array) -> Sampled:
-        """See `Sampler`; `march.max_samples` samples fit."""
+        """Samples in occupied cells, as in `Sampler`; `march.max_samples` of them fit."""
         jitter, occupied = drawn.reshape(drawn.shape[0]), self._occupied(state)
         slots = self._march.max_samples
         fitted = partial(march, *rays, jitter, occupied, slots)
@@ -83,13 +83,13 @@ class MarchingSampler(Sampler):
             return Sampled(fitted())
         density = partial(self._density, parameters)
         counts = visible_counts(density, rays, jitter, occupied, self._capacity)
-        # Marched samples must fit too. Rays past the capacity count as visible to their end: with
-        # them, one step would want far fewer rays, and the next one more again.
+        # Marched samples must fit too. Rays past the capacity count all their samples as visible;
+        # with these in the mean, the number of rays would swing from step to step.
         mean = samples_per_ray(counts.marched, counts.visible, self._capacity, slots)
         return Sampled(fitted(counts.visible), samples_per_ray=mean)
 
     def interval_at(self, step: int) -> int:
-        """See `Sampler`."""
+        """Steps from one update to the next, around `step`."""
         return self._config.interval_at(step)
 
     def phase_at(self, step: int) -> int:
@@ -99,7 +99,7 @@ class MarchingSampler(Sampler):
     def update(
         self, parameters: Arrays, state: Arrays, rays: Rays, key: mx.array, phase: int
     ) -> Arrays:
-        """See `Sampler` and `OccupancyGrid.update`."""
+        """The state after an update by `OccupancyGrid.update`, with cells that `rays` see."""
         along, grid = mx.random.split(key)
         count = rays.origin.shape[0]
         jitter = mx.random.uniform(shape=(count,), key=along)
@@ -121,6 +121,6 @@ class MarchingSampler(Sampler):
         return Occupied(self.geometry, state["bits"])
 
     def occupied(self, state: Arrays) -> Occupied:
-        """See `Sampler`; pictures have shorter steps than training and begin at `march.near`."""
+        """Cells and steps of pictures: shorter steps than in training, from `march.near` on."""
         step = self.geometry.step / self._march.render_step_divisor
         return Occupied(replace(self.geometry, step=step, near=self._march.near), state["bits"])

@@ -40,7 +40,7 @@ class Occupancy(NamedTuple):
 
     @classmethod
     def shapes(cls, cells: int) -> Shapes:
-        """The shapes of the arrays for so many `cells`."""
+        """The shapes of the arrays for a grid of `cells` cells."""
         return dict(zip(cls._fields, ((cells,), (cells,), (cells // 32,), (1,)), strict=True))
 
 
@@ -52,7 +52,7 @@ def march_geometry(march: MarchConfig, occupancy: OccupancyConfig, bounds: Bound
 
 @dataclass(frozen=True)
 class OccupancyGrid:
-    """The rule of updates. It holds no state: an `Occupancy` is passed in and returned."""
+    """Rules that update a grid. It holds no state: an `Occupancy` is passed in and returned."""
 
     config: OccupancyConfig
     geometry: MarchGeometry
@@ -81,8 +81,8 @@ class OccupancyGrid:
 
         `density` gives (points,) per scene unit at positions (points, 3). In the `warmup` the
         visited cells are drawn evenly from all; after it, half of them are drawn from the occupied
-        ones. `visible` (cells,) bool says which cells a training ray reached just now. Cells that
-        are not visible lose patience only after the warm-up.
+        ones. `visible` (cells,) bool says which cells a training ray reached just now. Updates
+        count for `updates_since_visible` only after the warm-up.
         """
         which, where = mx.random.split(key)
         cells = self._choose(occupancy, which, warmup)
@@ -128,14 +128,14 @@ class OccupancyGrid:
 
 
 def random_bits(count: int, key: mx.array) -> mx.array:
-    """(count,) uint32, uniform over all 2^32 values."""
+    """Random integers (count,) uint32, uniform over all 2^32 values."""
     # MLX makes random integers from a float32, which cannot reach most of the 2^32 values. A random
     # key is two words of 32 random bits.
     return mx.random.split(key, max(1, (count + 1) // 2)).reshape(-1)[:count]
 
 
 def stratified(total: int, count: int, key: mx.array) -> mx.array:
-    """(count,) int32 cells in [0, total), one in each of `count` equal strata, all equally likely.
+    """Random cells (count,) int32 in [0, total): one in each of `count` strata, equally likely.
 
     Exact for up to 2^31 cells, by integers: from 2^24 cells on, float32 would never reach most.
     """

@@ -27,12 +27,12 @@ class Sampled(NamedTuple):
     proposals: tuple[Composited, ...] = ()
     """The composited colour of each proposal field along the rays; the loss counts these too."""
     samples_per_ray: mx.array | None = None
-    """() float32, mean number of slots one ray uses; it sets the next batch's number of rays.
+    """Mean number of slots one ray uses, () float32; it sets the next batch's number of rays.
     None: the mean of `samples.wanted`."""
 
     @property
     def mean_samples_per_ray(self) -> mx.array:
-        """() float32, `samples_per_ray`, or else the mean of `samples.wanted`."""
+        """`samples_per_ray` if there is one, else the mean of `samples.wanted`: () float32."""
         if self.samples_per_ray is None:
             return self.samples.wanted.astype(mx.float32).mean()
         return self.samples_per_ray
@@ -59,7 +59,7 @@ class Sampler(ABC):
 
     @property
     def draws(self) -> int:
-        """Random numbers for each ray."""
+        """Number of random numbers that `sample` needs for each ray."""
         return 1
 
     @property

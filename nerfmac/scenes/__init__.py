@@ -37,9 +37,9 @@ def load_scene(
     LLFF's poses_bounds.npy.
 
     Args:
-        split: the views held out as "test", of those that are else trained on: a number N for every
-            Nth; a fraction such as 0.1, spread evenly; names of views, or a file that lists them,
-            one a line; 0 or "none" for none. By default the scene keeps its own splits (Blender's
+        split: views to hold out as "test" instead of training on them: a number N for every Nth; a
+            fraction such as 0.1, spread evenly; names of views, or a file that lists them, one a
+            line; 0 or "none" for none. By default the scene keeps its own splits (Blender's
             files, or lists such as `train_filenames` in a transforms.json); without any, every 8th
             view is held out.
         extent: side of the trained cube in scene units, above 0 and up to 128, in place of the
@@ -50,8 +50,8 @@ def load_scene(
         downscale: factor by which pictures shrink along both sides, by averaging.
         max_images: most views of each split; they are taken evenly over it.
         masks: whether training and evaluation ignore the black pixels of a picture's mask:
-            nerfstudio's `mask_path`, or a file of the picture's name in a folder `masks` beside the
-            pictures or their folder.
+            nerfstudio's `mask_path`, or a file with the picture's name in a folder `masks` next to
+            the pictures or to their folder.
 
     The JSON and the pictures' headers are checked here, before anything is decoded. Raises
     InputError that says what is wrong, in which file, and what is right.
@@ -72,7 +72,7 @@ def holds_scene(path: Path) -> bool:
 
 
 def recorded_path(record: SceneRecord) -> Path:
-    """Return the path of a run's scene; raises InputError if the scene is in no files now."""
+    """Return the path of a run's scene; raises InputError if it has none or its files are gone."""
     if record.path is None:
         raise InputError("the run's scene was never in files; give it: Run.load(..., source=scene)")
     if not Path(record.path).exists():
@@ -84,14 +84,14 @@ def recorded_path(record: SceneRecord) -> Path:
 
 
 def read_again(record: SceneRecord) -> Scene:
-    """Read a run's scene with the run's options; raises InputError if it is in no files now."""
+    """Read a run's scene with the run's options; raises InputError if its files are gone."""
     return load_scene(recorded_path(record), **vars(record.options))
 
 
 def builtin_scene_path() -> Path:
     """Return the folder of the built-in scene, in Blender's format; InputError if it is absent."""
     package = Path(__file__).resolve().parents[1]
-    # A wheel carries `data` inside the package; an editable install finds it beside the package.
+    # A wheel carries `data` inside the package; an editable install finds it next to the package.
     folders = [package / "data" / BUILTIN, package.parent / "data" / BUILTIN]
     for folder in folders:
         if folder.is_dir():

@@ -22,18 +22,18 @@ from nerfmac.scenes.scene import Scene
 PANEL = 640
 """Side of a panel in pixels."""
 OVERSAMPLING = 2
-"""Factor by which the drawing is larger before it is reduced: Pillow's lines have jagged edges."""
+"""Factor by which the picture is drawn larger, then reduced: Pillow's lines have jagged edges."""
 FONT_SIZE = 13 * OVERSAMPLING
 FIRST, LAST, HELD_OUT = (20, 90, 200), (225, 95, 20), (110, 110, 110)
 POINT, CUBE, INK = (150, 165, 175), (30, 150, 80), (40, 40, 40)
 UPWARDS = (200, 30, 60)
 MARGIN = 0.12
 WITHIN = 0.9
-"""Fraction of the points that the picture holds; with far ones, cameras would be tiny."""
+"""Fraction of the points, nearest first, that must fit; far ones would make cameras tiny."""
 FRUSTUM = 0.05
 """Length of a camera's frustum, in sides of the box around cameras and points."""
 WIDEST_CUBE = 6.0
-"""Largest cube that is shown whole, in the same sides; beside a larger one, cameras are tiny."""
+"""Side of the largest cube shown whole, in sides of the box around cameras and points."""
 EDGES = (0, 1, 3, 2, 0, 4, 5, 1, 5, 7, 3, 7, 6, 2, 6, 4)
 """Corners of a cube along a line through all edges; bit k of a corner says if axis k is high."""
 
@@ -42,7 +42,7 @@ Colour = tuple[int, int, int]
 
 
 def draw_scene(path: Path, scene: Scene) -> None:
-    """Write the scene's picture to `path`, as PNG. Raises InputError where that is refused."""
+    """Write the scene's picture to `path`, as PNG. Raises InputError if it cannot be written."""
     with appearing(path) as partial:
         scene_picture(scene).save(partial, "PNG")
 

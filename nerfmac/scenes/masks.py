@@ -1,7 +1,7 @@
 """Masks: pictures that are black where a photograph is ignored.
 
 A mask is the file that a frame names (nerfstudio's `mask_path`). Otherwise it is a file in a folder
-`masks`, beside the pictures or beside their folder, with the picture's name: `a.png`, or
+`masks`, next to the pictures or to their folder, with the picture's name: `a.png`, or
 `a.jpg.png` as in COLMAP.
 """
 

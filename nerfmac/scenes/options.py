@@ -1,4 +1,4 @@
-"""`SceneOptions`: how the files of a scene are read. A run keeps it, to read them so again."""
+"""`SceneOptions`: how the files of a scene are read. A run keeps it, to read them alike again."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ GivenSplit = str | float | os.PathLike[str] | Sequence[str] | None
 Direction = tuple[float, float, float]
 
 LARGEST_EXTENT = 128.0
-"""instant-ngp's largest aabb_scale."""
+"""Largest side of the cube, in scene units: instant-ngp's largest aabb_scale."""
 
 SPLITS = "a number N for every Nth view, a fraction such as 0.1, none, or a file that lists names"
 UPS = "x, y, z, one of these with a minus, three numbers such as 0,0.2,1, or auto"
@@ -103,7 +103,7 @@ def split_of(given: GivenSplit) -> Split | None:
 def up_of(given: str | Sequence[float] | None) -> Direction | None:
     """Return the unit direction that a user's text or three numbers mean; None for "auto".
 
-    Raises InputError for what is no direction.
+    Raises InputError for any other value.
     """
     if given is None or given == "auto":
         return None

@@ -1,4 +1,4 @@
-"""`ParsedScene`: what every reader makes of a scene's files, and how a `Scene` is made of that."""
+"""`ParsedScene`: a scene's files, as a reader returns them; `assemble` makes it a `Scene`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from nerfmac.scenes.poses import UP, levelling
 from nerfmac.scenes.scene import Frame, Scene
 
 TEST_EVERY = 8
-"""Every 8th view of a capture is held out, since Mildenhall et al. 2019 (LLFF)."""
+"""Every 8th view of a capture is held out, as in Mildenhall et al. 2019 (LLFF) and since."""
 
 Array = npt.NDArray[np.float64]
 Frames = tuple[Frame, ...]
@@ -54,7 +54,7 @@ class PosedPicture(NamedTuple):
         """Return the picture with its lens scaled to its size; `name` is by default the file's.
 
         Some programs ignore EXIF's orientation: if only the picture as it is stored has the lens's
-        aspect ratio, that is taken. Raises InputError that names `where` if neither has.
+        aspect ratio, its pixels stay unturned. Raises InputError naming `where` if neither has.
         """
         name = name or picture.name
         if _has_aspect(lens, header.width, header.height):
@@ -79,9 +79,9 @@ class ParsedScene(NamedTuple):
 
     source      the file or folder that messages name
     folder      its name is the scene's
-    up          direction to the sky; None if the coordinates mean nothing: the scene is levelled
+    up          direction to the sky; None if the files' axes are arbitrary: the scene is levelled
     points      sparse points (n, 3), if the files have any
-    placement   if the files have one; else it is fitted to the cameras and points
+    placement   the files' own; None: it is fitted to the cameras and points
     splits      indices of `pictures` by split; None if the files have no splits
     """
 
@@ -153,7 +153,7 @@ def _in_order(parsed: ParsedScene) -> Sequence[PosedPicture]:
 
 
 def _fitted(parsed: ParsedScene, options: SceneOptions) -> Placement:
-    """The placement by cameras and points; levelled if the files' axes mean nothing."""
+    """The placement fitted to cameras and points; levelled if the files' axes are arbitrary."""
     is_object, pictures = _are_cut_out(parsed.pictures), _in_order(parsed)
     poses = [picture.pose for picture in pictures]
     return fit(
@@ -279,7 +279,7 @@ def _warn_of_links(scene: Scene, path: Path) -> None:
     """Warn of pictures and masks outside the scene's folder, which links lead to."""
     frames = [frame for part in scene.splits.values() for frame in part]
     files = {f for frame in frames for f in (frame.picture, frame.mask) if isinstance(f, Path)}
-    # The user may have named a COLMAP model's folder, with the pictures beside it.
+    # The user may have named a COLMAP model's folder, with the pictures next to it.
     folder = Path(os.path.commonpath([os.path.abspath(file) for file in (path, *files)]))
     real = {file: file.resolve() for file in sorted(files)}
     outside = [file for file in real if not real[file].is_relative_to(folder.resolve())]

@@ -1,7 +1,7 @@
 """A disk cache of reduced pictures: a large photograph is decoded and reduced once.
 
 They are PNG files in `pictures` of the cache folder. Their names are digests of the photograph's
-path, size and time of change and of the reduction, so that a changed photograph is decoded anew.
+path, size and time of change and of the reduction, so that a changed photograph is decoded again.
 Files that cannot be read or written are ignored, and any may be deleted.
 """
 
@@ -25,7 +25,7 @@ from nerfmac.scenes.pictures import UNREADABLE, Pixels, decode_reduced, with_cha
 MOST_BYTES = 4 * 2**30
 """Largest size of the cache in bytes; the least recently used pictures are removed first."""
 LEAST_BYTES = 2**18
-"""Smallest size in bytes of a picture file that is cached: smaller ones decode as quickly."""
+"""Smallest size in bytes of a picture file that is cached: smaller ones decode fast anyway."""
 METHOD = "mean of blocks"
 """Name of the reduction; another method needs another name, as it makes other pixels."""
 

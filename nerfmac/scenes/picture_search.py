@@ -18,7 +18,7 @@ from nerfmac.common.checks import InputError
 from nerfmac.scenes.pictures import ENDINGS, TRIED, inspect, is_picture
 
 OTHER_FOLDERS = re.compile(r"(mask|depth|normal|semantic|label|images_).*", re.IGNORECASE)
-"""Folders of other data under the pictures' names, or of the pictures at other sizes."""
+"""Names of folders that hold masks, depths or other sizes under the pictures' own names."""
 
 log = logging.getLogger("nerfmac")
 
@@ -130,7 +130,7 @@ class PictureSearch:
         return ranked[best][0]
 
     def _agreement(self, parts: tuple[str, ...], path: Path) -> int:
-        """Number of last parts that a name and a path share, endings aside."""
+        """Number of last parts that a name and a path share; 0 for one in OTHER_FOLDERS."""
         folders = path.relative_to(self.folder).parts[:-1]
         count = 1
         for part, folder in zip(reversed(parts[:-1]), reversed(folders), strict=False):

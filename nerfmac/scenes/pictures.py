@@ -65,7 +65,7 @@ class Header(NamedTuple):
 
 
 def is_picture(name: str) -> bool:
-    """Return whether a file's name is that of a picture; hidden files, as of macOS, are none."""
+    """Return whether a file's name is that of a picture; hidden files are not pictures."""
     return name.lower().endswith(ENDINGS) and not name.startswith(".")
 
 

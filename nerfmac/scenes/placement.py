@@ -1,4 +1,4 @@
-"""From a file's coordinates to scene space: scene = scale * rotation @ position + offset.
+"""`Placement`: file coordinates to scene space, scale * rotation @ position + offset.
 
 A file with `aabb_scale`, `scale` or `offset` is placed as instant-ngp places it. Another, such as
 nerfstudio's, is fitted to its cameras and sparse points.
@@ -22,13 +22,13 @@ Array = npt.NDArray[np.float64]
 SURROUNDED_EXTENT = 4.0
 """Smallest extent of fitted scenes with a background, in units of the cameras' mean distance."""
 WIDEST_EXTENT = 16.0
-"""Largest extent for points around: cells of a larger cube would be too coarse for the rest."""
+"""Largest extent fitted to points: cells of a larger cube would be too coarse in its middle."""
 OUTWARD_EXTENT = 64.0
 """Largest extent for cameras that look outwards, as in a room, in the same units."""
 ROOM_EXTENT = 32.0
-"""Extent for cameras that look outwards without points: walls are about ten times as far."""
+"""Extent if cameras look outwards and there are no points: walls are about ten units away."""
 WITHIN = 0.95
-"""Fraction of what pictures show that the cube holds; many of the other points are wrong."""
+"""Fraction of the points in pictures that the cube must hold; many of the others are wrong."""
 
 MIRROR = np.array([-1.0, 1.0, 1.0])
 """Factors of the axes of scene space that mirror it."""

@@ -30,5 +30,5 @@ def prefetch(work: Callable[[int], Result], count: int) -> Iterator[Result]:
 
 
 def delayed_progress(progress: bool) -> dict[str, Any]:
-    """Return tqdm's arguments for a bar that short work never shows, nor a plain log file."""
+    """Return tqdm's arguments for a bar that appears after DELAY seconds, in a terminal only."""
     return {"delay": DELAY, "leave": False, "disable": None if progress else True}

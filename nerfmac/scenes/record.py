@@ -1,4 +1,4 @@
-"""`SceneRecord`: what a run saves of its scene, enough to render without the pictures."""
+"""`SceneRecord`: the data on its scene that a run saves, enough to render without pictures."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class SceneRecord:
     up: Direction
     cameras: tuple[Camera, ...]
     options: SceneOptions = DEFAULTS
-    placement: Placement | None = None  # of the scene's files; None if it is unknown
+    placement: Placement | None = None  # placement of the files; None if it is unknown
 
     @classmethod
     def of(cls, scene: Scene) -> SceneRecord:

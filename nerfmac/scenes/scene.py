@@ -109,7 +109,7 @@ class Scene:
     has_alpha   whether all pictures of all splits are decoded to RGBA
     path        the argument of `load_scene`; None if that did not read the scene
     options     the other arguments; their split is None only if the files have splits
-    placement   from the files' coordinates to scene space; None: they are scene space's
+    placement   from the files' coordinates to scene space; None: both are the same
     points      sparse points (n, 3) in scene space, if the files have any
     """
 
@@ -201,8 +201,8 @@ def _decoded(frames: tuple[Frame, ...], channels: int, progress: bool) -> Views:
 def _put(array: mx.array, start: int, rows: npt.NDArray[Any]) -> None:
     """Write `rows` into `array` from row `start` on, in place.
 
-    Evaluated at once, nothing else holds the array's memory. So pictures are held once, not on the
-    host and on the device.
+    It is evaluated at once, while nothing else holds the array's memory. So pictures are in memory
+    once, not on the host and on the device.
     """
     array[start : start + len(rows)] = mx.array(rows)
     mx.eval(array)

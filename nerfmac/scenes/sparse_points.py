@@ -1,4 +1,4 @@
-"""Sparse points: what pictures show of them, which ones are strays, and the near plane.
+"""Sparse points: their medians over parts of pictures, strays among them, and the near plane.
 
 Structure from motion puts a few points and cameras where nothing is. These strays must not decide
 how large a scene is. Nor may a few points on a far wall, which may fill half of every picture: so
@@ -25,9 +25,9 @@ MOST_VIEWS, MOST_POINTS = 64, 20000
 MOST_STRAYS = 0.15
 """Largest fraction of all cameras or points that may be strays."""
 FAR = 4.0
-"""Cameras are strays from this many times the median camera's distance from the median position."""
+"""Distance from the median position beyond which a camera is a stray, in median distances."""
 SMOOTH = 0.1
-"""Median |log(r / r')| above which distances r, r' of points in like directions are unrelated.
+"""Median |log(r / r')| above which distances r, r' of points in similar directions are unrelated.
 Measured on surfaces: 0.003 to 0.035 (garden, table top, painted wall); on points strewn in space:
 0.2 to 1."""
 FEWEST_OF_SURFACE = 5
@@ -52,7 +52,7 @@ def patch_medians(
 
     `points` are (n, 3); patches without points are left out. `poses` (3, 4) are camera-to-file with
     OpenGL's axes. `tangents` are half of a picture's width and height over its focal lengths.
-    Points do not hide each other.
+    Occlusion is ignored.
     """
     step = max(-(-len(points) // MOST_POINTS), 1)
     values, points = values[::step], points[::step]
@@ -69,7 +69,7 @@ def in_picture(points: Array, pose: Array, tangents: tuple[float, float]) -> tup
     """Project `points` (n, 3): positions (n, 2) in a picture without distortion, bool (n,) if seen.
 
     Positions in the picture are from -1 to 1 along both axes, y upwards. `pose` (3, 4) and
-    `tangents` are as in `patch_medians`. Points do not hide each other.
+    `tangents` are as in `patch_medians`. Occlusion is ignored.
     """
     x, y, z = ((points - pose[:, 3]) @ pose[:, :3]).T
     depth = np.maximum(-z, 1e-12)
@@ -89,8 +89,8 @@ def stray_points(points: Array, least: float, most: float) -> Flags:
     """Return which of the points (n, 3), relative to the scene's centre, are strays, bool (n,).
 
     Cubes of side `least`, 2 `least`, 4 `least` ... below `most` are tried, the largest first. The
-    points outside a cube are strays if they are few and no surface: on a surface, points in like
-    directions have like distances. So points strewn behind a wall go, and the wall stays.
+    points outside a cube are strays if they are few and no surface: on a surface, points in
+    similar directions have similar distances. So points strewn behind a wall go; the wall stays.
     """
     strays = np.zeros(len(points), np.bool_)
     distance = np.abs(points).max(axis=1, initial=0.0)
@@ -115,7 +115,7 @@ def near_plane(points: Array, cameras: Sequence[Camera]) -> float:
     with LLFF's near bound (Mildenhall et al. 2020: nine tenths of the nearest point's depth). Here
     the fraction is smaller, as plain surfaces have no points.
 
-    `points` (n, 3) are in scene space and do not hide each other. 0 if no picture has enough.
+    `points` (n, 3) are in scene space; occlusion is ignored. 0 if no picture has enough.
     """
     points = points[:: max(-(-len(points) // MOST_NEAR), 1)]
     nearest = []

@@ -3,15 +3,15 @@
 A snapshot, `.ingp` or `.msgpack`, holds the parameters in half precision, the density grid and the
 cameras. Both programs have the same field: tiny-cuda-nn's hash grid and networks without biases.
 
-Read are snapshots of version 1 and later with a HashGrid, a DenseGrid or a Grid of these types,
-interpolated linearly; ReLU networks of 16, 32, 64 or 128 neurons and 1 to 4 hidden layers; and
-spherical harmonics of degree 4. Refused by name are latent codes and light directions, HDR scenes,
-scenes in Mitsuba's axes, lenses other than OpenCV's two, and other encodings. Ignored are the
-environment map, the correction of poses, exposures, and the optimiser's state.
+Reading supports snapshots of version 1 and later with a HashGrid, a DenseGrid or a Grid of these
+types, interpolated linearly; ReLU networks of 16, 32, 64 or 128 neurons and 1 to 4 hidden layers;
+and spherical harmonics of degree 4. It refuses, with the reason, latent codes, light directions,
+HDR scenes, scenes in Mitsuba's axes, lenses other than OpenCV's two, and other encodings. It
+ignores the environment map, the correction of poses, exposures, and the optimiser's state.
 
 A run is written if its field is a hash grid or a dense one and its cube's side is a power of two.
 Its occupancy grid is resampled to 128^3 cells a cascade, the only size that instant-ngp loads. The
-snapshot uses the run's axes under instant-ngp's names: the hash of a position cannot be turned.
+snapshot keeps the run's axes, since a hash grid cannot be rotated to instant-ngp's.
 """
 
 from nerfmac.snapshots.container import is_snapshot as is_snapshot

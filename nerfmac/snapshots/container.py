@@ -13,14 +13,14 @@ from nerfmac.common.json_reader import Fields
 
 ENDINGS = (".ingp", ".msgpack")
 GZIP_OR_ZLIB = zlib.MAX_WBITS | 32
-"""zlib's window bits for a stream whose header names its kind."""
+"""zlib's window bits for a stream whose header says whether it is gzip or zlib."""
 
 LEAST_LIMIT, LARGEST_LIMIT = 2**28, 2**31
 RATIO = 32
-"""Largest ratio of inflated to compressed bytes, within `LEAST_LIMIT` and `LARGEST_LIMIT` bytes.
-Parameters hardly compress, and an occupancy grid has 32 MiB."""
+"""A file may inflate to this many times its size, but always to `LEAST_LIMIT` and never to more
+than `LARGEST_LIMIT` bytes. Parameters hardly compress, and an occupancy grid has 32 MiB."""
 MOST_VALUES = 2**22
-"""Most values in lists and maps: a camera has about 50, and parameters are one binary value."""
+"""Largest number of values in all lists and maps: a camera has about 50, all parameters are one."""
 FASTEST = 1
 """zlib's fastest level: half-precision numbers hardly compress better at a higher one."""
 

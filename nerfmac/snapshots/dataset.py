@@ -45,7 +45,7 @@ def read_placement(dataset: Fields, extent: float) -> Placement:
 
 
 def turn_of(placement: Placement) -> npt.NDArray[np.float64]:
-    """Rotation (3, 3) of the files, with which instant-ngp places them as `placement` does:
+    """Rotation (3, 3) of the files after which instant-ngp places them as `placement` does:
 
     CYCLE (scale turn p + CYCLE^T offset) = scale rotation p + offset
     """
@@ -104,13 +104,13 @@ def written_dataset(
 
 
 def written_box(extent: float) -> dict[str, list[float]]:
-    """The scene's cube."""
+    """The scene's cube as JSON values: its lowest and highest corner."""
     low, high = Bounds(extent).corners
     return {"min": low.tolist(), "max": high.tolist()}
 
 
 def written_camera(camera: Camera) -> dict[str, Any]:
-    """The view with which instant-ngp opens the snapshot."""
+    """JSON values of the view with which instant-ngp opens the snapshot."""
     lens = camera.lens
     focal = [lens.fl_x / lens.height, lens.fl_y / lens.height]
     return {"matrix": _pose(camera.pose), "fov_axis": 1, "relative_focal_length": focal}

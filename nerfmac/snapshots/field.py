@@ -31,10 +31,10 @@ Array = npt.NDArray[np.float32]
 COLOURS, DEGREE = 3, 4
 TYPES = {"__half": "<f2", "float": "<f4"}
 LAST_ROWS = {"fullyfusedmlp": 16, "megakernelmlp": 16, "cutlassmlp": 8}
-"""Divisor of the last layer's rows, by kind of network."""
+"""Number of which the last layer's rows are a multiple, by kind of network."""
 LAYERS = range(1, 5)
 FINEST = 2048.0
-"""Cells along a unit of the finest level, if the file does not say how levels grow."""
+"""Cells per unit at the finest level, for a file that does not say how levels grow."""
 MOST_LEVELS, MOST_LOG2_ENTRIES, MOST_CELLS = 128, 30, 2**20
 """Limits of an encoding: levels, log2 of entries, cells along an axis."""
 UNLIMITED = 62
@@ -164,10 +164,10 @@ def written_weights(weights: Array, shape: MlpShape) -> Array:
 
 
 def written_growth(levels: HashLevels) -> float | None:
-    """A growth with which tiny-cuda-nn has the same vertices and entries; None if there is none.
+    """A growth for which tiny-cuda-nn has the same vertices and entries; None if none is found.
 
-    If a level's number of cells is whole, rounding decides about one more vertex. So growths near
-    the true one are tried, until the vertices are the same under a GPU's rounding too.
+    If a level's number of cells is whole, rounding decides whether it has one more vertex. So
+    factors near the true one are tried, until vertices are the same under a GPU's rounding too.
     """
     for step in sorted(range(-16, 17), key=abs):
         growth = float(np.float32(levels.growth) * np.float32(1.0 + step * 2.0**-22))
@@ -179,7 +179,7 @@ def written_growth(levels: HashLevels) -> float | None:
 
 
 def _same(levels: HashLevels, shapes: tuple[tuple[int, int, int], ...]) -> bool:
-    """Whether entries are at the same places; the vertices of hashed levels do not matter."""
+    """Whether levels have the same entries; numbers of vertices matter for dense levels only."""
     pairs = zip(levels.shapes, shapes, strict=True)
     return all(
         ours[1:] == theirs[1:] and (ours[0] == theirs[0] or levels.is_hashed(level))
@@ -188,7 +188,7 @@ def _same(levels: HashLevels, shapes: tuple[tuple[int, int, int], ...]) -> bool:
 
 
 def _read_levels(encoding: Fields, extent: float) -> tuple[int, HashLevels]:
-    """The features of a level, and the levels. Raises `InputError` for encodings nerfmac lacks."""
+    """Number of features per level, and the levels. Raises `InputError` for another encoding."""
     kind = encoding.text("otype").lower()
     if kind == "grid":
         kind = f"{encoding.text('type') if 'type' in encoding else 'hash'}grid".lower()
@@ -215,7 +215,7 @@ def _read_levels(encoding: Fields, extent: float) -> tuple[int, HashLevels]:
 
 
 def _up_to(most: int, encoding: Fields, key: str, default: int | None = None) -> int:
-    """The count of `key`. Raises `InputError` for more than `most`, before it takes memory."""
+    """The integer at `key`. Raises `InputError` if it exceeds `most`, before it takes memory."""
     count = encoding.count(key, default)
     if count > most:
         raise encoding.wrong(key, f"up to {most}")

@@ -36,7 +36,7 @@ from nerfmac.training.state import TrainState
 from nerfmac.training.trainer import Trainer
 
 VERSION = 1
-"""Oldest version that is read, as in instant-ngp."""
+"""Oldest snapshot version that is read, as in instant-ngp."""
 OURS = "nerfmac"
 """Key under which `save_snapshot` stores the placement."""
 
@@ -126,7 +126,7 @@ def _record(snapshot: Fields, extent: float) -> SceneRecord:
 
 
 def _sampling(snapshot: Fields, config: Config, geometry: MarchGeometry) -> Arrays:
-    """The occupancy grid's state, cropped to the box that instant-ngp shows."""
+    """The state of the occupancy grid, cropped to the box that instant-ngp shows."""
     data = snapshot.values.get("density_grid_binary")
     stored = read_grid(data, geometry.resolution, geometry.bounds.cascades, snapshot.where)
     values = mx.ones(geometry.cells) if stored is None else mx.array(stored)
@@ -141,7 +141,7 @@ def _sampling(snapshot: Fields, config: Config, geometry: MarchGeometry) -> Arra
 
 
 def _shown(snapshot: Fields, bounds: Bounds) -> Box | None:
-    """The box that instant-ngp shows; None if it holds the scene's cube."""
+    """The box that instant-ngp shows; None if it contains the scene's cube or cannot be used."""
     if "render_aabb" not in snapshot:
         return None
     box = snapshot.object("render_aabb")

@@ -39,7 +39,7 @@ OPTIMISER = {
     "decay": 0.95,
     "nested": {"otype": "Adam", "learning_rate": 1e-2, "beta2": 0.99, "epsilon": 1e-15},
 }
-"""Optimiser with which instant-ngp would continue the training; its moments are not written."""
+"""Optimiser that instant-ngp would use to continue training; its moments are not written."""
 FIRST_HARMONIC = 0.5 / sqrt(pi)
 ADDED_FEATURES = 16
 """Features of the levels that carry the constant 1."""
@@ -200,7 +200,7 @@ def _cells(run: Run) -> Array:
     """The grid's values, with -1 in empty cells, which instant-ngp never shows."""
     values, bits = (np.array(run.state.sampling[key]) for key in ("values", "bits"))
     is_occupied = (bits[:, None] >> np.arange(32, dtype=np.uint32) & 1).ravel().astype(bool)
-    # Cells of an untrained grid are occupied, though they have no values.
+    # Cells of an untrained grid are occupied although their values are 0.
     least = 2.0 * run.config.occupancy.threshold
     kept = np.where(is_occupied, np.maximum(values, least), -1.0)
     return kept.astype(np.float32)

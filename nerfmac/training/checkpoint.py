@@ -1,7 +1,7 @@
 """Checkpoints: a `TrainState` in one safetensors file.
 
-The arrays have the names of `TrainState.arrays`. The header's metadata has the state's numbers as
-JSON, the format and a checksum. The file appears whole or not at all.
+The arrays have the names of `TrainState.arrays`. The header's metadata has the format, a checksum,
+and the state's numbers and notes as JSON. The file appears whole or not at all.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def load_checkpoint(
         raise InputError(f"{path} is of format {written!r}; {expected}")
     if written == OLDER:
         _upgrade(arrays, metadata)
-    is_damaged = metadata.get("checksum") != _checksum(arrays, metadata)  # by the file's names
+    is_damaged = metadata.get("checksum") != _checksum(arrays, metadata)  # with the file's names
     arrays = {RENAMED.get(name, name): values for name, values in arrays.items()}
     _check_own(path, json.loads(metadata.get("own", "{}")), dict(own or {}))
     if unknown := sorted(arrays.keys() - shapes.keys()):
@@ -137,7 +137,7 @@ def _check_own(path: Path, trained: dict[str, str], own: dict[str, str]) -> None
 
 
 def _length_fault(path: Path) -> str | None:
-    """What is wrong with the length of a safetensors file, by its header; None if nothing is."""
+    """The fault in a safetensors file's length, by its header; None if it has none."""
     size = path.stat().st_size
     try:
         with path.open("rb") as file:

@@ -11,7 +11,7 @@ from nerfmac.ranks import Ranks
 
 
 class Clock:
-    """Counts seconds of training; time between `lap` and `go_on` does not count."""
+    """Counts seconds of training; time from the last `read` to `go_on` does not count."""
 
     def __init__(self, seconds: float) -> None:
         """`seconds`: the training time so far."""
@@ -43,7 +43,7 @@ class Clock:
 class RanksTime:
     """Training time on which all ranks agree, without an exchange at every step.
 
-    Between reports it advances per step at the first rank's pace before the last report.
+    Between reports each step adds the first rank's mean time per step before the last report.
     """
 
     def __init__(self, ranks: Ranks, step: int, seconds: float) -> None:
@@ -52,7 +52,7 @@ class RanksTime:
     def at(self, step: int, seconds: float, *, must_agree: bool = False) -> float:
         """The agreed time at `step`; `seconds` is this rank's clock.
 
-        `must_agree` takes the first rank's clock instead. All ranks pass it at the same `step`.
+        With `must_agree` it is the first rank's clock; all ranks must pass it at the same `step`.
         """
         if self._ranks.size == 1:
             return seconds

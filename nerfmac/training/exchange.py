@@ -1,6 +1,6 @@
-"""What ranks exchange in training: gradients at every step, or parameters every few steps.
+"""Exchange between ranks in training: gradients at every step, or parameters every few steps.
 
-The mean of the ranks' gradients, weighted by the rays of each that count, is the gradient of all
+The mean of the ranks' gradients, weighted by each one's rays in the loss, is the gradient of all
 rays together. So N ranks take the steps of one rank with N times the rays and samples. Local SGD
 (McMahan et al. 2017) averages parameters every few steps instead. It loads the network less, but
 its steps are different ones.
@@ -60,7 +60,7 @@ class LocalSgd:
 
     @property
     def is_on(self) -> bool:
-        """Whether ranks take steps of their own."""
+        """Whether ranks take steps of their own between averages."""
         return self._every > 1
 
     def begin(self, state: TrainState) -> None:
@@ -68,7 +68,7 @@ class LocalSgd:
         self._last, self._last_step = state.parameters, state.step
 
     def trial(self, state: TrainState) -> Any:
-        """An average without effect, so that the first one has nothing to compile."""
+        """An average whose result is dropped, so that later ones need no compilation."""
         return self._mean(state.parameters, state.parameters, state.scaling) if self.is_on else {}
 
     def end(self, state: TrainState, *, force_average: bool) -> TrainState:
@@ -91,7 +91,7 @@ def _mean(
 ) -> tuple[Parameters, Arrays]:
     """The ranks' mean `parameters`, exchanged as differences from `last`, which all ranks have.
 
-    Of `scaling`, the fields of a `LossScale`, all ranks get the first one's.
+    All ranks get the first one's `scaling`, the fields of a `LossScale`.
     """
     changes = {name: values - last[name] for name, values in parameters.items()}
     means = ranks.weighted_mean(changes, mx.array(1.0), config.allreduce_dtype)

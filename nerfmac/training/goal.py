@@ -14,8 +14,8 @@ class Goal:
     Without a limit training never ends, and the learning rate stays at its first value.
     """
 
-    steps: int | None = None  # in all, with those before the run was loaded
-    seconds: float | None = None  # of training, in all
+    steps: int | None = None  # total number, with those before the run was loaded
+    seconds: float | None = None  # total training time
     rate: float = 1.0  # factor on the learning rate
     most_rays: int | None = None  # limit on the rays of a step; None: the configuration's
     report_interval: float | None = None  # most seconds between reports; None: no limit

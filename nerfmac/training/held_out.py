@@ -1,4 +1,4 @@
-"""Cameras of held-out views, moved to where the field of refined training cameras shows them.
+"""Alignment of held-out cameras with a field whose training cameras were refined.
 
 Their given poses are as inaccurate as those of the training cameras were. So, as usual (BARF, Lin
 et al. 2021, section 4.1), they first move along with the training cameras; then each pose is
@@ -28,7 +28,7 @@ from nerfmac.training.optimiser import (
     step_numbers,
 )
 from nerfmac.training.state import TrainState
-from nerfmac.training.step import Step, StepFlags
+from nerfmac.training.step import Schedule, Step, StepFlags
 from nerfmac.training.trainer import Trainer
 
 log = logging.getLogger("nerfmac")
@@ -81,11 +81,13 @@ def optimise_poses(
     field = {name: state.average[name] for name in trainer.field.shapes}
     scale, unscale = mx.array(config.train.loss_scale), mx.array([1.0 / config.train.loss_scale])
 
+    ended = Schedule(level_progress=mx.array(1.0), progress=mx.array(1.0))
+
     @mx.compile
     def update(before: Any, key: mx.array, numbers: Any) -> OptimiserState:
         before = OptimiserState(*before)
         poses = before.parameters
-        loss_of = step.loss_of(field | poses, state.sampling, key, mx.array(1.0), scale)
+        loss_of = step.loss_of(field | poses, state.sampling, key, ended, scale)
         gradients = mx.grad(lambda poses: loss_of(field | poses)[0])(poses)
         return adam(before, gradients, StepNumbers(*numbers), (), unscale)
 

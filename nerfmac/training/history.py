@@ -15,7 +15,7 @@ class Point(NamedTuple):
     """Mean over several reports; `step` and `seconds` are the last report's."""
 
     step: int
-    seconds: float  # of training
+    seconds: float  # training time
     loss: float | None  # None for points from before the run was loaded
     psnr: float  # dB, of training pixels
 
@@ -44,7 +44,7 @@ class History:
             self.generation += 1
 
     def curve(self, most: int) -> list[tuple[int, float, float]]:
-        """(step, seconds, PSNR) of at most `most` points, as in `Run.curve`."""
+        """At most `most` points (step, seconds, PSNR), as in `Run.curve`."""
         size = -(-len(self.points) // most) or 1
         groups = [self.points[i : i + size] for i in range(0, len(self.points), size)]
         return [(point.step, point.seconds, point.psnr) for point in map(_merged, groups)]

@@ -1,4 +1,4 @@
-"""Dynamic loss scaling: half precision's underflow is avoided, and its overflow does no harm.
+"""Dynamic loss scaling: gradients do not underflow in half precision, and overflow is harmless.
 
 Gradients are those of the loss times a scale. A step whose gradients are not all finite is skipped
 and halves the scale; `GROWTH_INTERVAL` steps without a skip double it (Micikevicius et al. 2018,
@@ -22,7 +22,7 @@ LARGEST, SMALLEST = 2.0**16, 2.0**-14
 class LossScale(NamedTuple):
     """The scale and its history; every field is an array of shape ()."""
 
-    scale: mx.array  # float32, a power of two times the configured scale
+    scale: mx.array  # float32, from SMALLEST to LARGEST
     good_steps: mx.array  # int32, steps since the scale changed or a step was skipped
     skipped: mx.array  # int32, skipped steps of the whole run
     skipped_in_a_row: mx.array  # int32, skipped steps since the last good one
@@ -33,7 +33,7 @@ class LossScale(NamedTuple):
         return cls(mx.array(scale), *(mx.array(0, mx.int32) for _ in range(3)))
 
     def after(self, is_good: mx.array) -> LossScale:
-        """The state after a step whose gradients were all finite if `is_good` () bool."""
+        """The state after a step; `is_good` () bool: whether all its gradients were finite."""
         good_steps = mx.where(is_good, self.good_steps + 1, 0)
         grows = good_steps >= GROWTH_INTERVAL
         grown = mx.where(grows, mx.minimum(2.0 * self.scale, LARGEST), self.scale)
@@ -46,7 +46,7 @@ class LossScale(NamedTuple):
 
 
 def all_finite(gradients: Iterable[mx.array]) -> mx.array:
-    """() bool: whether every number of the `gradients` is finite."""
+    """Whether every number of the `gradients` is finite, () bool."""
     # A number that is not finite makes the sum of all not finite, and a sum needs few launches.
     total = mx.array(0.0)
     for gradient in gradients:

@@ -1,10 +1,17 @@
-"""Losses: functions of what a batch of rays shows and of the colours it should show.
+"""Losses: functions of a rendered batch of rays and of the colours that it should have.
 
 `Method(loss=...)` replaces the configuration's colour loss, `Method(extra_losses=[...])` adds
-terms. Two terms of the configuration are such extra losses, against floaters:
+terms. Three terms of the configuration are such extra losses, against floaters:
 
-    distortion = sum_ij weight_i weight_j (s_i - s_j)^2,   s = t / (1 + t) at the distance t
+    disparity  = sum_i weight_i (1 - s_i),                 s = t / (1 + t) at the distance t
+    distortion = sum_ij weight_i weight_j (s_i - s_j)^2
     entropy    = -o log o - (1 - o) log(1 - o),            for the opacity o
+
+The disparity loss says which of two depths to take if the pictures do not say it: the farther one.
+Where a surface is plain, matter anywhere on a ray gives it the right colour, and matter near a
+camera hides the scene from cameras that have no picture there. FreeNeRF (Yang et al. 2023, section
+4.3) penalises the density near cameras alike. The loss falls linearly to zero at the fraction
+`DISPARITY_END` of the run, so that it does not bias the depths in the end.
 
 The distortion loss is that of Mip-NeRF 360 (Barron et al. 2022, equation 15) with squares instead
 of absolute values, as in the code of 2D Gaussian Splatting (Huang et al. 2024): three sums along
@@ -24,6 +31,9 @@ from nerfmac.config import TrainConfig
 from nerfmac.geometry.samples import Samples
 from nerfmac.ops.composite import Composited, composite, sample_weights
 
+DISPARITY_END = 0.5
+"""Fraction of the run after which the disparity loss is zero."""
+
 _MARGIN = 1e-4  # kept from opacities 0 and 1, where the slope of the entropy is infinite
 
 
@@ -41,6 +51,7 @@ class RayBatch(NamedTuple):
     density: mx.array | None = None  # (slots,) float32; None for the rays of a proposal
     samples: Samples | None = None  # packed; None for the rays of a proposal
     proposals: tuple[Composited, ...] = ()  # coarser renderings of the same rays, same backgrounds
+    progress: mx.array | float = 0.0  # () float32, finished fraction of the run
 
     @property
     def packed(self) -> tuple[mx.array, Samples]:
@@ -86,8 +97,17 @@ def huber(predicted: mx.array, target: mx.array, delta: float) -> mx.array:
 
 
 def huber_loss(delta: float) -> Loss:
-    """`huber` of each of a ray's three colours."""
+    """The loss that applies `huber` to each colour channel of a ray."""
     return lambda rays, target: huber(rays.colour, target, delta)
+
+
+def disparity_loss(rays: RayBatch, _target: mx.array) -> mx.array:
+    """(rays,): mean disparity 1 / (1 + distance) of each ray's matter, fading; formula above."""
+    density, samples = rays.packed
+    disparity = (1.0 / (1.0 + samples.distance))[:, None] * mx.array([1.0, 0.0, 0.0])
+    sums = composite(density, disparity, samples.distance, samples.width, samples.ray_start)
+    fading = mx.maximum(1.0 - rays.progress / DISPARITY_END, 0.0)
+    return fading * sums.colour[:, 0]
 
 
 def distortion_loss(rays: RayBatch, _target: mx.array) -> mx.array:
@@ -109,9 +129,15 @@ def entropy_loss(rays: RayBatch, _target: mx.array) -> mx.array:
     return -opacity * mx.log(opacity) - (1.0 - opacity) * mx.log(1.0 - opacity)
 
 
-def configured_extra_losses(config: TrainConfig) -> tuple[Loss, ...]:
-    """The extra losses whose weights in `config` are not 0."""
-    weights = ((distortion_loss, config.distortion), (entropy_loss, config.entropy))
+def configured_extra_losses(config: TrainConfig, extent: float) -> tuple[Loss, ...]:
+    """The extra losses whose weights in `config` are not 0, for a cube of side `extent`."""
+    # An object's cameras stand outside its cube, so there is no fog in front of them.
+    disparity = config.disparity if extent > 1 else 0.0
+    weights = (
+        (disparity_loss, disparity),
+        (distortion_loss, config.distortion),
+        (entropy_loss, config.entropy),
+    )
     return tuple(partial(_weighted, loss, weight) for loss, weight in weights if weight)
 
 

@@ -1,4 +1,4 @@
-"""A step's measurements, read from the device; diverged training is found here."""
+"""Reading a step's measurements from the device, and detecting diverged training."""
 
 from __future__ import annotations
 

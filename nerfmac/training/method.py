@@ -26,9 +26,9 @@ class Parts(NamedTuple):
     field: Field
     sampler: Sampler
     loss: Loss
-    """The colour loss: of the field's rays, and of each proposal's."""
+    """Colour loss, applied to the field's rays and to each proposal's."""
     extra_losses: tuple[Loss, ...]
-    """Terms that are added, of the field's rays alone."""
+    """Further terms of the loss, applied to the field's rays alone."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class Method:
         if self.sampler is None and config.model == "vanilla":
             _check_coarse(config, extent, field)
         loss = self.loss or huber_loss(config.train.huber)
-        extra_losses = (*configured_extra_losses(config.train), *self.extra_losses)
+        extra_losses = (*configured_extra_losses(config.train, extent), *self.extra_losses)
         return Parts(field, self.sampler or sampler, loss, extra_losses)
 
 

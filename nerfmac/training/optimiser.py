@@ -23,7 +23,7 @@ AVERAGED_EVERY = 8
 
 
 class OptimiserState(NamedTuple):
-    """All that a step of Adam changes; both have the parameters' names and shapes."""
+    """All that a step of Adam changes; both fields have the parameters' names and shapes."""
 
     parameters: Parameters
     moments: Arrays  # uint32, as `ops.adam` packs them
@@ -37,9 +37,9 @@ def no_moments(parameters: Parameters) -> Arrays:
 class StepNumbers(NamedTuple):
     """Adam's numbers in one step, each as `ops.adam` takes them."""
 
-    plain: mx.array  # for tables
-    regularised: mx.array  # for networks: with L2 and a learning rate of their own
-    groups: dict[str, mx.array]  # for parameters with a `ParameterGroup`, by name
+    plain: mx.array  # numbers for tables
+    regularised: mx.array  # numbers for networks: with L2 and a learning rate of their own
+    groups: dict[str, mx.array]  # numbers for parameters with a `ParameterGroup`, by name
 
 
 def step_numbers(
@@ -96,7 +96,7 @@ def adam(
 
 
 def is_averaged(step: int) -> bool:
-    """Whether the average is updated after `step`, counted from 1: at first after every step."""
+    """Whether the average is updated after `step`, counted from 1; the first steps all do."""
     return step < AVERAGED_EVERY or step % AVERAGED_EVERY == 0
 
 

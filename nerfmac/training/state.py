@@ -15,11 +15,11 @@ from nerfmac.training.loss_scale import LossScale
 
 @dataclass(frozen=True)
 class TrainState:
-    """The state between two steps. Random numbers need none: a step's key is (seed, step)."""
+    """The state between two steps. It has no random state: a step's key is (seed, step)."""
 
     parameters: Parameters
     average: Parameters  # moving average of the parameters, for pictures
-    moments: Arrays  # Adam's, as `ops.adam` packs them
+    moments: Arrays  # Adam's moments, as `ops.adam` packs them
     sampling: Arrays  # the sampler's state
     scaling: Arrays  # the fields of a `LossScale`
     samples_per_ray: mx.array  # () float32, as last measured

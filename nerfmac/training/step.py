@@ -30,6 +30,13 @@ from nerfmac.training.method import Parts
 from nerfmac.training.optimiser import OptimiserState, StepNumbers, adam
 
 
+class Schedule(NamedTuple):
+    """Numbers of a step that change over the run, each () float32."""
+
+    level_progress: mx.array  # as in `Field.coarse_to_fine`
+    progress: mx.array  # finished fraction of the run
+
+
 class StepFlags(NamedTuple):
     """Static arguments of a step: each combination is traced and compiled by itself."""
 
@@ -48,7 +55,7 @@ class StepFlags(NamedTuple):
 
     @classmethod
     def later(cls, now: StepFlags, config: RefineConfig) -> list[StepFlags]:
-        """The flags, other than `now`, that later steps have."""
+        """Other flags than `now` that later steps may have."""
         if not config.cameras:
             return []
         flags = [cls(learns_cameras=True, is_coarse=now.is_coarse), cls(learns_cameras=True)]
@@ -70,7 +77,7 @@ class Step:
     """Rays of this rank."""
     flags: StepFlags
     full_gradient_distance: float = 0.0
-    """Distance from the camera, in scene units, from which on gradients are not scaled down; see
+    """Distance from the camera, in scene units, beyond which gradients keep their full size; see
     `gradient_scaling`."""
 
     def __call__(
@@ -80,7 +87,7 @@ class Step:
         scaling: Arrays,
         key: mx.array,
         numbers: StepNumbers,
-        level_progress: mx.array,
+        schedule: Schedule,
     ) -> tuple[OptimiserState, Arrays, mx.array]:
         """One update by the gradients of all ranks, or of this one if ranks take their own steps.
 
@@ -90,16 +97,16 @@ class Step:
             scaling: the fields of a `LossScale`.
             key: random key.
             numbers: Adam's, a `StepNumbers`.
-            level_progress: () float32, as in `Field.coarse_to_fine`.
+            schedule: a `Schedule`.
 
         Returns:
-            The parameters and moments after it; the `scaling` after it, all that changes if some
-            gradient is not finite; and (4,) float32 of this rank's rays: loss, mean squared error,
-            samples, slots per ray.
+            The new parameters and moments; the new `scaling`, all that changes if some gradient is
+            not finite; and measurements (4,) float32 of this rank's rays: loss, mean squared error,
+            number of samples, mean slots per ray.
         """
         parameters, moments = before = OptimiserState(*before)
         scale = LossScale(**scaling)
-        loss_of = self.loss_of(parameters, sampling, key, level_progress, scale.scale)
+        loss_of = self.loss_of(parameters, sampling, key, Schedule(*schedule), scale.scale)
         learns_cameras = self.flags.learns_cameras
         trained = self.refinement.trained(parameters, learns_cameras=learns_cameras)
         with repeatable() if self.config.deterministic else nullcontext():
@@ -122,7 +129,7 @@ class Step:
         parameters: Parameters,
         sampling: Arrays,
         key: mx.array,
-        level_progress: mx.array,
+        schedule: Schedule,
         scale: mx.array,
     ) -> Callable[[Parameters], tuple[mx.array, ...]]:
         """The function whose gradient is taken, for one draw of rays from the refined cameras.
@@ -142,7 +149,7 @@ class Step:
         def loss_of(current: Parameters) -> tuple[mx.array, ...]:
             own = {name: current[name] for name in field.shapes}
             if self.flags.is_coarse:
-                own = field.coarse_to_fine(own, level_progress)
+                own = field.coarse_to_fine(own, schedule.level_progress)
             sampled = sampler.sample(own, sampling, rays, sample_draws.T)
             samples, directions = sampled.samples, rays.direction
             if self.flags.learns_cameras:
@@ -157,7 +164,7 @@ class Step:
                 for rendering in (*sampled.proposals, seen)
             )
             mask = self._mask(samples, pixel_draws)
-            batch = RayBatch(*seen, mask, density, samples, tuple(proposals))
+            batch = RayBatch(*seen, mask, density, samples, tuple(proposals), schedule.progress)
             error = _mean(mx.square(batch.colour - target), mask)
             coarser = (RayBatch(*proposal, mask) for proposal in proposals)
             losses = [colour_loss(rays_seen, target) for rays_seen in (*coarser, batch)]
@@ -178,7 +185,7 @@ class Step:
         return list(mx.split(drawn, (3, 3 + draws)))
 
     def _mask(self, samples: Samples, pixel_draws: mx.array) -> mx.array:
-        """(rays, 1): 1 for a ray whose samples all fit and whose pixel is not masked, else 0."""
+        """Mask (rays, 1): 1 for rays with all their samples whose pixel is not masked, else 0."""
         mask = samples.fits.astype(mx.float32)[:, None]
         if self.views.kept is not None:
             mask = mask * self.views.kept[chosen_pixels(self.views.cameras, pixel_draws)][:, None]

@@ -49,10 +49,10 @@ from nerfmac.training.optimiser import (
     step_numbers,
 )
 from nerfmac.training.state import TrainState
-from nerfmac.training.step import Step, StepFlags
+from nerfmac.training.step import Schedule, Step, StepFlags
 
 FIRST_RAYS = 2**18
-"""Most rays from which a sampler learns, before training, what the cameras see."""
+"""Most random training rays from which the sampler's first state is made."""
 
 
 class Trainer:
@@ -66,7 +66,8 @@ class Trainer:
         method: Method = Method(),  # noqa: B008 - a frozen value
         cameras: Sequence[Camera] = (),
     ) -> None:
-        """
+        """Make the parts of `method`; nothing is compiled or computed yet.
+
         Args:
             config: every setting.
             extent: side of the scene's cube, in scene units.
@@ -91,7 +92,7 @@ class Trainer:
         ]
 
     def without_views(self, cameras: Sequence[Camera]) -> Trainer:
-        """A trainer of the same model that can only render, for any thread; `cameras` as above."""
+        """A trainer of the same model that only renders, on any thread; it has these `cameras`."""
         return Trainer(self.config, self.extent, None, self.method, cameras)
 
     @property
@@ -172,7 +173,7 @@ class Trainer:
 
         The caller's time between two reports is not training time. Reports that
         `goal.report_interval` adds do not change the results. Several ranks start from the first
-        one's state, and all their other reports are of parameters that they have in common. Raises
+        one's state; except in these added reports they have equal parameters. Raises
         `DivergedError`.
         """
         state = from_first(self.ranks, state)
@@ -247,7 +248,7 @@ class Trainer:
         flags = StepFlags.at(state.step, self.config.refine)
         updated, scaling, measured = self._one_step(state, flags, rate, progress)
         state = replace(state, step=state.step + 1, scaling=scaling, **updated._asdict())
-        averages = is_averaged(state.step)  # which takes parameters that all ranks have
+        averages = is_averaged(state.step)  # the average needs parameters that all ranks have
         force = averages or self._is_update_at(state.step)
         state = self._local_sgd.end(state, force_average=force)
         if averages:
@@ -267,7 +268,7 @@ class Trainer:
             state.scaling,
             _key(self.config.seed, state.step, stream=0),
             step_numbers(state.step + 1, rate, optimiser, groups),
-            mx.array(self.config.refine.level_progress_at(state.step)),
+            Schedule(*map(mx.array, (self.config.refine.level_progress_at(state.step), progress))),
         )
         return OptimiserState(*updated), scaling, measured
 
@@ -327,5 +328,5 @@ def _averaged_if_good(
 
 def _key(seed: int, step: int, *, stream: int) -> mx.array:
     """The random key of a step; steps, sampling and initial values have a `stream` each."""
-    # Streams are 2^32 / golden ratio apart, so that a seed's stream is no nearby seed's stream.
+    # Streams are 2^32 / golden ratio apart, so that nearby seeds share no stream.
     return mx.array([(seed + stream * 0x9E3779B9) % 2**32, step], mx.uint32)

@@ -1,7 +1,7 @@
-"""The first sample, or the first occupied cell as a solid block, that rays meet.
+"""First sample of rays, and first occupied cell that they meet, drawn as a solid block.
 
-Cells are found by marching in small steps. These can miss a cell's corner where it covers less than
-a pixel. The distance at which the ray enters the cell is then exact.
+Cells are found by marching in small steps, which can miss a cell's corner that covers less than a
+pixel. The distance at which a ray enters a found cell is exact.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from nerfmac.ops.march import (
 )
 
 MIN_STEP = 1 / 16
-"""Shortest marching step, in sides of the smallest cells."""
+"""Shortest marching step, in units of the smallest cell's side."""
 
 STEP_GROWTH = 1 / 1024
-"""Marching step per distance: about a pixel of a picture 1000 pixels wide."""
+"""Ratio of a marching step to the distance: about a pixel of a picture 1000 pixels wide."""
 
 NEIGHBOUR_OFFSET = 1e-3
 """Distance beyond a cell's face at which its neighbour is looked up, in sides of the cell."""
@@ -71,8 +71,8 @@ def first_blocks(rays: Rays, bits: mx.array, geometry: MarchGeometry) -> Blocks:
     is_hit = first.samples > 0
     cell = cell_of(first.position, geometry)
     entry, axis = _enter(rays, cell, geometry)
-    # A ray may leave a cell without a sample in it, and have its first sample in the next cell; at
-    # a corner it may miss three cells. So go back until the cell before is empty.
+    # A ray may cross a cell without a sample in it and have its first sample in the next one; at a
+    # corner it may miss three cells. So step back until the previous cell is empty.
     for _ in range(3):
         beyond = NEIGHBOUR_OFFSET * _side(cell, geometry)
         is_across = mx.arange(3) == axis[:, None]
@@ -81,7 +81,7 @@ def first_blocks(rays: Rays, bits: mx.array, geometry: MarchGeometry) -> Blocks:
         is_hidden = is_occupied(position, bits, geometry) & (entry > geometry.near)
         cell = mx.where(is_hidden, cell_of(position, geometry), cell)
         entry, axis = _enter(rays, cell, geometry)
-    # For a camera inside the cell, the depth is the least distance that is rendered.
+    # For a camera inside the cell, the depth is that of the near plane.
     depth = mx.where(is_hit, mx.maximum(entry, geometry.near), 0.0)
     return Blocks(is_hit, depth, axis, mx.where(is_hit, cell, -1))
 

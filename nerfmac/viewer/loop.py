@@ -37,7 +37,7 @@ MEMORY = 1.0
 
 
 class DeviceTime:
-    """Recent seconds of training and of viewing; older seconds decay exponentially."""
+    """Recent seconds spent on training and on viewing, as sums that decay exponentially."""
 
     def __init__(self) -> None:
         self._training = self._viewing = 0.0
@@ -50,12 +50,12 @@ class DeviceTime:
         self._viewing = kept * self._viewing + (0.0 if training else gained)
 
     def viewing_is_due(self, training_share: float) -> bool:
-        """Whether viewing has had at most 1 - `training_share` of the time."""
+        """Whether viewing has had at most the fraction 1 - `training_share` of the recent time."""
         return self._viewing <= (1.0 - training_share) * (self._training + self._viewing)
 
 
 class Loop:
-    """The `worker.Activity` of one session. Any thread may call `post`."""
+    """Runs one session, as an `Activity` of the worker. Any thread may call `post`."""
 
     def __init__(self, worker: Worker, session: Session, keep: Callable[[bytes], None]) -> None:
         """`keep(jpeg)` stores a finished picture for pages without a kernel."""
@@ -65,7 +65,7 @@ class Loop:
         self._device_time = DeviceTime()
         self._undrawable: Target | None = None  # drawing it has failed, so it is not tried again
         self._unkept: bytes | None = None  # the last finished picture, until it is kept
-        self._asked: float | None = None  # the newest `t` that no picture has answered
+        self._asked: float | None = None  # newest message time `t` not yet answered by a picture
 
     def post(self, message: Message) -> None:
         """Queue `message` and wake the worker."""
@@ -146,7 +146,7 @@ class Loop:
         self._device_time.spend(time.perf_counter() - start, training=True)
 
     def _rest(self) -> None:
-        """Keep the last picture: training has stopped, and everything is drawn."""
+        """Keep the last picture for pages without a kernel; all is drawn and nothing trains."""
         session = self._session
         if not session.is_resting.is_set() and not session.screen.is_open:
             camera = session.target().camera(*session.target().full_size(*KEPT_SIZE))
@@ -158,7 +158,7 @@ class Loop:
         session.is_resting.set()
 
     def _pause(self, is_moving: bool) -> float | None:
-        """Seconds until there may be something to do or to send; None: wait for a message."""
+        """Seconds until there may be something to do or to send; None: not before a message."""
         session = self._session
         held = session.moving_until - time.monotonic() if is_moving else None
         video = INTERVAL if session.path_editor.is_rendering else None

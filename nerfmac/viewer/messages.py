@@ -42,7 +42,7 @@ WALK_SPEED = 0.6
 """Fraction of the distance to the centre covered per second of walking."""
 
 MAX_TRAVEL = 1e3
-"""Largest number in a move; a larger one is a fault of the page."""
+"""Largest number accepted in a move; the page sends no larger one."""
 
 
 def handle(session: Session, message: Message) -> None:
@@ -129,7 +129,7 @@ def _keyframe(session: Session, message: Fields) -> None:
 
 
 def _view_at(session: Session, keyframe: Keyframe) -> View:
-    """The view of a keyframe, its centre as far ahead as that of the present view."""
+    """The view of a keyframe; its centre is as far ahead as that of the present view."""
     return session.view.stand(keyframe.pose).with_fov(keyframe.fov)
 
 

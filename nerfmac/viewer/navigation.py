@@ -28,12 +28,12 @@ from nerfmac.paths.rig import centre_of
 Vector = npt.NDArray[np.float64]
 
 STEEPEST = math.radians(89.0)
-"""Largest elevation of an orbiting view, in radians. At 90 degrees the next move would turn it
-upside down, and close to that a small move to the side would spin it."""
+"""Largest elevation of an orbiting view, in radians. Beyond 90 degrees it would be upside down, and
+close to that a small move to the side would spin it."""
 
 CLOSEST = 0.1
-"""Smallest distance to the centre, in scene units. Nothing nearer to a camera is rendered
-(`MarchConfig.near`), and no factor would lead away again from a distance near zero."""
+"""Smallest distance to the centre, in scene units. By default nothing nearer to a camera is
+rendered (`MarchConfig.near`), and multiplying a distance near zero would not lead away again."""
 
 FARTHEST = 1e4
 """Largest distance from the scene's centre, in scene units: beyond it float32 cannot tell
@@ -107,7 +107,7 @@ class View:
         return replace(self, pose=np.c_[rotation, origin])
 
     def pan(self, right: float, down: float) -> Self:
-        """Move sideways; points at the centre's distance follow the pointer."""
+        """Move sideways by pointer travel; points at the centre's distance follow the pointer."""
         height = 2.0 * self.distance * math.tan(0.5 * self.fov)
         right, down = _number("right", right), _number("down", down)
         return self._moved(-right * height, down * height, 0.0)

@@ -24,7 +24,7 @@ LINE_POINTS = 96
 
 
 class PathEditor:
-    """The path through keyframes, and at most one video in the making."""
+    """The camera path of a session, and at most one video that is being rendered along it."""
 
     def __init__(self, run: Run) -> None:
         self.path = CameraPath(())
@@ -61,7 +61,7 @@ class PathEditor:
 
     @property
     def is_rendering(self) -> bool:
-        """Whether a video is in the making."""
+        """Whether a video is being rendered."""
         return self.video is not None and not self.video.result.done()
 
     def begin_video(
@@ -83,7 +83,7 @@ class PathEditor:
         return self.video
 
     def status(self) -> dict[str, Any]:
-        """The state of path and video, for the page."""
+        """JSON values of path and video, for the page."""
         if self._line is None or self._line[0] is not self.path:
             line: list[list[float]] = []
             if len(self.path.keyframes) > 1:

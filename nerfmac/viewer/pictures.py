@@ -64,7 +64,7 @@ class Drawn(NamedTuple):
 
 
 class Pictures:
-    """Draws what cameras see of one state of training. Creating one renders nothing."""
+    """Draws pictures from cameras for one state of training. Creating one renders nothing."""
 
     def __init__(self, trainer: Trainer, state: TrainState, options: RenderOptions) -> None:
         self._options = options
@@ -124,7 +124,7 @@ def _random(cell: mx.array) -> mx.array:
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """The photograph of training view `index`, which the page lays over the rendered picture."""
+    """The photograph of training view `index`, for the page to compare with the rendering."""
 
     index: int
     name: str
@@ -146,7 +146,7 @@ class Comparison:
         return cls(index, frame.name, run.cameras[index], pixels)
 
     def psnr(self, rgb: npt.NDArray[np.uint8]) -> float:
-        """PSNR in dB of the rendered `rgb` (h, w, 3), at its size."""
+        """PSNR in dB of the rendering `rgb` (h, w, 3); the photograph is resized to its size."""
         height, width = rgb.shape[:2]
         target = self.photograph
         if target.shape != rgb.shape:

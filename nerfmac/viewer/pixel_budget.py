@@ -1,4 +1,4 @@
-"""`PixelBudget`: the size at which a picture is drawn in a given time.
+"""`PixelBudget`: the size of pictures that can be drawn in a given time.
 
 Pictures have one of few sizes, so that functions compiled for a size are used again.
 """
@@ -17,7 +17,7 @@ MIN_FRACTION = 1 / 8
 """Smallest fraction of the full picture's pixels, unless it takes longer than `MAX_SECONDS`."""
 
 MAX_SECONDS = 0.15
-"""Seconds above which a picture is made smaller than `MIN_FRACTION`."""
+"""A picture that would take more seconds than this may be smaller than `MIN_FRACTION`."""
 
 LATE = 1.25
 """A picture that takes longer than this many times its allowed time is late."""
@@ -33,8 +33,8 @@ class PixelBudget:
     copies. Both are the Theil-Sen fit to recent pictures: `per_pixel` is the median slope between
     two of them. So a few pictures that other programs slow down do not change the fit.
 
-    If `fixed` is more than half of `seconds`, a picture may take twice `fixed`: no smaller one
-    takes less than half of that.
+    If `fixed` is more than half of `seconds`, a picture may take 2 `fixed` seconds: even the
+    smallest takes half of that.
     """
 
     def __init__(self, seconds: float, pixels: int) -> None:
@@ -71,7 +71,7 @@ class PixelBudget:
             return
         pixels, typical = self._recent[-1][0], median(t for _, t in self._recent)
         fixed = self._fixed
-        if fixed is None:  # a guess that gives the next picture another size, which tells
+        if fixed is None:  # a guess; it gives the next picture another size, so that a fit exists
             fixed = typical if typical <= max(self._seconds, MAX_SECONDS) else 0.0
         self._per_pixel = max(typical - fixed, 0.0) / pixels
 

@@ -1,4 +1,4 @@
-"""`Screen`: the picture that the page gets next, its size, and when; the worker's thread only.
+"""`Screen`: decides which picture the page gets next, its size, and when; worker's thread only.
 
 While the camera moves, pictures are small enough to be drawn in time. At rest they have full size
 and are drawn in strips, so that the next movement waits for at most one strip. After a small
@@ -29,16 +29,16 @@ from nerfmac.viewer.pictures import Drawn, Pictures
 from nerfmac.viewer.pixel_budget import PixelBudget
 
 MOVING = 1 / 60
-"""Seconds for a picture while the camera moves: the page has to draw it as well."""
+"""Seconds allowed for a picture while the camera moves."""
 
 REFRESH = 0.2
-"""Seconds for a picture during training, with the camera at rest."""
+"""Seconds allowed for a picture during training, with the camera at rest."""
 
 STRIP = 1 / 30
-"""Seconds for a strip of a picture, before messages are handled again."""
+"""Seconds allowed for a strip of a picture, after which messages are handled again."""
 
 FIRST_PIXELS = {MOVING: 2**14, REFRESH: 2**16, STRIP: 2**15}
-"""First guess of the pixels that fit in each of these times."""
+"""First guess of the number of pixels that can be drawn in each of these times."""
 
 MIDDLE = 0.5
 """Scale of the intermediate picture at rest; the full one takes four times as long."""
@@ -49,15 +49,15 @@ MAX_UNANSWERED = 2
 LOST = 1.0
 """Seconds of silence after which the page gets one more picture.
 
-The page may be gone, or a running cell may delay its answers. So the interval between attempts
-grows, up to `MAX_LOST`.
+The page may be gone, or a running cell may delay its answers. So the interval between such
+pictures grows, up to `MAX_LOST`.
 """
 
 MAX_LOST = 10.0
 """Longest interval between pictures for a silent page, in seconds."""
 
 MAX_SIDE = 3840
-"""Pixels of the longer side of a picture, at most."""
+"""Largest length of a picture's longer side, in pixels."""
 
 JPEG_QUALITY = {True: 90, False: 80}
 """JPEG quality of full pictures (True) and smaller ones (False)."""
@@ -70,12 +70,12 @@ other side's delayed acknowledgement. The loopback's segments are slightly short
 """
 
 PICK_RADIUS = 2
-"""Pixels to each side of a click whose depth counts too, so that a click can miss a thin object."""
+"""Pixels to each side of a click whose depths count too, so a click may miss a thin object."""
 
 
 @dataclass(frozen=True, eq=False)
 class Target:
-    """What the page should show. A change of anything in it makes a new `Target`."""
+    """Content that the page should show. A change of any part makes a new `Target`."""
 
     view: View
     options: RenderOptions
@@ -91,7 +91,7 @@ class Target:
     def full_size(self, width: int, height: int) -> tuple[int, int]:
         """Width and height of the full picture in an area of `width` x `height`.
 
-        A picture beside a photograph has the photograph's aspect, and at most its size.
+        During a comparison the picture has the photograph's aspect ratio, and at most its size.
         """
         if self.training_camera is None:
             return width, height
@@ -136,7 +136,7 @@ class ScreenPicture(NamedTuple):
 
 @dataclass
 class _Job:
-    """A picture in the making."""
+    """A picture that is being drawn, strip by strip."""
 
     target: Target
     state: TrainState
@@ -176,7 +176,7 @@ class Screen:
         self.shown = self._job = None
 
     def hear(self) -> None:
-        """Record that the page has sent a message."""
+        """Record that a message from the page has arrived."""
         self._heard = time.monotonic()
 
     def open(self, page: str) -> None:
@@ -189,7 +189,7 @@ class Screen:
         self.invalidate()
 
     def take_new_page(self) -> bool:
-        """Whether a page has opened since the last call, which needs the whole status."""
+        """Whether a page has opened since the last call; such a page needs the whole status."""
         has_new, self._has_new_page = self._has_new_page, False
         return has_new
 
@@ -211,7 +211,7 @@ class Screen:
         return max(self._retry_time() - time.monotonic(), 0.01)
 
     def wants(self, target: Target, state: TrainState, *, moving: bool, training: bool) -> bool:
-        """Whether there is a new picture to draw, and a page to see it."""
+        """Whether there is something new to draw, and a page that is ready for it."""
         if self._size is None:
             return False
         if len(self._unanswered) >= MAX_UNANSWERED and time.monotonic() < self._retry_time():
@@ -277,7 +277,7 @@ class Screen:
         return self._budgets[key]
 
     def _draw_rows(self, job: _Job, rows: int) -> float:
-        """Draw so many more rows; return the seconds that they took."""
+        """Draw `rows` more rows of the picture; return the seconds that this took."""
         start = time.perf_counter()
         strip = replace(job.camera, lens=job.camera.lens.rows(job.rows, rows))
         job.strips.append(job.pictures.draw(strip, job.target.view.distance))

@@ -1,4 +1,4 @@
-"""`Session`: the state of one viewer, with the actions of its page and notebook. `Settings`.
+"""`Session`: the state of one viewer, and the actions that its page and notebook can take.
 
 It is independent of the widget and does nothing by itself: `Loop` draws and trains, `messages` maps
 the page's messages to actions, and `Status` reports to the page.
@@ -36,7 +36,7 @@ Message = dict[str, Any]
 Send = Callable[[Message, list[bytes]], None]
 
 HELD_STILL = 0.5
-"""Seconds after the last move until a pointer that is still down no longer counts as moving."""
+"""Seconds after which a pointer that is still down but does not move no longer counts as moving."""
 
 HEX_COLOUR = re.compile("#[0-9a-fA-F]{6}")
 
@@ -52,7 +52,7 @@ OUTPUT_OF_MODE = {
 
 @dataclass(frozen=True)
 class Settings:
-    """Values of the page's controls, except the camera's. Fields are the page's JSON names.
+    """Values of the page's controls other than the camera's. Field names are the page's JSON keys.
 
     Raises `InputError` for a bad value.
     """
@@ -102,7 +102,7 @@ class Settings:
 
 
 class Session:
-    """One run in a viewer; for the worker's thread only."""
+    """State of one run in a viewer; for the worker's thread only."""
 
     def __init__(self, worker: Worker, run: Run, send: Send) -> None:
         """`send(message, buffers)` sends a message to the page."""
@@ -128,7 +128,7 @@ class Session:
         self._target: Target | None = None
 
     def target(self) -> Target:
-        """What the page should show; the same object until something in it changes."""
+        """The content that the page should show; the same object until something in it changes."""
         if self._target is None:
             training_camera = self.comparison.camera if self.comparison else None
             self._target = Target(self.view, self.settings.options, training_camera)
@@ -139,23 +139,23 @@ class Session:
         return Pictures(self.run.trainer, self.run.state, self.settings.options)
 
     def go(self, view: View) -> None:
-        """Look from `view`; this ends a comparison."""
+        """Make `view` the view of the page; this ends a comparison."""
         self.view, self.comparison, self._target = view, None, None
 
     def move(self, view: View, *, is_moving: bool) -> None:
-        """Look from `view`; `is_moving` if more moves are to come."""
+        """Make `view` the view of the page; `is_moving` says whether more moves follow."""
         self.go(view)
         self.moving_until = time.monotonic() + HELD_STILL if is_moving else 0.0
 
     def compare(self, index: int) -> Comparison:
-        """Look from training view `index`, beside its photograph. Raises `InputError`."""
+        """Show training view `index` and compare it with its photograph. Raises `InputError`."""
         comparison = Comparison.of(self.run, index, self.settings.rgb_background)
         self.go(self.view.stand(comparison.camera.pose))
         self.comparison = comparison
         return comparison
 
     def set(self, **values: Any) -> None:
-        """Change settings, and `fov` in degrees. Raises `InputError`."""
+        """Change settings by name, and `fov`, the view's, in degrees. Raises `InputError`."""
         if "fov" in values:
             fov = values.pop("fov")
             checks.number("fov", fov, low=10.0, high=120.0)
@@ -167,13 +167,13 @@ class Session:
         self._target = None
 
     def start(self) -> None:
-        """Train from now on. Raises `InputError`."""
+        """Start training. Raises `InputError`."""
         self.training.start()
         self.failure, self.notice = None, None
         self.is_resting.clear()
 
     def refine(self, **switches: bool) -> None:
-        """Choose what training refines: poses, lenses, exposures, colours. Raises `InputError`."""
+        """Switch refinement of poses, lenses, exposures or colours. Raises `InputError`."""
         if self.training.is_running:
             raise InputError("what training corrects of its views is chosen before it begins")
         self.run.refine(**switches)

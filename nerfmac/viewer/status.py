@@ -16,7 +16,7 @@ INTERVAL = 0.2
 
 
 class Status:
-    """The messages about state that the page of a session has had."""
+    """Sends a session's page messages about state, and remembers what was sent."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -26,14 +26,14 @@ class Status:
         self._device = device_name()  # called once: it may read a file
 
     def introduce(self) -> None:
-        """Send everything, to a page that has just opened."""
+        """Send the whole state, for a page that has just opened."""
         self._last, self._points = None, 0
         self._session.send(self._cameras(), [])
         self._when = 0.0
         self.tell()
 
     def tell(self) -> float | None:
-        """Send changes; or, before `INTERVAL` is over, return the seconds that are left of it."""
+        """Send changes; if `INTERVAL` is not over yet, instead return the seconds left of it."""
         now = time.monotonic()
         if now < self._when + INTERVAL:
             return self._when + INTERVAL - now

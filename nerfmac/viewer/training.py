@@ -89,7 +89,7 @@ class Training:
         }
 
     def _train(self) -> Generator[Report | None]:
-        """Yield None while kernels are chosen and built, then reports: pictures come between."""
+        """Yield None while kernels are chosen and built, then reports; pictures come between."""
         if is_untuned_gpu() and self.run.config.model == "hash":
             self.message = "trying variants of kernels, once for this GPU"
             yield None
@@ -101,7 +101,7 @@ class Training:
 
 
 class _Speed:
-    """Progress of training per wall-clock second, which includes the time of pictures."""
+    """Progress of training per second of wall-clock time, which includes drawing pictures."""
 
     def __init__(self) -> None:
         self._recent: list[tuple[float, float]] = []

@@ -25,11 +25,11 @@ Render = Callable[[Camera], "Future[np.ndarray]"]
 
 
 class Cancelled(Exception):
-    """The video was cancelled; there is no file."""
+    """The video was cancelled, so there is no file."""
 
 
 class VideoJob:
-    """A video in the making. The file appears when it is complete."""
+    """A video that is rendered in the background. The file appears when it is complete."""
 
     def __init__(self, path: Path, render: Render, cameras: Sequence[Camera], fps: float) -> None:
         """`render` returns a future of the uint8 (h, w, 3) picture from a camera."""

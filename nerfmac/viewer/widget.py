@@ -35,7 +35,7 @@ T = TypeVar("T")
 
 
 class Viewer(anywidget.AnyWidget):
-    """A live view of a scene in training, or of a trained run; shown as a cell's last expression.
+    """A live view of a scene in training or of a trained run; a cell shows it as last expression.
 
     Training and rendering run in the background, also while other cells run or no page is open.
     Methods may be called from any cell, and raise `InputError` for bad arguments.
@@ -206,7 +206,7 @@ class Viewer(anywidget.AnyWidget):
         self._keep(self.still)
 
     def _keep(self, jpeg: bytes) -> None:
-        """Show `jpeg` on pages without a kernel."""
+        """Store `jpeg` in the notebook, to be shown on pages without a kernel."""
         self.still = jpeg
         if jpeg and self._picture is not None:
             self._picture.update(Image(jpeg, format="jpeg"))

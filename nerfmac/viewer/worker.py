@@ -31,7 +31,7 @@ MAX_WAIT = 3600.0
 
 
 class Activity(Protocol):
-    """A long piece of work that is done in slices."""
+    """A long task that is done in slices."""
 
     def work(self) -> float | None:
         """Do one slice; return the seconds until the next one. None: wait for `Worker.wake`."""

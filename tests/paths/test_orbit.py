@@ -117,6 +117,20 @@ def test_a_stray_camera_and_one_overhead_change_little():
     assert np.allclose(distance, 2.0, atol=0.01)
 
 
+def test_the_path_follows_the_height_and_distance_of_the_cameras_on_each_side():
+    up = UPS[2]
+    cameras = rig(range(0, 360, 40), up, elevation=70.0, distance=1.2)  # a second ring, sparser
+    for degrees in range(0, 360, 10):  # low and far in the direction 120, high and near opposite
+        swing = math.cos(math.radians(degrees - 120))
+        cameras += rig([degrees], up, elevation=25 - 10 * swing, distance=2.0 + 0.3 * swing)
+    azimuth, elevation, distance = seen_from(orbit(cameras, up=up, frames=36), up)
+    swing = np.cos(np.radians(azimuth - 120))
+    assert np.allclose(elevation, 25 - 10 * swing, atol=3.0)
+    assert np.allclose(distance, 2.0 + 0.3 * swing, atol=0.08)
+    turns = np.stack([elevation, 40 * distance])
+    assert np.abs(np.diff(turns, n=2)).max() < 1.0  # no corner: the speed changes smoothly
+
+
 def test_cameras_overhead_have_no_side_so_they_close_no_gap():
     up = UPS[0]
     side = rig([10, 40, 70, 100], up)

@@ -10,7 +10,14 @@ import nerfmac
 from nerfmac.config import override
 from nerfmac.config.presets import preset
 from nerfmac.geometry.samples import Samples
-from nerfmac.training.losses import RayBatch, distortion_loss, entropy_loss, huber
+from nerfmac.training.losses import (
+    DISPARITY_END,
+    RayBatch,
+    disparity_loss,
+    distortion_loss,
+    entropy_loss,
+    huber,
+)
 from nerfmac.training.trainer import Trainer
 from tests.scene_factory import CONFIG
 
@@ -88,13 +95,57 @@ def distortion(density: mx.array, samples: Samples) -> mx.array:
     return distortion_loss(ray_batch(density, samples), mx.zeros((4, 3)))
 
 
+def disparity(density: mx.array, samples: Samples, progress: float) -> mx.array:
+    batch = ray_batch(density, samples)._replace(progress=mx.array(progress))
+    return disparity_loss(batch, mx.zeros((4, 3)))
+
+
+def weights_of(density: np.ndarray, given: Samples, ray: int) -> np.ndarray:
+    part = slice(STARTS[ray], STARTS[ray + 1])
+    optical = density[part].astype(float) * np.array(given.width)[part]
+    return np.exp(optical - np.cumsum(optical)) * (1 - np.exp(-optical))
+
+
+@pytest.mark.parametrize(("progress", "factor"), [(0.0, 1.0), (0.3 * DISPARITY_END, 0.7), (0.8, 0)])
+def test_the_disparity_is_the_mean_over_the_weights_and_fades(progress, factor):
+    given, density = samples()
+    got = np.array(disparity(mx.array(density), given, progress))
+    for ray in range(4):
+        distance = np.array(given.distance)[STARTS[ray] : STARTS[ray + 1]]
+        want = factor * (weights_of(density, given, ray) / (1.0 + distance)).sum()
+        assert got[ray] == pytest.approx(want, abs=1e-6), ray
+    assert (got[[0, 2, 3]] > 0.1 * factor).all() or not factor
+
+
+def test_the_gradient_of_the_disparity_moves_matter_away_from_the_camera():
+    given, density = samples()
+    got = np.array(mx.grad(lambda each: disparity(each, given, 0.0).sum())(mx.array(density)))
+    for slot in range(SLOTS):
+        step = np.zeros(SLOTS)
+        step[slot] = 1e-2
+        ends = (disparity(mx.array(density + by), given, 0.0).sum().item() for by in (step, -step))
+        assert got[slot] == pytest.approx(np.subtract(*ends) / 2e-2, abs=1e-4), slot
+    opaque = np.where(np.arange(SLOTS) == 8, 1e3, density)  # the last sample of the last ray
+    slopes = mx.grad(lambda each: disparity(each, given, 0.0)[3])(mx.array(opaque))
+    assert (np.array(slopes)[4:8] > 0).all()
+
+
+def test_the_disparity_counts_only_in_scenes_beyond_the_unit_cube(scene):
+    def loss(extent: float, weight: float) -> float:
+        config = override(CONFIG, train={"disparity": weight})
+        trainer = Trainer(config, extent, scene.views("train"))
+        return float(trainer.advance(trainer.init(), rate=1e-2)[1][0])
+
+    assert loss(1.0, 10.0) == loss(1.0, 0.0)
+    one, two = (loss(2.0, weight) - loss(2.0, 0.0) for weight in (10.0, 20.0))
+    assert one > 1e-3
+    assert two == pytest.approx(2 * one, rel=1e-3)
+
+
 def distortion_of_pairs(density: np.ndarray, given: Samples) -> np.ndarray:
     found = []
-    for begin, end in pairwise(STARTS):
-        width, distance = (np.array(a)[begin:end] for a in (given.width, given.distance))
-        optical = density[begin:end].astype(float) * width
-        before = np.cumsum(optical) - optical
-        weight = np.exp(-before) * (1 - np.exp(-optical))
+    for ray, (begin, end) in enumerate(pairwise(STARTS)):
+        distance, weight = np.array(given.distance)[begin:end], weights_of(density, given, ray)
         place = distance / (1.0 + distance)
         apart = np.square(place[:, None] - place[None])
         found.append((weight[:, None] * weight[None] * apart).sum())

@@ -1,4 +1,4 @@
-"""Times of every operation, by its kernels and by its reference, and the time of a picture.
+"""Time of every operation as kernels and as reference, and time of a picture.
 
 Operations have the sizes of a training step (`StepInputs`).
 """
@@ -55,7 +55,7 @@ def benchmark(
     Args:
         scene: the scene for the training before the picture.
         config: configuration of the operations' sizes and of the trained model.
-        seconds: time for each figure, about.
+        seconds: approximate time per measurement.
         on_line: called with each line of the printed table as soon as it is known.
 
     Returns:
@@ -136,7 +136,7 @@ class OperationTimes(NamedTuple):
 
 
 def measure_operations(config: Config, seconds: float) -> Iterator[OperationTimes]:
-    """Time each computation by its kernels, then by its references, about `seconds` each."""
+    """Time each computation with kernels, then with references, for about `seconds` each."""
     for name, compute in computations(config):
         kernel = measure(compute, seconds=seconds)
         with kernels_disabled():
@@ -162,10 +162,10 @@ def computations(config: Config) -> Iterator[Computation]:
 def _with_backward(
     name: str, function: Callable[..., Any], *arguments: mx.array, result: mx.Dtype = mx.float32
 ) -> Iterator[Computation]:
-    """Computations of `function` alone, and with the gradients of all arguments.
+    """Two computations: `function` alone, and with the gradients of all arguments.
 
-    float16, as a dtype of `arguments` or `result`, means `working_dtype()`: it differs between a
-    GPU's kernels and their references, and conversions must not be timed.
+    float16 arrays are first converted to `working_dtype()`, which may differ between kernels and
+    references: conversions must not be timed.
     """
     inputs = _in_working_dtype(arguments)
     results = function(*inputs())
@@ -179,7 +179,7 @@ def _with_backward(
 
 
 def _in_working_dtype(arrays: Iterable[mx.array]) -> Callable[[], list[mx.array]]:
-    """A function that returns the evaluated `arrays`, float16 ones as `working_dtype()`."""
+    """A function that returns `arrays` evaluated, float16 ones converted to `working_dtype()`."""
     arrays = list(arrays)
 
     @cache

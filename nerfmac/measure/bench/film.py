@@ -17,7 +17,7 @@ from nerfmac.measure.timing import Bar
 from nerfmac.run import Run
 
 FILM = {"cpu": (48, (320, 180))}
-"""Number and size of the frames by device; 1000 frames of 1920 x 1080 on other devices."""
+"""Number and size of the frames by device; other devices: 1000 frames of 1920 x 1080."""
 KEPT = 32
 """Number of rendered frames that are encoded repeatedly to time encoding alone."""
 

@@ -29,7 +29,7 @@ from nerfmac.training.goal import Goal
 
 MODELS = ("vanilla", "hash")
 REPORTS = 100
-"""Least number of reports of a training: evaluations are at most 1/`REPORTS` of it late."""
+"""Smallest number of reports in a training, so evaluations are at most 1/`REPORTS` of it late."""
 
 
 class ModelPoint(NamedTuple):
@@ -92,7 +92,7 @@ def compare_models(
     points: int = 16,
     test_views: int = 2,
 ) -> ModelComparison:
-    """Train each model on `scene` on the current device and evaluate it meanwhile.
+    """Train each model on `scene` on the current device and evaluate it during the training.
 
     Args:
         scene: a scene with a "train" and a "test" split.

@@ -22,12 +22,12 @@ from nerfmac.training.goal import Goal, Report
 
 BACKGROUND = BACKGROUNDS["white"]  # behind renderings and photographs (sRGB)
 VIEW_PIXELS = {"cpu": 2**12}
-"""Most pixels of a view to evaluate, by device; all on other devices. On a CPU, rendering the
-vanilla model's pictures would take longer than its training."""
+"""Largest number of pixels to evaluate per view, by device; other devices evaluate all. On a CPU,
+rendering whole pictures of the vanilla model would take longer than its training."""
 
 
 class HeldOutViews:
-    """Evenly spread views of a scene's test split, on the host."""
+    """Evenly spread test views of a scene, to measure PSNR during training; kept on the host."""
 
     def __init__(
         self, scene: Scene, count: int, blend: str, *, most_pixels: int | None = None

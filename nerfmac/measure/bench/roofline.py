@@ -1,4 +1,4 @@
-"""Roofline model: the time of a training step at a chip's full bandwidth and rates.
+"""Roofline model: the time of a training step at a chip's full memory bandwidth and compute rate.
 
 It is an ESTIMATE; nobody has measured it. A step's launches are recorded with the sizes that an
 Apple GPU would get, in the variants that its generation begins with. The estimate is the sum over

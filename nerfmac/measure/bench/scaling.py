@@ -1,7 +1,7 @@
 """Scaling: one training on 1, 2, ... ranks, with samples per second and quality over time.
 
-The ranks are processes on this machine, started for one count after the other. Within a job of
-several ranks that was started elsewhere, they are the job's ranks.
+The ranks are processes that are started on this machine, first one, then two, and so on. In a
+process that already is a rank of a job, they are that job's ranks.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from nerfmac.scenes.options import DEFAULTS, SceneOptions
 from nerfmac.training.goal import Goal
 
 POINTS, VIEWS = 24, 4
-"""Number of evaluations of a training, and of held-out views per evaluation."""
+"""Number of evaluations during a training, and number of held-out views in each."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ def measure_scaling(
 
 
 def follow(scene: Scene, config: Config, seconds: float) -> RankedTraining:
-    """Train on all ranks of this job and evaluate meanwhile; every rank calls this."""
+    """Train on all ranks of this job, with evaluations; every rank must call this."""
     views, run = HeldOutViews(scene, VIEWS, config.train.blend), Run.begin(scene, config)
     ranks = run.trainer.ranks
     points: list[tuple[float, float]] = []

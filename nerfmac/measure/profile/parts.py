@@ -3,9 +3,9 @@
 A step is recorded in the run's current state. Each kernel's launches are repeated with the same
 arrays, without the rest of the step, and timed; the time of as many empty launches is subtracted.
 The remainder of the step is "everything else": MLX's own operations, operations that run as
-reference, launching, reports, and waiting for the host. It may be negative, since a repeated kernel
-finds more of its inputs in a cache and overlaps with nothing. The occupancy update and the average
-of the parameters are not in every step; they count by their share.
+reference, launching, reports, and waiting for the host. It may be negative, since kernels may
+overlap in a step, while repeated ones run alone. The occupancy update and the average of the
+parameters are not in every step; their time is divided by the steps between them.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ STAGES = {
     "composite": "compositing",
     "adam": "optimiser",
 }
-"""Stage of the step by operation; other operations are stages of their own."""
+"""Stage of the training step by operation; an operation that is not listed is its own stage."""
 SETTLING = 5
-"""Reports before timing begins: meanwhile steps are compiled and the number of rays adapts."""
+"""Number of reports before timing begins: steps are compiled and the number of rays settles."""
 
 
 class WholeStep(NamedTuple):
@@ -58,7 +58,7 @@ class WholeStep(NamedTuple):
 
 
 class Part(NamedTuple):
-    """A part of the step: a kernel, a rare computation's share, or everything else."""
+    """A part of the step: a kernel, a share of a computation between steps, or everything else."""
 
     name: str
     timing: Timing  # per step
@@ -69,16 +69,16 @@ class Part(NamedTuple):
     dtypes: tuple[str, ...] = ()  # float dtypes of a kernel
 
     def limit(self, most: Ceilings, *, cached: bool) -> float:
-        """Milliseconds of the work at the rates `most`; `cached` as in `Work.seconds`."""
+        """Milliseconds of the work at the rates `most`; `cached` is as in `Work.seconds`."""
         return 1e3 * self.work.seconds(most.bandwidth, most.rate, cached=cached)
 
     def fraction(self, most: Ceilings, *, cached: bool) -> float | None:
-        """`limit` / time; None without work, or if the time is zero by noise."""
+        """`limit` / measured time; None without work, or if noise makes the time zero."""
         limit, median = self.limit(most, cached=cached), self.timing.median
         return limit / median if median > 0 and limit > 0 else None
 
     def per_second(self, amount: int) -> float | None:
-        """Rate of an `amount` of work; None if the time is zero by noise."""
+        """`amount` / measured time, per second; None if noise makes the time zero."""
         return 1e3 * amount / self.timing.median if self.timing.median > 0 else None
 
     def to_json(self, most: Ceilings) -> dict[str, Any]:
@@ -161,7 +161,7 @@ def _repeat(recorded: list[Launched]) -> list[list[mx.array]]:
 
 
 def _rare_parts(trainer: Trainer, state: TrainState, seconds: float) -> Iterator[Part]:
-    """The occupancy update and the average of the parameters, by their shares of a step."""
+    """Parts for the occupancy update and the average of the parameters, per step."""
     sampler = trainer.sampler
     interval = sampler.interval_at(state.step)
     if sampler.phases:
@@ -191,7 +191,7 @@ def _compiled(trainer: Trainer, state: TrainState, which: int) -> Callable[[], A
     arrays, numbers = state.arrays(), state.numbers()
 
     def compute(arrays: dict[str, mx.array]) -> Any:
-        # Compiled functions inside would count this as a second trace of theirs.
+        # Compiled functions inside would take this for a second, needless trace.
         with uncompiled():
             trial = trainer.trial(TrainState.of(arrays, numbers))
             return next(itertools.islice(trial, which, None))
@@ -211,8 +211,8 @@ class Host(NamedTuple):
     """Times of the host per training step."""
 
     step: Timing  # from the step's beginning to the next one's
-    work: Timing  # building the step, with its share of updates and reports
-    launch: Timing  # handing it to the device; on a busy CPU MLX waits in there
+    work: Timing  # building the step's graph, with its share of occupancy updates
+    launch: Timing  # handing it to the device; on a busy CPU this includes waiting
     wait: Timing  # waiting for the device
     steps: int
 

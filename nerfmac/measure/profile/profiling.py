@@ -40,7 +40,7 @@ STEPS = 64
 FRAMES, SIZE, FPS = 6, (128, 96), 24.0
 """Frames, size and frame rate of the film in the timeline."""
 LANE = "kernels"
-"""Lane of the timeline for kernels that are launched one by one."""
+"""Name of the timeline's row for kernels that are launched one by one."""
 
 HEADING = (
     f"{'stage and kernel':32}{'ms':>9}{'(quartiles)':>20}{'share':>7}{'MB':>10}{'MFLOP':>10}"
@@ -152,9 +152,9 @@ def profile(
         run: the run, which is trained further in memory; it is not saved.
         steps: number of steps to time (rounded up to whole intervals between occupancy updates)
             and to record; by default `seconds` decide, and `STEPS` are recorded.
-        seconds: time for each figure, about.
-        trace: file for the timeline in Chrome's format. After the steps it has a step kernel by
-            kernel, an evaluation and a film.
+        seconds: approximate time per measurement.
+        trace: file for the timeline in Chrome's format: the steps, then a step kernel by kernel, an
+            evaluation and a film.
         on_line: called with each line of the printed table.
 
     Raises:

@@ -31,7 +31,7 @@ from nerfmac.measure.selftest.rays import (
 
 
 def cases() -> Iterator[Case]:
-    """All cases, operation by operation."""
+    """All test cases, operation by operation."""
     return chain(
         *(hash_encode_cases(), spherical_harmonics_cases(), networks_cases()),
         *(draw_pixels_cases(), march_cases(), packing_cases(), composite_cases()),

@@ -41,18 +41,18 @@ ROUNDOFF, HALF_ROUNDOFF = 2.0**-24, 2.0**-11
 
 @dataclass(frozen=True)
 class Case:
-    """A comparison of kernel and reference; `run` computes named arrays on the current back end."""
+    """A test case: `run` computes named arrays, with kernels or with references, to be compared."""
 
     operation: str
     name: str
     run: Callable[[], Arrays]
     terms: int  # approximate number of roundings that add up in one output
-    outliers: float = 0.0  # fraction of entries to ignore, for functions that jump
+    outliers: float = 0.0  # fraction of entries to ignore, for discontinuous functions
     half_terms: int = 0  # `terms` if the computation is in float16
 
     @property
     def tolerance(self) -> float:
-        """Largest relative error |got - want| / |want| of an array that rounding explains."""
+        """Largest relative error |got - want| / |want| of an array that rounding can explain."""
         if self.half_terms and working_dtype() == mx.float16:
             return 8 * HALF_ROUNDOFF * self.half_terms
         return 8 * ROUNDOFF * self.terms
@@ -130,7 +130,7 @@ def case_of(
     Both are called with the arrays of `inputs`, in order. They return one or several float32 arrays
     that are differentiable in every input. `terms` is the approximate number of roundings that add
     up in one output. `outliers` is the fraction of an array's entries, those with the largest
-    errors, to ignore: use it for functions that jump, where rounding decides on the side.
+    errors, to ignore: use it for discontinuous functions, where rounding decides on the side.
     """
 
     def run() -> Arrays:
@@ -162,12 +162,12 @@ def with_gradients(function: Callable[..., list[mx.array]], **arguments: mx.arra
 
 
 HEADING = f"  {'case':36} {'error':>10}  {'tolerance':>9}"
-"""Heading of the lines of `Compared`: relative errors, the largest of a case's arrays."""
+"""Heading of the lines of `Compared`; `error` is the largest relative error of a case's arrays."""
 
 
 @dataclass(frozen=True)
 class Compared:
-    """The comparison of a case."""
+    """The result of a test case: the comparison of its arrays, or its exception."""
 
     case: Case
     outcomes: list[Outcome]  # empty after an exception

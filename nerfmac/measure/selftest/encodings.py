@@ -1,4 +1,4 @@
-"""Cases of the hash encoding, the spherical harmonics and the optimiser."""
+"""Test cases of the hash encoding, the spherical harmonics and the optimiser."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _points(count: int, low: float, high: float) -> mx.array:
 
 
 def _samples_of_rays(count: int, used: int) -> tuple[mx.array, mx.array]:
-    """Samples of 37 per ray, (count, 3), and 1 for visible, 0 for hidden ones, (count,).
+    """Positions (count, 3) of samples, 37 per ray, and (count,): 1 for visible, 0 for hidden ones.
 
     Neighbouring samples lie in the same cells. The samples after the first `used` are NaN.
     """
@@ -50,7 +50,7 @@ def _encoded(levels: HashLevels, table: mx.array, positions: mx.array, is_seen: 
 
 
 def hash_encode_cases() -> Iterator[Case]:
-    """Points inside, on and outside the border and along rays; all numbers of features."""
+    """Cases with points inside, on and outside the cube and along rays, for each feature size."""
     grids = {
         "dense": (HashLevels(2, 16, 4, 2.0), 4),
         "base": (HashLevels(8, 19, 16, 2.0), 4),
@@ -81,7 +81,7 @@ def hash_encode_cases() -> Iterator[Case]:
             outliers = 0.02 if positions.shape[0] > 100 else 0.0
             terms = 64 if levels.log2_entries < 19 else 512
             case = Case("hash_encode", f"{name}-{where}", run, terms, outliers, half_terms=1)
-            # Always the first variant, whatever this machine has chosen: others have own cases.
+            # The first variant, whichever this machine has chosen; the others have their own cases.
             yield replace(in_variant(case, "hash_encode_gradient", first), name=case.name)
             if where in ("inside-1", "inside-3", "rays-1031"):
                 for chosen in others:
@@ -89,7 +89,7 @@ def hash_encode_cases() -> Iterator[Case]:
 
 
 def spherical_harmonics_cases() -> Iterator[Case]:
-    """Unit directions."""
+    """Cases with 1, 2 and 257 random unit directions."""
     for count in (1, 2, 257):
         directions = mx.random.normal((count, 3), key=mx.random.key(count))
         directions = directions / mx.linalg.norm(directions, axis=1, keepdims=True)
@@ -100,7 +100,7 @@ def spherical_harmonics_cases() -> Iterator[Case]:
 
 
 def adam_cases() -> Iterator[Case]:
-    """Arrays of one and two axes; a third of the entries have never had a gradient."""
+    """Cases with arrays of one and two axes; a third of the entries have never had a gradient."""
     for shape in ((1,), (5,), (300,), (257, 4)):
         yield Case("adam", "x".join(map(str, shape)), partial(_updated, shape), 8)
 

@@ -1,4 +1,4 @@
-"""Cases of a field: its networks, and the tracing of whole rays."""
+"""Test cases of a field: its networks, and the tracing of whole rays."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from nerfmac.ops.trace import TraceGeometry, trace
 
 
 def networks_cases() -> Iterator[Case]:
-    """Both networks together and the density network alone; a fifth of the samples are unused."""
+    """Cases with both networks and with density alone; a fifth of the slots is unused."""
     shapes = {
         "base": NetworksShape(32, 64, 1, 2),
         "small": NetworksShape(32, 32, 1, 1, density_bias=2),
         "tiny": NetworksShape(16, 32, 1, 1, density_bias=2),
         "narrow": NetworksShape(64, 16, 1, 2),
-        "narrowest": NetworksShape(16, 16, 1, 2),  # the colour network's inputs are the widest
+        "narrowest": NetworksShape(16, 16, 2, 2),
         "wide": NetworksShape(128, 128, 1, 2),
         "deep": NetworksShape(32, 64, 4, 4),
         "deeper": NetworksShape(48, 64, 3, 3),
@@ -84,7 +84,7 @@ def _networks(shape: NetworksShape, slots: int) -> Arrays:
 
 
 def _exact_products() -> AbstractContextManager[Any]:
-    """Reference products run on the CPU: a GPU's may round to ten bits (TF32)."""
+    """Context manager: references run on the CPU; a GPU may round products to ten bits (TF32)."""
     return nullcontext() if runs_kernel("networks") else mx.stream(mx.cpu)
 
 
@@ -152,7 +152,7 @@ def _other_fields() -> dict[str, _Field]:
 
 
 def trace_cases() -> Iterator[Case]:
-    """Whole rays through occupancy grids from empty to full."""
+    """Cases with whole rays through occupancy grids from empty to full."""
     for name, field in (_FIELDS | _other_fields()).items():
         many = ((2, 0.3), (960, 0.02), (70, 1.0), (33, 0.0)) if name in _FIELDS else ((33, 0.3),)
         for count, filled in ((1, 0.3), *many):

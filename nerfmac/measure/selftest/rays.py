@@ -1,4 +1,4 @@
-"""Cases of rays: drawing pixels, marching, compositing and the occupancy grid."""
+"""Test cases of drawing pixels, marching, packing, compositing and the occupancy grid."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def drawn_rays(count: int, extent: float) -> tuple[mx.array, mx.array, mx.array]
 
 
 def draw_pixels_cases() -> Iterator[Case]:
-    """Pictures of several sizes, with and without alpha, through all kinds of lenses."""
+    """Cases with pictures of several sizes, with and without alpha, through all kinds of lenses."""
     lenses = {
         "pinhole": Lens(37, 23, 30.0, 28.0, 17.0, 12.5),
         "photograph": Lens(37, 23, 34.0, 34.5, 18.0, 11.0, 0.06, -0.08, 0.0, 0.0, -0.001, 2e-4),
@@ -74,7 +74,7 @@ def _view(lens: Lens, index: int) -> Camera:
 
 
 def march_cases() -> Iterator[Case]:
-    """Grids from empty to full, in one cascade and in several."""
+    """Cases with occupancy grids from empty to full, in one cascade and in several."""
     geometries = {
         "object": MarchGeometry(Bounds(1.0), 32, 0.05, 3**0.5 / 256, 0.0),
         "scene": MarchGeometry(Bounds(4.0), 32, 0.1, 3**0.5 / 256, 1 / 64),
@@ -98,7 +98,7 @@ def march_cases() -> Iterator[Case]:
 
 def _visible(geometry: MarchGeometry, count: int) -> Arrays:
     origins, directions, jitter = drawn_rays(count, geometry.bounds.extent)
-    # Every third ray is infinite; some end before the cube.
+    # Light reaches infinity on every third ray; on others it may end before the cube.
     until = 4.0 * geometry.bounds.extent * mx.random.uniform(shape=(count,), key=mx.random.key(1))
     until = mx.where(mx.arange(count) % 3 == 0, FAR, until)
     visible = visible_cells(Rays(origins, directions), jitter, until, geometry)
@@ -116,7 +116,7 @@ def _marched(geometry: MarchGeometry, count: int, filled: float, slots: int) -> 
     skip = mx.minimum(samples.ray_start[1:] - samples.ray_start[:-1], 2)
     left = samples.ray_start - mx.concatenate([mx.zeros(1, mx.int32), mx.cumsum(skip)])
     later = write_samples(*rays, occupied, slots, left, skip)
-    # More capacity per ray than it has samples.
+    # Each ray gets five slots more than it has samples.
     more = mx.minimum(samples.ray_start + 5 * mx.arange(count + 1), slots)
     roomy = write_samples(*rays, occupied, slots, more, mx.zeros_like(skip))
     # Rounding may move a sample over a cell's face, which shifts all later samples. So sums over
@@ -141,7 +141,7 @@ def _sums_by_ray(samples: Samples, rays: int, *names: str) -> Arrays:
 
 
 def packing_cases() -> Iterator[Case]:
-    """Sample budgets into which all rays fit, some fit and none fits."""
+    """Cases with sample budgets into which all rays fit, some of them, and none."""
     for rays in (1, 5, 300, 4097):
         keys = mx.random.split(mx.random.key(rays), 2)
         marched = mx.random.randint(0, 40, (rays,), key=keys[0])
@@ -160,7 +160,7 @@ def _packed(marched: mx.array, kept: mx.array, fraction: float) -> Arrays:
 
 
 def composite_cases() -> Iterator[Case]:
-    """Rays with one sample, with all samples and with none."""
+    """Cases with rays that have one sample, all samples and none."""
     lengths = {
         "one": [5],
         "empty": [0, 0, 0],
@@ -197,7 +197,7 @@ def _composited(density: mx.array, colour: mx.array, *packed: mx.array) -> Array
 
 
 def occupancy_update_cases() -> Iterator[Case]:
-    """Estimates that share cells, and words of occupancy bits."""
+    """Cases with density estimates that share cells, and with words of occupancy bits."""
 
     def case(name: str, result: str, operation: Callable[..., mx.array], *inputs: Any) -> Case:
         return Case("occupancy_update", name, lambda: {result: operation(*inputs)}, 1)

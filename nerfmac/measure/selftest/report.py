@@ -38,9 +38,9 @@ FINDINGS = ("ceilings", "variants", "training", "kernels", "watchdog", "predicti
 SECONDS = 30.0
 """Default training time for a report."""
 MEASURED = "measured"
-"""Name of the `Chip` with the measured rates of this machine."""
+"""Name of the `Chip` whose rates are those measured on this machine."""
 BOUND = 1e3 * LONGEST_LAUNCH
-"""Longest acceptable launch in milliseconds: a longer one may delay a GPU's display."""
+"""Longest acceptable launch, in milliseconds: a longer one may delay the GPU's display."""
 _TOO_MANY_THREADS = 2048  # a threadgroup of Metal has at most 1024
 _THREADS_IN_ERROR = re.compile(r"maximum allowed threads per threadgroup \((?P<threads>\d+)\)")
 
@@ -84,7 +84,7 @@ class Report:
         )
 
     def begin(self, what: str | None) -> None:
-        """Record that `what` runs now, in case the process dies in it; None: the device is done."""
+        """Record that `what` runs now, in case the process crashes; None: the device is done."""
         self._device["running"] = what
         self.save()
 

@@ -29,7 +29,7 @@ from nerfmac.training.state import TrainState
 from nerfmac.training.trainer import Trainer
 from nerfmac.version import __version__
 
-_LEVELS = (2, 4, 16, 32)  # with few, the arrays of the levels are `constant`
+_LEVELS = (2, 4, 16, 32)  # with fewer than 8, arrays per level are `constant`
 _LAYERS = range(1, 4 + 1)
 _PICTURES = (1, 4, 64)  # pixels: arrays of the rays are `constant`, mixed, `device`
 
@@ -62,7 +62,7 @@ def specialisations() -> dict[str, Launch]:
 
 
 def _use(config: Config) -> None:
-    """Build the graphs of all that a user can do with `config`; evaluate nothing."""
+    """Build the graphs of training and rendering with `config`; evaluate nothing."""
     trainer, state = unseen(config)
     deque(trainer.trial(state), maxlen=0)
     for pixels in _PICTURES:

@@ -1,4 +1,4 @@
-"""Finds the format of a scene's files, and reads them into a `ParsedScene`: a format a file."""
+"""Readers: each module reads one format into a `ParsedScene`; `read_scene` finds the format."""
 
 from __future__ import annotations
 

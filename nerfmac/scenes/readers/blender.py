@@ -1,6 +1,6 @@
-"""Blender's format: transforms_train.json, and transforms_val.json, transforms_test.json beside it.
+"""Blender's format: transforms_train.json, and next to it transforms_val.json and _test.json.
 
-Written by the script of Mildenhall et al. 2020: `camera_angle_x` in radians for all frames, and
+It is that of Mildenhall et al. 2020's script: `camera_angle_x` in radians for all frames, and
 `file_path` without its ending. z is up, unless the training file has instant-ngp's `up`.
 """
 
@@ -71,7 +71,7 @@ def read_blender(folder: Path) -> ParsedScene:
 
 
 def _placement(file: Fields, pictures: list[PosedPicture]) -> Placement | None:
-    """The file's placement or the usual one; None if the cameras do not suit the usual one."""
+    """The file's placement, else instant-ngp's default; None if the cameras do not suit that."""
     usual = placement_of(file)
     if is_placed(file):
         return usual

@@ -1,7 +1,7 @@
 """The lens of one of a JSON file's `frames`, in the keys of instant-ngp and nerfstudio.
 
-A frame's own values go before the file's. Some files in the wild have values that are recognisably
-wrong: they are read, with a warning that says what was done.
+A frame's own values take precedence over the file's. Some published files have values that are
+clearly wrong: they are read, with a warning that says what was done.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ RESIZED = (2, 4, 8, 3, 1 / 2, 1 / 4, 1 / 8, 1 / 3)
 TINY = 8
 """Side of a picture in pixels up to which a focal length of a pixel or two is possible."""
 SQUARE = 1.2
-"""Ratio of fl_x and fl_y from which a warning says so: cameras have square pixels."""
+"""Ratio of fl_x and fl_y from which there is a warning: cameras have square pixels."""
 
 log = logging.getLogger("nerfmac")
 

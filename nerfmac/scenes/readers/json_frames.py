@@ -1,4 +1,4 @@
-"""What Blender's and instant-ngp's JSON files have in common: `frames`, placement, `up`.
+"""Contents that Blender's and instant-ngp's JSON files share: `frames`, placement, `up`.
 
 Poses are camera-to-file matrices with OpenGL's axes, as in this package.
 """

@@ -1,6 +1,6 @@
-"""LLFF's format: `poses_bounds.npy` beside the pictures, sorted by name, in `images` or `images_N`.
+"""LLFF's format: `poses_bounds.npy` and pictures, sorted by name, in `images` or `images_N`.
 
-Written by the scripts of Mildenhall et al. 2019 (local light field fusion). A row holds a picture's
+The scripts of Mildenhall et al. 2019 (local light field fusion) write it. A row holds a picture's
 3x5 matrix [R | t | (height, width, focal length)], camera to world with axes that point down, right
 and backwards, and the least and largest depth of what the picture shows. The lens is for pictures
 of that height and width and has no distortion.

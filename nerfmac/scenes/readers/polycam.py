@@ -1,7 +1,7 @@
 """Polycam's raw data: `keyframes/cameras`, a JSON file a picture, and `keyframes/images`.
 
-`corrected_cameras` and `corrected_images` go first: their poses agree better. A pose is t_00 to
-t_23, the rows of a camera-to-world matrix with OpenGL's axes, as ARKit writes them.
+`corrected_cameras` and `corrected_images` are preferred, since their poses agree better. A pose is
+t_00 to t_23, the rows of a camera-to-world matrix with OpenGL's axes, as ARKit writes them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from nerfmac.scenes.pictures import Header
 from nerfmac.scenes.poses import rigid
 
 FOLDERS = (("corrected_cameras", "corrected_images"), ("cameras", "images"))
-"""Folders of cameras and of their pictures, the better ones first."""
+"""Folders of cameras and of their pictures; the first that exist are read."""
 
 
 def keyframes_of(folder: Path) -> tuple[Path, Path] | None:

@@ -1,4 +1,4 @@
-"""Record3D's export: `metadata` (JSON, with or without that ending) beside a folder of pictures.
+"""Record3D's export: `metadata` (JSON, with or without that ending) next to a folder of pictures.
 
 A pose is a quaternion (x, y, z, w) and a position, camera to world with OpenGL's axes, as ARKit
 writes them. `K` is the matrix of intrinsics, column after column, for pictures of `w` x `h`. A

@@ -1,14 +1,14 @@
 """`StudioSpace`: from the coordinates of a scene's files to nerfstudio's scene.
 
-nerfstudio turns, moves and scales a scene when it reads it, and writes how beside the trained model
-to dataparser_transforms.json:
+nerfstudio turns, moves and scales a scene when it reads it. It writes the transform next to the
+trained model, to dataparser_transforms.json:
 
     transform    3 rows of 4 numbers, [R | t]
     scale        one number
 
 Its own position is scale * (R position + t). If the transforms.json has an `applied_transform` and
-an `applied_scale`, `position` and `scale` are those before these were applied to the file's poses:
-so the transforms.json has to be known too. (nerfstudio's nerfstudio_dataparser.py.)
+an `applied_scale`, the formula is for positions before both were applied to the file's poses. So
+the transforms.json is read too. (nerfstudio's nerfstudio_dataparser.py.)
 """
 
 from __future__ import annotations

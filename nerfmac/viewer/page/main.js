@@ -1,7 +1,7 @@
 /**
- * The viewer's page, put together: `render` builds one view of the widget in `el` and returns what
- * takes it away again. Everything that it shows comes from the kernel's messages, so a page that is
- * loaded again, or a second view, is whole after its `ready`.
+ * The viewer's page: `render` builds one view of the widget in `el` and returns the function that
+ * removes it. Everything that a view shows comes from the kernel's messages, so a reloaded page or
+ * a second view is complete after its `ready` message.
  */
 
 import { Compare } from "./picture/compare.js";
@@ -23,13 +23,13 @@ import { buildNotice, showStillUntilLive, tellPace } from "./picture/status.js";
 import { buildTraining } from "./panels/training.js";
 import { buildView } from "./panels/view.js";
 
-const READY_AGAIN = 500; // milliseconds
+const READY_AGAIN = 500; // milliseconds until `ready` is sent again
 
 function render({ model, el }) {
   const ending = new AbortController();
   const { signal } = ending;
   const parts = buildStage(el);
-  // What the status line and end-to-end tests read: when frames were drawn, and how late.
+  // Measurements for the status line and end-to-end tests: when frames were drawn, and latencies.
   const record = { frames: [], latencies: [], answered: [], pose: null, lastFrame: null };
   parts.root.nerfmac = record;
   const link = new Link(model, signal);
@@ -53,7 +53,7 @@ function render({ model, el }) {
   };
 }
 
-/** What lies over the frame. */
+/** The layers over the frame. */
 function buildSeen(parts, picture, link, settings) {
   const { area } = parts;
   const frusta = new Frusta(link);
@@ -78,7 +78,7 @@ function buildControls({ parts, link, settings, motion, record, seen, signal }) 
     { name: "path", label: "Path", picture: "path", content: path },
   ]);
   parts.panels.append(...panels);
-  // A panel covers the right of the picture or, on a narrow page, lies where the picture is not.
+  // A panel covers the right of the picture or, on a narrow page, lies below it.
   seen.compare.onBegin = () => {
     close();
     bringIntoView(parts.floating);
@@ -96,7 +96,7 @@ function buildControls({ parts, link, settings, motion, record, seen, signal }) 
   );
 }
 
-/** What the pointer may meet on the picture; see pointer.js. */
+/** Handlers for things on the picture that the pointer can hit; see pointer.js. */
 function targetsOf(area, picture, link, overlay) {
   const look = ({ x, y }, t) => {
     const { left, top, width, height } = picture.rectangle(area.clientWidth, area.clientHeight);
@@ -111,11 +111,11 @@ function targetsOf(area, picture, link, overlay) {
 }
 
 /**
- * Tell the kernel that the view is there, as soon as it can be seen, and its size from then on.
+ * Send the kernel `ready` as soon as the view is visible, and its size whenever it changes.
  *
- * JupyterLab has a way past a running cell, but opens it a moment after the view: what is said
- * before waits for the cell. So it is said again until the kernel answers; `view` tells it that it
- * is the same view.
+ * JupyterLab can pass messages to the kernel while a cell runs, but only a moment after the view
+ * opens: earlier messages wait for the cell. So `ready` is sent again until the kernel answers;
+ * `view` says that it is the same view.
  */
 function tellSize(area, picture, link, signal) {
   const view = Math.random().toString(36).slice(2);

@@ -1,4 +1,4 @@
-"""The page's ES modules, joined into the one module that a widget may have.
+"""Joins the page's ES modules into the one module that a widget may have.
 
 Browsers and Node can run the modules as they are. The joined module has each module after those
 that it imports, and main.js last. Imports between modules are removed, and so is `export`, except

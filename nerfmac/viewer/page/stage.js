@@ -1,10 +1,10 @@
 /**
- * The viewer's parts on the page, and the size of its picture.
+ * The elements of the viewer on the page, and the size of its picture.
  *
- *     root .nerfmac-viewer > stage (picture, what floats over it, panels, grip), toolbar
+ *     root .nerfmac-viewer > stage (picture, status and hint over it, panels, grip), toolbar
  *
- * The picture's size is told in device pixels, at least 1 x 1 and at most 3840 x 2160 at the same
- * aspect; an area that is hidden has none, and nothing is told of it.
+ * The kernel gets the picture's size in device pixels, at least 1 x 1 and at most 3840 x 2160 at
+ * the same aspect; for a hidden area it gets none.
  */
 
 import { capturePointer, make } from "./controls/controls.js";
@@ -37,7 +37,7 @@ export function buildStage(el) {
   );
   parts.panels = make("fieldset", { class: "nerfmac-panels", "aria-label": "Panels" });
   parts.stage = make("div", { class: "nerfmac-stage" }, parts.floating, parts.panels);
-  // JupyterLab's own shortcuts (D D deletes the cell) must not hear the keys that walk.
+  // The keys for walking must not reach JupyterLab's shortcuts (D D deletes the cell).
   parts.root = make(
     "div", { class: "nerfmac-viewer", "data-lm-suppress-shortcuts": "true" },
     parts.stage, parts.toolbar,
@@ -63,14 +63,14 @@ export function watchSize(area, onSize, signal) {
     if (size) onSize(...size);
   });
   try {
-    observer.observe(area, { box: "device-pixel-content-box" }); // also told of a change of ratio
+    observer.observe(area, { box: "device-pixel-content-box" }); // also if the pixel ratio changes
   } catch {
-    observer.observe(area); // Safari knows no such box
+    observer.observe(area); // Safari lacks that box
   }
   signal.addEventListener("abort", () => observer.disconnect());
 }
 
-/** Let the grip, dragged or moved by the arrow keys, set the height of the picture. */
+/** Make the grip set the picture's height when it is dragged or moved by the arrow keys. */
 export function letGripResize(grip, floating) {
   let from = null;
   const set = (height) => {
@@ -96,12 +96,12 @@ export function letGripResize(grip, floating) {
   });
 }
 
-/** Toggle between the page and the whole screen. */
+/** Switch full screen on or off. */
 export async function toggleFullScreen(root) {
   try {
     if (document.fullscreenElement === root) await document.exitFullscreen();
     else await root.requestFullscreen();
   } catch {
-    // The notebook's page does not let its outputs fill the screen; the viewer stays as it is.
+    // The notebook's page forbids full screen for its outputs; the viewer stays as it is.
   }
 }

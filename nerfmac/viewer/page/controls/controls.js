@@ -1,9 +1,9 @@
 /**
- * Small pieces of a page: elements, and controls that show a value and report its change.
+ * Elements of a page, and controls that show a value and report its changes.
  *
  * A control is {element, input, show(value), isBusy()}: `show` never reports, and `isBusy` says
- * that somebody holds it, so that it must not be moved under their hand. Listeners here are on
- * elements of the control itself and go with them.
+ * that the user is holding it, so it must not be changed. Listeners here are on elements of the
+ * control itself and are removed with them.
  */
 
 import { icon } from "./icons.js";
@@ -19,7 +19,7 @@ export function make(tag, attributes = {}, ...children) {
   return element;
 }
 
-/** Scroll whatever `element` lies in, its panel and the notebook, until it can be seen. */
+/** Scroll the panel and the notebook until `element` is visible. */
 export function bringIntoView(element) {
   element.scrollIntoView({ block: "nearest", inline: "nearest" });
 }
@@ -35,7 +35,7 @@ export function makeButton({ picture = null, text = "", title, name = "", onClic
   return element;
 }
 
-/** A few buttons of which one is pressed. `choices`: [value, text, title]. */
+/** A row of buttons, one of them pressed (radio buttons). `choices`: [value, text, title]. */
 export function makeChoice({ label, choices, onChange }) {
   const element = make("div", { class: "nerfmac-choice", role: "group", "aria-label": label });
   const show = (value) => {
@@ -56,8 +56,8 @@ export function makeChoice({ label, choices, onChange }) {
 }
 
 /**
- * A slider. `toPosition` and `toValue` convert the value to the place of the thumb and back,
- * `toText` writes it; by default the place is the value.
+ * A slider. `toPosition` and `toValue` convert the value to the thumb's position and back, `toText`
+ * to its text; by default the position is the value.
  */
 export function makeSlider({
   label, min, max, step, onInput, toText = String, toValue = (place) => place,
@@ -134,8 +134,8 @@ export function makeColour({ label, onInput }) {
 }
 
 /**
- * A number that is typed. Empty means none and is reported as null; what is out of range or no
- * number is marked and not reported. It is busy while it is being typed.
+ * A field for a number. An empty field is reported as null; text that is out of range or no number
+ * is marked and not reported. The control is busy while the user types.
  */
 export function makeNumber({ label, title = label, min, max = null, whole = false, onChange }) {
   const input = make("input", {
@@ -153,7 +153,7 @@ export function makeNumber({ label, title = label, min, max = null, whole = fals
   return { element: input, input, show, isBusy: () => isTyped };
 }
 
-/** A line of text that is typed. */
+/** A field for a line of text. */
 export function makeText({ label, value }) {
   return make("input", {
     type: "text", "aria-label": label, title: label, value, spellcheck: "false",
@@ -161,7 +161,7 @@ export function makeText({ label, value }) {
   });
 }
 
-/** A bar that fills: `show(part, text)` with part in [0, 1], or null for none. */
+/** A progress bar: `show(part, text)` with part in [0, 1]; null hides it. */
 export function makeProgress(label) {
   const fill = make("div", { class: "nerfmac-progress-fill" });
   const element = make("div", {
@@ -178,7 +178,7 @@ export function makeProgress(label) {
   return { element, show };
 }
 
-/** Let `element` have all of a pressed pointer's events, also from outside of it. */
+/** Send all events of a pressed pointer to `element`, also those from outside of it. */
 export function capturePointer(element, event) {
   try {
     element.setPointerCapture(event.pointerId);

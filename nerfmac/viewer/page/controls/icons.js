@@ -21,7 +21,7 @@ const STROKES = {
 
 const SVG = "http://www.w3.org/2000/svg";
 
-/** An `svg` element; it says nothing to a screen reader, the button around it does. */
+/** An `svg` element, hidden from screen readers, which read the button around it. */
 export function icon(name) {
   const svg = document.createElementNS(SVG, "svg");
   const stroke = document.createElementNS(SVG, "path");

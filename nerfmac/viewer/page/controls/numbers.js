@@ -1,4 +1,4 @@
-/** Numbers and names as people read and write them, and round places for the ticks of an axis. */
+/** Text of numbers and file names, and round values for the ticks of an axis. */
 
 const PREFIXES = ["", "k", "M", "G", "T"];
 
@@ -31,12 +31,12 @@ export function duration(seconds) {
   return hours ? `${hours}:${two(minutes)}:${two(whole % 60)}` : `${minutes}:${two(whole % 60)}`;
 }
 
-/** A number with so many digits that count, or a dash for none. */
+/** A number with so many significant digits; a dash for null. */
 export function digits(value, count) {
   return Number.isFinite(value) ? String(Number(value.toPrecision(count))) : "–";
 }
 
-/** Round places (1, 2 or 5 times a power of ten apart) in [low, high], about `count` of them. */
+/** About `count` tick values in [low, high], spaced by 1, 2 or 5 times a power of ten. */
 export function roundTicks(low, high, count) {
   if (!(high > low)) return [low];
   const rough = (high - low) / Math.max(count, 1);
@@ -49,7 +49,7 @@ export function roundTicks(low, high, count) {
   return ticks;
 }
 
-/** Places for a logarithmic axis: powers of ten, with 2 and 5 times them if those are few. */
+/** Ticks of a logarithmic axis: powers of ten and, if they are few, 2 and 5 times them. */
 export function logTicks(low, high) {
   const [first, last] = [Math.floor(Math.log10(low)), Math.ceil(Math.log10(high))];
   const ticksOf = (factors) => {
@@ -63,7 +63,7 @@ export function logTicks(low, high) {
   return powers.length >= 2 ? powers : ticksOf([1, 2, 5]);
 }
 
-/** A file's name that ends as it should. */
+/** A file's name with the right ending. */
 export function withEnding(name, ending) {
   const trimmed = name.trim();
   return trimmed.toLowerCase().endsWith(ending) ? trimmed : `${trimmed}${ending}`;

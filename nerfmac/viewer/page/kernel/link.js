@@ -1,16 +1,16 @@
 /**
- * What page and kernel say to each other.
+ * Messages between page and kernel.
  *
- * `send` speaks at once; `later` at the next animation frame, where the last word under a key is
- * the one that counts: a slider that is dragged sends one message a frame. Before `send`, whatever
- * has been accumulated for the frame (see motion.js) is sent, so that the order is the events'.
+ * `send` sends at once. `later` sends at the next animation frame, and only the last message with
+ * the same key: a slider that is dragged sends one message per frame. `send` first sends everything
+ * that waits for the frame (see motion.js), so messages keep the order of their events.
  */
 
 export class Link {
-  /** `signal` ends it: from then on nothing is sent or received. */
+  /** After `signal` aborts, nothing is sent or received. */
   constructor(model, signal) {
     this.model = model;
-    this.isLive = false; // whether a kernel has said anything yet
+    this.isLive = false; // whether a message from a kernel has arrived
     this.isClosed = false;
     this.handlers = new Map();
     this.waiting = new Map();
@@ -25,7 +25,7 @@ export class Link {
     });
   }
 
-  /** Call `handler(content, buffers)` for each message of a kind; "live" is the first of any. */
+  /** Call `handler(content, buffers)` for messages of a kind; "live": at the first of any kind. */
   on(kind, handler) {
     this.handlers.set(kind, [...(this.handlers.get(kind) ?? []), handler]);
   }
@@ -43,28 +43,28 @@ export class Link {
   }
 
   /**
-   * Say `content` now, without regard to what waits: for acks, which belong to no order. To a
-   * kernel that has said nothing yet only the view's presence and size are told.
+   * Send `content` now, before messages that wait: for acks, whose order does not matter. Until the
+   * kernel's first message, only "ready" and "size" are sent.
    */
   post(content) {
     const isHeard = this.isLive || content.kind === "ready" || content.kind === "size";
     if (isHeard && !this.isClosed) this.model.send(content);
   }
 
-  /** Say `content` now, after what waits. */
+  /** Send `content` now, after the messages that wait. */
   send(content) {
     this.flush();
     this.post(content);
   }
 
-  /** Say `content` at the next animation frame, unless something else comes under `key`. */
+  /** Send `content` at the next animation frame, unless a newer message replaces it under `key`. */
   later(key, content) {
     this.waiting.delete(key);
     this.waiting.set(key, content);
     this.wake();
   }
 
-  /** What waits under `key`, or undefined. */
+  /** The message that waits under `key`, or undefined. */
   pending(key) {
     return this.waiting.get(key);
   }

@@ -1,13 +1,13 @@
 /**
  * The kernel's settings, and the controls that show and change them.
  *
- * The kernel's word is final: what it says is shown by every control bound to that name, except one
- * that somebody holds. A value that was just sent stands for a moment against the kernel's older
- * ones that are still under way.
+ * The kernel decides: every control bound to a setting shows the kernel's value, except a control
+ * that the user is holding. A value that was just sent is shown for a moment, although older values
+ * from the kernel may still arrive.
  */
 
 const ECHO_TIME = 1000; // milliseconds in which the kernel should have answered
-const RETRY_TIME = 250; // milliseconds until a control that was held is tried again
+const RETRY_TIME = 250; // milliseconds until a control that was held is updated again
 
 export class Settings {
   constructor(link, signal) {
@@ -16,7 +16,7 @@ export class Settings {
     this.bound = new Map(); // name -> controls
     this.sent = new Map(); // name -> {value, timer}
     this.listeners = [];
-    this.retry = 0; // a timer, while a control that somebody holds is to be shown another value
+    this.retry = 0; // timer that updates a control after the user lets go of it
     link.on("state", ({ settings }) => this.receive(settings));
     signal.addEventListener("abort", () => {
       for (const { timer } of this.sent.values()) clearTimeout(timer);
@@ -24,7 +24,7 @@ export class Settings {
     });
   }
 
-  /** Let `control` show the setting `name`. */
+  /** Make `control` show the setting `name` from now on. */
   bind(name, control) {
     this.bound.set(name, [...(this.bound.get(name) ?? []), control]);
     return control;
@@ -47,7 +47,7 @@ export class Settings {
     }
   }
 
-  /** Change a setting; the kernel hears the last value of each animation frame. */
+  /** Change a setting; the kernel gets the last value in each animation frame. */
   set(name, value) {
     const waiting = this.link.pending("set")?.values;
     this.link.later("set", { kind: "set", values: { ...waiting, [name]: value } });

@@ -2,8 +2,8 @@
  * Walking by keys, while the picture has the focus.
  *
  * W and S or up and down: forward and back; A and D or left and right: sideways; Q and E: down and
- * up; R: back to the first view. Keys are places on the keyboard, so WASD lies under the same
- * fingers on any layout. What is reported is how long a key was held, not how often it repeated.
+ * up; R: back to the first view. Keys are physical positions, so WASD is under the same fingers on
+ * any keyboard layout. Messages carry the time that a key was held, not how often it repeated.
  */
 
 const STEPS = { // right, up, forward
@@ -12,7 +12,7 @@ const STEPS = { // right, up, forward
   KeyE: [0, 1, 0], KeyQ: [0, -1, 0],
 };
 
-const LONGEST_STRIDE = 0.25; // seconds: a page that hung must not leap
+const LONGEST_STRIDE = 0.25; // seconds: a page that was stuck must not jump
 
 export function walkByKeys(area, motion, link, signal) {
   const held = new Set();
@@ -27,7 +27,7 @@ export function walkByKeys(area, motion, link, signal) {
     for (const code of held) STEPS[code].forEach((part, axis) => (walk[axis] += part * seconds));
     motion.add({ walk }, now);
   };
-  motion.beforeMessage = stride; // its `add` asks for the next frame, as long as a key is held
+  motion.beforeMessage = stride; // while a key is held, it asks for the next frame
 
   const letGo = (codes) => {
     stride();

@@ -1,9 +1,9 @@
 /**
  * Motion of the viewer's camera, accumulated between animation frames into one message.
  *
- * Several things may move it at once (pointer, keys, wheel); each holds it while it does. The
- * message says `moving` while anything holds it, and a last one says that nothing does. A hold
- * without any travel says nothing: a click is no motion.
+ * Pointer, keys and wheel may move it at once; each `hold`s it while it does. Messages have
+ * `moving` set while anything holds it, and a last message has it cleared. A hold without travel
+ * sends nothing: a click is no motion.
  */
 
 function atRest() {
@@ -15,7 +15,7 @@ export class Motion {
     this.link = link;
     this.holders = new Set();
     this.travel = atRest();
-    this.time = null; // of the newest event not yet sent
+    this.time = null; // time of the newest event not yet sent
     this.isTold = false; // whether the kernel has been told that the camera is moving
     this.beforeMessage = () => {}; // walking adds the time that its keys were held
     link.collect(() => this.message());
@@ -41,19 +41,19 @@ export class Motion {
     if (this.holders.size === 0 && this.isTold) this.link.wake();
   }
 
-  /** Say at the next animation frame that the camera is at rest, whatever moved it. */
+  /** Send at the next animation frame that the camera is at rest, whatever has moved it. */
   settle() {
     this.isTold = true;
     this.link.wake();
   }
 
-  /** Let go of everything at once; a view that goes away in a drag leaves nothing moving. */
+  /** Release all holds now, so that a view removed during a drag leaves nothing moving. */
   stop() {
     this.holders.clear();
     this.link.flush();
   }
 
-  /** What has not been sent yet, as a message, or null. */
+  /** The motion not sent yet, as a message; null if there is none. */
   message() {
     this.beforeMessage();
     const isMoving = this.holders.size > 0;

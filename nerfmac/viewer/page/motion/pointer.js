@@ -5,9 +5,10 @@
  * wheel dollies, a double click looks at a point. Travel is in units of the area's height. A press
  * that is released within CLICK_TRAVEL and CLICK_TIME is a click and moves nothing.
  *
- * `targets` are things on the picture: `press(place)` returns {move(place), end()} if it takes the
- * drag, `click(place)` whether it took the click, `hover(place)` learns where the pointer is (null:
- * away), `look(place, time)` gets double clicks. A place is {x, y} in CSS pixels of the area.
+ * `targets` handle things drawn on the picture: `press(place)` returns {move(place), end()} if it
+ * handles the drag, `click(place)` whether it handles the click; `hover(place)` is called when the
+ * pointer moves (null: away), `look(place, time)` for double clicks. A place is {x, y} in CSS
+ * pixels of the area.
  */
 
 import { capturePointer } from "../controls/controls.js";
@@ -16,15 +17,15 @@ const CLICK_TRAVEL = 4; // CSS pixels
 const CLICK_TIME = 300; // milliseconds
 const DOUBLE_TIME = 400;
 const DOUBLE_TRAVEL = 24;
-const WHEEL_REST = 150; // milliseconds without scrolling, after which the wheel is at rest
-const WHEEL_DOLLY = 0.0015; // natural logarithm of the distance, a CSS pixel of scrolling
+const WHEEL_REST = 150; // milliseconds without scrolling after which the wheel counts as at rest
+const WHEEL_DOLLY = 0.0015; // change of log(distance) per CSS pixel of scrolling
 const PINCH_DOLLY = 0.01; // the same, for a pinch on a trackpad
-const WHEEL_UNITS = [1, 16, 400]; // CSS pixels of a pixel, a line, a page
+const WHEEL_UNITS = [1, 16, 400]; // CSS pixels per unit of scrolling: pixel, line, page
 
 export class PointerInput {
   constructor(area, motion, targets, signal) {
     Object.assign(this, { area, motion, targets });
-    this.places = new Map(); // of each pointer that is down
+    this.places = new Map(); // place of each pointer that is down
     this.gesture = null;
     this.lastClick = null;
     this.wheelTimer = 0;
@@ -85,7 +86,7 @@ export class PointerInput {
     const { gesture, motion } = this;
     if (place.x === before.x && place.y === before.y) return;
     if (!gesture.isDrag) {
-      if (this.isClick(event, place)) return; // `before` stays: nothing of the way is lost
+      if (this.isClick(event, place)) return; // `before` is kept, so no travel is lost
       gesture.isDrag = true;
       if (!gesture.grab) motion.hold("pointer");
     }
@@ -121,11 +122,11 @@ export class PointerInput {
       this.drag(event, place, this.places.get(event.pointerId));
     }
     this.places.delete(event.pointerId);
-    if (this.places.size > 0) gesture.kind = "none"; // the last finger to leave moves nothing
+    if (this.places.size > 0) gesture.kind = "none"; // the last of several fingers moves nothing
     else this.drop();
   }
 
-  /** Let go of everything. */
+  /** End all gestures. */
   drop() {
     this.places.clear();
     this.gesture?.grab?.end();

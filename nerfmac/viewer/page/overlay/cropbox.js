@@ -9,9 +9,9 @@ import { makeToggle } from "../controls/controls.js";
 import { alongAxis } from "../picture/projection.js";
 import { strokeRimmed, traceLines } from "./sight.js";
 
-const HANDLE_REACH = 13; // CSS pixels around a handle
+const HANDLE_REACH = 13; // CSS pixels within which the pointer is on a handle
 const HANDLE_RADIUS = 6;
-const THINNEST = 0.02; // of the cube's side
+const THINNEST = 0.02; // smallest thickness of the box, as a fraction of the cube's side
 const HANDLE_COLOURS = ["#ff7b72", "#7ee787", "#79c0ff"]; // of the handles along x, y, z
 const BOX_EDGES = [0, 1, 2].flatMap((axis) => [0, 1].flatMap((one) => [0, 1].map((other) => {
   const ends = [0, 1].map((end) => {
@@ -25,7 +25,7 @@ const BOX_EDGES = [0, 1, 2].flatMap((axis) => [0, 1].flatMap((one) => [0, 1].map
 export class CropBox {
   constructor(link, settings) {
     this.settings = settings;
-    this.cube = null; // of the scene
+    this.cube = null; // corners of the scene's cube
     this.last = null; // the box when it was switched off
     this.hovered = null; // {axis, side}
     link.on("state", ({ scene }) => (this.cube = scene.cube));
@@ -101,7 +101,7 @@ export class CropBox {
     return there[0] ?? null;
   }
 
-  /** Take hold of a handle; `sightNow()` is how the frame then shown sees the scene. */
+  /** Start to drag a handle; `sightNow()` returns the projection of the frame then shown. */
   grab({ axis, side, point }, place, sightNow) {
     const from = alongAxis(point, axis, sightNow().ray(place)) ?? 0;
     const move = (to) => {

@@ -3,9 +3,9 @@
 import { pictureCorners } from "../picture/projection.js";
 import { distanceOf, strokeRimmed, traceLines } from "./sight.js";
 
-const CAMERA_SIZE = 0.06; // of the cameras' usual distance from the middle of the scene
-const CAMERA_REACH = 6; // CSS pixels from a line at which it is pointed at
-const WEAKENING = 0.75; // of the farthest camera's lines
+const CAMERA_SIZE = 0.06; // depth of a frustum, as a fraction of the cameras' median distance
+const CAMERA_REACH = 6; // CSS pixels from a camera's lines within which the pointer is on it
+const WEAKENING = 0.75; // fraction by which the farthest camera's lines are fainter
 const CAMERA_COLOUR = "#6cb6ff";
 const CAMERA_HOVERED = "#ffffff";
 
@@ -29,14 +29,14 @@ export class Frusta {
     });
   }
 
-  /** The usual distance of the cameras from the middle of the scene. */
+  /** The median distance of the cameras from the centre of the scene. */
   get distance() {
     const all = this.cameras.map(({ pose }) => distanceOf(eyeOf(pose), this.middle));
     all.sort((one, other) => one - other);
     return all[Math.floor(all.length / 2)] || 1;
   }
 
-  /** {index, far, lines, strength} of each that is not where the viewer stands. */
+  /** {index, far, lines, strength} of each camera that is not close to the viewer's own. */
   visible(sight) {
     const size = CAMERA_SIZE * this.distance;
     const all = this.cameras.map(({ pose, lens }, index) => ({
@@ -61,7 +61,7 @@ export class Frusta {
     context.globalAlpha = 1;
   }
 
-  /** The index of the camera at a place on the area: of those there, the nearest; or null. */
+  /** The index of the nearest camera at a place on the area; null if there is none. */
   find(place, sight) {
     if (!this.isShown) return null;
     const there = this.visible(sight).filter(({ lines }) => {
@@ -72,7 +72,7 @@ export class Frusta {
     return there[0]?.index ?? null;
   }
 
-  /** The index of the camera that stands nearest to `pose`, or null if there are none. */
+  /** The index of the camera nearest to `pose`; null if there are no cameras. */
   nearest(pose) {
     const far = this.cameras.map((camera) => distanceOf(eyeOf(camera.pose), eyeOf(pose)));
     return far.length > 0 ? far.indexOf(Math.min(...far)) : null;

@@ -1,14 +1,14 @@
 /**
- * What is drawn over the frame, and what of it is under the pointer.
+ * The lines drawn over the frame (cameras, path, crop box), and which of them the pointer is on.
  *
- * Drawn right after each frame with the frame's own camera, and again whenever something else of it
- * changes. During a comparison nothing lies over the pictures.
+ * They are drawn right after each frame with that frame's camera, and again whenever they change.
+ * During a comparison nothing is drawn over the pictures.
  */
 
 import { make } from "../controls/controls.js";
 import { Sight } from "./sight.js";
 
-const NEAR = 0.01; // of the scene's extent
+const NEAR = 0.01; // depth at which lines are cut, as a fraction of the scene's extent
 
 export class Overlay {
   constructor({ canvas, area, picture, link, frusta, pathLine, cropBox }) {
@@ -24,7 +24,7 @@ export class Overlay {
     });
   }
 
-  /** How the frame shown sees the scene; null if there is none, or it lies beside a photograph. */
+  /** The projection of the frame shown; null without a frame and during a comparison. */
   sight() {
     const content = this.picture.shown?.content;
     if (!content || typeof content.compared === "number") return null;
@@ -64,7 +64,7 @@ export class Overlay {
     for (const layer of [this.frusta, this.pathLine, this.cropBox]) layer.draw(context, sight);
   }
 
-  /** Show what is at a place; null: the pointer is away. */
+  /** Highlight the camera or handle at `place`; null: the pointer has left. */
   hover(place) {
     const sight = place && this.sight();
     const handle = sight ? this.cropBox.find(place, sight) : null;
@@ -87,14 +87,14 @@ export class Overlay {
     this.tooltip.style.top = `${Math.max(y - 26, 4)}px`;
   }
 
-  /** Whether a press takes hold of something: {move(place), end()}, or null. */
+  /** The drag that a press at `place` starts: {move(place), end()}; null if nothing is there. */
   press(place) {
     const sight = this.sight();
     const handle = sight && this.cropBox.find(place, sight);
     return handle ? this.cropBox.grab(handle, place, () => this.sight() ?? sight) : null;
   }
 
-  /** Whether a click met a camera, in which the viewer then stands. */
+  /** Whether a click hit a training camera; the viewer then takes its view. */
   click(place, time) {
     const sight = this.sight();
     const index = sight ? this.frusta.find(place, sight) : null;

@@ -3,7 +3,7 @@
 import { frustumLines } from "./frusta.js";
 import { strokeRimmed, traceLines } from "./sight.js";
 
-const KEYFRAME_SIZE = 0.05; // of the scene's extent
+const KEYFRAME_SIZE = 0.05; // depth of a frustum, as a fraction of the scene's extent
 const KEYFRAME_ASPECT = 16 / 9;
 const PATH_COLOUR = "#ffb454";
 
@@ -29,7 +29,7 @@ export class PathLine {
 
   drawKeyframe(context, sight, { pose, fov }, index) {
     const place = sight.point([pose[3], pose[7], pose[11]]);
-    if (!place || place.depth < 2 * KEYFRAME_SIZE * this.extent) return; // the viewer stands in it
+    if (!place || place.depth < 2 * KEYFRAME_SIZE * this.extent) return; // the view is inside it
     const high = 0.5 / Math.tan((fov * Math.PI) / 360);
     const lens = [high / KEYFRAME_ASPECT, high, 0.5, 0.5];
     context.beginPath();

@@ -1,8 +1,8 @@
 /**
- * How the frame that is shown sees the scene: places on the area, in CSS pixels, of scene points.
+ * Projection of scene points to the area, in CSS pixels, as in the frame that is shown.
  *
- * It holds the pose and lens that the frame was rendered with, not those asked for since, so that
- * what is drawn over the frame agrees with it.
+ * It uses the pose and lens that the frame was rendered with, not newer ones, so that lines drawn
+ * over the frame fit it.
  */
 
 import { projectLine, projectPoint, rayThrough } from "../picture/projection.js";
@@ -18,13 +18,13 @@ export class Sight {
     return { x: left + x * width, y: top + y * height };
   }
 
-  /** {x, y, depth} of a scene point, or null if it is behind. */
+  /** {x, y, depth} of a scene point; null if it is behind the camera. */
   point(point) {
     const seen = projectPoint(this.pose, this.lens, point, this.near);
     return seen && { ...this.place(seen), depth: seen[2] };
   }
 
-  /** Both ends of the part of a scene line that is in front, or null. */
+  /** Both ends of the part of a scene line in front of the camera; null if there is none. */
   line(first, second) {
     const ends = projectLine(this.pose, this.lens, first, second, this.near);
     return ends && ends.map((end) => this.place(end));
@@ -36,7 +36,7 @@ export class Sight {
     return rayThrough(this.pose, this.lens, (x - left) / width, (y - top) / height);
   }
 
-  /** Where the camera stands. */
+  /** The camera's position. */
   get eye() {
     return [this.pose[3], this.pose[7], this.pose[11]];
   }
@@ -52,7 +52,7 @@ export function traceLines(context, sight, lines) {
   }
 }
 
-/** Stroke what has been traced, with a dark rim so that it shows on any ground. */
+/** Stroke the canvas's path with a dark rim, so that it shows on any background. */
 export function strokeRimmed(context, colour, width) {
   context.lineWidth = width + 1.6;
   context.strokeStyle = "rgb(0 0 0 / 35%)";

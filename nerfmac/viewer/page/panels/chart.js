@@ -8,7 +8,7 @@ import { make } from "../controls/controls.js";
 import { digits, duration, grouped, logTicks, roundTicks, withPrefix } from "../controls/numbers.js";
 
 const MARGIN = { left: 40, right: 8, top: 16, bottom: 16 };
-const GAP = 22; // between the two plots
+const GAP = 22; // CSS pixels between the two plots
 const HEIGHT = 180; // CSS pixels
 const PLOTS = [
   { column: 2, title: "loss", isLog: true, colour: "--nerfmac-brand" },
@@ -19,7 +19,7 @@ export class Chart {
   constructor(signal) {
     this.points = [];
     this.axis = "steps";
-    this.hovered = null; // a point
+    this.hovered = null; // the point under the pointer
     this.canvas = make("canvas", {
       class: "nerfmac-curve", role: "img", "aria-label": "Loss and PSNR during training",
     });
@@ -39,7 +39,7 @@ export class Chart {
     this.draw();
   }
 
-  /** "steps" or "seconds". */
+  /** Set the horizontal axis: "steps" or "seconds". */
   setAxis(axis) {
     this.axis = axis;
     this.draw();
@@ -49,7 +49,7 @@ export class Chart {
     return this.axis === "steps" ? 0 : 1;
   }
 
-  /** Both ends of the axis across. */
+  /** [lowest, highest] value of the horizontal axis. */
   range() {
     const last = this.points.at(-1)[this.column];
     const first = this.points[0][this.column];

@@ -23,7 +23,7 @@ export function buildPanels(panels) {
       panel.hidden = panel !== chosen;
       button.setAttribute("aria-expanded", String(panel === chosen));
       if (panel !== chosen) continue;
-      bringIntoView(button); // a panel under the picture moves it
+      bringIntoView(button); // a panel below the picture moves the buttons
       bringIntoView(panel);
     }
   };

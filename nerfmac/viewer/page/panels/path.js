@@ -10,7 +10,7 @@ const MOVES = [
   ["train", "along the photographs"], ["test", "along the test views"],
 ];
 
-/** The panel. `record` is what main.js keeps of the frames. */
+/** The panel. `record`: see main.js. */
 export function buildPath(link, motion, record, signal) {
   const say = (action, index) => link.send(
     index === undefined ? { kind: "keyframe", action } : { kind: "keyframe", action, index },
@@ -31,7 +31,7 @@ export function buildPath(link, motion, record, signal) {
   const moves = makeSelect({
     label: "Move", choices: MOVES,
     onChange: (name) => {
-      moves.show(""); // it is a path of keyframes from now on
+      moves.show(""); // the move becomes keyframes: no choice stays selected
       if (name) link.send({ kind: "follow", name });
     },
   });
@@ -49,7 +49,7 @@ export function buildPath(link, motion, record, signal) {
     clear.disabled = keyframes.length === 0;
     scrub.input.disabled = keyframes.length < 2;
     const now = JSON.stringify(keyframes);
-    if (now === shown) return; // what has the focus keeps it
+    if (now === shown) return; // unchanged, so an element in it keeps the focus
     shown = now;
     list.replaceChildren(...keyframes.map(({ fov }, index) => buildKeyframe(fov, index, say)));
   });

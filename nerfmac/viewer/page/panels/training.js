@@ -7,7 +7,7 @@ import {
 import { icon } from "../controls/icons.js";
 import { digits, duration, grouped, withPrefix } from "../controls/numbers.js";
 
-const LEAST_RAYS = 6; // logarithms to base 2 of the largest number of rays per step
+const LEAST_RAYS = 6; // range of the limit on rays per step, as logarithms to base 2
 const MOST_RAYS = 16;
 const REFINED = [
   ["poses", "Poses", "Refine each camera's position and direction"],
@@ -17,7 +17,7 @@ const REFINED = [
 ];
 const CANNOT = "This run was loaded without its photographs: it can be viewed, not trained further.";
 
-/** {panel, runButton, summary}: the panel, and what the toolbar shows of training. */
+/** {panel, runButton, summary}: the panel, and training's button and text in the toolbar. */
 export function buildTraining(link, settings, signal) {
   let training = null; // from the kernel's last message
   const toggle = () => link.send({ kind: training?.is_running ? "pause" : "train" });
@@ -104,7 +104,7 @@ function buildReport() {
   return { element: make("div", { class: "nerfmac-group" }, bar.element, grid, message), show };
 }
 
-/** What training refines besides the scene: chosen before it begins, then only shown. */
+/** Switches of refinement: the user sets them before training begins; then they are disabled. */
 function buildRefine(link) {
   const toggles = REFINED.map(([name, label, title]) => {
     const onChange = (on) => link.send({ kind: "refine", name, on });

@@ -10,7 +10,7 @@ const SIZES = [
 ];
 const AS_SHOWN = "as shown";
 
-/** `record.lastFrame` tells the size of the picture as shown. */
+/** The video's controls and progress. `record.lastFrame` holds the size of the picture shown. */
 export function buildVideo(link, record, signal) {
   const name = makeText({ label: "File of the video", value: "video.mp4" });
   name.classList.add("nerfmac-grow");
@@ -76,7 +76,7 @@ function buildVideoProgress(link) {
   return { element, show };
 }
 
-/** The finished video with a link to keep it; its address is freed with the next one's coming. */
+/** The finished video with a download link; its object URL is freed when the next video arrives. */
 function buildResult(link, signal) {
   const video = make("video", {
     controls: "", loop: "", playsinline: "", class: "nerfmac-video", "aria-label": "The video",
@@ -96,7 +96,7 @@ function buildResult(link, signal) {
     save.textContent = `Download ${name}`;
     element.hidden = false;
   });
-  // Only now is its height known. Who has scrolled on to other cells is not called back.
+  // Only now is its height known. A user who has scrolled to other cells is not scrolled back.
   video.addEventListener("loadedmetadata", () => {
     const { top, bottom } = element.parentElement.getBoundingClientRect();
     if (top < window.innerHeight && bottom > 0) bringIntoView(element);

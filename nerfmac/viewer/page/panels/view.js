@@ -9,7 +9,7 @@ const VIEW_MODES = [
   ["occupancy", "Occupancy"], ["samples", "Samples per ray"],
 ];
 
-/** The panel. `seen`: the layers over the frame, see main.js; `record`: the last frames. */
+/** The panel. `seen`: the layers over the frame; `record`: see main.js. */
 export function buildView({ link, settings, seen, record }) {
   const { frusta, pathLine, cropBox, compare, overlay } = seen;
   const toggle = (layer, label, title) => {

@@ -1,16 +1,16 @@
 /**
  * A training photograph beside the frame rendered from its camera.
  *
- * It lasts as long as the frames say which photograph they are compared with, and begins when that
- * photograph is there. The photograph is drawn over the frame on a canvas of the same size: right
- * of a divider, whole, not at all, or as the difference of both, made strong enough to be seen.
+ * The comparison begins when the photograph named in a frame's message has arrived, and ends with
+ * the first frame that names none. The photograph is drawn over the frame on a canvas of the same
+ * size: right of a divider, whole, not at all, or as the amplified difference of both.
  */
 
 import { capturePointer, make, makeButton, makeChoice } from "../controls/controls.js";
 import { decodeJpeg } from "./picture.js";
 
 const DOUBLINGS = 2; // the difference is shown four times as strong
-const STEP = 0.02; // of the width, that an arrow key moves the divider
+const STEP = 0.02; // fraction of the width by which an arrow key moves the divider
 const COMPARISONS = [
   ["split", "Split", "Rendered left, photograph right of the divider"],
   ["difference", "Difference", "The difference of both, four times as strong"],
@@ -97,7 +97,7 @@ export class Compare {
     return this.picture.rectangle(this.area.clientWidth, this.area.clientHeight);
   }
 
-  /** Stand in the camera nearest to where the viewer is. */
+  /** Begin a comparison with the training camera nearest to `pose`. */
   begin(pose) {
     const index = pose && this.frusta.nearest(pose);
     if (index === null) return;
@@ -114,7 +114,7 @@ export class Compare {
     this.link.send({ kind: "stand", index, t: performance.now() });
   }
 
-  /** Any motion ends a comparison, one of no length as well. */
+  /** End the comparison: any motion does, also one of length zero. */
   leave() {
     const rest = { orbit: [0, 0], pan: [0, 0], dolly: 0, walk: [0, 0, 0] };
     this.link.send({ kind: "move", t: performance.now(), moving: false, ...rest });

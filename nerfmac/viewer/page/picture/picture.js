@@ -1,24 +1,24 @@
 /**
  * The frames that the kernel sends, on a canvas.
  *
- * Every frame is acked, in the order of their coming, drawn or not. One that is decoded when a
- * newer one has already come is skipped, but never two in a row: were decoding slower than the
- * kernel, nothing would be seen at all.
+ * Every frame is acknowledged in order of arrival, drawn or not. A decoded frame is skipped if a
+ * newer one has already arrived, but never two in a row: if decoding were slower than the kernel,
+ * nothing would ever be drawn.
  */
 
 import { fitRectangle } from "./projection.js";
 
-const KEPT = 1024; // latencies and times of frames that are remembered
+const KEPT = 1024; // number of latencies and times of frames that are kept
 
 export class Picture {
-  /** `record`: what is kept for the status line and for tests, see main.js. */
+  /** `record`: measurements for the status line and tests, see main.js. */
   constructor(canvas, link, record) {
     this.canvas = canvas;
     this.context = canvas.getContext("2d", { alpha: false });
     this.link = link;
     this.record = record;
     this.shown = null; // {bitmap, content}: content is null for the still
-    this.waiting = []; // ids without an ack, oldest first
+    this.waiting = []; // ids not yet acknowledged, oldest first
     this.newest = -Infinity;
     this.hasSkipped = false;
     this.listeners = [];
@@ -51,7 +51,7 @@ export class Picture {
     for (const each of this.waiting.splice(0, count)) this.link.post({ kind: "ack", id: each });
   }
 
-  /** The still of a saved notebook, until a kernel sends something better. */
+  /** Show the still picture of a saved notebook, until a kernel sends frames. */
   async showStill(jpeg) {
     const bitmap = await decodeJpeg(jpeg);
     if (bitmap && !this.link.isLive && !this.link.isClosed) this.show(bitmap, null);
@@ -97,7 +97,7 @@ export class Picture {
     for (const listener of this.listeners) listener(shown?.content ?? null);
   }
 
-  /** Where the frame lies in an area of this size, in the units of the size. */
+  /** The rectangle of the frame in an area of this size, in the size's units. */
   rectangle(width, height) {
     if (!this.shown) return { left: 0, top: 0, width, height };
     const frame = this.shown.content ?? this.shown.bitmap;
@@ -110,7 +110,7 @@ export class Picture {
   }
 }
 
-/** The picture in `bytes`, or null if it is none. */
+/** The decoded picture in `bytes`; null if they hold none. */
 export async function decodeJpeg(bytes) {
   if (!bytes?.byteLength) return null;
   try {

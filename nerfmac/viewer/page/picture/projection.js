@@ -8,19 +8,19 @@
  *     (a, b, c) = R^T (point - t),   x = cx + fx a / -c,   y = cy - fy b / -c,   depth = -c
  */
 
-/** A scene point in the camera's axes. */
+/** Convert a scene point to the camera's axes. */
 export function toCamera(pose, point) {
   const [x, y, z] = [point[0] - pose[3], point[1] - pose[7], point[2] - pose[11]];
   return [0, 1, 2].map((axis) => pose[axis] * x + pose[4 + axis] * y + pose[8 + axis] * z);
 }
 
-/** A point in the camera's axes, in the scene's. */
+/** Convert a point from the camera's axes to the scene's. */
 export function toScene(pose, [a, b, c]) {
   const along = (row) => pose[row] * a + pose[row + 1] * b + pose[row + 2] * c + pose[row + 3];
   return [along(0), along(4), along(8)];
 }
 
-/** Where a lens shows a point in the camera's axes that is in front of it. */
+/** The picture position of a point in the camera's axes, which must be in front of the camera. */
 export function toPicture(lens, [a, b, c]) {
   return [lens[0] * (a / -c) + lens[2], lens[3] - lens[1] * (b / -c)];
 }
@@ -42,13 +42,13 @@ export function clipLine(first, second, near) {
   return one < 0 ? [edge, second] : [first, edge];
 }
 
-/** Both ends of a scene line in the picture, cut where it passes behind, or null. */
+/** Both ends of a scene line in the picture, cut at depth `near`; null if none of it is seen. */
 export function projectLine(pose, lens, first, second, near) {
   const line = clipLine(toCamera(pose, first), toCamera(pose, second), near);
   return line && line.map((end) => toPicture(lens, end));
 }
 
-/** The ray through a picture position: where the camera stands, and a direction of depth 1. */
+/** The ray through a picture position: camera position, and a direction of depth 1. */
 export function rayThrough(pose, lens, x, y) {
   const ahead = toScene(pose, [(x - lens[2]) / lens[0], (lens[3] - y) / lens[1], -1]);
   const origin = [pose[3], pose[7], pose[11]];
@@ -56,8 +56,8 @@ export function rayThrough(pose, lens, x, y) {
 }
 
 /**
- * How far along an axis (0, 1, 2) from `point` the line through it comes closest to a ray; null if
- * they run side by side.
+ * Distance from `point`, along an axis (0, 1, 2), at which that line comes closest to a ray; null
+ * if they are parallel.
  */
 export function alongAxis(point, axis, { origin, direction }) {
   const offset = origin.map((value, other) => value - point[other]);
@@ -76,8 +76,8 @@ export function pictureCorners(pose, lens, size) {
 }
 
 /**
- * The largest rectangle of a picture's aspect, centred in an area. Where both aspects are as alike
- * as whole pixels allow, it is the area: a small frame's aspect is rounded.
+ * The largest rectangle of a picture's aspect ratio, centred in an area. If both aspects are equal
+ * up to rounding of a small frame's size to pixels, it is the whole area.
  */
 export function fitRectangle(areaWidth, areaHeight, width, height) {
   const ratio = (width * areaHeight) / (height * areaWidth);

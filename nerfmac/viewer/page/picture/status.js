@@ -1,12 +1,12 @@
-/** What floats over the picture: how fast frames come, what went wrong, if a kernel is there. */
+/** Texts over the picture: frame rate and latency, notices, and whether there is a kernel. */
 
 import { make, makeButton } from "../controls/controls.js";
 
-const WINDOW = 2000; // milliseconds that the status line looks back
+const WINDOW = 2000; // milliseconds over which the status line averages
 const PERIOD = 500;
-const PATIENCE = 2500; // milliseconds without a word, after which there seems to be no kernel
+const PATIENCE = 2500; // milliseconds without a message: no kernel is assumed
 
-/** Frames a second and the median latency in milliseconds (null: none), of the last seconds. */
+/** Frames per second and median latency in milliseconds (null: none) over `WINDOW`. */
 export function paceOf({ frames, latencies, answered }, now) {
   const recent = frames.filter((time) => now - time < WINDOW);
   const waited = latencies.filter((_, index) => now - answered[index] < WINDOW);
@@ -16,7 +16,7 @@ export function paceOf({ frames, latencies, answered }, now) {
   };
 }
 
-/** Keep `element` telling the pace of the frames in `record`. */
+/** Keep `element` showing the rate and latency of the frames in `record`. */
 export function tellPace(element, record, signal) {
   const write = () => {
     const { rate, latency } = paceOf(record, performance.now());
@@ -33,7 +33,7 @@ export function tellPace(element, record, signal) {
   signal.addEventListener("abort", () => clearInterval(timer));
 }
 
-/** A line for the kernel's notices; one that was dismissed stays away until there is another. */
+/** A line for the kernel's notices; a dismissed notice is hidden until there is another one. */
 export function buildNotice(link) {
   let dismissed = null;
   const text = make("span", {});
@@ -53,7 +53,7 @@ export function buildNotice(link) {
   return element;
 }
 
-/** Until a kernel says something: the still, if there is one, and controls that cannot be used. */
+/** Until a kernel sends a message: show the still, if any, and disable the controls. */
 export function showStillUntilLive({ model, parts, picture, link, signal }) {
   const { root, toolbar, panels, hint } = parts;
   const setLive = (isLive) => {
