@@ -6,15 +6,14 @@ error in one of them is found before it costs a run.
 
 import os
 import re
-import stat
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import yaml
 
 from tests.conftest import ROOT
+from tests.stand_ins import NERFMAC, PYTHON, XCRUN, write_programs
 
 COMPUTES = re.compile(r"scripts/\w+\.py|nerfmac (?:selftest|train|bench|profile|tune)|pytest")
 EXPRESSION = re.compile(r"\$\{\{\s*matrix\.runner\s*\}\}")
@@ -26,36 +25,6 @@ STEPS = [
     for step in JOBS[job]["steps"]
     if "run" in step
 ]
-
-XCRUN = """#!/bin/sh
-[ "$1 $2" = "-sdk macosx" ] || exit 9
-case "$3" in metal | metallib | metal-tt) ;; *) exit 9;; esac
-case "$*" in
-  *--version) echo "Apple metal version 32023.404 (a stand-in)"; exit;;
-  *-std=metal4.0*) echo "error: invalid value 'metal4.0'" >&2; exit 1;;
-esac
-while [ $# -gt 0 ]; do
-  case "$1" in -c) [ -r "$2" ] || exit 8;; -o) : > "$2"; exit;; esac
-  shift
-done
-exit 7
-"""
-# Long verbs are only asked whether they know their flags; the others do what they are told.
-NERFMAC = """
-import sys
-from importlib import import_module
-import tyro
-import nerfmac.cli
-verb, *words = sys.argv[1:]
-if verb == "info" or "--dump-metal" in words:
-    raise SystemExit(nerfmac.cli.main([verb, *words]))
-tyro.cli(import_module(f"nerfmac.cli.{verb}").Arguments, args=words)
-print("known:", verb, *words)
-"""
-PYTHON = f"""#!/bin/sh
-case "$2" in venv) mkdir -p .venv/bin; cp "$0" .venv/bin/python; exit;; pip|pytest) exit;; esac
-exec {sys.executable} "$@"
-"""
 
 
 def names_of(step: dict) -> list[str]:
@@ -99,15 +68,11 @@ def checkout(tmp_path_factory):
     programs = {
         "python": PYTHON,
         "xcrun": XCRUN,
-        "nerfmac": f"#!{sys.executable}\n{NERFMAC}",
+        "nerfmac": NERFMAC,
         "sw_vers": "#!/bin/sh\necho ProductVersion: 15.5\n",
         "xcodebuild": "#!/bin/sh\nexit 1\n",
     }
-    (folder / "bin").mkdir()
-    for name, text in programs.items():
-        path = folder / "bin" / name
-        path.write_text(text)
-        path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    write_programs(folder, programs)
     return folder
 
 
