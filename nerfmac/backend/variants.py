@@ -67,6 +67,10 @@ VARIANTS: Mapping[str, Variants] = {
     "hash_encode_gradient": Variants(
         ("float", "summed", "fixed"), ("float",), on_first_macs=("fixed", "summed", "float")
     ),
+    # Levels per thread of the forward pass. A level's features are 4 of a point's 64 bytes in
+    # preset base, so neighbouring threads write far apart; those of four levels are 16. But then
+    # fewer threads wait for the table.
+    "hash_encode_levels": Variants(("one", "four"), ("one",)),
     # Rays per simdgroup. Counting waits for the grid's memory, and other rays fill that time; but
     # more rays take more registers. On the CPU of BENCHMARKS.md four are fastest.
     "march_count": Variants(("one", "two", "four"), ("four", "two", "eight")),

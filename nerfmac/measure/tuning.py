@@ -187,10 +187,22 @@ def trials(config: Config, extent: float) -> Iterator[Trial]:
 
     # A sample on a cell's face may lie in either cell.
     yield Trial("march_count", Case("march", "tuning", counted, 1, outliers=0.001))
+    yield Trial("hash_encode_levels", _encoded(inputs))
     yield Trial("hash_encode_gradient", _encoding(inputs))
     case = _networks(inputs)
     yield Trial("networks_gradient", case)
     yield Trial("networks_gradient_rows", case)
+
+
+def _encoded(inputs: StepInputs) -> Case:
+    levels, used = inputs.grid.levels, inputs.samples.used
+    is_used = mx.arange(inputs.slots)[:, None] < used  # other rows are arbitrary
+
+    def run() -> Arrays:
+        encoded = hash_encode(inputs.positions, inputs.table, levels, used)
+        return {"encoded": mx.where(is_used, encoded, 0.0)}
+
+    return Case("hash_encode", "tuning", run, 512, half_terms=1)
 
 
 def _encoding(inputs: StepInputs) -> Case:

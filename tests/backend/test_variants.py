@@ -55,7 +55,7 @@ def test_the_code_goes_before_the_variable_and_that_before_the_cache(monkeypatch
 @pytest.mark.parametrize(
     ("value", "told"),
     [
-        ("march_cout=two", "march_cout.*hash_encode_gradient, march_count"),
+        ("march_cout=two", "march_cout.*hash_encode_gradient, hash_encode_levels"),
         ("march_count=three", "three.*eight, four, one, two"),
         ("march_count", "march_count.*OPERATION=VARIANT"),
         ("march_count=two;networks_gradient=groups_64", "groups_64.*eight"),

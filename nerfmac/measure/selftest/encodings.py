@@ -81,11 +81,14 @@ def hash_encode_cases() -> Iterator[Case]:
             outliers = 0.02 if positions.shape[0] > 100 else 0.0
             terms = 64 if levels.log2_entries < 19 else 512
             case = Case("hash_encode", f"{name}-{where}", run, terms, outliers, half_terms=1)
-            # The first variant, whichever this machine has chosen; the others have their own cases.
-            yield replace(in_variant(case, "hash_encode_gradient", first), name=case.name)
+            # The first variants, whichever this machine has chosen; others have their own cases.
+            plain = in_variant(case, "hash_encode_gradient", first)
+            yield replace(in_variant(plain, "hash_encode_levels", "one"), name=case.name)
             if where in ("inside-1", "inside-3", "rays-1031"):
                 for chosen in others:
                     yield in_variant(case, "hash_encode_gradient", chosen)
+                if levels.levels % 4 == 0:
+                    yield in_variant(case, "hash_encode_levels", "four")
 
 
 def spherical_harmonics_cases() -> Iterator[Case]:
