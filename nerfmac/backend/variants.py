@@ -78,6 +78,10 @@ VARIANTS: Mapping[str, Variants] = {
     # the number that run at a time (an M1 has 8 cores, an H200 132): fewer groups leave less to add
     # up. On a CPU sums must not depend on the number of cores.
     "networks_gradient": Variants(("groups_256", "groups_64", "groups_512"), ("groups_32",)),
+    # Loops over the samples in the networks' gradient: one for both networks, or one for each. Two
+    # loops compute the embedding twice, but each has less code (an M1's core caches 12 KB of it, by
+    # philipturner/metal-benchmarks) and holds fewer sums.
+    "networks_gradient_loops": Variants(("one", "two"), ("one",)),
     # Layout of a tile in threadgroup memory, where eight rows are read at a time. `close` rows all
     # begin in the same memory bank, so the eight reads conflict. `padded` leaves 16 bytes between
     # rows, as MLX's own products do on Apple's GPUs (kernels/steel/gemm/gemm.h, tgp_padding). It

@@ -192,6 +192,7 @@ def trials(config: Config, extent: float) -> Iterator[Trial]:
     case = _networks(inputs)
     yield Trial("networks_gradient", case)
     yield Trial("networks_gradient_rows", case)
+    yield Trial("networks_gradient_loops", case)
 
 
 def _encoded(inputs: StepInputs) -> Case:
