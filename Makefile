@@ -82,29 +82,44 @@ else \
 fi
 endef
 
-NEW_ENOUGH := 'import sys; sys.exit(sys.version_info < (3, 11))'
+# Whether a Python is one that MLX and the extras have packages for; on a Mac, one for Apple silicon.
+FITS := 'import platform, sys; \
+sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 14) or \
+(sys.platform == "darwin" and platform.machine() != "arm64"))'
 
 # An environment made by hand is kept; one that this file made for another back end is not.
 define make_environment
 set -e; \
 case "$(SYSTEM)" in Darwin | Linux) ;; *) \
   echo "nerfmac runs on macOS and Linux, not on $(or $(SYSTEM),Windows)." >&2; exit 2;; esac; \
-if [ "$(SYSTEM)" = Darwin ] && [ "$$(uname -m)" != arm64 ]; then \
-  echo "nerfmac needs a Mac with Apple silicon; MLX does not run on this one." >&2; exit 2; \
+if [ "$(SYSTEM)" = Darwin ]; then \
+  if [ "$$(uname -m)" != arm64 ]; then \
+    if [ "$$(sysctl -in sysctl.proc_translated)" = 1 ]; then \
+      echo "This shell runs under Rosetta, as on an Intel Mac. Run: arch -arm64 make" >&2; \
+    else \
+      echo "nerfmac needs a Mac with Apple silicon; MLX does not run on this one." >&2; \
+    fi; \
+    exit 2; \
+  fi; \
+  macos="$$(sw_vers -productVersion)"; \
+  if [ "$${macos%%.*}" -lt 14 ]; then \
+    echo "MLX needs macOS 14 or newer, and this is macOS $$macos: update it." >&2; exit 2; \
+  fi; \
 fi; \
-if ! ls "$(VENV)"/made-for-* >/dev/null 2>&1 && "$(BIN)/python" -c $(NEW_ENOUGH) 2>/dev/null \
+if ! ls "$(VENV)"/made-for-* >/dev/null 2>&1 && "$(BIN)/python" -c $(FITS) 2>/dev/null \
   && { command -v uv || "$(BIN)/python" -m pip --version; } >/dev/null 2>&1; then \
   echo "using $(VENV) as it is"; exit; \
 fi; \
 rm -rf "$(VENV)"; \
 if command -v uv >/dev/null 2>&1; then uv venv --quiet "$(VENV)"; exit; fi; \
 for python in $(PYTHON) python3 python3.13 python3.12 python3.11 python3.14; do \
-  if "$$python" -c $(NEW_ENOUGH) 2>/dev/null; then \
+  if "$$python" -c $(FITS) 2>/dev/null; then \
     echo "making $(VENV) with $$("$$python" --version)"; \
     exec "$$python" -m venv "$(VENV)"; \
   fi; \
 done; \
-echo "nerfmac needs Python 3.11 or newer; python3 here is: $$(python3 --version 2>&1)" >&2; \
+echo "nerfmac needs Python 3.11 to 3.14 (on a Mac, Apple silicon's); python3 here is:" \
+  "$$(python3 --version 2>&1)" >&2; \
 echo "Install uv, which brings its own Python, and run make again:" >&2; \
 echo "  brew install uv        or see https://docs.astral.sh/uv/" >&2; \
 echo "or install Python from https://www.python.org/downloads/ and name it:" >&2; \

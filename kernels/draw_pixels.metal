@@ -27,8 +27,8 @@ METAL_FUNC DrawnDirection draw_fisheye(float x, float y, Distortion distortion, 
         (angle * radial - away) / (abs(derivative) < 1e-6f ? 1e-6f : derivative);
     angle -= clamp(step, -longest_step, longest_step);
   }
-  const float side = away < 1e-6f ? 1.0f : sin(angle) / away;
-  return DrawnDirection{side * x, side * y, cos(angle)};
+  const float side = away < 1e-6f ? 1.0f : precise::sin(angle) / away;
+  return DrawnDirection{side * x, side * y, precise::cos(angle)};
 }
 
 // The direction that a lens sends to (wanted_x, wanted_y), by NEWTON_STEPS steps of Newton's method,

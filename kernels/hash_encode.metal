@@ -110,16 +110,22 @@ METAL_FUNC void hash_interpolate(Positions positions, uint point, uint level, Ta
   }
 }
 
-template <int FEATURES, typename Positions, typename Table, typename Scales,
+// A thread works on LEVELS levels of a point, a divisor of their number, and writes their features
+// together.
+template <int FEATURES, int LEVELS, typename Positions, typename Table, typename Scales,
           typename Shapes, typename Used, typename Encoded>
 METAL_FUNC void hash_encode_forward(
     uint3 thread_index, int points, Positions positions, Table table, Scales scales, Shapes shapes,
     Used used, Encoded encoded) {
-  const uint point = thread_index.x, level = thread_index.y, levels = shapes[0];
+  const uint point = thread_index.x, groups = shapes[0] / LEVELS;
   if (point >= uint(min(points, used[0]))) return;
-  float features[FEATURES];
-  hash_interpolate<FEATURES>(positions, point, level, table, scales, shapes, features);
-  hash_store<FEATURES>(encoded, point * levels + level, features);
+  float features[LEVELS * FEATURES];
+  UNROLL
+  for (int i = 0; i < LEVELS; ++i) {
+    hash_interpolate<FEATURES>(positions, point, thread_index.y * LEVELS + i, table, scales, shapes,
+                               features + i * FEATURES);
+  }
+  hash_store<LEVELS * FEATURES>(encoded, point * groups + thread_index.y, features);
 }
 
 // A run: neighbouring lanes of a simdgroup whose points lie in the same cell, as samples of a ray
@@ -161,7 +167,8 @@ METAL_FUNC float hash_run_sum(HashRun run, float value) {
   return value;
 }
 
-// The table's gradient as floats, which several threads add to in any order.
+// The table's gradient as floats, which several threads add to in any order. `entry` counts from the
+// first entry of the levels that a launch adds.
 template <int FEATURES, typename Rows>
 struct HashFloats {
   Rows rows;
@@ -186,13 +193,14 @@ struct HashUnits {
   }
 };
 
-// Adds to `sums`, of whole simdgroups.
+// Adds to `sums`, of whole simdgroups. A launch adds a part of the levels: part holds the first one
+// and its first entry.
 template <int FEATURES, int SHORTEST, typename Sums, typename Positions, typename Gradient,
-          typename Scales, typename Shapes, typename Used>
+          typename Scales, typename Shapes, typename Used, typename Part>
 METAL_FUNC void hash_add_gradient(
     Sums sums, uint3 thread_index, int points, Positions positions, Gradient gradient,
-    Scales scales, Shapes shapes, Used used) {
-  const uint level = thread_index.y, levels = shapes[0];
+    Scales scales, Shapes shapes, Used used, Part part) {
+  const uint level = thread_index.y + part[0], levels = shapes[0];
   const int last = min(points, used[0]) - 1;
   const bool is_point = int(thread_index.x) <= last;
   const uint point = uint(max(min(int(thread_index.x), last), 0));
@@ -214,30 +222,30 @@ METAL_FUNC void hash_add_gradient(
     for (int i = 0; i < FEATURES; ++i) {
       sum[i] = hash_run_sum(run, weight * float(row.at[i]));
     }
-    if (run.is_first) sums.add(level, entries[which], sum);
+    if (run.is_first) sums.add(level, entries[which] - part[1], sum);
   }
 }
 
 // Accumulates into table_gradient, which starts from zero. Whole simdgroups run.
 template <int FEATURES, int SHORTEST, typename Positions, typename Gradient, typename Scales,
-          typename Shapes, typename Used, typename TableGradient>
+          typename Shapes, typename Used, typename Part, typename TableGradient>
 METAL_FUNC void hash_encode_table_gradient(
     uint3 thread_index, int points, Positions positions, Gradient gradient, Scales scales,
-    Shapes shapes, Used used, TableGradient table_gradient) {
+    Shapes shapes, Used used, Part part, TableGradient table_gradient) {
   hash_add_gradient<FEATURES, SHORTEST>(HashFloats<FEATURES, TableGradient>{table_gradient},
                                         thread_index, points, positions, gradient, scales, shapes,
-                                        used);
+                                        used, part);
 }
 
 // The same in fixed point.
 template <int FEATURES, int SHORTEST, typename Positions, typename Gradient, typename Scales,
-          typename Shapes, typename Used, typename PerUnit, typename Units>
+          typename Shapes, typename Used, typename Part, typename PerUnit, typename Units>
 METAL_FUNC void hash_encode_table_units(
     uint3 thread_index, int points, Positions positions, Gradient gradient, Scales scales,
-    Shapes shapes, Used used, PerUnit per_unit, Units units) {
+    Shapes shapes, Used used, Part part, PerUnit per_unit, Units units) {
   hash_add_gradient<FEATURES, SHORTEST>(HashUnits<FEATURES, Units, PerUnit>{units, per_unit},
                                         thread_index, points, positions, gradient, scales, shapes,
-                                        used);
+                                        used, part);
 }
 
 // From fixed point to floats, one thread an entry: thread_index = (entry, 0, 0).

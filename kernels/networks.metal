@@ -1,4 +1,5 @@
 #include "network.h"
+#include "network_rows.h"
 
 // The two stacked networks in one pass (Mueller et al. 2022, section 5.4): features of a position
 // to density and an embedding, the embedding and a basis of the direction to a colour. No biases,
@@ -56,136 +57,6 @@ METAL_FUNC void networks_store(
 constexpr int networks_longest(int in, int width) {
   return in > width ? (in > 32 ? in : 32) : (width > 32 ? width : 32);
 }
-
-// Where an array holds a row's values.
-template <typename Values>
-struct NetworkRead {
-  Values values;
-  int columns;
-  METAL_FUNC Values operator()(int row) const { return values + row * columns; }
-};
-
-template <typename Values>
-METAL_FUNC NetworkRead<Values> network_read(Values values, int columns) {
-  return NetworkRead<Values>{values, columns};
-}
-
-// Where the basis of the direction of a row's ray stands.
-template <typename Basis, typename Ray>
-struct NetworkBasis {
-  Basis basis;
-  Ray ray;
-  METAL_FUNC Basis operator()(int row) const { return basis + 16 * int(ray[row]); }
-};
-
-template <typename Basis, typename Ray>
-METAL_FUNC NetworkBasis<Basis, Ray> network_basis(Basis basis, Ray ray) {
-  return NetworkBasis<Basis, Ray>{basis, ray};
-}
-
-// Writes a row's values to an array.
-template <typename Values>
-struct NetworkWrite {
-  Values values;
-  int columns;
-  METAL_FUNC float operator()(int row, int column, float value) const {
-    values[row * columns + column] = value;
-    return value;
-  }
-};
-
-template <typename Values>
-METAL_FUNC NetworkWrite<Values> network_write(Values values, int columns) {
-  return NetworkWrite<Values>{values, columns};
-}
-
-// The same for a gradient: one that is too large for half precision becomes the largest half. What
-// is not finite before shows in the weights' gradients, by which a step is skipped.
-template <typename Values>
-struct NetworkWriteGradient {
-  Values values;
-  int columns;
-  METAL_FUNC float operator()(int row, int column, float value) const {
-    const bool is_half = sizeof(values[0]) == 2;
-    values[row * columns + column] = is_half ? clamp(value, -65504.0f, 65504.0f) : value;
-    return value;
-  }
-};
-
-template <typename Values>
-METAL_FUNC NetworkWriteGradient<Values> network_write_gradient(Values values, int columns) {
-  return NetworkWriteGradient<Values>{values, columns};
-}
-
-// Multiplies a row's values by what an array holds of it.
-template <typename Values>
-struct NetworkScale {
-  Values values;
-  int columns;
-  METAL_FUNC float operator()(int row, int column, float value) const {
-    return float(values[row * columns + column]) * value;
-  }
-};
-
-template <typename Values>
-METAL_FUNC NetworkScale<Values> network_scale(Values values, int columns) {
-  return NetworkScale<Values>{values, columns};
-}
-
-// The activations of density and colour, and their derivatives: of one sum or of a vector of them.
-constant constexpr float network_density_limit = 15.0f;  // DENSITY_LIMIT in nerfmac/ops/networks.py
-
-template <int DENSITY_BIAS>
-struct NetworkExp {
-  template <typename Sum>
-  METAL_FUNC Sum operator()(Sum sum) const {
-    return exp(clamp(sum - float(DENSITY_BIAS), -104.0f, network_density_limit));  // e^-104 is zero
-  }
-};
-
-template <int DENSITY_BIAS>
-struct NetworkExpSlope {
-  template <typename Sum>
-  METAL_FUNC Sum operator()(Sum sum) const {
-    return exp(clamp(sum - float(DENSITY_BIAS), -network_density_limit, network_density_limit));
-  }
-};
-
-struct NetworkSigmoid {
-  template <typename Sum>
-  METAL_FUNC Sum operator()(Sum sum) const {
-    return 1.0f / (1.0f + exp(-sum));
-  }
-};
-
-struct NetworkSigmoidSlope {
-  template <typename Sum>
-  METAL_FUNC Sum operator()(Sum sum) const {
-    const Sum value = 1.0f / (1.0f + exp(-sum));
-    return value * (1.0f - value);
-  }
-};
-
-// Whether any of a row's results has a gradient.
-template <typename DensityGradient, typename ColourGradient>
-struct NetworkHasGradient {
-  DensityGradient d_density;
-  ColourGradient d_colour;
-  METAL_FUNC bool operator()(int row) const {
-    return d_density[row] != 0.0f || d_colour[3 * row] != 0.0f || d_colour[3 * row + 1] != 0.0f ||
-           d_colour[3 * row + 2] != 0.0f;
-  }
-};
-
-// Makes zero of a row of `columns`.
-template <typename Values>
-struct NetworkClear {
-  Values values;
-  int columns;
-  METAL_FUNC void operator()(int row) const {
-    for (int i = 0; i < columns; ++i) values[row * columns + i] = 0.0f;
-  }
-};
 
 // Density alone, of the first used[0] rows. A simdgroup works on sixteen rows.
 template <int IN, int WIDTH, int DENSITY_LAYERS, int DENSITY_BIAS, typename Features, typename Used,
@@ -307,4 +178,103 @@ METAL_FUNC void networks_gradient(
   }
   network_gradient_store(local, density_gradient, d_weights + group * ALL);
   network_gradient_store(local, colour_gradient, d_weights + group * ALL + FIRST);
+}
+
+// The colour network's part of networks_gradient_apart, over a threadgroup's tiles from row `next` on.
+// It leaves the embedding's gradient in d_features, where the same threads read it again.
+template <int IN, int WIDTH, int DENSITY_LAYERS, int COLOUR_LAYERS, int PADDING, typename Features,
+          typename Directions, typename Stored, typename Wanted, typename ColourGradient,
+          typename FeaturesGradient, typename WeightsGradient, typename Space>
+METAL_FUNC void networks_colour_gradient(
+    uint local, int next, int end, int stride, Features features, Directions directions,
+    Stored stored, Wanted wanted, ColourGradient d_colour, FeaturesGradient d_features,
+    WeightsGradient d_weights, Space space) {
+  constexpr int FIRST = networks_weights(IN, WIDTH, DENSITY_LAYERS, 16);
+  constexpr int ALL = FIRST + networks_weights(32, WIDTH, COLOUR_LAYERS, 16);
+  const NetworkClear<FeaturesGradient> clear{d_features, IN};
+  NetworkGradient<32, WIDTH, COLOUR_LAYERS> gradient;
+  network_gradient_start(gradient, d_weights);
+  TileRows chosen;
+  while (tile_choose(local, next, end, stride, wanted, clear, chosen, space)) {
+    Tile<IN> x;
+    Tile<WIDTH> hidden[DENSITY_LAYERS > COLOUR_LAYERS ? DENSITY_LAYERS : COLOUR_LAYERS];
+    Tile<16> embedding, basis, d;
+    Tile<32> joined;
+    Sums<16> sums;
+    Sums<32> d_joined;
+    tile_fill(local, x, chosen, network_read(features, IN));
+    network_forward<IN, WIDTH, DENSITY_LAYERS>(local, x, stored, hidden, sums);
+    tile_round(sums, embedding);
+    tile_fill(local, basis, chosen, directions);
+    tile_join(embedding, basis, joined);
+    network_forward<32, WIDTH, COLOUR_LAYERS>(local, joined, stored + FIRST, hidden, sums);
+    tile_activate<3>(local, sums, NetworkSigmoidSlope{});
+    tile_each<3>(local, sums, chosen, network_scale(d_colour, 3));
+    tile_round(sums, d);
+    network_backward<32, WIDTH, COLOUR_LAYERS, PADDING>(
+        local, joined, hidden, d, stored + ALL + FIRST, gradient, d_joined, space);
+    tile_each<16>(local, d_joined, chosen, network_write_gradient(d_features, IN));
+  }
+  network_gradient_store(local, gradient, d_weights);
+}
+
+// The density network's part: d_features holds the embedding's gradient and becomes the features'.
+template <int IN, int WIDTH, int DENSITY_LAYERS, int DENSITY_BIAS, int PADDING, typename Features,
+          typename Stored, typename Transposed, typename Wanted, typename DensityGradient,
+          typename FeaturesGradient, typename WeightsGradient, typename Space>
+METAL_FUNC void networks_density_gradient(
+    uint local, int next, int end, int stride, Features features, Stored stored,
+    Transposed transposed, Wanted wanted, DensityGradient d_density, FeaturesGradient d_features,
+    WeightsGradient d_weights, Space space) {
+  NetworkGradient<IN, WIDTH, DENSITY_LAYERS> gradient;
+  network_gradient_start(gradient, d_weights);
+  TileRows chosen;
+  while (tile_choose(local, next, end, stride, wanted, NetworkLeave{}, chosen, space)) {
+    Tile<IN> x;
+    Tile<WIDTH> hidden[DENSITY_LAYERS];
+    Tile<16> d;
+    Sums<16> sums;
+    Sums<IN> d_x;
+    tile_fill(local, x, chosen, network_read(features, IN));
+    network_forward<IN, WIDTH, DENSITY_LAYERS>(local, x, stored, hidden, sums);
+    tile_activate<1>(local, sums, NetworkExpSlope<DENSITY_BIAS>{});
+    tile_each<1>(local, sums, chosen, network_scale(d_density, 1));
+    tile_each<16>(local, sums, chosen, NetworkAdd<FeaturesGradient>{d_features, IN});
+    tile_round(sums, d);
+    network_backward<IN, WIDTH, DENSITY_LAYERS, PADDING>(
+        local, x, hidden, d, transposed, gradient, d_x, space);
+    tile_each<IN>(local, d_x, chosen, network_write_gradient(d_features, IN));
+  }
+  network_gradient_store(local, gradient, d_weights);
+}
+
+// As networks_gradient, by one loop over the tiles for each network: less code in a loop, and fewer
+// sums held at a time.
+template <int IN, int WIDTH, int DENSITY_LAYERS, int DENSITY_BIAS, int COLOUR_LAYERS, int PADDING,
+          typename Features, typename Basis, typename Ray, typename Used, typename Stored,
+          typename DensityGradient, typename ColourGradient, typename Groups,
+          typename FeaturesGradient, typename WeightsGradient, typename Space>
+METAL_FUNC void networks_gradient_apart(
+    uint3 thread_index, int rows, Features features, Basis basis, Ray ray, Used used, Stored stored,
+    DensityGradient d_density, ColourGradient d_colour, Groups groups, FeaturesGradient d_features,
+    WeightsGradient d_weights, Space space) {
+  constexpr int FIRST = networks_weights(IN, WIDTH, DENSITY_LAYERS, 16);
+  constexpr int ALL = FIRST + networks_weights(32, WIDTH, COLOUR_LAYERS, 16);
+  constexpr int ROWS = 16 * TILE_SIMDGROUPS;
+  const uint local = thread_index.x % (SIMD_WIDTH * TILE_SIMDGROUPS);
+  const int group = int(thread_index.x / (SIMD_WIDTH * TILE_SIMDGROUPS));
+  if (group >= groups[0]) return;
+  const int end = min(rows, used[0]), stride = groups[0] * ROWS;
+  const NetworkClear<FeaturesGradient> clear{d_features, IN};
+  for (int row = end + int(thread_index.x); row < rows;
+       row += groups[0] * SIMD_WIDTH * TILE_SIMDGROUPS) {
+    clear(row);
+  }
+  const NetworkHasGradient<DensityGradient, ColourGradient> wanted{d_density, d_colour};
+  networks_colour_gradient<IN, WIDTH, DENSITY_LAYERS, COLOUR_LAYERS, PADDING>(
+      local, group * ROWS, end, stride, features, network_basis(basis, ray), stored, wanted,
+      d_colour, d_features, d_weights + group * ALL + FIRST, space);
+  networks_density_gradient<IN, WIDTH, DENSITY_LAYERS, DENSITY_BIAS, PADDING>(
+      local, group * ROWS, end, stride, features, stored, stored + ALL, wanted, d_density,
+      d_features, d_weights + group * ALL, space);
 }

@@ -9,20 +9,13 @@ picture = run.render(run.orbit(frames=1)[0])
 
 from typing import TYPE_CHECKING, Any
 
+from nerfmac.common.installing import why_no_mlx
+
 try:
     import mlx.core  # noqa: F401 - everything below needs it
 except ImportError as error:
-    # On Linux the package `mlx` holds no library; another one brings it, for the CPU or for CUDA.
-    if "libmlx.so: cannot open" in str(error):
-        raise ImportError(
-            'MLX lacks its library, libmlx.so: pip install "mlx[cpu]" brings it on Linux, or '
-            'pip install "mlx[cuda13]" for an NVIDIA GPU'
-        ) from None
-    if "libcuda.so.1: cannot open" in str(error):
-        raise ImportError(
-            "MLX is installed for NVIDIA GPUs, but their driver, libcuda.so.1, is not; without "
-            'such a GPU, make a new environment with "mlx[cpu]" in place of "mlx[cuda13]"'
-        ) from None
+    if why := why_no_mlx(error):
+        raise ImportError(why) from None
     raise
 
 from nerfmac.backend import Kernel

@@ -253,8 +253,10 @@ def test_a_preset_is_a_valid_record_that_knows_its_name(name):
     [
         ("cpu", 2**40, "small"),
         ("metal", 8 * 2**30, "base"),
+        ("metal", 8 * 2**30 * 2 // 3, "base"),  # what Metal says of a Mac with 8 GB
+        ("metal", int(2.4e9), "base"),
+        ("metal", int(2.4e9) - 1, "small"),
         ("cuda", 80 * 2**30, "base"),
-        ("metal", 4 * 2**30, "small"),
         ("cuda", 2 * 2**30, "small"),
     ],
 )

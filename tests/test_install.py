@@ -12,6 +12,7 @@ import mlx.core as mx
 import pytest
 from packaging.requirements import Requirement
 
+from nerfmac.common.installing import pip_install
 from tests.conftest import ROOT
 
 CPU, NVIDIA, MACOS = SYSTEMS = ("Linux, CPU", "Linux, NVIDIA GPU", "macOS")
@@ -80,7 +81,7 @@ def test_a_command_brings_the_one_library_of_mlx_that_its_system_needs(system, c
 @pytest.mark.parametrize(
     ("library", "names"),
     [
-        ("libmlx.so", ['pip install "mlx[cpu]"', 'pip install "mlx[cuda13]"']),
+        ("libmlx.so", [pip_install("mlx[cpu]"), pip_install("mlx[cuda13]")]),
         ("libcuda.so.1", ["driver, libcuda.so.1", '"mlx[cpu]" in place of "mlx[cuda13]"']),
     ],
 )

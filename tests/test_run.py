@@ -14,8 +14,8 @@ import pytest
 import nerfmac
 from nerfmac.common.checks import InputError
 from nerfmac.config import override
-from nerfmac.run import Run, outputs, start, train
-from nerfmac.training import checkpoint
+from nerfmac.run import Run, outputs, train
+from nerfmac.training import checkpoint, trainer
 from nerfmac.training.measured import DivergedError
 from nerfmac.training.method import Method
 from tests.scene_factory import CONFIG, FLAGS, HEIGHT, WIDTH, write_scene
@@ -126,11 +126,17 @@ def test_train_leaves_in_a_folder_what_the_command_does(tmp_path):
     assert seconds >= outputs.LEAST_SECONDS
 
 
-def test_train_chooses_variants_as_the_command_does(scene, monkeypatch):
+def test_whatever_trains_chooses_variants_first_and_once(scene, monkeypatch):
     chosen = []
-    monkeypatch.setattr(start, "choose_first", lambda *sizes, **_: chosen.append(sizes))
+    monkeypatch.setattr(trainer, "choose_first", lambda *sizes: chosen.append(sizes))
     made = train(scene, steps=1, **SETTINGS)
     assert chosen == [(made.config, scene.extent)]
+    begun = Run.begin(scene, made.config)  # as `bench` and a notebook do
+    begun.train(steps=1, progress=False)
+    prepared = Run.begin(scene, made.config)  # as `profile` and the viewer do
+    for _ in prepared.prepare():
+        pass
+    assert chosen == 3 * [(made.config, scene.extent)]
 
 
 def test_a_limit_of_memory_is_held_before_anything_is_written(scene, tmp_path):

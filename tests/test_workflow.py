@@ -1,30 +1,107 @@
-"""CI on the hosted Mac, whose GPU is no real Mac's: it shows and keeps, but does not judge."""
+"""CI on the hosted Macs: the compiler judges, the GPU, which is no real Mac's, shows and keeps.
 
+The steps' own lines of shell run here too, with stand-ins for what only a Mac has, so that a typing
+error in one of them is found before it costs a run.
+"""
+
+import os
 import re
+import subprocess
+from pathlib import Path
 
 import pytest
 import yaml
 
 from tests.conftest import ROOT
+from tests.stand_ins import NERFMAC, PYTHON, XCRUN, write_programs
 
 COMPUTES = re.compile(r"scripts/\w+\.py|nerfmac (?:selftest|train|bench|profile|tune)|pytest")
+EXPRESSION = re.compile(r"\$\{\{\s*matrix\.runner\s*\}\}")
+JOBS = yaml.safe_load((ROOT / ".github/workflows/ci.yml").read_text(encoding="utf-8"))["jobs"]
+ON_MACS = ("apple-compiler", "macos")
+STEPS = [
+    pytest.param(step, id=f"{job}: {step['name']}")
+    for job in ON_MACS
+    for step in JOBS[job]["steps"]
+    if "run" in step
+]
+
+
+def names_of(step: dict) -> list[str]:
+    return [line for line in step["run"].splitlines() if COMPUTES.search(line)]
+
+
+def test_a_hosted_macs_gpu_alone_makes_no_push_red_and_its_compiler_does():
+    assert JOBS["macos"].get("continue-on-error") is True
+    assert "continue-on-error" not in JOBS["apple-compiler"]
+    for job in ON_MACS:
+        assert JOBS[job]["strategy"]["matrix"]["runner"] == ["macos-15", "macos-26"]
+        for step in JOBS[job]["steps"]:
+            assert "continue-on-error" not in step
+            assert "timeout-minutes" in step or "uses" in step, step
+
+
+def test_what_the_hosted_gpu_can_do_is_told_before_anything_computes_on_it():
+    steps = [step for step in JOBS["macos"]["steps"] if "run" in step]
+    computing = [line for step in steps for line in names_of(step)]
+    assert len(computing) > 5
+    assert "python scripts/probe_metal.py" in computing[0]
+    names = [step["name"] for step in steps]
+    assert names.index("What its GPU can do") < names.index("What the machine is")
+    assert names.index("A short training run") < names.index("Tests")
+    for step in steps:
+        needs_gpu = "--device metal" in step["run"] or "nerfmac train" in step["run"]
+        assert needs_gpu == ("steps.probe.outputs.gpu == 'yes'" in step.get("if", ""))
+
+
+def test_no_job_chooses_a_python_where_a_user_would_not():
+    uses = [step.get("uses", "") for step in JOBS["any-python"]["steps"]]
+    assert not any(each.startswith("actions/setup-python") for each in uses)
 
 
 @pytest.fixture(scope="module")
-def hosted_mac():
-    workflow = yaml.safe_load((ROOT / ".github/workflows/ci.yml").read_text(encoding="utf-8"))
-    return workflow["jobs"]["macos"]
+def checkout(tmp_path_factory):
+    """A folder with the repository's own files, and a PATH of stand-ins in front."""
+    folder = tmp_path_factory.mktemp("checkout")
+    for name in ("nerfmac", "kernels", "scripts", "data", "pyproject.toml"):
+        (folder / name).symlink_to(ROOT / name)
+    programs = {
+        "python": PYTHON,
+        "xcrun": XCRUN,
+        "nerfmac": NERFMAC,
+        "sw_vers": "#!/bin/sh\necho ProductVersion: 15.5\n",
+        "xcodebuild": "#!/bin/sh\nexit 1\n",
+    }
+    write_programs(folder, programs)
+    return folder
 
 
-def test_the_hosted_mac_alone_makes_no_push_red(hosted_mac):
-    assert hosted_mac["runs-on"].startswith("macos-")
-    assert hosted_mac.get("continue-on-error") is True
+@pytest.mark.parametrize("step", STEPS)
+def test_the_shell_of_a_step_runs(step, checkout):
+    environment = {
+        **os.environ,
+        **{key: str(value) for key, value in step.get("env", {}).items()},
+        "PATH": f"{checkout / 'bin'}:{os.environ['PATH']}",
+        "PYTHONPATH": str(ROOT),
+        **{name: str(checkout / name) for name in ("GITHUB_PATH", "GITHUB_OUTPUT")},
+        "GITHUB_STEP_SUMMARY": str(checkout / "summary"),
+    }
+    script = EXPRESSION.sub("macos-15", step["run"])
+    assert "${{" not in script
+    command = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", script]
+    done = subprocess.run(
+        command, cwd=checkout, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_what_the_hosted_gpu_can_do_is_told_before_anything_computes_on_it(hosted_mac):
-    computing = [
-        step["run"] for step in hosted_mac["steps"] if COMPUTES.search(step.get("run", ""))
-    ]
-    assert len(computing) > 3
-    assert "python scripts/probe_metal.py" in computing[0]
-    assert (ROOT / "scripts/probe_metal.py").is_file()
+def test_a_typing_error_in_a_step_would_be_found(checkout):
+    step = next(
+        step for step in JOBS["macos"]["steps"] if step.get("name") == "A short training run"
+    )
+    broken = {**step, "run": step["run"].replace("--steps", "--stesp")}
+    assert broken != step
+    with pytest.raises(AssertionError, match="stesp"):
+        test_the_shell_of_a_step_runs(broken, checkout)
+    assert Path(checkout / "metal-macos-15.json").is_file()
+    assert "metal3.1" in (checkout / "summary").read_text()

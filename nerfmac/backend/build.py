@@ -96,14 +96,29 @@ class Library(NamedTuple):
 
 @cache
 def compiler() -> str:
-    """Path of the C++ compiler: `$CXX`, else the first of c++, g++ and clang++ on the PATH."""
+    """Path of the C++ compiler: `$CXX`, else the first of c++, g++ and clang++ on the PATH.
+
+    Raises `BuildError` if there is none.
+    """
     wanted = os.environ.get("CXX")
     for name in (wanted,) if wanted else ("c++", "g++", "clang++"):
-        if path := shutil.which(name):
+        path = shutil.which(name)
+        if path and not _is_stand_in(path):
             return path
     names = f"CXX={wanted}" if wanted else "c++, g++ and clang++"
     command = "xcode-select --install" if platform.system() == "Darwin" else "apt install g++"
     raise BuildError(f"no C++ compiler: looked for {names} on the PATH; try {command}")
+
+
+def _is_stand_in(path: str) -> bool:
+    """Whether a program only opens a window that offers Apple's command line tools.
+
+    macOS has such programs in /usr/bin until the tools are installed.
+    """
+    if platform.system() != "Darwin" or Path(path).parent != Path("/usr/bin"):
+        return False
+    found = subprocess.run(["xcode-select", "-p"], capture_output=True, check=False)
+    return found.returncode != 0
 
 
 @cache

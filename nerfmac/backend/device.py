@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import platform
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -19,9 +20,11 @@ from nerfmac.common import checks
 
 log = logging.getLogger("nerfmac")
 
+_ARCHITECTURE = re.compile(r"applegpu_g(\d+)")
+
 DEVICES = ("auto", "metal", "cuda", "cpu")
 
-_pretended: str | None = None  # the device that `pretended` names
+_pretended: tuple[str, int | None] | None = None  # the arguments of `pretended`
 _took_cpu = False  # whether `choose_device`, not the user, made the CPU MLX's default
 
 
@@ -78,20 +81,34 @@ def refuse_windows() -> None:
 def current_device() -> str:
     """The name of MLX's default device: `metal`, `cuda` or `cpu`."""
     if _pretended:
-        return _pretended
+        return _pretended[0]
     refuse_windows()
     return (gpu() or "cpu") if mx.default_device().type == mx.gpu else "cpu"
 
 
 @contextmanager
-def pretended(name: str) -> Iterator[None]:
-    """Context manager: `current_device` returns `name`, whatever this machine has."""
+def pretended(name: str, generation: int | None = None) -> Iterator[None]:
+    """Context manager: `current_device` returns `name`, whatever this machine has.
+
+    `generation` is that of a pretended Apple GPU; None: unknown.
+    """
     global _pretended
-    before, _pretended = _pretended, name
+    before, _pretended = _pretended, (name, generation)
     try:
         yield
     finally:
         _pretended = before
+
+
+def apple_generation() -> int | None:
+    """The Apple GPU's generation: 13 for M1, 14 for M2, 15 for M3, ...; None: unknown or another.
+
+    MLX names the architecture, such as `applegpu_g13s`; the letter tells the chip's size.
+    """
+    if _pretended or current_device() != "metal":
+        return _pretended[1] if _pretended else None
+    match = _ARCHITECTURE.match(str(mx.device_info().get("architecture", "")))
+    return int(match[1]) if match else None
 
 
 def device_name() -> str:

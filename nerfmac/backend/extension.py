@@ -19,8 +19,9 @@ from types import ModuleType
 
 import mlx.core as mx
 
-from nerfmac.backend.build import BuildError, Library, shared_library
+from nerfmac.backend.build import BuildError, Library, compiler, shared_library
 from nerfmac.backend.host import processors
+from nerfmac.common.installing import pip_install
 
 VERSIONS = {"mlx": ("0.32.3", "0.33"), "nanobind": ("3.0.1", "4")}
 """Versions that are known to work: the first one, and later ones below the second."""
@@ -52,10 +53,17 @@ def extension() -> ModuleType:
     return module
 
 
+def check_requirements() -> None:
+    """Raise `BuildError` unless MLX and nanobind fit and there is a compiler; starts none."""
+    for package in VERSIONS:
+        _fitting_version(package)
+    compiler()
+
+
 def _fitting_version(package: str) -> str:
     """The installed version. Raises `BuildError` unless it is within `VERSIONS`."""
     first, end = VERSIONS[package]
-    advice = f"install '{package}>={first},<{end}'"
+    advice = pip_install(f"{package}>={first},<{end}")
     try:
         installed = version(package)
     except PackageNotFoundError as error:

@@ -17,7 +17,7 @@ import mlx.core as mx
 from nerfmac.backend.build import BuildError
 from nerfmac.backend.cpu_kernel import CpuKernel
 from nerfmac.backend.device import compute_capability, current_device, device_name
-from nerfmac.backend.extension import extension
+from nerfmac.backend.extension import check_requirements, extension
 from nerfmac.backend.sources import dialect_source, operations
 from nerfmac.common.checks import InputError
 
@@ -62,16 +62,17 @@ def kernels_disabled() -> Iterator[None]:
             os.environ[_DISABLE] = before
 
 
-def why_reference(operation: str | None = None) -> str | None:
+def why_reference(operation: str | None = None, *, builds: bool = True) -> str | None:
     """The reason why the reference replaces the kernel of `operation`; None if the kernel runs.
 
-    Raises `InputError` if NERFMAC_DISABLE_KERNELS names an unknown operation.
+    On a CPU kernels are built to know it; not `builds`: only what they need is looked for, and no
+    compiler starts. Raises `InputError` if NERFMAC_DISABLE_KERNELS names an unknown operation.
     """
     value = os.environ.get(_DISABLE, "")
     if {"1", operation} & _disabled(value):
         return f"{_DISABLE}={value}"
     if current_device() == "cpu":
-        return why_no_extension()
+        return why_no_extension() if builds else _why_not_built()
     return _why_not_this_gpu() if current_device() == "cuda" else None
 
 
@@ -106,6 +107,15 @@ def why_no_extension() -> str | None:
             "CPU kernels are off, plain MLX operations, about 60 times slower, replace them: %s",
             error,
         )
+        return str(error)
+    return None
+
+
+def _why_not_built() -> str | None:
+    """What CPU kernels lack to be built; None if nothing."""
+    try:
+        check_requirements()
+    except BuildError as error:
         return str(error)
     return None
 

@@ -25,6 +25,9 @@ ENDED = (
 )
 """Phrases by which errors for work that the operating system ended are recognised."""
 
+DISCARDED = "Discarded (victim of GPU error/recovery)"
+"""Part of the text of the error for work that macOS drops because other work on the GPU failed."""
+
 
 def is_out_of_memory(error: RuntimeError) -> bool:
     """Whether MLX raised `error` for lack of memory."""
@@ -39,5 +42,10 @@ def in_words(error: RuntimeError) -> str | None:
         return (
             f"the system ended the GPU's work, since the display waited too long: {error}; "
             "try again over ssh, or with the display asleep: then it allows more time"
+        )
+    if DISCARDED in str(error):
+        return (
+            "macOS dropped the GPU's work, since work before it failed, perhaps another program's: "
+            f"{error}; try again"
         )
     return None

@@ -17,6 +17,9 @@ import mlx.core as mx
 from nerfmac.backend import device, kernel
 from nerfmac.backend.compiling import uncompiled
 
+DEVICE_SIZE = 8
+"""Least number of elements of an input that MLX passes as `device`; others are `constant`."""
+
 Size = tuple[int, int, int]
 
 

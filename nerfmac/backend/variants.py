@@ -3,8 +3,8 @@
 The fastest one depends on the chip. In order of precedence, a variant is chosen by `using`, by the
 environment variable NERFMAC_VARIANTS (`hash_encode_gradient=fixed,march_count=two`), or by
 `nerfmac tune`, which measures all and caches the fastest for the chip, the version of MLX and the
-kernels' text. The default is the first variant. A choice takes effect when a graph is built:
-functions that `mx.compile` has compiled keep theirs.
+kernels' text. The default is the first variant of the device. A choice takes effect when a graph
+is built: functions that `mx.compile` has compiled keep theirs.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from nerfmac.backend.device import current_device, device_name
+from nerfmac.backend.apple import has_native_floats
+from nerfmac.backend.device import apple_generation, current_device, device_name
 from nerfmac.backend.fallback import why_reference
 from nerfmac.backend.host import cache_folder
 from nerfmac.backend.sources import kernel_source, operations
@@ -40,11 +41,15 @@ class Variants(NamedTuple):
 
     on_gpu: tuple[str, ...]
     on_cpu: tuple[str, ...]
+    on_first_macs: tuple[str, ...] = ()  # GPUs that add floats by a loop; empty: as `on_gpu`
 
     @property
     def here(self) -> tuple[str, ...]:
         """The variants to choose from on the current device."""
-        return self.on_cpu if current_device() == "cpu" else self.on_gpu
+        if current_device() == "cpu":
+            return self.on_cpu
+        is_first = self.on_first_macs and not has_native_floats(apple_generation())
+        return self.on_first_macs if is_first else self.on_gpu
 
     @property
     def all(self) -> tuple[str, ...]:
@@ -55,10 +60,17 @@ class Variants(NamedTuple):
 VARIANTS: Mapping[str, Variants] = {
     # An M1 has no instruction that adds a float to memory (Mesa's src/asahi/compiler lists its
     # instructions). Its compiler emits a compare-and-exchange loop, which repeats if threads add to
-    # the same entry. `summed` first adds up neighbours of a simdgroup that share an entry. `fixed`
-    # adds integers: one instruction on every GPU, and the same sum in any order. On a CPU each
-    # thread owns its entries.
-    "hash_encode_gradient": Variants(("float", "summed", "fixed"), ("float",)),
+    # the same entry: by the rates of backend/apple.py, a step of preset base would take 120 ms
+    # for it. `summed` first adds up neighbours of a simdgroup that share an entry. `fixed` adds
+    # integers: one instruction on every GPU, and the same sum in any order. On a CPU each thread
+    # owns its entries.
+    "hash_encode_gradient": Variants(
+        ("float", "summed", "fixed"), ("float",), on_first_macs=("fixed", "summed", "float")
+    ),
+    # Levels per thread of the forward pass. A level's features are 4 of a point's 64 bytes in
+    # preset base, so neighbouring threads write far apart; those of four levels are 16. But then
+    # fewer threads wait for the table.
+    "hash_encode_levels": Variants(("one", "four"), ("one",)),
     # Rays per simdgroup. Counting waits for the grid's memory, and other rays fill that time; but
     # more rays take more registers. On the CPU of BENCHMARKS.md four are fastest.
     "march_count": Variants(("one", "two", "four"), ("four", "two", "eight")),
@@ -66,6 +78,10 @@ VARIANTS: Mapping[str, Variants] = {
     # the number that run at a time (an M1 has 8 cores, an H200 132): fewer groups leave less to add
     # up. On a CPU sums must not depend on the number of cores.
     "networks_gradient": Variants(("groups_256", "groups_64", "groups_512"), ("groups_32",)),
+    # Loops over the samples in the networks' gradient: one for both networks, or one for each. Two
+    # loops compute the embedding twice, but each has less code (an M1's core caches 12 KB of it, by
+    # philipturner/metal-benchmarks) and holds fewer sums.
+    "networks_gradient_loops": Variants(("one", "two"), ("one",)),
     # Layout of a tile in threadgroup memory, where eight rows are read at a time. `close` rows all
     # begin in the same memory bank, so the eight reads conflict. `padded` leaves 16 bytes between
     # rows, as MLX's own products do on Apple's GPUs (kernels/steel/gemm/gemm.h, tgp_padding). It
@@ -161,15 +177,15 @@ def is_untuned_gpu() -> bool:
     return current_device() != "cpu" and not why_reference() and not is_tuned()
 
 
-def choose_first(config: Config, extent: float, *, shows_bar: bool = True) -> None:
+def choose_first(config: Config, extent: float) -> None:
     """Tune before the first training on a GPU: measure the variants and keep the fastest.
 
     `config` and `extent`, the side of the scene's cube, determine the sizes of the operations.
-    `shows_bar`: whether to show a progress bar. The measuring module is imported here, by name, so
-    that training itself imports nothing that measures.
+    Nothing is tuned where every variant is named already. The measuring module is imported here,
+    by name, so that training itself imports nothing that measures.
     """
-    if is_untuned_gpu():
-        import_module("nerfmac.measure.tuning").tune_first(config, extent, shows_bar=shows_bar)
+    if is_untuned_gpu() and not VARIANTS.keys() <= {**from_environment(), **_using.get()}.keys():
+        import_module("nerfmac.measure.tuning").tune_first(config, extent)
 
 
 @cache

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nerfmac.common.checks import InputError
+from nerfmac.common.installing import pip_install
 
 Pixels = npt.NDArray[np.uint8]
 
@@ -136,7 +137,7 @@ def _ffmpeg() -> str:
         return str(imageio_ffmpeg.get_ffmpeg_exe())
     except RuntimeError as error:
         raise InputError(
-            "there is no ffmpeg to decode with; pip install imageio-ffmpeg brings one, or "
+            f"there is no ffmpeg to decode with; {pip_install('imageio-ffmpeg')} brings one, or "
             "IMAGEIO_FFMPEG_EXE may name yours"
         ) from error
 

@@ -65,8 +65,8 @@ class Arguments(SceneFlags):
     ranks only."""
     ranks: RanksConfig = field(default_factory=RanksConfig)
     roofline: bool = False
-    """Instead of measuring, estimate a step's time on Apple's chips by its kernels' bytes and
-    operations, and count its float atomics."""
+    """Instead of measuring, estimate a step's time on Apple's chips from its kernels' bytes,
+    operations, atomic additions and launches."""
 
 
 def main(argv: list[str]) -> int:

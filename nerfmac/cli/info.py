@@ -1,4 +1,4 @@
-"""`nerfmac info`: the device, the back end of every operation, and folders."""
+"""`nerfmac info`: the device, the back end of every operation, and folders. Starts no compiler."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from importlib.metadata import version
 import tyro
 
 from nerfmac.backend import choose_device, current_device, device_name, memory_bytes
-from nerfmac.backend.build import BuildError, compiler_version
+from nerfmac.backend.build import BuildError, compiler
 from nerfmac.backend.fallback import why_reference
 from nerfmac.backend.host import cache_folder, processors
 from nerfmac.backend.sources import kernels_folder, operations
@@ -78,12 +78,16 @@ def _chosen_by() -> str:
 
 def _compiler() -> str:
     try:
-        return compiler_version()
+        return compiler()
     except BuildError as error:
         return f"none ({error})"
 
 
 def _operation(name: str) -> str:
-    if why := why_reference(name):
+    if why := why_reference(name, builds=False):
         return f"reference ({why.splitlines()[0]})"
-    return f"{current_device()} kernel"
+    return (
+        "cpu kernel, built on first use"
+        if current_device() == "cpu"
+        else f"{current_device()} kernel"
+    )

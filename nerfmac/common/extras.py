@@ -6,11 +6,14 @@ from importlib import import_module
 from typing import Any
 
 from nerfmac.common.checks import InputError
+from nerfmac.common.installing import extra_packages, pip_install
 
 
 def install(extra: str) -> str:
-    """The command that installs an extra."""
-    return f'pip install "nerfmac[{extra}]", or in a checkout: pip install -e ".[{extra}]"'
+    """The command that installs an extra's packages."""
+    if packages := extra_packages(extra):
+        return pip_install(*packages)
+    return f"{pip_install('.[' + extra + ']')} in nerfmac's folder"
 
 
 def needed(module: str, extra: str, what: str) -> Any:

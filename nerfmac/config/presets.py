@@ -129,6 +129,16 @@ def preset(name: str, device: str, memory_bytes: int, model: str = "hash") -> Co
     return vanilla(config) if model == "vanilla" else config
 
 
+AUTOMATIC = {"base": 1.2e9, "small": 0.0}
+"""Bytes that training takes on a GPU with the presets that `auto` chooses from, largest first.
+
+Base: parameters, average and Adam's packed moments 140 MB, activations about 1 GB."""
+MARGIN = 2.0
+"""Memory that `auto` asks for over `AUTOMATIC`: room for the scene's pictures, MLX's free buffers
+and the viewer. A Mac with 8 GB offers its GPU two thirds of it, more than twice what base takes."""
+
+
 def _automatic(device: str, memory_bytes: int) -> str:
-    # base: parameters, average and Adam's packed moments take 140 MB, activations about 1 GB.
-    return "base" if device != "cpu" and memory_bytes >= 6 * 2**30 else "small"
+    if device == "cpu":
+        return "small"
+    return next(name for name, needed in AUTOMATIC.items() if MARGIN * needed <= memory_bytes)

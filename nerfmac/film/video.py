@@ -30,6 +30,7 @@ import numpy as np
 from nerfmac.common import checks
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import appearing, remove_abandoned
+from nerfmac.common.installing import pip_install
 from nerfmac.common.timeline import interval
 from nerfmac.film.spatial import mark_spatial
 
@@ -154,7 +155,7 @@ def encoder(codec: str) -> str:
         encoders = _ask(program, "-encoders")
     except (ImportError, RuntimeError, OSError) as error:
         raise InputError(
-            "there is no ffmpeg to encode with; pip install imageio-ffmpeg brings one, or "
+            f"there is no ffmpeg to encode with; {pip_install('imageio-ffmpeg')} brings one, or "
             "IMAGEIO_FFMPEG_EXE may name yours"
         ) from error
     if f" {codec} " not in encoders:

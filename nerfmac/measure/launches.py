@@ -1,4 +1,4 @@
-"""Recorded launches of kernels and their work: bytes, operations and float atomics.
+"""Recorded launches of kernels and their work: bytes, operations and atomic additions.
 
 Launches are recorded from any computation, or from a training step: of a run in its current state,
 or of a configuration. The work follows from the launch: the sizes of its arrays, its grid and its
@@ -26,6 +26,7 @@ from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.cameras import Camera, Cameras
 from nerfmac.geometry.lenses import Lens
 from nerfmac.measure.timing import Bar
+from nerfmac.ops.hash_encode import CORNERS
 from nerfmac.ops.networks_shape import NetworksShape
 from nerfmac.run import Run
 from nerfmac.scenes import Views
@@ -38,28 +39,31 @@ Call = dict[str, Any]
 
 CUBE = Bounds(1.0)
 """The cube of an object without surroundings."""
-CORNERS = 8
-"""Corners of a cell: the number of table rows that a point reads, or adds to, in each level."""
 
 
 class Work(NamedTuple):
-    """Bytes, operations and float atomics; the module's docstring defines them."""
+    """Bytes, operations, atomic additions and launches; the module's docstring defines them."""
 
     cached: int = 0  # bytes
     uncached: int = 0  # bytes
     operations: int = 0
     """Floating-point operations; a multiply-add is two. Counted for the hash encoding and the
     networks only: other kernels have at most about one operation per byte, so bytes decide."""
-    atomics: int = 0
-    """Upper bound of the atomic float additions: neighbouring threads of a simdgroup whose points
-    lie in the same cell may add their sum at once."""
+    float_atomics: int = 0
+    """Upper bound of the atomic additions of floats: neighbouring threads of a simdgroup whose
+    points lie in the same cell may add their sum at once."""
+    integer_atomics: int = 0
+    """The same for integers."""
+    launches: int = 0
+    """Launches of kernels, each filling of an output with zeros among them."""
 
     def __add__(self, other: Work) -> Work:  # type: ignore[override]
         return Work(*map(sum, zip(self, other, strict=True)))
 
-    def __floordiv__(self, parts: int) -> Work:
-        """One of `parts` equal parts."""
-        return Work(*(number // parts for number in self))
+    @property
+    def atomics(self) -> int:
+        """Atomic additions of floats and of integers."""
+        return self.float_atomics + self.integer_atomics
 
     def seconds(self, bandwidth: float, rate: float, *, cached: bool = False) -> float:
         """Roofline model: max(bytes / bandwidth, operations / rate).
@@ -68,6 +72,10 @@ class Work(NamedTuple):
         """
         moved = self.cached if cached else self.uncached
         return max(moved / bandwidth, self.operations / rate)
+
+    def __floordiv__(self, parts: int) -> Work:
+        """One of `parts` equal parts."""
+        return Work(*(number // parts for number in self))
 
 
 def total(works: Iterable[Work]) -> Work:
@@ -100,6 +108,11 @@ class Launched:
         floats = {dtype for dtype in dtypes if mx.issubdtype(dtype, mx.floating)} or dtypes
         return tuple(sorted(str(dtype).removeprefix("mlx.core.") for dtype in floats))
 
+    @property
+    def adds(self) -> bool:
+        """Whether it adds to outputs that start from zero."""
+        return "init_value" in self.call
+
     def again(self) -> list[mx.array]:
         """Launch the kernel again with the same arguments; return the unevaluated outputs."""
         return self.build(**self.call)
@@ -111,8 +124,9 @@ class Launched:
         written = sum(prod(shape) * dtype.size for shape, dtype in outputs)
         inputs = dict(zip(kernel.kernel_of(self.build).inputs, self.call["inputs"], strict=True))
         read = sum(array.nbytes for array in inputs.values())
-        adds = "init_value" in self.call
+        adds = self.adds
         moved = Work(read + (1 + adds) * written, read + (1 + adds) * written)
+        moved += Work(launches=1 + adds * len(self.call["output_shapes"]))
         if self.name == "draw_pixels":
             pixel = inputs["pixels"].nbytes // inputs["pixels"].shape[0]
             return moved + _rows(inputs["pixels"].nbytes, pixel, inputs["fractions"].shape[1])
@@ -120,13 +134,15 @@ class Launched:
             return moved + Work(operations=self._multiplications(inputs))
         if self.operation != "hash_encode" or "positions" not in inputs:
             return moved
-        cells = inputs["positions"].shape[0] * inputs["scales"].size  # points x levels
+        levels = self.call["grid"][1] if adds else inputs["scales"].size
+        cells = inputs["positions"].shape[0] * levels
         features = dict(self.call["template"])["FEATURES"]
         moved += Work(operations=cells * (15 + CORNERS * (2 + 2 * features)))
         if adds:
-            floats = self.call["output_dtypes"][0] == mx.float32
-            again = 2 * CORNERS * cells * features * 4 - written
-            return moved + Work(0, again, 0, CORNERS * cells * features * floats)
+            added = CORNERS * cells * features
+            again = Work(uncached=2 * 4 * added - written)
+            is_float = self.call["output_dtypes"][0] == mx.float32
+            return moved + again + Work(**{_ATOMICS[is_float]: added})
         table = inputs["table"]
         return moved + _rows(table.nbytes, table.nbytes // table.shape[0], CORNERS * cells)
 
@@ -139,8 +155,11 @@ class Launched:
         shape = NetworksShape(sizes["IN"], sizes["WIDTH"], *layers)
         has_colour = self.name != "networks_density"
         weights = shape.density.weights + has_colour * shape.colour.weights
-        times = 6 if self.name == "networks_gradient" else 2
+        times = 6 if self.name in GRADIENTS else 2
         return times * inputs["features"].shape[0] * weights
+
+
+_ATOMICS = ("integer_atomics", "float_atomics")
 
 
 def _rows(whole: int, row: int, rows: int) -> Work:
@@ -148,11 +167,13 @@ def _rows(whole: int, row: int, rows: int) -> Work:
     return Work(min(rows * row, whole) - whole, rows * row - whole)
 
 
-def launches(compute: Callable[[], Any], *, on_metal: bool = False) -> list[Launched]:
+def launches(
+    compute: Callable[[], Any], *, on_metal: bool = False, generation: int | None = None
+) -> list[Launched]:
     """Record the kernel launches in `compute`, in order; its results need not be evaluated.
 
-    With `on_metal` they are the launches that an Apple GPU would get, on any machine: nothing is
-    launched, and outputs are zeros of the right shapes.
+    With `on_metal` they are the launches that an Apple GPU of this `generation` would get, on any
+    machine: nothing is launched, and outputs are zeros of the right shapes.
     """
     recorded: list[Launched] = []
 
@@ -164,7 +185,7 @@ def launches(compute: Callable[[], Any], *, on_metal: bool = False) -> list[Laun
     with ExitStack() as stack:
         if on_metal:
             stack.enter_context(uncompiled())
-            stack.enter_context(pretended("metal"))
+            stack.enter_context(pretended("metal", generation))
         stack.enter_context(kernel.launched_by(launch))
         compute()
     return recorded
@@ -172,6 +193,11 @@ def launches(compute: Callable[[], Any], *, on_metal: bool = False) -> list[Laun
 
 NEVER_EVALUATED = ("hash_encode_position_gradient", "packing_samples_per_ray")
 """Kernels in a step's graph whose results are not used, or used only for reports."""
+GRADIENTS = ("networks_gradient", "networks_gradient_apart")
+"""Kernels of the networks' gradient, by its variants."""
+OTHER_LAUNCHES = 40
+"""Launches of MLX's own operations in a step of preset base: nodes of its compiled graph that
+compute, as `mx.export_to_dot` shows it."""
 _WORDS = ("sampling.bits", "moments.")  # prefixes of a state's uint32 arrays
 
 
@@ -184,17 +210,22 @@ def trained(run: Run, steps: int) -> Run:
 
 
 def recorded_launches(
-    trainer: Trainer, state: TrainState, *, on_metal: bool = False
+    trainer: Trainer,
+    state: TrainState,
+    *,
+    on_metal: bool = False,
+    generation: int | None = None,
 ) -> list[list[Launched]]:
     """Record the launches of each computation of `Trainer.trial`: updates, step, average.
 
     Updates are the occupancy updates of the sampler's phases; the last phase is the one after the
     warm-up. Inputs and outputs are evaluated. With `on_metal` nothing is launched; the launches are
-    then those that an Apple GPU would get.
+    then those that an Apple GPU of this `generation` would get.
     """
     with uncompiled():
         trial, count = trainer.trial(state), trainer.sampler.phases + 2
-        recorded = [launches(partial(next, trial), on_metal=on_metal) for _ in range(count)]
+        options: Any = {"on_metal": on_metal, "generation": generation}
+        recorded = [launches(partial(next, trial), **options) for _ in range(count)]
     if not on_metal:
         for launched in itertools.chain(*recorded):
             mx.eval(launched.call["inputs"], launched.outputs)
@@ -245,13 +276,15 @@ def _work_by_kernel(recorded: list[Launched]) -> dict[str, Work]:
 
 
 def _between(step: list[Launched]) -> Work:
-    """Bytes of the largest of MLX's own operations: rounding the table and adding partial sums."""
+    """Bytes and launches of MLX's own operations: rounding the table, adding partial sums."""
     moved = 0
     encoded = [one.call["inputs"][1] for one in step if one.name == "hash_encode_forward"]
     for table in encoded[:1]:  # rounded from float32 once a step
         moved += table.size * (4 + 2) if table.dtype == mx.float16 else 0
     for launched in step:
-        if launched.name == "networks_gradient":
+        if launched.name in GRADIENTS:
             partial_sums = launched.outputs[1]  # (groups, weights)
             moved += partial_sums.nbytes + 4 * partial_sums.shape[1]
-    return Work(moved, moved)
+        if launched.name == "hash_encode_table_units":
+            moved += launched.call["inputs"][1].nbytes  # read for the levels' units
+    return Work(moved, moved, launches=OTHER_LAUNCHES)

@@ -114,11 +114,14 @@ def try_variants(
             yield _tuned(trial, cases, seconds, shows_bar)
 
 
-def tune_first(config: Config, extent: float, *, shows_bar: bool = True) -> None:
+def tune_first(config: Config, extent: float) -> None:
     """Run `tune` before the first training on a GPU; after an error, log it and use defaults."""
-    log.info("first training on %s: choosing the fastest variants of its kernels", device_name())
+    log.info(
+        "first training on %s: compiling its kernels and choosing the fastest variants ...",
+        device_name(),
+    )
     try:
-        done = tune(config, extent, shows_bar=shows_bar)
+        done = tune(config, extent, shows_bar=False)
     except (InputError, BuildError) as error:
         log.warning("the default variants are used: %s", error)
         return
@@ -185,10 +188,23 @@ def trials(config: Config, extent: float) -> Iterator[Trial]:
 
     # A sample on a cell's face may lie in either cell.
     yield Trial("march_count", Case("march", "tuning", counted, 1, outliers=0.001))
+    yield Trial("hash_encode_levels", _encoded(inputs))
     yield Trial("hash_encode_gradient", _encoding(inputs))
     case = _networks(inputs)
     yield Trial("networks_gradient", case)
     yield Trial("networks_gradient_rows", case)
+    yield Trial("networks_gradient_loops", case)
+
+
+def _encoded(inputs: StepInputs) -> Case:
+    levels, used = inputs.grid.levels, inputs.samples.used
+    is_used = mx.arange(inputs.slots)[:, None] < used  # other rows are arbitrary
+
+    def run() -> Arrays:
+        encoded = hash_encode(inputs.positions, inputs.table, levels, used)
+        return {"encoded": mx.where(is_used, encoded, 0.0)}
+
+    return Case("hash_encode", "tuning", run, 512, half_terms=1)
 
 
 def _encoding(inputs: StepInputs) -> Case:

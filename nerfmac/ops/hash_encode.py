@@ -16,7 +16,12 @@ from typing import Any, cast
 import mlx.core as mx
 
 from nerfmac.backend import Kernel, runs_kernel, simd_width, variant, working_dtype
+from nerfmac.backend.apple import additions_per_launch
+from nerfmac.backend.metal_text import DEVICE_SIZE
 from nerfmac.ops.signature import Signature
+
+CORNERS = 8
+"""Corners of a cell: rows of the table that the encoding of a point reads or adds to."""
 
 _TAKES = Signature(
     positions=(mx.float32, "points", 3),
@@ -35,7 +40,7 @@ _FORWARD = Kernel(
 _TABLE_GRADIENT = Kernel(
     "hash_encode",
     "hash_encode_table_gradient",
-    inputs=("positions", "gradient", *_LEVELS, "used"),
+    inputs=("positions", "gradient", *_LEVELS, "used", "part"),
     outputs=("table_gradient",),
     rows="positions_shape[0]",
     accumulates=True,
@@ -43,7 +48,7 @@ _TABLE_GRADIENT = Kernel(
 _TABLE_UNITS = Kernel(
     "hash_encode",
     "hash_encode_table_units",
-    inputs=("positions", "gradient", *_LEVELS, "used", "per_unit"),
+    inputs=("positions", "gradient", *_LEVELS, "used", "part", "per_unit"),
     outputs=("units",),
     rows="positions_shape[0]",
     accumulates=True,
@@ -99,6 +104,11 @@ class HashLevels:
         numbers = [number for shape in self.shapes for number in shape]
         return mx.array(self.scales, mx.float32), mx.array([self.levels, *numbers], mx.uint32)
 
+    def parts(self, most: int) -> list[range]:
+        """The levels in order, in as few parts of at most `most` levels as possible."""
+        size = -(-self.levels // -(-self.levels // most))
+        return [range(i, min(i + size, self.levels)) for i in range(0, self.levels, size)]
+
     def is_hashed(self, level: int) -> bool:
         """Whether vertices of the level may share an entry."""
         vertices, _, entries = self.shapes[level]
@@ -131,7 +141,7 @@ def hash_encode(
         # Points that do not count may be NaN.
         encoded = hash_encode_reference(mx.where(is_used, positions, 0.0), table, levels)
         return mx.where(is_used, encoded, 0.0).astype(working_dtype())
-    return cast(mx.array, _hash_encode(positions, table, *levels.arrays(), used))
+    return cast(mx.array, _hash_encode(levels)(positions, table, used))
 
 
 def hash_encode_reference(positions: mx.array, table: mx.array, levels: HashLevels) -> mx.array:
@@ -162,77 +172,79 @@ def _entry(vertex: mx.array, level: int, levels: HashLevels) -> mx.array:
     return (index % entries + first).astype(mx.uint32)
 
 
-@mx.custom_function
-def _hash_encode(
-    positions: mx.array, table: mx.array, scales: mx.array, shapes: mx.array, used: mx.array
-) -> mx.array:
-    points, levels, features = positions.shape[0], scales.shape[0], table.shape[1]
-    (encoded,) = _FORWARD(
-        positions,
-        table.astype(working_dtype()),
-        scales,
-        shapes,
-        used,
-        grid=(points, levels, 1),
-        template=[("FEATURES", features)],
-        **_GIVES.outputs(points=points, columns=levels * features),
-    )
-    return encoded
+def _hash_encode(levels: HashLevels) -> Any:
+    @mx.custom_function
+    def run(positions: mx.array, table: mx.array, used: mx.array) -> mx.array:
+        points, features = positions.shape[0], table.shape[1]
+        together = _TOGETHER[variant("hash_encode_levels")]
+        if levels.levels % together:
+            together = 1
+        (encoded,) = _FORWARD(
+            *(positions, table.astype(working_dtype()), *levels.arrays(), used),
+            grid=(points, levels.levels // together, 1),
+            template=[("FEATURES", features), ("LEVELS", together)],
+            **_GIVES.outputs(points=points, columns=levels.levels * features),
+        )
+        return encoded
+
+    @run.vjp
+    def run_vjp(primals, cotangent, _output):  # type: ignore[no-untyped-def]
+        positions, table, used = primals
+        if cotangent.size < DEVICE_SIZE:  # the kernels read rows of it from `device` memory
+            cotangent = mx.pad(cotangent, [(0, DEVICE_SIZE), (0, 0)])
+        # MLX evaluates only outputs that are used: an unused gradient costs nothing.
+        d_table = _table_gradient(positions, cotangent, used, levels, table.shape[1])
+        (d_positions,) = _POSITION_GRADIENT(
+            *(positions, table.astype(working_dtype()), cotangent, *levels.arrays(), used),
+            grid=(positions.shape[0], 1, 1),
+            template=[("FEATURES", table.shape[1])],
+            output_shapes=[positions.shape],
+            output_dtypes=[mx.float32],
+        )
+        return d_positions, d_table, mx.zeros_like(used)
+
+    return run
 
 
-@_hash_encode.vjp
-def _hash_encode_vjp(primals, cotangent, _output):  # type: ignore[no-untyped-def]
-    positions, table, scales, shapes, used = primals
-    template = [("FEATURES", table.shape[1])]
-    # MLX evaluates only outputs that are used: an unused gradient costs nothing.
-    d_table = _table_gradient(positions, cotangent, scales, shapes, used, table.shape)
-    (d_positions,) = _POSITION_GRADIENT(
-        positions,
-        table.astype(working_dtype()),
-        cotangent,
-        scales,
-        shapes,
-        used,
-        grid=(positions.shape[0], 1, 1),
-        template=template,
-        output_shapes=[positions.shape],
-        output_dtypes=[mx.float32],
-    )
-    return d_positions, d_table, *map(mx.zeros_like, (scales, shapes, used))
-
-
+_TOGETHER = {"one": 1, "four": 4}
+"""Levels that one thread encodes."""
 _SHORTEST = {"float": 3, "summed": 1, "fixed": 3}
 """Shortest mean run of consecutive samples in one cell for which runs are summed before they are
 added to the table, for each variant of the gradient kernel."""
 
 
 def _table_gradient(
-    positions: mx.array,
-    cotangent: mx.array,
-    scales: mx.array,
-    shapes: mx.array,
-    used: mx.array,
-    shape: tuple[int, ...],
+    positions: mx.array, cotangent: mx.array, used: mx.array, levels: HashLevels, features: int
 ) -> mx.array:
-    chosen, (points, levels) = variant("hash_encode_gradient"), (positions.shape[0], scales.size)
-    given = positions, cotangent, scales, shapes, used
-    launch: dict[str, Any] = {
-        "grid": (-(-points // simd_width()) * simd_width(), levels, 1),
-        "template": [("FEATURES", shape[1]), ("SHORTEST", _SHORTEST[chosen])],
-        "output_shapes": [shape],
-    }
+    """The gradient of the table (levels.entries, features), float32."""
+    chosen = variant("hash_encode_gradient")
+    template = [("FEATURES", features), ("SHORTEST", _SHORTEST[chosen])]
+    kernel, dtype, units = _TABLE_GRADIENT, mx.float32, []
+    if chosen == "fixed":
+        per_unit, unit = _units(cotangent, used, levels.levels)
+        kernel, dtype, units = _TABLE_UNITS, mx.int32, [per_unit]
+    points, summed = -(-positions.shape[0] // simd_width()) * simd_width(), []
+    per_level = max(points, 1) * CORNERS * features
+    most = additions_per_launch(floats=chosen != "fixed") / per_level
+    for part in levels.parts(int(max(1, min(most, levels.levels)))):
+        first, entries = levels.shapes[part.start][1], sum(levels.shapes[i][2] for i in part)
+        summed += kernel(
+            *(positions, cotangent, *levels.arrays(), used),
+            mx.array([part.start, first], mx.uint32),
+            *units,
+            grid=(points, len(part), 1),
+            template=template,
+            output_shapes=[(entries, features)],
+            output_dtypes=[dtype],
+        )
+    whole = summed[0] if len(summed) == 1 else mx.concatenate(summed)
     if chosen != "fixed":
-        (summed,) = _TABLE_GRADIENT(*given, **launch, output_dtypes=[mx.float32])
-        return summed
-    per_unit, unit = _units(cotangent, used, levels)
-    (units,) = _TABLE_UNITS(*given, per_unit, **launch, output_dtypes=[mx.int32])
+        return whole
     (floats,) = _TABLE_FLOATS(
-        units,
-        unit,
-        shapes,
-        grid=(shape[0], 1, 1),
-        template=launch["template"][:1],
-        output_shapes=[shape],
+        *(whole, unit, levels.arrays()[1]),
+        grid=(levels.entries, 1, 1),
+        template=template[:1],
+        output_shapes=[whole.shape],
         output_dtypes=[mx.float32],
     )
     return floats

@@ -19,6 +19,7 @@ import numpy as np
 from PIL import Image
 
 from nerfmac.common.checks import InputError
+from nerfmac.common.extras import install
 from nerfmac.common.files import appearing
 from nerfmac.rendering.evaluation import ViewQuality
 from nerfmac.training.goal import Report
@@ -96,7 +97,7 @@ class Scalars:
 def check_tensorboard(*, needed: bool = True) -> None:
     """Raise `InputError` if a writer for TensorBoard is `needed` and not installed."""
     if needed and find_spec("tensorboardX") is None:
-        raise InputError('--tensorboard needs tensorboardX: pip install "nerfmac[tensorboard]"')
+        raise InputError(f"--tensorboard needs tensorboardX: {install('tensorboard')}")
 
 
 def read_scalars(folder: Path) -> list[dict[str, Any]]:

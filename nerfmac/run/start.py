@@ -14,7 +14,6 @@ from typing import Any
 from nerfmac.backend import backend, choose_device, device_name
 from nerfmac.backend.faults import in_words, is_out_of_memory
 from nerfmac.backend.memory import check_memory_limit, limit_memory
-from nerfmac.backend.variants import choose_first
 from nerfmac.capture import captured
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import check_free, user_path
@@ -127,8 +126,6 @@ def train(
     if is_first and not resume and source.options.contraction != "off":
         log.info("far space: %s", described_contraction(source))
     log.info("%s, %s back end, preset %s", device_name(), backend(), config.preset)
-    if config.model == "hash":
-        choose_first(run.config, source.extent, shows_bar=progress)
     try:
         with (
             run.locked(),

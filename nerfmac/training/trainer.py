@@ -21,6 +21,7 @@ import mlx.core as mx
 import numpy as np
 
 from nerfmac.backend import Arrays, Shapes, Traces, compile_ahead, compile_seldom
+from nerfmac.backend.variants import choose_first
 from nerfmac.common.checks import InputError
 from nerfmac.common.timeline import interval
 from nerfmac.config import FILL, Config
@@ -132,9 +133,12 @@ class Trainer:
     def compile(self, state: TrainState) -> Iterator[float]:
         """Build and compile all that `train` runs: run each part once and drop the results.
 
-        Yields the seconds that each part took, so that the caller can do other things in between.
-        Without this, `train` compiles on first use, in training time.
+        Before the first training on a GPU, chooses the fastest variants of the kernels. Yields the
+        seconds that each part took, so that the caller can do other things in between. Without
+        this, `train` compiles on first use, in training time.
         """
+        if self.config.model == "hash":
+            choose_first(self.config, self.bounds.extent)
         start = time.perf_counter()
         compile_ahead(lambda: deque(self.trial(state), maxlen=0))
         for results in self.trial(state):

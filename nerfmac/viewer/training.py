@@ -7,7 +7,7 @@ import time
 from collections.abc import Generator
 from typing import Any
 
-from nerfmac.backend.variants import choose_first, is_untuned_gpu
+from nerfmac.backend.variants import is_untuned_gpu
 from nerfmac.common.checks import InputError
 from nerfmac.config import REFINED
 from nerfmac.run import Run
@@ -93,7 +93,6 @@ class Training:
         if is_untuned_gpu() and self.run.config.model == "hash":
             self.message = "trying variants of kernels, once for this GPU"
             yield None
-            choose_first(self.run.config, self.run.scene.extent, shows_bar=False)
         for _ in self.run.prepare():
             self.message = "building the kernels"
             yield None

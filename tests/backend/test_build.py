@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from nerfmac.backend import build, extension, host
-from nerfmac.backend.build import Library
+from nerfmac.backend.build import BuildError, Library
 from nerfmac.backend.host import cache_folder
 from nerfmac.common.checks import InputError
 
@@ -186,3 +186,41 @@ def test_the_compiler_named_by_the_environment_is_the_only_one_tried(monkeypatch
     monkeypatch.setenv("CXX", "/nonexistent")
     with pytest.raises(build.BuildError, match="CXX=/nonexistent"):
         build.compiler.__wrapped__()
+
+
+@pytest.fixture
+def a_mac(monkeypatch, tmp_path):
+    """A Mac whose only compiler is /usr/bin/c++; Apple's tools are there if `has_tools`."""
+
+    def make(*, has_tools):
+        asked = []
+
+        def run(command, **_options):
+            asked.append(command)
+            return subprocess.CompletedProcess(command, 0 if has_tools else 2, "", "")
+
+        monkeypatch.delenv("CXX", raising=False)
+        monkeypatch.setattr(build.platform, "system", lambda: "Darwin")
+        monkeypatch.setattr(
+            build.shutil, "which", lambda name: "/usr/bin/c++" if name == "c++" else None
+        )
+        monkeypatch.setattr(build.subprocess, "run", run)
+        return asked
+
+    build.compiler.cache_clear()
+    yield make
+    build.compiler.cache_clear()
+
+
+def test_a_mac_s_stand_in_for_a_compiler_is_not_started(a_mac):
+    asked = a_mac(has_tools=False)
+    with pytest.raises(BuildError, match=r"no C\+\+ compiler.*xcode-select --install"):
+        build.compiler()
+    with pytest.raises(BuildError):
+        extension.check_requirements()
+    assert asked == 2 * [["xcode-select", "-p"]]
+
+
+def test_with_apple_s_tools_it_is_the_compiler(a_mac):
+    a_mac(has_tools=True)
+    assert build.compiler() == "/usr/bin/c++"

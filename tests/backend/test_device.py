@@ -125,3 +125,17 @@ main(["info"])
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert ran.returncode == 2
     assert_is_the_refusal(ran.stderr)
+
+
+@pytest.mark.parametrize(
+    ("architecture", "generation"),
+    [("applegpu_g13g", 13), ("applegpu_g14s", 14), ("applegpu_g16p", 16), ("apple", None)],
+)
+def test_the_generation_of_an_apple_gpu_is_in_its_architecture(
+    machine, monkeypatch, architecture, generation
+):
+    machine("metal")
+    monkeypatch.setattr(mx, "device_info", lambda: {"architecture": architecture})
+    assert device.apple_generation() == generation
+    mx.set_default_device(mx.cpu)
+    assert device.apple_generation() is None

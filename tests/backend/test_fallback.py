@@ -205,7 +205,7 @@ sys.modules["nanobind"] = None
 
 
 def test_without_nanobind_the_reference_runs(tmp_path):
-    why = "nanobind is not installed", "install 'nanobind>="
+    why = "nanobind is not installed", 'install "nanobind>='
     assert_reference_without(tmp_path, ABSENT, *why)
 
 

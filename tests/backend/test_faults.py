@@ -26,6 +26,10 @@ ENDED = (
     "(00000004:kIOGPUCommandBufferCallbackErrorSubmissionsIgnored).",
     "cudaStreamSynchronize(stream) failed: the launch timed out and was terminated.",
 )
+DISCARDED = (
+    FAILED + "Discarded (victim of GPU error/recovery) "
+    "(00000005:kIOGPUCommandBufferCallbackErrorInnocentVictim)."
+)
 OTHERS = (
     "[metal_kernel] Unable to build metal library from source",
     FAILED + "Caused GPU Address Fault Error (0000000b:kIOGPUCommandBufferCallbackErrorPageFault).",
@@ -46,6 +50,13 @@ def test_work_that_the_system_ended_is_told_as_such(text):
     error = RuntimeError(text)
     assert not is_out_of_memory(error)
     assert text in (in_words(error) or "")
+
+
+def test_work_that_fell_with_another_program_s_is_told_as_such():
+    words = in_words(RuntimeError(DISCARDED)) or ""
+    assert DISCARDED in words
+    assert "another program" in words
+    assert not is_out_of_memory(RuntimeError(DISCARDED))
 
 
 @pytest.mark.parametrize("text", OTHERS)

@@ -28,6 +28,17 @@ def test_without_a_choice_each_operation_has_its_first_variant():
         assert VARIANTS["march_count"].here[0] == variant("march_count") == "one"
 
 
+@pytest.mark.parametrize(
+    ("generation", "first"), [(13, "fixed"), (14, "fixed"), (15, "float"), (16, "float")]
+)
+def test_a_gpu_that_adds_floats_by_a_loop_begins_with_integers(generation, first, monkeypatch):
+    with device.pretended("metal", generation):
+        assert variant(GRADIENT) == VARIANTS[GRADIENT].here[0] == first
+        assert set(VARIANTS[GRADIENT].here) == set(VARIANTS[GRADIENT].on_gpu)
+        monkeypatch.setenv("NERFMAC_VARIANTS", f"{GRADIENT}=summed")
+        assert variant(GRADIENT) == "summed"
+
+
 def test_the_code_goes_before_the_variable_and_that_before_the_cache(monkeypatch):
     keep({"march_count": "two", GRADIENT: "summed"}, {})
     assert is_tuned()
@@ -44,7 +55,7 @@ def test_the_code_goes_before_the_variable_and_that_before_the_cache(monkeypatch
 @pytest.mark.parametrize(
     ("value", "told"),
     [
-        ("march_cout=two", "march_cout.*hash_encode_gradient, march_count"),
+        ("march_cout=two", "march_cout.*hash_encode_gradient, hash_encode_levels"),
         ("march_count=three", "three.*eight, four, one, two"),
         ("march_count", "march_count.*OPERATION=VARIANT"),
         ("march_count=two;networks_gradient=groups_64", "groups_64.*eight"),

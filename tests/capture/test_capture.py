@@ -263,7 +263,7 @@ def test_without_pycolmap_it_is_said_how_to_install_it(photographs, tmp_path, ca
     monkeypatch.setattr("nerfmac.capture.capture.find_spec", lambda name: None)
     refused(
         *(capsys, tmp_path, "capture", photographs, "--out", tmp_path / "scene"),
-        names=["pycolmap is not installed", 'pip install "nerfmac[capture]"'],
+        names=["pycolmap is not installed", "pip install", '"pycolmap>=4.2"'],
     )
 
 

@@ -144,7 +144,7 @@ def test_an_empty_mesh_and_a_folder_in_the_way_leave_nothing(capfd, tmp_path, ru
 def test_an_absent_library_is_named_before_the_run_is_read(capsys, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "trimesh", None)
     arguments = ("export", tmp_path / "no run", tmp_path / "m.ply")
-    refused(capsys, tmp_path, *arguments, names=["trimesh is not installed", "nerfmac[export]"])
+    refused(capsys, tmp_path, *arguments, names=["trimesh is not installed", "trimesh>=4.6"])
 
 
 def test_a_run_that_is_none_is_refused(capsys, tmp_path):

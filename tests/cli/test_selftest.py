@@ -6,6 +6,7 @@ import sys
 import mlx.core as mx
 import pytest
 
+import nerfmac.cli.selftest as verb
 from nerfmac.backend import device, kernel
 from nerfmac.backend.cpu_kernel import CpuKernel
 from nerfmac.backend.metal_text import recorded
@@ -260,3 +261,20 @@ def test_a_specialisation_that_no_case_ran_is_not_called_run(texts):
     ran, not_run = launched_and_missed(comparisons)
     assert ran == [first]
     assert not_run == [second, *others]
+
+
+@pytest.mark.parametrize(("missing", "devices"), [(None, ["metal", "cpu"]), ("no c++", ["metal"])])
+def test_a_mac_hears_nothing_of_cpu_kernels_that_cannot_be_built(
+    missing, devices, monkeypatch, capsys
+):
+    now = []
+
+    def why(operation=None, *, builds=True):
+        assert not (builds and now[-1] == "cpu" and missing), "a compiler would start"
+        return missing if now[-1] == "cpu" else None
+
+    monkeypatch.setattr(verb, "gpu", lambda: "metal")
+    monkeypatch.setattr(verb, "choose_device", now.append)
+    monkeypatch.setattr(verb, "why_reference", why)
+    assert verb._testable("all", ["march"]) == devices
+    assert capsys.readouterr().err == ""

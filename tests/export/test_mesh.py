@@ -211,5 +211,8 @@ def test_a_resolution_that_does_not_fit_in_memory_is_refused_before_it_is_tried(
 
 
 def test_a_missing_library_is_named_with_what_brings_it():
-    with pytest.raises(InputError, match=r"skimagery is not .*pip install \"nerfmac\[export\]\""):
+    with pytest.raises(
+        InputError,
+        match=r"skimagery is not .*pip install .*\"scikit-image>=0.25\"",
+    ):
         needed("skimagery")

@@ -13,6 +13,7 @@ from nerfmac.backend import (
     device,
     kernel,
     runs_kernel,
+    using,
     variant,
     variants,
 )
@@ -223,6 +224,9 @@ def test_before_a_first_training_only_a_gpu_is_tuned_and_only_once(trial, took, 
         for module in (choosing, variants):
             pretended.setattr(module, "device_name", lambda: "a GPU")
         pretended.setattr(choosing, "compile_for", lambda _: None)
+        with using(**{name: variants.here[0] for name, variants in VARIANTS.items()}):
+            choose_first(TINY, 1.0)  # nothing is left to choose
+        assert not is_tuned()
         choose_first(TINY, 1.0)
         assert variant("march_count") == "two"
         pretended.setattr(choosing, "tune", None)

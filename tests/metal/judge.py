@@ -1,9 +1,10 @@
 """Judges the text that MLX hands to Metal's compiler, by clang, on a machine without Metal.
 
 The text, as `nerfmac.backend.metal_text` records it, is read for what is Metal's own
-(judge_text.py), compiled against a header with Metal's names and types (metal_stdlib.h), and the
-program that results is read for what only the whole shows (judge_ir.py). Where clang cannot tell
-what Metal would take, the text is refused: what passes is what both understand alike.
+(judge_text.py) and for names that MLX's header before it has taken (judge_mlx.py), compiled against
+a header with Metal's names and types (metal_stdlib.h), and the program that results is read for
+what only the whole shows (judge_ir.py). Where clang cannot tell what Metal would take, the text is
+refused: what passes is what both understand alike.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from tests.metal.judge_ir import Program
+from tests.metal.judge_mlx import complaints_of_header
 from tests.metal.judge_rules import Complaint, Rule
 from tests.metal.judge_text import Source
 
@@ -88,7 +90,7 @@ def judge(text: str) -> list[Complaint]:
     cpp = f'#line 1 "{_FILE}"\n{source.cpp()}'
     older, newer = _DIALECTS
     compiled = _compiled(cpp, older, *_WHOLE)
-    complaints = [*source.complaints, *_of_clang(compiled.stderr)]
+    complaints = [*source.complaints, *complaints_of_header(text), *_of_clang(compiled.stderr)]
     if compiled.returncode == 0:
         complaints += Program(compiled.stdout, _FILE).complaints()
         complaints += _of_clang(_compiled(cpp, newer, "-fsyntax-only").stderr)

@@ -13,6 +13,7 @@ from functools import cached_property
 
 from tests.metal.judge_registers import LANE_BYTES, lane_bytes
 from tests.metal.judge_rules import Complaint, Rule
+from tests.metal.judge_unrolled import matrix_types, run_time_indices
 
 THREADGROUP_BYTES = 32 * 1024
 
@@ -72,6 +73,7 @@ class Program:
         yield from self._of_recursion()
         yield from self._of_variables()
         yield from self._of_matrices()
+        yield from self._of_indices()
 
     @cached_property
     def _nodes(self) -> _Nodes:
@@ -134,6 +136,16 @@ class Program:
         used = lane_bytes(self._text, bodies, self._calls)
         if used > LANE_BYTES:
             yield Complaint(Rule.REGISTERS, 0, f"a lane's matrices take {used} bytes")
+
+    def _of_indices(self) -> Iterator[Complaint]:
+        matrices, nodes = matrix_types(self._text), dict(_NODE.findall(self._text))
+        for function in self._functions.values() if matrices else ():
+            if not self._is_judged(self._nodes[function["node"]]):
+                continue
+            name, line = self._described(function)
+            for _, place in run_time_indices(function["body"], matrices, nodes):
+                where = int(self._nodes[place].get("line", line))
+                yield Complaint(Rule.UNROLLED, where, f"'{name}' has an index that is no constant")
 
     def _of_variables(self) -> Iterator[Complaint]:
         used: dict[str, int] = defaultdict(int)  # by kernel

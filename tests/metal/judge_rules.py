@@ -38,7 +38,9 @@ class Rule(StrEnum):
     KEYWORD = "no keyword of Metal is a name"
     CPP = "a feature of C++ is one that Metal has"
     LANGUAGE = "the text is C++14, and C++17, with Metal's library"
+    HEADER = "no name is one that MLX's own header, which comes first, has given a meaning"
     ASCII = "each character is one of ASCII, which is all that MLX hands on"
+    UNROLLED = "an array of simdgroup matrices has constant indices once its loops are unrolled"
     REGISTERS = "a lane's simdgroup matrices take what spilling registers can still bear"
 
 

@@ -1,4 +1,4 @@
-"""Kernels that break a rule of functions, types or statements."""
+"""Kernels that break a rule of functions, matrices, types or statements."""
 
 from __future__ import annotations
 
@@ -107,6 +107,100 @@ FUNCTIONS = {
         "results[0] = twice",
         "@(values[0]);",
         _TWICE,
+    ),
+}
+
+_UNROLL = '#define UNROLL _Pragma("clang loop unroll(full)")\n'
+
+MATRICES = {
+    "matrices-of-a-loop": Pair(
+        Rule.UNROLLED,
+        "",
+        "UNROLL",
+        """simdgroup_float8x8 sums[4];
+        @ for (int i = 0; i < 4; ++i) sums[i] = simdgroup_float8x8(1.0f);
+        results[0] = sums[3].thread_elements()[0];""",
+        _UNROLL,
+    ),
+    "matrices-of-an-inner-loop": Pair(
+        Rule.UNROLLED,
+        "",
+        "UNROLL",
+        """Sums sums;
+        UNROLL
+        for (int i = 0; i < 4; ++i) {
+          @ for (int k = 0; k < 2; ++k) sums.part[i][k] = simdgroup_float8x8(float(i + k));
+        }
+        results[0] = sums.part[3][1].thread_elements()[0];""",
+        _UNROLL + "struct Sums { simdgroup_float8x8 part[4][2]; };\n",
+    ),
+    "matrices-by-a-number-of-a-loop": Pair(
+        Rule.UNROLLED,
+        "",
+        "UNROLL",
+        """simdgroup_float8x8 sums[4];
+        @ for (int i = 0; i < 2; ++i) {
+          const int twice = 2 * i;
+          sums[twice] = simdgroup_float8x8(1.0f);
+        }
+        results[0] = sums[2].thread_elements()[0];""",
+        _UNROLL,
+    ),
+    "matrices-by-a-lane": Pair(
+        Rule.UNROLLED,
+        "int(thread_index_in_simdgroup) / 16",
+        "1",
+        """simdgroup_float8x8 sums[2];
+        sums[0] = simdgroup_float8x8(1.0f);
+        sums[1] = simdgroup_float8x8(2.0f);
+        const int which = @;
+        results[0] = sums[which].thread_elements()[0];""",
+    ),
+    "structs-of-matrices-by-an-argument": Pair(
+        Rule.UNROLLED,
+        "which",
+        "1",
+        """Tile tiles[2];
+        tiles[0].part = simdgroup_float8x8(1.0f);
+        tiles[1].part = simdgroup_float8x8(2.0f);
+        results[0] = first(tiles, 1);""",
+        """struct Tile { simdgroup_float8x8 part; };
+        METAL_FUNC float first(thread Tile* tiles, int which) {
+          return which > 0 ? tiles[@].part.thread_elements()[0] : 0.0f;
+        }""",
+    ),
+    "elements-of-a-loop": Pair(
+        Rule.UNROLLED,
+        "",
+        "UNROLL",
+        """simdgroup_float8x8 sum(1.0f);
+        thread auto& two = sum.thread_elements();
+        @ for (int e = 0; e < 2; ++e) two[e] = max(two[e], 0.0f);
+        results[0] = two[0];""",
+        _UNROLL,
+    ),
+}
+
+TAKEN = {
+    "macro-of-mlx": Pair(
+        Rule.HEADER, "MTL_CONST", "rows", "const int @ = 1; results[0] = float(@);"
+    ),
+    "struct-of-mlx": Pair(
+        Rule.HEADER, "Limits", "Ends", "results[0] = @{2.0f}.low;", "struct @ { float low; };"
+    ),
+    "function-of-mlx": Pair(
+        Rule.HEADER,
+        "ceildiv",
+        "quotient",
+        "results[0] = float(@(3, 2));",
+        "METAL_FUNC int @(int a, int b) { return (a + b - 1) / b; }",
+    ),
+    "constant-of-mlx": Pair(
+        Rule.HEADER,
+        "REDUCE_N_READS",
+        "reads",
+        "results[0] = float(@);",
+        "constant constexpr int @ = 4;",
     ),
 }
 

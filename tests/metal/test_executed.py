@@ -88,7 +88,9 @@ def test_outputs_are_written_whole(runs):
 
 
 # Launched by whole threadgroups, or for one thread.
-WHOLE = {f"networks_{name}" for name in ("store", "density", "forward", "gradient")}
+WHOLE = {
+    f"networks_{name}" for name in ("store", "density", "forward", "gradient", "gradient_apart")
+}
 WHOLE |= {"trace", "packing_samples_per_ray"}
 FUNCTIONS = {function(each) for some in launches_of_cases().values() for each in some}
 

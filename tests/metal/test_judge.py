@@ -4,12 +4,13 @@ import mlx.core as mx
 import pytest
 
 from nerfmac.backend.metal_text import exported
+from tests.metal import judge_mlx
 from tests.metal.judge import clang, judge, judge_all
 from tests.metal.judge_rules import Rule
-from tests.metal.judge_wrong_code import FUNCTIONS, STATEMENTS, TYPES
+from tests.metal.judge_wrong_code import FUNCTIONS, MATRICES, STATEMENTS, TAKEN, TYPES
 from tests.metal.wrong_kernels import MEMORY, Pair
 
-PAIRS = {**MEMORY, **FUNCTIONS, **TYPES, **STATEMENTS}
+PAIRS = {**MEMORY, **FUNCTIONS, **MATRICES, **TAKEN, **TYPES, **STATEMENTS}
 
 
 def text_of(body, header="", atomic=False, inputs=("values", "few"), **template):
@@ -232,3 +233,10 @@ def test_structs_are_copied_from_any_memory():
     results[0] = row_of<4>(values, 1).at[2] + float(pair.first + pair_of(1).second);
     """
     assert judge(text_of(body, header)) == []
+
+
+def test_the_names_that_are_taken_are_those_of_the_installed_header():
+    assert {"MTL_CONST", "instantiate_kernel"} <= judge_mlx.macros(judge_mlx.header_text())
+    names = judge_mlx.declared(judge_mlx.header_text())
+    assert {"Limits", "ceildiv", "elem_to_loc", "complex64_t", "REDUCE_N_READS"} <= names
+    assert not {"min", "x", "os_log", "log_debug", "operator"} & names

@@ -41,3 +41,26 @@ def test_a_probes_kernel_is_judged_and_executed(probe, executor):
 def test_what_came_of_a_probe_is_said(program, said, monkeypatch):
     monkeypatch.setattr(probe_metal, "SECONDS", 1 if "while" in program else 60)
     assert said in outcome(Probe("one", program + "\n", 5.0))
+
+
+@pytest.mark.parametrize(
+    ("found", "outcomes", "said", "has_gpu"),
+    [
+        (None, [], "skipped: MLX finds none here that computes", "no"),
+        ("Apple M1", ["right", "right", "WRONG: 0", "right"], "- 64 atomic additions", "yes"),
+        ("Apple Paravirtual device", 4 * ["WRONG: 0"], "skipped: MLX finds none", "no"),
+    ],
+)
+def test_later_steps_hear_whether_there_is_a_gpu(
+    found, outcomes, said, has_gpu, monkeypatch, tmp_path, capsys
+):
+    monkeypatch.setattr(probe_metal, "gpu", lambda: found)
+    monkeypatch.setattr(probe_metal, "outcome", lambda probe: outcomes[PROBES.index(probe)])
+    monkeypatch.setenv("GITHUB_OUTPUT", str(tmp_path / "output"))
+    probe_metal.main()
+    assert said in capsys.readouterr().out
+    assert (tmp_path / "output").read_text() == f"gpu={has_gpu}\n"
+
+
+def test_a_machine_without_metal_has_no_gpu():
+    assert probe_metal.gpu() is None or mx.metal.is_available()

@@ -170,7 +170,7 @@ MEMORY = {
         "512",
         "511",
         """simdgroup_float8x8 sums[@];
-        for (int i = 0; i < 9; ++i) sums[i] = simdgroup_float8x8(1.0f);
+        for (int i = 0; i < 9; ++i) sums[3] = simdgroup_float8x8(1.0f);
         results[0] = sums[3].thread_elements()[0];""",
     ),
     "too-many-matrices-in-all": Pair(

@@ -6,8 +6,12 @@ import pytest
 from numerics import assert_matches
 
 from nerfmac.backend import choose_device, using
+from nerfmac.backend.apple import LONGEST_LAUNCH, additions_per_second
 from nerfmac.config.presets import PRESETS
+from nerfmac.measure.bench.roofline import CHIPS
+from nerfmac.measure.launches import launches
 from nerfmac.measure.tuning import trials
+from nerfmac.ops import hash_encode as encoding
 from nerfmac.ops.hash_encode import HashLevels, hash_encode
 
 MIXED = HashLevels(levels=5, log2_entries=10, coarsest=3, growth=1.7)  # 2 levels dense, 3 hashed
@@ -91,3 +95,43 @@ def test_a_gpu_repeats_bit_for_bit():
         assert all(np.array_equal(first, other) for other in others)
     finally:
         choose_device("cpu")
+
+
+@pytest.mark.parametrize("variant", ["float", "summed", "fixed"])
+@pytest.mark.parametrize("most", [1, 2, 3, 4])
+def test_levels_added_by_several_launches_are_as_by_one(variant, most, monkeypatch):
+    positions, cotangent = drawn(700)
+    whole = gradient_of(variant, positions, cotangent, used=650)
+    additions = 700 * 8 * 2  # of one level
+    monkeypatch.setattr(encoding, "additions_per_launch", lambda *, floats: most * additions + 1)
+    found = launches(lambda: gradient_of(variant, positions, cotangent, used=650))
+    adding = [each for each in found if each.adds]
+    assert [each.call["grid"][1] for each in adding] == [len(each) for each in MIXED.parts(most)]
+    assert max(each.call["grid"][1] for each in adding) <= most
+    assert np.array_equal(gradient_of(variant, positions, cotangent, used=650), whole)
+
+
+@pytest.mark.parametrize(
+    ("generation", "variant", "launched"),
+    [(13, "fixed", 1), (13, "float", 2), (14, "summed", 2), (15, "float", 1), (None, "float", 2)],
+)
+def test_a_launch_on_an_apple_gpu_takes_at_most_a_tenth_of_a_second(generation, variant, launched):
+    """A step of preset base adds 2^25 times."""
+    levels = HashLevels(levels=16, log2_entries=8, coarsest=4, growth=1.5)
+    table = mx.zeros((levels.entries, 2))
+
+    def gradient() -> None:
+        def encode(table: mx.array) -> mx.array:
+            return hash_encode(mx.zeros((2**17, 3)), table, levels)
+
+        with using(hash_encode_gradient=variant):
+            mx.vjp(encode, [table], [mx.zeros((2**17, 32), mx.float16)])
+
+    found = launches(gradient, on_metal=True, generation=generation)
+    adding = [each for each in found if each.adds]
+    assert len(adding) == launched
+    floats, rate = variant != "fixed", CHIPS[0].rate * 1e12
+    for each in adding:
+        additions = each.work.atomics
+        seconds = additions / additions_per_second(generation or 13, rate, floats=floats)
+        assert 0 < seconds <= LONGEST_LAUNCH

@@ -60,7 +60,7 @@ import nerfmac
 from nerfmac import *
 
 assert hasattr(nerfmac, "Viewer") and "Viewer" in dir(nerfmac)
-assert "nerfmac[notebook]" in pydoc.render_doc(nerfmac)
+assert "jupyterlab>=4.2" in pydoc.render_doc(nerfmac)
 try:
     Viewer("scene", preset="tiny")
 except ModuleNotFoundError as error:
@@ -74,7 +74,7 @@ def test_without_the_notebooks_packages_all_else_works_and_viewer_says_what_to_i
     assert done.returncode == 0, done.stderr
     (line,) = done.stdout.splitlines()
     assert line.startswith("anywidget ")
-    assert "nerfmac[notebook]" in line
+    assert "jupyterlab>=4.2" in line
 
 
 def test_a_viewer_trains_in_the_background_to_its_limit(viewer):

@@ -50,8 +50,10 @@ METAL_FUNC float clamp(float value, float low, float high) { return min(max(valu
 
 // Metal's functions that are not its fast ones.
 namespace precise {
+using std::cos;
 using std::exp;
 using std::log;
+using std::sin;
 }  // namespace precise
 
 struct uint2 {

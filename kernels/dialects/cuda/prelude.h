@@ -40,8 +40,10 @@ METAL_FUNC float clamp(float value, float low, float high) {
 
 // Metal's functions that are not its fast ones.
 namespace precise {
+METAL_FUNC float cos(float x) { return cosf(x); }
 METAL_FUNC float exp(float x) { return expf(x); }
 METAL_FUNC float log(float x) { return logf(x); }
+METAL_FUNC float sin(float x) { return sinf(x); }
 }  // namespace precise
 
 METAL_FUNC float3 operator+(float3 a, float3 b) { return float3{a.x + b.x, a.y + b.y, a.z + b.z}; }

@@ -18,5 +18,6 @@ METAL_FUNC void atomic_add_row(device atomic<Number>* rows, uint row, thread con
 // Lets a simdgroup's lanes see what they have written to the threadgroup's memory.
 METAL_FUNC void simd_publish() { simdgroup_barrier(mem_flags::mem_threadgroup); }
 
-// Keeps a small array whose loops it heads in registers.
-#define UNROLL _Pragma("unroll")
+// Keeps an array in registers: it heads each loop that indexes one. The words are those of MLX's own
+// kernels.
+#define UNROLL _Pragma("clang loop unroll(full)")

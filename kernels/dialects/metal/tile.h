@@ -28,10 +28,13 @@ template <int IN, int OUT, typename Matrix>
 METAL_FUNC void tile_multiply(uint, thread Tile<IN>& x, Matrix matrix, thread Sums<OUT>& out) {
   UNROLL
   for (int n = 0; n < OUT / 8; ++n) {
+    UNROLL
     for (int i = 0; i < 2; ++i) out.part[n][i] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
+    UNROLL
     for (int k = 0; k < IN / 8; ++k) {
       simdgroup_half8x8 b;
       simdgroup_load(b, matrix + k * 8 * OUT + n * 8, OUT);
+      UNROLL
       for (int i = 0; i < 2; ++i) {
         simdgroup_multiply_accumulate(out.part[n][i], x.part[k][i], b, out.part[n][i]);
       }
@@ -60,6 +63,7 @@ METAL_FUNC void tile_each(
     UNROLL
     for (int i = 0; i < 2; ++i) {
       thread auto& two = sums.part[n][i].thread_elements();
+      UNROLL
       for (int e = 0; e < 2; ++e) {
         const int row = seat.row + 8 * i, column = 8 * n + seat.column + e;
         const bool is_there = column < COUNT && row < rows.count;
@@ -78,6 +82,7 @@ METAL_FUNC void tile_activate(uint local, thread Sums<COLUMNS>& sums, Function f
     UNROLL
     for (int i = 0; i < 2; ++i) {
       thread auto& two = sums.part[n][i].thread_elements();
+      UNROLL
       for (int e = 0; e < 2; ++e) {
         if (8 * n + seat.column + e < COUNT) two[e] = function(two[e]);
       }
@@ -94,6 +99,7 @@ METAL_FUNC void tile_fill(uint local, thread Tile<COLUMNS>& tile, Rows rows, Pla
     UNROLL
     for (int i = 0; i < 2; ++i) {
       thread auto& two = tile.part[n][i].thread_elements();
+      UNROLL
       for (int e = 0; e < 2; ++e) {
         const int row = seat.row + 8 * i, column = 8 * n + seat.column + e;
         two[e] = row < rows.count ? half(places(rows[row])[column]) : 0.0h;
@@ -108,6 +114,7 @@ METAL_FUNC void tile_round(thread Sums<COLUMNS>& sums, thread Tile<COLUMNS>& til
   for (int n = 0; n < COLUMNS / 8; ++n) {
     UNROLL
     for (int i = 0; i < 2; ++i) {
+      UNROLL
       for (int e = 0; e < 2; ++e) {
         tile.part[n][i].thread_elements()[e] = half(sums.part[n][i].thread_elements()[e]);
       }
@@ -122,6 +129,7 @@ METAL_FUNC void tile_rectify(thread Sums<COLUMNS>& sums, thread Tile<COLUMNS>& t
   for (int n = 0; n < COLUMNS / 8; ++n) {
     UNROLL
     for (int i = 0; i < 2; ++i) {
+      UNROLL
       for (int e = 0; e < 2; ++e) {
         const float value = sums.part[n][i].thread_elements()[e];
         tile.part[n][i].thread_elements()[e] = half(value < 0.0f ? 0.0f : value);
@@ -138,6 +146,7 @@ METAL_FUNC void tile_gate(
   for (int n = 0; n < COLUMNS / 8; ++n) {
     UNROLL
     for (int i = 0; i < 2; ++i) {
+      UNROLL
       for (int e = 0; e < 2; ++e) {
         const bool is_on = active.part[n][i].thread_elements()[e] > 0.0h;
         const float slope = d.part[n][i].thread_elements()[e];
@@ -150,8 +159,11 @@ METAL_FUNC void tile_gate(
 // Adds the first columns of `more`.
 template <int COLUMNS, int MORE>
 METAL_FUNC void tile_add(thread Sums<COLUMNS>& sums, thread Sums<MORE>& more) {
+  UNROLL
   for (int n = 0; n < COLUMNS / 8; ++n) {
+    UNROLL
     for (int i = 0; i < 2; ++i) {
+      UNROLL
       for (int e = 0; e < 2; ++e) {
         sums.part[n][i].thread_elements()[e] += more.part[n][i].thread_elements()[e];
       }
@@ -162,10 +174,14 @@ METAL_FUNC void tile_add(thread Sums<COLUMNS>& sums, thread Sums<MORE>& more) {
 template <int LEFT, int RIGHT>
 METAL_FUNC void tile_join(thread Tile<LEFT>& left, thread Tile<RIGHT>& right,
                           thread Tile<LEFT + RIGHT>& out) {
+  UNROLL
   for (int n = 0; n < LEFT / 8; ++n) {
+    UNROLL
     for (int i = 0; i < 2; ++i) out.part[n][i] = left.part[n][i];
   }
+  UNROLL
   for (int n = 0; n < RIGHT / 8; ++n) {
+    UNROLL
     for (int i = 0; i < 2; ++i) out.part[LEFT / 8 + n][i] = right.part[n][i];
   }
 }
@@ -191,6 +207,7 @@ struct MatrixGradient {
 
 template <int IN, int OUT>
 METAL_FUNC void tile_gradient_start(thread MatrixGradient<IN, OUT>& gradient, device float*) {
+  UNROLL
   for (int i = 0; i < IN / 8 * (OUT / 8) / TILE_SIMDGROUPS; ++i) {
     gradient.part[i] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
   }

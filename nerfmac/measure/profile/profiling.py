@@ -48,7 +48,7 @@ HEADING = (
 )
 COLUMNS = """\
 ms: median of the kernel's launches, repeated without the rest of the step; share: of the step;
-MB: each array moved once; MFLOP: hash encoding and networks only; M atomics: 10^6 atomic float
+MB: each array moved once; MFLOP: hash encoding and networks only; M atomics: 10^6 atomic
 additions; of limit: rate of bytes or operations / this machine's highest, whichever is larger. A
 second figure counts every access to a row of a table. Above 100 %, caches hold arrays."""
 

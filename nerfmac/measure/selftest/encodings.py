@@ -59,6 +59,7 @@ def hash_encode_cases() -> Iterator[Case]:
         "small": (HashLevels(8, 15, 16, 1.81), 4),
         "sixteen": (HashLevels(16, 14, 16, 1.38), 2),
         "single": (HashLevels(16, 12, 16, 1.3), 1),
+        "lonely": (HashLevels(1, 12, 16, 2.0), 1),  # a point has one number
         "eight": (HashLevels(2, 12, 16, 2.0), 8),
         "four": (HashLevels(4, 12, 16, 2.0), 4),
         "eight-of-four": (HashLevels(4, 12, 16, 2.0), 8),
@@ -82,11 +83,14 @@ def hash_encode_cases() -> Iterator[Case]:
             outliers = 0.02 if positions.shape[0] > 100 else 0.0
             terms = 64 if levels.log2_entries < 19 else 512
             case = Case("hash_encode", f"{name}-{where}", run, terms, outliers, half_terms=1)
-            # The first variant, whichever this machine has chosen; the others have their own cases.
-            yield replace(in_variant(case, "hash_encode_gradient", first), name=case.name)
+            # The first variants, whichever this machine has chosen; others have their own cases.
+            plain = in_variant(case, "hash_encode_gradient", first)
+            yield replace(in_variant(plain, "hash_encode_levels", "one"), name=case.name)
             if where in ("inside-1", "inside-3", "rays-1031"):
                 for chosen in others:
                     yield in_variant(case, "hash_encode_gradient", chosen)
+                if levels.levels % 4 == 0:
+                    yield in_variant(case, "hash_encode_levels", "four")
 
 
 def contract_cases() -> Iterator[Case]:

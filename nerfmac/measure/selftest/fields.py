@@ -46,7 +46,9 @@ def networks_cases() -> Iterator[Case]:
             case = Case("networks", f"{name}-{slots}", run, 256, half_terms=8)
             yield case
             if slots in (31, 129):  # each shape is a specialisation
-                yield in_variant(case, "networks_gradient_rows", "close")
+                for wrapped in (case, in_variant(case, "networks_gradient_loops", "two")):
+                    yield in_variant(wrapped, "networks_gradient_rows", "close")
+                yield in_variant(case, "networks_gradient_loops", "two")
             if (name, slots) == ("tiny", 700):
                 for operation in ("networks_gradient", "networks_gradient_rows"):
                     for chosen in VARIANTS[operation].all:

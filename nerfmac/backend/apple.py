@@ -1,0 +1,55 @@
+"""Apple's GPUs: their generations, and how many atomic additions each makes in a second.
+
+Nobody has measured these rates with nerfmac. They follow from one public measurement, in the README
+of iRath96/metal-hashmlp: a hash grid's gradient, about 33.5 million additions, takes an M1 Max
+30 ms with atomic floats and 1.8 ms with plain additions that race. It takes an M3 Max 1.2 ms with
+atomic floats. A chip's rate is assumed to be proportional to its arithmetic.
+"""
+
+from __future__ import annotations
+
+from nerfmac.backend.device import apple_generation, current_device
+
+NATIVE_FLOATS = 15
+"""First generation that adds floats to memory in one instruction, as the measurement suggests: the
+M3's. Generations 13 and 14 (M1, M2) repeat a compare-and-exchange until it succeeds
+(dougallj/applegpu, pull request 25)."""
+
+LONGEST_LAUNCH = 0.1
+"""Longest acceptable launch in seconds. macOS ends GPU work that delays the display."""
+
+SLOWEST = 2.6e12
+"""Float32 operations per second of the slowest chip, an M1; approximate."""
+
+# Additions per float32 operation, of an M1 Max (10.4e12 operations per second) and an M3 Max.
+_FLOATS_BY_LOOP = 33.5e6 / 30e-3 / 10.4e12
+_FLOATS = 33.5e6 / 1.2e-3 / 16.4e12
+# Assumed of integers on generations 13 and 14, where they are native: as fast as the plain
+# additions. Nobody has published their time.
+_INTEGERS_BEFORE = 33.5e6 / 1.8e-3 / 10.4e12
+
+
+def has_native_floats(of: int | None) -> bool:
+    """Whether a generation adds floats atomically in one instruction; an unknown one does."""
+    return of is None or of >= NATIVE_FLOATS
+
+
+def additions_per_second(of: int, rate: float, *, floats: bool) -> float:
+    """Atomic additions per second, of floats or else of integers.
+
+    The chip is of generation `of` and has `rate` float32 operations per second.
+    """
+    if has_native_floats(of):
+        return _FLOATS * rate  # assumed of integers too
+    return (_FLOATS_BY_LOOP if floats else _INTEGERS_BEFORE) * rate
+
+
+def additions_per_launch(*, floats: bool) -> float:
+    """Atomic additions that a launch makes within `LONGEST_LAUNCH` on a chip as slow as an M1.
+
+    Unlimited on other devices than an Apple GPU.
+    """
+    if current_device() != "metal":
+        return float("inf")
+    of = apple_generation() or 13
+    return LONGEST_LAUNCH * additions_per_second(of, SLOWEST, floats=floats)

@@ -1,0 +1,196 @@
+"""Compile the kernels' Metal text by Apple's own compiler; no GPU is needed.
+
+    nerfmac selftest --dump-metal metal-text
+    python scripts/compile_metal.py metal-text --json metal.json
+
+Each text is compiled after MLX's own header, from the installed package, in each of the `STANDARDS`
+that the compiler knows. Warnings are shown; an error makes the exit code 1. Where `metal-tt` is
+there, each text is also translated for the `ARCHITECTURES`, and the size of its code is kept.
+Apple does not document how to read a kernel's registers and spilled bytes from a translation, so
+the section that holds them is kept as it is.
+"""
+
+import argparse
+import json
+import os
+import re
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from importlib.util import find_spec
+from itertools import chain
+from pathlib import Path
+from typing import Any, NamedTuple
+
+STANDARDS = ("metal3.1", "metal3.2", "metal4.0")
+"""Language versions of macOS 14, 15 and 26."""
+ARCHITECTURES = ("applegpu_g13g", "applegpu_g14g", "applegpu_g15g")
+"""GPUs of M1, M2 and M3."""
+HEADER = "mlx/backend/metal/kernels/utils.h"
+"""MLX's header, which it puts before a custom kernel's text."""
+SECONDS = 120
+"""Longest time of one compilation."""
+_ENTRY = re.compile(r'host_name\("(?P<name>\w+)"\)|\[\[kernel\]\]\s+void\s+(?P<plain>\w+)')
+
+
+class Compiled(NamedTuple):
+    """What a tool said of one text."""
+
+    name: str
+    failed: bool
+    said: str
+
+
+def tool(name: str, *words: str | Path) -> subprocess.CompletedProcess[str]:
+    """Run one of Xcode's Metal tools; a run that takes too long fails."""
+    command = ["xcrun", "-sdk", "macosx", name, *map(str, words)]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=False, timeout=SECONDS)
+    except subprocess.TimeoutExpired:
+        return subprocess.CompletedProcess(command, 1, "", f"{name} takes longer than {SECONDS} s")
+
+
+def includes() -> Path:
+    """The folder of the installed MLX's headers."""
+    spec = find_spec("mlx")
+    folders = [
+        Path(place) / "include" for place in (spec and spec.submodule_search_locations) or ()
+    ]
+    for folder in folders:
+        if (folder / HEADER).is_file():
+            return folder
+    raise SystemExit(f"compile_metal: the installed MLX has no {HEADER}")
+
+
+def known_standards(scratch: Path) -> list[str]:
+    """Those of the `STANDARDS` that the compiler knows."""
+    empty = scratch / "empty.metal"
+    empty.write_text("")
+    words = ("-c", empty, "-o", scratch / "empty.air")
+    return [each for each in STANDARDS if tool("metal", f"-std={each}", *words).returncode == 0]
+
+
+def compiled(text: Path, standard: str, into: Path) -> Compiled:
+    """Compile one text as MLX has it compiled: without fast maths, and after its header."""
+    words = (f"-std={standard}", "-fno-fast-math", "-Wall", "-I", includes(), "-include", HEADER)
+    done = tool("metal", *words, "-c", text, "-o", into / f"{text.stem}.air")
+    return Compiled(text.stem, done.returncode != 0, done.stderr.strip())
+
+
+def translated(text: Path, folder: Path) -> list[dict[str, Any]]:
+    """Code size, or a fault, of a text for each architecture; `folder` has it compiled."""
+    library, script = folder / f"{text.stem}.metallib", folder / f"{text.stem}.mtlp-json"
+    match = _ENTRY.search(text.read_text())
+    entry = {"compute_function": (match["name"] or match["plain"]) if match else ""}
+    script.write_text(json.dumps({"pipelines": {"compute_pipelines": [entry]}}))
+    linked, rows = tool("metallib", folder / f"{text.stem}.air", "-o", library), []
+    for architecture in ARCHITECTURES:
+        row: dict[str, Any] = {"kernel": text.stem, "architecture": architecture}
+        image, done = folder / f"{text.stem}.{architecture}", linked
+        if linked.returncode == 0:
+            done = tool("metal-tt", "-arch", architecture, library, script, "-o", image)
+        if done.returncode != 0 or not image.is_file():
+            row["fault"] = (done.stderr or done.stdout).strip()[:400] or "no output"
+        else:
+            try:
+                row |= measured(image.read_bytes())
+            except (ValueError, struct.error) as error:
+                row["fault"] = f"an image that this program cannot read: {error}"
+        rows.append(row)
+    return rows
+
+
+def measured(image: bytes) -> dict[str, Any]:
+    """Bytes of code in a translated image, and its metadata in hexadecimal.
+
+    The image is a Mach-O file whose section `__compute` holds another one, with the code.
+    """
+    inner = next((content for _, name, content in sections(image) if name == "__compute"), image)
+    found = list(sections(inner))
+    code = sum(len(content) for segment, name, content in found if name == "__text")
+    metadata = b"".join(content for segment, _, content in found if segment == "__GPU_METADATA")
+    return {"code_bytes": code, "metadata": metadata.hex()}
+
+
+def sections(image: bytes) -> Iterator[tuple[str, str, bytes]]:
+    """Segment, name and content of each section of a 64-bit Mach-O file. Raises `ValueError`."""
+    magic, *_, commands, _, _, _ = struct.unpack_from("<8I", image)
+    if magic != 0xFEEDFACF:
+        raise ValueError("no 64-bit Mach-O file")
+    at = 32
+    for _ in range(commands):
+        command, size = struct.unpack_from("<2I", image, at)
+        count = struct.unpack_from("<I", image, at + 64)[0] if command == 0x19 else 0
+        for section in range(at + 72, at + 72 + 80 * count, 80):
+            name, segment = struct.unpack_from("<16s16s", image, section)
+            length, offset = struct.unpack_from("<QI", image, section + 40)
+            content = image[offset : offset + length]
+            yield segment.rstrip(b"\0").decode(), name.rstrip(b"\0").decode(), content
+        at += size
+
+
+def main(words: list[str]) -> int:
+    """Compile every text of a folder; return 1 if one is refused, 2 if nothing can be compiled."""
+    parser = argparse.ArgumentParser(description="Compile Metal text by Apple's compiler.")
+    parser.add_argument("folder", type=Path, help="folder of --dump-metal")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write what was found here")
+    arguments = parser.parse_args(words)
+    texts = sorted(arguments.folder.glob("*.metal"))
+    version = tool("metal", "--version") if shutil.which("xcrun") else None
+    if not texts or version is None or version.returncode != 0:
+        reason = "there is no text" if not texts else "xcrun finds no metal"
+        said = f": {version.stderr.strip()}" if version else ""
+        print(f"compile_metal: {reason}{said}", file=sys.stderr)
+        return 2
+    print(version.stdout.splitlines()[0])
+    found: dict[str, Any] = {"compiler": version.stdout.splitlines(), "standards": {}}
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(os.cpu_count()) as pool:
+        scratch = Path(folder)
+        standards = known_standards(scratch)
+        for standard in standards:
+            compile_text = partial(compiled, standard=standard, into=scratch)
+            outcomes = list(pool.map(compile_text, texts))
+            show(standard, outcomes)
+            found["standards"][standard] = [each._asdict() for each in outcomes if each.said]
+        failed = not standards or any(
+            each["failed"] for some in found["standards"].values() for each in some
+        )
+        if missing := sorted({*STANDARDS} - {*standards}):
+            print(f"not known to this compiler: {', '.join(missing)}")
+        if not failed and tool("metal-tt", "--version").returncode == 0:
+            rows = pool.map(partial(translated, folder=scratch), texts)
+            found["translated"] = list(chain.from_iterable(rows))
+            print("\n".join(table(found["translated"])))
+    if arguments.json:
+        arguments.json.write_text(json.dumps(found, indent=1) + "\n")
+    return 1 if failed else 0
+
+
+def show(standard: str, outcomes: list[Compiled]) -> None:
+    """Print how many texts a standard takes, and every message once."""
+    taken = sum(not each.failed for each in outcomes)
+    print(f"{standard}: {taken} of {len(outcomes)} texts compile")
+    for each in outcomes:
+        if each.said:
+            print(f"  {each.name} {'FAILS' if each.failed else 'warns'}\n{each.said}")
+
+
+def table(rows: list[dict[str, Any]]) -> Iterator[str]:
+    """The translations as a Markdown table: a kernel's bytes of code by architecture."""
+    yield f"| kernel | {' | '.join(ARCHITECTURES)} |"
+    yield f"| --- | {' | '.join('---' for _ in ARCHITECTURES)} |"
+    by_kernel: dict[str, dict[str, str]] = {}
+    for row in rows:
+        shown = str(row["code_bytes"]) if "code_bytes" in row else f"fails: {row['fault']}"
+        by_kernel.setdefault(row["kernel"], {})[row["architecture"]] = shown.replace("\n", " ")
+    for kernel, sizes in by_kernel.items():
+        yield f"| {kernel} | {' | '.join(sizes[each] for each in ARCHITECTURES)} |"
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))

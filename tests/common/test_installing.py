@@ -1,0 +1,77 @@
+"""Advice to install something fits the environment; a Mac without packages of MLX is told why."""
+
+import platform
+import sys
+
+import pytest
+
+from nerfmac.common import extras, installing
+from nerfmac.common.installing import extra_packages, pip_install, why_no_mlx
+
+MISSING = ModuleNotFoundError("No module named 'mlx'")
+
+
+@pytest.mark.parametrize("has_pip", [True, False])
+def test_pip_is_advised_only_where_there_is_one(has_pip, monkeypatch):
+    monkeypatch.setattr(installing, "find_spec", lambda name: object() if has_pip else None)
+    tool = "pip install" if has_pip else f"uv pip install --python {sys.executable}"
+    assert pip_install("one>=2", "two") == f'{tool} "one>=2" "two"'
+
+
+@pytest.mark.parametrize(
+    ("extra", "packages"),
+    [
+        ("capture", {"pillow-heif", "pycolmap"}),
+        ("export", {"scikit-image", "trimesh"}),
+        ("notebook", {"anywidget", "ipywidgets", "jupyterlab"}),
+        ("nothing", set()),
+    ],
+)
+def test_an_extra_is_its_packages_and_not_a_name_of_the_index(extra, packages):
+    assert {name.partition(">")[0] for name in extra_packages(extra)} == packages
+    assert "nerfmac" not in extras.install(extra).removesuffix(" in nerfmac's folder")
+
+
+def test_without_an_installation_an_extra_is_that_of_the_folder(monkeypatch):
+    def requires(name):
+        raise installing.PackageNotFoundError(name)
+
+    monkeypatch.setattr(installing, "requires", requires)
+    assert extras.install("plot") == f"{pip_install('.[plot]')} in nerfmac's folder"
+
+
+def on_a_mac(monkeypatch, processor, version, *, translated=False):
+    monkeypatch.setattr(platform, "system", lambda: "Darwin")
+    monkeypatch.setattr(platform, "machine", lambda: processor)
+    monkeypatch.setattr(platform, "mac_ver", lambda: (version, ("", "", ""), processor))
+    monkeypatch.setattr(installing, "_is_translated", lambda: translated)
+
+
+@pytest.mark.parametrize(
+    ("processor", "version", "translated", "told"),
+    [
+        ("x86_64", "15.1", True, "by Rosetta; MLX needs Apple silicon's own Python"),
+        ("x86_64", "13.6", False, "needs a Mac with Apple silicon"),
+        ("arm64", "13.7.1", False, "needs macOS 14 or newer, and this is 13.7.1"),
+    ],
+)
+def test_a_mac_without_mlx_is_told_why(monkeypatch, processor, version, translated, told):
+    on_a_mac(monkeypatch, processor, version, translated=translated)
+    assert told in why_no_mlx(MISSING)
+    assert "\n" not in why_no_mlx(MISSING)
+
+
+def test_where_nothing_is_known_the_error_is_left_as_it_is(monkeypatch):
+    assert why_no_mlx(MISSING) is None
+    on_a_mac(monkeypatch, "arm64", "26.0")
+    assert why_no_mlx(MISSING) is None
+
+
+def test_rosetta_is_asked_of_the_system(monkeypatch, tmp_path):
+    for answer in ("1", "0"):
+        (tmp_path / "sysctl").write_text(f"#!/bin/sh\necho {answer}\n")
+        (tmp_path / "sysctl").chmod(0o755)
+        monkeypatch.setenv("PATH", str(tmp_path))
+        assert installing._is_translated() == (answer == "1")
+    (tmp_path / "sysctl").unlink()
+    assert not installing._is_translated()

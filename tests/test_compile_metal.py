@@ -1,0 +1,104 @@
+"""Apple's compiler is asked for each text and each version; what it says is shown and counted."""
+
+import json
+import struct
+
+import compile_metal
+import pytest
+
+TEXT = 'template [[host_name("custom_kernel_one")]] [[kernel]] decltype(one) one;\n'
+
+
+def mach_o(*sections):
+    """A 64-bit Mach-O file with the `sections` (segment, name, content) in one segment."""
+    start = 32 + 72 + 80 * len(sections)
+    contents = b"".join(content for *_, content in sections)
+    head = struct.pack("<8I", 0xFEEDFACF, 0, 0, 1, 1, 0, 0, 0)
+    command = struct.pack("<2I16s", 0x19, 72 + 80 * len(sections), b"__TEXT") + bytes(40)
+    command += struct.pack("<2I", len(sections), 0)
+    for segment, name, content in sections:
+        described = struct.pack("<16s16s", name.encode(), segment.encode())
+        command += (described + struct.pack("<2QI", 0, len(content), start)).ljust(80, b"\0")[:80]
+        start += len(content)
+    return head + command + contents
+
+
+@pytest.fixture
+def apple(monkeypatch, tmp_path):
+    """Stands for Xcode: `says` gives a tool's exit code and words for its arguments."""
+
+    def make(says):
+        def tool(name, *words):
+            code, said = says(name, [str(word) for word in words])
+            if code == 0 and "-o" in words:
+                code_of = ("__TEXT", "__text", bytes(640))
+                inner = mach_o(code_of, ("__GPU_METADATA", "__data", b"ab"))
+                words[words.index("-o") + 1].write_bytes(mach_o(("__TEXT", "__compute", inner)))
+            out = "Apple metal version 1" if words == ("--version",) else ""
+            return compile_metal.subprocess.CompletedProcess(words, code, out, said)
+
+        monkeypatch.setattr(compile_metal, "tool", tool)
+        monkeypatch.setattr(compile_metal.shutil, "which", lambda name: name)
+        (tmp_path / "texts").mkdir()
+        for name in ("one", "two"):
+            (tmp_path / "texts" / f"{name}.metal").write_text(TEXT)
+        found = tmp_path / "found.json"
+        code = compile_metal.main([str(tmp_path / "texts"), "--json", str(found)])
+        return code, json.loads(found.read_text()) if found.exists() else None
+
+    return make
+
+
+def test_each_text_is_compiled_after_mlx_s_header_in_each_version(apple, capsys):
+    asked = []
+    code, found = apple(lambda name, words: asked.append((name, words)) or (0, ""))
+    assert code == 0
+    compiled = [words for name, words in asked if name == "metal" and "-include" in words]
+    assert len(compiled) == 2 * len(compile_metal.STANDARDS)
+    for words in compiled:
+        assert compile_metal.HEADER in words
+        assert "-fno-fast-math" in words
+    assert {words[0] for words in compiled} == {f"-std={each}" for each in compile_metal.STANDARDS}
+    assert [row["code_bytes"] for row in found["translated"]] == 6 * [640]
+    assert found["translated"][0]["metadata"] == b"ab".hex()
+    shown = capsys.readouterr().out
+    assert "metal4.0: 2 of 2 texts compile" in shown
+    assert "| one | 640 | 640 | 640 |" in shown
+
+
+def test_a_warning_is_shown_and_an_error_makes_it_fail(apple, capsys):
+    def says(name, words):
+        if "-include" in words and words[-3].endswith("two.metal"):
+            return (1, "error: no") if "-std=metal3.2" in words else (0, "warning: hm")
+        return 0, ""
+
+    code, found = apple(says)
+    assert code == 1
+    shown = capsys.readouterr().out
+    assert "two FAILS\nerror: no" in shown
+    assert "two warns\nwarning: hm" in shown
+    assert "metal3.2: 1 of 2 texts compile" in shown
+    assert "translated" not in found
+
+
+def test_a_version_that_the_compiler_does_not_know_is_named(apple, capsys):
+    code, found = apple(lambda name, words: ("-std=metal4.0" in words, ""))
+    assert code == 0
+    assert "not known to this compiler: metal4.0" in capsys.readouterr().out
+    assert set(found["standards"]) == {"metal3.1", "metal3.2"}
+
+
+def test_a_compiler_that_knows_no_version_has_taken_nothing(apple):
+    assert apple(lambda name, words: (any("-std=" in word for word in words), ""))[0] == 1
+
+
+def test_a_translation_that_fails_is_told_and_fails_nothing(apple, capsys):
+    code, found = apple(lambda name, words: (name == "metal-tt" and "-arch" in words, "no\nway"))
+    assert code == 0
+    assert {row["fault"] for row in found["translated"]} == {"no\nway"}
+    assert "| one | fails: no way |" in capsys.readouterr().out
+
+
+def test_without_a_compiler_nothing_is_claimed(apple, capsys):
+    assert apple(lambda name, words: (1, "missing Metal Toolchain"))[0] == 2
+    assert "xcrun finds no metal: missing Metal Toolchain" in capsys.readouterr().err

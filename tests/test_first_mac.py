@@ -1,0 +1,108 @@
+"""`scripts/first_mac.sh` tries everything, keeps what failed, and leaves one file without names."""
+
+import os
+import shutil
+import subprocess
+import tarfile
+
+import pytest
+
+from tests.conftest import ROOT
+from tests.stand_ins import NERFMAC, PYTHON, XCRUN, write_programs
+
+NEEDED = ("bash", "perl", "tar", "hostname")
+pytestmark = [
+    pytest.mark.slow,  # each step is a process that imports MLX
+    pytest.mark.skipif(not all(map(shutil.which, NEEDED)), reason=f"needs {', '.join(NEEDED)}"),
+]
+MAC = {
+    "uname": '#!/bin/sh\n[ "$1" = -s ] && echo Darwin || echo Darwin 24.5.0 arm64\n',
+    "sw_vers": "#!/bin/sh\necho ProductVersion: 15.5\n",
+    "sysctl": "#!/bin/sh\necho Apple M1\n",
+    "xcode-select": "#!/bin/sh\nexit 2\n",
+    "xcrun": XCRUN,
+}
+# A run says where it is, which must not be in the file; the texts to compile are one.
+HELPERS = """
+import platform
+from pathlib import Path
+
+def dump_or_info(verb, words):
+    if "--dump-metal" in words:
+        folder = Path(words[words.index("--dump-metal") + 1])
+        folder.mkdir()
+        (folder / "one.metal").write_text("[[kernel]] void one() {}")
+
+def write_run(words):
+    out = Path(words[words.index("--out") + 1])
+    out.mkdir(parents=True)
+    (out / "metrics.json").write_text('{"psnr_test": 30.0}')
+    print("in", Path.home(), "on", platform.node())
+
+"""
+
+
+@pytest.fixture
+def tried(tmp_path):
+    """Run the script on a Mac of stand-ins; `broken` is a verb that fails."""
+
+    def run(broken=""):
+        for name in ("nerfmac", "kernels", "data", "pyproject.toml"):
+            (tmp_path / name).symlink_to(ROOT / name)
+        shutil.copytree(ROOT / "scripts", tmp_path / "scripts")
+        text = NERFMAC.replace("nerfmac.cli.main([verb, *words])", "dump_or_info(verb, words)")
+        text = text.replace("verb, *words = ", f"{HELPERS}verb, *words = ")
+        text += f"if verb == {broken!r}: raise SystemExit('nerfmac: no such thing')\n"
+        text += "if verb == 'train': write_run(words)\n"
+        write_programs(tmp_path, MAC)
+        (tmp_path / "venv").mkdir()
+        write_programs(tmp_path / "venv", {"python": PYTHON, "nerfmac": text})
+        environment = {
+            **os.environ,
+            "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}",
+            "VENV": str(tmp_path / "venv"),
+            "PYTHONPATH": str(ROOT),
+        }
+        command = ["bash", str(tmp_path / "scripts" / "first_mac.sh"), "7"]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        (archive,) = tmp_path.glob("first-mac-*.tar.gz")
+        with tarfile.open(archive) as packed:
+            files = {
+                member.name.partition("/")[2]: packed.extractfile(member).read().decode()
+                for member in packed.getmembers()
+                if member.isfile()
+            }
+        return done, archive, files
+
+    return run
+
+
+def test_every_step_is_tried_and_one_file_is_left(tried):
+    done, archive, files = tried()
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"please attach {archive}" in done.stdout
+    steps = files["steps.txt"].splitlines()
+    names = "system install info probe train base selftest tune profile bench compile"
+    assert [line.partition(":")[0] for line in steps] == names.split()
+    assert all("exit code 0" in line for line in steps)
+    assert "Apple M1" in files["system.txt"]
+    assert "known: train --seconds 7" in files["train.txt"]
+    assert files["run-metrics.json"] == files["base-metrics.json"] == '{"psnr_test": 30.0}'
+    assert "metal3.1" in files["compile.txt"]
+
+
+def test_a_step_that_fails_is_told_and_the_others_go_on(tried):
+    done, _, files = tried("selftest")
+    assert done.returncode == 1
+    assert "steps that failed: selftest" in done.stdout
+    assert "nerfmac: no such thing" in done.stdout
+    assert "selftest: exit code 1" in files["steps.txt"]
+    assert "bench: exit code 0" in files["steps.txt"]
+
+
+def test_neither_the_home_folder_nor_the_machine_is_named(tried, monkeypatch, tmp_path):
+    monkeypatch.setenv("HOME", str(tmp_path / "a name"))
+    _, _, files = tried()
+    assert "in ~ on" in files["train.txt"]
+    for name, text in files.items():
+        assert "a name" not in text, name
