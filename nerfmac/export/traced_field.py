@@ -69,7 +69,7 @@ class TracedField(NamedTuple):
             _constants(shape, table.shape[1]),
             {
                 "extent": extent,
-                "inner": getattr(field.encoding.bounds, "inner", None) or extent,
+                "inner": field.encoding.bounds.inner or extent,
                 "near": geometry.near,
                 "step": geometry.step,
                 "cone": geometry.cone,

@@ -11,8 +11,7 @@ import pytest
 from nerfmac.viewer.page import source
 
 PAGE = Path(source.__file__).parent
-ELSEWHERE = {"navigation.js"}  # a module of export/page alone
-MODULES = sorted(path for path in PAGE.rglob("*.js") if path.name not in ELSEWHERE)
+MODULES = sorted(PAGE.rglob("*.js"))
 TOP_LEVEL = re.compile(r"^(?:export )?(?:async )?(?:function|const|let|class) (\w+)", re.MULTILINE)
 
 
