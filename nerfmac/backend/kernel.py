@@ -98,8 +98,8 @@ class Kernel:
     outputs: tuple[str, ...]
     """Names of the arrays that the function writes."""
     rows: str
-    """C++ expression: number of rows along the grid's first axis. NAME_shape is the shape of input
-    NAME."""
+    """C++ expression for the number of rows, such as "x_shape[0]"; NAME_shape is the shape of input
+    NAME. The grid's first axis has one thread, or one simdgroup, for each row."""
     space: str = ""
     """Declaration of a threadgroup array named `space`, as in "float space[64]": Metal allows it in
     a kernel's own body only."""

@@ -34,8 +34,8 @@ from nerfmac.scenes.readers.colmap import camera_to_file
 from nerfmac.scenes.readers.colmap_model import ColmapModel, read_model
 
 FOCAL_GUESS = 0.85
-"""Focal length, as a fraction of the longer side, where EXIF names none and too few pictures match
-for a trial: a typical phone's."""
+"""Focal length, as a fraction of the longer side, if EXIF names none and too few pictures match to
+try several. It is typical of phones."""
 FEWEST = 3
 """Smallest number of cameras in a model, and of pictures in a trial."""
 MISSING = 0.95

@@ -73,8 +73,8 @@ class Arguments:
     """Frames per second; by default the rate in nerfstudio's path, else 24."""
     size: Annotated[str | None, optional("WxH")] = None
     """Width and height in pixels, such as 1280x720. By default the size in nerfstudio's path,
-    else that of the photographs; for a panorama 1920x960. Compared with upright photographs, a
-    wide frame shows less above and below and more to the sides."""
+    else that of the photographs; for a panorama 1920x960. In a move or tour, a wide frame shows
+    less above and below than upright photographs, and more to the sides."""
     output: Literal["rgb", "depth", "normal", "opacity"] = "rgb"
     """Quantity to render."""
     colormap: Literal["turbo", "inferno", "grey"] = "turbo"
@@ -111,9 +111,11 @@ class Arguments:
     stereo: Annotated[
         Literal["side-by-side", "over-under"] | None, optional("side-by-side|over-under")
     ] = None
-    """Render a picture of --size for each eye, the left eye's left of or above the right eye's."""
+    """Render a picture of --size for each eye. side-by-side: left eye on the left; over-under: left
+    eye above."""
     eye_distance: Annotated[float, optional("FLOAT")] = 0.0
-    """Distance between the eyes of --stereo in scene units, such as 0.03."""
+    """Distance between the eyes in scene units, such as 0.03; required with --stereo. Larger: a
+    stronger impression of depth."""
     format: Literal["png", "exr", "npz"] = "png"
     """Format of the files in a folder: pictures as png, or float values as exr or npz, such as
     depth in scene units."""

@@ -76,8 +76,8 @@ class Arguments(Config, SceneFlags):
     video: bool = True
     """Render a turntable video at the end."""
     all_views: bool = False
-    """Evaluate every test view, however long it takes. By default only as many as fit into the
-    time: the whole command takes about twice the training time plus half a minute at most."""
+    """Evaluate every test view, however long it takes. By default only as many as fit if the
+    command is to take about twice the training time plus half a minute."""
 
     def __post_init__(self) -> None:
         """Check nothing: the preset may still be `auto`. `config` makes a checked `Config`."""

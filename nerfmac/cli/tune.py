@@ -28,7 +28,8 @@ class Arguments(SceneFlags):
     """Time the variants of each operation on this machine and use the fastest from now on."""
 
     scene: Annotated[Path | None, tyro.conf.Positional, optional("[SCENE]")] = None
-    """Scene that sets the sizes of the operations; by default a scene in the unit cube."""
+    """Scene whose extent and picture resolution set the sizes of the timed operations; by default a
+    scene in the unit cube."""
     device: Device = "auto"
     """Device that computes; auto takes the GPU if there is one."""
     preset: Preset = "auto"

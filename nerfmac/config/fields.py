@@ -74,9 +74,10 @@ class NetworkConfig:
     width: int = 64
     """Neurons of each hidden layer: 16, 32, 64 or 128. More: better quality, slower training."""
     density_layers: int = 1
-    """Hidden layers of the density network, 1 to 4."""
+    """Hidden layers of the density network, 1 to 4; at width 128 both networks together have at
+    most 4. More: slower training."""
     colour_layers: int = 2
-    """Hidden layers of the colour network, 1 to 4."""
+    """Hidden layers of the colour network, 1 to 4; see density-layers. More: slower training."""
     density_bias: int = 0
     """For pictures with alpha: constant subtracted from the logarithm of the density, exp(x -
     bias). Larger: training starts in thinner fog."""

@@ -56,8 +56,8 @@ def _gpu_ceilings(seconds: float) -> Ceilings:
     mx.eval(array, matrix)
     name = str(matrix.dtype).removeprefix("mlx.core.")
     return Ceilings(
-        2 * array.nbytes / _fastest(lambda: array + 1.0, seconds),
-        2 * _SIZE**3 / _fastest(lambda: matrix @ matrix, seconds),
+        2 * array.nbytes / _lower_quartile(lambda: array + 1.0, seconds),
+        2 * _SIZE**3 / _lower_quartile(lambda: matrix @ matrix, seconds),
         f"a copy of {array.nbytes / 1e6:.0f} MB and a {name} product of {_SIZE}x{_SIZE} matrices",
     )
 
@@ -76,13 +76,13 @@ def _cpu_ceilings(seconds: float) -> Ceilings:
 
     return Ceilings(
         # Half of the array is read, half is written.
-        array.nbytes / _fastest(lambda: copy(**launch), seconds),
-        2 * _CPU_SIZE**3 / _fastest(multiplied, seconds),
+        array.nbytes / _lower_quartile(lambda: copy(**launch), seconds),
+        2 * _CPU_SIZE**3 / _lower_quartile(multiplied, seconds),
         f"a copy of {array.nbytes / 2e6:.0f} MB on all cores and NumPy's float32 product of "
         f"{_CPU_SIZE}x{_CPU_SIZE} matrices",
     )
 
 
-def _fastest(compute: Callable[[], Any], seconds: float) -> float:
+def _lower_quartile(compute: Callable[[], Any], seconds: float) -> float:
     """Seconds of a call: the lower quartile, which other programs hardly affect."""
     return measure(compute, seconds=seconds, queued=True).low / 1e3

@@ -60,8 +60,8 @@ def _pose_jacobian(poses: Array, x: Array, y: Array, depth: Array) -> Array:
 def lens_conditioning(cameras: Cameras) -> npt.NDArray[np.float32]:
     """The matrices P (n, 3, 3) of the lenses: (log focal factor, k1, k2) = P x.
 
-    In the middle of a picture a longer focal length and distortion look almost alike. The points
-    are `GRID`'s without its centre.
+    The matrices are means over the points of `GRID` except the centre, which no change of the lens
+    moves.
     """
     sizes, lenses = np.array(cameras.sizes, float), np.array(cameras.intrinsics, np.float64)
     total = np.zeros((len(sizes), 3, 3))

@@ -28,7 +28,8 @@ NAME = "scalars.jsonl"
 """Name of the file in a run's folder."""
 
 SECONDS = 1.0
-"""Shortest time between two lines, in seconds."""
+"""Shortest time in seconds between two lines of the file; only the last line, which `close` writes,
+may come sooner."""
 
 log = logging.getLogger("nerfmac")
 

@@ -99,7 +99,8 @@ class OccupancyGrid:
         since = mx.where(visible, 0, since)
         since = mx.where(before == NEVER_OCCUPIED, NEVER_OCCUPIED, since)
         shown = mx.where(since < self._patience(updates), values, -1.0)
-        # Instant-NGP's rule: while the unit cube is thin, the threshold is its mean thickness.
+        # Instant-NGP's rule: the threshold is at most the mean thickness of the unit cube's cells,
+        # of which those that are no longer visible count as 0.
         innermost = shown[: self.geometry.resolution**3]
         mean = mx.maximum(innermost, 0.0).mean()
         threshold = mx.minimum(mean, self.config.threshold).reshape(1)

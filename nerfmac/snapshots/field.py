@@ -192,7 +192,10 @@ def _same(levels: HashLevels, shapes: tuple[tuple[int, int, int], ...]) -> bool:
 
 
 def _read_levels(encoding: Fields, extent: float) -> tuple[int, HashLevels]:
-    """Number of features per level, and the levels. Raises `InputError` for another encoding."""
+    """Features per level, and the levels, of a HashGrid or DenseGrid.
+
+    Raises `InputError` for other encodings, and for sizes or an interpolation that nerfmac lacks.
+    """
     kind = encoding.text("otype").lower()
     if kind == "grid":
         kind = f"{encoding.text('type') if 'type' in encoding else 'hash'}grid".lower()

@@ -126,7 +126,7 @@ class ScreenPicture(NamedTuple):
 
     @property
     def is_full(self) -> bool:
-        """Whether it has full size."""
+        """Whether the picture has full size."""
         return self.scale == 1.0
 
     @property

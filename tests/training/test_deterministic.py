@@ -26,8 +26,10 @@ def variants_used(monkeypatch):
     asked, real = [], hash_encode.variant
 
     def variant(name):
-        asked.append(real(name))
-        return asked[-1]
+        found = real(name)
+        if name == "hash_encode_gradient":
+            asked.append(found)
+        return found
 
     monkeypatch.setattr(hash_encode, "variant", variant)
     return asked

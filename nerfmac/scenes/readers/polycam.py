@@ -31,7 +31,9 @@ def keyframes_of(folder: Path) -> tuple[Path, Path] | None:
 
 
 def read_polycam(folder: Path, cameras: Path, images: Path) -> ParsedScene:
-    """Read the scene in `folder` from the folders of `keyframes_of`.
+    """Read Polycam's scene in `folder`.
+
+    `cameras` and `images` are the two folders that `keyframes_of` returns.
 
     Raises InputError as `load_scene` does.
     """

