@@ -38,12 +38,11 @@ def to_unit(positions: mx.array, bounds: Bounds) -> mx.array:
     Differentiable. `Bounds.to_unit` is the reference. Raises `InputError` for a wrong shape or type
     of contracted positions.
     """
-    if not bounds.is_contracted:
-        return bounds.to_unit(positions)
-    _TAKES.check(positions)
-    if not runs_kernel("contract"):
-        return bounds.to_unit(positions)
-    return cast(mx.array, _contract(positions, mx.array([bounds.extent, bounds.inner])))
+    if bounds.is_contracted:
+        _TAKES.check(positions)
+        if runs_kernel("contract"):
+            return cast(mx.array, _contract(positions, mx.array([bounds.extent, bounds.inner])))
+    return bounds.to_unit(positions)
 
 
 @mx.custom_function

@@ -18,6 +18,7 @@ from nerfmac.config import Config
 from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.cameras import Cameras
 from nerfmac.geometry.pixel_places import WHOLE
+from nerfmac.sampling.occupancy import march_geometry
 from nerfmac.scenes import Views
 from nerfmac.scenes.tracks import ways_of
 
@@ -60,7 +61,7 @@ class TrackRays:
             return None
         error = tracks.error[tracks.point]
         confidence = np.exp(-np.square(error / max(float(error.mean()), 1e-9)))
-        cone = march.cone if bounds.cascades > 1 else 0.0
+        cone = march_geometry(march, config.occupancy, bounds).cone
         columns = [
             fractions_of(views.cameras, tracks.view, tracks.pixel),
             np.stack([distance, confidence, np.maximum(march.step, cone * distance)], axis=1),
