@@ -1,33 +1,11 @@
+#include "light.h"
+
 // Alpha compositing of packed samples (Mildenhall et al. 2020, equation 3):
 //
 //   weight_i = T_i (1 - exp(-density_i width_i)),   T_i = exp(-sum_{j<i} density_j width_j)
 //
-// Ray r owns the samples ray_start[r] to ray_start[r + 1] - 1, front to back. A ray ends before the
-// first sample that less than 1e-4 of the light would reach. A simdgroup composites one ray,
-// SIMD_WIDTH samples at a time: thread_index = (ray * SIMD_WIDTH + lane, 0, 0).
-
-constant constexpr float early_stop_transmittance = 1e-4f;  // EARLY_STOP_TRANSMITTANCE in ops/composite.py
-
-struct CompositeSample {
-  bool is_visible;
-  float reaching, passing, weight;  // the light before it, behind it, and their difference
-};
-
-// Sample `i` of a ray that ends before `end`; `optical` is the ray's optical depth before the
-// simdgroup's samples and becomes that behind them.
-template <typename Density, typename Widths>
-METAL_FUNC CompositeSample composite_sample(
-    int i, int end, Density density, Widths widths, thread float& optical) {
-  const float own = i < end ? density[i] * widths[i] : 0.0f;
-  const float before = optical + simd_prefix_exclusive_sum(own);
-  CompositeSample sample;
-  sample.reaching = exp(-before);
-  sample.is_visible = i < end && sample.reaching >= early_stop_transmittance;
-  sample.passing = sample.reaching * exp(-own);
-  sample.weight = sample.is_visible ? sample.reaching - sample.passing : 0.0f;
-  optical += simd_sum(own);
-  return sample;
-}
+// Ray r owns the samples ray_start[r] to ray_start[r + 1] - 1, front to back. A simdgroup composites
+// one ray, SIMD_WIDTH samples at a time: thread_index = (ray * SIMD_WIDTH + lane, 0, 0).
 
 template <typename Density, typename Colour, typename Distances, typename Widths,
           typename RayStart, typename RayColour, typename Opacity, typename Depth>
@@ -40,10 +18,10 @@ METAL_FUNC void composite_forward(
   const int end = ray_start[ray + 1];
   float optical = 0.0f, seen = 0.0f, far = 0.0f;
   float sum[3] = {0.0f, 0.0f, 0.0f};
-  for (int first = ray_start[ray]; first < end && exp(-optical) >= early_stop_transmittance;
+  for (int first = ray_start[ray]; first < end && exp(-optical) >= light_end;
        first += SIMD_WIDTH) {
     const int i = first + lane;
-    const CompositeSample sample = composite_sample(i, end, density, widths, optical);
+    const LightSample sample = light_sample(i, end, density, widths, optical);
     if (sample.is_visible) {
       for (int c = 0; c < 3; ++c) sum[c] = fma(sample.weight, float(colour[3 * i + c]), sum[c]);
       far = fma(sample.weight, float(distances[i]), far);
@@ -57,26 +35,6 @@ METAL_FUNC void composite_forward(
   for (int c = 0; c < 3; ++c) ray_colour[3 * ray + c] = sum[c];
   opacity[ray] = seen;
   depth[ray] = far;
-}
-
-// How many of its samples light reaches: those before the ray's end. A ray without slots counts
-// what it wanted.
-template <typename Density, typename Widths, typename RayStart, typename Wanted, typename Visible>
-METAL_FUNC void composite_visible(
-    uint3 thread_index, int rays, Density density, Widths widths, RayStart ray_start,
-    Wanted wanted, Visible visible) {
-  const uint ray = thread_index.x / SIMD_WIDTH;
-  const int lane = int(thread_index.x % SIMD_WIDTH);
-  if (ray >= uint(rays)) return;
-  const int end = ray_start[ray + 1];
-  float optical = 0.0f;
-  int count = 0;
-  for (int first = ray_start[ray]; first < end && exp(-optical) >= early_stop_transmittance;
-       first += SIMD_WIDTH) {
-    const CompositeSample sample = composite_sample(first + lane, end, density, widths, optical);
-    count += simd_sum(int(sample.is_visible));
-  }
-  if (lane == 0) visible[ray] = ray_start[ray] < end ? count : wanted[ray];
 }
 
 // With g_i = d_colour . colour_i + d_opacity + d_depth distance_i, the gradient of density_i is
@@ -107,7 +65,7 @@ METAL_FUNC void composite_gradient(
   float optical = 0.0f;
   for (int first = ray_start[ray]; first < end; first += SIMD_WIDTH) {
     const int i = first + lane;
-    const CompositeSample sample = composite_sample(i, end, density, widths, optical);
+    const LightSample sample = light_sample(i, end, density, widths, optical);
     float along = 0.0f;
     if (sample.is_visible) {
       along = fma(float(d_depth[ray]), float(distances[i]), float(d_opacity[ray]));
@@ -119,7 +77,7 @@ METAL_FUNC void composite_gradient(
     // Nothing counts behind the ray's end. The difference leaves a rounding error there, which a
     // large density would multiply: matter would grow denser without end.
     const float rest = behind - simd_prefix_exclusive_sum(own) - own;
-    const float after = sample.passing >= early_stop_transmittance ? rest : 0.0f;
+    const float after = sample.passing >= light_end ? rest : 0.0f;
     behind -= simd_sum(own);
     if (i < end) {
       for (int c = 0; c < 3; ++c) d_colour[3 * i + c] = sample.weight * d_ray_colour[3 * ray + c];

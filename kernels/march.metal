@@ -1,4 +1,5 @@
 #include "occupancy.h"
+#include "slots.h"
 
 // Marching rays through the occupancy grid: a first pass counts each ray's samples in occupied
 // cells, a second one writes them into the slots that the counts leave it.
@@ -162,16 +163,6 @@ METAL_FUNC void march_count(
   }
 }
 
-// Makes a slot one without a sample.
-template <typename Positions, typename Distances, typename Widths, typename RayOf>
-METAL_FUNC void march_clear(
-    int slot, Positions positions, Distances distances, Widths widths, RayOf ray_of) {
-  for (int axis = 0; axis < 3; ++axis) positions[3 * slot + axis] = 0.0f;
-  distances[slot] = 0.0f;
-  widths[slot] = 0.0f;
-  ray_of[slot] = 0;
-}
-
 // A simdgroup writes one ray's samples but for the first skip[ray]. Slots that no ray owns, of
 // slots[0] in all, become zero. So do those that the ray owns and has no samples for: counting was
 // compiled apart, and where a compiler rounds otherwise it may have found one sample more.
@@ -187,7 +178,7 @@ METAL_FUNC void march_write(
   if (ray >= uint(rays)) return;
   for (int slot = ray_start[rays] + int(thread_index.x); slot < slots[0];
        slot += rays * SIMD_WIDTH) {
-    march_clear(slot, positions, distances, widths, ray_of);
+    slots_clear(slot, positions, distances, widths, ray_of);
   }
   const MarchSettings to = march_settings(settings);
   const MarchRay r = march_ray(ray, origins, directions, jitter, to);
@@ -210,7 +201,7 @@ METAL_FUNC void march_write(
     k = march_on(k, probe);
   }
   for (int slot = max(first, begin) + lane; slot < end; slot += SIMD_WIDTH) {
-    march_clear(slot, positions, distances, widths, ray_of);
+    slots_clear(slot, positions, distances, widths, ray_of);
   }
 }
 

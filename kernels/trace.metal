@@ -10,7 +10,7 @@
 // tiles are full. It has a queue of TRACE_QUEUE rays, neighbours in the picture: when a ray ends,
 // the next of the queue takes its place.
 
-constant constexpr float trace_early_stop = 1e-4f;  // early_stop_transmittance of composite.metal
+constant constexpr float trace_early_stop = 1e-4f;  // light_end of light.h
 
 // Simdgroups of a threadgroup: as many as have room in its memory.
 constexpr int trace_simdgroups(int in) {

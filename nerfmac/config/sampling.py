@@ -28,9 +28,15 @@ class MarchConfig:
     unit cube. More: faster, coarser far away. 0: all steps are equal."""
     max_samples: int = 2**17
     """Sample budget of a training step. More: more rays per step, slower steps, more memory."""
-    march_factor: int = 4
-    """March up to this many times max-samples in a step and keep only samples that light reaches.
-    More: a fuller batch, more memory. 0: march max-samples and keep all."""
+    march_factor: int = 8
+    """March up to this many times max-samples in a step and keep only samples that matter to the
+    rays' colours. More: more rays per step, more memory. 0: march max-samples and keep all."""
+
+    thin_below: float = 0.01
+    """Weight in its ray's colour below which a sample is kept only at random, and then stands for
+    those left out. Larger: more rays per step, of more noise. 0: keep all that light reaches."""
+    thin_least: float = 0.03
+    """Smallest fraction of the samples below march.thin-below to keep. Larger: less noise."""
 
     def __post_init__(self) -> None:
         checks.number("march.steps", self.steps, low=16, high=4096, whole=True)
@@ -41,6 +47,8 @@ class MarchConfig:
         checks.number("march.cone", self.cone, low=0.0, high=0.1)
         checks.number("march.max_samples", self.max_samples, low=2**11, high=2**24, whole=True)
         checks.number("march.march_factor", self.march_factor, low=0, high=64, whole=True)
+        checks.number("march.thin_below", self.thin_below, low=0.0, high=1.0)
+        checks.number("march.thin_least", self.thin_least, low=0.01, high=1.0)
 
     @property
     def step(self) -> float:

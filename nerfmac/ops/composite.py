@@ -17,7 +17,7 @@ from nerfmac.backend import Kernel, runs_kernel, simd_width
 from nerfmac.ops.signature import Signature
 
 EARLY_STOP_TRANSMITTANCE = 1e-4
-"""Transmittance below which a ray ends; the same number as in `kernels/composite.metal`."""
+"""Transmittance below which a ray ends; the same number as in `kernels/light.h`."""
 
 _TAKES = Signature(
     density=(mx.float32, "slots"),
@@ -26,24 +26,11 @@ _TAKES = Signature(
     widths=(mx.float32, "slots"),
     ray_start=(mx.int32, "rays + 1"),
 )
-_COUNT_TAKES = Signature(
-    density=(mx.float32, "slots"),
-    widths=(mx.float32, "slots"),
-    ray_start=(mx.int32, "rays + 1"),
-    wanted=(mx.int32, "rays"),
-)
 _GIVES = Signature(
     ray_colour=(mx.float32, "rays", 3), opacity=(mx.float32, "rays"), depth=(mx.float32, "rays")
 )
 _FORWARD = Kernel(
     "composite", "composite_forward", _TAKES.names, _GIVES.names, rows="ray_start_shape[0] - 1"
-)
-_VISIBLE = Kernel(
-    "composite",
-    "composite_visible",
-    inputs=_COUNT_TAKES.names,
-    outputs=("visible",),
-    rows="ray_start_shape[0] - 1",
 )
 _GRADIENT = Kernel(
     "composite",
@@ -85,47 +72,12 @@ def composite(
     return Composited(*run(density, colour, distances, widths, ray_start))
 
 
-def count_visible(
-    density: mx.array, widths: mx.array, ray_start: mx.array, wanted: mx.array
-) -> mx.array:
-    """Number of samples of each ray before it ends, (rays,) int32.
-
-    A ray without slots counts its `wanted` (rays,) int32 samples instead. Other arguments are as in
-    `composite`. Raises `InputError` for a wrong shape or type.
-    """
-    rays = wanted.shape[0]
-    _COUNT_TAKES.check(density, widths, ray_start, wanted, **{"rays": rays, "rays + 1": rays + 1})
-    if not runs_kernel("composite"):
-        return count_visible_reference(density, widths, ray_start, wanted)
-    (visible,) = _VISIBLE(
-        *map(mx.stop_gradient, (density, widths)),
-        ray_start,
-        wanted,
-        grid=(rays * simd_width(), 1, 1),
-        output_shapes=[(rays,)],
-        output_dtypes=[mx.int32],
-    )
-    return visible
-
-
-def count_visible_reference(
-    density: mx.array, widths: mx.array, ray_start: mx.array, wanted: mx.array
-) -> mx.array:
-    """Plain-MLX reference of `count_visible`, with its arguments and result."""
-    rays = wanted.shape[0]
-    if density.shape[0] == 0 or rays == 0:
-        return wanted
-    ray, is_visible, _ = _light(density, widths, ray_start)
-    visible = mx.zeros(rays, mx.int32).at[ray].add(is_visible.astype(mx.int32))
-    return mx.where(ray_start[1:] > ray_start[:-1], visible, wanted)
-
-
 def sample_weights(density: mx.array, widths: mx.array, ray_start: mx.array) -> mx.array:
     """Weight of each sample, 0 for slots of no ray: (slots,) float32, differentiable in `density`.
 
     Arguments as in `composite`. Plain MLX on every back end, by a scan of log2(slots) passes.
     """
-    return _light(density, widths, ray_start)[2]
+    return light_along(density, widths, ray_start)[2]
 
 
 def composite_reference(
@@ -135,7 +87,7 @@ def composite_reference(
     slots, rays = density.shape[0], ray_start.shape[0] - 1
     if slots == 0 or rays == 0:
         return mx.zeros((rays, 3)), mx.zeros(rays), mx.zeros(rays)
-    ray, is_visible, weight = _light(density, widths, ray_start)
+    ray, is_visible, weight = light_along(density, widths, ray_start)
     # Slots of no ray may hold NaN, and zero times NaN is not zero.
     distances = mx.where(is_visible, distances, 0.0)
     colour = mx.where(is_visible[:, None], colour, 0.0)
@@ -145,10 +97,13 @@ def composite_reference(
     return ray_colour, opacity, depth
 
 
-def _light(
+def light_along(
     density: mx.array, widths: mx.array, ray_start: mx.array
 ) -> tuple[mx.array, mx.array, mx.array]:
-    """Three arrays (slots,): the slot's ray (0 without one), whether it is visible, its weight."""
+    """Three arrays (slots,): the slot's ray (0 without one), whether it is visible, its weight.
+
+    Plain MLX; arguments as in `composite`.
+    """
     slots = density.shape[0]
     slot = mx.arange(slots)
     is_alive = slot < ray_start[-1]

@@ -1,4 +1,4 @@
-"""Visibility along rays: how many samples light reaches, where it ends, which cells it passes.
+"""Visibility along rays: where light ends, and which cells it passes.
 
 A ray ends as in `composite`: before the first sample with a transmittance below 1e-4. Samples
 behind need no colour and have no gradient. The density of all marched samples is evaluated first,
@@ -8,16 +8,15 @@ in parallel over samples, to find that end.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 import mlx.core as mx
 
 from nerfmac.backend import Kernel, runs_kernel
 from nerfmac.geometry.rays import Rays
-from nerfmac.geometry.samples import Samples
-from nerfmac.ops.composite import EARLY_STOP_TRANSMITTANCE, composite, count_visible
+from nerfmac.ops.composite import EARLY_STOP_TRANSMITTANCE, composite
 from nerfmac.ops.march import MarchGeometry, Occupied, cell_of, march, march_reference
 from nerfmac.ops.signature import Signature
+from nerfmac.ops.thin import Thinning, count_kept
 
 FAR = 1e9
 """Termination distance of a ray that does not become opaque; Metal's fast math has no infinity."""
@@ -42,59 +41,34 @@ _VISIBLE = Kernel(
 )
 
 
-class VisibleCounts(NamedTuple):
-    """Numbers of samples of each ray; both are (rays,) int32."""
-
-    visible: mx.array  # samples before the ray ends; all marched ones if they did not fit
-    marched: mx.array  # all samples in occupied cells
-
-
-def visible_counts(
+def termination_distances(
     density: Density, rays: Rays, jitter: mx.array, occupied: Occupied, capacity: int
-) -> VisibleCounts:
-    """Count the samples of each ray before it ends. Nothing is differentiable.
+) -> mx.array:
+    """Distance at which each ray ends, (rays,) float32. Nothing is differentiable.
+
+    FAR for a ray that still has light after its last sample, 0 where samples do not fit.
 
     Args:
         density: evaluates the field.
         rays, jitter: as in `march`.
         occupied: the cells that rays are sampled in.
         capacity: most samples to evaluate. The first ray whose samples do not all fit, and those
-            after it, count all their samples as visible.
+            after it, have none.
 
     Raises:
         InputError: a wrong shape or type.
     """
-    marched, densities = _marched(density, rays, jitter, occupied, capacity)
-    along = marched.width, marched.ray_start
-    visible = mx.stop_gradient(count_visible(densities, *along, marched.wanted))
-    return VisibleCounts(visible, marched.wanted)
-
-
-def termination_distances(
-    density: Density, rays: Rays, jitter: mx.array, occupied: Occupied, capacity: int
-) -> mx.array:
-    """Distance at which each ray ends, (rays,) float32.
-
-    FAR for a ray that still has light after its last sample, 0 where samples do not fit. Arguments
-    and errors are as in `visible_counts`.
-    """
-    marched, densities = _marched(density, rays, jitter, occupied, capacity)
+    marched = march(*rays, jitter, occupied, capacity)
+    densities = density(marched.position, marched.used)
     along = marched.width, marched.ray_start
     no_colour = mx.zeros_like(marched.position)
     opacity = composite(densities, no_colour, marched.distance, *along).opacity
-    visible = count_visible(densities, *along, marched.ray_start[1:] - marched.ray_start[:-1])
+    visible = count_kept(densities, *along, mx.zeros_like(jitter), Thinning())
     last = mx.maximum(marched.ray_start[:-1] + visible - 1, 0)
     # Half a step further: rounding must not leave out the last sample itself.
     end = marched.distance[last] + 0.5 * marched.width[last]
     end = mx.where(opacity > 1.0 - EARLY_STOP_TRANSMITTANCE, end, FAR)
     return mx.stop_gradient(mx.where(marched.fits, end, 0.0))
-
-
-def _marched(
-    density: Density, rays: Rays, jitter: mx.array, occupied: Occupied, capacity: int
-) -> tuple[Samples, mx.array]:
-    marched = march(*rays, jitter, occupied, capacity)
-    return marched, density(marched.position, marched.used)
 
 
 def visible_cells(

@@ -14,7 +14,8 @@ from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.rays import Rays
 from nerfmac.ops.march import Occupied, march
 from nerfmac.ops.packing import samples_per_ray
-from nerfmac.ops.visibility import FAR, termination_distances, visible_cells, visible_counts
+from nerfmac.ops.thin import Thinning, thin
+from nerfmac.ops.visibility import FAR, termination_distances, visible_cells
 from nerfmac.sampling.occupancy import Occupancy, OccupancyGrid, march_geometry
 from nerfmac.sampling.sampler import Sampled, Sampler
 
@@ -30,8 +31,8 @@ UPDATE_SAMPLES = 32
 class MarchingSampler(Sampler):
     """Samples in the occupied cells of Instant-NGP's grid; the state is an `Occupancy`.
 
-    With a `march_factor` it marches more samples than fit and keeps the visible ones, so that the
-    same sample budget holds more rays.
+    With a `march_factor` it marches more samples than fit and keeps those that carry the rays'
+    colours, so that the same sample budget holds more rays.
     """
 
     phases = 2
@@ -42,6 +43,7 @@ class MarchingSampler(Sampler):
         """Sample rays within `bounds`; `density` is a field's `density_of_first`."""
         self._march, self._config, self._density = march, occupancy, density
         self._capacity = march.march_factor * march.max_samples
+        self._thinning = Thinning(march.thin_below, march.thin_least)
         self.update_rays = occupancy.visibility_rays
         geometry = march_geometry(march, occupancy, bounds)
         self.geometry = replace(geometry, near=march.near_training or march.near)
@@ -51,6 +53,11 @@ class MarchingSampler(Sampler):
     def most_samples(self) -> int:
         """Largest number of samples of a ray: its intervals along the cube's diagonal."""
         return self.geometry.most_intervals
+
+    @property
+    def draws(self) -> int:
+        """A jitter a ray, and an offset where samples are thinned."""
+        return 2 if self._capacity else 1
 
     @property
     def shapes(self) -> Shapes:
@@ -76,17 +83,17 @@ class MarchingSampler(Sampler):
 
     def sample(self, parameters: Arrays, state: Arrays, rays: Rays, drawn: mx.array) -> Sampled:
         """Samples in occupied cells, as in `Sampler`; `march.max_samples` of them fit."""
-        jitter, occupied = drawn.reshape(drawn.shape[0]), self._occupied(state)
-        slots = self._march.max_samples
-        fitted = partial(march, *rays, jitter, occupied, slots)
+        occupied, slots = self._occupied(state), self._march.max_samples
         if not self._capacity:
-            return Sampled(fitted())
-        density = partial(self._density, parameters)
-        counts = visible_counts(density, rays, jitter, occupied, self._capacity)
-        # Marched samples must fit too. Rays past the capacity count all their samples as visible;
-        # with these in the mean, the number of rays would swing from step to step.
-        mean = samples_per_ray(counts.marched, counts.visible, self._capacity, slots)
-        return Sampled(fitted(counts.visible), samples_per_ray=mean)
+            return Sampled(march(*rays, drawn[:, 0], occupied, slots))
+        jitter, offsets = drawn[:, 0], drawn[:, 1]
+        marched = march(*rays, jitter, occupied, self._capacity)
+        density = self._density(parameters, marched.position, marched.used)
+        kept = thin(marched, density, offsets, slots, self._thinning)
+        # Marched samples must fit too. Rays past the capacity count all their samples as kept; with
+        # these in the mean, the number of rays would swing from step to step.
+        mean = samples_per_ray(marched.wanted, kept.wanted, self._capacity, slots)
+        return Sampled(kept, samples_per_ray=mean)
 
     def interval_at(self, step: int) -> int:
         """Training steps from one update of the grid to the next, around `step`."""

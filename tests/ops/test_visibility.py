@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 
 from nerfmac.geometry.rays import Rays
-from nerfmac.ops.composite import count_visible
 from nerfmac.ops.march import Occupied, cell_of, count_samples, march
-from nerfmac.ops.visibility import FAR, termination_distances, visible_cells, visible_counts
+from nerfmac.ops.visibility import FAR, termination_distances, visible_cells
 from tests.ops.marching import GEOMETRIES, grid, packed, some_rays
 
 COUNT = 150
@@ -24,68 +23,6 @@ def marched_rays(name: str, filled: float = 0.6):
     occupied = Occupied(geometry, packed(grid(geometry, filled)))
     marched = count_samples(origins, directions, jitter, occupied)
     return (Rays(origins, directions), jitter), occupied, np.array(marched)
-
-
-def slanted(position: mx.array, _used: mx.array) -> mx.array:
-    """A density that differs in all directions."""
-    return mx.exp(position @ mx.array([1.0, -2.0, 3.0]))
-
-
-def dense(position: mx.array, used: mx.array) -> mx.array:
-    """The same, so large that many rays end."""
-    return 40.0 * slanted(position, used)
-
-
-@pytest.mark.parametrize("name", GEOMETRIES)
-def test_in_clear_air_light_reaches_every_sample(name):
-    given, occupied, marched = marched_rays(name)
-    assert marched.max() > 5
-    found = visible_counts(lambda p, _: mx.zeros(p.shape[0]), *given, occupied, 40_000)
-    assert (np.array(found.visible) == marched).all()
-    assert (np.array(found.marched) == marched).all()
-
-
-@pytest.mark.parametrize("name", GEOMETRIES)
-def test_behind_a_wall_light_reaches_nothing(name):
-    given, occupied, marched = marched_rays(name)
-    found = visible_counts(lambda p, _: mx.full(p.shape[0], 1e9), *given, occupied, 40_000)
-    assert (np.array(found.visible) == np.minimum(marched, 1)).all()
-    assert (np.array(found.marched) == marched).all()
-
-
-def test_rays_end_where_a_ten_thousandth_of_the_light_is_left():
-    density, widths = mx.full((30,), 2.0), mx.full((30,), 0.5)  # each sample passes 1 / e
-    wanted = mx.array([4, 7, 26], mx.int32)
-    visible = count_visible(density, widths, mx.array([0, 4, 4, 30], mx.int32), wanted)
-    # exp(-9) is above 1e-4 and exp(-10) below: the tenth sample is the last. Without slots it is
-    # not known, and all that is wanted counts.
-    assert visible.tolist() == [4, 7, 10]
-
-
-def test_where_room_ends_rays_count_all_their_samples():
-    given, occupied, marched = marched_rays("object")
-    whole = np.array(visible_counts(dense, *given, occupied, 40_000).visible)
-    assert (whole < marched).any(), "some rays end"
-    room = int(marched.sum()) // 2
-    fits = np.cumsum(marched) <= room
-    found = visible_counts(dense, *given, occupied, room)
-    assert (np.array(found.visible) == np.where(fits, whole, marched)).all()
-
-
-def test_the_density_is_told_how_many_positions_count():
-    given, occupied, marched = marched_rays("scene")
-    told = []
-
-    def density(position: mx.array, used: mx.array) -> mx.array:
-        told.append(used)
-        # What is behind them may be anything.
-        return mx.where(mx.arange(position.shape[0]) < used, slanted(position, used), mx.nan)
-
-    got, want = (
-        visible_counts(each, *given, occupied, 40_000).visible for each in (density, slanted)
-    )
-    assert (np.array(got) == np.array(want)).all()
-    assert told[0].tolist() == [marched.sum()]
 
 
 def wall(at: float):

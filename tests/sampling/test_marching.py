@@ -25,10 +25,11 @@ pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
 
 class Sampled:
-    """The same rays with and without a test for light, through a field that hides much."""
+    """The same rays with and without thinning, through a field that hides much."""
 
-    def __init__(self, max_samples: int, march_factor: int) -> None:
-        config = override(CONFIG, march={"max_samples": max_samples, "march_factor": march_factor})
+    def __init__(self, max_samples: int, march_factor: int, thin_below: float = 0.0) -> None:
+        sizes = {"max_samples": max_samples, "march_factor": march_factor, "thin_below": thin_below}
+        config = override(CONFIG, march=sizes)
         self.field = EncodedField(encoding_of(config, Bounds(EXTENT)), config.networks)
         parameters = self.field.init(mx.random.key(1))
         self.parameters = parameters | {
@@ -40,7 +41,7 @@ class Sampled:
         )
         origins, directions, jitter = map(mx.array, some_rays(sampler.geometry))
         self.rays, state = Rays(origins, directions), {"bits": packed(grid(sampler.geometry, 0.5))}
-        drawn = jitter[:, None]
+        drawn = mx.stack([jitter, 1.0 - jitter], axis=1)[:, : sampler.draws]
         sampled = sampler.sample(self.parameters, state, self.rays, drawn)
         self.samples, self.samples_per_ray = sampled.samples, float(sampled.mean_samples_per_ray)
         self.marched = march(*self.rays, jitter, Occupied(sampler.geometry, state["bits"]), 2**15)
@@ -63,6 +64,15 @@ def test_more_rays_fit_into_the_slots_without_what_is_hidden():
     assert (np.array(every.samples.wanted) == np.array(every.marched.wanted)).all()
     assert np.array(visible.samples.fits).sum() > 1.1 * np.array(every.samples.fits).sum()
     assert int(visible.samples.ray_start[-1]) <= 2**11
+
+
+def test_thinned_rays_see_nearly_the_same_with_fewer_samples():
+    thinned, whole = Sampled(2**15, 1, thin_below=0.01), Sampled(2**15, 1)
+    kept, visible = np.array(thinned.samples.wanted), np.array(whole.samples.wanted)
+    assert (kept <= visible).all()
+    assert kept.sum() < 0.8 * visible.sum()
+    error = np.abs(thinned.colours(thinned.samples) - whole.colours(whole.samples))
+    assert 0 < error.mean() < 0.02
 
 
 def test_the_mean_samples_of_a_ray_let_kept_and_marched_samples_fit():

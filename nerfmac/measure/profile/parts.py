@@ -37,6 +37,7 @@ STAGES = {
     "march": "samples",
     "packing": "samples",
     "visibility": "samples",
+    "thin": "samples",
     "hash_encode": "encoding",
     "spherical_harmonics": "encoding",
     "networks": "networks",

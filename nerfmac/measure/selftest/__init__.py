@@ -28,6 +28,7 @@ from nerfmac.measure.selftest.rays import (
     march_cases,
     occupancy_update_cases,
     packing_cases,
+    thin_cases,
 )
 
 
@@ -36,5 +37,5 @@ def cases() -> Iterator[Case]:
     return chain(
         *(hash_encode_cases(), contract_cases(), spherical_harmonics_cases(), networks_cases()),
         *(draw_pixels_cases(), march_cases(), packing_cases(), composite_cases()),
-        *(trace_cases(), occupancy_update_cases(), adam_cases()),
+        *(thin_cases(), trace_cases(), occupancy_update_cases(), adam_cases()),
     )

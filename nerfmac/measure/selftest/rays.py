@@ -17,11 +17,12 @@ from nerfmac.geometry.lenses import Lens
 from nerfmac.geometry.rays import Rays
 from nerfmac.geometry.samples import Samples
 from nerfmac.measure.selftest.comparison import Arrays, Case, in_variant, with_gradients
-from nerfmac.ops.composite import composite, count_visible
+from nerfmac.ops.composite import composite
 from nerfmac.ops.draw_pixels import draw_pixels
 from nerfmac.ops.march import MarchGeometry, Occupied, march, write_samples
 from nerfmac.ops.occupancy_update import choose, pack_bits, splat
 from nerfmac.ops.packing import ray_starts, samples_per_ray
+from nerfmac.ops.thin import Thinning, count_kept, thin
 from nerfmac.ops.visibility import FAR, visible_cells
 from nerfmac.sampling.occupancy import random_bits
 
@@ -161,6 +162,37 @@ def _packed(marched: mx.array, kept: mx.array, fraction: float) -> Arrays:
 
 def composite_cases() -> Iterator[Case]:
     """Cases with rays that have one sample, all samples and none."""
+    for name, density, samples in _packed_rays():
+        colour = mx.random.uniform(shape=samples.position.shape, key=mx.random.key(1))
+        packed = samples.distance, samples.width, samples.ray_start
+        yield Case("composite", name, partial(_composited, density, colour, *packed), 256)
+
+
+def _composited(density: mx.array, colour: mx.array, *packed: mx.array) -> Arrays:
+    return with_gradients(
+        lambda d, c: list(composite(d, c, *packed)), density=density, colour=colour
+    )
+
+
+def thin_cases() -> Iterator[Case]:
+    """Cases that keep all samples with light, some and few, with slots for all and for half."""
+    for name, density, samples in _packed_rays():
+        rays, slots = samples.wanted.shape[0], density.shape[0]
+        offsets = mx.random.uniform(shape=(rays,), key=mx.random.key(rays))
+        for thinning in (Thinning(), Thinning(0.01, 0.1), Thinning(0.3, 0.02)):
+            for room in (slots, slots // 2):
+                run = partial(_thinned, samples, density, offsets, room, thinning)
+                yield Case("thin", f"{name}-{thinning.below}-{room}", run, 1)
+
+
+def _thinned(samples: Samples, density: mx.array, offsets: mx.array, *room: Any) -> Arrays:
+    counts = count_kept(density, samples.width, samples.ray_start, offsets, room[-1])
+    kept = thin(samples, density, offsets, *room)
+    return {"counts": counts, **kept._asdict(), "fits": kept.fits}
+
+
+def _packed_rays() -> Iterator[tuple[str, mx.array, Samples]]:
+    """Name, density (slots,) and samples: transparent rays, rays that end, walls; 13 free slots."""
     lengths = {
         "one": [5],
         "empty": [0, 0, 0],
@@ -171,29 +203,21 @@ def composite_cases() -> Iterator[Case]:
     for name, counts in lengths.items():
         # Transparent rays; early termination; transparent rays with opaque walls.
         for label, density_scale, walls in (("3", 3.0, 0), ("300", 300.0, 0), ("walls", 3.0, 0.1)):
-            used = sum(counts)
-            slots = used + 13  # 13 samples belong to no ray
+            slots = sum(counts) + 13
             keys = mx.random.split(mx.random.key(slots), 4)
             density = density_scale * mx.random.uniform(shape=(slots,), key=keys[0])
             is_wall = mx.random.uniform(shape=(slots,), key=keys[3]) < walls
             density = mx.where(is_wall, 3e6, density)
-            colour = mx.random.uniform(shape=(slots, 3), key=keys[1])
-            widths = 0.02 * mx.random.uniform(0.5, 1.0, (slots,), key=keys[2])
+            position = mx.random.uniform(shape=(slots, 3), key=keys[1])
+            width = 0.02 * mx.random.uniform(0.5, 1.0, (slots,), key=keys[2])
             starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
-            first = np.repeat(starts[:-1], counts)
-            distances = mx.array(0.02 * (np.arange(slots) - np.pad(first, (0, 13))), mx.float32)
-
-            run = partial(_composited, density, colour, distances, widths, mx.array(starts))
-            yield Case("composite", f"{name}-{label}", run, 256)
-
-
-def _composited(density: mx.array, colour: mx.array, *packed: mx.array) -> Arrays:
-    _, widths, ray_start = packed
-    seen = with_gradients(
-        lambda d, c: list(composite(d, c, *packed)), density=density, colour=colour
-    )
-    wanted = 1000 + mx.arange(ray_start.shape[0] - 1)
-    return {**seen, "visible": count_visible(density, widths, ray_start, wanted)}
+            ray = np.pad(np.repeat(np.arange(len(counts)), counts), (0, 13)).astype(np.int32)
+            distance = mx.array(0.02 * (np.arange(slots) - starts[ray]), mx.float32)
+            # The last ray wanted more than it got, where there is more than one.
+            wanted = np.array(counts, np.int32)
+            wanted[-1] += len(counts) > 1 and counts[-1] == 0
+            packed = position, distance, width, *map(mx.array, (ray, starts, wanted))
+            yield f"{name}-{label}", density, Samples(*packed)
 
 
 def occupancy_update_cases() -> Iterator[Case]:

@@ -43,7 +43,9 @@ def rays_in(geometry):
 
 def both_sample(extent, slots, candidates):
     """nerfmac's samples, the peer's, and how many samples each ray has in occupied space."""
-    config = override(CONFIG, march={"max_samples": slots, "march_factor": candidates})
+    config = override(
+        CONFIG, march={"max_samples": slots, "march_factor": candidates, "thin_below": 0.0}
+    )
     parameters = parameters_of(config, extent, np.random.default_rng(3))
     parameters["density"] *= 2.0  # more is opaque
     sampler = MarchingSampler(
@@ -56,7 +58,9 @@ def both_sample(extent, slots, candidates):
     arrays = {name: mx.array(values) for name, values in parameters.items()}
     with kernels_disabled():
         state = {"bits": packed(is_set)}
-        ours = sampler.sample(arrays, state, Rays(origins, directions), jitter[:, None])
+        ours = sampler.sample(
+            arrays, state, Rays(origins, directions), mx.stack([jitter, jitter], axis=1)
+        )
         marched = march(origins, directions, jitter, sampler._occupied(state), 2).wanted
     theirs = TorchField(config, extent, parameters)
     sample = ReachSampler(Marcher(sampler.geometry, uncompiled), config.march, uncompiled)

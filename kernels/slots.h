@@ -1,0 +1,11 @@
+// The slots of packed samples: position, distance, width and ray of each.
+
+// Makes a slot one without a sample.
+template <typename Positions, typename Distances, typename Widths, typename RayOf>
+METAL_FUNC void slots_clear(
+    int slot, Positions positions, Distances distances, Widths widths, RayOf ray_of) {
+  for (int axis = 0; axis < 3; ++axis) positions[3 * slot + axis] = 0.0f;
+  distances[slot] = 0.0f;
+  widths[slot] = 0.0f;
+  ray_of[slot] = 0;
+}
