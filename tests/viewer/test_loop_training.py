@@ -91,6 +91,44 @@ def test_kernels_are_built_before_the_first_step_and_not_again(small_run, monkey
     assert len(built) == 1
 
 
+def test_reading_the_pictures_is_told_and_shows_no_bar(scene, monkeypatch):
+    # JupyterLab holds back all that the kernel says until it has loaded the code of a bar's widget
+    bars = []
+    monkeypatch.setattr(
+        "nerfmac.scenes.scene.tqdm",
+        lambda items, *_, **options: bars.append(options["disable"]) or items,
+    )
+    page = Page(Run.begin(scene, COARSE))
+    page.open().settle()
+    page.take("state")
+    bars.clear()
+    monkeypatch.delitem(scene._views, "train")
+    page.loop._status._when = 0.0
+    page.session.start()
+    page.work()
+    assert [state["training"]["message"] for state in page.take("state")] == [
+        "reading the pictures"
+    ]
+    page.work()
+    assert bars == [True]
+    page.say("pause")
+    page.settle()
+
+
+def test_pictures_that_cannot_be_read_end_training_and_are_told(page, monkeypatch):
+    def views(*_args, **_options):
+        raise InputError("0007.png is no picture")
+
+    page.open().settle()
+    with monkeypatch.context() as broken:
+        broken.setattr("nerfmac.scenes.scene.Scene.views", views)
+        page.say("train")
+        page.settle()
+    assert page.notice == "0007.png is no picture"
+    assert isinstance(page.session.failure, InputError)
+    assert page.session.is_resting.is_set()
+
+
 def test_training_that_was_given_a_limit_already_reached_is_refused(page):
     page.session.set(steps=100)
     with pytest.raises(InputError, match="reached its limit"):
