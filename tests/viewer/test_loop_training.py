@@ -9,12 +9,15 @@ from nerfmac.run.folder import locked
 from nerfmac.training.goal import Goal
 from nerfmac.training.measured import DivergedError
 from nerfmac.training.trainer import Trainer
+from nerfmac.viewer import loop as loop_module
 from nerfmac.viewer.loop import DeviceTime
 from tests.scene_factory import COARSE
 from tests.viewer.conftest import Page
 
 
-def test_it_trains_and_shows_at_once_and_stops_at_the_limit(page):
+def test_it_trains_and_shows_at_once_and_stops_at_the_limit(page, monkeypatch):
+    every_step = dict.fromkeys(loop_module.SLICE, 0.0)  # a quick machine needs few slices for 30
+    monkeypatch.setattr(loop_module, "SLICE", every_step)
     page.open().settle()
     page.take("frame")
     page.say("set", values={"steps": 150, "share": 0.5})
