@@ -36,12 +36,15 @@ class Training:
         return self.goal.progress(self.run.state) >= 1.0
 
     def start(self) -> None:
-        """Start training. Raises `InputError` without pictures, or if the limit is reached."""
+        """Start training; pictures are read by the first calls of `work`.
+
+        Raises `InputError` without pictures, or if the limit is reached.
+        """
         if self.is_running:
             return
         if self.is_done:
             raise InputError("training has reached its limit; raise or remove it to go on")
-        self.run.pictures().views("train")  # raises now for broken pictures
+        self.run.pictures()
         self._reports = self._train()
         self._speed = _Speed()
 
@@ -89,7 +92,14 @@ class Training:
         }
 
     def _train(self) -> Generator[Report | None]:
-        """Yield None while kernels are chosen and built, then reports; pictures come between."""
+        """Yield None while pictures are read and kernels built, then reports.
+
+        No progress bar is shown: it would be a widget of its own, and JupyterLab hands a page no
+        later message until it has loaded that widget's code, for seconds over a slow network.
+        """
+        self.message = "reading the pictures"
+        yield None
+        self.run.pictures().views("train", progress=False)
         if is_untuned_gpu() and self.run.config.model == "hash":
             self.message = "trying variants of kernels, once for this GPU"
             yield None

@@ -9,12 +9,15 @@ from nerfmac.run.folder import locked
 from nerfmac.training.goal import Goal
 from nerfmac.training.measured import DivergedError
 from nerfmac.training.trainer import Trainer
+from nerfmac.viewer import loop as loop_module
 from nerfmac.viewer.loop import DeviceTime
 from tests.scene_factory import COARSE
 from tests.viewer.conftest import Page
 
 
-def test_it_trains_and_shows_at_once_and_stops_at_the_limit(page):
+def test_it_trains_and_shows_at_once_and_stops_at_the_limit(page, monkeypatch):
+    every_step = dict.fromkeys(loop_module.SLICE, 0.0)  # a quick machine needs few slices for 30
+    monkeypatch.setattr(loop_module, "SLICE", every_step)
     page.open().settle()
     page.take("frame")
     page.say("set", values={"steps": 150, "share": 0.5})
@@ -89,6 +92,44 @@ def test_kernels_are_built_before_the_first_step_and_not_again(small_run, monkey
         page.settle()
         assert page.session.run.state.step == steps
     assert len(built) == 1
+
+
+def test_reading_the_pictures_is_told_and_shows_no_bar(scene, monkeypatch):
+    # JupyterLab holds back all that the kernel says until it has loaded the code of a bar's widget
+    bars = []
+    monkeypatch.setattr(
+        "nerfmac.scenes.scene.tqdm",
+        lambda items, *_, **options: bars.append(options["disable"]) or items,
+    )
+    page = Page(Run.begin(scene, COARSE))
+    page.open().settle()
+    page.take("state")
+    bars.clear()
+    monkeypatch.delitem(scene._views, "train")
+    page.loop._status._when = 0.0
+    page.session.start()
+    page.work()
+    assert [state["training"]["message"] for state in page.take("state")] == [
+        "reading the pictures"
+    ]
+    page.work()
+    assert bars == [True]
+    page.say("pause")
+    page.settle()
+
+
+def test_pictures_that_cannot_be_read_end_training_and_are_told(page, monkeypatch):
+    def views(*_args, **_options):
+        raise InputError("0007.png is no picture")
+
+    page.open().settle()
+    with monkeypatch.context() as broken:
+        broken.setattr("nerfmac.scenes.scene.Scene.views", views)
+        page.say("train")
+        page.settle()
+    assert page.notice == "0007.png is no picture"
+    assert isinstance(page.session.failure, InputError)
+    assert page.session.is_resting.is_set()
 
 
 def test_training_that_was_given_a_limit_already_reached_is_refused(page):

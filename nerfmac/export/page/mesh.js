@@ -5,6 +5,7 @@
 
 import { blockBytes } from "./blocks.js";
 import { viewLens } from "../../viewer/page/motion/navigation.js";
+import { useProgram } from "../../viewer/page/picture/program.js";
 
 const VERTEX = `#version 300 es
   uniform mat4 projection;
@@ -37,15 +38,7 @@ export class MeshScreen {
   constructor(context, canvas, scene, vertices, faces) {
     Object.assign(this, { context, canvas, view: null, count: faces.length, frame: 0 });
     const gl = context;
-    const program = gl.createProgram();
-    for (const [kind, text] of [[gl.VERTEX_SHADER, VERTEX], [gl.FRAGMENT_SHADER, FRAGMENT]]) {
-      const shader = gl.createShader(kind);
-      gl.shaderSource(shader, text);
-      gl.compileShader(shader);
-      gl.attachShader(program, shader);
-    }
-    gl.linkProgram(program);
-    gl.useProgram(program);
+    const program = useProgram(gl, VERTEX, FRAGMENT);
     gl.bindBuffer(gl.ARRAY_BUFFER, gl.createBuffer());
     gl.bufferData(gl.ARRAY_BUFFER, vertices, gl.STATIC_DRAW);
     gl.bindBuffer(gl.ELEMENT_ARRAY_BUFFER, gl.createBuffer());

@@ -147,6 +147,8 @@ def test_without_webgpu_the_mesh_is_shown_and_moves(trained, open_page):
     other = open_page(trained, before=WITHOUT_WEBGPU)
     assert other.shows() == "mesh"
     assert "no WebGPU" in other.run("document.getElementById('note').textContent")
+    hint = other.run("document.querySelector('header p').innerText")
+    assert hint.endswith("WASD to walk"), "nothing that a mesh cannot do"
     hide_words(other)
     for pose_of in (lambda view: view, lambda view: view.orbit(0.4, 0.1)):
         view = pose_of(View.initial(trained.scene.cameras, trained.scene.up))

@@ -15,6 +15,8 @@
  * and repeat its edge.
  */
 
+import { useProgram } from "./program.js";
+
 const VERTEX = `#version 300 es
 in float inverse;         // 1 / distance over its largest value
 uniform float largest;    // of 1 / distance, 1 / scene units
@@ -77,15 +79,7 @@ export class Warp {
     const { gl } = this;
     this.source = null;
     this.size = [0, 0];
-    const program = gl.createProgram();
-    for (const [type, text] of [[gl.VERTEX_SHADER, VERTEX], [gl.FRAGMENT_SHADER, FRAGMENT]]) {
-      const shader = gl.createShader(type);
-      gl.shaderSource(shader, text);
-      gl.compileShader(shader);
-      gl.attachShader(program, shader);
-    }
-    gl.linkProgram(program);
-    gl.useProgram(program);
+    const program = useProgram(gl, VERTEX, FRAGMENT);
     this.places = UNIFORMS.map((name) => gl.getUniformLocation(program, name));
     gl.bindTexture(gl.TEXTURE_2D, gl.createTexture());
     for (const axis of [gl.TEXTURE_WRAP_S, gl.TEXTURE_WRAP_T]) {
