@@ -3,11 +3,11 @@
     python scripts/fuzz.py                               every reader, a minute each
     python scripts/fuzz.py ply llff --executions 100000 --seed 7
 
-A fault is any exception but `InputError`, a process that ends, an input that takes more than 5 s,
-and more than 2 GB of memory. Files are mutated by `tests/fuzzing/mutations.py`, from the valid ones
-of `tests/fuzzing/readers.py`. With atheris (`uv pip install atheris`; it has no package for every
-Python, so the project does not ask for it) new paths through nerfmac's code guide the choice of what
-is mutated further; without it, or with --blind, every input comes from a valid one.
+A fault is any exception but `InputError`, a process that ends, an input that takes more than 5 s of
+a processor, or waits for a minute, and more than 2 GB of memory. Files are mutated by `tests/fuzzing/mutations.py`, from the valid
+ones of `tests/fuzzing/readers.py`. With atheris (`uv pip install atheris`; it has no package for
+every system, so the project does not ask for it) new paths through nerfmac's code guide the choice
+of what is mutated further; without it, or with --blind, every input comes from a valid one.
 
 Each reader runs in a process of its own, which is started again after a fault that ends it. Inputs
 that found something are in --out, by the name `tests/fuzzing/corpus` wants, each with its
@@ -31,23 +31,25 @@ import warnings
 import zlib
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
 import numpy as np
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))  # for `tests`, and for this checkout's nerfmac
 
-MOST_SECONDS = 5
+MOST_SECONDS, MOST_WAITING = 5, 60
 MOST_BYTES = 2 * 2**30
 STARTS = 50
 """A reader's process is started at most so often."""
 
 
 class Figures(NamedTuple):
-    """What a reader's runs came to; `slowest` in seconds, `memory` in MiB beyond the start's."""
+    """What a reader's runs came to; `slowest` in a processor's seconds, `memory` in MiB beyond the
+    start's."""
 
     executions: int = 0
     refused: int = 0
@@ -67,13 +69,13 @@ class Trial:
         self._reader.write(self._folder)
         self.files = self._reader.files(self._folder)
         self.valid = [file.read_bytes() for file in self.files]
-        assert attempt(self._reader.read, self._folder) is None, f"{name}: its own files are refused"
+        assert attempt(self._reader.read, self._folder) is None, (
+            f"{name}: its own files are refused"
+        )
         self._start = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         limit = _data_bytes() + MOST_BYTES
         resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
         self._figures = np.memmap(folder / "figures", np.float64, "w+", shape=(4,))
-        (folder / "target").touch()
-        self._target = folder / "target"
 
     def mutated(self, data: bytes, rng: random.Random) -> bytes:
         """An input near `data`."""
@@ -89,17 +91,22 @@ class Trial:
         """Read the folder with one file replaced; save the input if that is a fault."""
         index = data[0] % len(self.files) if data else 0
         self.files[index].write_bytes(data[1:])
-        begun = time.perf_counter()
-        signal.setitimer(signal.ITIMER_REAL, MOST_SECONDS)  # its signal ends the process
+        begun = time.process_time()
+        signal.setitimer(signal.ITIMER_PROF, MOST_SECONDS)  # its signal ends the process
         try:
             is_refused = self._attempt(self._reader.read, self._folder) is not None
         except Exception as error:  # any other than an InputError is what is looked for
             is_refused = False
             save(self._out, self._name, self.files[index], error)
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        slowest = max(self._figures[2], time.perf_counter() - begun)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        slowest = max(self._figures[2], time.process_time() - begun)
         used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - self._start
-        self._figures[:] = (self._figures[0] + 1, self._figures[1] + is_refused, slowest, used / 1024)
+        self._figures[:] = (
+            self._figures[0] + 1,
+            self._figures[1] + is_refused,
+            slowest,
+            used / 1024,
+        )
         self.files[index].write_bytes(self.valid[index])
 
 
@@ -150,7 +157,12 @@ def guided(trial: Trial, folder: Path, seed: int, more: Callable[[], bool]) -> N
     for index, content in enumerate(trial.valid):
         (corpus / str(index)).write_bytes(bytes([index]) + content)
     flags = [f"-seed={seed}", "-timeout=0", "-rss_limit_mb=0", "-max_len=1048576", "-len_control=0"]
-    flags += ["-verbosity=0", "-print_final_stats=0", f"-artifact_prefix={folder}/"]
+    flags += [
+        "-mutate_depth=2",
+        "-verbosity=0",
+        "-print_final_stats=0",
+        f"-artifact_prefix={folder}/",
+    ]
     atheris.Setup([sys.argv[0], *flags, str(corpus)], execute, custom_mutator=mutate)
     atheris.Fuzz()
 
@@ -161,10 +173,8 @@ def child(options: argparse.Namespace) -> None:
         import atheris
 
         with atheris.instrument_imports(include=["nerfmac"]):
-            import tests.fuzzing.readers
+            import_module("tests.fuzzing.readers")
     import mlx.core as mx
-
-    import tests.fuzzing.readers  # noqa: F811
 
     mx.set_default_device(mx.cpu)
     logging.disable(logging.CRITICAL)
@@ -197,7 +207,7 @@ def fuzz(name: str, options: argparse.Namespace) -> Figures:
             command = [sys.executable, __file__, name, *flags]
             environment = os.environ | {"MALLOC_ARENA_MAX": "2"}
             with (folder / "told").open("wb") as told:
-                ended = subprocess.run(command, stdout=told, stderr=told, env=environment).returncode
+                ended = _ended(command, told, environment, seconds + MOST_WAITING)
             if not (folder / "figures").exists():
                 sys.exit((folder / "told").read_text(errors="replace"))
             one = Figures(*np.fromfile(folder / "figures", np.float64))
@@ -210,6 +220,16 @@ def fuzz(name: str, options: argparse.Namespace) -> Figures:
             if ended:
                 _save_last(name, folder, options.out, ended)
     return total
+
+
+def _ended(command: list[str], told: IO[bytes], environment: dict[str, str], most: float) -> int:
+    """The exit status of a `command`, which is killed after `most` seconds."""
+    with subprocess.Popen(command, stdout=told, stderr=told, env=environment) as process:
+        try:
+            return process.wait(most)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            return process.wait()
 
 
 def _save_last(name: str, folder: Path, out: Path, ended: int) -> None:

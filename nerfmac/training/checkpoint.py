@@ -19,6 +19,7 @@ import numpy as np
 from nerfmac.backend import Arrays, Shapes
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import appearing, remove_abandoned
+from nerfmac.common.json_reader import Fields
 from nerfmac.config import TrainConfig
 from nerfmac.training.loss_scale import LossScale
 from nerfmac.training.state import TrainState
@@ -26,6 +27,9 @@ from nerfmac.training.state import TrainState
 FORMAT = "nerfmac checkpoint 8"
 OLDER = "nerfmac checkpoint 7"
 """An older format that can be read; `_upgrade` adds what it lacks."""
+
+_OBJECTS = ("numbers", "notes", "own")
+"""Keys of the metadata that hold a JSON object."""
 
 _REPAIR = "put back a copy of the file, or train the run again"
 
@@ -87,7 +91,9 @@ def load_checkpoint(
         _upgrade(arrays, metadata)
     is_damaged = metadata.get("checksum") != _checksum(arrays, metadata)  # with the file's names
     arrays = {RENAMED.get(name, name): values for name, values in arrays.items()}
-    _check_own(path, json.loads(metadata.get("own", "{}")), dict(own or {}))
+    texts = {"own": "{}", **metadata}  # older files have none of the user's own
+    numbers, notes, trained = (_object(path, name, texts) for name in _OBJECTS)
+    _check_own(path, trained, dict(own or {}))
     if unknown := sorted(arrays.keys() - shapes.keys()):
         raise InputError(f"{path} holds {unknown[0]}, which its configuration has no use for")
     for name, shape in shapes.items():
@@ -97,9 +103,8 @@ def load_checkpoint(
     # The file's names are sorted; in another order, compiled functions would be traced again.
     arrays = {name: arrays[name] for name in shapes}
     try:
-        state = TrainState.of(arrays, json.loads(metadata["numbers"]))
-        notes = json.loads(metadata["notes"])
-    except (InputError, KeyError, ValueError) as error:
+        state = TrainState.of(arrays, numbers)
+    except InputError as error:
         raise InputError(f"{path} is not a whole checkpoint: {error}") from error
     if is_damaged:
         raise InputError(f"{path} is damaged: its checksum is another one; {_REPAIR}")
@@ -107,6 +112,15 @@ def load_checkpoint(
         if name.startswith(("parameters.", "average.")) and not np.isfinite(values).all():
             raise InputError(f"{path}: {name} holds numbers that are not finite; {_REPAIR}")
     return state, notes
+
+
+def _object(path: Path, name: str, metadata: Mapping[str, str]) -> dict[str, Any]:
+    """The JSON object `name` of the metadata; raises `InputError` for other or broken JSON."""
+    try:
+        values = json.loads(metadata[name])
+    except (KeyError, ValueError, RecursionError) as error:
+        raise InputError(f"{path} is not a whole checkpoint: {name}: {error}") from error
+    return dict(Fields.of(values, f"{path}: {name}").values)
 
 
 def _upgrade(arrays: Arrays, metadata: dict[str, str]) -> None:
@@ -146,6 +160,6 @@ def _length_fault(path: Path) -> str | None:
         tensors = (tensor for key, tensor in header.items() if key != "__metadata__")
         ends = [tensor["data_offsets"][1] for tensor in tensors]
         expected = 8 + length + max(ends, default=0)
-    except (struct.error, ValueError, LookupError, TypeError, AttributeError):
+    except (struct.error, ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return "is not a safetensors file, or cut short in its header"
     return None if size == expected else f"is cut short: {size} bytes of {expected}"

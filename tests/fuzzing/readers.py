@@ -1,15 +1,12 @@
 """The readers of files from elsewhere, each with a small valid folder whose files are changed."""
 
 import json
-import struct
 from collections.abc import Callable
 from functools import cache, partial
-from io import BytesIO
 from pathlib import Path
 from typing import NamedTuple
 
 import mlx.core as mx
-import msgpack
 import numpy as np
 from PIL import Image
 
@@ -32,7 +29,13 @@ from nerfmac.training.loss_scale import LossScale
 from nerfmac.training.state import TrainState
 from tests.scene_factory import CONFIG, write_scene
 from tests.scenes.colmap_files import write_colmap
-from tests.scenes.scene_files import matrix, pixels, save, write_blender, write_json, write_transforms
+from tests.scenes.scene_files import (
+    matrix,
+    pixels,
+    write_blender,
+    write_json,
+    write_transforms,
+)
 from tests.scenes.test_llff import write_llff
 from tests.scenes.test_phone_captures import polycam, record3d
 from tests.snapshots import instant_ngp
@@ -170,7 +173,7 @@ def _read_record(folder: Path) -> None:
 
 def _read_run(folder: Path) -> None:
     run = Run.load(folder / "run")
-    assert run.curve is not None and repr(run) and run.skipped_steps >= 0
+    assert len(run.curve) + run.skipped_steps >= 0, repr(run)
 
 
 def _write_snapshot(folder: Path, ending: str) -> None:
@@ -209,9 +212,9 @@ def _write_pictures(folder: Path, form: str) -> None:
 
 def _read_pictures(folder: Path) -> None:
     for path in sorted(folder.iterdir()):
-        inspect(path)
+        header = inspect(path)
         is_cut_out(path)
-        decode(path, 4, path.name, 2)
+        decode(path, 4, path.name, 2 if min(header[:2]) > 1 else 1)
 
 
 def _write_weights(folder: Path) -> None:
@@ -249,7 +252,9 @@ READERS: dict[str, Reader] = {
         ("*.msgpack",),
     ),
     "ingp": Reader(
-        partial(_write_snapshot, ending=".ingp"), partial(_read_snapshot, ending=".ingp"), ("*.ingp",)
+        partial(_write_snapshot, ending=".ingp"),
+        partial(_read_snapshot, ending=".ingp"),
+        ("*.ingp",),
     ),
     **{
         f"picture-{form.lower()}": Reader(
