@@ -3,11 +3,12 @@
     python scripts/fuzz.py                               every reader, a minute each
     python scripts/fuzz.py ply llff --executions 100000 --seed 7
 
-A fault is any exception but `InputError`, a process that ends, an input that takes more than 5 s of
-a processor, or waits for a minute, and more than 2 GB of memory. Files are mutated by `tests/fuzzing/mutations.py`, from the valid
-ones of `tests/fuzzing/readers.py`. With atheris (`uv pip install atheris`; it has no package for
-every system, so the project does not ask for it) new paths through nerfmac's code guide the choice
-of what is mutated further; without it, or with --blind, every input comes from a valid one.
+A fault is any exception but `InputError`, a process that ends, an input that takes more than 5 s
+of a processor or waits for a minute, and more than 2 GB of memory. Files are mutated by
+`tests/fuzzing/mutations.py`, from the valid ones of `tests/fuzzing/readers.py`. With atheris (`uv
+pip install atheris`; it has no package for every system, so the project does not ask for it) new
+paths through nerfmac's code guide the choice of what is mutated further; without it, or with
+--blind, every input comes from a valid one.
 
 Each reader runs in a process of its own, which is started again after a fault that ends it. Inputs
 that found something are in --out, by the name `tests/fuzzing/corpus` wants, each with its
