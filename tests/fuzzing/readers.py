@@ -220,10 +220,12 @@ def _read_pictures(folder: Path) -> None:
 def _write_weights(folder: Path) -> None:
     folder.mkdir()
     mx.save_safetensors(str(folder / "w.safetensors"), {"a": mx.ones((2, 3)), "b": mx.zeros(4)})
+    np.savez(folder / "w.npz", a=np.ones((2, 3), np.float32))
 
 
 def _read_weights(folder: Path) -> None:
-    mx.eval(read_weights(folder / "w.safetensors"))
+    for file in sorted(folder.iterdir()):
+        mx.eval(read_weights(file))
 
 
 JSON = ("*.json",)
