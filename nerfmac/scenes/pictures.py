@@ -147,8 +147,9 @@ def _opened(path: Path) -> Iterator[Image.Image]:
     except UNREADABLE as error:
         if isinstance(error, InputError):
             raise
+        reason = " ".join(str(error).split())  # libheif's ends in a line break
         raise InputError(
-            f"{path} is not a readable picture: {error}; replace it, or leave it out"
+            f"{path} is not a readable picture: {reason}; replace it, or leave it out"
         ) from error
 
 

@@ -7,6 +7,7 @@ and the state's numbers and notes as JSON. The file appears whole or not at all.
 from __future__ import annotations
 
 import json
+import math
 import struct
 import zlib
 from collections.abc import Mapping
@@ -157,7 +158,10 @@ def _length_fault(path: Path) -> str | None:
         with path.open("rb") as file:
             (length,) = struct.unpack("<Q", file.read(8))
             header = json.loads(file.read(min(length, size)))
-        tensors = (tensor for key, tensor in header.items() if key != "__metadata__")
+        tensors = [tensor for key, tensor in header.items() if key != "__metadata__"]
+        # MLX computes with 32 bits a side and 64 a product, which overflow.
+        if any(min(t["shape"], default=0) < 0 or math.prod(t["shape"]) > size for t in tensors):
+            return "claims an array that is larger than the file"
         ends = [tensor["data_offsets"][1] for tensor in tensors]
         expected = 8 + length + max(ends, default=0)
     except (struct.error, ValueError, LookupError, TypeError, AttributeError, RecursionError):
