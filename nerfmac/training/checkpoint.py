@@ -152,7 +152,7 @@ def _check_own(path: Path, trained: dict[str, str], own: dict[str, str]) -> None
 
 
 def _length_fault(path: Path) -> str | None:
-    """The fault in a safetensors file's length, according to its header; None if it has none."""
+    """The fault in what a safetensors file's header says of its length; None if it has none."""
     size = path.stat().st_size
     try:
         with path.open("rb") as file:
