@@ -157,7 +157,13 @@ def guided(trial: Trial, folder: Path, seed: int, more: Callable[[], bool]) -> N
     corpus.mkdir()
     for index, content in enumerate(trial.valid):
         (corpus / str(index)).write_bytes(bytes([index]) + content)
-    flags = [f"-seed={seed}", "-timeout=0", "-rss_limit_mb=0", "-max_len=1048576", "-len_control=0"]
+    flags = [
+        f"-seed={seed}",
+        f"-timeout={MOST_WAITING}",
+        "-rss_limit_mb=0",
+        "-max_len=1048576",
+        "-len_control=0",
+    ]
     flags += [
         "-mutate_depth=2",
         "-verbosity=0",
@@ -241,11 +247,10 @@ def _save_last(name: str, folder: Path, out: Path, ended: int) -> None:
     reader.write(folder / "valid")
     how = signal.Signals(-ended).name if ended < 0 else f"exit-{ended}"
     text = (folder / "told").read_text(errors="replace")[-2000:]
-    for valid, file in zip(
-        reader.files(folder / "valid"), reader.files(folder / "files"), strict=True
-    ):
-        if valid.read_bytes() != file.read_bytes():
-            save(out, name, file, f"{how}-{zlib.crc32(text.encode()):08x}")
+    pairs = zip(reader.files(folder / "valid"), reader.files(folder / "files"), strict=True)
+    changed = [file for valid, file in pairs if valid.read_bytes() != file.read_bytes()]
+    for file in changed or [folder / "told"]:  # without an input it is a fault of this script
+        save(out, name, file, f"{how}-{zlib.crc32(text.encode()):08x}")
 
 
 def main() -> None:
