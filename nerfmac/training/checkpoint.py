@@ -159,11 +159,14 @@ def _length_fault(path: Path) -> str | None:
             (length,) = struct.unpack("<Q", file.read(8))
             header = json.loads(file.read(min(length, size)))
         tensors = [tensor for key, tensor in header.items() if key != "__metadata__"]
-        # MLX computes with 32 bits a side and 64 a product, which overflow.
-        if any(min(t["shape"], default=0) < 0 or math.prod(t["shape"]) > size for t in tensors):
-            return "claims an array that is larger than the file"
         ends = [tensor["data_offsets"][1] for tensor in tensors]
         expected = 8 + length + max(ends, default=0)
+        counts = [math.prod(tensor["shape"]) for tensor in tensors]
+        sides = [side for tensor in tensors for side in tensor["shape"]]
+        # MLX computes with 32 bits a side and 64 a product, which overflow.
+        is_too_large = max(counts, default=0) > expected or min(sides, default=0) < 0
     except (struct.error, ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return "is not a safetensors file, or cut short in its header"
-    return None if size == expected else f"is cut short: {size} bytes of {expected}"
+    if size != expected:
+        return f"is cut short: {size} bytes of {expected}"
+    return "claims an array that is larger than the file" if is_too_large else None
