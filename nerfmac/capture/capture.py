@@ -35,6 +35,7 @@ from nerfmac.common import checks
 from nerfmac.common.checks import InputError
 from nerfmac.common.extras import install
 from nerfmac.common.files import check_free, make_folder, read_json, user_path, write_json
+from nerfmac.common.json_reader import read_fields
 from nerfmac.scenes import holds_scene, load_scene
 from nerfmac.scenes.diagram import draw_scene
 from nerfmac.scenes.pictures import is_cut_out
@@ -199,7 +200,7 @@ def _is_done(folder: Path, options: dict[str, Any]) -> bool:
     if not record.is_file():
         check_free(folder)
         return False
-    known = read_json(record)
+    known = read_fields(record).values
     changed = {key for key, value in options.items() if known.get(key) != value}
     is_done = (folder / FILE_NAME).is_file() and "registered" in known
     if changed - CHANGEABLE or (changed and is_done):

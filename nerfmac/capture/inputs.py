@@ -23,7 +23,14 @@ from nerfmac.capture.video import full_frames, grey_frames, is_video, open_video
 from nerfmac.common.checks import InputError
 from nerfmac.common.extras import needed
 from nerfmac.common.files import appearing, counted
-from nerfmac.scenes.pictures import ALPHA_MODES, HEIF, ORIENTATION_TAG, UNREADABLE, is_picture
+from nerfmac.scenes.pictures import (
+    ALPHA_MODES,
+    HEIF,
+    ORIENTATION_TAG,
+    UNREADABLE,
+    formats_of,
+    is_picture,
+)
 
 PLAIN = (".png", ".jpg", ".jpeg", ".webp")
 """Endings of formats that every program reads: upright, small enough pictures are copied."""
@@ -146,7 +153,7 @@ def _without_copies(paths: list[Path]) -> list[Path]:
 
 
 def _take_picture(path: Path, images: Path, longest: int) -> Picture:
-    with Image.open(path) as image:
+    with Image.open(path, formats=formats_of(path)) as image:
         focal = _focal_35mm(image)
         is_plain = image.getexif().get(ORIENTATION_TAG, 1) == 1 and path.suffix.lower() in PLAIN
         is_plain = is_plain and max(image.size) <= longest
@@ -166,7 +173,7 @@ def _take_picture(path: Path, images: Path, longest: int) -> Picture:
 
 
 def _focal_35mm(image: Image.Image) -> float:
-    with suppress(*UNREADABLE, TypeError):
+    with suppress(*UNREADABLE):
         value = float(image.getexif().get_ifd(EXIF_TAGS).get(FOCAL_35MM, 0))
         return value if LEAST_35MM <= value <= MOST_35MM else 0.0
     return 0.0

@@ -35,6 +35,14 @@ def partial_path(path: Path) -> Path:
     return path.with_name(f".{path.stem}.{_HERE}-{os.getpid()}-{get_ident()}{path.suffix}")
 
 
+def leads_out(path: Path, folder: Path) -> bool:
+    """Whether `path` is not in `folder`, once each `..` is taken; the folder itself is not in it.
+
+    Links are not followed.
+    """
+    return Path(os.path.abspath(folder)) not in Path(os.path.abspath(path)).parents
+
+
 @contextmanager
 def appearing(path: Path) -> Iterator[Path]:
     """Context manager that yields a partial file and, on success, renames it to `path`.

@@ -37,7 +37,8 @@ class Fields:
 
     def wrong(self, key: str, expected: str) -> InputError:
         """The `InputError` that tells the value of `key` and what is `expected`."""
-        return InputError(f"{self.where}: {key} is {_shown(self.values[key])}; expected {expected}")
+        shown = _shown(self.values[key]) if key in self.values else "missing"
+        return InputError(f"{self.where}: {key} is {shown}; expected {expected}")
 
     def allow_only(self, *known: str) -> None:
         """Raise `InputError` for a key that is not `known`."""
@@ -175,7 +176,11 @@ def read_fields(path: Path) -> Fields:
 
 
 def _shown(value: Any) -> str:
-    shown = json.dumps(value)
+    try:
+        # Values from msgpack may hold bytes, and keys of other types.
+        shown = json.dumps(value, default=lambda other: type(other).__name__, skipkeys=True)
+    except RecursionError:
+        shown = f"a deeply nested {type(value).__name__}"
     return shown if len(shown) <= 60 else shown[:60] + "..."
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
 from dataclasses import asdict, dataclass, fields, is_dataclass, replace
 from typing import Any, Literal, get_type_hints
 
@@ -130,7 +129,7 @@ def _of_this_version(values: Any) -> Any:
     """
     if not isinstance(values, dict):
         return values
-    values = deepcopy(values)
+    values = {key: dict(part) if isinstance(part, dict) else part for key, part in values.items()}
     for path in (*REMOVED, *RENAMED):
         old, key = _part(values, path)
         if key not in old:

@@ -28,6 +28,7 @@ from nerfmac.film.frames import FrameValues
 from nerfmac.film.options import RenderOptions
 from nerfmac.film.video import alpha_options, encoder, file_url, first_line
 from nerfmac.geometry.cameras import Camera
+from nerfmac.scenes.pictures import UNREADABLE
 
 FORMATS = ("png", "exr", "npz")
 
@@ -99,9 +100,9 @@ def save_png(path: Path, frame: np.ndarray) -> None:
 def read_png(path: Path) -> np.ndarray:
     """The picture in a file of `save_png`. Raises `InputError` if it cannot be read."""
     try:
-        with Image.open(path) as picture:
+        with Image.open(path, formats=("PNG",)) as picture:
             return np.asarray(picture)
-    except OSError as error:
+    except UNREADABLE as error:
         raise InputError(f"{path} cannot be read: {error}") from error
 
 

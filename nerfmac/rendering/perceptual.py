@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 from typing import NamedTuple
+from zipfile import ZipFile, is_zipfile
 
 import mlx.core as mx
 from mlx import nn
@@ -26,6 +27,8 @@ SHIFT, SPREAD = (-0.030, -0.088, -0.188), (0.458, 0.448, 0.450)
 SMALLEST = 31
 """Smallest side of a picture, in pixels; AlexNet's last layers shrink it to one pixel."""
 
+MOST_BYTES = 2**28
+"""Most bytes that an .npz may inflate to; the weights have 10 MB."""
 RECIPE = "lpips.LPIPS(net='alex').state_dict() saved by safetensors.torch.save_file, or as an .npz"
 
 
@@ -95,12 +98,21 @@ def _read(path: Path) -> dict[str, mx.array]:
     if path.suffix.lower() not in (".safetensors", ".npz"):
         raise InputError(f"{path} holds no weights of LPIPS; expected {RECIPE}")
     try:
+        if is_zipfile(path) and (size := _inflated_bytes(path)) > MOST_BYTES:
+            raise InputError(f"{path} inflates to {size} bytes; expected {RECIPE}")
         loaded = mx.load(str(path))
-    except (RuntimeError, ValueError, IndexError, OSError) as error:
+    except Exception as error:  # zipfile lets through what zlib, struct and its own parser raise
+        if isinstance(error, InputError):
+            raise
         raise InputError(f"{path} cannot be read: {error}") from error
     if not isinstance(loaded, dict):
         raise InputError(f"{path} holds no named arrays; expected {RECIPE}")
     return loaded
+
+
+def _inflated_bytes(path: Path) -> int:
+    with ZipFile(path) as archive:
+        return sum(member.file_size for member in archive.infolist())
 
 
 def _weights(

@@ -40,7 +40,7 @@ from nerfmac.scenes.record import SceneRecord
 from nerfmac.training.checkpoint import load_checkpoint, save_checkpoint
 from nerfmac.training.goal import Goal, Report
 from nerfmac.training.held_out import refined_views
-from nerfmac.training.history import History
+from nerfmac.training.history import History, read_notes
 from nerfmac.training.measured import DivergedError
 from nerfmac.training.method import Method
 from nerfmac.training.state import TrainState
@@ -136,9 +136,8 @@ class Run:
         trainer = Trainer(config, scene.bounds, method=method, cameras=scene.cameras)
         path = folder / "checkpoint.safetensors"
         state, notes = load_checkpoint(path, trainer.shapes, method.own)
-        run = cls(config, scene, trainer, state, History(notes["curve"]), source)
-        run.build_seconds, run.rates = notes["build_seconds"], tuple(notes["rates"])
-        return run
+        history, seconds, rates = read_notes(notes, str(path))
+        return cls(config, scene, trainer, state, history, source, None, seconds, rates)
 
     @classmethod
     def resume(cls, folder: str | Path, scene: Scene, *, method: Method = CONFIGURED) -> Run:

@@ -108,11 +108,11 @@ def read_scalars(folder: Path) -> list[dict[str, Any]]:
 
 
 def _lines(path: Path) -> Iterator[dict[str, Any]]:
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+    for number, line in enumerate(path.read_bytes().splitlines(), start=1):
         try:
             values = json.loads(line)
             yield {**values, "step": int(values["step"])}
-        except (ValueError, TypeError, KeyError) as error:
+        except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
             raise InputError(f"{path}, line {number}: not a report's values as JSON") from error
 
 

@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from nerfmac.common.checks import InputError
+from nerfmac.common.files import leads_out
 from nerfmac.common.json_reader import Fields
 from nerfmac.scenes.pictures import TRIED
 from nerfmac.scenes.scene import Frame
@@ -31,7 +32,7 @@ def mask_of(frame: Fields, folder: Path) -> Path | None:
     if not frame.values.get(KEY):
         return None
     path = Path(os.path.normpath(folder / frame.text(KEY).replace("\\", "/")))
-    if not path.is_relative_to(os.path.normpath(folder)):
+    if leads_out(path, folder):
         raise frame.wrong(KEY, f"a file in {folder}")
     return path
 
@@ -53,7 +54,7 @@ def masked(splits: Mapping[str, tuple[Frame, ...]]) -> dict[str, tuple[Frame, ..
 
 
 def _masked(frame: Frame) -> Frame:
-    if frame.mask and not frame.mask.is_file():
+    if frame.mask and not os.path.isfile(frame.mask):
         raise InputError(
             f"the mask {frame.mask} of {frame.name} does not exist; put it there, or use "
             "--no-masks to train on whole pictures"

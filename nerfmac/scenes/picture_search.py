@@ -15,6 +15,7 @@ from functools import cached_property
 from pathlib import Path, PurePosixPath
 
 from nerfmac.common.checks import InputError
+from nerfmac.common.files import leads_out
 from nerfmac.scenes.pictures import ENDINGS, TRIED, inspect, is_picture
 
 OTHER_FOLDERS = re.compile(r"(mask|depth|normal|semantic|label|images_).*", re.IGNORECASE)
@@ -111,11 +112,11 @@ class PictureSearch:
         for spelling in dict.fromkeys((name, name.replace("\\", "/"))):
             for root in self._roots:
                 base = Path(os.path.normpath(root / spelling))
-                if not base.is_relative_to(os.path.normpath(self.folder)):
+                if leads_out(base, self.folder):
                     continue
                 for ending in ("", *TRIED):
                     path = base.with_name(base.name + ending)
-                    if path.is_file():
+                    if os.path.isfile(path):  # not Path's, which raises for a name too long
                         return path
         return None
 

@@ -6,7 +6,6 @@ and the tools that estimate cameras open it. Alpha is straight.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -44,15 +43,16 @@ OPAQUE = 250
 """Smallest alpha (0 to 255) that counts as opaque; below 255 to allow for rounding."""
 
 ALPHA_MODES = ("RGBA", "RGBa", "LA", "La", "PA")
-UNREADABLE = (
-    OSError,
-    SyntaxError,
-    ValueError,
-    EOFError,
-    struct.error,
-    Image.DecompressionBombError,
-)
-"""Exceptions of Pillow's decoders for bytes that are no picture."""
+UNREADABLE = (Exception,)
+"""Exceptions of Pillow's decoders for bytes that are no picture: they may be any."""
+FORMATS = ("PNG", "JPEG", "WEBP", "TIFF", "BMP", "GIF")
+"""Formats that a picture's bytes may have, whatever its name. Pillow knows more, and reads some by
+other programs: PostScript by Ghostscript, which runs it."""
+
+
+LARGE_PIXELS, MOST_PIXELS_A_BYTE = 2**26, 100
+"""A picture of more than LARGE_PIXELS may have so many pixels for a byte of its file. Cameras' have
+about ten; a file of a few bytes may claim 10,000x10,000, which takes a gigabyte."""
 
 
 class Header(NamedTuple):
@@ -67,6 +67,11 @@ class Header(NamedTuple):
 def is_picture(name: str) -> bool:
     """Return whether a file's name is that of a picture; hidden files are not pictures."""
     return name.lower().endswith(ENDINGS) and not name.startswith(".")
+
+
+def formats_of(path: Path) -> tuple[str, ...]:
+    """Return Pillow's names of the formats that a picture file called `path` may have."""
+    return (*FORMATS, "HEIF") if path.suffix.lower() in HEIF else FORMATS
 
 
 def inspect(path: Path) -> Header:
@@ -136,14 +141,26 @@ def _opened(path: Path) -> Iterator[Image.Image]:
     if path.suffix.lower() in HEIF:
         needed("pillow_heif", "capture", f"{path.name} needs").register_heif_opener()
     try:
-        with Image.open(path) as image:
+        with Image.open(path, formats=formats_of(path)) as image:
+            _refuse_bomb(image, path)
             yield image
     except UNREADABLE as error:
         if isinstance(error, InputError):
             raise
+        reason = " ".join(str(error).split())  # libheif's ends in a line break
         raise InputError(
-            f"{path} is not a readable picture: {error}; replace it, or leave it out"
+            f"{path} is not a readable picture: {reason}; replace it, or leave it out"
         ) from error
+
+
+def _refuse_bomb(image: Image.Image, path: Path) -> None:
+    """Raise InputError if the file is far too small for the pixels that its header claims."""
+    pixels, size = image.width * image.height, path.stat().st_size
+    if pixels > max(LARGE_PIXELS, MOST_PIXELS_A_BYTE * size):
+        raise InputError(
+            f"{path} has {size} bytes for {image.width}x{image.height} pixels, which no photograph "
+            "compresses to; replace it, or leave it out"
+        )
 
 
 def _orientation(image: Image.Image) -> int:
@@ -168,11 +185,11 @@ def _decode_file(path: Path, upright: bool) -> Pixels:
                 f"{path} holds floating point numbers; expected 8 or 16 bits: convert it"
             )
         else:
-            pixels = image.convert(mode)
+            pixels = image if image.mode == mode else image.convert(mode)
         return np.asarray(pixels if transpose is None else pixels.transpose(transpose))
 
 
 def _from_sixteen_bits(image: Image.Image) -> Image.Image:
     # Pillow's own conversion clips at 255, which makes almost every pixel white.
-    grey = np.asarray(image, np.float64) / 257.0
-    return Image.fromarray(np.clip(np.rint(grey), 0, 255).astype(np.uint8)).convert("RGB")
+    grey = np.clip(np.asarray(image), 0, 2**16 - 1).astype(np.uint32)
+    return Image.fromarray(((grey + 128) // 257).astype(np.uint8)).convert("RGB")

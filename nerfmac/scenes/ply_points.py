@@ -33,7 +33,7 @@ def read_ply_points(path: Path) -> npt.NDArray[np.float64]:
     try:
         header, body = path.read_bytes().split(b"end_header", 1)
         points = _positions(header.decode("ascii"), body[body.index(b"\n") + 1 :])
-    except (OSError, ValueError, KeyError, IndexError) as error:
+    except (OSError, ValueError, KeyError, IndexError, OverflowError) as error:
         raise InputError(f"{path} is no whole PLY file of points: {error}") from error
     return points[(np.abs(points) <= LARGEST).all(axis=1)]
 
@@ -57,11 +57,11 @@ def write_ply_points(
 
 
 def _positions(header: str, body: bytes) -> npt.NDArray[np.float64]:
-    """The vertices' x, y, z (n, 3); raises ValueError, KeyError or IndexError for a broken file."""
+    """The vertices' x, y, z (n, 3); raises what `read_ply_points` catches for a broken file."""
     lines = [line.split() for line in header.splitlines()]
     if not lines or lines[0] != ["ply"]:
         raise ValueError("it does not begin with ply")
-    file_format = next(line[1] for line in lines if line[:1] == ["format"])
+    (file_format,) = [line[1] for line in lines if line[:1] == ["format"]]
     first, *others = [index for index, line in enumerate(lines) if line[:1] == ["element"]]
     if lines[first][1] != "vertex" or file_format not in ("ascii", *BYTE_ORDERS):
         raise ValueError(f"its first element is {lines[first][1]}, its format {file_format}")

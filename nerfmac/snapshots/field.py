@@ -6,6 +6,7 @@ tiny-cuda-nn pads the rows of the last layer to a multiple of 16, or of 8 for a 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -217,6 +218,9 @@ def _read_levels(encoding: Fields, extent: float) -> tuple[int, HashLevels]:
     growth = encoding.number("per_level_scale", 0.0)
     if growth <= 0.0:
         growth = (FINEST * extent / coarsest) ** (1.0 / (levels - 1)) if levels > 1 else 1.0
+    if growth < 1.0 or math.log(growth) * (levels - 1) > math.log(MOST_CELLS / coarsest):
+        finest = f"up to {MOST_CELLS} cells along an axis at the finest level"
+        raise encoding.wrong("per_level_scale", f"a factor of at least 1 that gives {finest}")
     most = UNLIMITED if kind == "densegrid" else log2_entries
     return features, SinglePrecisionLevels(levels, most, coarsest, growth)
 

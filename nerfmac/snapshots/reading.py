@@ -37,6 +37,8 @@ from nerfmac.training.trainer import Trainer
 
 VERSION = 1
 """Oldest snapshot version that is read, as in instant-ngp."""
+SMALLEST_EXTENT = 1e-3
+"""Smallest side of a snapshot's cube in scene units; instant-ngp writes 1 or more."""
 OURS = "nerfmac"
 """Key under which `save_snapshot` stores the placement."""
 
@@ -104,8 +106,8 @@ def _extent(snapshot: Fields) -> float:
         if dataset.values.get(key):
             raise InputError(f"{dataset.where} is {kind}, which nerfmac cannot show")
     extent = dataset.number("aabb_scale", above=0)
-    if extent > LARGEST_EXTENT:
-        raise dataset.wrong("aabb_scale", f"up to {LARGEST_EXTENT:g}")
+    if not SMALLEST_EXTENT <= extent <= LARGEST_EXTENT:
+        raise dataset.wrong("aabb_scale", f"{SMALLEST_EXTENT:g} up to {LARGEST_EXTENT:g}")
     if any(dataset.numbers("envmap_resolution", 2, (0.0, 0.0))):
         log.warning("%s: the environment map is left out", dataset.where)
     return extent

@@ -7,6 +7,7 @@ and the state's numbers and notes as JSON. The file appears whole or not at all.
 from __future__ import annotations
 
 import json
+import math
 import struct
 import zlib
 from collections.abc import Mapping
@@ -19,6 +20,7 @@ import numpy as np
 from nerfmac.backend import Arrays, Shapes
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import appearing, remove_abandoned
+from nerfmac.common.json_reader import Fields
 from nerfmac.config import TrainConfig
 from nerfmac.training.loss_scale import LossScale
 from nerfmac.training.state import TrainState
@@ -26,6 +28,9 @@ from nerfmac.training.state import TrainState
 FORMAT = "nerfmac checkpoint 8"
 OLDER = "nerfmac checkpoint 7"
 """An older format that can be read; `_upgrade` adds what it lacks."""
+
+_OBJECTS = ("numbers", "notes", "own")
+"""Keys of the metadata that hold a JSON object."""
 
 _REPAIR = "put back a copy of the file, or train the run again"
 
@@ -87,7 +92,9 @@ def load_checkpoint(
         _upgrade(arrays, metadata)
     is_damaged = metadata.get("checksum") != _checksum(arrays, metadata)  # with the file's names
     arrays = {RENAMED.get(name, name): values for name, values in arrays.items()}
-    _check_own(path, json.loads(metadata.get("own", "{}")), dict(own or {}))
+    texts = {"own": "{}", **metadata}  # older files have none of the user's own
+    numbers, notes, trained = (_object(path, name, texts) for name in _OBJECTS)
+    _check_own(path, trained, dict(own or {}))
     if unknown := sorted(arrays.keys() - shapes.keys()):
         raise InputError(f"{path} holds {unknown[0]}, which its configuration has no use for")
     for name, shape in shapes.items():
@@ -97,9 +104,8 @@ def load_checkpoint(
     # The file's names are sorted; in another order, compiled functions would be traced again.
     arrays = {name: arrays[name] for name in shapes}
     try:
-        state = TrainState.of(arrays, json.loads(metadata["numbers"]))
-        notes = json.loads(metadata["notes"])
-    except (InputError, KeyError, ValueError) as error:
+        state = TrainState.of(arrays, numbers)
+    except InputError as error:
         raise InputError(f"{path} is not a whole checkpoint: {error}") from error
     if is_damaged:
         raise InputError(f"{path} is damaged: its checksum is another one; {_REPAIR}")
@@ -107,6 +113,15 @@ def load_checkpoint(
         if name.startswith(("parameters.", "average.")) and not np.isfinite(values).all():
             raise InputError(f"{path}: {name} holds numbers that are not finite; {_REPAIR}")
     return state, notes
+
+
+def _object(path: Path, name: str, metadata: Mapping[str, str]) -> dict[str, Any]:
+    """The JSON object `name` of the metadata; raises `InputError` for other or broken JSON."""
+    try:
+        values = json.loads(metadata[name])
+    except (KeyError, ValueError, RecursionError) as error:
+        raise InputError(f"{path} is not a whole checkpoint: {name}: {error}") from error
+    return dict(Fields.of(values, f"{path}: {name}").values)
 
 
 def _upgrade(arrays: Arrays, metadata: dict[str, str]) -> None:
@@ -137,15 +152,21 @@ def _check_own(path: Path, trained: dict[str, str], own: dict[str, str]) -> None
 
 
 def _length_fault(path: Path) -> str | None:
-    """The fault in a safetensors file's length, according to its header; None if it has none."""
+    """The fault in what a safetensors file's header says of its length; None if it has none."""
     size = path.stat().st_size
     try:
         with path.open("rb") as file:
             (length,) = struct.unpack("<Q", file.read(8))
             header = json.loads(file.read(min(length, size)))
-        tensors = (tensor for key, tensor in header.items() if key != "__metadata__")
+        tensors = [tensor for key, tensor in header.items() if key != "__metadata__"]
         ends = [tensor["data_offsets"][1] for tensor in tensors]
         expected = 8 + length + max(ends, default=0)
-    except (struct.error, ValueError, LookupError, TypeError, AttributeError):
+        counts = [math.prod(tensor["shape"]) for tensor in tensors]
+        sides = [side for tensor in tensors for side in tensor["shape"]]
+        # MLX computes with 32 bits a side and 64 a product, which overflow.
+        is_too_large = max(counts, default=0) > expected or min(sides, default=0) < 0
+    except (struct.error, ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return "is not a safetensors file, or cut short in its header"
-    return None if size == expected else f"is cut short: {size} bytes of {expected}"
+    if size != expected:
+        return f"is cut short: {size} bytes of {expected}"
+    return "claims an array that is larger than the file" if is_too_large else None

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
+from nerfmac.common.checks import InputError
 from nerfmac.training.goal import Report
 
 MOST_POINTS = 1024
@@ -25,7 +26,7 @@ class History:
 
     def __init__(self, curve: Sequence[tuple[int, float, float]] = ()) -> None:
         """`curve`: (step, seconds, PSNR) of earlier points."""
-        self.points = [Point(step, seconds, None, psnr) for step, seconds, psnr in curve]
+        self.points = [Point(int(step), float(t), None, float(psnr)) for step, t, psnr in curve]
         self.generation = 0
         self._reports_per_point = 1
         self._pending: list[Point] = []
@@ -48,6 +49,19 @@ class History:
         size = -(-len(self.points) // most) or 1
         groups = [self.points[i : i + size] for i in range(0, len(self.points), size)]
         return [(point.step, point.seconds, point.psnr) for point in map(_merged, groups)]
+
+
+def read_notes(notes: Mapping[str, Any], where: str) -> tuple[History, float, tuple[float, float]]:
+    """The history, the seconds of compiling, and the rates of rays and samples in a run's `notes`.
+
+    Raises `InputError` that names the file `where` if one is missing or no number.
+    """
+    try:
+        rays, samples = notes["rates"]
+        history = History(notes["curve"])
+        return history, float(notes["build_seconds"]), (float(rays), float(samples))
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        raise InputError(f"{where} is not a whole checkpoint: its notes: {error}") from error
 
 
 def _merged(points: Sequence[Point]) -> Point:

@@ -8,6 +8,7 @@ from typing import Any
 import mlx.core as mx
 
 from nerfmac.backend import Arrays, Shapes
+from nerfmac.common import checks
 from nerfmac.common.checks import InputError
 from nerfmac.fields.field import Parameters
 from nerfmac.training.loss_scale import LossScale
@@ -59,8 +60,8 @@ class TrainState:
     def of(cls, arrays: Arrays, numbers: dict[str, Any]) -> TrainState:
         """The state from `arrays()` and `numbers()`.
 
-        Raises `InputError` if a number or `samples_per_ray` is missing; whether the other arrays
-        are complete is not checked here.
+        Raises `InputError` if a number or `samples_per_ray` is missing, and for a number below 0;
+        whether the other arrays are complete is not checked here.
         """
         trees: dict[str, Any] = {tree: {} for tree in cls._TREES}
         for name, values in arrays.items():
@@ -69,6 +70,9 @@ class TrainState:
                 trees[tree][leaf] = values
         try:
             scalars = {name: numbers[name] for name in cls._NUMBERS}
-            return cls(**trees, samples_per_ray=arrays["samples_per_ray"], **scalars)
+            samples_per_ray = arrays["samples_per_ray"]
         except KeyError as error:
             raise InputError(f"{error.args[0]} is missing from the state") from error
+        for name, value in scalars.items():
+            checks.number(name, value, low=0, whole=name != "train_seconds")
+        return cls(**trees, samples_per_ray=samples_per_ray, **scalars)

@@ -124,3 +124,13 @@ def test_other_files_and_small_pictures_are_refused(files, tmp_path):
     small = mx.zeros((30, 50, 3))
     with pytest.raises(InputError, match="at least 31 pixels"):
         Lpips(files / "alex.npz")(small, small)
+
+
+def test_an_archive_that_inflates_without_measure_is_refused(tmp_path):
+    path = tmp_path / "bomb.npz"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
+        for name in ("net.slice1.0.weight.npy", "other.npy"):
+            file.writestr(name, bytes(2**27 + 1))
+    assert path.stat().st_size < 2**20
+    with pytest.raises(InputError, match=rf"bomb\.npz inflates to {2**28 + 2} bytes; expected"):
+        Lpips(path)

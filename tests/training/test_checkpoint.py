@@ -213,6 +213,45 @@ def test_what_lies_beside_the_arrays_must_be_whole(path, key):
     refused(path, "is not a whole checkpoint")
 
 
+CLAIMS = {
+    "more than the file": {"shape": [2**40], "data_offsets": [0, 2**42]},
+    "more than its bytes": {"shape": [2**40]},
+    "no bytes, by overflow": {"shape": [2**31, 2**31], "data_offsets": [0, 0]},
+    "no bytes, by a product": {"shape": [2**30, 2**30, 4], "data_offsets": [0, 0]},
+    "less than nothing": {"shape": [-1, 2]},
+    "bytes before the file": {"data_offsets": [-8, 0]},
+    "bytes of another": {"data_offsets": [2**40, 2**40 + 8]},
+}
+
+
+@pytest.mark.parametrize("claim", CLAIMS)
+def test_an_array_that_claims_terabytes_takes_no_memory(path, claim):
+    with_header(path, lambda header: header["samples_per_ray"].update(CLAIMS[claim]))
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    refused(path)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 2**16, "64 MiB"
+
+
+@pytest.mark.parametrize("length", [2**40, 2**63, 2**64 - 1])
+def test_a_header_that_claims_terabytes_is_refused(path, length):
+    path.write_bytes(struct.pack("<Q", length) + path.read_bytes()[8:])
+    refused(path, "cut short in its header")
+
+
+@pytest.mark.parametrize("key", ["numbers", "notes", "own"])
+@pytest.mark.parametrize("text", ["[1]", "7", "null", "[" * 100_000, "9" * 5000])
+def test_what_lies_beside_the_arrays_must_be_an_object(path, key, text):
+    with_header(path, lambda header: header["__metadata__"].update({key: text}))
+    refused(path, key)
+
+
+@pytest.mark.parametrize("value", ['"a"', "-1", "0.5", "[]", "1e400"])
+def test_a_number_must_be_one(path, value):
+    numbers = f'{{"step": {value}, "rays": 96, "train_seconds": 0.5}}'
+    with_header(path, lambda header: header["__metadata__"].update(numbers=numbers))
+    refused(path, "is not a whole checkpoint", "step")
+
+
 def test_a_number_that_is_missing_is_named(path):
     with_header(path, lambda header: header["__metadata__"].update(numbers='{"step": 3}'))
     refused(path, "is not a whole checkpoint", "rays is missing")

@@ -5,7 +5,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from nerfmac.training.history import MOST_POINTS, History
+from nerfmac.common.checks import InputError
+from nerfmac.training.history import MOST_POINTS, History, read_notes
 
 
 def report(step, loss, psnr):
@@ -54,3 +55,27 @@ def test_a_curve_has_no_more_points_than_asked_for_and_ends_where_the_history_do
     assert 50 <= len(curve) <= 100
     assert curve[-1][0] == 253
     assert curve[0] == (3, 1.5, 2.0)
+
+
+NOTES = {"curve": [[1, 0.5, 12.25]], "build_seconds": 0.5, "rates": [3.0, 4.0]}
+
+
+def test_the_notes_of_a_checkpoint_are_read():
+    history, seconds, rates = read_notes(NOTES, "a file")
+    assert history.points == [(1, 0.5, None, 12.25)]
+    assert (seconds, rates) == (0.5, (3.0, 4.0))
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        *(("curve", value) for value in (None, 7, [7], [[1, 2]], ["abc"], [[1, None, 2]])),
+        *(("build_seconds", value) for value in (None, "soon", [])),
+        *(("rates", value) for value in (None, 1.0, [1.0], [1.0, "x"], {})),
+    ],
+)
+def test_notes_that_are_none_are_refused_by_their_file(key, value):
+    with pytest.raises(InputError, match="a file is not a whole checkpoint: its notes"):
+        read_notes({**NOTES, key: value}, "a file")
+    with pytest.raises(InputError, match=key):
+        read_notes({name: note for name, note in NOTES.items() if name != key}, "a file")

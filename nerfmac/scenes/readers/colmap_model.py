@@ -45,7 +45,7 @@ Point = tuple[int, list[float], float]
 SHOWN = np.dtype([("pixel", "<f8", 2), ("point", "<i8")])
 """Binary layout of a picture's point: its pixel, and the number of its 3D point or -1."""
 
-UNREADABLE = (struct.error, UnicodeDecodeError, ValueError, IndexError)
+UNREADABLE = (struct.error, UnicodeDecodeError, ValueError, IndexError, OverflowError)
 
 
 class ColmapCamera(NamedTuple):
@@ -147,6 +147,8 @@ def _camera(model: str, width: int, height: int, values: list[float]) -> ColmapC
     names = PARAMETERS.get(model, "").split()
     if not names:
         raise InputError(f"camera model {model}; expected one of {', '.join(PARAMETERS)}")
+    if min(width, height) < 1:
+        raise InputError(f"a camera is for pictures of {width}x{height} pixels; expected some")
     named = dict(zip(names, values, strict=True))
     if not all(abs(value) <= LARGEST for value in values):
         raise InputError(f"a camera has the parameters {named}; expected finite numbers")
@@ -166,6 +168,14 @@ def _image(
     matrix = np.column_stack([rotation_of(pose[:4], name), translation])
     is_shown = (points >= 0) & (np.abs(pixels) <= LARGEST).all(axis=1)
     return ColmapImage(name, camera, matrix, pixels[is_shown], points[is_shown])
+
+
+def _point(number: int, position: list[float], error: float) -> Point:
+    if not 0 <= number < 2**63 or len(position) != 3:
+        raise InputError(
+            f"point {number} has the position {position}; expected a number below 2^63 and x, y, z"
+        )
+    return number, position, error
 
 
 def _binary_cameras(content: bytes) -> Iterator[tuple[int, ColmapCamera]]:
@@ -199,7 +209,7 @@ def _binary_points(content: bytes) -> Iterator[Point]:
     (count,), at = struct.unpack_from("<Q", content), 8
     for _ in range(count):
         number, *position = struct.unpack_from("<Q3d", content, at)
-        yield number, position, struct.unpack_from("<d", content, at + 35)[0]
+        yield _point(number, position, struct.unpack_from("<d", content, at + 35)[0])
         (track,) = struct.unpack_from("<Q", content, at + 43)
         at += 51 + 8 * track  # an entry: the number of a picture, and of the point in it
         if at > len(content):
@@ -239,7 +249,7 @@ def _text_points(content: bytes) -> Iterator[Point]:
     for line in _lines(content):
         number, *values = line.split(maxsplit=8)[:8]
         error = float(values[6]) if len(values) > 6 else 0.0  # some programs write positions alone
-        yield int(number), [float(value) for value in values[:3]], error
+        yield _point(int(number), [float(value) for value in values[:3]], error)
 
 
 def _lines(content: bytes) -> list[str]:

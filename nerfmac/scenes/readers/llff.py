@@ -43,7 +43,7 @@ def _table(path: Path) -> Array:
     try:
         # Mapped, a header that claims more than the file holds takes no memory.
         table = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError, EOFError, OverflowError) as error:
+    except Exception as error:  # NumPy's parser of headers lets through all that Python's raises
         raise InputError(
             f"{path} is no NumPy array: {error}; expected floats (pictures, 17)"
         ) from error
@@ -53,9 +53,10 @@ def _table(path: Path) -> Array:
         raise InputError(
             f"{path} holds {table.dtype} {table.shape}; expected floats (pictures, 17)"
         )
+    table = table.astype(np.float64)  # in half precision LARGEST is infinity, which LAPACK waits on
     if not (np.abs(table) <= LARGEST).all():
         raise InputError(f"{path} holds a number that is not finite; expected finite poses")
-    return table.astype(np.float64)
+    return table
 
 
 def _pictures(folder: Path, count: int, path: Path) -> list[Path]:

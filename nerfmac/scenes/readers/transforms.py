@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nerfmac.common.checks import InputError
+from nerfmac.common.files import leads_out
 from nerfmac.common.json_reader import Fields
 from nerfmac.scenes.parsed_scene import ParsedScene
 from nerfmac.scenes.picture_search import PictureSearch
@@ -58,7 +59,7 @@ def _points_of(file: Fields, folder: Path) -> npt.NDArray[np.float64] | None:
         return None
     name = file.text("ply_file_path")
     path = Path(os.path.normpath(folder / name.replace("\\", "/")))
-    if not path.is_relative_to(os.path.normpath(folder)) or not path.is_file():
+    if leads_out(path, folder) or not os.path.isfile(path):
         log.warning(f"{file.where}: ply_file_path {name} does not exist")
         return None
     try:

@@ -1,0 +1,135 @@
+"""Laws of the readers, for values that hypothesis makes up: the same ones in every run."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+
+from nerfmac.common.checks import LARGEST, InputError
+from nerfmac.common.files import leads_out, read_json, write_json
+from nerfmac.common.json_reader import Fields
+from nerfmac.config import Config
+from nerfmac.paths import CameraPath, Keyframe
+from nerfmac.paths.formats import read_path
+from nerfmac.paths.quaternions import matrices
+from nerfmac.scenes.masks import mask_of
+from nerfmac.scenes.picture_search import PictureSearch
+from nerfmac.scenes.ply_points import read_ply_points, write_ply_points
+from nerfmac.scenes.poses import rotation_of
+from nerfmac.scenes.record import SceneRecord
+
+a_few = settings(
+    max_examples=100,
+    derandomize=True,
+    deadline=None,
+    database=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+NUMBERS = st.floats(allow_nan=True, allow_infinity=True) | st.integers()
+LEAVES = st.none() | st.booleans() | NUMBERS | st.text(max_size=8)
+KEYS = (*Config().to_json(), "extent", "up", "cameras", "keyframes", "path")
+NAMES = st.sampled_from(KEYS) | st.text()
+VALUES = st.recursive(
+    LEAVES,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(NAMES, inner, max_size=4),
+    max_leaves=20,
+)
+PARTS = st.sampled_from(["..", ".", "", "a", "images", "a.png", "/", "\\..\\", "~", "a\0b", "ü"])
+PATHS = st.lists(PARTS, max_size=6).map("/".join) | st.text(max_size=20)
+
+
+def outcome(read):
+    """What `read` returns, and the message with which it refuses."""
+    try:
+        return read(), ""
+    except InputError as error:
+        return None, str(error)
+
+
+@a_few
+@given(value=VALUES, length=st.integers(1, 4))
+def test_a_field_has_the_type_asked_for_or_is_refused_by_its_key(value, length):
+    fields = Fields({"key": value}, "a.json")
+    for read, is_right in (
+        (lambda: fields.number("key", above=0), lambda got: 0 < got <= LARGEST),
+        (lambda: fields.count("key"), lambda got: isinstance(got, int) and got > 0),
+        (lambda: fields.numbers("key", length), lambda got: np.isfinite(got).all()),
+        (lambda: fields.rows("key", length), lambda got: np.isfinite(got).all()),
+        (lambda: fields.flag("key"), lambda got: isinstance(got, bool)),
+        (lambda: fields.text("key"), lambda got: isinstance(got, str) and got),
+        (lambda: fields.texts("key"), lambda got: all(isinstance(text, str) for text in got)),
+        (lambda: fields.like("key", 3), lambda got: type(got) is int and abs(got) < 2**63),
+        (lambda: fields.objects("key"), lambda got: all(isinstance(f, Fields) for f in got)),
+    ):
+        got, message = outcome(read)
+        assert message.startswith("a.json") if message else is_right(got)
+        assert not message or "key" in message
+
+
+@a_few
+@given(values=VALUES)
+def test_any_json_is_a_configuration_a_record_a_path_or_refused(values):
+    file = Fields(values if isinstance(values, dict) else {"path": values}, "a.json")
+    outcome(lambda: Config.from_json(values))
+    outcome(lambda: SceneRecord.from_json(values, Path("a.json")))
+    outcome(lambda: read_path(file))
+
+
+@pytest.mark.parametrize("folder", [".", "scene", "/elsewhere/scene"])
+@a_few
+@given(name=PATHS)
+def test_no_name_leads_to_a_file_outside_the_scene(folder, name):
+    seen, folder = [], Path(folder)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("os.path.isfile", lambda path: bool(seen.append(Path(path))))
+        PictureSearch(folder, roots=[folder / "images"])._named(name)
+    assert not [path for path in seen if leads_out(path, folder)]
+    mask, _ = outcome(lambda: mask_of(Fields({"mask_path": name}, "a.json"), folder))
+    assert mask is None or not leads_out(mask, folder)
+
+
+@a_few
+@given(points=arrays.arrays(np.float32, st.tuples(st.integers(0, 9), st.just(3))))
+def test_points_that_are_written_are_read_but_for_those_beyond_reason(tmp_path, points):
+    path = tmp_path / "a.ply"
+    write_ply_points(path, points.astype(np.float64), np.zeros(points.shape, np.uint8))
+    kept = points[(np.abs(points) <= LARGEST).all(axis=1)]
+    np.testing.assert_array_equal(read_ply_points(path), kept)
+
+
+@a_few
+@given(quaternion=st.tuples(*[st.floats(allow_nan=True)] * 4))
+def test_a_quaternion_is_a_rotation_or_refused(quaternion):
+    rotation, _ = outcome(lambda: rotation_of(quaternion, "a"))
+    if rotation is not None:
+        assert rotation.T @ rotation == pytest.approx(np.eye(3), abs=1e-9)
+
+
+@a_few
+@given(
+    turns=st.lists(st.tuples(*[st.integers(-9, 9)] * 4).filter(any), min_size=1, max_size=4),
+    place=st.floats(-1e6, 1e6),
+    fov=st.floats(1e-3, 3.0),
+    seconds=st.none() | st.floats(1e-3, 3600),
+    closed=st.booleans(),
+)
+def test_a_saved_path_is_read_to_the_last_bit(tmp_path, turns, place, fov, seconds, closed):
+    quaternions = np.array(turns) / np.linalg.norm(turns, axis=1, keepdims=True)
+    poses = [np.c_[turn, [place, -2.0, 3.5]] for turn in matrices(quaternions)]
+    CameraPath([Keyframe(pose, fov, seconds) for pose in poses], closed).save(tmp_path / "a.json")
+    again = CameraPath.load(tmp_path / "a.json")
+    assert again.closed == closed
+    for keyframe, pose in zip(again.keyframes, poses, strict=True):
+        np.testing.assert_array_equal(keyframe.pose, pose)
+        assert (keyframe.fov, keyframe.seconds) == (fov, seconds)
+
+
+@a_few
+@given(values=VALUES)
+def test_json_that_is_written_is_read(tmp_path, values):
+    write_json(tmp_path / "a.json", values)
+    assert json.dumps(read_json(tmp_path / "a.json")) == json.dumps(values)
