@@ -21,7 +21,7 @@ SETTINGS = {"device": "cpu", "progress": False}
 
 HOLD = """import sys
 from pathlib import Path
-from nerfmac.run.folder import locked
+from nerfmac.common.lock import locked
 with locked(Path(sys.argv[1])):
     print("locked", flush=True)
     sys.stdin.read()
@@ -82,7 +82,7 @@ def test_a_run_in_training_keeps_a_second_one_out_until_it_stops(folder, scene):
 
 
 def test_of_two_runs_begun_at_once_the_second_is_refused(folder, holder, scene, monkeypatch):
-    monkeypatch.setattr(run_module, "check_free", lambda _: None)  # as before the first one wrote
+    monkeypatch.setattr(run_module, "check_unused", lambda _: None)  # as before the first one wrote
     before = {path: path.stat().st_mtime_ns for path in folder.iterdir()}
     for is_over in (False, True):
         if is_over:

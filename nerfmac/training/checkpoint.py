@@ -18,7 +18,7 @@ import numpy as np
 
 from nerfmac.backend import Arrays, Shapes
 from nerfmac.common.checks import InputError
-from nerfmac.common.files import appearing, remove_abandoned
+from nerfmac.common.files import appearing
 from nerfmac.config import TrainConfig
 from nerfmac.training.loss_scale import LossScale
 from nerfmac.training.state import TrainState
@@ -50,7 +50,6 @@ def save_checkpoint(
     arrays = state.arrays()
     mx.eval(arrays)  # so that only the writing can fail below
     metadata["checksum"] = _checksum(arrays, metadata)
-    remove_abandoned(path.parent, path.name)
     with appearing(path) as partial:
         try:
             mx.save_safetensors(str(partial), arrays, metadata)
@@ -71,7 +70,10 @@ def load_checkpoint(
     are not finite.
     """
     if not path.is_file():
-        raise InputError(f"{path} does not exist")
+        raise InputError(
+            f"{path} does not exist; a training that ended before its first checkpoint has to "
+            "begin again, without resuming"
+        )
     if fault := _length_fault(path):
         raise InputError(f"{path} {fault}")
     try:
