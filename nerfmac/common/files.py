@@ -21,8 +21,8 @@ _DEVICE_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROF
 _HERE = f"{crc32(platform.node().encode()):08x}"
 """Hash of this machine's name, for partial files: other machines may write to the same disk."""
 
-_partials: set[Path] = set()
-"""Partial files that this process is writing."""
+_appearing: dict[Path, Path] = {}
+"""Final path of each partial file that this process is writing."""
 
 
 def user_path(path: str | os.PathLike[str]) -> Path:
@@ -31,7 +31,12 @@ def user_path(path: str | os.PathLike[str]) -> Path:
 
 
 def partial_path(path: Path) -> Path:
-    """Path of the partial file that this thread writes and then renames to `path`."""
+    """Path of the partial file that this thread writes and then renames to `path`.
+
+    `path` may be a partial file itself.
+    """
+    if path in _appearing:
+        return path.with_name(f".{path.name}")
     return path.with_name(f".{path.stem}.{_HERE}-{os.getpid()}-{get_ident()}{path.suffix}")
 
 
@@ -41,22 +46,19 @@ def appearing(path: Path) -> Iterator[Path]:
 
     On failure `path` is unchanged and the partial file is removed. After a power cut `path` is the
     old file or the whole new one: the data reach the disk before the new name does. Raises
-    `InputError` for errors of the file system, such as no folder, no permission or no space. If
-    `path` is the partial file of an outer `appearing`, it is yielded itself.
+    `InputError` for errors of the file system, such as no folder, no permission or no space. `path`
+    may be the partial file of an outer `appearing`: errors name the outer `path`.
     """
-    if path in _partials:
-        yield path
-        return
-    partial = partial_path(path)
+    named, partial = _appearing.get(path, path), partial_path(path)
     if path.is_dir():
         raise InputError(f"{path} cannot be written: it is a folder")
     _remove_abandoned(path)
-    _partials.add(partial)
+    _appearing[partial] = named
     try:
         try:
             partial.touch()  # fail now, not after minutes of work
         except OSError as error:
-            raise InputError(f"{path} cannot be written: {error.strerror}") from error
+            raise InputError(f"{named} cannot be written: {error.strerror}") from error
         yield partial
         _flush(partial)
         partial.replace(path)
@@ -64,9 +66,9 @@ def appearing(path: Path) -> Iterator[Path]:
     except OSError as error:
         if error.errno not in _DEVICE_ERRORS and error.filename != str(partial):
             raise
-        raise InputError(f"{path} cannot be written: {error.strerror}") from error
+        raise InputError(f"{named} cannot be written: {error.strerror}") from error
     finally:
-        _partials.remove(partial)
+        del _appearing[partial]
         # There may be nothing to remove, or no right to: in a read-only or an absent folder.
         with suppress(OSError):
             partial.unlink(missing_ok=True)
@@ -106,7 +108,7 @@ def _remove_abandoned(path: Path) -> None:
         for name in os.listdir(path.parent):
             stem, _, rest = name.rpartition(f".{_HERE}-")
             process = rest.partition("-")[0]
-            is_partial = stem == f".{path.stem}" and Path(rest).suffix == path.suffix
+            is_partial = stem.lstrip(".") == path.stem and Path(rest).suffix == path.suffix
             if is_partial and process.isdecimal() and not _is_running(int(process)):
                 path.with_name(name).unlink(missing_ok=True)
 
