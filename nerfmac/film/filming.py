@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import logging
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing
 from dataclasses import asdict
 from hashlib import sha256
 from pathlib import Path
@@ -91,7 +92,8 @@ def film(
         series.begin(kept, made_by, resume=True)
         missing = series.missing(kept, len(frames), "png")
         pictures = series.resumed(kept, len(frames), missing, joined.pictures(frames, missing))
-    write_video(out, _bar(pictures, len(frames), progress), fps, options.projection, options.stereo)
+    with closing(_bar(pictures, len(frames), progress)) as bar:
+        write_video(out, bar, fps, options.projection, options.stereo)
     if resume:
         shutil.rmtree(kept)
 
@@ -154,12 +156,15 @@ def _write_files(
     rendered: Iterator[Any] = joined.pictures(frames, numbers)
     if form != "png":
         rendered = first.values([frames[number] for number in numbers])
-    with in_background(save) as submit:
-        bar = _bar(rendered, len(frames), progress, len(frames) - len(numbers))
+    done = len(frames) - len(numbers)
+    with closing(_bar(rendered, len(frames), progress, done)) as bar, in_background(save) as submit:
         for item in zip(numbers, bar, strict=True):
             submit(item)
 
 
-def _bar(items: Iterator[Item], total: int, progress: bool, done: int = 0) -> Iterator[Item]:
-    """The `items` with a progress bar that starts at `done` of `total` frames."""
+def _bar(items: Iterator[Item], total: int, progress: bool, done: int = 0) -> Generator[Item]:
+    """The `items` with a progress bar that starts at `done` of `total` frames.
+
+    Closing it ends the bar's line, before an error is printed.
+    """
     yield from tqdm(items, "frames", total, initial=done, unit="frame", disable=not progress)

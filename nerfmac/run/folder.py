@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -40,6 +42,22 @@ def check_unused(folder: Path) -> None:
         check_free(folder)
 
 
+@contextmanager
+def beginning(folder: Path) -> Iterator[None]:
+    """Context manager in which a run is first saved to `folder`; if that fails, nothing stays.
+
+    Raises `InputError` if another run has been saved there since `check_unused`.
+    """
+    if checkpoint_mark(folder):
+        raise InputError(f"{folder} holds another run since; name another folder")
+    try:
+        yield
+    except BaseException:
+        for name in BEGINNING:
+            (folder / name).unlink(missing_ok=True)
+        raise
+
+
 def same_views(one: SceneRecord, other: SceneRecord) -> bool:
     """Whether two scenes have the same training views.
 
@@ -64,3 +82,14 @@ def checkpoint_mark(folder: Path) -> tuple[int, int] | None:
     except OSError:
         return None
     return status.st_ino, status.st_mtime_ns
+
+
+def check_unchanged(folder: Path, mark: tuple[int, int] | None) -> None:
+    """Raise `InputError` if the checkpoint in `folder` has another `checkpoint_mark` than `mark`.
+
+    None, and a checkpoint that is gone, are not compared.
+    """
+    if mark and checkpoint_mark(folder) not in (None, mark):
+        raise InputError(
+            f"{folder} has been trained by another process since; load it again to go on from there"
+        )

@@ -34,8 +34,8 @@ from nerfmac.rendering.gaze import look_at_from_depth
 from nerfmac.rendering.perceptual import Lpips
 from nerfmac.rendering.renderer import Rendered, Renderer
 from nerfmac.run import configuration, messages
+from nerfmac.run import folder as run_folder
 from nerfmac.run.configuration import CONFIGURED
-from nerfmac.run.folder import check_unused, checkpoint_mark, read_record, same_views
 from nerfmac.scenes import Scene, Views, read_again
 from nerfmac.scenes.record import SceneRecord
 from nerfmac.training.checkpoint import load_checkpoint, save_checkpoint
@@ -98,7 +98,7 @@ class Run:
         pictures are decoded unless one of them is broken.
         """
         if out is not None:
-            check_unused(user_path(out))
+            run_folder.check_unused(user_path(out))
         config = config or configuration.config_for_device("auto", seed=0)
         config = configuration.config_for_scene(config, scene, method)
         views = scene.views("train", progress=progress)
@@ -107,9 +107,7 @@ class Run:
         run = cls(config, SceneRecord.of(scene), trainer, trainer.init(), source=scene)
         if out is not None:
             run.folder = user_path(out)
-            with run.locked():
-                if checkpoint_mark(run.folder):
-                    raise InputError(f"{out} holds another run since; name another folder")
+            with run.locked(), run_folder.beginning(run.folder):
                 run.save(out)
         return run
 
@@ -125,10 +123,10 @@ class Run:
         """
         configuration.check_types(None, method)
         folder = user_path(folder)
-        scene = read_record(folder)
+        scene = run_folder.read_record(folder)
         if source is not None:
             record = SceneRecord.of(source)
-            if not same_views(scene, record):
+            if not run_folder.same_views(scene, record):
                 raise InputError(
                     f"{folder} was trained on {scene.path}, from other views than those of the "
                     f"scene {source.name!r}; resume it with its own scene and options"
@@ -153,7 +151,7 @@ class Run:
         with locked(folder):
             run = cls.load(folder, method=method, source=scene)
             run.folder, run.saved_step = folder, run.state.step
-            run._written = checkpoint_mark(folder)
+            run._written = run_folder.checkpoint_mark(folder)
         return run
 
     def __repr__(self) -> str:
@@ -243,11 +241,7 @@ class Run:
             return
         make_folder(self.folder)
         with locked(self.folder):
-            if self._written and checkpoint_mark(self.folder) not in (None, self._written):
-                raise InputError(
-                    f"{self.folder} has been trained by another process since; load it again to go "
-                    "on from there"
-                )
+            run_folder.check_unchanged(self.folder, self._written)
             self._is_locked = True
             try:
                 yield
@@ -329,7 +323,7 @@ class Run:
         with interval("checkpoint", step=self.state.step):
             save_checkpoint(path, self.state, notes, self.trainer.method.own)
         if folder == self.folder:
-            self._written, self.saved_step = checkpoint_mark(folder), self.state.step
+            self._written, self.saved_step = run_folder.checkpoint_mark(folder), self.state.step
 
     def renderer(self) -> Renderer:
         """A renderer of the field as it is now."""
