@@ -6,16 +6,18 @@ import json
 import logging
 import shutil
 from collections.abc import Generator, Iterator, Sequence
-from contextlib import closing
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import asdict
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypeVar
 
+import numpy as np
 from tqdm.auto import tqdm
 
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import user_path
+from nerfmac.common.lock import locked
 from nerfmac.film import series
 from nerfmac.film.camera_samples import CameraSamples
 from nerfmac.film.frames import SideBySide
@@ -86,16 +88,26 @@ def film(
         series.begin(out, made_by, resume=resume)
         _write_files(out, joined, frames, form, progress)
         return
-    pictures = joined.pictures(frames)
-    kept = out.with_name(f"{out.name}.frames")
+    rendered: AbstractContextManager[Iterator[np.ndarray]] = nullcontext(joined.pictures(frames))
     if resume:
-        series.begin(kept, made_by, resume=True)
-        missing = series.missing(kept, len(frames), "png")
-        pictures = series.resumed(kept, len(frames), missing, joined.pictures(frames, missing))
-    with closing(_bar(pictures, len(frames), progress)) as bar:
+        rendered = _kept_frames(out.with_name(f"{out.name}.frames"), made_by, joined, frames)
+    with rendered as pictures, closing(_bar(pictures, len(frames), progress)) as bar:
         write_video(out, bar, fps, options.projection, options.stereo)
-    if resume:
-        shutil.rmtree(kept)
+
+
+@contextmanager
+def _kept_frames(
+    folder: Path, made_by: dict[str, Any], joined: SideBySide, frames: Sequence[CameraSamples]
+) -> Iterator[Iterator[np.ndarray]]:
+    """Context manager that yields a video's pictures, kept in `folder` until it is complete.
+
+    Raises `InputError` as `series.begin` does, and while another process uses the folder.
+    """
+    series.begin(folder, made_by, resume=True)
+    with locked(folder):
+        missing = series.missing(folder, len(frames), "png")
+        yield series.resumed(folder, len(frames), missing, joined.pictures(frames, missing))
+        shutil.rmtree(folder)
 
 
 def refuse_existing(out: Path, *, resume: bool, overwrite: bool) -> None:
