@@ -62,7 +62,8 @@ class Undisturbed(NamedTuple):
 def jobs(home: Path) -> list[Job]:
     """The jobs; their scene, run and photographs are made in `home`."""
     scene, run, photographs = write_scene(home / "balls"), home / "run", home / "photographs"
-    start(["train", scene, *FLAGS, "--steps", 40, "--no-video", "--out", run]).wait(PATIENCE)
+    words = ["train", scene, *FLAGS, "--steps", 40, "--no-video", "--out", run]
+    start(words).communicate(timeout=PATIENCE)
     photographs.mkdir()
     sheets = corner.papers()
     for index, camera in enumerate(corner.cameras(6)):

@@ -107,6 +107,7 @@ def _kept_frames(
     with locked(folder):
         missing = series.missing(folder, len(frames), "png")
         yield series.resumed(folder, len(frames), missing, joined.pictures(frames, missing))
+        _remove_series(folder)  # its record last: if this is interrupted, the film can be resumed
         shutil.rmtree(folder)
 
 

@@ -42,6 +42,16 @@ def check_unused(folder: Path) -> None:
         check_free(folder)
 
 
+def check_saved(folder: Path) -> None:
+    """Raise `InputError` unless `folder` holds a run with a checkpoint."""
+    read_record(folder)
+    if not checkpoint_mark(folder):
+        raise InputError(
+            f"{folder} has no checkpoint: its training ended before the first; begin it again, "
+            "without resuming"
+        )
+
+
 @contextmanager
 def beginning(folder: Path) -> Iterator[None]:
     """Context manager in which a run is first saved to `folder`; if that fails, nothing stays.

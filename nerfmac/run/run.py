@@ -148,6 +148,7 @@ class Run:
         process trains the run.
         """
         folder = user_path(folder)
+        run_folder.check_saved(folder)  # before its lock, the mark of a beginning, is removed
         with locked(folder):
             run = cls.load(folder, method=method, source=scene)
             run.folder, run.saved_step = folder, run.state.step

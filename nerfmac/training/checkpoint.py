@@ -70,10 +70,7 @@ def load_checkpoint(
     are not finite.
     """
     if not path.is_file():
-        raise InputError(
-            f"{path} does not exist; a training that ended before its first checkpoint has to "
-            "begin again, without resuming"
-        )
+        raise InputError(f"{path} does not exist")
     if fault := _length_fault(path):
         raise InputError(f"{path} {fault}")
     try:
