@@ -210,7 +210,7 @@ def main() -> None:
     for part in arguments.parts:
         count = arguments.count or UNITS[part] // (10 if arguments.short else 1)
         done = in_a_process(part, count, arguments.seed)
-        slope = f"{done.slope:.3f} ± {done.slope_error:.3f}"
+        slope = f"{done.slope:.2g} ± {done.slope_error:.1g}"
         counts = f"{done.threads:+} | {done.processes:+} | {done.files:+}"
         print(f"| {part} | {done.units} | {slope} | {counts} | {done.speed:.2f} |", flush=True)
 
