@@ -90,10 +90,11 @@ def row(samples: list[Sample]) -> Row:
     rest = megabytes - megabytes.mean() - slope * centred
     error = np.sqrt(rest @ rest / (len(kept) - 2) / (centred @ centred))
     first, last = kept[0], kept[-1]
-    left = [now - before for now, before in zip(last[3:], first[3:], strict=True)]
+    threads, processes, files = (int(last[i] - first[i]) for i in (3, 4, 5))
     tenth = max(len(kept) // 10, 1)
     speed = _speed(kept[-1 - tenth :]) / _speed(kept[: 1 + tenth])
-    return Row(kept[-1].units, float(1000.0 * slope), float(1000.0 * error), *left, speed)
+    slope, error = float(1000.0 * slope), float(1000.0 * error)
+    return Row(last.units, slope, error, threads, processes, files, speed)
 
 
 def _speed(samples: list[Sample]) -> float:

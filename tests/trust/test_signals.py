@@ -1,5 +1,6 @@
 """Signals end a command with what it has saved, and a stopped process loses no training time."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -90,11 +91,14 @@ def test_a_terminated_film_leaves_whole_frames_alone(balls, scene, tmp_path, sto
 
 def test_a_stage_of_a_capture_ends_with_its_parent(tmp_path):
     command = [sys.executable, "-P", colmap_process.__file__, "features", str(tmp_path)]
-    (tmp_path / "plan.json").symlink_to("/dev/stdin")  # it would wait for its plan
+    os.mkfifo(tmp_path / "plan.json")  # it would wait for its plan
     pipes = {"stdin": subprocess.PIPE, "stderr": subprocess.DEVNULL}
     with subprocess.Popen(command, **pipes) as process:
         process.stdin.close()
-        assert process.wait(PATIENCE) == 1
+        try:
+            assert process.wait(PATIENCE) == 1
+        finally:
+            process.kill()
 
 
 def test_time_in_which_the_process_is_stopped_is_not_training_time(monkeypatch):
