@@ -10,7 +10,6 @@ import pytest
 import nerfmac
 from nerfmac.common.checks import InputError
 from nerfmac.run import Run, train
-from nerfmac.run import run as run_module
 from tests.cli.refusals import refused
 from tests.scene_factory import CONFIG
 from tests.scene_factory import nerfmac as command_line
@@ -21,7 +20,7 @@ SETTINGS = {"device": "cpu", "progress": False}
 
 HOLD = """import sys
 from pathlib import Path
-from nerfmac.run.folder import locked
+from nerfmac.common.lock import locked
 with locked(Path(sys.argv[1])):
     print("locked", flush=True)
     sys.stdin.read()
@@ -82,7 +81,9 @@ def test_a_run_in_training_keeps_a_second_one_out_until_it_stops(folder, scene):
 
 
 def test_of_two_runs_begun_at_once_the_second_is_refused(folder, holder, scene, monkeypatch):
-    monkeypatch.setattr(run_module, "check_free", lambda _: None)  # as before the first one wrote
+    monkeypatch.setattr(
+        "nerfmac.run.folder.check_unused", lambda _: None
+    )  # as before the first one wrote
     before = {path: path.stat().st_mtime_ns for path in folder.iterdir()}
     for is_over in (False, True):
         if is_over:

@@ -34,6 +34,7 @@ from nerfmac.backend.host import (
     processors,
 )
 from nerfmac.common.checks import InputError
+from nerfmac.common.files import appearing
 
 log = logging.getLogger("nerfmac")
 
@@ -78,18 +79,18 @@ class Library(NamedTuple):
         """Write the library to `path`. Raises `BuildError`."""
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryDirectory(dir=path.parent) as scratch:
-                built = Path(scratch, path.name)
+            with tempfile.TemporaryDirectory() as scratch, appearing(path) as partial:
                 sources = []
                 for name, text in self.sources.items():
                     sources.append(Path(scratch, name))
                     sources[-1].write_text(text)
-                command = [compiler(), *_FLAGS, *map(str, sources), *self.flags, "-o", str(built)]
+                command = [compiler(), *_FLAGS, *map(str, sources), *self.flags, "-o", str(partial)]
                 result = subprocess.run(command, capture_output=True, text=True, check=False)
                 if result.returncode != 0:
                     messages = "\n".join(result.stderr.splitlines()[:12])
                     raise BuildError(f"{compiler()} failed on {path.stem}:\n{messages}")
-                os.replace(built, path)
+        except InputError as error:
+            raise BuildError(f"{error}; {CACHE_ADVICE}") from error
         except OSError as error:
             raise BuildError(f"cannot write {path}: {error.strerror}; {CACHE_ADVICE}") from error
 

@@ -34,8 +34,16 @@ from nerfmac.capture.video import GREY_SIZE
 from nerfmac.common import checks
 from nerfmac.common.checks import InputError
 from nerfmac.common.extras import install
-from nerfmac.common.files import check_free, make_folder, read_json, user_path, write_json
+from nerfmac.common.files import (
+    appearing,
+    check_free,
+    make_folder,
+    read_json,
+    user_path,
+    write_json,
+)
 from nerfmac.common.json_reader import read_fields
+from nerfmac.common.lock import locked
 from nerfmac.scenes import holds_scene, load_scene
 from nerfmac.scenes.diagram import draw_scene
 from nerfmac.scenes.pictures import is_cut_out
@@ -119,6 +127,7 @@ def capture_scene(
         "focal_35mm": focal_35mm,
     }
     if _is_done(folder, options):
+        _remove_work(folder)  # a process that was killed as it did so has left some
         log.info("%s holds this capture already", folder)
         return folder
 
@@ -126,14 +135,18 @@ def capture_scene(
         return tqdm(total=total, desc=name, disable=not progress)
 
     try:
-        pictures = _pictures(source, folder, options, bar)
-        if matching == "auto" and is_video(source):
-            matching = "sequential"
-        structure = Solver(folder / WORK, folder / "images", pictures, bar).solve(matching)
+        chosen = _choose(source, folder, options, bar)
+        make_folder(folder)
+        with locked(folder):
+            _begin(folder, options)
+            pictures = _pictures(source, chosen, folder, options, bar)
+            if matching == "auto" and is_video(source):
+                matching = "sequential"
+            structure = Solver(folder / WORK, folder / "images", pictures, bar).solve(matching)
+            _finish(folder, options, pictures, structure)
     except KeyboardInterrupt as interruption:
         kept = f"finished work is in {folder}; the same command continues it"
         raise KeyboardInterrupt(kept if folder.exists() else "nothing is kept") from interruption
-    _finish(folder, options, pictures, structure)
     return folder
 
 
@@ -192,10 +205,7 @@ def _check(
 
 
 def _is_done(folder: Path, options: dict[str, Any]) -> bool:
-    """Whether `folder` holds this capture, finished. Raises InputError if it holds another.
-
-    If only `CHANGEABLE` options of an unfinished capture differ, all but its pictures is removed.
-    """
+    """Whether `folder` holds this capture, finished. Raises InputError if it holds another."""
     record = folder / RECORD
     if not record.is_file():
         check_free(folder)
@@ -208,18 +218,53 @@ def _is_done(folder: Path, options: dict[str, Any]) -> bool:
             f"{folder} holds a capture of {known.get('source')} with other options; name another "
             "folder with --out, or remove this one"
         )
-    if changed:
-        for path in (folder / WORK).iterdir():
+    return is_done
+
+
+def _remove_work(folder: Path) -> None:
+    shutil.rmtree(folder / WORK, ignore_errors=True)
+
+
+def _begin(folder: Path, options: dict[str, Any]) -> None:
+    """Write the record of a capture before anything else, so that a killed one continues.
+
+    If `CHANGEABLE` options of an unfinished capture differ, all but its pictures is removed.
+    """
+    record, work = folder / RECORD, folder / WORK
+    if record.is_file() and read_json(record) != options and work.is_dir():
+        for path in work.iterdir():
             if path.is_dir():
                 shutil.rmtree(path)
             elif path.name != PICTURES:
                 path.unlink()
-        write_json(record, options)
-    return is_done
+    write_json(record, options)
 
 
-def _pictures(source: Path, folder: Path, options: dict[str, Any], bar: Any) -> list[Picture]:
-    """The pictures in the capture's folder `images`, made unless they are there already.
+def _choose(
+    source: Path, folder: Path, options: dict[str, Any], bar: Any
+) -> list[Path] | list[int]:
+    """Photographs, or numbers of a video's frames, to capture; none if `folder` has their pictures.
+
+    Raises InputError if they are too few.
+    """
+    if (folder / WORK / PICTURES).is_file():
+        return []
+    if is_video(source):
+        with bar("frames", None) as counting:
+            return choose_frames(source, options["frames"], counting)
+    paths = pictures_in(source)
+    if len(paths) < FEWEST:
+        raise InputError(
+            f"{source} has {len(paths)} picture{'s'[: len(paths) > 1]}; expected at "
+            "least three that overlap, better 30 or more from all sides"
+        )
+    return paths
+
+
+def _pictures(
+    source: Path, chosen: Sequence[Any], folder: Path, options: dict[str, Any], bar: Any
+) -> list[Picture]:
+    """The pictures in the capture's folder `images`, made of the `chosen` unless they are there.
 
     The option `focal_35mm` replaces their focal lengths. Raises InputError if they are too few.
     """
@@ -227,7 +272,7 @@ def _pictures(source: Path, folder: Path, options: dict[str, Any], bar: Any) -> 
     if list_file.is_file():
         pictures = [Picture(**values) for values in read_json(list_file)]
     else:
-        pictures = _make_pictures(source, folder, options, bar)
+        pictures = _make_pictures(source, chosen, folder, options["longest_side"], bar)
         write_json(list_file, [picture._asdict() for picture in pictures])
     if millimetres := options["focal_35mm"]:
         pictures = [
@@ -237,26 +282,17 @@ def _pictures(source: Path, folder: Path, options: dict[str, Any], bar: Any) -> 
     return pictures
 
 
-def _make_pictures(source: Path, folder: Path, options: dict[str, Any], bar: Any) -> list[Picture]:
-    paths = [] if is_video(source) else pictures_in(source)
-    if paths and len(paths) < FEWEST:
-        raise InputError(
-            f"{source} has {len(paths)} picture{'s'[: len(paths) > 1]}; expected at "
-            "least three that overlap, better 30 or more from all sides"
-        )
-    numbers = []
-    if not paths:
-        with bar("frames", None) as counting:
-            numbers = choose_frames(source, options["frames"], counting)
+def _make_pictures(
+    source: Path, chosen: Sequence[Any], folder: Path, longest: int, bar: Any
+) -> list[Picture]:
+    images = folder / "images"
     make_folder(folder / WORK)
-    make_folder(folder / "images")
-    write_json(folder / RECORD, options)
-    images, longest = folder / "images", options["longest_side"]
+    make_folder(images)
     with bar("pictures", None) as counting:
-        if paths:
-            pictures = take_pictures(paths, images, longest, counting)
+        if is_video(source):
+            pictures = take_frames(source, chosen, images, longest, counting)
         else:
-            pictures = take_frames(source, numbers, images, longest, counting)
+            pictures = take_pictures(list(chosen), images, longest, counting)
     if len(pictures) < FEWEST:
         raise InputError(f"{source} gives {len(pictures)} pictures; expected {FEWEST} or more")
     return pictures
@@ -284,7 +320,8 @@ def _finish(
     draw_scene(folder / "cameras.png", scene)
     make_folder(folder / "sparse" / "0")
     for file in structure.folder.glob("*.bin"):
-        shutil.copyfile(file, folder / "sparse" / "0" / file.name)
+        with appearing(folder / "sparse" / "0" / file.name) as partial:
+            shutil.copyfile(file, partial)
     result = {
         "given": total,
         "registered": registered,
@@ -299,7 +336,7 @@ def _finish(
         "aabb_scale": scene.extent,
     }
     write_json(folder / RECORD, options | result)
-    shutil.rmtree(folder / WORK)
+    _remove_work(folder)
     log.info(
         f"{registered} of {total} pictures have a camera; points are off by {structure.error:.2f} "
         f"pixels in the mean; cameras.png in {folder} shows them"

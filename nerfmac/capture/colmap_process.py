@@ -2,7 +2,7 @@
 
 `python colmap_process.py STAGE FOLDER` reads `FOLDER/plan.json` and continues `FOLDER/database.db`.
 So COLMAP can be interrupted at any time, its log goes to a file, and a crash does no harm. The
-stages:
+process ends with its parent, whose end closes its standard input. The stages:
 
     features  SIFT (Lowe 2004) of each picture
     matches   matches of the plan's pairs that fit an epipolar geometry; their numbers go to
@@ -20,6 +20,7 @@ import shutil
 import sys
 from itertools import islice
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 SEED = 0
@@ -200,5 +201,11 @@ class _Progress:
             self._most = self._now
 
 
+def _end_with_parent() -> None:
+    sys.stdin.read()
+    os._exit(1)
+
+
 if __name__ == "__main__":
+    Thread(target=_end_with_parent, daemon=True).start()
     main(sys.argv[1], Path(sys.argv[2]))

@@ -259,8 +259,9 @@ class Solver:
             self._bar(shown or stage, total) as bar,
         ):
             # The stage gets its own process group, so that Ctrl-C reaches only us; we then end it.
+            pipe = subprocess.PIPE
             process = subprocess.Popen(
-                command, stdout=subprocess.PIPE, stderr=messages, text=True, process_group=0
+                command, stdin=pipe, stdout=pipe, stderr=messages, text=True, process_group=0
             )
             try:
                 assert process.stdout is not None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import signal
 import sys
 from contextlib import nullcontext
 from importlib import import_module
@@ -48,7 +49,7 @@ _WITH_METHOD = {"train", "eval", "render", "export", "profile", "report"}
 _PASSING_ON = {"view"}
 """Commands that pass the arguments after `--` to another program."""
 
-_UNWRITABLE = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES}
+_UNWRITABLE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES}
 
 
 def main(arguments: list[str] | None = None, *, method: Method = CONFIGURED) -> None:
@@ -68,6 +69,8 @@ def main(arguments: list[str] | None = None, *, method: Method = CONFIGURED) -> 
     if command not in COMMANDS:
         expected = f"expected one of: {', '.join(COMMANDS)}"
         _refuse(f"{command!r} is no command; {meant(command, COMMANDS, expected)}")
+    # A terminated command saves and removes what an interrupted one does.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         refuse_windows()
         from_environment()  # a wrong name is refused before anything is written

@@ -14,7 +14,7 @@ from nerfmac.cli.arguments import background, box, optional
 from nerfmac.cli.camera_paths import NamedPath
 from nerfmac.cli.choices import Device
 from nerfmac.common.checks import InputError
-from nerfmac.common.files import appearing, remove_abandoned, write_json
+from nerfmac.common.files import appearing, write_json
 from nerfmac.export import (
     PagePath,
     extract_cameras,
@@ -83,7 +83,6 @@ def main(argv: list[str], method: Method = CONFIGURED) -> int:
         need_libraries()
     choose_device(arguments.device)
     run = open_run(arguments.run, method=method)
-    remove_abandoned(arguments.file.parent, arguments.file.name)
     with appearing(arguments.file) as partial:
         summary = KINDS[name].write(run, partial, options)
     print(f"{arguments.file}: {summary}")

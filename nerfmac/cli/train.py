@@ -26,6 +26,7 @@ from nerfmac.rendering.pace import seconds_per_pixel
 from nerfmac.run import CONFIGURED, Run, scaled_size
 from nerfmac.run import train as train_run
 from nerfmac.scenes.options import described
+from nerfmac.training.clock import note_continued
 from nerfmac.training.method import Method
 
 log = logging.getLogger("nerfmac")
@@ -102,8 +103,7 @@ def main(argv: list[str], method: Method = CONFIGURED) -> int:
         arguments = tyro.cli(
             Arguments, prog="nerfmac train", args=argv, default=defaults, registry=SWITCHES
         )
-    # A terminated run is saved like an interrupted one.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    signal.signal(signal.SIGCONT, note_continued)
     config = arguments.config(default.preset)
     if arguments.resume and (config != default or _only(argv, "--preset", "--model")):
         raise InputError("--resume goes on with the run's own configuration; leave out its flags")

@@ -79,6 +79,8 @@ def main(argv: list[str], passed: Sequence[str] = ()) -> int:
     command = [sys.executable, "-P", "-m", "jupyterlab", str(file.resolve())]
     # This makes the address that JupyterLab prints lead to the notebook, not to an empty page.
     command += [f"--LabApp.default_url=/lab/tree/{quote(file.name)}"]
+    # JupyterLab would ask PyPI for a newer version of itself.
+    command += ["--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate"]
     command += [] if arguments.browser else ["--no-browser"]
     command += [f"--port={arguments.port}"] if arguments.port is not None else []
     command += passed

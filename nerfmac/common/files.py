@@ -1,4 +1,4 @@
-"""Atomic files: written under another name, then renamed; and checks of paths."""
+"""Atomic files: written under another name, flushed, then renamed; and checks of paths."""
 
 from __future__ import annotations
 
@@ -31,7 +31,12 @@ def user_path(path: str | os.PathLike[str]) -> Path:
 
 
 def partial_path(path: Path) -> Path:
-    """Path of the partial file that this thread writes and then renames to `path`."""
+    """Path of the partial file that this thread writes and then renames to `path`.
+
+    `path` may be a partial file itself.
+    """
+    if path in _appearing:
+        return path.with_name(f".{path.name}")
     return path.with_name(f".{path.stem}.{_HERE}-{os.getpid()}-{get_ident()}{path.suffix}")
 
 
@@ -47,14 +52,15 @@ def leads_out(path: Path, folder: Path) -> bool:
 def appearing(path: Path) -> Iterator[Path]:
     """Context manager that yields a partial file and, on success, renames it to `path`.
 
-    On failure `path` is unchanged and the partial file is removed. Raises `InputError` for errors
-    of the file system, such as no folder, no permission or no space. `path` may be the partial file
-    of an outer `appearing`: errors name the outer `path`.
+    On failure `path` is unchanged and the partial file is removed. After a power cut `path` is the
+    old file or the whole new one: the data reach the disk before the new name does. Raises
+    `InputError` for errors of the file system, such as no folder, no permission or no space. `path`
+    may be the partial file of an outer `appearing`: errors name the outer `path`.
     """
-    named = _appearing.get(path, path)
-    partial = partial_path(path)
+    named, partial = _appearing.get(path, path), partial_path(path)
     if path.is_dir():
         raise InputError(f"{path} cannot be written: it is a folder")
+    _remove_abandoned(path)
     _appearing[partial] = named
     try:
         try:
@@ -62,7 +68,9 @@ def appearing(path: Path) -> Iterator[Path]:
         except OSError as error:
             raise InputError(f"{named} cannot be written: {error.strerror}") from error
         yield partial
+        _flush(partial)
         partial.replace(path)
+        _flush(path.parent)
     except OSError as error:
         if error.errno not in _DEVICE_ERRORS and error.filename != str(partial):
             raise
@@ -74,18 +82,43 @@ def appearing(path: Path) -> Iterator[Path]:
             partial.unlink(missing_ok=True)
 
 
-def remove_abandoned(folder: Path, name: str | None = None) -> None:
-    """Remove partial files of killed processes from `folder`: those of the file `name`, or all.
+def _flush(path: Path) -> None:
+    """Wait until the disk holds the data of a file, or the names in a folder.
+
+    On a Mac, `fsync` leaves data in the drive's own cache; F_FULLFSYNC empties that too (Apple's
+    man page of fsync). Network disks and folders without permission to read may refuse both.
+    """
+    import fcntl  # not on Windows, which an earlier message refuses
+
+    full_flush = getattr(fcntl, "F_FULLFSYNC", None)
+    try:
+        file = os.open(path, os.O_RDONLY)
+    except PermissionError:
+        return
+    try:
+        os.fsync(file)
+        if full_flush is not None:
+            with suppress(OSError):
+                fcntl.fcntl(file, full_flush)
+    except OSError as error:
+        if error.errno in _DEVICE_ERRORS:
+            raise
+    finally:
+        os.close(file)
+
+
+def _remove_abandoned(path: Path) -> None:
+    """Remove the partial files of `path` that killed processes have left in its folder.
 
     Partial files of running processes and of other machines stay.
     """
     with suppress(OSError):  # a file that cannot be removed stays
-        for partial in folder.iterdir():
-            stem, _, rest = partial.name.rpartition(f".{_HERE}-")
-            process, final = rest.partition("-")[0], f"{stem[1:]}{Path(rest).suffix}"
-            is_partial = stem and process.isdecimal() and name in (None, final)
-            if is_partial and not _is_running(int(process)):
-                partial.unlink(missing_ok=True)
+        for name in os.listdir(path.parent):
+            stem, _, rest = name.rpartition(f".{_HERE}-")
+            process = rest.partition("-")[0]
+            is_partial = stem.lstrip(".") == path.stem and Path(rest).suffix == path.suffix
+            if is_partial and process.isdecimal() and not _is_running(int(process)):
+                path.with_name(name).unlink(missing_ok=True)
 
 
 def _is_running(process: int) -> bool:
@@ -128,14 +161,23 @@ def make_folder(folder: Path) -> None:
 
 
 def check_free(folder: Path) -> None:
-    """Raise `InputError` unless `folder` is empty and writable, or can be made."""
+    """Raise `InputError` unless `folder` is empty and writable, or can be made.
+
+    Hidden files, such as the .DS_Store of the Mac's Finder, do not count.
+    """
     above = next(path for path in (folder, *folder.absolute().parents) if path.exists())
     if not above.is_dir() and above != folder:
         raise InputError(f"folder {folder} cannot be made: {above} is no folder")
     if above.is_dir() and not os.access(above, os.W_OK | os.X_OK):
         raise InputError(f"{folder} cannot be written: there is no permission to write in {above}")
-    if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
+    if folder.exists() and not (folder.is_dir() and not visible_names(folder)):
         raise InputError(f"{folder} exists already; resume it or name another folder")
+
+
+def visible_names(folder: Path) -> set[str]:
+    """The names in `folder` that are not hidden; none if it is absent."""
+    names = os.listdir(folder) if folder.is_dir() else []
+    return {name for name in names if not name.startswith(".")}
 
 
 def counted(name: str) -> list[str | int]:

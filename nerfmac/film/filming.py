@@ -5,16 +5,19 @@ from __future__ import annotations
 import json
 import logging
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import asdict
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypeVar
 
+import numpy as np
 from tqdm.auto import tqdm
 
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import user_path
+from nerfmac.common.lock import locked
 from nerfmac.film import series
 from nerfmac.film.camera_samples import CameraSamples
 from nerfmac.film.frames import SideBySide
@@ -85,15 +88,27 @@ def film(
         series.begin(out, made_by, resume=resume)
         _write_files(out, joined, frames, form, progress)
         return
-    pictures = joined.pictures(frames)
-    kept = out.with_name(f"{out.name}.frames")
+    rendered: AbstractContextManager[Iterator[np.ndarray]] = nullcontext(joined.pictures(frames))
     if resume:
-        series.begin(kept, made_by, resume=True)
-        missing = series.missing(kept, len(frames), "png")
-        pictures = series.resumed(kept, len(frames), missing, joined.pictures(frames, missing))
-    write_video(out, _bar(pictures, len(frames), progress), fps, options.projection, options.stereo)
-    if resume:
-        shutil.rmtree(kept)
+        rendered = _kept_frames(out.with_name(f"{out.name}.frames"), made_by, joined, frames)
+    with rendered as pictures, closing(_bar(pictures, len(frames), progress)) as bar:
+        write_video(out, bar, fps, options.projection, options.stereo)
+
+
+@contextmanager
+def _kept_frames(
+    folder: Path, made_by: dict[str, Any], joined: SideBySide, frames: Sequence[CameraSamples]
+) -> Iterator[Iterator[np.ndarray]]:
+    """Context manager that yields a video's pictures, kept in `folder` until it is complete.
+
+    Raises `InputError` as `series.begin` does, and while another process uses the folder.
+    """
+    series.begin(folder, made_by, resume=True)
+    with locked(folder):
+        missing = series.missing(folder, len(frames), "png")
+        yield series.resumed(folder, len(frames), missing, joined.pictures(frames, missing))
+        _remove_series(folder)  # its record last: if this is interrupted, the film can be resumed
+        shutil.rmtree(folder)
 
 
 def refuse_existing(out: Path, *, resume: bool, overwrite: bool) -> None:
@@ -154,12 +169,15 @@ def _write_files(
     rendered: Iterator[Any] = joined.pictures(frames, numbers)
     if form != "png":
         rendered = first.values([frames[number] for number in numbers])
-    with in_background(save) as submit:
-        bar = _bar(rendered, len(frames), progress, len(frames) - len(numbers))
+    done = len(frames) - len(numbers)
+    with closing(_bar(rendered, len(frames), progress, done)) as bar, in_background(save) as submit:
         for item in zip(numbers, bar, strict=True):
             submit(item)
 
 
-def _bar(items: Iterator[Item], total: int, progress: bool, done: int = 0) -> Iterator[Item]:
-    """The `items` with a progress bar that starts at `done` of `total` frames."""
+def _bar(items: Iterator[Item], total: int, progress: bool, done: int = 0) -> Generator[Item]:
+    """The `items` with a progress bar that starts at `done` of `total` frames.
+
+    Closing it ends the bar's line, before an error is printed.
+    """
     yield from tqdm(items, "frames", total, initial=done, unit="frame", disable=not progress)

@@ -23,7 +23,7 @@ from PIL import Image
 
 from nerfmac.common import checks
 from nerfmac.common.checks import InputError
-from nerfmac.common.files import appearing, read_json, remove_abandoned, write_json
+from nerfmac.common.files import appearing, read_json, write_json
 from nerfmac.film.frames import FrameValues
 from nerfmac.film.options import RenderOptions
 from nerfmac.film.video import alpha_options, encoder, file_url, first_line
@@ -63,7 +63,6 @@ def begin(folder: Path, made_by: dict[str, Any], *, resume: bool) -> None:
         make_series(folder)
         write_json(record, made_by)
         return
-    remove_abandoned(folder)
     old = read_json(record)
     for name in made_by:
         if not isinstance(old, dict) or old.get(name) != made_by[name]:

@@ -29,7 +29,7 @@ import numpy as np
 
 from nerfmac.common import checks
 from nerfmac.common.checks import InputError
-from nerfmac.common.files import appearing, remove_abandoned
+from nerfmac.common.files import appearing
 from nerfmac.common.installing import pip_install
 from nerfmac.common.timeline import interval
 from nerfmac.film.spatial import mark_spatial
@@ -78,7 +78,6 @@ def write_video(
     """
     path = Path(path)
     check_video(path, fps)
-    remove_abandoned(path.parent, path.name)
     with appearing(path) as partial:
         frames = iter(frames)
         first = next(frames, None)

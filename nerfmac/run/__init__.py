@@ -9,6 +9,7 @@ from nerfmac.run.configuration import needed_memory as needed_memory
 from nerfmac.run.coordinates import load_path as load_path
 from nerfmac.run.coordinates import placement_of as placement_of
 from nerfmac.run.coordinates import split_cameras as split_cameras
+from nerfmac.run.folder import check_unused as check_unused
 from nerfmac.run.folder import is_run as is_run
 from nerfmac.run.folder import read_record as read_record
 from nerfmac.run.outputs import quality as quality

@@ -1,31 +1,23 @@
-"""The folder of a run: facts that are read without loading the run, and a lock on training into it.
-
-The lock is `flock` on a file in the folder. It ends with the process that holds it, however that
-ends. Reading a run needs no lock.
-"""
+"""The folder of a run: facts that are read without loading the run."""
 
 from __future__ import annotations
 
-import logging
-import os
-import socket
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from nerfmac.common.checks import InputError
-from nerfmac.common.files import read_json
+from nerfmac.common.files import check_free, read_json, visible_names
+from nerfmac.common.lock import LOCK
 from nerfmac.scenes import holds_scene
 from nerfmac.scenes.options import SceneOptions
 from nerfmac.scenes.record import SceneRecord
 from nerfmac.scenes.record import is_run as is_run
 
-LOCK = ".lock"
-"""Name of the locked file; it holds the name of the process that trains."""
-
-log = logging.getLogger("nerfmac")
+BEGINNING = {"scene.json", "config.json"}
+"""Names of the files that a run writes before its first checkpoint."""
 
 
 def read_record(folder: Path) -> SceneRecord:
@@ -38,6 +30,42 @@ def read_record(folder: Path) -> SceneRecord:
         raise InputError(f"{folder} is not a run: it has no config.json")
     path = folder / "scene.json"
     return SceneRecord.from_json(read_json(path), path)
+
+
+def check_unused(folder: Path) -> None:
+    """Raise `InputError` unless a run can begin in `folder`: it is absent or empty.
+
+    A training that was killed before its first checkpoint has left its lock and no more than
+    `BEGINNING`; there too a run can begin.
+    """
+    if not ((folder / LOCK).exists() and visible_names(folder) <= BEGINNING):
+        check_free(folder)
+
+
+def check_saved(folder: Path) -> None:
+    """Raise `InputError` unless `folder` holds a run with a checkpoint."""
+    read_record(folder)
+    if not checkpoint_mark(folder):
+        raise InputError(
+            f"{folder} has no checkpoint: its training ended before the first; begin it again, "
+            "without resuming"
+        )
+
+
+@contextmanager
+def beginning(folder: Path) -> Iterator[None]:
+    """Context manager in which a run is first saved to `folder`; if that fails, nothing stays.
+
+    Raises `InputError` if another run has been saved there since `check_unused`.
+    """
+    if checkpoint_mark(folder):
+        raise InputError(f"{folder} holds another run since; name another folder")
+    try:
+        yield
+    except BaseException:
+        for name in BEGINNING:
+            (folder / name).unlink(missing_ok=True)
+        raise
 
 
 def same_views(one: SceneRecord, other: SceneRecord) -> bool:
@@ -66,51 +94,12 @@ def checkpoint_mark(folder: Path) -> tuple[int, int] | None:
     return status.st_ino, status.st_mtime_ns
 
 
-@contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Context manager that locks the existing `folder` against other trainings.
+def check_unchanged(folder: Path, mark: tuple[int, int] | None) -> None:
+    """Raise `InputError` if the checkpoint in `folder` has another `checkpoint_mark` than `mark`.
 
-    Raises `InputError` while another training holds the lock. A file system without locks, or
-    one that cannot be written, locks nothing.
+    None, and a checkpoint that is gone, are not compared.
     """
-    path = folder / LOCK
-    file = _lock(path)
-    try:
-        yield
-    finally:
-        if file is not None:
-            with suppress(OSError):
-                path.unlink(missing_ok=True)  # while locked: a process that waits sees it is gone
-            os.close(file)
-
-
-def _lock(path: Path) -> int | None:
-    """The descriptor of the locked file at `path`; None where there are no locks."""
-    import fcntl  # not on Windows, which an earlier message refuses
-
-    while True:
-        try:
-            file = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
-        except OSError:  # saving the run reports the reason
-            return None
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            holder = os.read(file, 256).decode(errors="replace") or "another process"
-            os.close(file)
-            raise InputError(
-                f"{path.parent} is being trained by {holder}; wait until that ends, or stop it, or "
-                "name another folder"
-            ) from None
-        except OSError as error:
-            os.close(file)
-            path.unlink(missing_ok=True)
-            reason = path.parent, error.strerror
-            log.warning("%s cannot be locked (%s): train it by one process at a time", *reason)
-            return None
-        with suppress(FileNotFoundError):
-            if os.path.samestat(os.fstat(file), path.stat()):
-                os.ftruncate(file, 0)
-                os.write(file, f"process {os.getpid()} on {socket.gethostname()}".encode())
-                return file
-        os.close(file)  # its last holder removed it after it was opened here
+    if mark and checkpoint_mark(folder) not in (None, mark):
+        raise InputError(
+            f"{folder} has been trained by another process since; load it again to go on from there"
+        )

@@ -21,7 +21,8 @@ from tqdm.auto import tqdm
 
 from nerfmac.common import checks
 from nerfmac.common.checks import InputError
-from nerfmac.common.files import check_free, make_folder, read_json, user_path, write_json
+from nerfmac.common.files import make_folder, read_json, user_path, write_json
+from nerfmac.common.lock import locked
 from nerfmac.common.timeline import interval
 from nerfmac.config import REFINED, Config, override
 from nerfmac.geometry.cameras import Camera
@@ -33,8 +34,8 @@ from nerfmac.rendering.gaze import look_at_from_depth
 from nerfmac.rendering.perceptual import Lpips
 from nerfmac.rendering.renderer import Rendered, Renderer
 from nerfmac.run import configuration, messages
+from nerfmac.run import folder as run_folder
 from nerfmac.run.configuration import CONFIGURED
-from nerfmac.run.folder import checkpoint_mark, is_run, locked, read_record, same_views
 from nerfmac.scenes import Scene, Views, read_again
 from nerfmac.scenes.record import SceneRecord
 from nerfmac.training.checkpoint import load_checkpoint, save_checkpoint
@@ -77,6 +78,7 @@ class Run:
     _aligned: dict[tuple[str, int], Views] = field(default_factory=dict)  # by split and step
     _is_locked: bool = field(default=False, init=False)
     _written: tuple[int, int] | None = field(default=None, init=False)  # last `checkpoint_mark`
+    saved_step: int = field(default=0, init=False)  # of the last checkpoint in the folder
 
     @classmethod
     def begin(
@@ -96,7 +98,7 @@ class Run:
         pictures are decoded unless one of them is broken.
         """
         if out is not None:
-            check_free(user_path(out))
+            run_folder.check_unused(user_path(out))
         config = config or configuration.config_for_device("auto", seed=0)
         config = configuration.config_for_scene(config, scene, method)
         views = scene.views("train", progress=progress)
@@ -105,9 +107,7 @@ class Run:
         run = cls(config, SceneRecord.of(scene), trainer, trainer.init(), source=scene)
         if out is not None:
             run.folder = user_path(out)
-            with run.locked():
-                if is_run(run.folder):
-                    raise InputError(f"{out} holds another run since; name another folder")
+            with run.locked(), run_folder.beginning(run.folder):
                 run.save(out)
         return run
 
@@ -123,10 +123,10 @@ class Run:
         """
         configuration.check_types(None, method)
         folder = user_path(folder)
-        scene = read_record(folder)
+        scene = run_folder.read_record(folder)
         if source is not None:
             record = SceneRecord.of(source)
-            if not same_views(scene, record):
+            if not run_folder.same_views(scene, record):
                 raise InputError(
                     f"{folder} was trained on {scene.path}, from other views than those of the "
                     f"scene {source.name!r}; resume it with its own scene and options"
@@ -147,9 +147,11 @@ class Run:
         process trains the run.
         """
         folder = user_path(folder)
+        run_folder.check_saved(folder)  # before its lock, the mark of a beginning, is removed
         with locked(folder):
             run = cls.load(folder, method=method, source=scene)
-            run.folder, run._written = folder, checkpoint_mark(folder)
+            run.folder, run.saved_step = folder, run.state.step
+            run._written = run_folder.checkpoint_mark(folder)
         return run
 
     def __repr__(self) -> str:
@@ -187,8 +189,7 @@ class Run:
         done = self.state.step if steps else self.state.train_seconds
         limit, unit = (steps, "steps") if steps else (seconds or 0.0, "s")
         reports = self.fit(Goal(steps, seconds))
-        bar = messages.training_bar(done, limit, unit, shown=progress)
-        with closing(reports), bar:
+        with closing(reports), messages.training_bar(done, limit, unit, shown=progress) as bar:
             for report in reports:
                 bar.set_postfix_str(str(report), refresh=False)
                 now = report.state.step if steps else report.state.train_seconds
@@ -240,11 +241,7 @@ class Run:
             return
         make_folder(self.folder)
         with locked(self.folder):
-            if self._written and checkpoint_mark(self.folder) not in (None, self._written):
-                raise InputError(
-                    f"{self.folder} has been trained by another process since; load it again to go "
-                    "on from there"
-                )
+            run_folder.check_unchanged(self.folder, self._written)
             self._is_locked = True
             try:
                 yield
@@ -309,8 +306,8 @@ class Run:
         """Write the run to `folder`, made if absent. Raises `InputError`."""
         folder = user_path(folder)
         make_folder(folder)
-        write_json(folder / "config.json", self.config.to_json())
         write_json(folder / "scene.json", self.scene.to_json())
+        write_json(folder / "config.json", self.config.to_json())
         self.save_checkpoint(folder)
 
     def _save_lost(self) -> str:
@@ -326,7 +323,7 @@ class Run:
         with interval("checkpoint", step=self.state.step):
             save_checkpoint(path, self.state, notes, self.trainer.method.own)
         if folder == self.folder:
-            self._written = checkpoint_mark(folder)
+            self._written, self.saved_step = run_folder.checkpoint_mark(folder), self.state.step
 
     def renderer(self) -> Renderer:
         """A renderer of the field as it is now."""
@@ -361,8 +358,7 @@ class Run:
         start, blend = time.perf_counter(), self.config.train.blend
         views = self.views(split, progress=progress)
         seconds = seconds and seconds - (time.perf_counter() - start)
-        renderer = self.renderer()
-        outcomes = evaluate(renderer, views, background, blend, seconds=seconds, lpips=lpips)
+        outcomes = evaluate(self.renderer(), views, background, blend, seconds=seconds, lpips=lpips)
         bar = tqdm(outcomes, f"{split} views", len(views.names), disable=not progress, unit="view")
         return sorted(bar, key=lambda view: views.names.index(view.name))
 
@@ -394,6 +390,5 @@ class Run:
 
     def pictures(self) -> Scene:
         """The scene with its pictures; its files are read if necessary. Raises `InputError`."""
-        if self.source is None:
-            self.source = read_again(self.scene)
+        self.source = self.source or read_again(self.scene)
         return self.source

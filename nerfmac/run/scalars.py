@@ -2,13 +2,15 @@
 
 A line of `scalars.jsonl` is a report: step, seconds of training, rays, loss, psnr, and rays and
 samples per second. At most one line a second is written, at once, so that other programs can
-follow the file. An interruption leaves whole lines.
+follow the file. A line that a full disk or a power cut has cut short is ignored.
 """
 
 from __future__ import annotations
 
+import errno
 import json
 import logging
+import os
 import time
 from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
@@ -88,8 +90,10 @@ class Scalars:
                 self._board.add_scalar(f"training/{name}", values[name], step)
         if self._file.closed:
             return
+        line = (json.dumps(values) + "\n").encode()
         try:
-            self._file.write((json.dumps(values) + "\n").encode())
+            if self._file.write(line) < len(line):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         except OSError as error:
             self._file.close()
             log.warning("%s cannot be written: %s; going on without", self._path, error.strerror)
@@ -108,7 +112,9 @@ def read_scalars(folder: Path) -> list[dict[str, Any]]:
 
 
 def _lines(path: Path) -> Iterator[dict[str, Any]]:
-    for number, line in enumerate(path.read_bytes().splitlines(), start=1):
+    content = path.read_bytes()
+    whole = content[: content.rfind(b"\n") + 1]  # a full disk or a power cut may cut the last line
+    for number, line in enumerate(whole.splitlines(), start=1):
         try:
             values = json.loads(line)
             yield {**values, "step": int(values["step"])}

@@ -16,7 +16,7 @@ from nerfmac.backend.faults import in_words, is_out_of_memory
 from nerfmac.backend.memory import check_memory_limit, limit_memory
 from nerfmac.capture import captured
 from nerfmac.common.checks import InputError
-from nerfmac.common.files import check_free, user_path
+from nerfmac.common.files import user_path
 from nerfmac.config import Config, override
 from nerfmac.inspection import training_findings
 from nerfmac.ranks import LostRankError, join
@@ -29,7 +29,7 @@ from nerfmac.run.configuration import (
     config_for_scene,
     what_to_lower,
 )
-from nerfmac.run.folder import read_record
+from nerfmac.run.folder import check_unused, read_record
 from nerfmac.run.outputs import Outputs
 from nerfmac.run.run import Run
 from nerfmac.run.scalars import check_tensorboard
@@ -177,7 +177,7 @@ def _scene_and_folder(
         _check_as_in(record, folder, {name: getattr(asked, name) for name in options})
         asked, path = record.options, partial(recorded_path, record)
     elif folder is not None and is_first:
-        check_free(folder)
+        check_unused(folder)
     if not isinstance(scene, Scene):
         scene = load_scene(path() if scene is None else captured(Path(scene)), **vars(asked))
     if out == "auto":
@@ -217,9 +217,11 @@ def _explained(
     try:
         yield
     except (KeyboardInterrupt, RuntimeError) as error:
-        saved = f"step {run.state.step} is saved in {folder}"
+        # The first rank saves; a second Ctrl-C stops it, and the checkpoint before stays.
+        step = run.state.step if run.folder is None else run.saved_step
+        saved = f"step {step} is saved in {folder}"
         notes = [saved, again]
-        if goal.progress(run.state) >= 1.0:
+        if goal.progress(run.state) >= 1.0 and step == run.state.step:
             notes = [f"the trained run is in {folder}; `nerfmac eval {folder}` says how good it is"]
         if isinstance(error, DivergedError):
             notes = [f"the last good state is in {folder}"]

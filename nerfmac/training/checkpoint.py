@@ -19,7 +19,7 @@ import numpy as np
 
 from nerfmac.backend import Arrays, Shapes
 from nerfmac.common.checks import InputError
-from nerfmac.common.files import appearing, remove_abandoned
+from nerfmac.common.files import appearing
 from nerfmac.common.json_reader import Fields
 from nerfmac.config import TrainConfig
 from nerfmac.training.loss_scale import LossScale
@@ -55,7 +55,6 @@ def save_checkpoint(
     arrays = state.arrays()
     mx.eval(arrays)  # so that only the writing can fail below
     metadata["checksum"] = _checksum(arrays, metadata)
-    remove_abandoned(path.parent, path.name)
     with appearing(path) as partial:
         try:
             mx.save_safetensors(str(partial), arrays, metadata)

@@ -1,5 +1,9 @@
 """Training time, without the time between a report and the next step.
 
+A computer's sleep does not count: `time.perf_counter` stands still in it (it is CLOCK_MONOTONIC on
+Linux, mach_absolute_time on macOS). It goes on while the process is stopped (Ctrl-Z, SIGSTOP), but
+SIGCONT ends that: with `note_continued` as its handler, the step in which it comes takes no time.
+
 All ranks use the first rank's time, since decisions by clocks of their own would differ.
 """
 
@@ -8,6 +12,14 @@ from __future__ import annotations
 import time
 
 from nerfmac.ranks import Ranks
+
+_continued = 0  # number of SIGCONT signals so far
+
+
+def note_continued(*_: object) -> None:
+    """Handler of SIGCONT: all clocks leave out the time since they were last read."""
+    global _continued
+    _continued += 1
 
 
 class Clock:
@@ -20,13 +32,14 @@ class Clock:
 
     def go_on(self) -> None:
         """Count time again from now on."""
-        self._since = time.perf_counter()
+        self._since, self._continued = time.perf_counter(), _continued
 
     def read(self) -> float:
         """Seconds of training so far."""
-        now = time.perf_counter()
-        self._seconds += now - self._since
-        self._since = now
+        before, was_continued = self._since, self._continued != _continued
+        self.go_on()
+        if not was_continued:
+            self._seconds += self._since - before
         return self._seconds
 
     def is_over(self, interval: float | None) -> bool:

@@ -18,10 +18,10 @@ from tqdm.auto import tqdm
 
 from nerfmac.backend import choose_device
 from nerfmac.capture import captured
-from nerfmac.common.files import check_free, user_path
+from nerfmac.common.files import user_path
 from nerfmac.config import Config
 from nerfmac.paths import CameraPath
-from nerfmac.run import CONFIGURED, Run, config_for_device, is_run
+from nerfmac.run import CONFIGURED, Run, check_unused, config_for_device, is_run
 from nerfmac.scenes import Scene, load_scene
 from nerfmac.snapshots import is_snapshot, load_snapshot
 from nerfmac.training.method import Method
@@ -73,7 +73,7 @@ class Viewer(anywidget.AnyWidget):
             mx.eval(source.state.arrays())  # a lazy array can't be evaluated on another thread
         if isinstance(source, str | Path) and not is_run(user_path(source)):
             if out is not None:
-                check_free(user_path(out))  # before a capture
+                check_unused(user_path(out))  # before a capture
             source = captured(user_path(source))
         self._worker = the_worker()
 

@@ -13,9 +13,7 @@ from nerfmac.common import files
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import (
     appearing,
-    partial_path,
     read_json,
-    remove_abandoned,
     user_path,
     write_json,
 )
@@ -151,14 +149,14 @@ def test_a_path_of_a_user_may_begin_in_the_home_folder(tmp_path, monkeypatch):
 def test_only_what_killed_processes_left_is_removed(tmp_path):
     film, other, gif = (tmp_path / name for name in ("film [1].mp4", "other.mp4", "film [1].gif"))
     abandoned, of_another, of_a_gif = map(half_written, (film, other, gif))
+    inner = abandoned.with_name(f".{abandoned.name}")  # it was written on the way to that one
+    inner.touch()
     elsewhere = Path(str(abandoned).replace(files._HERE, "another"))  # by another machine
-    mine = partial_path(film)
-    for path in (elsewhere, mine, film):
-        path.touch()
-    remove_abandoned(tmp_path, film.name)
-    assert set(tmp_path.iterdir()) == {of_another, of_a_gif, elsewhere, mine, film}
-    remove_abandoned(tmp_path)
-    assert set(tmp_path.iterdir()) == {elsewhere, mine, film}
+    elsewhere.touch()
+    with appearing(film):
+        assert not abandoned.exists()
+        assert not inner.exists()
+    assert set(tmp_path.iterdir()) == {of_another, of_a_gif, elsewhere, film}
 
 
 def test_a_read_only_file_system_is_told_by_the_name_of_the_file_asked_for(path, monkeypatch):

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from nerfmac.common.checks import InputError
+from nerfmac.common.lock import locked
 from nerfmac.run import Run
-from nerfmac.run.folder import locked
 from nerfmac.training.goal import Goal
 from nerfmac.training.measured import DivergedError
 from nerfmac.training.trainer import Trainer

@@ -1,0 +1,206 @@
+"""Kill trainings, films, exports and captures at random moments, and see whether anything is lost.
+
+    python scripts/crash.py [--kills N] [--jobs train film export capture] [--seed S]
+
+A job first runs undisturbed. Then SIGKILL ends it N times (a film, an export and a capture N/4
+times), each time at another moment between its first file and its end, and its user repeats it: a
+training resumes from its checkpoint, or begins again if there is none yet. A job survives if its
+result is then that of the undisturbed one, to the bit, and no other file is left. A training saves
+a checkpoint at every report. Of a capture, whose threads race, only the cameras are counted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+from zlib import crc32
+
+import numpy as np
+from PIL import Image
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from nerfmac.backend import choose_device
+from nerfmac.run import Run
+from tests.capture import corner
+from tests.scene_factory import FLAGS, write_scene
+
+MAIN = """import sys
+from nerfmac.run import run
+run.SAVE_SECONDS = 0.0
+from nerfmac.cli import main
+main(sys.argv[1:])"""
+
+STEPS = 400
+PATIENCE = 120.0  # seconds that a job may take
+
+
+class Job(NamedTuple):
+    """A command that writes into a folder of its own."""
+
+    name: str
+    command: Callable[[Path], list[object]]  # folder -> arguments of nerfmac
+    result: Callable[[Path], int]  # folder -> a number that tells results apart
+
+
+class Undisturbed(NamedTuple):
+    """What a job does if it is left alone."""
+
+    result: int
+    files: set[str]
+    seconds: float  # from its first file to its end
+
+
+def jobs(home: Path) -> list[Job]:
+    """The jobs; their scene, run and photographs are made in `home`."""
+    scene, run, photographs = write_scene(home / "balls"), home / "run", home / "photographs"
+    words = ["train", scene, *FLAGS, "--steps", 40, "--no-video", "--out", run]
+    start(words).communicate(timeout=PATIENCE)
+    photographs.mkdir()
+    sheets = corner.papers()
+    for index, camera in enumerate(corner.cameras(6)):
+        Image.fromarray(corner.seen(camera, sheets)).save(photographs / f"{index}.png")
+
+    def train(folder: Path) -> list[object]:
+        out = folder / "run"
+        words = ["train", "--steps", STEPS, "--no-video", "--out", out]
+        if (out / "checkpoint.safetensors").is_file():
+            return [*words, "--resume", "--device", "cpu"]
+        return [*words, scene, *FLAGS]
+
+    def film(folder: Path) -> list[object]:
+        words = ["render", run, "--frames", 90, "--device", "cpu", "--resume", "--overwrite"]
+        return [*words, "--out", folder / "film.mp4"]
+
+    def export(folder: Path) -> list[object]:
+        return [
+            "export",
+            run,
+            folder / "mesh.ply",
+            "--threshold",
+            0.05,
+            "--resolution",
+            80,
+            "--device",
+            "cpu",
+        ]
+
+    def capture(folder: Path) -> list[object]:
+        words = ["capture", photographs, "--focal-35mm", 28, "--matching", "exhaustive"]
+        return [*words, "--out", folder / "scene"]
+
+    return [
+        Job("train", train, lambda folder: parameters_crc(folder / "run")),
+        Job("film", film, lambda folder: crc32((folder / "film.mp4").read_bytes())),
+        Job("export", export, lambda folder: crc32((folder / "mesh.ply").read_bytes())),
+        Job("capture", capture, lambda folder: number_of_cameras(folder / "scene")),
+    ]
+
+
+def parameters_crc(run: Path) -> int:
+    """CRC-32 of all parameters of the run in a folder."""
+    choose_device("cpu")
+    crc = 0
+    for name, values in sorted(Run.load(run).state.parameters.items()):
+        crc = crc32(np.ascontiguousarray(values).data, crc32(name.encode(), crc))
+    return crc
+
+
+def number_of_cameras(scene: Path) -> int:
+    """Number of cameras of a captured scene."""
+    return len(json.loads((scene / "transforms.json").read_text())["frames"])
+
+
+def start(words: list[object]) -> subprocess.Popen[bytes]:
+    """Start `nerfmac` with the arguments `words`; its standard error goes to a pipe."""
+    command = [sys.executable, "-c", MAIN, *map(str, words)]
+    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+
+
+def files_in(folder: Path) -> set[str]:
+    """Paths of all files in `folder`, relative to it."""
+    return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+
+
+def started(job: Job, folder: Path) -> tuple[subprocess.Popen[bytes], float]:
+    """The job's process and the time at which its first file appears."""
+    process, begin = start(job.command(folder)), time.monotonic()
+    while process.poll() is None and not any(folder.iterdir()):
+        if time.monotonic() - begin > PATIENCE:
+            process.kill()
+        time.sleep(0.001)
+    return process, time.monotonic()
+
+
+def undisturbed(job: Job, folder: Path) -> Undisturbed:
+    """Run the job once in the empty `folder`."""
+    process, begin = started(job, folder)
+    _, complaint = process.communicate(timeout=PATIENCE)
+    if process.returncode:
+        raise SystemExit(f"{job.name} fails undisturbed: {complaint.decode()}")
+    return Undisturbed(job.result(folder), files_in(folder), time.monotonic() - begin)
+
+
+def killed(job: Job, folder: Path, seconds: float) -> bool:
+    """Run the job, killed `seconds` after its first file; False if it ended before."""
+    process, begin = started(job, folder)
+    time.sleep(max(seconds - (time.monotonic() - begin), 0.0))
+    is_running = process.poll() is None
+    process.kill()
+    process.communicate()
+    return is_running
+
+
+def lost(job: Job, folder: Path, whole: Undisturbed) -> str | None:
+    """Repeat the job that was killed in `folder`; return what is wrong then, None if nothing."""
+    process = start(job.command(folder))
+    _, complaint = process.communicate(timeout=PATIENCE)
+    if process.returncode:
+        return f"exit code {process.returncode}: {complaint.decode().strip()[-300:]}"
+    if (result := job.result(folder)) != whole.result:
+        return f"the result is {result:08x}, undisturbed {whole.result:08x}"
+    if (files := files_in(folder)) != whole.files:
+        return f"left or missing: {sorted(files ^ whole.files)}"
+    return None
+
+
+def main() -> None:
+    """Print a row for each job: kills, those before anything could be resumed, and losses."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--kills", type=int, default=200)
+    parser.add_argument("--jobs", nargs="+", default=["train", "film", "export", "capture"])
+    parser.add_argument("--seed", type=int, default=0)
+    arguments = parser.parse_args()
+    draw = random.Random(arguments.seed)
+    print(f"seed {arguments.seed}")
+    with tempfile.TemporaryDirectory(prefix="crash-") as scratch:
+        home = Path(scratch)
+        for job in jobs(home):
+            if job.name not in arguments.jobs:
+                continue
+            (home / job.name).mkdir()
+            whole = undisturbed(job, home / job.name)
+            kills, losses = arguments.kills if job.name == "train" else arguments.kills // 4, 0
+            done = 0
+            while done < kills:
+                with tempfile.TemporaryDirectory(dir=home) as folder:
+                    moment = draw.uniform(0.0, whole.seconds)
+                    if not killed(job, Path(folder), moment):
+                        continue
+                    done += 1
+                    if fault := lost(job, Path(folder), whole):
+                        losses += 1
+                        print(f"{job.name}, killed after {moment:.3f} s: {fault}", flush=True)
+            print(f"{job.name}: {kills} kills in {whole.seconds:.1f} s, {losses} lost", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,220 @@
+"""Use nerfmac for long, and measure what it leaves: memory, threads, processes, open files, speed.
+
+    python scripts/soak.py [--parts train viewers frames captures] [--short] [--seed S]
+
+    train     100,000 steps of a small field
+    viewers   300 viewers of one run, each opened, sent one picture, and closed
+    frames    5,000 pictures of 96x72 pixels, from cameras drawn at random
+    captures  100 captures of six pictures
+
+Each part is a process of its own. A tenth of its units warm it up: kernels and caches are built.
+Of the rest the table shows the slope of the resident memory, with its standard error if the
+samples' deviations are independent, how many threads, processes and open files came to be, and the
+speed of the last tenth as a multiple of the first one's. `--short` does a tenth of each.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import psutil
+from PIL import Image
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from nerfmac.backend import choose_device
+from nerfmac.capture import capture_scene
+from nerfmac.common.files import read_json, write_json
+from nerfmac.config import override
+from nerfmac.geometry.cameras import Camera
+from nerfmac.run import Run
+from nerfmac.scenes import Scene, load_scene
+from nerfmac.training.goal import Goal
+from nerfmac.viewer import Viewer
+from tests.capture import corner
+from tests.scene_factory import COARSE, CONFIG, write_scene
+
+UNITS = {"train": 100_000, "viewers": 300, "frames": 5_000, "captures": 100}
+SAMPLES = 100
+"""Number of samples of a part, about."""
+PATIENCE = 60.0  # seconds in which a viewer must send a picture
+FIRST_PAGE = {"kind": "ready", "page": "first", "width": 48, "height": 32, "warps": False}
+
+
+class Sample(NamedTuple):
+    """What a process holds after so many units."""
+
+    units: int
+    seconds: float
+    megabytes: float  # resident
+    threads: int
+    processes: int
+    files: int
+
+
+class Row(NamedTuple):
+    """What a part leaves, after its warm-up."""
+
+    units: int
+    slope: float  # MB per 1000 units
+    slope_error: float
+    threads: int
+    processes: int
+    files: int
+    speed: float  # of the last tenth, as a multiple of the first one's
+
+
+def sample(units: int) -> Sample:
+    """A sample of this process now."""
+    process = psutil.Process()
+    counts = process.num_threads(), len(process.children(recursive=True)), process.num_fds()
+    return Sample(units, time.perf_counter(), process.memory_info().rss / 1e6, *counts)
+
+
+def row(samples: list[Sample]) -> Row:
+    """The figures of a part, from all of its samples."""
+    kept = samples[len(samples) // 10 :]
+    units, megabytes = (np.array([s[i] for s in kept], float) for i in (0, 2))
+    centred = units - units.mean()
+    slope = centred @ megabytes / (centred @ centred)
+    rest = megabytes - megabytes.mean() - slope * centred
+    error = np.sqrt(rest @ rest / (len(kept) - 2) / (centred @ centred))
+    first, last = kept[0], kept[-1]
+    threads, processes, files = (int(last[i] - first[i]) for i in (3, 4, 5))
+    tenth = max(len(kept) // 10, 1)
+    speed = _speed(kept[-1 - tenth :]) / _speed(kept[: 1 + tenth])
+    slope, error = float(1000.0 * slope), float(1000.0 * error)
+    return Row(last.units, slope, error, threads, processes, files, speed)
+
+
+def _speed(samples: list[Sample]) -> float:
+    return (samples[-1].units - samples[0].units) / (samples[-1].seconds - samples[0].seconds)
+
+
+def train(scene: Scene, count: int, _draw: np.random.Generator) -> Iterator[int]:
+    """Train `count` steps; yields the steps so far."""
+    run = Run.begin(scene, override(CONFIG, train={"steps": count}), progress=False)
+    for report in run.fit(Goal(steps=count)):
+        yield report.state.step
+
+
+def viewers(scene: Scene, count: int, _draw: np.random.Generator) -> Iterator[int]:
+    """Open and close `count` viewers; yields how many so far."""
+    run = _trained(scene)
+    for number in range(count):
+        viewer, has_picture = Viewer(run, device="cpu"), threading.Event()
+
+        def hear(
+            content: dict[str, object], _buffers: object = None, seen: threading.Event = has_picture
+        ) -> None:
+            if content["kind"] == "frame":
+                seen.set()
+
+        viewer.send = hear
+        viewer._hear(viewer, FIRST_PAGE, [])
+        if not has_picture.wait(PATIENCE):
+            raise SystemExit(f"viewer {number} sends no picture")
+        viewer.close()
+        yield number + 1
+
+
+def frames(scene: Scene, count: int, draw: np.random.Generator) -> Iterator[int]:
+    """Render `count` pictures; yields how many so far."""
+    run = _trained(scene)
+    renderer, views = run.renderer(), run.scene.cameras
+    for number in range(count):
+        one, other = (views[index] for index in draw.choice(len(views), 2, replace=False))
+        eye = one.pose[:, 3] + draw.random() * (other.pose[:, 3] - one.pose[:, 3])
+        lens = one.lens.scaled(96, 72)
+        renderer.render(Camera.look_at(eye, draw.normal(0.0, 0.1, 3), (0, 0, 1), lens))
+        yield number + 1
+
+
+def captures(_scene: Scene, count: int, _draw: np.random.Generator) -> Iterator[int]:
+    """Capture the same six pictures `count` times; yields how many so far."""
+    with tempfile.TemporaryDirectory(prefix="soak-") as scratch:
+        photographs, sheets = Path(scratch, "photographs"), corner.papers()
+        photographs.mkdir()
+        for index, camera in enumerate(corner.cameras(6)):
+            Image.fromarray(corner.seen(camera, sheets)).save(photographs / f"{index}.png")
+        for number in range(count):
+            with tempfile.TemporaryDirectory(dir=scratch) as folder:
+                out = Path(folder, "scene")
+                capture_scene(
+                    photographs, out, matching="exhaustive", focal_35mm=28, progress=False
+                )
+            yield number + 1
+
+
+def _trained(scene: Scene) -> Run:
+    run = Run.begin(scene, COARSE, progress=False)
+    run.train(steps=100, progress=False)
+    return run
+
+
+PARTS: dict[str, Callable[[Scene, int, np.random.Generator], Iterator[int]]] = {
+    "train": train,
+    "viewers": viewers,
+    "frames": frames,
+    "captures": captures,
+}
+
+
+def soaked(part: str, count: int, seed: int) -> Row:
+    """Do `count` units of a part in this process."""
+    choose_device("cpu")
+    samples, due = [], 0
+    with tempfile.TemporaryDirectory(prefix="soak-") as scratch:
+        scene = load_scene(write_scene(Path(scratch, "balls")))
+        for done in PARTS[part](scene, count, np.random.default_rng(seed)):
+            if done >= due:
+                samples.append(sample(done))
+                due = done + max(count // SAMPLES, 1)
+    return row(samples)
+
+
+def in_a_process(part: str, count: int, seed: int) -> Row:
+    """Do `count` units of a part in a process of its own."""
+    with tempfile.TemporaryDirectory(prefix="soak-") as scratch:
+        file = Path(scratch, "row.json")
+        words = [part, "--count", count, "--seed", seed, "--json", file]
+        command = [sys.executable, __file__, "--parts", *map(str, words)]
+        subprocess.run(command, check=True, env={**os.environ, "TMPDIR": scratch})
+        return Row(*read_json(file))
+
+
+def main() -> None:
+    """Print the table; with --json do the one part here, and write its row there."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--parts", nargs="+", choices=UNITS, default=list(UNITS))
+    parser.add_argument("--short", action="store_true")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--count", type=int)
+    parser.add_argument("--json", type=Path)
+    arguments = parser.parse_args()
+    if arguments.json:
+        write_json(arguments.json, soaked(arguments.parts[0], arguments.count, arguments.seed))
+        return
+    print(f"seed {arguments.seed}")
+    print("| part | units | MB per 1000 units | threads | processes | files | speed |")
+    print("| --- | --- | --- | --- | --- | --- | --- |")
+    for part in arguments.parts:
+        count = arguments.count or UNITS[part] // (10 if arguments.short else 1)
+        done = in_a_process(part, count, arguments.seed)
+        slope = f"{done.slope:.2g} ± {done.slope_error:.1g}"
+        counts = f"{done.threads:+} | {done.processes:+} | {done.files:+}"
+        print(f"| {part} | {done.units} | {slope} | {counts} | {done.speed:.2f} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

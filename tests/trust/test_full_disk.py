@@ -1,0 +1,143 @@
+"""On a full disk a command says so in one line, and nothing that was saved before is lost."""
+
+import resource
+import signal
+from contextlib import contextmanager
+
+import pytest
+
+from nerfmac.backend.variants import keep
+from nerfmac.common.checks import InputError
+from nerfmac.run import Run, train
+from nerfmac.run.scalars import NAME, read_scalars
+from tests.capture.structures import write_pictures
+from tests.scene_factory import CONFIG, FLAGS, nerfmac
+
+
+@contextmanager
+def room_for(size):
+    """Context manager: no file can be larger than `size` bytes."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, handler)
+
+
+@pytest.fixture(scope="module")
+def trained(scene, tmp_path_factory):
+    """Return the folder of a run of ten steps."""
+    out = tmp_path_factory.mktemp("runs") / "run"
+    train(scene, steps=10, config=CONFIG, out=out, device="cpu", progress=False)
+    return out
+
+
+def told(capsys):
+    """Return the one line of the program on standard error, beside its bars and log."""
+    complaint = capsys.readouterr().err
+    assert "Traceback" not in complaint
+    *_, line = complaint.splitlines()
+    assert line.startswith("nerfmac: ")
+    return line
+
+
+MESH = ("--threshold", 0.01, "--resolution", 24)
+FILES = {
+    "film.mp4": ("render", "--frames", 8, "--overwrite", "--out"),
+    "film.gif": ("render", "--frames", 8, "--overwrite", "--out"),
+    "mesh.ply": ("export", *MESH),
+    "mesh.obj": ("export", *MESH),
+    "mesh.glb": ("export", *MESH),
+    "density.npz": ("export", "--resolution", 24),
+    "density.vdb": ("export", "--resolution", 24),
+    "cameras.json": ("export",),
+    "run.ingp": ("export",),
+    "page.html": ("export",),
+    "report.html": ("report", "--out"),
+    "figures.json": ("eval", "--json"),
+}
+"""File -> the command that writes it: its name, and flags up to the file's name."""
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_file_that_does_not_fit_leaves_the_old_one(trained, tmp_path, capsys, name):
+    command, *flags = FILES[name]
+    device = () if command == "report" else ("--device", "cpu")
+    path = tmp_path / name
+    path.write_text("old")
+    with room_for(300):
+        assert nerfmac(command, trained, *device, *flags, path) == 2
+    line = told(capsys)
+    assert f"{path} cannot be written" in line or "the video cannot be written" in line
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("form", ["png", "npz", "exr"])
+def test_frames_that_do_not_fit_end_a_film(trained, tmp_path, capsys, form):
+    out = tmp_path / "frames"
+    words = ("render", trained, "--frames", 3, "--size", "80x64", "--format", form)
+    words += ("--device", "cpu", "--out", out)
+    with room_for(600):  # the record fits
+        assert nerfmac(*words) == 2
+    assert f"{out / 'frame_00000'}.{form} cannot be written" in told(capsys)
+    assert {path.name for path in out.iterdir()} == {"series.json"}
+    assert nerfmac(*words, "--resume") == 0
+
+
+def test_a_run_that_does_not_fit_can_begin_again(scene, tmp_path, capsys):
+    words = ("train", scene.path, *FLAGS, "--steps", 4, "--no-video", "--out", tmp_path / "run")
+    with room_for(100_000):
+        assert nerfmac(*words) == 2
+    assert f"{tmp_path / 'run' / 'checkpoint.safetensors'} cannot be written" in told(capsys)
+    assert nerfmac(*words) == 0
+
+
+def test_a_training_keeps_its_last_checkpoint_that_fits(scene, trained, tmp_path, capsys):
+    out = tmp_path / "run"
+    Run.load(trained).save(out)
+    before = (out / "checkpoint.safetensors").read_bytes()
+    resumed = ("train", "--out", out, "--resume", "--device", "cpu", "--no-video")
+    with room_for(len(before) - 100):
+        assert nerfmac(*resumed, "--steps", 20) == 2
+    assert f"{out / 'checkpoint.safetensors'} cannot be written" in told(capsys)
+    assert (out / "checkpoint.safetensors").read_bytes() == before
+    assert nerfmac(*resumed, "--steps", 20) == 0
+    assert Run.load(out).state.step == 20
+
+
+def test_a_line_of_the_scalars_that_is_cut_short_stops_nothing(scene, tmp_path, caplog):
+    out = tmp_path / "run"
+    train(scene, steps=10, config=CONFIG, out=out, device="cpu", progress=False)
+    run, file = Run.resume(out, scene), out / NAME
+    whole = read_scalars(out)
+    with file.open("ab") as lines:
+        lines.write(b'{"step": 10, "sec')
+    assert read_scalars(out) == whole
+    again = train(scene, steps=20, out=run.folder, resume=True, device="cpu", progress=False)
+    steps = [values["step"] for values in read_scalars(out)]
+    assert (steps[: len(whole)], steps[-1]) == ([values["step"] for values in whole], 20)
+    assert again.state.step == 20
+
+
+def test_pictures_that_do_not_fit_end_a_capture_that_then_goes_on(tmp_path, capsys):
+    write_pictures(tmp_path / "photographs", [f"{number}.png" for number in range(3)])
+    words = ("capture", tmp_path / "photographs", "--out", tmp_path / "scene")
+    for _ in range(2):  # once repeated, the same
+        with room_for(2000):
+            assert nerfmac(*words) == 2
+        assert "0.png cannot be written" in told(capsys)
+    assert nerfmac(*words) == 2
+    assert "no two of the 3 pictures" in told(capsys), "noise has no cameras"
+
+
+def test_a_choice_of_variants_that_does_not_fit_leaves_the_old_one(tmp_path, monkeypatch):
+    monkeypatch.setenv("NERFMAC_CACHE", str(tmp_path))
+    old = keep({}, {}).read_bytes()
+    with room_for(50), pytest.raises(InputError, match="cannot be written"):
+        keep({"march_count": "one"}, {})
+    (file,) = tmp_path.iterdir()
+    assert file.read_bytes() == old

@@ -1,0 +1,105 @@
+"""What is killed is repeated, and nothing is lost: the short form of scripts/crash.py."""
+
+import json
+
+import crash
+import pytest
+
+from nerfmac.capture import capture, capture_scene
+from nerfmac.run import Run
+from tests.capture.structures import write_pictures
+from tests.scene_factory import FLAGS, nerfmac
+
+
+@pytest.fixture(scope="module")
+def jobs(tmp_path_factory):
+    """Return the jobs by their names."""
+    return {job.name: job for job in crash.jobs(tmp_path_factory.mktemp("jobs"))}
+
+
+@pytest.mark.parametrize("name", ["train", "film"])
+def test_a_killed_job_is_repeated_to_the_same_bits(jobs, tmp_path, name):
+    job = jobs[name]
+    folders = [tmp_path / word for word in ("whole", "early", "late")]
+    for folder in folders:
+        folder.mkdir()
+    whole = crash.undisturbed(job, folders[0])
+    for folder, fraction in zip(folders[1:], (0.1, 0.6), strict=True):
+        crash.killed(job, folder, fraction * whole.seconds)
+        assert crash.lost(job, folder, whole) is None
+
+
+@pytest.mark.parametrize("names", [(), ("scene.json",), ("scene.json", "config.json")])
+def test_a_run_that_was_killed_before_its_first_checkpoint_begins_again(
+    balls, tmp_path, capsys, names
+):
+    out = tmp_path / "run"
+    words = ("train", balls, *FLAGS, "--steps", 2, "--no-video", "--out", out)
+    assert nerfmac(*words) == 0
+    for path in out.iterdir():
+        if path.name not in names:
+            path.unlink()
+    (out / ".lock").write_text("process 1 on another")
+    capsys.readouterr()
+    assert nerfmac("train", "--resume", "--out", out, "--device", "cpu") == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "is not a run" in line or "has no checkpoint" in line
+    assert nerfmac(*words) == 0
+    assert Run.load(out).state.step == 2
+
+
+def test_a_folder_of_the_same_names_without_a_lock_is_left_alone(balls, tmp_path, capsys):
+    (tmp_path / "config.json").write_text("mine")
+    assert nerfmac("train", balls, *FLAGS, "--steps", 2, "--out", tmp_path) == 2
+    assert "exists already" in capsys.readouterr().err
+    assert (tmp_path / "config.json").read_text() == "mine"
+
+
+@pytest.mark.parametrize("made", [(), ("images",), ("images", "capture")])
+def test_a_capture_that_was_killed_as_it_began_goes_on(tmp_path, capsys, made):
+    write_pictures(tmp_path / "photographs", [f"{number}.png" for number in range(3)])
+    out = tmp_path / "scene"
+    words = ("capture", tmp_path / "photographs", "--out", out)
+    assert nerfmac(*words) == 2
+    record = (out / capture.RECORD).read_text()
+    for folder in {"images", capture.WORK} - set(made):
+        capture.shutil.rmtree(out / folder)
+    (out / ".lock").touch()
+    for matching in ("auto", "exhaustive"):
+        capsys.readouterr()
+        assert nerfmac(*words, "--matching", matching) == 2
+        assert "no two of the 3 pictures" in capsys.readouterr().err
+    assert json.loads((out / capture.RECORD).read_text()) == {
+        **json.loads(record),
+        "matching": "exhaustive",
+    }
+
+
+def test_a_finished_capture_loses_what_a_kill_left_of_its_work(tmp_path):
+    write_pictures(tmp_path / "photographs", [f"{number}.png" for number in range(3)])
+    out, work = tmp_path / "scene", tmp_path / "scene" / capture.WORK
+    work.mkdir(parents=True)
+    (work / "database.db").touch()
+    source = str((tmp_path / "photographs").resolve())
+    options = {"source": source, "longest_side": 1920, "frames": None, "matching": "auto"}
+    record = {**options, "focal_35mm": None, "registered": 3}
+    (out / capture.RECORD).write_text(json.dumps(record))
+    (out / "transforms.json").write_text("{}")
+    assert capture_scene(tmp_path / "photographs", out, progress=False) == out
+    assert not work.exists()
+
+
+def test_a_film_that_was_killed_as_it_removed_its_kept_frames_is_resumed(
+    jobs, tmp_path, monkeypatch
+):
+    words = [str(word) for word in jobs["film"].command(tmp_path)]
+
+    def end(folder):
+        assert not list(folder.glob("frame_*")), "without its record they would not be resumed"
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("nerfmac.film.filming.shutil.rmtree", end)
+    assert nerfmac(*words) == 130
+    monkeypatch.undo()
+    assert nerfmac(*words) == 0
+    assert {path.name for path in tmp_path.iterdir()} == {"film.mp4"}

@@ -1,0 +1,131 @@
+"""Signals end a command with what it has saved, and a stopped process loses no training time."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from nerfmac.capture import colmap_process
+from nerfmac.film.series import read_png
+from nerfmac.run import Run, train
+from nerfmac.training.clock import Clock, note_continued
+from tests.scene_factory import CONFIG, FLAGS, nerfmac
+
+PATIENCE = 30.0  # seconds; what hangs waits twice as long
+
+SLOW_SAVE = """import sys, time
+from nerfmac.run import run
+save, saves = run.save_checkpoint, []
+def slow(*arguments):
+    if saves:
+        print("saving", flush=True)
+        time.sleep(60)
+    saves.append(save(*arguments))
+run.save_checkpoint = slow
+from nerfmac.cli import main
+main(sys.argv[1:])"""
+
+SLOW_FRAMES = """import sys, time
+from nerfmac.film import series
+save = series.Image.Image.save
+def slow(*arguments):
+    print("saving", flush=True)
+    time.sleep(0.3)
+    save(*arguments)
+series.Image.Image.save = slow
+from nerfmac.cli import main
+main(sys.argv[1:])"""
+
+
+def started(code, *words):
+    """Start `nerfmac` by `code` with Ctrl-C as from a terminal; return at its first output."""
+    old = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        process = subprocess.Popen(
+            [sys.executable, "-c", code, *map(str, words)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+    finally:
+        signal.signal(signal.SIGINT, old)
+    return process
+
+
+def ended(process, stop):
+    """Send `stop` to a process that is `saving`; return its exit code and last line."""
+    try:
+        assert process.stdout.readline() == "saving\n"
+        process.send_signal(stop)
+        _, told = process.communicate(timeout=PATIENCE)
+    finally:
+        process.kill()
+    assert "Traceback" not in told
+    return process.returncode, told.splitlines()[-1]
+
+
+def test_a_second_interruption_ends_at_once_and_names_what_is_saved(balls, tmp_path):
+    out = tmp_path / "run"
+    process = started(SLOW_SAVE, "train", balls, *FLAGS, "--steps", 60, "--no-video", "--out", out)
+    code, line = ended(process, signal.SIGINT)
+    assert code == 130
+    assert f"step 0 is saved in {out}" in line
+    assert Run.load(out).state.step == 0
+
+
+@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
+def test_a_terminated_film_leaves_whole_frames_alone(balls, scene, tmp_path, stop):
+    train(scene, steps=5, config=CONFIG, out=tmp_path / "run", device="cpu", progress=False)
+    out = tmp_path / "frames"
+    words = ("render", tmp_path / "run", "--frames", 60, "--device", "cpu", "--out", out)
+    code, line = ended(started(SLOW_FRAMES, *words), stop)
+    assert code == 130
+    assert line.startswith(f"nerfmac: interrupted; its frames so far are in {out}")
+    frames = {path.name for path in out.iterdir()} - {"series.json"}
+    assert len(frames) < 60
+    assert all(read_png(out / frame).shape == (16, 20, 3) for frame in frames)
+
+
+def test_a_stage_of_a_capture_ends_with_its_parent(tmp_path):
+    command = [sys.executable, "-P", colmap_process.__file__, "features", str(tmp_path)]
+    os.mkfifo(tmp_path / "plan.json")  # it would wait for its plan
+    pipes = {"stdin": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+    with subprocess.Popen(command, **pipes) as process:
+        process.stdin.close()
+        try:
+            assert process.wait(PATIENCE) == 1
+        finally:
+            process.kill()
+
+
+def test_time_in_which_the_process_is_stopped_is_not_training_time(monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr("nerfmac.training.clock.time.perf_counter", lambda: now[0])
+    clock = Clock(7.0)
+    now[0] += 2.0
+    assert clock.read() == 9.0
+    now[0] += 3600.0
+    note_continued(signal.SIGCONT, None)
+    assert clock.read() == 9.0
+    now[0] += 0.5
+    assert (clock.read(), clock.lap()) == (9.5, 2.5)
+    note_continued(signal.SIGCONT, None)  # between two reports
+    clock.go_on()
+    now[0] += 1.0
+    assert clock.read() == 10.5
+
+
+def test_training_notes_that_it_was_stopped(balls, tmp_path):
+    before = signal.getsignal(signal.SIGCONT)
+    try:
+        words = ("--steps", 2, "--no-video", "--out", tmp_path / "run")
+        assert nerfmac("train", balls, *FLAGS, *words) == 0
+        clock = Clock(0.0)
+        signal.raise_signal(signal.SIGCONT)
+        time.sleep(0.01)
+        assert clock.read() == 0.0
+    finally:
+        signal.signal(signal.SIGCONT, before)

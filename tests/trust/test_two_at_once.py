@@ -1,0 +1,159 @@
+"""Two processes at one thing: each ends well or is refused in a line, and no file is half written.
+
+Two trainings into one folder are in `tests/test_run_lock.py`.
+"""
+
+import ctypes
+import os
+import subprocess
+import sys
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import nerfmac as library
+from nerfmac.backend import variants
+from nerfmac.backend.build import Library
+from nerfmac.common.files import read_json
+from nerfmac.run import Run, train
+from nerfmac.scenes import picture_cache
+from tests.capture.structures import write_pictures
+from tests.cli.refusals import refused
+from tests.scene_factory import CONFIG, nerfmac
+
+HOLD = """import sys
+from pathlib import Path
+from nerfmac.common.lock import locked
+with locked(Path(sys.argv[1])):
+    print("locked", flush=True)
+    sys.stdin.read()
+"""
+
+
+@contextmanager
+def held(folder):
+    """Context manager: another process uses the `folder`; yields what its refusals name."""
+    command = [sys.executable, "-c", HOLD, str(folder)]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen(command, **pipes) as process:
+        assert process.stdout.readline() == b"locked\n"
+        yield [folder, f"process {process.pid}"]
+        process.kill()
+
+
+@pytest.fixture(scope="module")
+def trained(scene, tmp_path_factory):
+    """Return the folder of a run of ten steps."""
+    out = tmp_path_factory.mktemp("runs") / "run"
+    train(scene, steps=10, config=CONFIG, out=out, device="cpu", progress=False)
+    return out
+
+
+def test_of_two_captures_into_one_folder_the_second_is_refused(tmp_path, capsys):
+    write_pictures(tmp_path / "photographs", [f"{number}.png" for number in range(3)])
+    out = tmp_path / "scene"
+    words = ("capture", tmp_path / "photographs", "--out", out)
+    out.mkdir()
+    with held(out) as names:
+        refused(capsys, tmp_path, *words, names=names)
+    # The other one was killed before it wrote anything else: this one begins.
+    assert nerfmac(*words) == 2
+    assert "no two of the 3 pictures" in capsys.readouterr().err
+    assert not (out / ".lock").exists()
+
+
+def test_of_two_films_that_resume_each_other_the_second_is_refused(trained, tmp_path, capsys):
+    out, run = tmp_path / "film.mp4", Run.load(trained)
+    words = ("render", trained, "--frames", 2, "--device", "cpu", "--out", out)
+    frames = tmp_path / "film.mp4.frames"
+    frames.mkdir()
+    with held(frames):
+        assert nerfmac(*words, "--resume") == 2
+        assert f"{frames} is in use" in capsys.readouterr().err.splitlines()[-1]
+    assert nerfmac(*words, "--resume") == 0
+    assert list(tmp_path.iterdir()) == [out]
+    assert run.state.step == 10
+
+
+def test_a_film_shows_a_checkpoint_of_a_training_that_goes_on(scene, tmp_path, capsys):
+    run = Run.begin(scene, CONFIG, out=tmp_path / "run", progress=False)
+    reports = run.fit(library.Goal(steps=40))
+    words = ("render", tmp_path / "run", "--frames", 1, "--device", "cpu", "--out")
+    for _ in range(2):
+        next(reports)
+        run.save_checkpoint(run.folder)
+        assert nerfmac(*words, tmp_path / f"{run.state.step}") == 0
+    reports.close()
+    pictures = [np.asarray(Image.open(path)) for path in tmp_path.glob("*/frame_00000.png")]
+    assert len(pictures) == 2
+    assert not np.array_equal(*pictures)
+
+
+def keep_variants(index):
+    variants.keep({"march_count": ("one", "two")[index]}, {"filler": list(range(3000))})
+
+
+def read_variants():
+    assert read_json(variants.path())["variants"]["march_count"] in ("one", "two")
+
+
+class Shared(Library):
+    """A library that is compiled each time it is asked for."""
+
+
+LIBRARY = Shared("shared", {"shared.cpp": 'extern "C" int number() { return 7; }'})
+
+
+def compile_kernel(_index):
+    LIBRARY.compile(LIBRARY.path())
+
+
+def read_kernel():
+    assert ctypes.CDLL(str(LIBRARY.path())).number() == 7
+
+
+def cache_path():
+    return picture_cache.folder() / "photograph.png"
+
+
+def keep_picture(index):
+    picture_cache._write(cache_path(), np.full((300, 400, 3), 50 + index, np.uint8))
+
+
+def read_picture():
+    found = picture_cache._read(cache_path())
+    assert found is not None
+    assert found.shape == (300, 400, 3)
+
+
+CACHES = {
+    "variants": (keep_variants, read_variants, variants.path),
+    "kernels": (compile_kernel, read_kernel, LIBRARY.path),
+    "pictures": (keep_picture, read_picture, cache_path),
+}
+
+WRITE = """import sys
+from tests.trust.test_two_at_once import CACHES
+for _ in range(int(sys.argv[3])):
+    CACHES[sys.argv[1]][0](int(sys.argv[2]))
+"""
+
+
+@pytest.mark.parametrize(("name", "times"), [("variants", 60), ("kernels", 4), ("pictures", 60)])
+def test_a_cache_is_whole_while_two_processes_write_it(tmp_path, monkeypatch, name, times):
+    monkeypatch.setenv("NERFMAC_CACHE", str(tmp_path))
+    _, read, path = CACHES[name]
+    writers = [
+        subprocess.Popen([sys.executable, "-c", WRITE, name, str(index), str(times)])
+        for index in range(2)
+    ]
+    reads = 0
+    while any(writer.poll() is None for writer in writers):
+        if path().exists():
+            read()
+            reads += 1
+    assert [writer.returncode for writer in writers] == [0, 0]
+    assert reads > 10
+    assert os.listdir(path().parent) == [path().name]
