@@ -39,7 +39,7 @@ def test_cameras_and_exposures_come_back_from_a_runs_folder(run, tmp_path):
     loaded = Run.load(tmp_path)
     for refined, given in zip(run.cameras, run.scene.cameras, strict=True):
         assert np.abs(refined.pose - given.pose).max() > 1e-5, "every camera is refined"
-        assert abs(refined.lens.fl_x / given.lens.fl_x - 1.0) > 1e-5
+        assert abs(refined.lens.fl_x / given.lens.fl_x - 1.0) > 1e-6
         assert refined.lens.k1 != given.lens.k1
     for got, want in zip(loaded.cameras, run.cameras, strict=True):
         np.testing.assert_array_equal(got.pose, want.pose)
@@ -152,7 +152,7 @@ def trained(scene):
     return made
 
 
-@pytest.mark.parametrize(("scales", "left"), [([0.01] * 6, 0.5), ([0.015] * 3 + [0.0] * 3, 0.1)])
+@pytest.mark.parametrize(("scales", "left"), [([0.01] * 6, 0.5), ([0.015] * 3 + [0.0] * 3, 0.2)])
 def test_a_camera_that_is_off_finds_its_place_in_a_field(scene, trained, scales, left):
     views = scene.views("train")
     true = np.array(views.cameras.poses, np.float64)
