@@ -50,10 +50,6 @@ class TrainConfig:
         checks.number("train.loss_scale", self.loss_scale, low=1.0, high=2.0**16)
         checks.choice("train.blend", self.blend, ("srgb", "linear"))
 
-    def depth_weight_at(self, progress: float) -> float:
-        """Weight of the depth loss at `progress` of the run: it falls linearly to 0."""
-        return self.depth * max(1.0 - progress / self.depth_until, 0.0)
-
     def rays_for(self, samples_per_ray: float, max_samples: int, most: int | None = None) -> int:
         """Largest number of rays whose samples fit `max_samples`, at most `most_rays` and `most`.
 

@@ -71,11 +71,7 @@ class Tracks(NamedTuple):
         return kept.observed(kept.point >= 0)
 
 
-def ways_of(tracks: Tracks, eyes: npt.NDArray[Any]) -> tuple[Array, Array]:
-    """Unit directions (observations, 3) from cameras to the points they see, and the distances.
-
-    `eyes` (views, 3) are the positions of the cameras.
-    """
+def distances_of(tracks: Tracks, eyes: npt.NDArray[Any]) -> Array:
+    """Distances (observations,) from cameras, at `eyes` (views, 3), to the points they see."""
     way = tracks.points[tracks.point] - np.asarray(eyes, np.float64)[tracks.view]
-    distance = np.linalg.norm(way, axis=1)
-    return way / np.maximum(distance, 1e-12)[:, None], distance
+    return np.linalg.norm(way, axis=1)

@@ -12,6 +12,7 @@ Where a surface is plain, matter anywhere on a ray gives it the right colour, an
 camera hides the scene from cameras that have no picture there. FreeNeRF (Yang et al. 2023, section
 4.3) penalises the density near cameras alike. The loss falls linearly to zero at the fraction
 `DISPARITY_END` of the run, so that it does not bias the depths in the end.
+
 A fourth one is for rays whose distance d is known from the tracks of sparse points:
 
     depth = 1 - sum_i weight_i exp(-(t_i - d)^2 / (2 spread^2))
@@ -114,8 +115,7 @@ def disparity_loss(rays: RayBatch, _target: mx.array) -> mx.array:
     density, samples = rays.packed
     disparity = (1.0 / (1.0 + samples.distance))[:, None] * mx.array([1.0, 0.0, 0.0])
     sums = composite(density, disparity, samples.distance, samples.width, samples.ray_start)
-    fading = mx.maximum(1.0 - rays.progress / DISPARITY_END, 0.0)
-    return fading * sums.colour[:, 0]
+    return _fading(rays, DISPARITY_END) * sums.colour[:, 0]
 
 
 def distortion_loss(rays: RayBatch, _target: mx.array) -> mx.array:
@@ -137,11 +137,12 @@ def entropy_loss(rays: RayBatch, _target: mx.array) -> mx.array:
     return -opacity * mx.log(opacity) - (1.0 - opacity) * mx.log(1.0 - opacity)
 
 
-def depth_loss(rays: RayBatch, _target: mx.array) -> mx.array:
+def depth_loss(rays: RayBatch, _target: mx.array, until: float = 1.0) -> mx.array:
     """(rays,): probability that rays of tracks end elsewhere than at their points; formula above.
 
-    It is 0 for rays without a track. The others share all rays' weight, so that the mean over rays
-    is the mean over rays with a track; the confidence of each is a factor of its loss.
+    It falls linearly to zero at the fraction `until` of the run, and is 0 for rays without a
+    track. The others share all rays' weight, so that the mean over rays is the mean over rays with
+    a track; the confidence of each is a factor of its loss.
     """
     density, samples = rays.packed
     count = rays.mask.shape[0]
@@ -158,7 +159,8 @@ def depth_loss(rays: RayBatch, _target: mx.array) -> mx.array:
     starts = samples.ray_start[: some + 1]
     ends = composite(density[:slots], near, distance, width, mx.minimum(starts, slots))
     fits = (starts[1:] <= slots).astype(mx.float32)
-    missed = (count / some) * known.confidence * fits * (1.0 - ends.colour[:, 0])
+    share = _fading(rays, until) * (count / some)
+    missed = share * known.confidence * fits * (1.0 - ends.colour[:, 0])
     return mx.concatenate([missed, mx.zeros(count - some)])
 
 
@@ -170,8 +172,14 @@ def configured_extra_losses(config: TrainConfig, extent: float) -> tuple[Loss, .
         (disparity_loss, disparity),
         (distortion_loss, config.distortion),
         (entropy_loss, config.entropy),
+        (partial(depth_loss, until=config.depth_until), config.depth),
     )
     return tuple(partial(_weighted, loss, weight) for loss, weight in weights if weight)
+
+
+def _fading(rays: RayBatch, end: float) -> mx.array:
+    """Factor that falls linearly from 1 to 0 at the fraction `end` of the run, () float32."""
+    return mx.maximum(1.0 - rays.progress / end, 0.0)
 
 
 def _weighted(loss: Loss, weight: float, rays: RayBatch, target: mx.array) -> mx.array:

@@ -25,7 +25,7 @@ from nerfmac.refine.refinement import CameraRefinement
 from nerfmac.scenes import Views
 from nerfmac.training.gradient_scaling import scale_gradients
 from nerfmac.training.loss_scale import LossScale, all_finite
-from nerfmac.training.losses import RayBatch, depth_loss
+from nerfmac.training.losses import RayBatch
 from nerfmac.training.method import Parts
 from nerfmac.training.optimiser import OptimiserState, StepNumbers, adam
 from nerfmac.training.track_rays import TrackRays, TrackTargets
@@ -36,7 +36,6 @@ class Schedule(NamedTuple):
 
     level_progress: mx.array  # as in `Field.coarse_to_fine`
     progress: mx.array  # finished fraction of the run
-    depth_weight: mx.array | None = None  # weight of `depth_loss`; None without tracks
 
 
 class StepFlags(NamedTuple):
@@ -179,8 +178,6 @@ class Step:
             coarser = (RayBatch(*proposal, mask) for proposal in proposals)
             losses = [colour_loss(rays_seen, target) for rays_seen in (*coarser, batch)]
             losses += [extra_loss(batch, target) for extra_loss in extra_losses]
-            if schedule.depth_weight is not None:
-                losses.append(schedule.depth_weight * depth_loss(batch, target))
             first, *others = (_mean(loss, mask, scale) for loss in losses)
             used = samples.used.reshape(()).astype(mx.float32)
             return sum(others, start=first), error, used, sampled.mean_samples_per_ray, mask.mean()

@@ -20,7 +20,7 @@ from nerfmac.geometry.cameras import Cameras
 from nerfmac.geometry.pixel_places import WHOLE
 from nerfmac.sampling.occupancy import march_geometry
 from nerfmac.scenes import Views
-from nerfmac.scenes.tracks import ways_of
+from nerfmac.scenes.tracks import distances_of
 
 _DISTANCE, _CONFIDENCE, _SPREAD = 3, 4, 5  # columns of the table; the first three are fractions
 
@@ -53,7 +53,7 @@ class TrackRays:
         if views.tracks is None:
             return None
         tracks, march = views.tracks, config.march
-        _, distance = ways_of(tracks, np.array(views.cameras.poses[:, :, 3]))
+        distance = distances_of(tracks, np.array(views.cameras.poses[:, :, 3]))
         is_inside = np.asarray(bounds.holds(tracks.points))[tracks.point]
         is_reached = is_inside & (distance > max(march.near, march.near_training))
         tracks, distance = tracks.observed(is_reached), distance[is_reached]

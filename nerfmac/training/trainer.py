@@ -282,10 +282,7 @@ class Trainer:
         return TrackRays.of(self.views, self.config, self.bounds)
 
     def _schedule(self, step: int, progress: float) -> Schedule:
-        numbers = [self.config.refine.level_progress_at(step), progress]
-        if self._track_rays is not None:
-            numbers.append(self.config.train.depth_weight_at(progress))
-        return Schedule(*map(mx.array, numbers))
+        return Schedule(mx.array(self.config.refine.level_progress_at(step)), mx.array(progress))
 
     def _compiled_step(
         self, rays: int, flags: StepFlags

@@ -14,9 +14,9 @@ from nerfmac.geometry.lenses import Lens
 from nerfmac.geometry.samples import Samples
 from nerfmac.ops.draw_pixels import chosen_pixels
 from nerfmac.scenes import Views
-from nerfmac.scenes.tracks import Tracks, ways_of
+from nerfmac.scenes.tracks import Tracks, distances_of
 from nerfmac.training.goal import Goal
-from nerfmac.training.losses import RayBatch, depth_loss
+from nerfmac.training.losses import RayBatch, configured_extra_losses, depth_loss
 from nerfmac.training.track_rays import TrackRays, TrackTargets, fractions_of
 from nerfmac.training.trainer import Trainer
 from tests.scene_factory import CONFIG
@@ -65,7 +65,7 @@ def test_the_first_rays_are_those_of_observations_and_the_others_stay(scene):
     np.testing.assert_array_equal(np.array(chosen_pixels(views.cameras, drawn))[:200], want)
     assert mx.array_equal(drawn[:, 200:], draws[:, 200:])
     assert len(set(chosen)) > 80
-    distance = ways_of(tracks, np.array(views.cameras.poses[:, :, 3]))[1][chosen]
+    distance = distances_of(tracks, np.array(views.cameras.poses[:, :, 3]))[chosen]
     np.testing.assert_allclose(np.array(targets.distance), distance, rtol=1e-6)
     error = tracks.error[tracks.point]
     confidence = np.exp(-((error / error.mean()) ** 2))[chosen]
@@ -80,7 +80,7 @@ def test_points_that_training_cannot_reach_are_left_out(scene):
     views = replace(views, tracks=views.tracks._replace(points=far))
     is_near = views.tracks.point % 2 == 1
     assert TrackRays.of(views, DEPTH, Bounds(1.0)).table.shape[0] == is_near.sum()
-    distance = ways_of(views.tracks, np.array(views.cameras.poses[:, :, 3]))[1]
+    distance = distances_of(views.tracks, np.array(views.cameras.poses[:, :, 3]))
     middle = float(np.median(distance[is_near]))
     beyond = override(DEPTH, march={"near_training": middle})
     left = TrackRays.of(views, beyond, Bounds(1.0)).table.shape[0]
@@ -162,10 +162,14 @@ def test_without_tracks_the_depth_loss_is_nothing():
     assert not np.array(depth_loss(batch, mx.zeros((6, 3)))).any()
 
 
-def test_the_weight_falls_to_nothing_over_a_part_of_the_run():
+def test_the_loss_falls_to_nothing_over_a_part_of_the_run():
     train = override(CONFIG, train={"depth": 0.2, "depth_until": 0.4}).train
-    got = [train.depth_weight_at(progress) for progress in (0.0, 0.1, 0.3, 0.4, 1.0)]
-    assert got == pytest.approx([0.2, 0.15, 0.05, 0.0, 0.0])
+    (loss,) = configured_extra_losses(train, extent=1.0)
+    batch, target = batch_of(mx.ones(SLOTS)), mx.zeros((6, 3))
+    whole = np.array(depth_loss(batch, target))
+    for progress, weight in ((0.0, 0.2), (0.1, 0.15), (0.3, 0.05), (0.4, 0.0), (1.0, 0.0)):
+        got = np.array(loss(batch._replace(progress=mx.array(progress)), target))
+        np.testing.assert_allclose(got, weight * whole, atol=1e-6)
 
 
 def after(config, scene, views, steps: int = 5):
@@ -211,7 +215,7 @@ def test_training_with_it_puts_matter_at_the_points(scene):
         for view in range(len(views.names)):
             rendered = trainer.renderer(state).render(views.cameras[view])
             column, row = np.floor(views.tracks.pixel[views.tracks.view == view]).astype(int).T
-            distance = ways_of(views.tracks, np.array(views.cameras.poses[:, :, 3]))[1]
+            distance = distances_of(views.tracks, np.array(views.cameras.poses[:, :, 3]))
             found = rendered.depth[row, column], rendered.opacity[row, column]
             away = np.abs(found[0] - distance[views.tracks.view == view])
             losses.append(np.where(found[1] > 0.5, away, 1.0))
