@@ -35,8 +35,6 @@ class MarchConfig:
     thin_below: float = 0.01
     """Weight in its ray's colour below which a sample is kept only at random, and then stands for
     those left out. Larger: more rays per step, of more noise. 0: keep all that light reaches."""
-    thin_least: float = 0.03
-    """Smallest fraction of the samples below march.thin-below to keep. Larger: less noise."""
 
     def __post_init__(self) -> None:
         checks.number("march.steps", self.steps, low=16, high=4096, whole=True)
@@ -48,7 +46,6 @@ class MarchConfig:
         checks.number("march.max_samples", self.max_samples, low=2**11, high=2**24, whole=True)
         checks.number("march.march_factor", self.march_factor, low=0, high=64, whole=True)
         checks.number("march.thin_below", self.thin_below, low=0.0, high=1.0)
-        checks.number("march.thin_least", self.thin_least, low=0.01, high=1.0)
 
     @property
     def step(self) -> float:

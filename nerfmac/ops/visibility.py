@@ -16,7 +16,7 @@ from nerfmac.geometry.rays import Rays
 from nerfmac.ops.composite import EARLY_STOP_TRANSMITTANCE, composite
 from nerfmac.ops.march import MarchGeometry, Occupied, cell_of, march, march_reference
 from nerfmac.ops.signature import Signature
-from nerfmac.ops.thin import Thinning, count_kept
+from nerfmac.ops.thin import count_kept
 
 FAR = 1e9
 """Termination distance of a ray that does not become opaque; Metal's fast math has no infinity."""
@@ -63,7 +63,7 @@ def termination_distances(
     along = marched.width, marched.ray_start
     no_colour = mx.zeros_like(marched.position)
     opacity = composite(densities, no_colour, marched.distance, *along).opacity
-    visible = count_kept(densities, *along, mx.zeros_like(jitter), Thinning())
+    visible = count_kept(densities, *along, mx.zeros_like(jitter), 0.0)
     last = mx.maximum(marched.ray_start[:-1] + visible - 1, 0)
     # Half a step further: rounding must not leave out the last sample itself.
     end = marched.distance[last] + 0.5 * marched.width[last]

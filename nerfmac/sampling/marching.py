@@ -14,7 +14,7 @@ from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.rays import Rays
 from nerfmac.ops.march import Occupied, march
 from nerfmac.ops.packing import samples_per_ray
-from nerfmac.ops.thin import Thinning, thin
+from nerfmac.ops.thin import thin
 from nerfmac.ops.visibility import FAR, termination_distances, visible_cells
 from nerfmac.sampling.occupancy import Occupancy, OccupancyGrid, march_geometry
 from nerfmac.sampling.sampler import Sampled, Sampler
@@ -43,7 +43,7 @@ class MarchingSampler(Sampler):
         """Sample rays within `bounds`; `density` is a field's `density_of_first`."""
         self._march, self._config, self._density = march, occupancy, density
         self._capacity = march.march_factor * march.max_samples
-        self._thinning = Thinning(march.thin_below, march.thin_least)
+        self._thin_below = march.thin_below
         self.update_rays = occupancy.visibility_rays
         geometry = march_geometry(march, occupancy, bounds)
         self.geometry = replace(geometry, near=march.near_training or march.near)
@@ -89,7 +89,7 @@ class MarchingSampler(Sampler):
         jitter, offsets = drawn[:, 0], drawn[:, 1]
         marched = march(*rays, jitter, occupied, self._capacity)
         density = self._density(parameters, marched.position, marched.used)
-        kept = thin(marched, density, offsets, slots, self._thinning)
+        kept = thin(marched, density, offsets, slots, self._thin_below)
         # Marched samples must fit too. Rays past the capacity count all their samples as kept; with
         # these in the mean, the number of rays would swing from step to step.
         mean = samples_per_ray(marched.wanted, kept.wanted, self._capacity, slots)
