@@ -28,7 +28,7 @@ METAL_FUNC ThinSample thin_sample(
   const LightSample light = light_sample(i, end, density, widths, optical);
   ThinSample sample;
   sample.chance = light.is_visible ? thin_whole : 0;
-  for (float half = 0.5f * below[0]; sample.chance > 1 && light.weight < half; half *= 0.5f) {
+  for (float limit = 0.5f * below[0]; sample.chance > 1 && light.weight < limit; limit *= 0.5f) {
     sample.chance /= 2;
   }
   const int before = sum + simd_prefix_exclusive_sum(sample.chance);
