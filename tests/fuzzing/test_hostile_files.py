@@ -131,10 +131,7 @@ def test_no_name_leads_out_of_the_scene_however_that_is_named(tmp_path, monkeypa
         load_scene(path)
 
 
-NO_NAMES = {"long": "x" * 300, "deep": "x/" * 3000, "null": "a\0b", "surrogate": "\ud800"}
-
-
-@pytest.mark.parametrize("name", NO_NAMES.values(), ids=NO_NAMES)
+@pytest.mark.parametrize("name", ["x" * 300, "x/" * 3000, "a\0b"])
 def test_names_that_no_file_can_have_are_of_no_file(tmp_path, name):
     values = {"file_path": name}
     path = write_transforms(tmp_path, 3, frame={1: values}, ply_file_path=name)
