@@ -16,7 +16,7 @@ from nerfmac.backend import current_device, kernels_disabled, working_dtype
 from nerfmac.backend.fallback import why_reference
 from nerfmac.backend.machine import machine
 from nerfmac.common.checks import InputError
-from nerfmac.config import Config
+from nerfmac.config import Config, MarchConfig
 from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.cameras import Camera, Cameras
 from nerfmac.geometry.lenses import Lens
@@ -35,6 +35,7 @@ from nerfmac.ops.networks import networks, networks_density
 from nerfmac.ops.occupancy_update import pack_bits, splat
 from nerfmac.ops.packing import ray_starts
 from nerfmac.ops.spherical_harmonics import spherical_harmonics
+from nerfmac.ops.thin import thin
 from nerfmac.ops.trace import TraceGeometry, trace
 from nerfmac.run import Run
 from nerfmac.scenes import Scene
@@ -229,6 +230,8 @@ def _ray_computations(inputs: StepInputs) -> Iterator[Computation]:
     yield "march", lambda: march(*inputs.marched, slots)
     counts = inputs.samples.ray_start[1:] - inputs.samples.ray_start[:-1]
     yield "packing", lambda: ray_starts(counts, slots // 2)
+    thinned = inputs.samples, mx.full((slots,), 20.0), mx.full((rays,), 0.5)
+    yield "thin", lambda: thin(*thinned, slots // 2, MarchConfig().thin_below)
     values = mx.random.uniform(shape=(geometry.cells,), key=mx.random.key(8))
     cells = mx.random.randint(0, geometry.cells, (slots,), key=mx.random.key(13))
     threshold = mx.array([0.95])

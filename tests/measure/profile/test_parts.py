@@ -45,7 +45,7 @@ def test_the_parts_cover_every_kernel_that_a_step_launches(run, whole, measured)
     assert len(named) == len(set(named))
     interval = CONFIG.occupancy.interval_at(whole.state.step)
     kernels = set(named) - {"everything else", f"occupancy update, 1/{interval}", "average, 1/8"}
-    assert len(kernels) == 15
+    assert len(kernels) == 16
     # The occupancy update's own, and those whose results nobody asks for.
     others = {f"occupancy_{each}" for each in ("choose", "splat", "pack")}
     others |= {"march_visible", *NEVER_EVALUATED}
