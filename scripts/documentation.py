@@ -110,10 +110,11 @@ def is_setting(argument: Argument) -> bool:
 
 def row(argument: Argument) -> str:
     """The row of an argument in its command's table."""
-    value = f" {argument.value}" if argument.is_flag and argument.value else ""
+    value = argument.value.replace("|", "&#124;<wbr>") if argument.is_flag else ""
     is_told = isinstance(argument.default, int | float | str) and argument.default != ""
     default = f"`{shown(argument.default)}`" if is_told else ""
-    return f"| `{cell(argument.name + value)}` | {prose(cell(argument.text))} | {default} |"
+    name = f"<code>{argument.name}</code> <em>{value}</em>"
+    return f"| {name} | {prose(cell(argument.text))} | {default} |"
 
 
 def configuration() -> str:

@@ -130,8 +130,14 @@ def seen(tab: Tab) -> Image.Image:
 def save(pictures: Sequence[Image.Image], out: Path, milliseconds: int) -> None:
     """Write the `pictures` as one moving picture that repeats."""
     first, *others = pictures
-    options = {"duration": milliseconds, "loop": 0, "quality": QUALITY}
-    first.save(out, save_all=True, append_images=others, **options)
+    first.save(
+        out,
+        save_all=True,
+        append_images=others,
+        duration=milliseconds,
+        loop=0,
+        quality=QUALITY,
+    )
     print(f"{out}: {len(pictures)} pictures, {out.stat().st_size / 1000:.0f} kB")
 
 

@@ -25,7 +25,7 @@ LIBRARIES = {CPU: "mlx[cpu]", NVIDIA: "mlx[cuda13]"}
 def told() -> Iterator[tuple[str, str, str]]:
     """Yield document, system and command of each line of the documents that installs."""
     notebooks = sorted((ROOT / "notebooks").glob("*.ipynb"))
-    for path in (*sorted(ROOT.glob("*.md")), *notebooks):
+    for path in (*sorted(ROOT.glob("*.md")), *sorted(ROOT.glob("docs/*.md")), *notebooks):
         text = path.read_text(encoding="utf-8")
         if path in notebooks:
             cells = json.loads(text)["cells"]
@@ -59,7 +59,7 @@ def requirements(command: str) -> list[Requirement]:
 def test_each_command_of_the_documents_says_for_which_system_it_is():
     commands = list(told())
     assert {system for _, system, _ in commands} == {*SYSTEMS}
-    assert {"README.md", "1_quick_start.ipynb"} <= {document for document, _, _ in commands}
+    assert {"install.md", "1_quick_start.ipynb"} <= {document for document, _, _ in commands}
 
 
 def test_ci_installs_what_the_documents_tell_and_nothing_else():
