@@ -60,12 +60,12 @@ FLAGS = {
 
 def known_command(word: str, commands: Collection[str]) -> str:
     """What to type in place of the first `word`, which is no command."""
-    for meant, synonyms in COMMANDS.items():
-        if word in synonyms.split():
-            return f"type `nerfmac {meant}`"
     if (path := Path(word)).exists():
         command = "view" if (path / "config.json").is_file() else "train"
         return f"a command comes first: type `nerfmac {command} {word}`"
+    for meant, synonyms in COMMANDS.items():
+        if word in synonyms.split():
+            return f"type `nerfmac {meant}`"
     if word.startswith("-"):
         return "a command comes first, such as `nerfmac train SCENE`; see `nerfmac --help`"
     expected = f"expected one of: {', '.join(commands)}; see `nerfmac --help`"
