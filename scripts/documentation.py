@@ -20,8 +20,9 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
-from nerfmac.cli import COMMANDS
+from nerfmac.cli import COMMANDS, GROUPS
 from nerfmac.cli.declared import Argument, declared, documentation, positionals_of
+from nerfmac.cli.help import EXAMPLES
 from nerfmac.config import Config
 from nerfmac.config.presets import PRESETS
 
@@ -83,10 +84,12 @@ def commands() -> str:
     """The page of all commands with their flags."""
     parts = [
         "# Commands",
-        "`nerfmac COMMAND --help` shows the same. Every command takes `--log-file FILE`, which "
+        "`nerfmac COMMAND --help-all` shows the same. Every command takes `--log-file FILE`, which "
         "keeps the whole log. A flag such as `--masks` has a counterpart, `--no-masks`.",
-        "\n".join(f"- [`nerfmac {name}`](#nerfmac-{name}): {COMMANDS[name]}" for name in COMMANDS),
     ]
+    for title, group in GROUPS.items():
+        named = [f"- [`nerfmac {name}`](#nerfmac-{name}): {text}" for name, text in group.items()]
+        parts += [title, "\n".join(named)]
     for name in COMMANDS:
         arguments = import_module(f"nerfmac.cli.{name}").Arguments
         values = "".join(f" {argument.value}" for argument in positionals_of(arguments))
@@ -100,6 +103,8 @@ def commands() -> str:
             )
         if len(shown) < len(all_arguments):
             parts.append("The numbers of the [configuration](configuration.md) are flags too.")
+        examples = "\n".join(f"nerfmac {name} {words}".rstrip() for words in EXAMPLES[name])
+        parts.append(f"```text\n{examples}\n```")
     return "\n\n".join(parts) + "\n"
 
 

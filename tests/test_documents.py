@@ -22,6 +22,7 @@ import nerfmac
 from nerfmac.cli import COMMANDS
 from nerfmac.cli.arguments import checked
 from nerfmac.common.checks import InputError
+from nerfmac.config.presets import PRESETS
 from tests.conftest import ROOT
 from tests.scene_factory import FLAGS, write_scene
 from tests.scene_factory import nerfmac as run_nerfmac
@@ -62,6 +63,7 @@ EXAMPLES = [
 
 
 def test_there_are_commands_and_examples_on_many_pages():
+    assert len(CHEAP) >= 12
     assert len({page for page, _ in told_commands()}) >= 12
     assert len(TOLD) >= 60
     assert len(EXAMPLES) >= 9
@@ -80,7 +82,9 @@ def test_the_program_takes_a_told_command(command):
 
 def test_a_command_with_a_wrong_flag_would_be_found():
     with pytest.raises(InputError, match="no flag --pathway"):
-        checked("render", import_module("nerfmac.cli.render").Arguments, ["x", "--pathway", "orbit"])
+        checked(
+            "render", import_module("nerfmac.cli.render").Arguments, ["x", "--pathway", "orbit"]
+        )
 
 
 @pytest.fixture(scope="module")
@@ -94,8 +98,8 @@ def used(tmp_path_factory):
     return folder
 
 
-NEEDED = re.compile(r"path\.json|scene\.ingp|fox|camera|talk|--size 1920|frames|trace|report")
-"""Commands that need a file which only another program makes, or much time."""
+NEEDED = re.compile(r"path\.json|scene\.ingp|fox|camera_path|frames|mesh|html|glb|ply|ingp")
+"""Commands that need a file which only another program makes, and exports that take long."""
 CHEAP = [
     command
     for command in TOLD
@@ -110,10 +114,8 @@ def test_a_cheap_command_runs_as_it_is_told(command, used, monkeypatch):
     _, name, *words = shlex.split(command)
     if name == "render":  # the last of two equal flags counts
         words += ["--frames", "2", "--size", "24x16", "--samples-per-pixel", "1", "--overwrite"]
-    if name == "export" and not words[1].endswith((".json", ".ingp")):
-        words += ["--count", "20"] if "points" in words else []
-        words += ["--resolution", "12"] if re.search(r"mesh|\.(glb|npz|vdb)$", words[1]) else []
-        words += ["--threshold", "0.01"] if re.search(r"mesh|\.glb$", words[1]) else []
+    if name == "export" and "density" in words[1]:
+        words += ["--resolution", "12"]
     if "--seconds" in words:
         at = words.index("--seconds")
         del words[at : at + 2]
@@ -128,9 +130,10 @@ def test_an_example_in_python_runs(page, index, used, monkeypatch):
     if "nerfmac.Viewer(" in text:
         pytest.importorskip("anywidget")
     quick = re.sub(r"seconds=\d+", 'steps=4, preset="tiny"', text)
+    quick = quick.replace("nerfmac.Config().networks", "PRESETS['tiny'].networks")
     quick = quick.replace("resolution=64", "resolution=12, threshold=0.01")
     quick = re.sub(r"frames=240, size=\(\d+, \d+\)", "frames=2, size=(24, 16)", quick)
-    names = {}
+    names = {"PRESETS": PRESETS}
     exec(quick, names)
     if "viewer" in names:
         names["viewer"].close()
