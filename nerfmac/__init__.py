@@ -33,7 +33,7 @@ from nerfmac.geometry.samples import Samples
 from nerfmac.inspection import Inspection, inspect_scene
 from nerfmac.ops.composite import Composited
 from nerfmac.paths import CameraPath, Keyframe
-from nerfmac.rendering.evaluation import ViewQuality
+from nerfmac.rendering.evaluation import Evaluation, ViewQuality
 from nerfmac.rendering.renderer import Rendered, Renderer
 from nerfmac.run import Run, train
 from nerfmac.sampling.sampler import Sampled, Sampler
@@ -45,9 +45,6 @@ from nerfmac.training.method import Method
 from nerfmac.training.trainer import Trainer
 from nerfmac.version import __version__
 
-if TYPE_CHECKING:
-    from nerfmac.viewer import Viewer
-
 __all__ = [
     "Bounds",
     "Camera",
@@ -57,6 +54,7 @@ __all__ = [
     "DivergedError",
     "EncodedField",
     "Encoding",
+    "Evaluation",
     "Field",
     "Frame",
     "Goal",
@@ -94,10 +92,14 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
-def __getattr__(name: str) -> Any:
-    if name != "Viewer":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    # Imported here: only the viewer needs the notebook's packages.
+if TYPE_CHECKING:
     from nerfmac.viewer import Viewer
+else:  # hidden from type checkers, which would take any misspelt name for an attribute
 
-    return Viewer
+    def __getattr__(name: str) -> Any:
+        if name != "Viewer":
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        # Imported here: only the viewer needs the notebook's packages.
+        from nerfmac.viewer import Viewer
+
+        return Viewer
