@@ -24,6 +24,7 @@ from nerfmac.training.method import Method
 from nerfmac.version import __version__
 
 COMMANDS = {
+    "data": "list the public scenes of the field, and fetch one",
     "capture": "estimate the cameras of a video or of photographs; write a scene",
     "inspect": "list what a scene holds and what looks wrong; draw its cameras and points",
     "train": "train a field on a scene; evaluate it and render a video of it",
