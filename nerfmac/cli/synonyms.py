@@ -83,7 +83,7 @@ def known_flag(command: str, flag: str, flags: Mapping[str, str], positionals: s
         if (own := meant.split()[0]) in flags:
             return f"type {meant}: {first_sentence(flags[own])}"
         if meant == "POSITIONAL" and positionals:
-            return f"name it without a flag: `nerfmac {command} {positionals}`"
+            return f"it needs no flag: type `nerfmac {command} {positionals}`"
         if meant[0] in "`N":
             return f"type {meant}"
     of_a_part = [known for known in flags if known.rpartition(".")[2] == flag.removeprefix("--")]
