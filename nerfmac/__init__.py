@@ -13,24 +13,23 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from nerfmac.public import *  # noqa: F403 - the names for editors and type checkers
     from nerfmac.version import __version__ as __version__
+else:  # hidden from type checkers, which would take any misspelt name for an attribute
 
+    def __dir__() -> list[str]:
+        return sorted(__getattr__("__all__"))
 
-def __dir__() -> list[str]:
-    return sorted(__getattr__("__all__"))
+    def __getattr__(name: str) -> Any:
+        if name == "__version__":
+            from nerfmac.version import __version__ as version
 
-
-def __getattr__(name: str) -> Any:
-    if name == "__version__":
-        from nerfmac.version import __version__ as version
-
-        return version
-    # The public names are imported when the first one is asked for: MLX and NumPy take a second,
-    # and `nerfmac --help` needs neither.
-    if name.startswith("__") and name != "__all__":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    public = import_module("nerfmac.public")
-    if name in globals():  # a module of nerfmac that this import has loaded
-        return globals()[name]
-    if name != "__all__" and name not in public.__all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(public, name)
+            return version
+        # The public names are imported when the first one is asked for: MLX and NumPy take a
+        # second, and `nerfmac --help` needs neither.
+        if name.startswith("__") and name != "__all__":
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        public = import_module("nerfmac.public")
+        if name in globals():  # a module of nerfmac that this import has loaded
+            return globals()[name]
+        if name != "__all__" and name not in public.__all__:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return getattr(public, name)

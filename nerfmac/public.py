@@ -26,7 +26,7 @@ from nerfmac.geometry.samples import Samples
 from nerfmac.inspection import Inspection, inspect_scene
 from nerfmac.ops.composite import Composited
 from nerfmac.paths import CameraPath, Keyframe
-from nerfmac.rendering.evaluation import ViewQuality
+from nerfmac.rendering.evaluation import Evaluation, ViewQuality
 from nerfmac.rendering.renderer import Rendered, Renderer
 from nerfmac.run import Run, train
 from nerfmac.sampling.sampler import Sampled, Sampler
@@ -50,6 +50,7 @@ __all__ = [
     "DivergedError",
     "EncodedField",
     "Encoding",
+    "Evaluation",
     "Field",
     "Frame",
     "Goal",

@@ -22,7 +22,7 @@ OVERLOADED = {
 FLOORS = (
     ("version", "common", "config"),
     ("backend", "geometry", "ranks"),
-    ("ops", "scenes", "paths"),
+    ("ops", "scenes", "paths", "datasets"),
     ("fields", "sampling", "capture"),
     ("rendering", "inspection"),
     ("refine",),

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 GROUPS = {
     "From photographs to a run:": {
+        "data": "list the public scenes of the field, and fetch one",
         "capture": "estimate the cameras of a video or of photographs; write a scene",
         "inspect": "list what a scene holds and what looks wrong; draw its cameras",
         "train": "train a field on a scene, a video or photographs; save a run",

@@ -28,6 +28,7 @@ COMMON = {
 """Flags that the short page of a command shows; other commands' pages show all."""
 
 EXAMPLES = {
+    "data": ("", "fox"),
     "capture": ("film.mp4 --out captures/place",),
     "inspect": ("captures/place",),
     "train": (

@@ -13,6 +13,7 @@ NEAREST = 0.75
 """Least similarity of a mistyped word to the one that is suggested, from 0 to 1."""
 
 COMMANDS = {
+    "data": "download fetch dataset datasets download-data ns-download-data",
     "capture": "process process-data ns-process-data colmap colmap2nerf sfm convert",
     "inspect": "check validate",
     "train": "ns-train fit run start instant-ngp testbed",
