@@ -13,6 +13,7 @@ NEAREST = 0.75
 """Least similarity of a mistyped word to the one that is suggested, from 0 to 1."""
 
 COMMANDS = {
+    "data": "download fetch dataset datasets download-data ns-download-data",
     "capture": "process process-data ns-process-data colmap colmap2nerf sfm convert",
     "inspect": "check validate",
     "train": "ns-train fit run start instant-ngp testbed",
@@ -83,7 +84,7 @@ def known_flag(command: str, flag: str, flags: Mapping[str, str], positionals: s
         if (own := meant.split()[0]) in flags:
             return f"type {meant}: {first_sentence(flags[own])}"
         if meant == "POSITIONAL" and positionals:
-            return f"name it without a flag: `nerfmac {command} {positionals}`"
+            return f"it needs no flag: type `nerfmac {command} {positionals}`"
         if meant[0] in "`N":
             return f"type {meant}"
     of_a_part = [known for known in flags if known.rpartition(".")[2] == flag.removeprefix("--")]

@@ -42,6 +42,7 @@ def test_the_whole_page_lists_every_flag_in_lines_of_80_columns(capsys, command)
     for word in ("None", "MISSING", "(default: True)", "(default: False)"):
         assert word not in text
     for argument in declared(arguments_of(command)):
+        assert argument.text, argument.name
         assert " ".join(argument.text.split()) in " ".join(text.split())
 
 

@@ -109,6 +109,7 @@ def test_each_flag_that_a_synonym_stands_for_is_one(answer):
 def test_what_is_far_from_all_that_there_is_gets_no_guess():
     assert similar("--learning-rate", ["--refine.pose-rate", "--seed"], "none") == "none"
     assert similar("--gpu", ["--up"], "none") == "none"
+    assert similar("--scene", ["--seed"], "none") == "none"
     assert similar("--stepz", ["--seed", "--steps"], "none") == "did you mean --steps?"
 
 
