@@ -69,6 +69,8 @@ class Takes:
     """Names of the positional arguments, in capitals, in order."""
     required: int = 0
     """Number of positional arguments that have no default."""
+    is_endless: bool = False
+    """Whether the last positional argument takes any number of words."""
 
     @classmethod
     def of(cls, arguments: type) -> Takes:
@@ -77,7 +79,7 @@ class Takes:
         A trailing underscore of a field's name is not part of its flag.
         """
         flags: dict[str, Any] = {}
-        positionals, required = [], 0
+        positionals, required, is_endless = [], 0, False
         hints = get_type_hints(arguments, include_extras=True)
         for argument in fields(arguments):
             hint = hints[argument.name]
@@ -86,6 +88,7 @@ class Takes:
             if tyro.conf.Positional in marks:
                 positionals.append(argument.name.upper())
                 required += argument.default is MISSING
+                is_endless = get_origin(kind) is tuple
             elif is_dataclass(kind) and isinstance(kind, type):
                 inner = cls.of(kind).flags
                 flags |= {f"{flag}.{name.removeprefix('--')}": inner[name] for name in inner}
@@ -93,7 +96,7 @@ class Takes:
                 flags[flag] = Switch if kind == bool | None else _without_none(kind)
                 if kind is bool:
                     flags[f"--no-{flag.removeprefix('--')}"] = bool
-        return cls(flags, tuple(positionals), required)
+        return cls(flags, tuple(positionals), required, is_endless)
 
 
 def checked(command: str, arguments: type, argv: Sequence[str]) -> list[str]:
@@ -111,7 +114,6 @@ def checked(command: str, arguments: type, argv: Sequence[str]) -> list[str]:
         word = words.popleft()
         if not word.startswith("-"):
             positionals.append(word)
-            joined.append(word)
             continue
         name, has_value, value = word.partition("=")
         name = _current(name.replace("_", "-"), takes.flags)
@@ -137,7 +139,7 @@ def checked(command: str, arguments: type, argv: Sequence[str]) -> list[str]:
             value = str(user_path(value))  # shells do not expand the ~ in --out=~/run
         joined.append(f"{name}={value}")
     _check_positionals(command, takes, positionals)
-    return joined
+    return [*joined, *positionals]
 
 
 @contextmanager
@@ -243,7 +245,7 @@ def _expected(kind: Any) -> str:
 
 def _check_positionals(command: str, takes: Takes, values: Sequence[str]) -> None:
     names = takes.positionals
-    if len(values) > len(names):
+    if len(values) > len(names) and not takes.is_endless:
         some = f"at most one {names[0]}" if len(names) == 1 else f"only {' and '.join(names)}"
         expected = some if names else "flags only"
         raise InputError(f"{values[len(names)]!r} is too much; nerfmac {command} takes {expected}")
