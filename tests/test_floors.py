@@ -30,7 +30,7 @@ FLOORS = (
     ("run",),
     ("snapshots", "film", "export", "viewer", "measure"),
     ("cli",),
-    ("__init__", "__main__"),  # above all: the public names, and `python -m nerfmac`
+    ("__init__", "__main__", "public"),  # the public names, and `python -m nerfmac`
 )
 LOOSE = {"version", "common", *FLOORS[-1]}
 """What every other room or module of the same floor may import."""

@@ -27,7 +27,10 @@ def read_record(folder: Path) -> SceneRecord:
             f"{folder} is a scene, not a run; `nerfmac train {folder} --out RUN` makes a run of it"
         )
     if not is_run(folder):
-        raise InputError(f"{folder} is not a run: it has no config.json")
+        raise InputError(
+            f"{folder} is not a run: it has no config.json; name the folder that `nerfmac train` "
+            "wrote, such as runs/NAME"
+        )
     path = folder / "scene.json"
     return SceneRecord.from_json(read_json(path), path)
 
