@@ -51,13 +51,13 @@ _show = partial(print, flush=True)
 
 @dataclass(frozen=True)
 class Arguments(SceneFlags):
-    """Time each operation as a kernel and in plain MLX, and the rendering of a picture."""
+    """Time each operation as a kernel and in plain MLX, and the rendering of a picture. --table,
+    --models, --scaling and --roofline measure something else."""
 
-    scenes: Annotated[
-        tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="SCENE[:KEY=VALUE,...]")
-    ] = ()
-    """With --table, scenes to train on. Keys are downscale, max_images, split, extent, up and
-    contraction, which replace the flags of that name for the scene, and name, for the table."""
+    scenes: Annotated[tuple[str, ...], tyro.conf.Positional, optional("[SCENE ...]")] = ()
+    """With --table, scenes to train on, each a path or PATH:KEY=VALUE,KEY=VALUE. Keys are name, for
+    the table, and downscale, max_images, split, extent, up and contraction, in place of the flags
+    of that name."""
     preset: Preset = "auto"
     """Size of the model; auto chooses by device and memory."""
     device: Device = "auto"
