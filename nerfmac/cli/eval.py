@@ -40,8 +40,8 @@ class Arguments:
     html: Annotated[Path | None, optional("FILE")] = None
     """Also write an HTML page that shows photograph, rendering, error and depth of each view."""
     lpips: Annotated[Path | None, optional("WEIGHTS")] = None
-    """Also measure LPIPS, with the network weights in this .safetensors or .npz file; README says
-    how to make it."""
+    """Also measure LPIPS, with the network weights in this .safetensors or .npz file;
+    docs/benchmarks.md says how to make it."""
     device: Device = "auto"
     """Device that computes; auto takes the GPU if there is one."""
 
