@@ -17,6 +17,7 @@ from urllib.parse import unquote
 
 import numpy as np
 import pytest
+from PIL import Image
 
 import nerfmac
 from nerfmac.cli import COMMANDS
@@ -254,3 +255,37 @@ def test_the_reading_order_names_files_that_there_are_with_their_lines():
         (told,) = re.findall(sentence, page.read_text(encoding="utf-8"))
         assert int(told[0]) == files
         assert int(told[1].replace(",", "")) == pytest.approx(total, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("index", "file", "picture", "size"),
+    [
+        (0, "transforms_train.json", "train/r_{}.png", (80, 80)),
+        (1, "transforms.json", "images/000{}.jpg", (192, 108)),
+        (2, "metadata", "rgbd/{}.jpg", (72, 96)),
+        (3, "keyframes/cameras/100.json", "keyframes/images/10{}.jpg", (102, 76)),
+    ],
+)
+def test_the_smallest_file_of_a_format_is_read(tmp_path, index, file, picture, size):
+    text = blocks(ROOT / "docs" / "formats.md", "json")[index]
+    for number in (0, 1):
+        path = tmp_path / picture.format(number)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", size, (90, 60, 30)).save(path)
+    (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / file).write_text(text, encoding="utf-8")
+    scene = nerfmac.load_scene(tmp_path, split=0)
+    (frame,) = scene.splits["train"]
+    assert frame.camera.lens.width == size[0]
+
+
+def test_the_smallest_text_model_of_colmap_is_read(tmp_path):
+    (text,) = (t for t in blocks(ROOT / "docs" / "formats.md", "text") if "cameras.txt" in t)
+    model, images = tmp_path / "sparse" / "0", tmp_path / "images"
+    model.mkdir(parents=True)
+    images.mkdir()
+    Image.new("RGB", (192, 108)).save(images / "0001.jpg")
+    for part in re.split(r"^(?=# \w+\.txt)", text, flags=re.MULTILINE)[1:]:
+        name = re.match(r"# (\w+\.txt)", part)[1]
+        (model / name).write_text(part, encoding="utf-8")
+    assert len(nerfmac.load_scene(tmp_path, split=0).splits["train"]) == 1
