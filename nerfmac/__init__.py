@@ -10,16 +10,19 @@ picture = run.render(run.orbit(frames=1)[0])
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from nerfmac.version import __version__ as __version__
-
 if TYPE_CHECKING:
     from nerfmac.public import *  # noqa: F403 - the names for editors and type checkers
+    from nerfmac.version import __version__ as __version__
 else:  # hidden from type checkers, which would take any misspelt name for an attribute
 
     def __dir__() -> list[str]:
         return sorted(__getattr__("__all__"))
 
     def __getattr__(name: str) -> Any:
+        if name == "__version__":
+            from nerfmac.version import __version__ as version
+
+            return version
         # The public names are imported when the first one is asked for: MLX and NumPy take a
         # second, and `nerfmac --help` needs neither.
         if name.startswith("__") and name != "__all__":

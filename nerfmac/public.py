@@ -36,9 +36,9 @@ from nerfmac.training.goal import Goal, Report
 from nerfmac.training.measured import DivergedError
 from nerfmac.training.method import Method
 from nerfmac.training.trainer import Trainer
-from nerfmac.version import __version__
 
 if TYPE_CHECKING:
+    from nerfmac.version import __version__  # nerfmac's `__getattr__` gives it without the others
     from nerfmac.viewer import Viewer
 
 __all__ = [

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from nerfmac.cli.printing import refuse
 from nerfmac.cli.synonyms import known_command
-from nerfmac.version import __version__
 
 if TYPE_CHECKING:
     from nerfmac.training.method import Method
@@ -60,6 +59,8 @@ def main(arguments: list[str] | None = None, *, method: Method | None = None) ->
     """
     words = sys.argv[1:] if arguments is None else arguments
     if words and words[0] in ("-V", "--version"):
+        from nerfmac.version import __version__
+
         print(f"nerfmac {__version__}")
         sys.exit(0)
     is_asking = bool(words) and words[0] in _HELP
