@@ -101,7 +101,7 @@ class ResultTable:
             "PSNR is the mean of the PSNRs of all test views that were read; all pixels, over "
             f"{first['background']}, alpha blended in {first['blend']}."
         )
-        yield "Training time has no reading of pictures, no compilation and no evaluation in it."
+        yield "Training time leaves out reading pictures, compiling kernels and evaluation."
         for name, runs in self.runs.items():
             about, options = runs[0]["protocol"], runs[0]["options"]
             width, height = about["size"]
