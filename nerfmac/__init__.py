@@ -43,10 +43,11 @@ from nerfmac.training.goal import Goal, Report
 from nerfmac.training.measured import DivergedError
 from nerfmac.training.method import Method
 from nerfmac.training.trainer import Trainer
-from nerfmac.version import __version__
 
 if TYPE_CHECKING:
     from nerfmac.viewer import Viewer
+
+    __version__: str
 
 __all__ = [
     "Bounds",
@@ -95,6 +96,10 @@ def __dir__() -> list[str]:
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from nerfmac.version import version  # a name that is the module's here
+
+        return version()
     if name != "Viewer":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     # Imported here: only the viewer needs the notebook's packages.

@@ -21,7 +21,7 @@ from nerfmac.ranks import LostRankError, rank_given
 from nerfmac.run import CONFIGURED
 from nerfmac.training.measured import DivergedError
 from nerfmac.training.method import Method
-from nerfmac.version import __version__
+from nerfmac.version import version
 
 COMMANDS = {
     "capture": "estimate the cameras of a video or of photographs; write a scene",
@@ -63,7 +63,7 @@ def main(arguments: list[str] | None = None, *, method: Method = CONFIGURED) -> 
         print(_usage())
         sys.exit(0 if arguments else 2)
     if arguments[0] == "--version":
-        print(f"nerfmac {__version__}")
+        print(f"nerfmac {version()}")
         sys.exit(0)
     command, *rest = arguments
     if command not in COMMANDS:

@@ -12,7 +12,7 @@ from nerfmac.cli import eval as eval_command
 from nerfmac.cli.arguments import SWITCHES, Takes, checked
 from nerfmac.common.checks import InputError
 from nerfmac.config import RefineConfig
-from nerfmac.version import __version__
+from nerfmac.version import version
 from tests.cli.refusals import refused, train_refused
 from tests.scene_factory import nerfmac
 
@@ -193,4 +193,4 @@ def test_no_help_page_offers_a_value_that_cannot_be_given(capsys, verb):
 
 def test_the_version_is_told(capsys):
     assert nerfmac("--version") == 0
-    assert capsys.readouterr().out == f"nerfmac {__version__}\n"
+    assert capsys.readouterr().out == f"nerfmac {version()}\n"
