@@ -1,6 +1,9 @@
 # make demo      train on the built-in scene and render a video of it
-# make test      run the tests            make lint     check style and types
-# make format    format the code          make clean    remove .venv and caches; runs stay
+# make test      run the tests; ARGS="..." is passed on to pytest
+# make lint      check style and types
+# make format    format the code
+# make clean     remove .venv and caches; runs stay
+# make help      show these lines
 #
 # The environment is made in .venv on first use, by uv where it is installed, else by Python's own
 # venv and pip. On Linux MLX runs on the CPU unless CUDA=1 is given. Nothing here installs anything
@@ -31,7 +34,7 @@ MADE := $(VENV)/made-for-$(FLAVOUR)
 INSTALLED := $(VENV)/installed
 INSTALLED_DEV := $(VENV)/installed-dev
 
-.PHONY: demo test lint format clean
+.PHONY: demo test lint format clean help
 .DEFAULT_GOAL := demo
 
 demo: $(INSTALLED)
@@ -50,6 +53,9 @@ format: $(INSTALLED_DEV)
 	"$(BIN)/python" scripts/strip_notebooks.py
 	"$(BIN)/python" -m ruff check --fix .
 	"$(BIN)/python" -m ruff format .
+
+help:
+	@sed -n 's/^# \(make .*\)/\1/p' "$(firstword $(MAKEFILE_LIST))"
 
 clean:
 	rm -rf "$(VENV)" .pytest_cache .mypy_cache .ruff_cache build dist

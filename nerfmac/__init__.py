@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from nerfmac.public import *  # noqa: F403 - the names for editors and type checkers
-    from nerfmac.version import __version__ as __version__
 else:  # hidden from type checkers, which would take any misspelt name for an attribute
 
     def __dir__() -> list[str]:
@@ -20,9 +19,9 @@ else:  # hidden from type checkers, which would take any misspelt name for an at
 
     def __getattr__(name: str) -> Any:
         if name == "__version__":
-            from nerfmac.version import __version__ as version
+            from nerfmac.version import version  # a name that is the module's here
 
-            return version
+            return version()
         # The public names are imported when the first one is asked for: MLX and NumPy take a
         # second, and `nerfmac --help` needs neither.
         if name.startswith("__") and name != "__all__":

@@ -38,8 +38,9 @@ from nerfmac.training.method import Method
 from nerfmac.training.trainer import Trainer
 
 if TYPE_CHECKING:
-    from nerfmac.version import __version__  # nerfmac's `__getattr__` gives it without the others
     from nerfmac.viewer import Viewer
+
+    __version__: str  # nerfmac's `__getattr__` gives it, without the others
 
 __all__ = [
     "Bounds",

@@ -1,3 +1,70 @@
-"""The version, in its one place."""
+"""The version: by git's tag and commit in a checkout, else the one that was installed.
 
-__version__ = "0.1.0"
+The build reads it here too (`tool.hatch.version` in pyproject.toml). Nothing is computed on import.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from functools import cache
+from importlib.metadata import PathDistribution, distributions
+from pathlib import Path
+
+UNKNOWN = "0.0.0+unknown"
+"""Version of a bare copy of the files, which says nothing of where they are from."""
+_ARCHIVED = "$Format:%(describe:tags=true,match=v[0-9]*)|%h$"
+"""Described state and commit, if `git archive` made this copy: it fills them in here."""
+_DESCRIBED = re.compile(
+    r"(?:v(?P<tag>[^-]+))?(?:-(?P<since>\d+)-)?(?:g?(?P<commit>[0-9a-f]+))?(?:-(?P<dirty>dirty))?"
+)
+
+
+@cache
+def version() -> str:
+    """The version of the package that this file is part of.
+
+    - `0.2.0`: the commit with the tag `v0.2.0`, or what was installed from it
+    - `0.2.0+12.g557ba1e`: 12 commits later, at 557ba1e; `.dirty` follows if tracked files differ
+    - `0.0.0+g557ba1e`: a commit without a tag before it
+    - `UNKNOWN`: a copy without git that was not installed either
+    """
+    return version_of(Path(__file__).parents[1], _ARCHIVED)
+
+
+def version_of(root: Path, archived: str) -> str:
+    """The version of the package in the folder `root`: a checkout, site-packages, or a copy.
+
+    `archived` is what `git archive` wrote in place of `_ARCHIVED`, or that text itself.
+    """
+    if (root / ".git").exists():  # a file in a worktree
+        return _from_description(_describe(root)) or UNKNOWN
+    if (root / "PKG-INFO").is_file():  # an unpacked sdist
+        return PathDistribution(root).version
+    # In this very folder alone: another nerfmac may be installed for the same Python.
+    for installed in distributions(name="nerfmac", path=[str(root)]):
+        return installed.version
+    state, _, commit = archived.partition("|")
+    return _from_description(state) or _from_description(commit) or UNKNOWN
+
+
+def _describe(root: Path) -> str:
+    """What git says of a checkout; empty without git, or if it refuses another user's checkout."""
+    words = ("describe", "--tags", "--match=v[0-9]*", "--always", "--dirty")
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(root), *words], capture_output=True, text=True, check=True
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+    return done.stdout.strip()
+
+
+def _from_description(described: str) -> str | None:
+    """A version by PEP 440 from `git describe`, such as `v0.2.0-12-g557ba1e-dirty`."""
+    found = _DESCRIBED.fullmatch(described)
+    if not described or not found:
+        return None
+    commit = found["commit"] and f"g{found['commit']}"
+    local = ".".join(filter(None, (found["since"], commit, found["dirty"])))
+    return f"{found['tag'] or '0.0.0'}{local and f'+{local}'}"

@@ -19,13 +19,13 @@ Values = dict[str, Any]
 def benchmark_rows(device: Values, report: Values) -> Iterator[str]:
     """Rows and tables for BENCHMARKS.md, of those findings that the report has."""
     machine = f"{device['device_name']}, MLX {report['mlx_version']}"
-    commit = report.get("nerfmac_commit", report["nerfmac_version"])
+    version = report["nerfmac_version"]
     if training := found(device, "training"):
         after = f"{training['seconds']:.0f} s | {training['steps']:,}"
         quality = f"{training['psnr']:.2f} dB | {training['ssim']:.3f}"
         command = "`nerfmac selftest --report`"
-        yield f"| {training['scene']} | {machine} | {command} | {after} | {quality} | {commit} |"
-    yield from ("", f"{machine}, {report['system']}, commit {commit}:")
+        yield f"| {training['scene']} | {machine} | {command} | {after} | {quality} | {version} |"
+    yield from ("", f"{machine}, {report['system']}, nerfmac {version}:")
     if variants := found(device, "variants"):
         yield from table("operation", "variant", "a call", "round by round, of the first's time")
         for operation, tuned in variants.items():

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import os
 import platform
-import subprocess
-from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
 from nerfmac.backend import backend, current_device, device_name
-from nerfmac.version import __version__
+from nerfmac.version import version as nerfmac_version
 
 _SETTINGS = ("MTL_", "METAL_")  # prefixes of the environment variables that Metal reads
 
@@ -28,26 +26,12 @@ def machine() -> dict[str, str]:
 def software() -> dict[str, str]:
     """Versions of nerfmac, MLX and Python, the operating system, Metal's environment variables."""
     return {
-        "nerfmac_version": __version__,
-        **({"nerfmac_commit": commit} if (commit := _commit()) else {}),
+        "nerfmac_version": nerfmac_version(),
         "mlx_version": version("mlx"),
         "python_version": platform.python_version(),
         "system": _system(),
         **{name: value for name, value in os.environ.items() if name.startswith(_SETTINGS)},
     }
-
-
-@cache
-def _commit() -> str | None:
-    """The commit of the installed checkout, with `-dirty` if files differ; None without git."""
-    root = Path(__file__).parents[2]
-    if not (root / ".git").exists():
-        return None
-    describe = ("git", "-C", str(root), "describe", "--always", "--dirty", "--exclude=*")
-    try:
-        return subprocess.run(describe, capture_output=True, text=True, check=True).stdout.strip()
-    except (OSError, subprocess.CalledProcessError):
-        return None
 
 
 def _system() -> str:

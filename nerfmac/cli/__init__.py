@@ -59,9 +59,9 @@ def main(arguments: list[str] | None = None, *, method: Method | None = None) ->
     """
     words = sys.argv[1:] if arguments is None else arguments
     if words and words[0] in ("-V", "--version"):
-        from nerfmac.version import __version__
+        from nerfmac.version import version
 
-        print(f"nerfmac {__version__}")
+        print(f"nerfmac {version()}")
         sys.exit(0)
     is_asking = bool(words) and words[0] in _HELP
     if is_asking:  # `nerfmac help train` is `nerfmac train --help`

@@ -18,7 +18,7 @@ from nerfmac.cli.choices import Device
 from nerfmac.config.presets import preset
 from nerfmac.ranks import Ranks, join
 from nerfmac.scenes import picture_cache
-from nerfmac.version import __version__
+from nerfmac.version import version as nerfmac_version
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ def main(argv: list[str]) -> int:
     if not ranks.is_first:
         return 0
     rows = {
-        "nerfmac": __version__,
+        "nerfmac": nerfmac_version(),
         "mlx": version("mlx"),
         "device": f"{current_device()}: {device_name()}",
         "memory": f"{memory_bytes() / 2**30:.1f} GiB",

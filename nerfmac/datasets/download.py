@@ -20,7 +20,7 @@ from urllib.request import Request, urlopen
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import appearing
 from nerfmac.datasets.catalogue import File
-from nerfmac.version import __version__
+from nerfmac.version import version
 
 TIMEOUT = 30.0
 """Seconds without an answer or a byte after which the connection counts as broken."""
@@ -75,7 +75,7 @@ def _receive(url: str, part: Path, bar: Any) -> None:
 @contextmanager
 def _open(url: str, have: int) -> Iterator[HTTPResponse | None]:
     """The server's answer with the bytes from `have` on, or with all; None if there are no more."""
-    headers = {"User-Agent": f"nerfmac/{__version__}"}
+    headers = {"User-Agent": f"nerfmac/{version()}"}
     if have:
         headers["Range"] = f"bytes={have}-"
     try:

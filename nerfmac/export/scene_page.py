@@ -33,7 +33,7 @@ from nerfmac.export.traced_field import TracedField, wgsl
 from nerfmac.geometry.cameras import Camera
 from nerfmac.rendering.renderer import to_bytes
 from nerfmac.run import Run, placement_of
-from nerfmac.version import __version__
+from nerfmac.version import version
 from nerfmac.viewer import View
 
 log = logging.getLogger("nerfmac")
@@ -127,7 +127,7 @@ def _page(title: str, still: npt.NDArray[np.float32], blocks: Sequence[str], run
         "title": escape(title),
         "description": escape(f"{about} It is rendered in the browser, from this file alone."),
         "alt": escape(f"{title}, seen from the page's first view"),
-        "version": __version__,
+        "version": version(),
         "still": f"data:image/jpeg;base64,{_base64(_jpeg(still))}",
         "script_hash": _hash(script),
         "style_hash": _hash(style),

@@ -191,6 +191,7 @@ class Viewer(anywidget.AnyWidget):
             self._is_open = False
             self._worker.remove(self._loop, self._session.training.pause)
         super().close()
+        self.layout.close()  # a widget too, which ipywidgets would keep for ever
 
     def _ipython_display_(self) -> None:
         """Show the widget, and below it a picture for pages without a kernel.

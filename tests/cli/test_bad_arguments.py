@@ -10,7 +10,7 @@ from nerfmac.cli.arguments import SWITCHES, checked
 from nerfmac.cli.declared import flags_of
 from nerfmac.common.checks import InputError
 from nerfmac.config import RefineConfig
-from nerfmac.version import __version__
+from nerfmac.version import version
 from tests.cli.refusals import refused, train_refused
 from tests.scene_factory import nerfmac
 
@@ -181,4 +181,4 @@ def test_without_a_command_all_are_shown_in_groups_with_an_example(capsys, words
 @pytest.mark.parametrize("flag", ["--version", "-V"])
 def test_the_version_is_told(capsys, flag):
     assert nerfmac(flag) == 0
-    assert capsys.readouterr().out == f"nerfmac {__version__}\n"
+    assert capsys.readouterr().out == f"nerfmac {version()}\n"

@@ -184,8 +184,11 @@ def test_what_ends_training_is_raised_to_who_waits(viewer, monkeypatch):
 
 
 def test_a_closed_viewer_and_all_it_held_are_gone(scene, told):
-    threads = threading.active_count()
+    from ipywidgets.widgets.widget import _instances as widgets  # each that is open
+
+    threads, others = {*threading.enumerate()}, {*widgets}
     viewer = nerfmac.Viewer(scene, **SETTINGS)
+    assert len({*widgets} - others) == 2  # with its layout
     viewer._hear(viewer, {"kind": "ready", "view": "a", "width": 32, "height": 24}, [])
     viewer.train(steps=20)
     viewer.wait(60.0)
@@ -194,7 +197,9 @@ def test_a_closed_viewer_and_all_it_held_are_gone(scene, told):
     del viewer
     gc.collect()
     assert session() is None
-    assert threading.active_count() <= threads + 1  # the worker, which stays
+    assert {*widgets} == others
+    left = {thread.name for thread in {*threading.enumerate()} - threads}
+    assert left <= {"nerfmac", "tqdm_monitor"}, "the worker and the bars' stay, one of each"
 
 
 def test_it_is_shown_with_a_picture_under_it_for_pages_without_a_kernel(viewer, monkeypatch):

@@ -28,7 +28,7 @@ from nerfmac.geometry.samples import Samples
 from nerfmac.measure.launches import CUBE, small_camera, unseen
 from nerfmac.training.state import TrainState
 from nerfmac.training.trainer import Trainer
-from nerfmac.version import __version__
+from nerfmac.version import version as nerfmac_version
 
 _LEVELS = (2, 4, 16, 32)  # with fewer than 8, arrays per level are `constant`
 _LAYERS = range(1, 4 + 1)
@@ -107,7 +107,7 @@ def heading(launch: Launch) -> str:
     """The comment at the top of a specialisation's file."""
     shapes = ", ".join(str(shape) for shape in launch.output_shapes)
     lines = [
-        f"{launch.name}, of nerfmac {__version__}",
+        f"{launch.name}, of nerfmac {nerfmac_version()}",
         f"as MLX {version('mlx')} gives it to Metal's compiler, after MLX's own header",
         f"example of a launch: {_by(launch.grid)} threads in groups of {_by(launch.group)}",
         f"outputs of shapes {shapes}" + (", which start from zero" if launch.zeroed else ""),

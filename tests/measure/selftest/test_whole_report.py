@@ -202,7 +202,7 @@ def test_a_report_becomes_rows_of_both_tables(report, findings, on_an_m1, capsys
     quality = f"{training['psnr']:.2f} dB | {training['ssim']:.3f}"
     steps = f"{training['seconds']:.0f} s | {training['steps']:,}"
     assert f"| still_life | {machine} | `nerfmac selftest --report` | {steps} | {quality} |" in said
-    assert f"{machine}, macOS 99, commit " in said
+    assert f"{machine}, macOS 99, nerfmac " in said
     ratios = "0.50, at most 0.60 |"
     assert f"| hash_encode_gradient | **fixed** | 2.000 ms (1.000 to 4.000) | {ratios}" in said
     assert "| march_count | **two** | fails: no | |" in said

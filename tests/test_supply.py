@@ -1,0 +1,117 @@
+"""What is published: its page, its records, the licences of what it brings."""
+
+import re
+import tomllib
+from importlib import metadata
+
+import pytest
+import yaml
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
+
+from hatch_build import CustomMetadataHook, with_addresses
+from tests.conftest import ROOT
+
+HOME = "https://example.com/somebody/nerfmac"
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+WORKFLOWS = ROOT / ".github" / "workflows"
+
+
+def page(monkeypatch, **variables):
+    """Return what the hook adds to the metadata where GitHub has set `variables`."""
+    for name in ("GITHUB_SERVER_URL", "GITHUB_REPOSITORY", "GITHUB_REF_NAME"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    filled = {}
+    CustomMetadataHook(str(ROOT), {}).update(filled)
+    return filled
+
+
+def test_the_page_of_a_release_has_addresses_that_lead_to_files(monkeypatch):
+    server, _, repository = HOME.partition("/somebody")
+    filled = page(
+        monkeypatch,
+        GITHUB_SERVER_URL=server,
+        GITHUB_REPOSITORY=f"somebody{repository}",
+        GITHUB_REF_NAME="v1.2.3",
+    )
+    assert all(address.startswith(HOME) for address in filled["urls"].values())
+    text = filled["readme"]["text"]
+    led = re.findall(rf"{HOME}/(raw|blob)/v1\.2\.3/([^)\s\"#]+)", text)
+    assert len(led) >= 3
+    for kind, name in led:
+        assert (ROOT / name).exists(), name
+        assert (kind == "raw") == name.endswith((".png", ".jpg", ".gif", ".webp", ".svg")), name
+    addresses = re.findall(r"\]\(([^)\s]+)|(?:src|srcset|href)=\"([^\"]+)", text)
+    for address in map("".join, addresses):
+        assert address.startswith(("https://", "#")), address
+
+
+def test_built_where_nobody_says_where_the_project_lives_a_page_is_readme(monkeypatch):
+    filled = page(monkeypatch)
+    assert "urls" not in filled
+    assert filled["readme"]["text"] == (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_links_within_a_page_and_to_elsewhere_are_left():
+    text = '[a](#b) [c](https://d.e/f.png) <img src="g/h.PNG"> [i](j.md#k) ![l](m.webp "n")'
+    assert with_addresses(text, "H", "R") == (
+        '[a](#b) [c](https://d.e/f.png) <img src="H/raw/R/g/h.PNG"> [i](H/blob/R/j.md#k) '
+        '![l](H/raw/R/m.webp "n")'
+    )
+
+
+def required():
+    """Return the names of all that users install, and the extra that brings each; "" for all."""
+    lists = {"": PROJECT["dependencies"], **PROJECT["optional-dependencies"]}
+    pairs = [(Requirement(text).name, extra) for extra, texts in lists.items() for text in texts]
+    return dict(reversed(pairs))
+
+
+def licences():
+    """Return package, what it is for and licence of each row of THIRD_PARTY.md."""
+    text = (ROOT / "THIRD_PARTY.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(\S+)` \| (.+?) \| (.+?) \|", text, re.MULTILINE)
+    return {name: (purpose, licence) for name, purpose, licence in rows}
+
+
+def test_each_package_that_is_brought_is_listed_with_what_it_is_for():
+    told = licences()
+    assert {*told} == {*required()}
+    for name, extra in required().items():
+        purpose = told[name][0]
+        assert f"`{extra}`" in purpose if extra else purpose.startswith("always"), name
+
+
+@pytest.mark.parametrize("name", sorted(licences()))
+def test_a_licence_is_the_one_that_the_package_declares(name):
+    try:
+        declared = metadata.metadata(name)
+    except metadata.PackageNotFoundError:
+        pytest.skip(f"{name} is not installed")
+    fields = (
+        declared["License-Expression"],
+        declared["License"],
+        *(declared.get_all("Classifier") or ()),
+    )
+    family = re.split(r"[-']", licences()[name][1])[0]
+    assert family in " ".join(filter(None, fields))
+
+
+def test_every_released_version_in_the_changelog_has_its_day():
+    text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    first, *released = re.findall(r"^## (.+)$", text, re.MULTILINE)
+    assert first == "[Unreleased]"
+    assert released
+    for heading in released:
+        assert re.fullmatch(r"\[\d+\.\d+\.\d+\] - 20\d\d-\d\d-\d\d", heading), heading
+
+
+def test_the_pythons_of_the_classifiers_are_those_that_are_supported_and_tested():
+    named = re.findall(r":: (3\.\d+)\"?$", "\n".join(PROJECT["classifiers"]), re.MULTILINE)
+    supported = SpecifierSet(PROJECT["requires-python"])
+    assert named == [f"3.{minor}" for minor in range(40) if f"3.{minor}.1" in supported]
+    for workflow, job in (("ci", "pythons"), ("release", "install")):
+        jobs = yaml.safe_load((WORKFLOWS / f"{workflow}.yml").read_text(encoding="utf-8"))["jobs"]
+        assert jobs[job]["strategy"]["matrix"]["python"] == named
