@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from nerfmac.version import version
+
 ROOT = Path(__file__).resolve().parents[1]
 pytestmark = pytest.mark.slow
 
@@ -77,7 +79,6 @@ def test_the_installed_wheel_finds_its_kernels_and_its_scene(installed, tmp_path
     script = """
 from importlib.resources import files
 import nerfmac
-from nerfmac.version import version
 home = files("nerfmac")
 assert "site-packages" in str(home), f"this is not the wheel: {home}"
 assert any(each.name.endswith(".metal") for each in (home / "kernels").iterdir())
