@@ -7,6 +7,7 @@
 # that is deleted. Takes some minutes, most of them for selftest; ends at the first that fails.
 set -euo pipefail
 bin="$(cd "$1/bin" && pwd)"
+corner="$(cd "$(dirname "${BASH_SOURCE[0]}")/../tests/capture" && pwd)" # draws photographs
 shift
 work="$(mktemp -d)"
 server=
@@ -30,10 +31,15 @@ nerfmac export run mesh.ply --device cpu --resolution 32 --threshold 0.01
 nerfmac export run page.html --device cpu
 
 mkdir photographs
-for number in 1{0..9} 2{0..9}; do
-  cp "$(dirname "$home")/data/still_life/train/r_$number.png" photographs
-done
-nerfmac capture photographs --out captured
+PYTHONPATH="$corner" python << 'END'
+import corner
+from PIL import Image
+
+sheets = corner.papers()
+for number, camera in enumerate(corner.cameras(6)):
+    Image.fromarray(corner.seen(camera, sheets)).save(f"photographs/{number}.png")
+END
+nerfmac capture photographs --out captured --matching exhaustive --focal-35mm 28
 nerfmac inspect captured
 
 port="$(python -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')"

@@ -7,6 +7,7 @@ Each argument is SCENE[:KEY=VALUE,...]. The keys are the options of `nerfmac.loa
 `trials.OPTIONS`, and `name` and `group` for the table. A scene whose pictures have transparency is
 an object, any other one a place. `--list FILE.json` holds more scenes, as objects with the key
 "scene" and the same keys. Every run has the same training time and a process of its own.
+`--set train.disparity=0.03` changes a setting of the preset, once or several times.
 
 The table has a line for each scene: PSNR of the held-out views of the worst seed, means over seeds,
 and the figures of an earlier run of this script (`--before`) beside them.
@@ -26,6 +27,8 @@ import numpy as np
 from PIL import Image
 
 import nerfmac
+from nerfmac import Config
+from nerfmac.config.record import with_settings
 from nerfmac.measure.bench.trials import (
     Trial,
     TrialScene,
@@ -132,6 +135,9 @@ def main(words: list[str]) -> int:
     parser.add_argument("--seeds", type=int, default=3, help="number of seeds, from 0; default 3")
     parser.add_argument("--preset", default="auto", help="preset: size of the model")
     parser.add_argument("--device", default="auto", help="device that computes")
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="NAME=VALUE", help="change a setting"
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures to this file")
     parser.add_argument(
         "--before", type=Path, metavar="FILE", help="compare with this file of an earlier --json"
@@ -156,8 +162,12 @@ def judge(arguments: argparse.Namespace) -> int:
         raise nerfmac.InputError(f"seeds is {arguments.seeds}; expected at least 1")
     earlier = json.loads(arguments.before.read_text()) if arguments.before else {"scenes": {}}
     seconds = arguments.seconds or (None if arguments.steps else 20.0)
-    settings = {"seconds": seconds, "steps": arguments.steps, "preset": arguments.preset}
-    settings["device"] = arguments.device
+    settings: dict[str, Any] = {
+        "seconds": seconds,
+        "steps": arguments.steps,
+        "preset": arguments.preset,
+    }
+    settings |= {"device": arguments.device, "changes": changes(arguments.set)}
     if arguments.sheets:
         arguments.sheets.mkdir(parents=True, exist_ok=True)
     scenes: dict[str, Any] = {
@@ -182,6 +192,21 @@ def judge(arguments: argparse.Namespace) -> int:
             print(f"before had {name} {earlier.get(name)}, now it is {value}")
     print("\n".join(table(scenes, earlier["scenes"])))
     return 0
+
+
+def changes(words: list[str]) -> dict[str, Any]:
+    """The settings in NAME=VALUE `words`; a value is JSON, else text. Raises `InputError`."""
+    values: dict[str, Any] = {}
+    for word in words:
+        name, separator, text = word.partition("=")
+        if not separator:
+            raise nerfmac.InputError(f"--set is {word!r}; expected NAME=VALUE")
+        try:
+            values[name] = json.loads(text)
+        except json.JSONDecodeError:
+            values[name] = text
+    with_settings(Config(), values)
+    return values
 
 
 def sheet_writer(

@@ -9,14 +9,17 @@ import multiprocessing
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from nerfmac.backend import choose_device
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import user_path
+from nerfmac.config.record import with_settings
 from nerfmac.rendering.perceptual import Lpips
 from nerfmac.run import Run, protocol, train
+from nerfmac.run.configuration import config_for_device
 from nerfmac.scenes import load_scene
 from nerfmac.training.measured import DivergedError
 
@@ -55,6 +58,8 @@ class Trial:
     """Training steps; None, without `seconds` too: the preset's number."""
     preset: str = "auto"
     device: str = "auto"
+    changes: Mapping[str, Any] = field(default_factory=dict)
+    """Settings that differ from the preset's, by dotted names such as "train.steps"."""
     background: str = "white"
     lpips: Path | None = None
     """Weights for LPIPS, as for `Lpips`; None: it is not measured."""
@@ -113,11 +118,14 @@ def trained(trial: Trial) -> dict[str, Any]:
     """Train and evaluate on all test views; returns JSON values."""
     scene = load_scene(trial.scene.path, **trial.scene.options)
     lpips = Lpips(trial.lpips) if trial.lpips else None
-    settings: dict[str, Any] = {"preset": trial.preset, "device": trial.device}
-    settings |= {"seconds": trial.seconds, "steps": trial.steps, "seed": trial.seed}
+    device = choose_device(trial.device)
+    config = with_settings(config_for_device(trial.preset, trial.seed), trial.changes)
+    limits: dict[str, Any] = {"steps": trial.steps, "seconds": trial.seconds}
     has_diverged = False
     try:
-        run = train(scene, progress=False, interruptible=False, **settings)
+        run = train(
+            scene, config=config, device=device, progress=False, interruptible=False, **limits
+        )
     except DivergedError as error:
         if error.run is None:
             raise
