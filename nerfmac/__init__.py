@@ -7,102 +7,26 @@ picture = run.render(run.orbit(frames=1)[0])
 `nerfmac.Viewer(scene)` shows it in a notebook while it trains; this needs the extra `notebook`.
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from nerfmac.common.installing import why_no_mlx
-
-try:
-    import mlx.core  # noqa: F401 - everything below needs it
-except ImportError as error:
-    if why := why_no_mlx(error):
-        raise ImportError(why) from None
-    raise
-
-from nerfmac.backend import Kernel
-from nerfmac.capture import capture_scene
-from nerfmac.common.checks import InputError
-from nerfmac.config import Config
-from nerfmac.fields.encoded import EncodedField
-from nerfmac.fields.encodings import Encoding
-from nerfmac.fields.field import Field
-from nerfmac.geometry.bounds import Bounds
-from nerfmac.geometry.cameras import Camera
-from nerfmac.geometry.lenses import Lens
-from nerfmac.geometry.rays import Rays
-from nerfmac.geometry.samples import Samples
-from nerfmac.inspection import Inspection, inspect_scene
-from nerfmac.ops.composite import Composited
-from nerfmac.paths import CameraPath, Keyframe
-from nerfmac.rendering.evaluation import ViewQuality
-from nerfmac.rendering.renderer import Rendered, Renderer
-from nerfmac.run import Run, train
-from nerfmac.sampling.sampler import Sampled, Sampler
-from nerfmac.scenes import Frame, Scene, Views, builtin_scene_path, load_scene
-from nerfmac.snapshots import load_snapshot, save_snapshot
-from nerfmac.training.goal import Goal, Report
-from nerfmac.training.measured import DivergedError
-from nerfmac.training.method import Method
-from nerfmac.training.trainer import Trainer
-
 if TYPE_CHECKING:
-    from nerfmac.viewer import Viewer
+    from nerfmac.public import *  # noqa: F403 - the names for editors and type checkers
+else:  # hidden from type checkers, which would take any misspelt name for an attribute
 
-    __version__: str
+    def __dir__() -> list[str]:
+        return sorted(__getattr__("__all__"))
 
-__all__ = [
-    "Bounds",
-    "Camera",
-    "CameraPath",
-    "Composited",
-    "Config",
-    "DivergedError",
-    "EncodedField",
-    "Encoding",
-    "Field",
-    "Frame",
-    "Goal",
-    "InputError",
-    "Inspection",
-    "Kernel",
-    "Keyframe",
-    "Lens",
-    "Method",
-    "Rays",
-    "Rendered",
-    "Renderer",
-    "Report",
-    "Run",
-    "Sampled",
-    "Sampler",
-    "Samples",
-    "Scene",
-    "Trainer",
-    "ViewQuality",
-    "Viewer",
-    "Views",
-    "__version__",
-    "builtin_scene_path",
-    "capture_scene",
-    "inspect_scene",
-    "load_scene",
-    "load_snapshot",
-    "save_snapshot",
-    "train",
-]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
-
-
-def __getattr__(name: str) -> Any:
-    if name == "__version__":
-        from nerfmac.version import version  # a name that is the module's here
-
-        return version()
-    if name != "Viewer":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    # Imported here: only the viewer needs the notebook's packages.
-    from nerfmac.viewer import Viewer
-
-    return Viewer
+    def __getattr__(name: str) -> Any:
+        # The public names are imported when the first one is asked for: MLX and NumPy take a
+        # second, and `nerfmac --help` needs neither.
+        if name == "__version__":  # alone, it needs no MLX
+            return import_module("nerfmac.version").version()
+        if name.startswith("__") and name != "__all__":
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        public = import_module("nerfmac.public")
+        if name in globals():  # a module of nerfmac that this import has loaded
+            return globals()[name]
+        if name != "__all__" and name not in public.__all__:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return getattr(public, name)

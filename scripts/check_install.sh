@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Try an installed nerfmac away from the repository, on the CPU, with the extras capture, export and notebook.
+# Try an installed nerfmac away from the repository, on the CPU, with capture, export and notebook.
 #
 #     bash scripts/check_install.sh ENVIRONMENT [FLAG OF nerfmac selftest ...]
 #
@@ -29,11 +29,7 @@ nerfmac render run --device cpu --frames 2 --size 64x48 --out film.mp4
 nerfmac export run mesh.ply --device cpu --resolution 32 --threshold 0.01
 nerfmac export run page.html --device cpu
 
-mkdir photographs
-for number in 1{0..9} 2{0..9}; do
-  cp "$(dirname "$home")/data/still_life/train/r_$number.png" photographs
-done
-nerfmac capture photographs --out captured
+nerfmac capture "$(dirname "$home")/data/still_life/train" --out captured
 nerfmac inspect captured
 
 port="$(python -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')"

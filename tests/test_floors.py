@@ -22,7 +22,7 @@ OVERLOADED = {
 FLOORS = (
     ("version", "common", "config"),
     ("backend", "geometry", "ranks"),
-    ("ops", "scenes", "paths"),
+    ("ops", "scenes", "paths", "datasets"),
     ("fields", "sampling", "capture"),
     ("rendering", "inspection"),
     ("refine",),
@@ -30,7 +30,7 @@ FLOORS = (
     ("run",),
     ("snapshots", "film", "export", "viewer", "measure"),
     ("cli",),
-    ("__init__", "__main__"),  # above all: the public names, and `python -m nerfmac`
+    ("__init__", "__main__", "public"),  # the public names, and `python -m nerfmac`
 )
 LOOSE = {"version", "common", *FLOORS[-1]}
 """What every other room or module of the same floor may import."""

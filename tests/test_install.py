@@ -12,7 +12,7 @@ import mlx.core as mx
 import pytest
 from packaging.requirements import Requirement
 
-from nerfmac.common.installing import pip_install
+from nerfmac.common.installing import extra_packages, pip_install
 from tests.conftest import ROOT
 
 CPU, NVIDIA, MACOS = SYSTEMS = ("Linux, CPU", "Linux, NVIDIA GPU", "macOS")
@@ -20,6 +20,14 @@ COMMAND = re.compile(r"(?:\bpip install -e |\buv sync\b)[^\n#`&;]*")
 ROW = re.compile(r"""- \{ system: "(.+?)", runner: \S+, command: '(.+)' \}""")
 LIBRARIES = {CPU: "mlx[cpu]", NVIDIA: "mlx[cuda13]"}
 """What brings MLX's library; on macOS it comes with `mlx`."""
+
+
+TEXT = {"capture_output": True, "text": True}
+
+
+def install_packages(extra: str) -> str:
+    """Return the command that installs the packages of an extra here."""
+    return pip_install(*extra_packages(extra))
 
 
 def told() -> Iterator[tuple[str, str, str]]:
@@ -73,6 +81,7 @@ def test_a_command_brings_the_one_library_of_mlx_that_its_system_needs(system, c
         each for each in requirements(command) if not each.marker or each.marker.evaluate(platform)
     ]
     assert "mlx" in {each.name for each in here}
+    assert ("nanobind" in {each.name for each in here}) == (system == CPU)  # for the CPU kernels
     brought = {f"{each.name}[{extra}]" for each in here for extra in each.extras}
     assert brought == ({LIBRARIES[system]} if system in LIBRARIES else set())
 
@@ -81,11 +90,11 @@ def test_a_command_brings_the_one_library_of_mlx_that_its_system_needs(system, c
 @pytest.mark.parametrize(
     ("library", "names"),
     [
-        ("libmlx.so", [pip_install("mlx[cpu]"), pip_install("mlx[cuda13]")]),
-        ("libcuda.so.1", ["driver, libcuda.so.1", '"mlx[cpu]" in place of "mlx[cuda13]"']),
+        ("libmlx.so", ["extra cpu", *map(install_packages, ("cpu", "cuda"))]),
+        ("libcuda.so.1", ["driver, libcuda.so.1", "the extra cpu in place of cuda"]),
     ],
 )
-def test_without_a_library_the_import_says_what_to_install(tmp_path, library, names):
+def test_without_a_library_one_line_says_what_to_install(tmp_path, library, names):
     bare = tmp_path / "mlx"
     bare.mkdir()
     if library == "libmlx.so":  # what the package `mlx` alone brings
@@ -94,10 +103,13 @@ def test_without_a_library_the_import_says_what_to_install(tmp_path, library, na
         failure = f"{library}: cannot open shared object file: No such file or directory"
         (bare / "core.py").write_text(f"raise ImportError({failure!r})")
     code = f"import sys; sys.path[:0] = {[str(tmp_path), str(ROOT)]}; import nerfmac"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert done.returncode == 1
-    last = done.stderr.splitlines()[-1]
+    asked = subprocess.run([sys.executable, "-c", f"{code}; nerfmac.train"], **TEXT)
+    typed = "from nerfmac.cli import main; main(['info'])"
+    ran = subprocess.run([sys.executable, "-c", f"{code}; {typed}"], **TEXT)
+    assert (asked.returncode, ran.returncode) == (1, 2)
+    last = asked.stderr.splitlines()[-1]
     assert last.startswith("ImportError: MLX ")
+    assert asked.stderr.count("Traceback") == 1
+    assert ran.stderr == f"nerfmac: {last.removeprefix('ImportError: ')}\n"
     for name in names:
         assert name in last
-    assert done.stderr.count("Traceback") == 1

@@ -75,7 +75,7 @@ METHODS = {
 def test_a_swapped_part_learns_and_comes_back_from_a_folder(scene, tmp_path, method):
     run = Run.begin(scene, CONFIG, method=method, out=tmp_path)
     errors = []
-    run.train(steps=60, progress=False, on_report=lambda report: errors.append(report.loss))
+    run.train(steps=200, progress=False, on_report=lambda report: errors.append(report.loss))
     assert np.mean(errors[-4:]) < 0.9 * errors[0]
     loaded = Run.load(tmp_path, method=method)
     camera = scene.splits["test"][0].camera

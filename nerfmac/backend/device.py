@@ -48,7 +48,9 @@ def choose_device(name: str = "auto") -> str:
     chosen, why = _automatic() if name == "auto" else (name, "as asked for")
     if chosen != "cpu" and chosen != gpu():
         available = " and ".join(filter(None, (gpu(), "cpu")))
-        raise checks.InputError(f"device is {name!r}; MLX finds only {available} on this machine")
+        raise checks.InputError(
+            f"device is {name!r}; MLX finds only {available} on this machine, which auto takes"
+        )
     if chosen == "cuda":
         # MLX's default for the kernels that it compiles is a temporary folder, which a restart
         # empties.

@@ -33,7 +33,6 @@ from nerfmac.capture.structure import MISSING, Solver, Structure
 from nerfmac.capture.video import GREY_SIZE
 from nerfmac.common import checks
 from nerfmac.common.checks import InputError
-from nerfmac.common.extras import install
 from nerfmac.common.files import (
     appearing,
     check_free,
@@ -42,6 +41,7 @@ from nerfmac.common.files import (
     user_path,
     write_json,
 )
+from nerfmac.common.installing import install
 from nerfmac.common.json_reader import read_fields
 from nerfmac.common.lock import locked
 from nerfmac.scenes import holds_scene, load_scene
@@ -153,7 +153,10 @@ def capture_scene(
 def need_pycolmap() -> None:
     """Raise `InputError` unless pycolmap is installed; does not import it."""
     if find_spec("pycolmap") is None:
-        raise InputError(f"pycolmap is not installed; finding cameras needs: {install('capture')}")
+        raise InputError(
+            "pycolmap is not installed; finding cameras needs the extra capture: "
+            f"{install('capture')}"
+        )
 
 
 def missing_pictures(images: Path, names: Sequence[str], registered: Container[str]) -> list[str]:
@@ -198,10 +201,11 @@ def _check(
     if focal_35mm is not None:
         checks.number("focal_35mm", focal_35mm, low=LEAST_35MM, high=MOST_35MM)
     if not is_input(source):
-        state = (
-            "holds none" if source.is_dir() else "is neither" if source.exists() else "is absent"
-        )
-        raise InputError(f"{source} {state}; expected a video, or a folder of photographs")
+        state = f"does not exist in {Path.cwd()}"
+        if source.exists():
+            is_folder = source.is_dir()
+            state = "holds no photographs" if is_folder else "is neither a video nor a folder"
+        raise InputError(f"{source} {state}; name a video, or a folder with photographs in it")
 
 
 def _is_done(folder: Path, options: dict[str, Any]) -> bool:

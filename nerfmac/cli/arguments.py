@@ -1,6 +1,6 @@
 """Arguments of a command: one-line errors for the common mistakes, before tyro reads them.
 
-tyro reads the arguments and prints the help, but reports a mistake in a box of many lines.
+tyro reads the arguments, but reports a mistake in a box of many lines.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ import sys
 from collections import deque
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr
-from dataclasses import MISSING, dataclass, fields, is_dataclass
-from difflib import get_close_matches
+from dataclasses import MISSING
 from pathlib import Path
-from types import NoneType
-from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, Literal, get_args, get_origin
 
 import tyro
 from tyro.constructors import ConstructorRegistry, PrimitiveConstructorSpec, PrimitiveTypeInfo
 
+from nerfmac.cli.declared import Argument, Switch, declared, flags_of, positionals_of
+from nerfmac.cli.synonyms import known_flag
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import user_path
 from nerfmac.config.record import RENAMED
@@ -28,15 +28,11 @@ from nerfmac.rendering.evaluation import BACKGROUNDS
 
 Colour = tuple[float, float, float]
 
-HELP = ("-h", "--help")
-
 RENAMED_FLAGS = {
     f"--{old}".replace("_", "-"): f"--{new}".replace("_", "-") for old, new in RENAMED.items()
 }
 """New name of each flag that this version renamed, by its old name, as in {"--old": "--new"}."""
 
-Switch = Literal["auto", "on", "off"]
-"""Values of a flag whose setting is None, True or False; the flag alone means "on"."""
 SWITCHED: dict[str, bool | None] = {"auto": None, "on": True, "off": False}
 
 SWITCHES = ConstructorRegistry()
@@ -59,43 +55,6 @@ def _switch(setting: PrimitiveTypeInfo) -> PrimitiveConstructorSpec[bool | None]
     )
 
 
-@dataclass(frozen=True)
-class Takes:
-    """Description of the flags and positional arguments that a command takes."""
-
-    flags: dict[str, Any]
-    """Type of each flag's value; bool for a flag without a value."""
-    positionals: tuple[str, ...] = ()
-    """Names of the positional arguments, in capitals, in order."""
-    required: int = 0
-    """Number of positional arguments that have no default."""
-
-    @classmethod
-    def of(cls, arguments: type) -> Takes:
-        """The flags and positional arguments of the dataclass `arguments`.
-
-        A trailing underscore of a field's name is not part of its flag.
-        """
-        flags: dict[str, Any] = {}
-        positionals, required = [], 0
-        hints = get_type_hints(arguments, include_extras=True)
-        for argument in fields(arguments):
-            hint = hints[argument.name]
-            kind, *marks = get_args(hint) if get_origin(hint) is Annotated else (hint,)
-            flag = f"--{argument.name.rstrip('_').replace('_', '-')}"
-            if tyro.conf.Positional in marks:
-                positionals.append(argument.name.upper())
-                required += argument.default is MISSING
-            elif is_dataclass(kind) and isinstance(kind, type):
-                inner = cls.of(kind).flags
-                flags |= {f"{flag}.{name.removeprefix('--')}": inner[name] for name in inner}
-            else:
-                flags[flag] = Switch if kind == bool | None else _without_none(kind)
-                if kind is bool:
-                    flags[f"--no-{flag.removeprefix('--')}"] = bool
-        return cls(flags, tuple(positionals), required)
-
-
 def checked(command: str, arguments: type, argv: Sequence[str]) -> list[str]:
     """`argv` checked and written for tyro: --flag=VALUE, renamed flags under their new names.
 
@@ -103,9 +62,7 @@ def checked(command: str, arguments: type, argv: Sequence[str]) -> list[str]:
     command's dataclass. Raises `InputError` for an unknown flag, and for a value that is missing,
     wrong or superfluous.
     """
-    if any(word in HELP for word in argv):
-        return list(argv)
-    takes, positionals, joined = Takes.of(arguments), [], []
+    flags, positionals, joined = flags_of(arguments), [], []
     words = deque(argv)
     while words:
         word = words.popleft()
@@ -114,13 +71,12 @@ def checked(command: str, arguments: type, argv: Sequence[str]) -> list[str]:
             joined.append(word)
             continue
         name, has_value, value = word.partition("=")
-        name = _current(name.replace("_", "-"), takes.flags)
-        if name not in takes.flags:
-            expected = f"`nerfmac {command} --help` lists its flags"
+        name = _current(name.replace("_", "-"), flags)
+        if name not in flags:
             raise InputError(
-                f"nerfmac {command} has no flag {name}; {meant(name, takes.flags, expected)}"
+                f"nerfmac {command} has no flag {name}; {_instead(command, name, arguments)}"
             )
-        kind = takes.flags[name]
+        kind = flags[name]
         if kind is bool:
             if has_value:
                 raise InputError(f"{name} is {value!r}; expected the flag alone, without a value")
@@ -136,7 +92,7 @@ def checked(command: str, arguments: type, argv: Sequence[str]) -> list[str]:
         if kind is Path:
             value = str(user_path(value))  # shells do not expand the ~ in --out=~/run
         joined.append(f"{name}={value}")
-    _check_positionals(command, takes, positionals)
+    _check_positionals(command, arguments, positionals)
     return joined
 
 
@@ -158,15 +114,6 @@ def unboxed() -> Iterator[None]:
             raise error from None
         sys.stderr.write(box.getvalue())
         raise
-
-
-def meant(word: str, known: Sequence[str] | dict[str, Any], otherwise: str) -> str:
-    """Question that suggests the `known` word most similar to `word`.
-
-    `otherwise` if none is similar.
-    """
-    near = get_close_matches(word, list(known), n=1)
-    return f"did you mean {near[0]}?" if near else otherwise
 
 
 def optional(metavar: str) -> Any:
@@ -204,9 +151,15 @@ def background(text: str, known: Sequence[str] = tuple(BACKGROUNDS)) -> Colour:
     return red / 255.0, green / 255.0, blue / 255.0
 
 
-def _without_none(kind: Any) -> Any:
-    kinds = [option for option in get_args(kind) if option is not NoneType]
-    return kinds[0] if NoneType in get_args(kind) else kind
+def _instead(command: str, flag: str, arguments: type) -> str:
+    """What to type in place of an unknown flag."""
+    texts = dict.fromkeys(flags_of(arguments), "")
+    texts |= {argument.name: argument.text for argument in declared(arguments) if argument.is_flag}
+    return known_flag(command, flag, texts, _usage(positionals_of(arguments)))
+
+
+def _usage(positionals: Sequence[Argument]) -> str:
+    return " ".join(argument.value.strip("[]") for argument in positionals)
 
 
 def _current(flag: str, flags: Collection[str]) -> str:
@@ -238,15 +191,17 @@ def _converts(value: str, kind: Any) -> bool:
 def _expected(kind: Any) -> str:
     if get_origin(kind) is Literal:
         return f"one of: {', '.join(get_args(kind))}"
-    return {int: "an integer", float: "a number"}.get(kind, "a value")
+    number = {int: "an integer, in digits alone", float: "a number, without a unit"}
+    return number.get(kind, "a value")
 
 
-def _check_positionals(command: str, takes: Takes, values: Sequence[str]) -> None:
-    names = takes.positionals
+def _check_positionals(command: str, arguments: type, values: Sequence[str]) -> None:
+    names = positionals_of(arguments)
     if len(values) > len(names):
-        some = f"at most one {names[0]}" if len(names) == 1 else f"only {' and '.join(names)}"
-        expected = some if names else "flags only"
+        only = "at most one" if len(names) == 1 else "only"
+        expected = f"{only} {_usage(names)}" if names else "flags only"
         raise InputError(f"{values[len(names)]!r} is too much; nerfmac {command} takes {expected}")
-    if len(values) < takes.required:
-        usage = " ".join(names[: takes.required])
-        raise InputError(f"{names[len(values)]} is missing; expected nerfmac {command} {usage}")
+    required = [argument for argument in names if argument.default is MISSING]
+    if len(values) < len(required):
+        missing = required[len(values)].value
+        raise InputError(f"{missing} is missing; type `nerfmac {command} {_usage(required)}`")

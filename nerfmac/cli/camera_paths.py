@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from nerfmac.cli.arguments import meant
+from nerfmac.cli.synonyms import similar
 from nerfmac.common.checks import InputError
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
@@ -37,7 +37,7 @@ class NamedPath:
             return cls(name)
         if Path(name).suffix.lower() != ".json":
             expected = f"expected one of: {', '.join(known)}; or a camera path's FILE.json"
-            raise InputError(f"--path is {name!r}; {meant(name, known, expected)}")
+            raise InputError(f"--path is {name!r}; {similar(name, known, expected)}")
         return cls(name, CameraPath.load(name), transforms)
 
     def within(self, run: Run) -> NamedPath:

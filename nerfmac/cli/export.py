@@ -95,8 +95,8 @@ def _kind_name(file: Path, asked: str | None) -> str:
     if asked is None and fitting:
         return fitting[0]
     if asked is None:
-        known = ", ".join(sorted({ending for kind in KINDS.values() for ending in kind.endings}))
-        raise InputError(f"{file} does not say what to export; expected an ending among {known}")
+        known = "; ".join(f"{name}: {', '.join(kind.endings)}" for name, kind in KINDS.items())
+        raise InputError(f"{file} does not say what to export; end its name as one of {known}")
     if asked not in fitting:
         expected = " or ".join(KINDS[asked].endings)
         raise InputError(f"{file} cannot hold {asked}; expected an ending of {expected}")
@@ -111,7 +111,7 @@ def _options(arguments: Arguments, kind: str) -> dict[str, Any]:
     for name in options:
         if name not in KINDS[kind].options:
             known = ", ".join(f"--{option}" for option in KINDS[kind].options) or "no such flags"
-            raise InputError(f"--{name} is nothing that {kind} have; {kind} take {known}")
+            raise InputError(f"--{name} is no flag for {kind}; expected {known}")
     if "crop" in options:
         options["crop"] = box("--crop", options["crop"])
     if "path" in options:

@@ -1,57 +1,25 @@
-"""Output of the command line: log lines to standard error and to --log-file, and their quoting.
+"""Log lines of the command line: to standard error and to --log-file, control characters quoted.
 
-Names come from files of strangers, and a terminal obeys an escape sequence in a name: control
-characters are quoted in all output. The log file has every line with its time, also the lines that
-only NERFMAC_LOG=debug shows.
+The log file has every line with its time, also the lines that only NERFMAC_LOG=debug shows.
 """
 
 from __future__ import annotations
 
 import logging
 import os
-import re
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, redirect_stdout
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TextIO, cast
 
+from nerfmac.cli.printing import printable
 from nerfmac.common.checks import InputError
 
 VARIABLE = "NERFMAC_LOG"
 LEVELS = {"info": logging.INFO, "debug": logging.DEBUG}
 FLAG = "--log-file"
 
-CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
-"""Control characters other than tab and newline, and lone surrogates, which cannot be printed:
-Python uses them for bytes of file names that are not UTF-8."""
-
 log = logging.getLogger("nerfmac")
-
-
-def printable(text: str) -> str:
-    r"""`text` with its control characters escaped, such as `\x1b`."""
-    return CONTROL.sub(lambda match: ascii(match[0])[1:-1], text)
-
-
-@contextmanager
-def printing_quoted() -> Iterator[None]:
-    """Context manager that makes all standard output `printable`."""
-    with redirect_stdout(cast(TextIO, _Quoted(sys.stdout))):
-        yield
-
-
-class _Quoted:
-    """A text stream that quotes what is written to it."""
-
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
-
-    def write(self, text: str) -> int:
-        return self._stream.write(printable(text))
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._stream, name)
 
 
 def without_log_file(words: Sequence[str]) -> tuple[list[str], Path | None]:

@@ -15,17 +15,17 @@ class SceneFlags:
     """Flags that say how a scene is read; None: not given."""
 
     split: Annotated[str | None, optional("N|FRACTION|none|FILE")] = None
-    """Training views to hold out as the test split: every Nth, a fraction such as 0.1, none, or the
-    views that FILE names, one per line. By default the scene's own split, else every 8th."""
+    """Training views to hold out for tests: every Nth, a fraction such as 0.1, none, or those that
+    FILE names, one a line. By default the scene's own test split, else every 8th view."""
     extent: Annotated[float | None, optional("SIDE")] = None
     """Side of the trained cube in scene units; by default the scene's own, else estimated."""
     up: Annotated[str | None, optional("AXIS|X,Y,Z")] = None
     """Up direction in the coordinates of the scene's files: an axis such as z or -y, or three
     numbers. By default (auto) the scene's own, else estimated."""
     downscale: Annotated[int | None, optional("N")] = None
-    """Reduce pictures to 1/N of their width and height; by default 1."""
+    """Divide the width and height of the pictures by N."""
     max_images: Annotated[int | None, optional("N")] = None
-    """Take at most N views of each split, evenly spread; by default all."""
+    """Take at most N views of each split, evenly spread."""
     masks: bool = True
     """Leave masked pixels out of training and evaluation."""
     contraction: Annotated[str | None, optional("on|off|SIDE")] = None

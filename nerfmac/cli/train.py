@@ -47,23 +47,23 @@ VIDEO = 2 / 3
 
 @dataclass(frozen=True)
 class Arguments(Config, SceneFlags):
-    """Train a radiance field on a scene, evaluate it and render a turntable video of it."""
+    """Train a radiance field on a scene, evaluate it and render a video around it."""
 
     scene: Annotated[Path | None, tyro.conf.Positional, optional("[SCENE]")] = None
-    """Folder of a scene in the format of Blender, instant-ngp, nerfstudio, COLMAP, LLFF, Record3D
-    or Polycam; or a video or a folder of photographs, whose cameras are then found first. By
-    default the built-in scene."""
+    """Folder of a scene (Blender, instant-ngp, nerfstudio, COLMAP, LLFF, Record3D, Polycam), or a
+    video or folder of photographs, whose cameras are then found first; by default the built-in
+    scene."""
     out: Annotated[Path | None, optional("FOLDER")] = None
     """Folder in which the run is saved; by default runs/SCENE-TIME."""
     steps: Annotated[int | None, optional("INT")] = None
-    """Total number of training steps, including those before --resume; by default --train.steps,
-    unless --seconds is given."""
+    """Total number of training steps. Those before --resume count. By default --train.steps, unless
+    --seconds is given."""
     seconds: Annotated[float | None, optional("FLOAT")] = None
-    """Total training time in seconds, including the time before --resume; in place of --steps."""
+    """Total training time in seconds, in place of --steps. The time before --resume counts."""
     device: Device = "auto"
     """Device that computes; auto takes the GPU if there is one."""
     preset: Preset = "auto"
-    """Size of the model; auto chooses by device and memory."""
+    """Size of the model; auto goes by device and memory."""
     resume: bool = False
     """Continue training the run in --out, with its own scene and configuration."""
     tensorboard: bool = False

@@ -69,7 +69,8 @@ def main(argv: list[str], passed: Sequence[str] = ()) -> int:
         checks.number("--port", arguments.port, low=1, high=65535)
     missing = [name for name in NEEDED if find_spec(name) is None]
     if missing:
-        raise InputError(f"{' and '.join(missing)} not installed; the viewer needs: {INSTALL}")
+        names = " and ".join(missing)
+        raise InputError(f"{names} not installed; the viewer needs the extra notebook: {INSTALL}")
     path, given = arguments.path and arguments.path.expanduser(), arguments.given()
     if path is not None and (is_run(path) or is_snapshot(path)):
         arguments.refuse(f"none with {path}, which is trained already")

@@ -6,14 +6,7 @@ from importlib import import_module
 from typing import Any
 
 from nerfmac.common.checks import InputError
-from nerfmac.common.installing import extra_packages, pip_install
-
-
-def install(extra: str) -> str:
-    """The command that installs an extra's packages."""
-    if packages := extra_packages(extra):
-        return pip_install(*packages)
-    return f"{pip_install('.[' + extra + ']')} in nerfmac's folder"
+from nerfmac.common.installing import install
 
 
 def needed(module: str, extra: str, what: str) -> Any:
@@ -25,4 +18,6 @@ def needed(module: str, extra: str, what: str) -> Any:
     try:
         return import_module(module)
     except ModuleNotFoundError as error:
-        raise InputError(f"{error.name} is not installed; {what}: {install(extra)}") from error
+        raise InputError(
+            f"{error.name} is not installed; {what} the extra {extra}: {install(extra)}"
+        ) from error

@@ -2,23 +2,48 @@
 
 from __future__ import annotations
 
+import json
 import platform
 import subprocess
 import sys
-from importlib.metadata import PackageNotFoundError, requires
+from importlib.metadata import Distribution, PackageNotFoundError, requires
 from importlib.util import find_spec
+from pathlib import Path
+from shutil import which
 
 OLDEST_MACOS = 14
 """First macOS for which MLX has packages."""
 
+MLX = (("cpu", ["mlx[cpu]"]), ("cuda", ["mlx[cuda13]"]))
+"""The extras that bring MLX's library on Linux, and what is most of them."""
+
 
 def pip_install(*requirements: str) -> str:
-    """The command that installs `requirements` for this Python: uv's where there is no pip.
+    """The command that installs `requirements` for this Python.
 
-    An environment that uv has made has no pip, and `pip` would be another Python's.
+    An environment that uv has made has no pip; there it is uv's. And where the environment is not
+    active, `pip` alone is another Python's.
     """
-    tool = "pip install" if find_spec("pip") else f"uv pip install --python {sys.executable}"
+    tool = f"{sys.executable} -m pip install"
+    if not find_spec("pip"):
+        tool = f"uv pip install --python {sys.executable}"
+    elif Path(which("pip") or "").parent == Path(sys.executable).parent:
+        tool = "pip install"
     return " ".join([tool, *(f'"{requirement}"' for requirement in requirements)])
+
+
+def install(extra: str) -> str:
+    """The command that installs an extra's packages, and what takes them away again.
+
+    It names no package nerfmac, which may be another's in an index.
+    """
+    packages = extra_packages(extra)
+    if not packages:
+        return f"{pip_install('.[' + extra + ']')} in nerfmac's folder"
+    command = pip_install(*packages)
+    if _is_editable() and not find_spec("pip"):
+        command += f" (`uv sync` without --extra {extra} removes them again)"
+    return command
 
 
 def extra_packages(extra: str) -> list[str]:
@@ -40,16 +65,26 @@ def why_no_mlx(error: ImportError) -> str | None:
         return _why_not_on_this_mac()
     # On Linux the package `mlx` holds no library; another one brings it, for the CPU or for CUDA.
     if "libmlx.so: cannot open" in str(error):
+        cpu, cuda = (pip_install(*extra_packages(extra) or packages) for extra, packages in MLX)
         return (
-            f"MLX lacks its library, libmlx.so: {pip_install('mlx[cpu]')} brings it on Linux, or "
-            f"{pip_install('mlx[cuda13]')} for an NVIDIA GPU"
+            "MLX lacks its library, libmlx.so. On Linux nerfmac's extra cpu brings it, or for an "
+            f"NVIDIA GPU the extra cuda. For cpu: {cpu}; for cuda: {cuda}"
         )
     if "libcuda.so.1: cannot open" in str(error):
         return (
             "MLX is installed for NVIDIA GPUs, but their driver, libcuda.so.1, is not; without "
-            'such a GPU, make a new environment with "mlx[cpu]" in place of "mlx[cuda13]"'
+            "such a GPU, make a new environment with the extra cpu in place of cuda"
         )
     return None
+
+
+def _is_editable() -> bool:
+    """Whether nerfmac is installed from a checkout that it runs in."""
+    try:
+        text = Distribution.from_name("nerfmac").read_text("direct_url.json")
+    except PackageNotFoundError:
+        return False
+    return bool(json.loads(text or "{}").get("dir_info", {}).get("editable"))
 
 
 def _why_not_on_this_mac() -> str | None:

@@ -7,6 +7,7 @@ text of its flag, as `nerfmac train --help` prints it.
 
 from nerfmac.config.fields import HashGridConfig, NetworkConfig, VanillaConfig
 from nerfmac.config.optimiser import OptimiserConfig, ParameterGroup
+from nerfmac.config.presets import PRESETS
 from nerfmac.config.ranks import RanksConfig
 from nerfmac.config.record import PRESET_NAMES, Config, override
 from nerfmac.config.refine import REFINED, RefineConfig
@@ -15,6 +16,7 @@ from nerfmac.config.training import FILL, TrainConfig
 
 __all__ = [
     "FILL",
+    "PRESETS",
     "PRESET_NAMES",
     "REFINED",
     "Config",

@@ -5,18 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from nerfmac.common import checks
-from nerfmac.config import (
-    Config,
-    HashGridConfig,
-    MarchConfig,
-    NetworkConfig,
-    OccupancyConfig,
-    OptimiserConfig,
-    RefineConfig,
-    TrainConfig,
-    VanillaConfig,
-    override,
-)
+from nerfmac.config.fields import HashGridConfig, NetworkConfig, VanillaConfig
+from nerfmac.config.optimiser import OptimiserConfig
+from nerfmac.config.record import BY_MODEL, Config, override
+from nerfmac.config.refine import RefineConfig
+from nerfmac.config.sampling import MarchConfig, OccupancyConfig
+from nerfmac.config.training import TrainConfig
 
 # Few steps along a ray: the shortest step and its growth with distance are four times base's.
 _CPU_MARCH = MarchConfig(steps=256, cone=1 / 64, march_factor=4)
@@ -119,6 +113,10 @@ def vanilla(config: Config) -> Config:
     )
 
 
+BY_MODEL["hash"] |= PRESETS
+BY_MODEL["vanilla"] |= {name: vanilla(config) for name, config in PRESETS.items()}
+
+
 def preset(name: str, device: str, memory_bytes: int, model: str = "hash") -> Config:
     """The preset `name` of a model; `auto` chooses by device (metal, cuda, cpu) and its memory.
 
@@ -126,8 +124,7 @@ def preset(name: str, device: str, memory_bytes: int, model: str = "hash") -> Co
     """
     checks.choice("preset", name, ("auto", *PRESETS))
     checks.choice("model", model, ("hash", "vanilla"))
-    config = PRESETS[_automatic(device, memory_bytes) if name == "auto" else name]
-    return vanilla(config) if model == "vanilla" else config
+    return BY_MODEL[model][_automatic(device, memory_bytes) if name == "auto" else name]
 
 
 AUTOMATIC = {"base": 1.2e9, "small": 0.0}

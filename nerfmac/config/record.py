@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, fields, is_dataclass, replace
 from typing import Any, Literal, get_type_hints
 
@@ -17,11 +18,14 @@ from nerfmac.config.training import TrainConfig
 
 PRESET_NAMES = ("tiny", "small", "base", "big")
 
+BY_MODEL: dict[str, dict[str, Config]] = {"hash": {}, "vanilla": {}}
+"""The presets by model and name; `config.presets` fills it."""
+
 _LEFT_OUT: Any = None
 """Default of a part that the caller leaves out: `Config` puts preset base's part there."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Config:
     """All settings of a run, saved with it as `config.json`.
 
@@ -69,6 +73,20 @@ class Config:
         checks.choice("model", self.model, ("hash", "vanilla"))
         checks.choice("encoding", self.encoding, ("hash", "dense", "frequency"))
 
+    def __repr__(self) -> str:
+        """The preset's name, and a line for each setting that differs from the preset."""
+        of_preset = dict(flattened(self.unchanged.to_json()))
+        changed = [item for item in flattened(self.to_json()) if item[1] != of_preset[item[0]]]
+        width = max((len(name) for name, _ in changed), default=0)
+        lines = [f"  {name:{width}}  {value!r}, not {of_preset[name]!r}" for name, value in changed]
+        named = f"preset {self.preset}" + (", model vanilla" if self.model == "vanilla" else "")
+        return "\n".join([f"Config({named}{' with' if lines else ''}", *lines]) + ")"
+
+    @property
+    def unchanged(self) -> Config:
+        """The preset that the settings were taken from."""
+        return BY_MODEL[self.model][self.preset]
+
     def for_scene(
         self, pixels_per_unit: float, *, has_alpha: bool, near_plane: float = 0.0
     ) -> Config:
@@ -95,6 +113,15 @@ class Config:
         Raises `InputError` for an unknown key, or a value of the wrong type or size.
         """
         return _from_json(cls, Fields.of(_of_this_version(values), "config"))
+
+
+def flattened(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the settings in the JSON `values` by their dotted names, such as "train.steps"."""
+    for name, value in values.items():
+        if isinstance(value, Mapping):
+            yield from flattened(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", value
 
 
 def override(config: Config, **changes: Any) -> Config:

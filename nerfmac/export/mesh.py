@@ -81,6 +81,9 @@ def extract_mesh(
     The mesh is closed: where the box cuts through dense space, the cut is a surface too. A warning
     says if it is in several pieces. Raises `InputError` for an argument out of range, for too
     little memory, and if nothing in the box is denser than the threshold.
+
+    >>> mesh = nerfmac.export.extract_mesh(run, resolution=32, progress=False)
+    >>> mesh.save("still_life.glb")
     """
     measure = needed("skimage.measure")
     if threshold is not None:

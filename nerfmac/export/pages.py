@@ -22,10 +22,10 @@ from tqdm.auto import tqdm
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import appearing
 from nerfmac.rendering.colour_map import INFERNO, TURBO, Anchors, coloured
-from nerfmac.rendering.evaluation import Compared, ViewQuality, evaluate
+from nerfmac.rendering.evaluation import Compared, Evaluation, ViewQuality, evaluate
 from nerfmac.rendering.perceptual import Lpips
-from nerfmac.rendering.renderer import Picture
-from nerfmac.run import Run, to_bytes
+from nerfmac.rendering.renderer import Picture, to_bytes
+from nerfmac.run import Run
 
 QUALITY = 92
 """JPEG quality (of 100) of a page's pictures; figures are computed from the exact pictures."""
@@ -69,7 +69,7 @@ def evaluate_to_page(
     *,
     progress: bool = True,
     lpips: Lpips | None = None,
-) -> list[ViewQuality]:
+) -> Evaluation:
     """Evaluate all views of a split, as `Run.evaluate` does, and write them to an .html file.
 
     The page shows photograph, rendering, error and depth of each view. One view's pictures are in
@@ -87,7 +87,7 @@ def evaluate_to_page(
         blend, renderer = run.config.train.blend, run.renderer()
         outcomes = evaluate(renderer, views, background, blend, on_view=add, lpips=lpips)
         bar = tqdm(outcomes, f"{split} views", len(views.names), disable=not progress, unit="view")
-        measured = list(bar)
+        measured = Evaluation(bar, split=split, of=len(views.names))
         with partial.open("w", encoding="utf-8") as file:
             file.write(head(f"{split} views of {scene_name(run)}"))
             file.write(_summary(run, measured, background))

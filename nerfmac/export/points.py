@@ -18,8 +18,8 @@ from nerfmac.export.source import Region, Source, training_rays
 from nerfmac.geometry.bounds import from_centre
 from nerfmac.geometry.rays import Rays
 from nerfmac.rendering.crop import Box
-from nerfmac.rendering.renderer import Renderer
-from nerfmac.run import Run, to_bytes
+from nerfmac.rendering.renderer import Renderer, to_bytes
+from nerfmac.run import Run
 
 LARGEST_COUNT = 100_000_000
 RAYS = 2**16

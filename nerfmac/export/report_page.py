@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import heapq
 import io
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,8 @@ from nerfmac.backend.machine import machine
 from nerfmac.common.checks import InputError
 from nerfmac.common.extras import needed
 from nerfmac.common.files import appearing, read_json
-from nerfmac.config.presets import PRESETS
+from nerfmac.config import Config
+from nerfmac.config.record import flattened
 from nerfmac.export.pages import (
     check_page,
     figure,
@@ -68,7 +69,7 @@ def write_report(
             "<h2>Figures</h2>\n" + _figures(metrics),
             profile_part,
             "<h2>Made by</h2>\n" + table(machine().items()),
-            "<h2>Configuration</h2>\n" + _configuration(run.config.to_json()),
+            "<h2>Configuration</h2>\n" + _configuration(run.config),
         ]
         partial.write_text("".join(parts), encoding="utf-8")
 
@@ -198,19 +199,10 @@ def _part(part: Mapping[str, Any], step: float) -> Sequence[object]:
     return [part["stage"], part["part"], *times, *shown_rates, dtypes, part["backend"]]
 
 
-def _configuration(values: Mapping[str, Any]) -> str:
+def _configuration(config: Config) -> str:
     """HTML table of all settings of the run, with the preset's value where they differ."""
-    preset = dict(_flat(PRESETS[values["preset"]].to_json()))
+    preset = dict(flattened(config.unchanged.to_json()))
     return table(
-        (name, value, "" if preset.get(name) == value else f"preset: {preset.get(name)}")
-        for name, value in _flat(values)
+        (name, value, "" if preset[name] == value else f"preset: {preset[name]}")
+        for name, value in flattened(config.to_json())
     )
-
-
-def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield the values of nested records by their dotted names."""
-    for name, value in values.items():
-        if isinstance(value, Mapping):
-            yield from _flat(value, f"{prefix}{name}.")
-        else:
-            yield f"{prefix}{name}", value

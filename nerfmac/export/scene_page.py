@@ -31,7 +31,8 @@ from nerfmac.export.mesh import extract_mesh
 from nerfmac.export.pages import check_page, scene_name
 from nerfmac.export.traced_field import TracedField, wgsl
 from nerfmac.geometry.cameras import Camera
-from nerfmac.run import Run, placement_of, to_bytes
+from nerfmac.rendering.renderer import to_bytes
+from nerfmac.run import Run, placement_of
 from nerfmac.version import version
 from nerfmac.viewer import View
 

@@ -39,7 +39,20 @@ def coarse_to_fine_weights(levels: int, level_progress: mx.array) -> mx.array:
 
 
 class Encoding(ABC):
-    """Maps positions to features; implement it to put an encoding of your own before networks."""
+    """Maps positions to features; implement it to put an encoding of your own before networks.
+
+    >>> class RandomFourier(nerfmac.Encoding):  # Tancik et al. 2020
+    ...     outputs = 32
+    ...
+    ...     def __call__(self, parameters, position, used=None):
+    ...         waves = 10.0 * mx.random.normal((3, 16), key=mx.random.key(0))
+    ...         phase = position @ waves
+    ...         features = mx.concatenate([mx.sin(phase), mx.cos(phase)], axis=1)
+    ...         return features.astype(nerfmac.backend.working_dtype())
+    >>> networks = nerfmac.config.NetworkConfig(width=32)
+    >>> method = nerfmac.Method(field=nerfmac.EncodedField(RandomFourier(), networks))
+    >>> run = nerfmac.train(scene, method=method, preset="tiny", steps=20, progress=False)
+    """
 
     @property
     @abstractmethod

@@ -32,7 +32,25 @@ RENAMED = {"decayed": "l2_regularised", "coarsened": "coarse_to_fine"}
 
 
 class Field(ABC):
-    """A radiance field; positions are in scene coordinates, density is per scene unit."""
+    """A radiance field; positions are in scene coordinates, density is per scene unit.
+
+    >>> class Ball(nerfmac.Field):
+    ...     shapes = {"colour": (3,), "radius": (1,)}
+    ...
+    ...     def init(self, key):
+    ...         return {"colour": mx.zeros(3), "radius": mx.array([0.2])}
+    ...
+    ...     def density(self, parameters, position):
+    ...         distance = mx.linalg.norm(position - 0.5, axis=1)
+    ...         return 40.0 * mx.sigmoid(30.0 * (parameters["radius"] - distance))
+    ...
+    ...     def __call__(self, parameters, samples, directions):
+    ...         colour = mx.sigmoid(parameters["colour"])
+    ...         density = self.density(parameters, samples.position)
+    ...         return density, mx.broadcast_to(colour, samples.position.shape)
+    >>> method = nerfmac.Method(field=Ball())
+    >>> run = nerfmac.train(scene, method=method, preset="tiny", steps=20, progress=False)
+    """
 
     def __init_subclass__(cls, **options: Any) -> None:
         """Refuse methods under the names of older versions. Raises `InputError`."""

@@ -60,6 +60,11 @@ def film(
     Raises `InputError` before rendering if existing files would be replaced without `overwrite`,
     for a video with a transparent background, without cameras, and for a format, a frame rate or
     options that it cannot write.
+
+    >>> from nerfmac.film import RenderOptions, film
+    >>> cameras = run.orbit(frames=4, size=(64, 48))
+    >>> film(run, cameras, "orbit.mp4", fps=2.0, progress=False)
+    >>> film(run, cameras, "depths", RenderOptions(output="depth"), form="npz", progress=False)
     """
     out = user_path(out)
     series.check_format(form)

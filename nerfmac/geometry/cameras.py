@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 import mlx.core as mx
 import numpy as np
@@ -31,12 +31,19 @@ class Camera:
     """One view on the host: a lens and a camera-to-scene pose, float32 (3, 4)."""
 
     lens: Lens
-    pose: npt.NDArray[np.float32]
+    pose: npt.NDArray[np.floating[Any]]
 
     def __post_init__(self) -> None:
         pose = checks.finite("pose", self.pose, (3, 4)).astype(np.float32)
         pose.setflags(write=False)
         object.__setattr__(self, "pose", pose)
+
+    def __repr__(self) -> str:
+        """The picture's size in pixels, the position in scene units, and the viewing direction."""
+        eye, direction = self.pose[:, 3], 0.0 - self.pose[:, 2]
+        shown = [f"({', '.join(f'{x:.2f}' for x in vector)})" for vector in (eye, direction)]
+        size = f"{self.lens.width}x{self.lens.height}"
+        return f"Camera({size}, at {shown[0]}, looking along {shown[1]})"
 
     @classmethod
     def look_at(
@@ -46,6 +53,10 @@ class Camera:
 
         Both are scene positions (3,), `up` is a direction (3,) of any length. Raises InputError if
         `eye` is `target` or the viewing axis runs along `up`.
+
+        >>> lens = nerfmac.Lens.from_fov(0.7, width=640, height=480)
+        >>> nerfmac.Camera.look_at((2.0, 0.5, 1.0), (0.5, 0.5, 0.5), (0, 0, 1), lens)
+        Camera(640x480, at (2.00, 0.50, 1.00), looking along (-0.95, 0.00, -0.32))
         """
         eye, target, up = (np.asarray(each, np.float64) for each in (eye, target, up))
         backwards = _unit(eye - target, f"eye and target are both {eye.tolist()}")

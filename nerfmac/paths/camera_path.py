@@ -37,6 +37,12 @@ class CameraPath:
     The camera moves at constant speed, except where keyframes have times or `ease`. With one
     keyframe it stands still. A keyframe equal to the one before adds nothing or, if it has a time,
     a pause. A path without keyframes can only be edited and drawn.
+
+    >>> views = scene.cameras("train")[:3]
+    >>> path = nerfmac.CameraPath([nerfmac.Keyframe(view.pose, fov=0.7) for view in views])
+    >>> cameras = path.cameras(frames=48, size=(640, 480))
+    >>> len(cameras)
+    48
     """
 
     keyframes: Sequence[Keyframe]

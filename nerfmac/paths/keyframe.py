@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -11,8 +12,6 @@ from nerfmac.common import checks
 from nerfmac.common.checks import InputError
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens, focal_length
-
-Array = npt.NDArray[np.float64]
 
 RIGID_WITHIN = 1e-3
 """Largest entry of |R^T R - 1| of a pose: files written by hand may round to four digits."""
@@ -33,7 +32,7 @@ class Keyframe:
     between 0 and pi, and `seconds` that are not between 0 (left out) and 3600.
     """
 
-    pose: Array
+    pose: npt.NDArray[np.floating[Any]]
     fov: float
     seconds: float | None = None
     ease: bool = False

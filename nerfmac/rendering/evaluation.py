@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import mlx.core as mx
@@ -37,6 +37,46 @@ class ViewQuality(NamedTuple):
     row_fraction: float = 1.0  # fraction of the rows that was compared, from the middle
     lpips: float | None = None  # None if not measured
     psnr_corrected: float = math.nan  # dB, after `metrics.colour_corrected`
+
+
+class Evaluation(list[ViewQuality]):
+    """The metrics of a split's views, a list with their means.
+
+    `split` is the split's name and `of` the number of its views: more than the list's, if time was
+    short.
+    """
+
+    def __init__(self, views: Iterable[ViewQuality], *, split: str, of: int) -> None:
+        super().__init__(views)
+        self.split, self.of = split, of
+
+    def mean(self, metric: str) -> float:
+        """The mean of a field of `ViewQuality`, such as "psnr", over the views.
+
+        NaN without views, and for LPIPS that was not measured.
+        """
+        values = [getattr(view, metric) for view in self]
+        return float(np.mean(values)) if values and None not in values else math.nan
+
+    @property
+    def psnr(self) -> float:
+        """Mean of the views' PSNRs in dB, as papers report it: not the PSNR of the mean error."""
+        return self.mean("psnr")
+
+    @property
+    def ssim(self) -> float:
+        """Mean of the views' SSIMs."""
+        return self.mean("ssim")
+
+    @property
+    def lpips(self) -> float:
+        """Mean of the views' LPIPSs; NaN if not measured."""
+        return self.mean("lpips")
+
+    def __repr__(self) -> str:
+        perceptual = "" if math.isnan(self.lpips) else f", LPIPS {self.lpips:.4f}"
+        figures = f"PSNR {self.psnr:.2f} dB, SSIM {self.ssim:.4f}{perceptual}"
+        return f"Evaluation({measured(self, self.of, self.split)}: {figures})"
 
 
 def measured(views: Sequence[ViewQuality], of: int, split: str) -> str:

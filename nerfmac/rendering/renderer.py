@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from functools import partial
+from io import BytesIO
 from typing import NamedTuple
 
 import mlx.core as mx
 import numpy as np
 import numpy.typing as npt
+from PIL import Image
 
 from nerfmac.backend import Arrays, compile_seldom, unfused
 from nerfmac.common import checks
@@ -30,6 +32,21 @@ class Rendered(NamedTuple):
     colour: Picture  # (h, w, 3) sRGB in [0, 1], over the background
     opacity: Picture  # (h, w) in [0, 1]
     depth: Picture  # (h, w) mean distance from the camera, in scene units; 0 in empty space
+
+    def __repr__(self) -> str:
+        height, width = self.opacity.shape
+        return f"Rendered({width}x{height}, mean opacity {self.opacity.mean():.2f})"
+
+    def _repr_png_(self) -> bytes:
+        """The picture as a PNG file, which a notebook shows."""
+        file = BytesIO()
+        Image.fromarray(to_bytes(self.colour)).save(file, "PNG")
+        return file.getvalue()
+
+
+def to_bytes(picture: Picture) -> npt.NDArray[np.uint8]:
+    """uint8 values of a picture in [0, 1], rounded."""
+    return (np.clip(picture, 0.0, 1.0) * 255.0 + 0.5).astype(np.uint8)
 
 
 def shade(

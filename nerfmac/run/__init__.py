@@ -14,7 +14,6 @@ from nerfmac.run.folder import is_run as is_run
 from nerfmac.run.folder import read_record as read_record
 from nerfmac.run.outputs import quality as quality
 from nerfmac.run.outputs import scaled_size as scaled_size
-from nerfmac.run.outputs import to_bytes as to_bytes
 from nerfmac.run.run import Run as Run
 from nerfmac.run.scalars import Scalars as Scalars
 from nerfmac.run.scalars import read_scalars as read_scalars

@@ -11,7 +11,7 @@ from typing import Any
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import check_free, read_json, visible_names
 from nerfmac.common.lock import LOCK
-from nerfmac.scenes import holds_scene
+from nerfmac.scenes import Scene, holds_scene
 from nerfmac.scenes.options import SceneOptions
 from nerfmac.scenes.record import SceneRecord
 from nerfmac.scenes.record import is_run as is_run
@@ -27,7 +27,10 @@ def read_record(folder: Path) -> SceneRecord:
             f"{folder} is a scene, not a run; `nerfmac train {folder} --out RUN` makes a run of it"
         )
     if not is_run(folder):
-        raise InputError(f"{folder} is not a run: it has no config.json")
+        raise InputError(
+            f"{folder} is not a run: it has no config.json; name the folder that `nerfmac train` "
+            "wrote, such as runs/NAME"
+        )
     path = folder / "scene.json"
     return SceneRecord.from_json(read_json(path), path)
 
@@ -68,10 +71,11 @@ def beginning(folder: Path) -> Iterator[None]:
         raise
 
 
-def same_views(one: SceneRecord, other: SceneRecord) -> bool:
-    """Whether two scenes have the same training views.
+def moved_record(folder: Path, scene: SceneRecord, source: Scene) -> SceneRecord:
+    """The record `scene` of the run in `folder` with the path of `source`, the scene as it is now.
 
-    Path, up direction, placement, contraction and options other than masks may differ.
+    Raises `InputError` unless both have the same training views. Path, up direction, placement,
+    contraction and options other than masks may differ.
     """
 
     def views(record: SceneRecord) -> dict[str, Any]:
@@ -79,7 +83,13 @@ def same_views(one: SceneRecord, other: SceneRecord) -> bool:
         alike = replace(record, path=None, up=(0.0, 0.0, 1.0), placement=None)
         return replace(alike, options=options, inner=None).to_json()
 
-    return views(one) == views(other)
+    record = SceneRecord.of(source)
+    if views(scene) != views(record):
+        raise InputError(
+            f"{folder} was trained on {scene.path}, from other views than those of the scene "
+            f"{source.name!r}; resume it with its own scene and options"
+        )
+    return replace(scene, path=record.path)
 
 
 def checkpoint_mark(folder: Path) -> tuple[int, int] | None:

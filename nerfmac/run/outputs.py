@@ -21,7 +21,7 @@ from nerfmac.geometry.lenses import Lens
 from nerfmac.refine.report import refinement_summary
 from nerfmac.rendering.evaluation import ViewQuality, measured
 from nerfmac.rendering.pace import seconds_per_pixel
-from nerfmac.rendering.renderer import Picture
+from nerfmac.rendering.renderer import to_bytes
 from nerfmac.run.messages import log_memory
 from nerfmac.run.run import Run
 from nerfmac.run.scalars import Scalars
@@ -107,11 +107,6 @@ class Outputs:
         self._scalars.result(run.state.step, preview, views)
         if on_end:
             on_end(run, left())
-
-
-def to_bytes(picture: Picture) -> np.ndarray:
-    """uint8 values of a picture in [0, 1], rounded."""
-    return (np.clip(picture, 0.0, 1.0) * 255.0 + 0.5).astype(np.uint8)
 
 
 def scaled_size(lens: Lens, scale: float) -> tuple[int, int]:

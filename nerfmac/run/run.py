@@ -29,7 +29,7 @@ from nerfmac.geometry.cameras import Camera
 from nerfmac.paths import orbit
 from nerfmac.ranks import noticed, watched
 from nerfmac.refine.report import refinement_report
-from nerfmac.rendering.evaluation import ViewQuality, evaluate
+from nerfmac.rendering.evaluation import Evaluation, evaluate
 from nerfmac.rendering.gaze import look_at_from_depth
 from nerfmac.rendering.perceptual import Lpips
 from nerfmac.rendering.renderer import Rendered, Renderer
@@ -125,13 +125,7 @@ class Run:
         folder = user_path(folder)
         scene = run_folder.read_record(folder)
         if source is not None:
-            record = SceneRecord.of(source)
-            if not run_folder.same_views(scene, record):
-                raise InputError(
-                    f"{folder} was trained on {scene.path}, from other views than those of the "
-                    f"scene {source.name!r}; resume it with its own scene and options"
-                )
-            scene = replace(scene, path=record.path)
+            scene = run_folder.moved_record(folder, scene, source)
         config = Config.from_json(read_json(folder / "config.json"))
         trainer = Trainer(config, scene.bounds, method=method, cameras=scene.cameras)
         path = folder / "checkpoint.safetensors"
@@ -210,7 +204,7 @@ class Run:
     def _fit(self, goal: Goal) -> Generator[Report]:
         ranks = self.trainer.ranks
         with noticed(ranks):  # not watched: another rank may still read pictures for minutes
-            ranks.check_alike("their configurations", repr(self.config))
+            ranks.check_alike("their configurations", repr(self.config.to_json()))
             ranks.check_alike("their scenes", repr(replace(self.scene, path=None)))
         for _ in watched(ranks, self.prepare(), self._save_lost):
             pass
@@ -332,7 +326,11 @@ class Run:
     def render(
         self, camera: Camera, background: tuple[float, float, float] = (1.0, 1.0, 1.0)
     ) -> Rendered:
-        """Render one picture. For many, call `renderer()` once and use its `render`."""
+        """Render one picture, which a notebook shows; for many, use one `renderer()`.
+
+        >>> run.render(run.orbit(frames=1)[0])
+        Rendered(128x128, mean opacity ...)
+        """
         return self.renderer().render(camera, background)
 
     def orbit(self, frames: int, size: tuple[int, int] | None = None) -> list[Camera]:
@@ -349,8 +347,15 @@ class Run:
         seconds: float | None = None,
         progress: bool = True,
         lpips: Lpips | None = None,
-    ) -> list[ViewQuality]:
+    ) -> Evaluation:
         """PSNR, SSIM and, with `lpips`, LPIPS of a split's `views`, in the split's order.
+
+        The result is a list with the means `psnr`, `ssim` and `lpips`:
+
+        >>> quality = run.evaluate("test", progress=False)
+        >>> quality
+        Evaluation(4 test views: PSNR ... dB, SSIM ...)
+        >>> worst = min(quality, key=lambda view: view.psnr)
 
         `seconds`: evaluate only as many views as fit into that time, evenly spread; if not even
         one fits, only its middle rows.
@@ -360,7 +365,8 @@ class Run:
         seconds = seconds and seconds - (time.perf_counter() - start)
         outcomes = evaluate(self.renderer(), views, background, blend, seconds=seconds, lpips=lpips)
         bar = tqdm(outcomes, f"{split} views", len(views.names), disable=not progress, unit="view")
-        return sorted(bar, key=lambda view: views.names.index(view.name))
+        ordered = sorted(bar, key=lambda view: views.names.index(view.name))
+        return Evaluation(ordered, split=split, of=len(views.names))
 
     @property
     def cameras(self) -> tuple[Camera, ...]:

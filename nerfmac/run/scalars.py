@@ -21,8 +21,8 @@ import numpy as np
 from PIL import Image
 
 from nerfmac.common.checks import InputError
-from nerfmac.common.extras import install
 from nerfmac.common.files import appearing
+from nerfmac.common.installing import install
 from nerfmac.rendering.evaluation import ViewQuality
 from nerfmac.training.goal import Report
 
@@ -102,7 +102,9 @@ class Scalars:
 def check_tensorboard(*, needed: bool = True) -> None:
     """Raise `InputError` if a writer for TensorBoard is `needed` and not installed."""
     if needed and find_spec("tensorboardX") is None:
-        raise InputError(f"--tensorboard needs tensorboardX: {install('tensorboard')}")
+        raise InputError(
+            f"--tensorboard needs tensorboardX, the extra tensorboard: {install('tensorboard')}"
+        )
 
 
 def read_scalars(folder: Path) -> list[dict[str, Any]]:

@@ -102,6 +102,12 @@ def train(
         InputError: the request cannot be met.
         DivergedError: the loss is no longer finite; `error.run` is the run before that.
         LostRankError: another rank is gone.
+
+    >>> run = nerfmac.train(scene, preset="tiny", steps=20, out="run", progress=False)
+    >>> run.state.step
+    20
+    >>> nerfmac.Run.load("run").state.step
+    20
     """
     start = time.perf_counter()
     choose_device(device)

@@ -64,6 +64,9 @@ def load_scene(
 
     The JSON and the pictures' headers are checked here, before anything is decoded. Raises
     InputError that says what is wrong, in which file, and what is right.
+
+    >>> nerfmac.load_scene(nerfmac.builtin_scene_path(), max_images=8)
+    Scene('still_life', train: 8, val: 4, test: 8, 256x256, extent 1)
     """
     options = SceneOptions(
         split=split_of(split),

@@ -37,6 +37,11 @@ class Method:
 
     Pass the method when a run begins, and again when it is loaded. A run's files hold only the
     names of its parts, and loading imports nothing because a file names it.
+
+    >>> def absolute_error(rays, target):
+    ...     return mx.abs(rays.colour - target).mean(axis=1, keepdims=True)
+    >>> method = nerfmac.Method(loss=absolute_error)
+    >>> run = nerfmac.train(scene, method=method, preset="tiny", steps=20, progress=False)
     """
 
     field: Field | None = None

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from nerfmac.common.extras import install
+from nerfmac.common.installing import install
 from nerfmac.viewer.navigation import View as View
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def _uninstalled(package: str) -> type:
         __doc__ = f"The live viewer; it needs: {INSTALL}"
 
         def __init__(self, *_: Any, **__: Any) -> None:
-            message = f"{package} is not installed; the viewer needs: {INSTALL}"
+            message = f"{package} is not installed; the viewer needs the extra notebook: {INSTALL}"
             raise ModuleNotFoundError(message, name=package)
 
     return Viewer

@@ -240,14 +240,15 @@ def test_one_picture_is_refused(tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    ("name", "what"), [("nowhere", "is absent"), ("empty", "holds none"), ("a.txt", "is neither")]
+    ("name", "what"),
+    [("nowhere", "does not exist"), ("empty", "holds no photo"), ("a.txt", "is neither")],
 )
 def test_what_is_no_picture_is_refused(tmp_path, capsys, name, what):
     (tmp_path / "empty").mkdir()
     (tmp_path / "a.txt").write_text("words")
     refused(
         *(capsys, tmp_path, "capture", tmp_path / name),
-        names=[f"{tmp_path / name} {what}; expected a video, or a folder of photographs"],
+        names=[f"{tmp_path / name} {what}"],
     )
 
 

@@ -1,15 +1,13 @@
-"""Words that are no verb, no flag or no value are refused, and the right ones named."""
-
-import re
-from importlib import import_module
+"""Words that are no command, no flag or no value are refused, and the right ones named."""
 
 import pytest
 import tyro
 
 from nerfmac.backend.device import gpu
-from nerfmac.cli import COMMANDS, arguments, train
+from nerfmac.cli import COMMANDS, GROUPS, arguments, train
 from nerfmac.cli import eval as eval_command
-from nerfmac.cli.arguments import SWITCHES, Takes, checked
+from nerfmac.cli.arguments import SWITCHES, checked
+from nerfmac.cli.declared import flags_of
 from nerfmac.common.checks import InputError
 from nerfmac.config import RefineConfig
 from nerfmac.version import version
@@ -22,8 +20,8 @@ from tests.scene_factory import nerfmac
 def test_a_device_that_is_not_there(capsys, tmp_path, scene, device):
     names = [f"device is '{device}'", "finds only cpu"]
     out = tmp_path / "run"
-    for verb in (("train", scene, "--out", out), ("info",), ("eval", out), ("render", out)):
-        refused(capsys, tmp_path, *verb, "--device", device, names=names)
+    for command in (("train", scene, "--out", out), ("info",), ("eval", out), ("render", out)):
+        refused(capsys, tmp_path, *command, "--device", device, names=names)
 
 
 @pytest.mark.parametrize(
@@ -70,7 +68,7 @@ def test_an_impossible_number(capsys, tmp_path, scene, flags, names):
             ["--path", "zigzag", "orbit, spiral", "test; or", "FILE.json"],
         ),
         (("render", "run", "--path", "tour.json"), ["tour.json cannot be read"]),
-        (("info", "--loud"), ["no flag --loud", "`nerfmac info --help`"]),
+        (("info", "--loud"), ["no flag --loud", "`nerfmac info --help-all`"]),
         (("info", "-v"), ["no flag -v"]),
         (("info", "cpu"), ["'cpu' is too much", "flags only"]),
         (("train", "one", "two"), ["'two' is too much", "at most one SCENE"]),
@@ -147,7 +145,7 @@ def test_another_word_for_such_a_setting_is_refused():
 
 @pytest.mark.parametrize("flag", arguments.RENAMED_FLAGS)
 def test_every_renamed_flag_names_one_that_there_is(flag):
-    flags = Takes.of(train.Arguments).flags
+    flags = flags_of(train.Arguments)
     assert arguments.RENAMED_FLAGS[flag] in flags
     assert flag not in flags
 
@@ -160,37 +158,27 @@ def test_the_home_folder_in_a_flags_value_is_found_where_the_shell_leaves_it(mon
     assert words == ["a", "--out=/home/me/run", "--split=~/names", "--up=z"]
 
 
-def test_an_unknown_verb(capsys, tmp_path):
+def test_an_unknown_command(capsys, tmp_path):
     refused(capsys, tmp_path, "fly", names=["'fly'", "capture, inspect, train, view"])
     refused(capsys, tmp_path, "trian", names=["'trian'", "did you mean train?"])
     refused(capsys, tmp_path, "--steps", names=["'--steps' is no command"])
 
 
-def test_no_verb_shows_them_all(capsys):
-    assert nerfmac() == 2
-    assert nerfmac("--help") == 0
+@pytest.mark.parametrize("words", [(), ("--help",), ("-h",), ("help",), ("--help-all",)])
+def test_without_a_command_all_are_shown_in_groups_with_an_example(capsys, words):
+    assert nerfmac(*words) == (0 if words else 2)
     told = capsys.readouterr().out
-    for verb in ("train", "eval", "render", "info", "selftest", "bench"):
-        assert told.count(f"\n  {verb} ") == 2
+    lines = told.splitlines()
+    assert [line.split()[0] for line in lines if line.startswith("  ")][: len(COMMANDS)] == [
+        *COMMANDS
+    ]
+    assert [line for line in lines if line in GROUPS] == [*GROUPS]
+    assert len(GROUPS) == 3
+    assert "\n  nerfmac train film.mp4" in told
+    assert max(map(len, lines)) <= 80
 
 
-@pytest.mark.parametrize("verb", COMMANDS)
-def test_the_flags_that_are_let_through_are_those_of_the_help_page(capsys, verb):
-    assert nerfmac(verb, "--help") == 0
-    lines = capsys.readouterr().out.splitlines()  # a help text may begin with a flag, indented
-    flags = [line.strip(" │").split("  ")[0] for line in lines if re.match("[ │]{1,4}--", line)]
-    told = set(re.findall(r"--[a-z][\w.-]*", " ".join(flags)))
-    assert Takes.of(import_module(f"nerfmac.cli.{verb}").Arguments).flags.keys() == told
-
-
-@pytest.mark.parametrize("verb", COMMANDS)
-def test_no_help_page_offers_a_value_that_cannot_be_given(capsys, verb):
-    assert nerfmac(verb, "--help") == 0
-    told = capsys.readouterr().out
-    assert "None" not in told
-    assert "MISSING" not in told
-
-
-def test_the_version_is_told(capsys):
-    assert nerfmac("--version") == 0
+@pytest.mark.parametrize("flag", ["--version", "-V"])
+def test_the_version_is_told(capsys, flag):
+    assert nerfmac(flag) == 0
     assert capsys.readouterr().out == f"nerfmac {version()}\n"

@@ -89,7 +89,7 @@ def test_a_page_with_its_path_and_background(run, tmp_path, capsys, monkeypatch)
             (),
             [
                 "m.stl does not say what to export",
-                ".glb, .htm, .html, .ingp, .json, .msgpack, .npz, .obj, .ply",
+                "mesh: .ply, .obj, .glb; points: .ply; cameras: .json; density: .npz, .vdb;",
             ],
         ),
         ("m", (), ["does not say what to export"]),
@@ -101,7 +101,7 @@ def test_a_page_with_its_path_and_background(run, tmp_path, capsys, monkeypatch)
         (
             "m.ply",
             ("--path", "orbit"),
-            ["--path is nothing that mesh have"],
+            ["--path is no flag for mesh"],
         ),
         ("p.html", ("--path", "orbti"), ["--path is 'orbti'; did you mean orbit?"]),
         (
@@ -110,7 +110,7 @@ def test_a_page_with_its_path_and_background(run, tmp_path, capsys, monkeypatch)
             ["--background is '1,2'; expected white, black or"],
         ),
         ("p.html", ("--background", "transparent"), ["expected white, black or R,G,B"]),
-        ("p.html", ("--count", 9), ["--count is nothing that page have", "--background, --path"]),
+        ("p.html", ("--count", 9), ["--count is no flag for page", "--background, --path"]),
         ("m.ply", ("--resolution", 1), ["resolution is 1; expected between 2 and 4096"]),
         ("m.ply", ("--resolution", 4096), ["of the machine's", "GB; a resolution of"]),
         ("m.ply", ("--threshold", "high"), ["--threshold is 'high'; expected a number"]),

@@ -13,7 +13,7 @@ from urllib.parse import unquote
 import pytest
 
 import nerfmac.cli.view as verb
-from nerfmac.common.extras import install
+from nerfmac.common.installing import install
 from nerfmac.run import Run, train
 from nerfmac.scenes import builtin_scene_path, load_scene
 from tests.scene_factory import CONFIG, nerfmac, write_scene
@@ -231,7 +231,7 @@ def test_what_is_not_installed_is_named_with_the_command_that_installs_it(
     ended = view(tmp_path, run)
     assert (ended.code, ended.started) == (2, None)
     told = ended.err
-    assert " and ".join(missing) + " not installed" in told
+    assert " and ".join(missing) + " not installed; the viewer needs" in told
     assert install("notebook") in told
     assert "jupyterlab>=4.2" in told
     assert everything(tmp_path) == before

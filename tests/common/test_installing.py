@@ -2,20 +2,62 @@
 
 import platform
 import sys
+from pathlib import Path
 
 import pytest
 
-from nerfmac.common import extras, installing
+from nerfmac.common import installing
 from nerfmac.common.installing import extra_packages, pip_install, why_no_mlx
 
 MISSING = ModuleNotFoundError("No module named 'mlx'")
 
 
-@pytest.mark.parametrize("has_pip", [True, False])
-def test_pip_is_advised_only_where_there_is_one(has_pip, monkeypatch):
+HERE = Path(sys.executable).parent
+
+
+@pytest.mark.parametrize(
+    ("has_pip", "found", "tool"),
+    [
+        (True, HERE / "pip", "pip install"),
+        (True, "/usr/bin/pip", f"{sys.executable} -m pip install"),
+        (True, None, f"{sys.executable} -m pip install"),
+        (False, "/usr/bin/pip", f"uv pip install --python {sys.executable}"),
+    ],
+)
+def test_the_pip_that_is_advised_is_this_environments(has_pip, found, tool, monkeypatch):
     monkeypatch.setattr(installing, "find_spec", lambda name: object() if has_pip else None)
-    tool = "pip install" if has_pip else f"uv pip install --python {sys.executable}"
+    monkeypatch.setattr(installing, "which", lambda name: found and str(found))
     assert pip_install("one>=2", "two") == f'{tool} "one>=2" "two"'
+
+
+@pytest.mark.parametrize(("is_editable", "has_pip"), [(1, 1), (1, 0), (0, 1), (0, 0)])
+def test_that_uv_sync_removes_a_package_is_said_only_where_it_does(
+    is_editable, has_pip, monkeypatch
+):
+    monkeypatch.setattr(installing, "find_spec", lambda name: object() if has_pip else None)
+    monkeypatch.setattr(installing, "_is_editable", lambda: bool(is_editable))
+    told = installing.install("ingp")
+    assert told.startswith(pip_install("msgpack>=1.0"))
+    assert ("`uv sync` without --extra ingp" in told) == bool(is_editable and not has_pip)
+    assert "nerfmac" not in told
+
+
+@pytest.mark.parametrize(
+    ("text", "is_editable"),
+    [
+        ('{"url": "file:///here", "dir_info": {"editable": true}}', True),
+        ('{"url": "file:///here", "dir_info": {}}', False),
+        (None, False),
+    ],
+)
+def test_a_checkout_is_told_from_a_wheel(text, is_editable, tmp_path, monkeypatch):
+    folder = tmp_path / "nerfmac-1.dist-info"
+    folder.mkdir()
+    (folder / "METADATA").write_text("Name: nerfmac")
+    if text:
+        (folder / "direct_url.json").write_text(text)
+    monkeypatch.setattr(sys, "path", [str(tmp_path)])
+    assert installing._is_editable() == is_editable
 
 
 @pytest.mark.parametrize(
@@ -29,7 +71,8 @@ def test_pip_is_advised_only_where_there_is_one(has_pip, monkeypatch):
 )
 def test_an_extra_is_its_packages_and_not_a_name_of_the_index(extra, packages):
     assert {name.partition(">")[0] for name in extra_packages(extra)} == packages
-    assert "nerfmac" not in extras.install(extra).removesuffix(" in nerfmac's folder")
+    told = installing.install(extra).partition(" (`uv sync`")[0]
+    assert "nerfmac" not in told.removesuffix(" in nerfmac's folder")
 
 
 def test_without_an_installation_an_extra_is_that_of_the_folder(monkeypatch):
@@ -37,7 +80,7 @@ def test_without_an_installation_an_extra_is_that_of_the_folder(monkeypatch):
         raise installing.PackageNotFoundError(name)
 
     monkeypatch.setattr(installing, "requires", requires)
-    assert extras.install("plot") == f"{pip_install('.[plot]')} in nerfmac's folder"
+    assert installing.install("plot") == f"{pip_install('.[plot]')} in nerfmac's folder"
 
 
 def on_a_mac(monkeypatch, processor, version, *, translated=False):

@@ -254,7 +254,8 @@ def test_without_pillow_heif_it_is_said_how_to_install_it(tmp_path, monkeypatch)
     path = of_an_iphone(tmp_path)
     (tmp_path / "images/000.HEIC").write_bytes(b"picture")
     with pytest.raises(
-        InputError, match=r"pillow_heif is not installed; 000.HEIC needs: .*pillow-heif"
+        InputError,
+        match=r"000.HEIC needs the extra capture: .*pillow-heif",
     ):
         load_scene(path)
 

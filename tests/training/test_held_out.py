@@ -27,7 +27,10 @@ def run(scene):
         scene,
         override(
             CONFIG,
-            refine={**dict.fromkeys(REFINED, True), "every": 4, "coarse_steps": 30, "l2": 1e-6},
+            refine={
+                **dict.fromkeys(REFINED, True),
+                **{"every": 4, "coarse_steps": 30, "warmup_steps": 30, "l2": 1e-6},
+            },
         ),
     )
     made.train(steps=60, progress=False)

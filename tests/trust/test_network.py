@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -14,6 +15,7 @@ import psutil
 import pytest
 from PIL import Image
 
+import nerfmac
 from tests.capture import corner
 from tests.scene_factory import FLAGS
 from tests.viewer.notebook.lab import free_port, jupyter_environment
@@ -57,6 +59,7 @@ def test_no_command_uses_the_network(balls, tmp_path, watched):
     cpu = ("--device", "cpu")
     commands = [
         ("info", *cpu),
+        ("data",),
         ("inspect", balls),
         ("capture", photographs, "--out", tmp_path / "scene", "--focal-35mm", 28),
         ("train", balls, *FLAGS, "--steps", 20, "--no-video", "--out", run),
@@ -75,6 +78,28 @@ def test_no_command_uses_the_network(balls, tmp_path, watched):
     )
     assert done.returncode == 0, done.stderr
     assert log.read_text() == ""
+
+
+def test_data_asks_the_network_only_for_a_scene(tmp_path, watched):
+    environment, log = watched
+    command = [sys.executable, "-m", "nerfmac", "data", "lego"]
+    done = subprocess.run(
+        command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("nerfmac: github.com cannot be reached (")
+    (asked,) = log.read_text().splitlines()
+    assert asked.startswith("socket.getaddrinfo github.com: ")
+
+
+def test_only_datasets_can_ask_the_network():
+    package = Path(nerfmac.__file__).parent
+    asking = re.compile(
+        r"^\s*(?:from|import) (urllib\.request|urllib3?$|http|requests|ftplib)", re.M
+    )
+    found = [path for path in package.rglob("*.py") if asking.search(path.read_text())]
+    assert [str(path.relative_to(package)) for path in found] == ["datasets/download.py"]
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from nerfmac.geometry.lenses import Lens
 from nerfmac.geometry.rays import camera_rays
 from nerfmac.ops.march import Occupied, count_samples
 from nerfmac.rendering.colour_map import INFERNO, TURBO
-from nerfmac.run import to_bytes
+from nerfmac.rendering.renderer import to_bytes
 from nerfmac.training.trainer import Trainer
 from nerfmac.viewer.pictures import (
     CASCADE_COLOURS,

@@ -23,8 +23,8 @@ SOUGHT = (
     "keyframes/cameras (Polycam)"
 )
 NEEDS_POSES = (
-    "Photographs or a video alone do not say where the cameras stood: `nerfmac capture` finds that "
-    "out and writes a transforms.json"
+    "Photographs or a video alone do not say where the cameras stood: `nerfmac capture FOLDER` or "
+    "`nerfmac capture VIDEO` finds that out and writes a transforms.json"
 )
 
 log = logging.getLogger("nerfmac")
@@ -46,7 +46,10 @@ def read_scene(path: Path) -> ParsedScene:
         return transforms.read_transforms(path, read_fields(path))
     refuse_run(path)
     if not path.is_dir():
-        raise InputError(f"{path} does not exist; expected the folder of a scene")
+        raise InputError(
+            f"{path} does not exist in {Path.cwd()}; name the folder of a scene or of photographs, "
+            "or a video"
+        )
     if (read := reader_of(path)) is not None:
         return read()
     below = [entry for entry in sorted(path.iterdir()) if entry.is_dir() and reader_of(entry)]

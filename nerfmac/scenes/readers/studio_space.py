@@ -14,7 +14,7 @@ read too. (nerfstudio's nerfstudio_dataparser.py.)
 from __future__ import annotations
 
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -38,7 +38,7 @@ class StudioSpace(NamedTuple):
     offset: Array  # (3,)
     scale: float
 
-    def to_file(self, pose: Array) -> Array:
+    def to_file(self, pose: npt.NDArray[np.floating[Any]]) -> Array:
         """Return the camera-to-world `pose` (3, 4) of nerfstudio's scene in the file's axes."""
         position = self.rotation.T @ (pose[:, 3] / self.scale - self.offset)
         return np.column_stack([self.rotation.T @ pose[:, :3], position])

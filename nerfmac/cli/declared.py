@@ -1,0 +1,131 @@
+"""The arguments that a command declares: the fields of its dataclass, and their help."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from functools import cache
+from itertools import pairwise
+from textwrap import dedent
+from types import NoneType
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
+
+import tyro
+
+Switch = Literal["auto", "on", "off"]
+"""Values of a flag whose setting is None, True or False; the flag alone means "on"."""
+
+
+@dataclass(frozen=True)
+class Argument:
+    """A flag or a positional argument."""
+
+    name: str
+    """The flag, such as "--out" or "--grid.levels"; of a positional argument its name in capitals,
+    such as "SCENE"."""
+    kind: Any
+    """Type of the value; bool for a flag without a value."""
+    value: str
+    """The value's name in a help page, such as "FOLDER"; empty for a flag without a value."""
+    default: Any
+    """Default value; `MISSING` for a required argument."""
+    owner: type
+    """The dataclass that has it as a field, which may be a part of the command's."""
+
+    @property
+    def is_flag(self) -> bool:
+        """Whether it is a flag, not a positional argument."""
+        return self.name.startswith("-")
+
+    @property
+    def field_name(self) -> str:
+        """The name of its field, with hyphens."""
+        return self.name.rpartition(".")[2].removeprefix("--").lower()
+
+    @property
+    def text(self) -> str:
+        """The field's documentation, in one line."""
+        return documentation(self.owner)[self.field_name]
+
+
+@cache
+def declared(arguments: type) -> Sequence[Argument]:
+    """The arguments that the dataclass `arguments` declares.
+
+    First its own, then those of its bases, then those of its parts, such as `--grid.levels`. A
+    trailing underscore of a field's name is not part of its flag.
+    """
+    own = {name.rstrip("_").replace("_", "-") for name in inspect.get_annotations(arguments)}
+
+    def order(argument: Argument) -> tuple[bool, bool]:
+        return "." in argument.name, argument.field_name not in own
+
+    return sorted(_declared(arguments), key=order)
+
+
+def flags_of(arguments: type) -> dict[str, Any]:
+    """Each flag of the dataclass `arguments` and its value's type, --no-FLAG among them."""
+    flags: dict[str, Any] = {}
+    for argument in filter(lambda argument: argument.is_flag, declared(arguments)):
+        flags[argument.name] = argument.kind
+        if argument.kind is bool:
+            flags[f"--no-{argument.name.removeprefix('--')}"] = bool
+    return flags
+
+
+def positionals_of(arguments: type) -> list[Argument]:
+    """The positional arguments of the dataclass `arguments`, in order."""
+    return [argument for argument in declared(arguments) if not argument.is_flag]
+
+
+def _declared(owner: type) -> Iterator[Argument]:
+    hints = get_type_hints(owner, include_extras=True)
+    for field in fields(owner):
+        hint = hints[field.name]
+        kind, *marks = get_args(hint) if get_origin(hint) is Annotated else (hint,)
+        name = field.name.rstrip("_").replace("_", "-")
+        if is_dataclass(kind) and isinstance(kind, type):
+            for inner in _declared(kind):
+                flag = f"--{name}.{inner.name.removeprefix('--')}"
+                yield Argument(flag, inner.kind, inner.value, inner.default, inner.owner)
+            continue
+        kind = Switch if kind == bool | None else _without_none(kind)
+        name = name.upper() if tyro.conf.Positional in marks else f"--{name}"
+        named = [mark.metavar for mark in marks if getattr(mark, "metavar", None)]
+        value = named[0] if named else _value_name(kind) if name.startswith("-") else name
+        yield Argument(name, kind, value, field.default, owner)
+
+
+@cache
+def documentation(owner: type) -> dict[str, str]:
+    """The text of each field of a dataclass: the string below it, else the comment behind it.
+
+    Keys are names as in flags, with hyphens; each text is one line.
+    """
+    texts = {}
+    for base in filter(is_dataclass, reversed(owner.__mro__)):
+        source = dedent(inspect.getsource(base))
+        (definition,) = ast.parse(source).body
+        assert isinstance(definition, ast.ClassDef)
+        for node, below in pairwise([*definition.body, ast.Pass()]):
+            if not isinstance(node, ast.AnnAssign) or not isinstance(node.target, ast.Name):
+                continue
+            text = source.splitlines()[node.lineno - 1].partition("  # ")[2]
+            if isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant):
+                text = str(below.value.value)
+            name = node.target.id.rstrip("_").replace("_", "-")
+            texts[name] = " ".join(text.split())
+    return texts
+
+
+def _without_none(kind: Any) -> Any:
+    kinds = [option for option in get_args(kind) if option is not NoneType]
+    return kinds[0] if NoneType in get_args(kind) else kind
+
+
+def _value_name(kind: Any) -> str:
+    if get_origin(kind) is Literal:
+        return "|".join(get_args(kind))
+    return "" if kind is bool else kind.__name__.upper()

@@ -1,0 +1,107 @@
+"""What to type in place of a word that nerfmac does not know: synonyms first, then spelling.
+
+The synonyms are words of instant-ngp, nerfstudio and PyTorch, and those that newcomers try.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from difflib import get_close_matches
+from pathlib import Path
+
+NEAREST = 0.75
+"""Least similarity of a mistyped word to the one that is suggested, from 0 to 1."""
+
+COMMANDS = {
+    "capture": "process process-data ns-process-data colmap colmap2nerf sfm convert",
+    "inspect": "check validate",
+    "train": "ns-train fit run start instant-ngp testbed",
+    "train --out RUN --resume": "resume continue",
+    "view": "viewer ns-viewer gui show open ui",
+    "render": "ns-render video film movie",
+    "eval": "ns-eval evaluate test metrics",
+    "export RUN mesh.ply": "mesh save-mesh",
+    "export RUN run.ingp": "snapshot save",
+    "export": "ns-export",
+    "bench": "benchmark",
+}
+"""Words that stand for a command, by what to type after `nerfmac`."""
+
+FLAGS = {
+    "--steps": "--iterations --iters --n-iters --num-iterations --max-num-iterations "
+    "--epochs --n-epochs --num-epochs --n-steps --num-steps --max-steps --training-steps",
+    "--seconds": "--time --duration --max-time",
+    "--optimiser.rate": "--lr --learning-rate --optimizer.rate",
+    "--march.max-samples": "--batch --batch-size --target-batch-size --n-rays",
+    "--device auto": "--gpu --gpus --cuda --use-gpu --device-id --metal",
+    "--device cpu": "--cpu --no-gpu --no-cuda",
+    "--downscale": "--resolution --res --downscale-factor --image-scale",
+    "--size": "--resolution --res --width --height --image-size",
+    "--max-images": "--num-images --limit",
+    "--extent": "--aabb --aabb-scale --scale --bound",
+    "--refine.poses": "--optimize-poses --optimise-poses --camera-optimizer --pose-optimizer",
+    "--out": "-o --output --output-dir --output-path --out-dir --save --save-dir --logdir "
+    "--workspace --experiment-name --exp-name --video-output --render-output-path",
+    "--path": "--camera-path --trajectory --video-camera-path --traj",
+    "--overwrite": "-f --force --yes",
+    "--preset": "--config --network --model-size",
+    "POSITIONAL": "-i --input --path --data --scene --data-dir --datadir --dataset --source "
+    "--images --image-dir --video-path --run --checkpoint --ckpt --load --load-config --load-dir "
+    "--snapshot --load-snapshot --config",
+    "`nerfmac export RUN mesh.ply`": "--save-mesh --mesh --marching-cubes-res",
+    "`nerfmac export RUN run.ingp`": "--save-snapshot",
+    "`nerfmac render RUN`": "--render --save-video --video-n-seconds --video-fps",
+    "`nerfmac eval RUN`": "--eval --test --test-transforms",
+    "`nerfmac view SCENE`": "--gui --vis --viewer --view",
+    "NERFMAC_LOG=debug before `nerfmac`": "-v --verbose --debug",
+}
+"""Flags of other programs, by what to type: one of our flags, a positional argument, a command."""
+
+
+def known_command(word: str, commands: Collection[str]) -> str:
+    """What to type in place of the first `word`, which is no command."""
+    for meant, synonyms in COMMANDS.items():
+        if word in synonyms.split():
+            return f"type `nerfmac {meant}`"
+    if (path := Path(word)).exists():
+        command = "view" if (path / "config.json").is_file() else "train"
+        return f"a command comes first: type `nerfmac {command} {word}`"
+    if word.startswith("-"):
+        return "a command comes first, such as `nerfmac train SCENE`; see `nerfmac --help`"
+    expected = f"expected one of: {', '.join(commands)}; see `nerfmac --help`"
+    return similar(word, commands, expected)
+
+
+def known_flag(command: str, flag: str, flags: Mapping[str, str], positionals: str) -> str:
+    """What to type in place of a `flag` that the command does not have.
+
+    `flags` are those that it has, with their help; `positionals` are its other arguments.
+    """
+    for meant, synonyms in FLAGS.items():
+        if flag not in synonyms.split():
+            continue
+        if (own := meant.split()[0]) in flags:
+            return f"type {meant}: {first_sentence(flags[own])}"
+        if meant == "POSITIONAL" and positionals:
+            return f"name it without a flag: `nerfmac {command} {positionals}`"
+        if meant[0] in "`N":
+            return f"type {meant}"
+    of_a_part = [known for known in flags if known.rpartition(".")[2] == flag.removeprefix("--")]
+    if of_a_part:
+        return f"type {' or '.join(of_a_part)}"
+    return similar(flag, flags, f"`nerfmac {command} --help-all` lists its flags")
+
+
+def first_sentence(text: str) -> str:
+    """`text` up to its first full stop before a space, with the stop."""
+    return text if text.count(". ") == 0 else text[: text.index(". ") + 1]
+
+
+def similar(word: str, known: Collection[str], otherwise: str) -> str:
+    """Question that suggests the `known` word most similar to `word`, or `otherwise`.
+
+    Dashes before the words do not count.
+    """
+    bare = {one.lstrip("-"): one for one in known}
+    near = get_close_matches(word.lstrip("-"), bare, n=1, cutoff=NEAREST)
+    return f"did you mean {bare[near[0]]}?" if near else otherwise

@@ -1,0 +1,187 @@
+"""The public scenes of the field: where they come from, their licences and checksums.
+
+Addresses and checksums are those of programs that fetch the same files; each collection names its
+own. A checksum that nobody has published is not made up: it is None.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+
+from nerfmac.common.checks import InputError
+from nerfmac.common.files import read_json
+
+WIDTH = 80
+"""Columns of the listing."""
+
+
+@dataclass(frozen=True)
+class File:
+    """A file to download."""
+
+    url: str
+    path: str
+    """Where it belongs: in the scene's folder, or for an archive in the collection's."""
+    checksum: str | None
+    """`sha256:` and the file's SHA-256, or `git:` and its name in git, a SHA-1; None: unknown."""
+    size: int | None = None
+    """Bytes, if they are published exactly."""
+
+
+@dataclass(frozen=True)
+class Collection:
+    """Scenes that are published together."""
+
+    name: str
+    about: str
+    scenes: tuple[str, ...]
+    size: str
+    """Size of all that is downloaded for one of its scenes, as its source states it."""
+    licence: str
+    page: str
+    """Page of its authors."""
+    files: tuple[File, ...]
+    inside: str | None = ""
+    """Folder in the archive that holds the scenes' folders; None: the files are no archive."""
+
+    @property
+    def checked(self) -> str:
+        """How the download is checked."""
+        if self.inside is None:
+            return "each file is checked by its name in git, a SHA-1"
+        if self.files[0].checksum:
+            return "one archive, checked by its published SHA-256"
+        return "one archive; no checksum is published, so its files are checked by their own CRC-32"
+
+    def lines(self) -> Iterator[str]:
+        """The lines of the listing, at most `WIDTH` columns wide."""
+        yield f"{self.name}: {self.about}"
+        rows = {
+            "scenes": ", ".join(self.scenes),
+            "size": f"{self.size}; {self.checked}",
+            "licence": self.licence,
+            "source": self.files[0].url if self.inside is not None else f"{len(self.files)} files",
+            "authors": self.page,
+        }
+        for name, text in rows.items():
+            first, rest = f"  {name:9}", " " * 11
+            yield from textwrap.wrap(
+                text,
+                WIDTH,
+                initial_indent=first,
+                subsequent_indent=rest,
+                break_long_words=False,
+                break_on_hyphens=False,
+            )
+
+
+_NGP = (
+    "https://raw.githubusercontent.com/NVlabs/instant-ngp/abe236ee00cf90cfca6e36e65c00435d5b21f50a"
+)
+_FOX = Path(__file__).with_name("fox.json")
+_MIRROR = "https://github.com/yxlao/nerfmirror/releases/download/20220618"
+_GOOGLE = "https://storage.googleapis.com/gresearch/refraw360"
+
+
+def _fox() -> tuple[File, ...]:
+    return tuple(
+        File(f"{_NGP}/data/nerf/fox/{path}", path, f"git:{name}", size)
+        for path, (size, name) in read_json(_FOX).items()
+    )
+
+
+COLLECTIONS = (
+    # Address and SHA-256: nerfmirror.py of github.com/yxlao/nerfmirror. nerfbaselines had the same
+    # SHA-256 for the authors' file on Google Drive (datasets/blender.py before August 2024).
+    # Licences: the archive's README.txt.
+    Collection(
+        "nerf-synthetic",
+        "objects without surroundings (Mildenhall et al. 2020)",
+        ("chair", "drums", "ficus", "hotdog", "lego", "materials", "mic", "ship"),
+        "about 1.3 GB",
+        "lego CC BY-NC, ship CC BY-SA, drums CC BY; the others CC0",
+        "https://www.matthewtancik.com/nerf",
+        (
+            File(
+                f"{_MIRROR}/nerf_synthetic.zip",
+                "nerf_synthetic.zip",
+                "sha256:f01fd1b4ab045b0d453917346f26f898657bb5bec4834b95fdad1f361826e45e",
+            ),
+        ),
+        "nerf_synthetic",
+    ),
+    # As above; nerfbaselines had the same SHA-256 in datasets/llff.py before September 2024.
+    Collection(
+        "llff",
+        "places from the front (Mildenhall et al. 2019)",
+        ("fern", "flower", "fortress", "horns", "leaves", "orchids", "room", "trex"),
+        "1.8 GB",
+        "none stated for the pictures",
+        "https://bmild.github.io/llff",
+        (
+            File(
+                f"{_MIRROR}/nerf_llff_data.zip",
+                "nerf_llff_data.zip",
+                "sha256:5794b432feaf4f25bcd603addc6ad0270cec588fed6a364b7952001f07466635",
+            ),
+        ),
+        "nerf_llff_data",
+    ),
+    # Addresses: examples/datasets/download_dataset.py of github.com/nerfstudio-project/gsplat.
+    Collection(
+        "mipnerf360",
+        "places all around (Barron et al. 2022)",
+        ("bicycle", "bonsai", "counter", "garden", "kitchen", "room", "stump"),
+        "12.5 GB",
+        "none stated",
+        "https://jonbarron.info/mipnerf360",
+        (File(f"{_GOOGLE}/360_v2.zip", "360_v2.zip", None),),
+    ),
+    Collection(
+        "mipnerf360-extra",
+        "two more places of the same paper",
+        ("flowers", "treehill"),
+        "not stated",
+        "none stated",
+        "https://jonbarron.info/mipnerf360",
+        (File(f"{_GOOGLE}/360_extra_scenes.zip", "360_extra_scenes.zip", None),),
+    ),
+    # Names in git and sizes: the tree of that commit.
+    Collection(
+        "instant-ngp",
+        "a stuffed fox, filmed with a phone (Müller et al. 2022)",
+        ("fox",),
+        "18 MB",
+        "NVIDIA's Source Code License: for research or evaluation only",
+        "https://github.com/NVlabs/instant-ngp",
+        _fox(),
+        None,
+    ),
+)
+
+
+def find(name: str) -> tuple[Collection, str]:
+    """The collection and the name of a scene, called SCENE or COLLECTION/SCENE.
+
+    Raises `InputError` for a name that no scene has, or several have.
+    """
+    given = name.strip("/").split("/")
+    found = [
+        (collection, scene)
+        for collection in COLLECTIONS
+        for scene in collection.scenes
+        if given in ([scene], [collection.name, scene])
+    ]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        full = " or ".join(f"{collection.name}/{scene}" for collection, scene in found)
+        raise InputError(f"{len(found)} public scenes are called {name!r}; write {full}")
+    scenes = [scene for collection in COLLECTIONS for scene in collection.scenes]
+    near = get_close_matches(given[-1], scenes, n=1)
+    meant = f"did you mean {near[0]}?" if near else "`nerfmac data` lists them"
+    raise InputError(f"no public scene is called {name!r}; {meant}")

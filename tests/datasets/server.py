@@ -1,0 +1,63 @@
+"""A server of files on the loopback interface, which can break off as networks do."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+
+@dataclass
+class Server:
+    """What is served, how, and what was asked for."""
+
+    files: dict[str, bytes] = field(default_factory=dict)
+    break_after: int | None = None
+    """Bytes of each answer after which the connection is closed; None: all are sent."""
+    knows_ranges: bool = True
+    asked: list[tuple[str, str | None]] = field(default_factory=list)
+    """Path and range of each request."""
+    address: str = ""
+
+    def answer(self, handler: BaseHTTPRequestHandler) -> None:
+        """Answer a GET as a file server does."""
+        wanted = handler.headers["Range"] if self.knows_ranges else None
+        self.asked.append((handler.path, handler.headers["Range"]))
+        content = self.files.get(handler.path)
+        if content is None:
+            handler.send_error(404)
+            return
+        start = int(wanted.removeprefix("bytes=").rstrip("-")) if wanted else 0
+        if start >= len(content) > 0:
+            handler.send_response(416)
+            handler.send_header("Content-Range", f"bytes */{len(content)}")
+            handler.end_headers()
+            return
+        handler.send_response(206 if wanted else 200)
+        handler.send_header("Content-Length", str(len(content) - start))
+        handler.end_headers()
+        end = None if self.break_after is None else start + self.break_after
+        handler.wfile.write(content[start:end])
+
+
+@contextmanager
+def serving() -> Iterator[Server]:
+    """Context manager that yields a running `Server`."""
+    server = Server()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            server.answer(self)
+
+        def log_message(self, *words: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as listening:
+        server.address = f"http://127.0.0.1:{listening.server_port}"
+        thread = threading.Thread(target=listening.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            yield server
+        finally:
+            listening.shutdown()
+            thread.join()

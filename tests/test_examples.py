@@ -1,0 +1,71 @@
+"""The examples in docstrings run, and give what they say."""
+
+import ast
+import doctest
+from contextlib import chdir
+from pathlib import Path
+
+import mlx.core as mx
+import pytest
+
+import nerfmac
+import nerfmac.export
+import nerfmac.film
+
+PACKAGE = Path(nerfmac.__file__).parent
+EXPECTED = {
+    *("load_scene", "train", "Run.render", "Run.evaluate", "Camera.look_at", "CameraPath"),
+    *("film", "extract_mesh", "Field", "Encoding", "Method"),
+}
+"""Public names whose docstrings must have an example."""
+
+pytestmark = pytest.mark.usefixtures("on_the_cpu")
+
+
+def examples(package: Path) -> dict[str, doctest.DocTest]:
+    """The examples in the docstrings of `package`, by the names of functions and classes."""
+    found = {}
+    for path in sorted(package.rglob("*.py")):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        for node in tree.body:
+            inner = node.body if isinstance(node, ast.ClassDef) else []
+            for part in (node, *inner):
+                if not isinstance(part, ast.ClassDef | ast.FunctionDef):
+                    continue
+                name = part.name if part is node else f"{node.name}.{part.name}"
+                parser, text = doctest.DocTestParser(), ast.get_docstring(part) or ""
+                test = parser.get_doctest(text, {}, name, str(path), part.lineno)
+                if test.examples:
+                    found[name] = test
+    return found
+
+
+FOUND = examples(PACKAGE)
+
+
+@pytest.fixture(scope="module")
+def known():
+    """What examples may use without saying where it is from: README's first lines."""
+    scene = nerfmac.load_scene(nerfmac.builtin_scene_path(), downscale=2, max_images=4)
+    run = nerfmac.train(scene, preset="tiny", steps=200, progress=False)
+    return {"nerfmac": nerfmac, "mx": mx, "scene": scene, "run": run}
+
+
+@pytest.mark.parametrize("name", sorted(FOUND))
+def test_an_example_runs_and_gives_what_it_says(name, known, tmp_path):
+    test, said = FOUND[name], []
+    test.globs = dict(known)
+    with chdir(tmp_path):
+        doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(test, out=said.append)
+    assert not said, "".join(said)
+
+
+def test_the_main_functions_have_examples():
+    assert set(FOUND) >= EXPECTED
+
+
+def test_a_wrong_example_is_found(tmp_path):
+    (tmp_path / "a.py").write_text('class A:\n    def f(self):\n        """>>> 1 + 1\n        3"""')
+    said = []
+    doctest.DocTestRunner().run(examples(tmp_path)["A.f"], out=said.append)
+    assert "Expected:\n    3\nGot:\n    2\n" in "".join(said)

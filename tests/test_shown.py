@@ -1,0 +1,71 @@
+"""What a notebook or a prompt shows of the public objects."""
+
+import io
+import math
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from nerfmac import Camera, Config, Evaluation, Lens, Rendered, Run, ViewQuality
+from nerfmac.config import PRESETS, override
+from nerfmac.config.presets import vanilla
+from tests.scene_factory import CONFIG
+
+SHORTEST = 200
+"""Characters that an object in a line may have."""
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_a_preset_is_shown_by_its_name(name):
+    assert repr(PRESETS[name]) == f"Config(preset {name})"
+    assert repr(vanilla(PRESETS[name])) == f"Config(preset {name}, model vanilla)"
+
+
+def test_a_configuration_is_shown_by_what_differs_from_its_preset():
+    config = override(PRESETS["small"], seed=3, train={"steps": 500, "blend": "linear"})
+    assert repr(config).splitlines() == [
+        "Config(preset small with",
+        "  seed         3, not 0",
+        "  train.steps  500, not 5000",
+        "  train.blend  'linear', not 'srgb')",
+    ]
+
+
+def test_what_is_rendered_is_shown_as_its_picture():
+    colour = np.random.default_rng(3).uniform(-0.1, 1.1, (5, 7, 3)).astype(np.float32)
+    rendered = Rendered(colour, np.full((5, 7), 0.25, np.float32), np.ones((5, 7), np.float32))
+    picture = np.array(Image.open(io.BytesIO(rendered._repr_png_())))
+    assert np.abs(picture / 255.0 - np.clip(colour, 0.0, 1.0)).max() < 0.51 / 255.0
+    assert repr(rendered) == "Rendered(7x5, mean opacity 0.25)"
+
+
+def test_an_evaluation_is_a_list_with_means():
+    views = [ViewQuality("a", 30.0, 0.9, lpips=0.2), ViewQuality("b", 20.0, 0.7, lpips=0.1)]
+    evaluation = Evaluation(views, split="test", of=3)
+    assert evaluation == views
+    assert (evaluation.psnr, evaluation.ssim) == (25.0, pytest.approx(0.8))
+    shown = "Evaluation(2 of 3 test views: PSNR 25.00 dB, SSIM 0.8000, LPIPS 0.1500)"
+    assert repr(evaluation) == shown
+    assert math.isnan(Evaluation([ViewQuality("a", 30.0, 0.9)], split="test", of=1).lpips)
+    assert math.isnan(Evaluation([], split="test", of=3).psnr)
+
+
+@pytest.mark.usefixtures("on_the_cpu")
+def test_scene_run_and_camera_are_shown_in_a_line(scene):
+    run = Run.begin(scene, CONFIG, progress=False)
+    for shown in (repr(scene), repr(run), repr(scene.cameras("train")[0])):
+        assert len(shown) < SHORTEST
+        assert "\n" not in shown
+    camera = Camera.look_at((2, 0, 0), (0, 0, 0), (0, 0, 1), Lens.from_fov(0.7, 64, 48))
+    assert repr(camera) == "Camera(64x48, at (2.00, 0.00, 0.00), looking along (-1.00, 0.00, 0.00))"
+
+
+def test_two_configurations_that_differ_are_shown_differently():
+    config = Config()
+    for part in ("march", "train", "occupancy"):
+        values = getattr(config, part).__dict__
+        for name, value in values.items():
+            if type(value) is int and value % 2 == 0:
+                other = override(config, **{part: {name: 2 * value or 2}})
+                assert f"{part}.{name}" in repr(other)

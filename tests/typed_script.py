@@ -1,0 +1,53 @@
+"""A user's script, as `mypy --strict` checks it."""
+
+from pathlib import Path
+
+import mlx.core as mx
+import numpy as np
+
+import nerfmac
+from nerfmac.config import override
+from nerfmac.config.presets import PRESETS
+from nerfmac.export import extract_mesh
+from nerfmac.film import RenderOptions, film
+
+
+class Ball(nerfmac.Field):
+    """A grey ball whose density is its one parameter."""
+
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        return {"density": (1,)}
+
+    def init(self, key: mx.array) -> dict[str, mx.array]:
+        return {"density": mx.ones(1)}
+
+    def density(self, parameters: dict[str, mx.array], position: mx.array) -> mx.array:
+        inside = mx.linalg.norm(position - 0.5, axis=1) < 0.25
+        return mx.where(inside, parameters["density"], 0.0)
+
+    def __call__(
+        self, parameters: dict[str, mx.array], samples: nerfmac.Samples, directions: mx.array
+    ) -> tuple[mx.array, mx.array]:
+        density = self.density(parameters, samples.position)
+        return density, mx.full((density.size, 3), 0.5)
+
+
+def show(report: nerfmac.Report) -> None:
+    print(report.state.step, report.loss)
+
+
+scene = nerfmac.load_scene("lego", split=8, contraction="on")
+config = override(PRESETS["small"], train={"steps": 100}, seed=3)
+run = nerfmac.train(
+    scene, config=config, method=nerfmac.Method(Ball()), on_report=show, out=Path("run")
+)
+best: nerfmac.ViewQuality = max(run.evaluate(), key=lambda view: view.psnr)
+mean: float = run.evaluate("test").psnr
+lens = nerfmac.Lens.from_fov(0.7, 640, 480)
+camera = nerfmac.Camera.look_at((2.0, 0.5, 0.5), np.full(3, 0.5), (0, 0, 1), lens)
+rendered = run.render(camera)
+depth: float = float(rendered.depth.max())
+path = nerfmac.CameraPath([nerfmac.Keyframe(camera.pose, fov=0.7)], closed=True)
+film(run, path.cameras(24, (640, 480)), "film.mp4", RenderOptions(), fps=24.0)
+extract_mesh(run, resolution=64).save("mesh.ply")
