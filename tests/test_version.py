@@ -79,6 +79,7 @@ def test_an_archive_by_a_git_that_does_not_describe_has_its_commit(tmp_path):
 
 def test_a_bare_copy_does_not_take_the_version_of_another_installation(tmp_path):
     (tmp_path / "nerfmac").mkdir()
+    (tmp_path / "nerfmac" / "__init__.py").touch()
     shutil.copy(ROOT / "nerfmac" / "version.py", tmp_path / "nerfmac")
     assert said(tmp_path) == UNKNOWN
 
