@@ -86,8 +86,6 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name == "__version__":
-        return version()
     if name != "Viewer":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     # Imported here: only the viewer needs the notebook's packages.
