@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.viewer.notebook.tab import Tab
+from tests.viewer.notebook.tab import PATIENCE, Tab
 
 PICTURE = ".nerfmac-picture"
 
@@ -43,10 +43,21 @@ class Sight:
         self.tab.drag(f".nerfmac-viewer >> nth={self.number} >> {PICTURE}", by, steps, hold=hold)
 
     def turn(self, by: tuple[float, float]) -> None:
-        """Drag, and wait until the camera has turned for it."""
+        """Drag, and wait until the camera has turned for it.
+
+        On a busy machine the page may still move what is dragged: a drag beside it is repeated.
+        """
         before = self.pose()
+
+        def has_turned() -> bool:
+            return not np.allclose(self.pose(), before, atol=0.01)
+
         self.drag(by)
-        self.tab.wait_for(lambda: not np.allclose(self.pose(), before, atol=0.01))
+        try:
+            self.tab.wait_for(has_turned, PATIENCE / 2)
+        except TimeoutError:
+            self.drag(by)
+            self.tab.wait_for(has_turned)
 
     def seen(self) -> np.ndarray:
         """What the picture's area shows, float (h, w, 3) in [0, 1]."""
