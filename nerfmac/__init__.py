@@ -18,6 +18,10 @@ else:  # hidden from type checkers, which would take any misspelt name for an at
         return sorted(__getattr__("__all__"))
 
     def __getattr__(name: str) -> Any:
+        if name == "__version__":
+            from nerfmac.version import version  # a name that is the module's here
+
+            return version()
         # The public names are imported when the first one is asked for: MLX and NumPy take a
         # second, and `nerfmac --help` needs neither.
         if name == "__version__":  # alone, it needs no MLX

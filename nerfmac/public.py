@@ -36,12 +36,11 @@ from nerfmac.training.goal import Goal, Report
 from nerfmac.training.measured import DivergedError
 from nerfmac.training.method import Method
 from nerfmac.training.trainer import Trainer
-from nerfmac.version import version
 
 if TYPE_CHECKING:
     from nerfmac.viewer import Viewer
 
-    __version__: str
+    __version__: str  # nerfmac's `__getattr__` gives it, without the others
 
 __all__ = [
     "Bounds",
@@ -87,8 +86,6 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name == "__version__":
-        return version()
     if name != "Viewer":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     # Imported here: only the viewer needs the notebook's packages.

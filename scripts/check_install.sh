@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Try an installed nerfmac away from the repository, on the CPU, with capture, export and notebook.
+# Try an installed nerfmac away from the repository, on the CPU, with the extras capture, export and notebook.
 #
 #     bash scripts/check_install.sh ENVIRONMENT [FLAG OF nerfmac selftest ...]
 #
@@ -7,6 +7,7 @@
 # that is deleted. Takes some minutes, most of them for selftest; ends at the first that fails.
 set -euo pipefail
 bin="$(cd "$1/bin" && pwd)"
+corner="$(cd "$(dirname "${BASH_SOURCE[0]}")/../tests/capture" && pwd)" # draws photographs
 shift
 work="$(mktemp -d)"
 server=
@@ -29,7 +30,16 @@ nerfmac render run --device cpu --frames 2 --size 64x48 --out film.mp4
 nerfmac export run mesh.ply --device cpu --resolution 32 --threshold 0.01
 nerfmac export run page.html --device cpu
 
-nerfmac capture "$(dirname "$home")/data/still_life/train" --out captured
+mkdir photographs
+PYTHONPATH="$corner" python << 'END'
+import corner
+from PIL import Image
+
+sheets = corner.papers()
+for number, camera in enumerate(corner.cameras(6)):
+    Image.fromarray(corner.seen(camera, sheets)).save(f"photographs/{number}.png")
+END
+nerfmac capture photographs --out captured --matching exhaustive --focal-35mm 28
 nerfmac inspect captured
 
 port="$(python -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')"

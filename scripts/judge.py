@@ -4,9 +4,10 @@
     python scripts/judge.py lego fox:downscale=2,group=place --seconds 20 --before before.json
 
 Each argument is SCENE[:KEY=VALUE,...]. The keys are the options of `nerfmac.load_scene` in
-`OPTIONS`, and `name` and `group` for the table. A scene whose pictures have transparency is an
-object, any other one a place. `--list FILE.json` holds more scenes, as objects with the key "scene"
-and the same keys. Every run has the same training time and a process of its own.
+`trials.OPTIONS`, and `name` and `group` for the table. A scene whose pictures have transparency is
+an object, any other one a place. `--list FILE.json` holds more scenes, as objects with the key
+"scene" and the same keys. Every run has the same training time and a process of its own.
+`--set train.disparity=0.03` changes a setting of the preset, once or several times.
 
 The table has a line for each scene: PSNR of the held-out views of the worst seed, means over seeds,
 and the figures of an earlier run of this script (`--before`) beside them.
@@ -14,11 +15,10 @@ and the figures of an earlier run of this script (`--before`) beside them.
 
 import argparse
 import json
-import multiprocessing
 import sys
-from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from statistics import mean
 from typing import Any
@@ -27,16 +27,17 @@ import numpy as np
 from PIL import Image
 
 import nerfmac
+from nerfmac import Config
+from nerfmac.config.record import with_settings
+from nerfmac.measure.bench.trials import (
+    Trial,
+    TrialScene,
+    check_names,
+    outcomes,
+    parsed,
+    trial_scene,
+)
 
-OPTIONS = {
-    "downscale": int,
-    "max_images": int,
-    "split": str,
-    "extent": float,
-    "up": str,
-    "contraction": str,
-}
-"""Options of `nerfmac.load_scene` that a scene may have, with their types."""
 GROUPS = ("object", "place")
 SHEET_VIEWS, SHEET_WIDTH = 6, 320
 """Most views of a contact sheet, and the width of each picture in pixels."""
@@ -45,89 +46,22 @@ FIGURES = ("psnr worst", "psnr mean", "ssim mean")
 
 @dataclass(frozen=True)
 class Judged:
-    """A scene to train on, with its name and group in the table."""
+    """A scene to train on, with its group in the table."""
 
-    path: str
-    name: str
+    scene: TrialScene
     group: str
-    options: dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Training:
-    """Settings of one training, which runs in a process of its own."""
-
-    scene: Judged
-    seed: int
-    seconds: float | None
-    steps: int | None
-    preset: str
-    device: str
-    sheet: Path | None  # PNG to write
-
-
-def parsed(text: str) -> dict[str, Any]:
-    """The keys and values in an argument SCENE[:KEY=VALUE,...]. Raises `InputError`."""
-    path, _, settings = text.partition(":")
-    keys: dict[str, Any] = {"scene": path}
-    for setting in filter(None, settings.split(",")):
-        key, separator, value = setting.partition("=")
-        if not separator:
-            raise nerfmac.InputError(f"{text!r} has {setting!r}; expected KEY=VALUE")
-        keys[key] = value
-    return keys
 
 
 def judged(keys: dict[str, Any]) -> Judged:
     """The scene with these `keys`, whose files are checked. Raises `InputError`."""
-    known = ["scene", "name", "group", *OPTIONS]
-    if unknown := sorted(set(keys) - set(known)):
-        raise nerfmac.InputError(f"a scene has {', '.join(unknown)}; expected {', '.join(known)}")
-    if "scene" not in keys:
-        raise nerfmac.InputError(f"{keys} has no scene; expected a path at the key 'scene'")
-    options = {}
-    for key, convert in OPTIONS.items():
-        if key in keys:
-            try:
-                options[key] = convert(keys[key])
-            except ValueError:
-                message = f"{key} is {keys[key]!r}; expected {convert.__name__}"
-                raise nerfmac.InputError(message) from None
-    scene = nerfmac.load_scene(keys["scene"], **options)
-    scene.cameras("test")  # without held-out views there is nothing to judge
-    group = keys.get("group", "object" if scene.has_alpha else "place")
-    if group not in GROUPS:
+    group = keys.get("group")
+    if group not in (None, *GROUPS):
         raise nerfmac.InputError(f"group is {group!r}; expected one of {', '.join(GROUPS)}")
-    path = Path(keys["scene"]).resolve()
-    return Judged(str(path), keys.get("name", path.name), group, options)
+    scene = trial_scene({key: keys[key] for key in keys if key != "group"}, {})
+    return Judged(scene, group or ("object" if scene.has_alpha else "place"))
 
 
-def trained(training: Training) -> dict[str, Any]:
-    """Train and evaluate one run, and write its contact sheet; returns JSON values."""
-    scene = nerfmac.load_scene(training.scene.path, **training.scene.options)
-    settings: dict[str, Any] = {"preset": training.preset, "device": training.device}
-    settings |= {"seconds": training.seconds, "steps": training.steps, "seed": training.seed}
-    has_diverged = False
-    try:
-        run = nerfmac.train(scene, progress=False, **settings)
-    except nerfmac.DivergedError as error:
-        if error.run is None:
-            raise
-        run, has_diverged = error.run, True
-    views = run.evaluate("test", progress=False)
-    if training.sheet:
-        write_sheet(run, training.sheet)
-    return {
-        "seed": training.seed,
-        "psnr": mean(view.psnr for view in views),
-        "ssim": mean(view.ssim for view in views),
-        "steps": run.state.step,
-        "seconds": run.state.train_seconds,
-        "diverged": has_diverged,
-    }
-
-
-def write_sheet(run: nerfmac.Run, path: Path) -> None:
+def write_sheet(path: Path, run: nerfmac.Run) -> None:
     """Write a PNG with a row for each of some held-out views: photograph, rendering, depth."""
     views, rows = run.views("test", progress=False), []
     for index in np.unique(np.linspace(0, len(views.names) - 1, SHEET_VIEWS).astype(int)):
@@ -201,6 +135,9 @@ def main(words: list[str]) -> int:
     parser.add_argument("--seeds", type=int, default=3, help="number of seeds, from 0; default 3")
     parser.add_argument("--preset", default="auto", help="preset: size of the model")
     parser.add_argument("--device", default="auto", help="device that computes")
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="NAME=VALUE", help="change a setting"
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures to this file")
     parser.add_argument(
         "--before", type=Path, metavar="FILE", help="compare with this file of an earlier --json"
@@ -220,36 +157,63 @@ def judge(arguments: argparse.Namespace) -> int:
     """Do as `arguments` say. Raises `InputError`."""
     listed = json.loads(arguments.list.read_text()) if arguments.list else []
     judging = [judged(keys) for keys in (*map(parsed, arguments.scenes), *listed)]
-    names = [scene.name for scene in judging]
-    if not names or len(set(names)) < len(names) or arguments.seeds < 1:
-        raise nerfmac.InputError(
-            f"scenes are {names}, seeds {arguments.seeds}; expected at least one scene, names that "
-            "differ (set name=), and at least one seed"
-        )
+    check_names([entry.scene for entry in judging])
+    if arguments.seeds < 1:
+        raise nerfmac.InputError(f"seeds is {arguments.seeds}; expected at least 1")
     earlier = json.loads(arguments.before.read_text()) if arguments.before else {"scenes": {}}
     seconds = arguments.seconds or (None if arguments.steps else 20.0)
-    settings = {"seconds": seconds, "steps": arguments.steps, "preset": arguments.preset}
-    settings["device"] = arguments.device
+    settings: dict[str, Any] = {
+        "seconds": seconds,
+        "steps": arguments.steps,
+        "preset": arguments.preset,
+    }
+    settings |= {"device": arguments.device, "changes": changes(arguments.set)}
     if arguments.sheets:
         arguments.sheets.mkdir(parents=True, exist_ok=True)
-    scenes: dict[str, Any] = {scene.name: {**asdict(scene), "runs": []} for scene in judging}
+    scenes: dict[str, Any] = {
+        entry.scene.name: {**asdict(entry.scene), "group": entry.group, "runs": []}
+        for entry in judging
+    }
     result = {"nerfmac": nerfmac.__version__, **settings, "scenes": scenes}
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(1, mp_context=context, max_tasks_per_child=1) as pool:
-        for scene in judging:
-            for seed in range(arguments.seeds):
-                sheet = arguments.sheets and arguments.sheets / f"{scene.name}-seed-{seed}.png"
-                job = Training(scene, seed, sheet=sheet, **settings)
-                run = pool.submit(trained, job).result()
-                scenes[scene.name]["runs"].append(run)
-                print(f"{scene.name}, seed {seed}: {run['psnr']:.2f} dB", file=sys.stderr)
-                if arguments.json:
-                    arguments.json.write_text(json.dumps(result, indent=1) + "\n")
+    trials = [
+        Trial(
+            entry.scene, seed, on_run=sheet_writer(arguments.sheets, entry.scene, seed), **settings
+        )
+        for entry in judging
+        for seed in range(arguments.seeds)
+    ]
+    for trial, run in outcomes(trials):
+        scenes[trial.scene.name]["runs"].append(run)
+        print(f"{trial.scene.name}, seed {trial.seed}: {run['psnr']:.2f} dB", file=sys.stderr)
+        if arguments.json:
+            arguments.json.write_text(json.dumps(result, indent=1) + "\n")
     for name, value in settings.items():
         if arguments.before and earlier.get(name) != value:
             print(f"before had {name} {earlier.get(name)}, now it is {value}")
     print("\n".join(table(scenes, earlier["scenes"])))
     return 0
+
+
+def changes(words: list[str]) -> dict[str, Any]:
+    """The settings in NAME=VALUE `words`; a value is JSON, else text. Raises `InputError`."""
+    values: dict[str, Any] = {}
+    for word in words:
+        name, separator, text = word.partition("=")
+        if not separator:
+            raise nerfmac.InputError(f"--set is {word!r}; expected NAME=VALUE")
+        try:
+            values[name] = json.loads(text)
+        except json.JSONDecodeError:
+            values[name] = text
+    with_settings(Config(), values)
+    return values
+
+
+def sheet_writer(
+    folder: Path | None, scene: TrialScene, seed: int
+) -> Callable[[nerfmac.Run], None] | None:
+    """The function that writes a run's contact sheet to `folder`; None without one."""
+    return partial(write_sheet, folder / f"{scene.name}-seed-{seed}.png") if folder else None
 
 
 if __name__ == "__main__":

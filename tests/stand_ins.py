@@ -18,18 +18,18 @@ done
 exit 7
 """
 NERFMAC = f"""#!{sys.executable}
-# Long verbs are only asked whether they know their flags; the others do what they are told.
+# Long commands are only asked whether they know their flags; the others do what they are told.
 import sys
 from importlib import import_module
 import tyro
 import nerfmac.cli
 from nerfmac.cli.logs import without_log_file
-verb, *words = sys.argv[1:]
-if verb == "info" or "--dump-metal" in words:
-    raise SystemExit(nerfmac.cli.main([verb, *words]))
+command, *words = sys.argv[1:]
+if command == "info" or "--dump-metal" in words:
+    raise SystemExit(nerfmac.cli.main([command, *words]))
 words, _ = without_log_file(words)
-tyro.cli(import_module(f"nerfmac.cli.{{verb}}").Arguments, args=words)
-print("known:", verb, *words)
+tyro.cli(import_module(f"nerfmac.cli.{{command}}").Arguments, args=words)
+print("known:", command, *words)
 """
 PYTHON = f"""#!/bin/sh
 # Installs and tests nothing.

@@ -27,7 +27,7 @@ HELPERS = """
 import platform
 from pathlib import Path
 
-def dump_or_info(verb, words):
+def dump_or_info(command, words):
     if "--dump-metal" in words:
         folder = Path(words[words.index("--dump-metal") + 1])
         folder.mkdir()
@@ -44,16 +44,18 @@ def write_run(words):
 
 @pytest.fixture
 def tried(tmp_path):
-    """Run the script on a Mac of stand-ins; `broken` is a verb that fails."""
+    """Run the script on a Mac of stand-ins; `broken` is a command that fails."""
 
     def run(broken=""):
         for name in ("nerfmac", "kernels", "data", "pyproject.toml"):
             (tmp_path / name).symlink_to(ROOT / name)
         shutil.copytree(ROOT / "scripts", tmp_path / "scripts")
-        text = NERFMAC.replace("nerfmac.cli.main([verb, *words])", "dump_or_info(verb, words)")
-        text = text.replace("verb, *words = ", f"{HELPERS}verb, *words = ")
-        text += f"if verb == {broken!r}: raise SystemExit('nerfmac: no such thing')\n"
-        text += "if verb == 'train': write_run(words)\n"
+        text = NERFMAC.replace(
+            "nerfmac.cli.main([command, *words])", "dump_or_info(command, words)"
+        )
+        text = text.replace("command, *words = ", f"{HELPERS}command, *words = ")
+        text += f"if command == {broken!r}: raise SystemExit('nerfmac: no such thing')\n"
+        text += "if command == 'train': write_run(words)\n"
         write_programs(tmp_path, MAC)
         (tmp_path / "venv").mkdir()
         write_programs(tmp_path / "venv", {"python": PYTHON, "nerfmac": text})

@@ -17,6 +17,7 @@ from tests.conftest import ROOT
 
 CPU, NVIDIA, MACOS = SYSTEMS = ("Linux, CPU", "Linux, NVIDIA GPU", "macOS")
 COMMAND = re.compile(r"(?:\bpip install -e |\buv sync\b)[^\n#`&;]*")
+BLOCK = re.compile(r"^```\n(.*?)^```", re.DOTALL | re.MULTILINE)
 ROW = re.compile(r"""- \{ system: "(.+?)", runner: \S+, command: '(.+)' \}""")
 LIBRARIES = {CPU: "mlx[cpu]", NVIDIA: "mlx[cuda13]"}
 """What brings MLX's library; on macOS it comes with `mlx`."""
@@ -31,14 +32,14 @@ def install_packages(extra: str) -> str:
 
 
 def told() -> Iterator[tuple[str, str, str]]:
-    """Yield document, system and command of each line of the documents that installs."""
+    """Yield document, system and command of each line of the documents' blocks that installs."""
     notebooks = sorted((ROOT / "notebooks").glob("*.ipynb"))
-    for path in (*sorted(ROOT.glob("*.md")), *notebooks):
+    for path in (*sorted(ROOT.glob("*.md")), *sorted(ROOT.glob("docs/*.md")), *notebooks):
         text = path.read_text(encoding="utf-8")
         if path in notebooks:
             cells = json.loads(text)["cells"]
             text = "\n".join("".join(cell["source"]) for cell in cells)
-        for line in text.splitlines():
+        for line in "".join(BLOCK.findall(text)).splitlines():
             for command in COMMAND.findall(line):
                 yield path.name, line.partition("# ")[2].strip(), command.strip()
 
@@ -67,7 +68,7 @@ def requirements(command: str) -> list[Requirement]:
 def test_each_command_of_the_documents_says_for_which_system_it_is():
     commands = list(told())
     assert {system for _, system, _ in commands} == {*SYSTEMS}
-    assert {"README.md", "1_quick_start.ipynb"} <= {document for document, _, _ in commands}
+    assert {"install.md", "1_quick_start.ipynb"} <= {document for document, _, _ in commands}
 
 
 def test_ci_installs_what_the_documents_tell_and_nothing_else():

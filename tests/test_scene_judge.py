@@ -11,6 +11,7 @@ import pytest
 from PIL import Image
 
 from nerfmac import InputError, builtin_scene_path
+from nerfmac.measure.bench import trials
 
 SCRIPT = Path(judge.__file__)
 SCENE = f"{builtin_scene_path()}:max_images=3,downscale=5,name=still"
@@ -24,7 +25,8 @@ def judged(*words):
 
 def test_two_seeds_are_trained_and_stand_beside_an_earlier_run(tmp_path):
     file, sheets = tmp_path / "now.json", tmp_path / "sheets"
-    done = judged(SCENE, *QUICK, "--json", file, "--sheets", sheets)
+    thin = ("--set", "march.thin_below=0.5")
+    done = judged(SCENE, *QUICK, *thin, "--json", file, "--sheets", sheets)
     assert done.returncode == 0, done.stderr
     values = json.loads(file.read_text())
     runs = values["scenes"]["still"]["runs"]
@@ -33,6 +35,7 @@ def test_two_seeds_are_trained_and_stand_beside_an_earlier_run(tmp_path):
         (1, 20, False),
     ]
     assert len({run["psnr"] for run in runs}) == 2
+    assert values["changes"] == {"march.thin_below": 0.5}
     assert all(5.0 < run["psnr"] < 40.0 and 0.0 < run["ssim"] < 1.0 for run in runs)
     for seed in (0, 1):
         sheet = np.array(Image.open(sheets / f"still-seed-{seed}.png"))
@@ -88,3 +91,33 @@ def test_a_scene_that_is_missing_is_refused_before_anything_is_trained(tmp_path)
     assert "nowhere" in done.stderr
     assert "Traceback" not in done.stderr
     assert not file.exists()
+
+
+@pytest.mark.parametrize(
+    ("word", "named"),
+    [
+        ("train.disparity", "NAME=VALUE"),
+        ("train.disparit=0.1", "train.disparit is no setting"),
+        ("seed.one=1", "seed.one is no setting"),
+        ("train.disparity=-1", "train.disparity is -1"),
+        ("train.disparity=much", "much"),
+    ],
+)
+def test_a_wrong_change_is_named(word, named):
+    with pytest.raises(InputError, match=named):
+        judge.changes([word])
+
+
+def test_a_change_reaches_the_training(monkeypatch):
+    seen = []
+
+    def train(_scene, *, config, **_limits):
+        seen.append(config)
+        raise InputError("enough")
+
+    monkeypatch.setattr(trials, "train", train)
+    scene = trials.trial_scene(trials.parsed(SCENE), {})
+    trial = trials.Trial(scene, 3, preset="tiny", device="cpu", changes={"march.thin_below": 0.5})
+    with pytest.raises(InputError, match="enough"):
+        trials.trained(trial)
+    assert (seen[0].seed, seen[0].preset, seen[0].march.thin_below) == (3, "tiny", 0.5)

@@ -153,13 +153,20 @@ def compile_together(libraries: Iterable[Cached]) -> None:
         log.debug("found in the cache %s: %s", cache_folder(), _stems(cached))
     if not missing:
         return
-    log.info("compiling %s, once for this machine ...", _stems(missing.values()))
+    _announce_compiling()
+    log.debug("compiling %s", _stems(missing.values()))
     start = time.perf_counter()
     with ThreadPoolExecutor(processors()) as pool:
         futures = [pool.submit(library.compile, path) for path, library in missing.items()]
     for future in futures:
         future.result()
     log.debug("compiled in %.1f s", time.perf_counter() - start)
+
+
+@cache
+def _announce_compiling() -> None:
+    """Log one line for all that this process compiles, which is more than one batch."""
+    log.info("compiling kernels, once for this machine ...")
 
 
 def type_in_c(name: str, dtype: mx.Dtype, types: Mapping[mx.Dtype, str], where: str) -> str:

@@ -68,7 +68,6 @@ def checked(command: str, arguments: type, argv: Sequence[str]) -> list[str]:
         word = words.popleft()
         if not word.startswith("-"):
             positionals.append(word)
-            joined.append(word)
             continue
         name, has_value, value = word.partition("=")
         name = _current(name.replace("_", "-"), flags)
@@ -93,7 +92,7 @@ def checked(command: str, arguments: type, argv: Sequence[str]) -> list[str]:
             value = str(user_path(value))  # shells do not expand the ~ in --out=~/run
         joined.append(f"{name}={value}")
     _check_positionals(command, arguments, positionals)
-    return joined
+    return [*joined, *positionals]
 
 
 @contextmanager
@@ -197,7 +196,8 @@ def _expected(kind: Any) -> str:
 
 def _check_positionals(command: str, arguments: type, values: Sequence[str]) -> None:
     names = positionals_of(arguments)
-    if len(values) > len(names):
+    is_endless = any(get_origin(argument.kind) is tuple for argument in names)
+    if len(values) > len(names) and not is_endless:
         only = "at most one" if len(names) == 1 else "only"
         expected = f"{only} {_usage(names)}" if names else "flags only"
         raise InputError(f"{values[len(names)]!r} is too much; nerfmac {command} takes {expected}")

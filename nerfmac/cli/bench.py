@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import tyro
 
 from nerfmac.backend import choose_device, current_device, memory_bytes
+from nerfmac.backend.machine import machine
 from nerfmac.cli.arguments import optional, unboxed
 from nerfmac.cli.choices import Device, Preset
 from nerfmac.cli.scene_flags import SceneFlags
@@ -23,16 +25,25 @@ from nerfmac.measure.bench import models
 from nerfmac.measure.bench.benchmark import benchmark
 from nerfmac.measure.bench.roofline import Roofline
 from nerfmac.measure.bench.scaling import measure_scaling
+from nerfmac.measure.bench.table import ResultTable
+from nerfmac.measure.bench.trials import Trial, check_names, outcomes, parsed, trial_scene
 from nerfmac.ranks import LostRankError, join
+from nerfmac.rendering.perceptual import Lpips
+from nerfmac.run import check_limits
 from nerfmac.scenes import Scene, builtin_scene_path, load_scene
 from nerfmac.training.measured import DivergedError
 
-MODES = ("scaling", "models", "roofline")
+MODES = ("table", "scaling", "models", "roofline")
 """Flags that replace the usual benchmark; they exclude each other."""
-OF_MODELS = ("plot", "vanilla_seconds")
-"""Flags that need `--models`."""
+OF_MODES = {
+    "models": ("plot", "vanilla_seconds"),
+    "table": ("scenes", "seeds", "steps", "background", "lpips", "latex"),
+}
+"""Flags that need one of the modes."""
 SECONDS = {"scaling": 15.0, "models": 60.0, "": 1.0}
 """Default of `--seconds` by mode; "" is the usual benchmark."""
+SEEDS = 3
+"""Default of `--seeds`."""
 ROOFLINE_PRESET = "base"
 """Preset for `--preset auto` with `--roofline`: its chips all have GPUs."""
 _show = partial(print, flush=True)
@@ -40,8 +51,13 @@ _show = partial(print, flush=True)
 
 @dataclass(frozen=True)
 class Arguments(SceneFlags):
-    """Time each operation as a kernel and in plain MLX, and the rendering of a picture."""
+    """Time each operation as a kernel and in plain MLX, and the rendering of a picture. --table,
+    --models, --scaling and --roofline measure something else."""
 
+    scenes: Annotated[tuple[str, ...], tyro.conf.Positional, optional("[SCENE ...]")] = ()
+    """With --table, scenes to train on, each a path or PATH:KEY=VALUE,KEY=VALUE. Keys are name, for
+    the table, and downscale, max_images, split, extent, up and contraction, in place of the flags
+    of that name."""
     preset: Preset = "auto"
     """Size of the model; auto chooses by device and memory."""
     device: Device = "auto"
@@ -53,6 +69,20 @@ class Arguments(SceneFlags):
     """Scene to train on; by default the built-in scene."""
     json: Annotated[Path | None, optional("FILE")] = None
     """Also write the figures to this JSON file."""
+    table: bool = False
+    """Instead of timing operations, train each SCENE with several seeds, evaluate every test view,
+    and print a paper's table in Markdown. Training ends as in `nerfmac train`, after the preset's
+    steps, --steps or --seconds."""
+    seeds: Annotated[int | None, optional("INT")] = None
+    """With --table, number of seeds, from 0; by default 3."""
+    steps: Annotated[int | None, optional("INT")] = None
+    """With --table, training steps of each run; by default the preset's."""
+    background: Annotated[Literal["white", "black"] | None, optional("white|black")] = None
+    """With --table, background behind renderings and photographs with alpha; by default white."""
+    lpips: Annotated[Path | None, optional("WEIGHTS")] = None
+    """With --table, also measure LPIPS, by these weights, as in `nerfmac eval`."""
+    latex: Annotated[Path | None, optional("FILE.tex")] = None
+    """With --table, also write the table in LaTeX to this file."""
     models: bool = False
     """Instead of timing operations, train both models and compare their PSNR over time."""
     vanilla_seconds: Annotated[float | None, optional("FLOAT")] = None
@@ -76,11 +106,16 @@ def main(argv: list[str]) -> int:
     mode = _mode(arguments)
     with ExitStack() as files:
         # Unwritable files fail here; the files appear when they are complete.
-        json, picture = (
+        json, picture, latex = (
             files.enter_context(appearing(path)) if path else None
-            for path in (arguments.json, arguments.plot)
+            for path in (arguments.json, arguments.plot, arguments.latex)
         )
-        figures = _figures(arguments, mode, picture)
+        if mode == "table":
+            table = _table(arguments)
+            _show("\n".join(table.markdown()))
+            if latex:
+                latex.write_text("\n".join(table.latex()) + "\n", encoding="utf-8")
+        figures = table.to_json() if mode == "table" else _figures(arguments, mode, picture)
         if json:
             write_json(json, figures)
     return 0
@@ -96,9 +131,18 @@ def _mode(arguments: Arguments) -> str:
     first, *others = [name for name in MODES if getattr(arguments, name)] or [""]
     if others:
         raise InputError(f"--{first} and --{others[0]} are both given; expected one of them")
-    for name in OF_MODELS:
-        if getattr(arguments, name) is not None and first != "models":
-            raise InputError(f"--{name.replace('_', '-')} needs --models; add it")
+    for mode, names in OF_MODES.items():
+        for name in names:
+            if getattr(arguments, name) not in (None, ()) and first != mode:
+                flag = "SCENE" if name == "scenes" else f"--{name.replace('_', '-')}"
+                raise InputError(f"{flag} needs --{mode}; add it")
+    if first == "table":
+        if arguments.scene:
+            raise InputError("--table and --scene are both given; name scenes alone: --table SCENE")
+        checks.number(
+            "seeds", SEEDS if arguments.seeds is None else arguments.seeds, low=1, whole=True
+        )
+        check_limits(arguments.steps, arguments.seconds)
     for name in ("seconds", "vanilla_seconds"):
         if (value := getattr(arguments, name)) is not None:
             if first == "roofline":
@@ -114,6 +158,27 @@ def _mode(arguments: Arguments) -> str:
     if arguments.plot:
         models.check_plot()
     return first
+
+
+def _table(arguments: Arguments) -> ResultTable:
+    """Train all scenes with all seeds; each result is told as soon as it is there."""
+    choose_device(arguments.device)
+    options = arguments.given()
+    scenes = [trial_scene(parsed(text), options) for text in arguments.scenes]
+    check_names(scenes)
+    if arguments.lpips:
+        Lpips(arguments.lpips)  # unreadable weights fail before anything is trained
+    settings: dict[str, Any] = {name: getattr(arguments, name) for name in ("seconds", "steps")}
+    settings |= {"preset": arguments.preset, "device": arguments.device, "lpips": arguments.lpips}
+    settings["background"] = arguments.background or "white"
+    seeds = range(arguments.seeds or SEEDS)
+    runs: dict[str, list[dict[str, Any]]] = {scene.name: [] for scene in scenes}
+    for trial, run in outcomes(
+        Trial(scene, seed, **settings) for scene in scenes for seed in seeds
+    ):
+        runs[trial.scene.name].append(run)
+        print(f"{trial.scene.name}, seed {trial.seed}: {run['psnr']:.2f} dB", file=sys.stderr)
+    return ResultTable(runs, machine())
 
 
 def _figures(arguments: Arguments, mode: str, picture: Path | None) -> dict[str, Any]:

@@ -17,7 +17,7 @@ class Arguments:
     """List public scenes with size, licence and source, or fetch one. Only fetching uses the
     network."""
 
-    scene: Annotated[str | None, tyro.conf.Positional, optional("SCENE")] = None
+    scene: Annotated[str | None, tyro.conf.Positional, optional("[SCENE]")] = None
     """Scene to fetch, such as lego or mipnerf360/room; without one, all are listed."""
     out: Path = Path("data")
     """Folder to fetch to; the scene is OUT/COLLECTION/SCENE. A broken download is resumed."""

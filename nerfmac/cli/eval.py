@@ -17,9 +17,8 @@ from nerfmac.common.checks import InputError
 from nerfmac.common.files import appearing, write_json
 from nerfmac.export import evaluate_to_page, worst
 from nerfmac.rendering.perceptual import Lpips
-from nerfmac.run import CONFIGURED, Run, quality, read_record
+from nerfmac.run import CONFIGURED, Run, protocol, quality, read_record
 from nerfmac.scenes import load_scene
-from nerfmac.scenes.options import described
 from nerfmac.snapshots import is_snapshot, load_snapshot
 from nerfmac.training.method import Method
 
@@ -41,8 +40,8 @@ class Arguments:
     html: Annotated[Path | None, optional("FILE")] = None
     """Also write an HTML page that shows photograph, rendering, error and depth of each view."""
     lpips: Annotated[Path | None, optional("WEIGHTS")] = None
-    """Also measure LPIPS, with the network weights in this .safetensors or .npz file; README says
-    how to make it."""
+    """Also measure LPIPS, with the network weights in this .safetensors or .npz file;
+    docs/benchmarks.md says how to make it."""
     device: Device = "auto"
     """Device that computes; auto takes the GPU if there is one."""
 
@@ -98,7 +97,7 @@ def _evaluated(run: Run, arguments: Arguments) -> dict[str, Any]:
         **figures,
         f"lpips_{split}": mean,
         "worst": [view.name for view in least],
-        "protocol": _protocol(run, arguments),
+        "protocol": protocol(run, split, background, has_lpips=lpips is not None),
         "views": {
             view.name: {
                 "psnr": view.psnr,
@@ -114,26 +113,3 @@ def _evaluated(run: Run, arguments: Arguments) -> dict[str, Any]:
 def _line(name: str, psnr: float, ssim: float, lpips: float | None) -> str:
     end = "" if lpips is None else f"  LPIPS {lpips:.4f}"
     return f"{name:30} {psnr:6.2f} dB  SSIM {ssim:.4f}{end}"
-
-
-def _protocol(run: Run, arguments: Arguments) -> dict[str, Any]:
-    """The protocol of the measurement; figures of another protocol are not comparable."""
-    lens = run.pictures().views(arguments.split).cameras[0].lens
-    return {
-        "scene": run.scene.path,
-        "split": arguments.split,
-        "held_out": described(run.scene.options.split),
-        "train_views": len(run.scene.cameras),
-        "size": [lens.width, lens.height],
-        "background": arguments.background,
-        "blend": run.config.train.blend,
-        "psnr": "mean of the views' PSNRs, of sRGB values in [0, 1], all pixels",
-        "psnr_corrected": "likewise, after the gain and offset of each channel that fit the view's "
-        "photograph best by least squares, for pictures whose exposures differ",
-        "ssim": "mean of the views' SSIMs, Gaussian window 11x11, sigma 1.5, each channel of sRGB",
-        "lpips": "mean of the views' LPIPSs, version 0.1 with AlexNet, by the weights given"
-        if arguments.lpips
-        else "not computed: it needs the weights of a network, which nerfmac does not bring",
-        "steps": run.state.step,
-        "train_seconds": run.state.train_seconds,
-    }

@@ -47,7 +47,10 @@ EXAMPLES = {
     "report": ("runs/place",),
     "info": ("",),
     "tune": ("",),
-    "bench": ("--json figures.json",),
+    "bench": (
+        "--json figures.json",
+        "--table captures/place captures/fox:downscale=2 --seconds 60",
+    ),
     "profile": ("runs/place --trace trace.json",),
     "selftest": ("--report selftest.json",),
 }
@@ -119,7 +122,7 @@ def _add(group: Any, argument: Argument, is_short: bool) -> None:
     if argument.kind is bool and argument.default is True:
         names.append(f"--no-{argument.name.removeprefix('--')}")
         text += " (default: yes)"
-    elif argument.kind is not bool and argument.default not in (None, MISSING, "auto"):
+    elif argument.kind is not bool and argument.default not in (None, MISSING, "auto", ()):
         text += f" (default: {argument.default})"
     text = text.replace("%", "%%")
     if argument.kind is bool:

@@ -13,6 +13,7 @@ NEAREST = 0.75
 """Least similarity of a mistyped word to the one that is suggested, from 0 to 1."""
 
 COMMANDS = {
+    "data": "download fetch dataset datasets download-data ns-download-data",
     "capture": "process process-data ns-process-data colmap colmap2nerf sfm convert",
     "inspect": "check validate",
     "train": "ns-train fit run start instant-ngp testbed",
@@ -60,12 +61,12 @@ FLAGS = {
 
 def known_command(word: str, commands: Collection[str]) -> str:
     """What to type in place of the first `word`, which is no command."""
-    for meant, synonyms in COMMANDS.items():
-        if word in synonyms.split():
-            return f"type `nerfmac {meant}`"
     if (path := Path(word)).exists():
         command = "view" if (path / "config.json").is_file() else "train"
         return f"a command comes first: type `nerfmac {command} {word}`"
+    for meant, synonyms in COMMANDS.items():
+        if word in synonyms.split():
+            return f"type `nerfmac {meant}`"
     if word.startswith("-"):
         return "a command comes first, such as `nerfmac train SCENE`; see `nerfmac --help`"
     expected = f"expected one of: {', '.join(commands)}; see `nerfmac --help`"
@@ -83,7 +84,7 @@ def known_flag(command: str, flag: str, flags: Mapping[str, str], positionals: s
         if (own := meant.split()[0]) in flags:
             return f"type {meant}: {first_sentence(flags[own])}"
         if meant == "POSITIONAL" and positionals:
-            return f"name it without a flag: `nerfmac {command} {positionals}`"
+            return f"it needs no flag: type `nerfmac {command} {positionals}`"
         if meant[0] in "`N":
             return f"type {meant}"
     of_a_part = [known for known in flags if known.rpartition(".")[2] == flag.removeprefix("--")]

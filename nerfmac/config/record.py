@@ -124,6 +124,21 @@ def flattened(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str
             yield f"{prefix}{name}", value
 
 
+def with_settings(config: Config, settings: Mapping[str, Any]) -> Config:
+    """`config` with the JSON values of some `settings`, by names as `flattened` yields them.
+
+    Raises `InputError` for a name that no setting has, and for a value of the wrong type or size.
+    """
+    values = config.to_json()
+    for name, value in settings.items():
+        part, _, key = name.rpartition(".")
+        of_part = values.get(part) if part else values
+        if not isinstance(of_part, dict) or key not in of_part:
+            raise InputError(f"{name} is no setting; expected a name such as train.steps")
+        of_part[key] = value
+    return Config.from_json(values)
+
+
 def override(config: Config, **changes: Any) -> Config:
     """`config` with some settings replaced, as in `override(config, train={"steps": 9})`."""
     parts: dict[str, Any] = {}

@@ -12,6 +12,7 @@ from nerfmac.run.coordinates import split_cameras as split_cameras
 from nerfmac.run.folder import check_unused as check_unused
 from nerfmac.run.folder import is_run as is_run
 from nerfmac.run.folder import read_record as read_record
+from nerfmac.run.outputs import protocol as protocol
 from nerfmac.run.outputs import quality as quality
 from nerfmac.run.outputs import scaled_size as scaled_size
 from nerfmac.run.run import Run as Run

@@ -192,3 +192,26 @@ def metrics(
         "peak_memory_bytes": peak_memory_bytes(),
         "active_memory_bytes": active_memory_bytes(),
     }
+
+
+def protocol(run: Run, split: str, background: str, *, has_lpips: bool) -> dict[str, Any]:
+    """How an evaluation of `split` is made; figures of another protocol are not comparable."""
+    lens = run.pictures().views(split).cameras[0].lens
+    return {
+        "scene": run.scene.path,
+        "split": split,
+        "held_out": described(run.scene.options.split),
+        "train_views": len(run.scene.cameras),
+        "size": [lens.width, lens.height],
+        "background": background,
+        "blend": run.config.train.blend,
+        "psnr": "mean of the views' PSNRs, of sRGB values in [0, 1], all pixels",
+        "psnr_corrected": "likewise, after the gain and offset of each channel that fit the view's "
+        "photograph best by least squares, for pictures whose exposures differ",
+        "ssim": "mean of the views' SSIMs, Gaussian window 11x11, sigma 1.5, each channel of sRGB",
+        "lpips": "mean of the views' LPIPSs, version 0.1 with AlexNet, by the weights given"
+        if has_lpips
+        else "not computed: it needs the weights of a network, which nerfmac does not bring",
+        "steps": run.state.step,
+        "train_seconds": run.state.train_seconds,
+    }

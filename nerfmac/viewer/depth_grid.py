@@ -18,11 +18,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-CELL = 8
+CELL = 5
 """Side of a cell, in pixels of the full picture."""
 
 MOST_CELLS = 160
-"""Largest number of cells along a side: more vertices slow down a page that draws in software."""
+"""Largest number of cells along a side: it bounds the bytes and the work of a large picture."""
 
 OUTLINE = 1.1
 """Ratio of the largest to the mean 1 / distance around a vertex from which an outline is there."""

@@ -1,6 +1,7 @@
 """What the compiler makes is cached by all that can change it, whole, and safe to race for."""
 
 import ctypes
+import logging
 import subprocess
 import sys
 import threading
@@ -97,6 +98,14 @@ def test_of_libraries_compiled_together_one_that_fails_spoils_no_other(cache):
     with pytest.raises(build.BuildError, match="bad-"):
         build.compile_together([bad, TOY])
     assert list(cache.iterdir()) == [TOY.path()]
+
+
+def test_one_line_says_that_kernels_are_compiled_however_many_batches_there_are(cache, caplog):
+    build._announce_compiling.cache_clear()
+    caplog.set_level(logging.INFO, "nerfmac")
+    for name in ("one", "two"):
+        build.compile_together([Library(name, {"toy.cpp": SOURCE})])
+    assert caplog.messages == ["compiling kernels, once for this machine ..."]
 
 
 @pytest.mark.parametrize("package", ["mlx", "nanobind"])

@@ -155,7 +155,7 @@ def test_the_home_folder_in_a_flags_value_is_found_where_the_shell_leaves_it(mon
     words = checked(
         "train", train.Arguments, ["a", "--out=~/run", "--split", "~/names", "--up", "z"]
     )
-    assert words == ["a", "--out=/home/me/run", "--split=~/names", "--up=z"]
+    assert words == ["--out=/home/me/run", "--split=~/names", "--up=z", "a"]
 
 
 def test_an_unknown_command(capsys, tmp_path):

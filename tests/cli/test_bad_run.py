@@ -62,17 +62,17 @@ def test_what_cannot_be_trained_before_pictures_are_decoded(
     refused(capsys, tmp_path, *given, *flags, names=names)
 
 
-@pytest.mark.parametrize("verb", ["eval", "render", "resume"])
+@pytest.mark.parametrize("command", ["eval", "render", "resume"])
 @pytest.mark.parametrize("left", [0, 7, 100, 5000, -1])
-def test_a_checkpoint_cut_short(capsys, tmp_path, run, verb, left):
+def test_a_checkpoint_cut_short(capsys, tmp_path, run, command, left):
     path = run / "checkpoint.safetensors"
     path.write_bytes(path.read_bytes()[:left])
-    arguments = ("train", "--resume", "--out", run) if verb == "resume" else (verb, run)
+    arguments = ("train", "--resume", "--out", run) if command == "resume" else (command, run)
     refused(capsys, tmp_path, *arguments, names=[path, "cut short"])
 
 
-@pytest.mark.parametrize("verb", ["eval", "render", "export", "report", "resume"])
-def test_a_checkpoint_with_noise_in_its_middle(capsys, tmp_path, run, verb):
+@pytest.mark.parametrize("command", ["eval", "render", "export", "report", "resume"])
+def test_a_checkpoint_with_noise_in_its_middle(capsys, tmp_path, run, command):
     path = run / "checkpoint.safetensors"
     data = bytearray(path.read_bytes())
     middle = len(data) // 2
@@ -81,7 +81,7 @@ def test_a_checkpoint_with_noise_in_its_middle(capsys, tmp_path, run, verb):
     arguments = {
         "resume": ("train", "--resume", "--out", run),
         "export": ("export", run, tmp_path / "mesh.ply"),
-    }.get(verb, (verb, run))
+    }.get(command, (command, run))
     refused(capsys, tmp_path, *arguments, names=[path, "damaged"])
 
 

@@ -37,10 +37,10 @@ def test_a_mesh_by_its_files_ending(run, tmp_path, capsys, name):
 
 
 def test_the_verb_does_what_three_lines_of_python_do(run, tmp_path):
-    assert nerfmac("export", run, tmp_path / "verb.ply", *THIN, "--device", "cpu") == 0
+    assert nerfmac("export", run, tmp_path / "command.ply", *THIN, "--device", "cpu") == 0
     mesh = extract_mesh(Run.load(run), resolution=12, threshold=0.1, progress=False)
     mesh.save(tmp_path / "python.ply")
-    assert (tmp_path / "verb.ply").read_bytes() == (tmp_path / "python.ply").read_bytes()
+    assert (tmp_path / "command.ply").read_bytes() == (tmp_path / "python.ply").read_bytes()
 
 
 def test_density_in_a_box(run, tmp_path, capsys):

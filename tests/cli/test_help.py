@@ -8,7 +8,6 @@ import pytest
 import tyro
 
 from nerfmac.cli import COMMANDS
-from nerfmac.cli import help as pages
 from nerfmac.cli.arguments import SWITCHES, checked
 from nerfmac.cli.declared import declared, flags_of
 from nerfmac.cli.help import COMMON, EXAMPLES
@@ -43,6 +42,7 @@ def test_the_whole_page_lists_every_flag_in_lines_of_80_columns(capsys, command)
     for word in ("None", "MISSING", "(default: True)", "(default: False)"):
         assert word not in text
     for argument in declared(arguments_of(command)):
+        assert argument.text, argument.name
         assert " ".join(argument.text.split()) in " ".join(text.split())
 
 
@@ -93,8 +93,3 @@ def test_the_examples_are_understood(command, capsys):
         written = checked(command, arguments, shlex.split(words))
         whole = {"default": arguments(**vars(Config()))} if issubclass(arguments, Config) else {}
         assert isinstance(tyro.cli(arguments, args=written, registry=SWITCHES, **whole), arguments)
-
-
-def test_a_short_text_is_the_first_sentence():
-    assert pages.first_sentence("One 1.5. Two.") == "One 1.5."
-    assert pages.first_sentence("One.mp4") == "One.mp4"

@@ -13,7 +13,7 @@ QUICK = ("--device", "cpu", "--seconds", 0.01)
 
 @pytest.fixture(scope="module")
 def done(made, tmp_path_factory):
-    """The folder with all that the verb writes for 20 steps of a run, and what it says."""
+    """The folder with all that the command writes for 20 steps of a run, and what it says."""
     place = tmp_path_factory.mktemp("profile")
     files = {"--json": "p.json", "--trace": "t.json"}
     flags = [word for flag, name in files.items() for word in (flag, place / name)]

@@ -15,10 +15,10 @@ def with_preview(run, monkeypatch, tmp_path):
     return run
 
 
-@pytest.mark.parametrize("verb", ["train", "inspect", "capture"])
-def test_a_run_is_not_taken_for_photographs(capsys, tmp_path, with_preview, verb):
+@pytest.mark.parametrize("command", ["train", "inspect", "capture"])
+def test_a_run_is_not_taken_for_photographs(capsys, tmp_path, with_preview, command):
     names = [f"{with_preview} is a run", f"nerfmac train --out {with_preview} --resume"]
-    refused(capsys, tmp_path, verb, with_preview, names=names)
+    refused(capsys, tmp_path, command, with_preview, names=names)
 
 
 def test_a_run_is_no_scene_in_a_notebook(with_preview, tmp_path):
@@ -29,12 +29,12 @@ def test_a_run_is_no_scene_in_a_notebook(with_preview, tmp_path):
     assert set(tmp_path.rglob("*")) == before
 
 
-@pytest.mark.parametrize("verb", ["render", "eval", "export", "report", "resume"])
-def test_a_scene_is_no_run(capsys, tmp_path, scene, verb):
+@pytest.mark.parametrize("command", ["render", "eval", "export", "report", "resume"])
+def test_a_scene_is_no_run(capsys, tmp_path, scene, command):
     arguments = {
         "resume": ("train", "--resume", "--out", scene),
         "export": ("export", scene, tmp_path / "mesh.ply"),
-    }.get(verb, (verb, scene))
+    }.get(command, (command, scene))
     names = [f"{scene} is a scene", f"nerfmac train {scene}"]
     refused(capsys, tmp_path, *arguments, names=names)
 

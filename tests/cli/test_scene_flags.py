@@ -1,4 +1,4 @@
-"""Every verb that reads a scene reads it as the flags say; where none is read they are refused."""
+"""A command that reads a scene reads it as the flags say; one that reads none refuses them."""
 
 import ast
 import json

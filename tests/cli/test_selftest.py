@@ -6,7 +6,7 @@ import sys
 import mlx.core as mx
 import pytest
 
-import nerfmac.cli.selftest as verb
+import nerfmac.cli.selftest as selftest_command
 from nerfmac.backend import device, kernel
 from nerfmac.backend.cpu_kernel import CpuKernel
 from nerfmac.backend.metal_text import recorded
@@ -273,8 +273,8 @@ def test_a_mac_hears_nothing_of_cpu_kernels_that_cannot_be_built(
         assert not (builds and now[-1] == "cpu" and missing), "a compiler would start"
         return missing if now[-1] == "cpu" else None
 
-    monkeypatch.setattr(verb, "gpu", lambda: "metal")
-    monkeypatch.setattr(verb, "choose_device", now.append)
-    monkeypatch.setattr(verb, "why_reference", why)
-    assert verb._testable("all", ["march"]) == devices
+    monkeypatch.setattr(selftest_command, "gpu", lambda: "metal")
+    monkeypatch.setattr(selftest_command, "choose_device", now.append)
+    monkeypatch.setattr(selftest_command, "why_reference", why)
+    assert selftest_command._testable("all", ["march"]) == devices
     assert capsys.readouterr().err == ""

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from nerfmac.backend import choose_device, variants
-from nerfmac.cli import tune as verb
+from nerfmac.cli import tune as tune_command
 from nerfmac.measure import tuning as choosing
 from nerfmac.measure.tuning import Tried, Tuned
 from tests.scene_factory import nerfmac
@@ -17,7 +17,7 @@ def nothing_kept(monkeypatch, tmp_path):
     choose_device("cpu")
     monkeypatch.delenv("NERFMAC_VARIANTS", raising=False)
     file = tmp_path / "kept.json"
-    for module in (variants, verb):
+    for module in (variants, tune_command):
         monkeypatch.setattr(module, "path", lambda: file)
     variants._stored.cache_clear()
     yield
@@ -103,11 +103,11 @@ def test_what_cannot_be_done_is_refused_before_anything_is_written(
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("verb", ["train", "tune", "info"])
-def test_a_wrong_variable_is_refused_by_every_verb(verb, tmp_path, monkeypatch, capsys):
+@pytest.mark.parametrize("command", ["train", "tune", "info"])
+def test_a_wrong_variable_is_refused_by_every_command(command, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("NERFMAC_VARIANTS", "march=two")
-    assert nerfmac(verb) == 2
+    assert nerfmac(command) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert re.search("NERFMAC_VARIANTS.*'march'.*hash_encode", line)
     assert list(tmp_path.iterdir()) == []

@@ -12,7 +12,7 @@ from urllib.parse import unquote
 
 import pytest
 
-import nerfmac.cli.view as verb
+import nerfmac.cli.view as view_command
 from nerfmac.common.installing import install
 from nerfmac.run import Run, train
 from nerfmac.scenes import builtin_scene_path, load_scene
@@ -43,7 +43,7 @@ def run(made, tmp_path):
 
 
 class Ended(NamedTuple):
-    """How the verb ended; `started` are the arguments that JupyterLab got, if it was started."""
+    """How the command ended; `started` are the arguments that JupyterLab got, if it was started."""
 
     code: int
     out: str
@@ -53,14 +53,14 @@ class Ended(NamedTuple):
 
 @pytest.fixture
 def view(monkeypatch, capsys):
-    """Call the verb in a folder; the JupyterLab that this process would become exits with 7."""
+    """Call the command in a folder; the JupyterLab that this process would become exits with 7."""
     started = []
 
     def become(_program, command):
         started.append(command[command.index("jupyterlab") + 1 :])
         raise SystemExit(7)
 
-    monkeypatch.setattr(verb.os, "execv", become)
+    monkeypatch.setattr(view_command.os, "execv", become)
 
     def call(folder, *arguments):
         started.clear()
@@ -226,7 +226,7 @@ def test_a_port_that_does_not_exist_is_refused(view, run, tmp_path):
 def test_what_is_not_installed_is_named_with_the_command_that_installs_it(
     view, run, tmp_path, monkeypatch, missing
 ):
-    monkeypatch.setattr(verb, "find_spec", lambda name: None if name in missing else name)
+    monkeypatch.setattr(view_command, "find_spec", lambda name: None if name in missing else name)
     before = everything(tmp_path)
     ended = view(tmp_path, run)
     assert (ended.code, ended.started) == (2, None)

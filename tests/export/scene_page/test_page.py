@@ -11,6 +11,7 @@ from PIL import Image
 
 from nerfmac.common.checks import InputError
 from nerfmac.common.page_modules import joined_modules
+from nerfmac.config.presets import PRESETS
 from nerfmac.export import PagePath, scene_page, write_scene_page
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.colour import linear_to_srgb
@@ -22,6 +23,8 @@ from tests.scene_factory import CONFIG
 
 WITHOUT_WEBGPU = "Object.defineProperty(navigator, 'gpu', {value: undefined});"
 WITHOUT_WEBGL = "HTMLCanvasElement.prototype.getContext = () => null;"
+REST = 4e6
+"""Bytes of a page beside its table: mesh, still, networks, cells and script."""
 WITH_A_GPU = """Object.defineProperty(
   GPUAdapterInfo.prototype, "isFallbackAdapter", {get: () => false});"""
 
@@ -83,6 +86,7 @@ def test_what_lies_in_the_file_forbids_and_names(tab, folder):
     policy = tab.run("document.querySelector('meta[http-equiv]').content")
     assert policy.startswith("default-src 'none'; script-src 'sha256-")
     assert "unsafe" not in policy
+    assert policy.endswith("base-uri 'none'; form-action 'none'")
     assert tab.page.title() == "Two <balls> & more"
     assert "Two <balls> & more" in tab.run("document.querySelector('[name=description]').content")
     assert tab.run("document.getElementById('still').alt").startswith("Two <balls> & more, seen")
@@ -185,6 +189,14 @@ def test_without_a_mesh_the_page_is_written_all_the_same(trained, tmp_path, monk
     assert '"mesh": null' in (tmp_path / "page.html").read_text()
 
 
+@pytest.mark.parametrize(("preset", "most"), [("small", 12e6), ("base", 45e6)])
+def test_the_largest_table_of_a_preset_leaves_room_for_the_rest(preset, most):
+    grid = PRESETS[preset].grid
+    features = grid.levels * grid.features * 2**grid.log2_entries
+    codes = np.random.default_rng(0).bytes(features)  # a byte a feature, and none can be saved
+    assert len(scene_page._data_block("table", codes)) + REST < most
+
+
 def test_one_run_makes_the_same_bytes_twice(trained, tmp_path):
     for name in ("one.html", "two.html"):
         write_scene_page(trained, tmp_path / name, title="Balls", progress=False)
@@ -216,12 +228,42 @@ def test_a_path_plays_from_its_start_until_the_reader_moves(trained, open_page):
     assert np.abs(np.reshape(between, (3, 4)) - middle).max() < 0.01
     axes = np.reshape(between, (3, 4))[:, :3]
     assert np.abs(axes.T @ axes - np.eye(3)).max() < 1e-6
+    last = np.reshape(other.run(f"{flight}.viewAt(23.5 / 6).pose"), (3, 4))[:, 3]
+    assert np.abs(last - (cameras[23].pose + cameras[0].pose)[:, 3] / 2).max() < 0.01, "it closes"
     for seconds, camera in ((0, cameras[0]), (2, cameras[12]), (25 / 6, cameras[1])):
         pose = other.run(f"{flight}.viewAt({seconds} + 1e-9).pose")
         assert np.abs(np.reshape(pose, (3, 4)) - camera.pose).max() < 1e-4
     other.page.keyboard.press("KeyR")
     other.wait(f"!{flight}.isPlaying")
     assert np.abs(np.reshape(other.view()["pose"], (3, 4)) - cameras[0].pose).max() < 1e-5
-    other.run("document.querySelector('.nerfmac-play').click()")
-    other.wait(f"{flight}.isPlaying")
+    for stop in ("document.querySelectorAll('.nerfmac-play')[1].click()", None):
+        other.run("document.querySelector('.nerfmac-play').click()")
+        other.wait(f"{flight}.isPlaying")
+        if stop:
+            other.run(stop)
+        else:
+            other.run("document.getElementById('picture').focus()")
+            other.page.keyboard.press("KeyW")
+        other.wait(f"!{flight}.isPlaying")
+    other.close()
+
+
+def test_a_path_waits_for_readers_who_want_no_motion(trained, open_page):
+    frames = PagePath(trained.orbit(4), fps=6.0)
+    calm = {"viewport": {"width": 16, "height": 12}, "reduced_motion": "reduce"}
+    other = open_page(trained, camera_path=frames, context=calm)
+    other.rest()
+    assert not other.run("document.body.nerfmac.flight.isPlaying")
+    other.close()
+
+
+def test_a_gpu_that_stops_is_asked_once_more_before_the_mesh_is_shown(trained, open_page):
+    other = open_page(trained, context={"viewport": {"width": 16, "height": 12}})
+    for shown in ("field", "mesh"):
+        other.rest()
+        screen = "document.body.nerfmac.flight.screen"
+        other.run(f"window.before = {screen}, {screen}.tracer.device.destroy()")
+        other.wait(f"{screen} && {screen} !== window.before")
+        assert other.shows() == shown
+        assert other.run("document.querySelectorAll('canvas').length") == 1
     other.close()

@@ -92,8 +92,8 @@ def test_a_frame_from_where_the_view_is_is_shown_as_it_came(scene):
 @pytest.mark.parametrize(
     ("button", "travel", "least"),
     [
-        ("left", (0.03, 0.0), 25.5), ("left", (-0.02, 0.04), 23.5), ("left", (0.05, -0.03), 20.0),
-        ("right", (0.05, 0.03), 27.5), ("right", (-0.1, 0.0), 26.0),
+        ("left", (0.03, 0.0), 27.0), ("left", (-0.02, 0.04), 24.8), ("left", (0.05, -0.03), 21.8),
+        ("right", (0.05, 0.03), 29.3), ("right", (-0.1, 0.0), 27.3),
     ],
 )  # fmt: skip
 def test_a_drag_shows_nearly_what_is_seen_from_there(scene, button, travel, least):
@@ -105,7 +105,7 @@ def test_a_drag_shows_nearly_what_is_seen_from_there(scene, button, travel, leas
     assert shown > decibels(before, there) + 5.0
 
 
-@pytest.mark.parametrize(("scrolled", "least"), [(-60, 28.5), (90, 26.5)])
+@pytest.mark.parametrize(("scrolled", "least"), [(-60, 29.8), (90, 27.9)])
 def test_the_wheel_shows_nearly_what_is_seen_from_there(scene, scrolled, least):
     before = shown_picture(scene)
     scene.page.mouse.move(200, 200)
@@ -118,6 +118,7 @@ def test_the_wheel_shows_nearly_what_is_seen_from_there(scene, scrolled, least):
 
 
 def test_a_key_shows_what_is_seen_on_the_way(scene):
+    before = shown_picture(scene)
     scene.page.locator(".nerfmac-picture").focus()
     scene.page.keyboard.down("d")
     scene.page.wait_for_timeout(60)
@@ -126,13 +127,14 @@ def test_a_key_shows_what_is_seen_on_the_way(scene):
     way = place_of(scene)[:, 3] - START.pose[:, 3]
     there = START.walk(np.linalg.norm(way), 0.0, 0.0, 1.0)
     assert np.allclose(there.pose, place_of(scene))
-    assert decibels(shown_picture(scene), there) > 26.0
+    # How far it is depends on how long a busy machine holds the key.
+    assert decibels(shown_picture(scene), there) > decibels(before, there) + 5.0
 
 
 def test_another_field_of_view_is_shown_at_once(scene):
     scene.state(settings={"fov": 46.0})
     scene.settle()
-    assert decibels(shown_picture(scene), START.with_fov(math.radians(46.0))) > 29.0
+    assert decibels(shown_picture(scene), START.with_fov(math.radians(46.0))) > 33.5
 
 
 def test_what_comes_into_sight_has_the_colours_behind_it(view):
@@ -177,7 +179,7 @@ def test_the_next_frame_takes_the_place_of_the_warped_one(scene):
 def test_a_frame_that_is_late_is_warped_to_where_the_view_has_gone(scene):
     drag(scene, (0.075, 0.0))
     frame(scene, 2, START.orbit(0.05, 0.0))
-    assert decibels(shown_picture(scene), START.orbit(0.075, 0.0)) > 25.0
+    assert decibels(shown_picture(scene), START.orbit(0.075, 0.0)) > 27.4
     assert np.allclose(place_of(scene), START.orbit(0.075, 0.0).pose)
 
 

@@ -1,5 +1,6 @@
 /**
  * The last picture, seen from where the camera is now: a mesh over the picture, at its depth.
+ * triangles.js makes the mesh.
  *
  * A vertex at picture position (x, y), whose surface is at depth z along the source camera's axis,
  * is seen by a view turned by T = R_view^T R and moved by s = R_view^T (t - t_view) at
@@ -16,6 +17,7 @@
  */
 
 import { useProgram } from "./program.js";
+import { trianglesOf } from "./triangles.js";
 
 const VERTEX = `#version 300 es
 in float inverse;         // 1 / distance over its largest value
@@ -64,8 +66,7 @@ export class Warp {
 
   constructor(canvas, gl) {
     Object.assign(this, { canvas, gl });
-    this.source = null; // the picture's {pose, lens, depth}
-    this.size = [0, 0]; // of the grid that `indices` is for
+    this.source = null; // the picture's {pose, lens, depth, count}: so many indices
     this.setUp();
     canvas.addEventListener("webglcontextlost", (event) => {
       event.preventDefault(); // asks for another one
@@ -78,7 +79,6 @@ export class Warp {
   setUp() {
     const { gl } = this;
     this.source = null;
-    this.size = [0, 0];
     const program = useProgram(gl, VERTEX, FRAGMENT);
     this.places = UNIFORMS.map((name) => gl.getUniformLocation(program, name));
     gl.bindTexture(gl.TEXTURE_2D, gl.createTexture());
@@ -99,14 +99,11 @@ export class Warp {
   load(bitmap, { pose, lens, depth }, inverses) {
     const { gl } = this;
     const { columns, rows } = depth;
-    if (columns !== this.size[0] || rows !== this.size[1]) {
-      this.size = [columns, rows];
-      this.indices = stripsOf(columns, rows);
-      gl.bufferData(gl.ELEMENT_ARRAY_BUFFER, this.indices, gl.STATIC_DRAW);
-    }
+    const indices = trianglesOf(inverses, columns, rows);
+    gl.bufferData(gl.ELEMENT_ARRAY_BUFFER, indices, gl.STREAM_DRAW);
     gl.bufferData(gl.ARRAY_BUFFER, inverses, gl.STREAM_DRAW);
     gl.texImage2D(gl.TEXTURE_2D, 0, gl.RGBA, gl.RGBA, gl.UNSIGNED_BYTE, bitmap);
-    this.source = { pose, lens, depth };
+    this.source = { pose, lens, depth, count: indices.length };
   }
 
   /** Show the picture as a camera sees it; returns false if there is none to warp. */
@@ -120,13 +117,13 @@ export class Warp {
     const { turn, shift } = between(source.pose, pose);
     const [largest, size, turnAt, shiftAt, sourceLens, viewLens] = places;
     gl.uniform1f(largest, source.depth.largest);
-    gl.uniform2i(size, ...this.size);
+    gl.uniform2i(size, source.depth.columns, source.depth.rows);
     gl.uniformMatrix3fv(turnAt, true, turn);
     gl.uniform3fv(shiftAt, shift);
     gl.uniform4fv(sourceLens, source.lens);
     gl.uniform4fv(viewLens, lens);
     gl.clear(gl.COLOR_BUFFER_BIT | gl.DEPTH_BUFFER_BIT);
-    gl.drawElements(gl.TRIANGLE_STRIP, this.indices.length, gl.UNSIGNED_INT, 0);
+    gl.drawElements(gl.TRIANGLES, source.count, gl.UNSIGNED_INT, 0);
     canvas.hidden = false;
     return true;
   }
@@ -151,18 +148,4 @@ function between(from, to) {
     shift.push(along(3, 1));
   }
   return { turn, shift };
-}
-
-/** The triangles of a grid as one strip of indices, row after row; repeated ones draw nothing. */
-function stripsOf(columns, rows) {
-  const indices = [];
-  for (let row = 0; row + 1 < rows; row += 1) {
-    const first = row * columns;
-    indices.push(first);
-    for (let column = 0; column < columns; column += 1) {
-      indices.push(first + column, first + columns + column);
-    }
-    indices.push(first + 2 * columns - 1);
-  }
-  return new Uint32Array(indices);
 }

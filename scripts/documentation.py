@@ -1,0 +1,184 @@
+"""Pages of the documentation that are made, not written: a hook of mkdocs (mkdocs.yml).
+
+The reference of commands and of the configuration is made from the code. The pages of the project,
+such as CHANGELOG.md, are those of the repository's root. Their links, and links to them, are turned
+into links of the site.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
+from importlib import import_module
+from inspect import getdoc
+from pathlib import Path
+from typing import Any
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+
+from nerfmac.cli import COMMANDS, GROUPS
+from nerfmac.cli.declared import Argument, declared, documentation, positionals_of
+from nerfmac.cli.help import EXAMPLES
+from nerfmac.config import Config
+from nerfmac.config.presets import PRESETS
+
+ROOT = Path(__file__).resolve().parent.parent
+
+PAGES = {
+    "BENCHMARKS.md": "diary.md",
+    "CHANGELOG.md": "changelog.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "README.md": "index.md",
+    "SECURITY.md": "promises.md",
+}
+"""Page of the site for each page of the repository's root. Only README.md has one of its own."""
+
+COPIED = ("data/*.png", "data/*.jpg", "data/*.webp", "notebooks/*.ipynb", "LICENSE")
+"""Files that pages link to, and that the site holds under the same names."""
+
+MATTER = (
+    *("grid.levels", "grid.log2_entries", "grid.finest", "networks.width", "march.steps"),
+    *("march.max_samples", "march.near_training", "occupancy.resolution", "optimiser.rate"),
+    "train.steps",
+)
+"""The ten settings that are worth a try first."""
+
+LINK = re.compile(r"(?<=\]\()(?!\w+:|#)([^)\s#]+)(?=[)#])")
+"""The path of a relative link or picture in Markdown, without its anchor."""
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add the made pages, and the files that pages link to."""
+    made = {"commands.md": commands(), "configuration.md": configuration()}
+    for name, page in PAGES.items():
+        if page != "index.md":
+            made[page] = with_links((ROOT / name).read_text(encoding="utf-8"), "")
+    for page, text in made.items():
+        files.append(File.generated(config, page, content=text))
+    for path in sorted(path for pattern in COPIED for path in ROOT.glob(pattern)):
+        name = path.relative_to(ROOT).as_posix()
+        files.append(File.generated(config, name, abs_src_path=str(path)))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
+    """Turn links of a written page that lead out of docs/ into links of the site."""
+    return markdown if page.file.generated_by else with_links(markdown, "docs")
+
+
+def with_links(text: str, folder: str) -> str:
+    """The Markdown `text` of a file in `folder` of the repository, with links of the site."""
+
+    def there(link: re.Match[str]) -> str:
+        path = posixpath.normpath(posixpath.join(folder, link[0]))
+        return PAGES.get(path, path.removeprefix("docs/"))
+
+    return LINK.sub(there, text)
+
+
+def commands() -> str:
+    """The page of all commands with their flags."""
+    parts = [
+        "# Commands",
+        "`nerfmac COMMAND --help-all` shows the same. Every command takes `--log-file FILE`, which "
+        "keeps the whole log. A flag such as `--masks` has a counterpart, `--no-masks`.",
+    ]
+    for title, group in GROUPS.items():
+        named = [f"- [`nerfmac {name}`](#nerfmac-{name}): {text}" for name, text in group.items()]
+        parts += [title, "\n".join(named)]
+    for name in COMMANDS:
+        arguments = import_module(f"nerfmac.cli.{name}").Arguments
+        values = "".join(f" {argument.value}" for argument in positionals_of(arguments))
+        parts += [f"## nerfmac {name}", prose(getdoc(arguments) or "")]
+        parts.append(f"```text\nnerfmac {name}{values} [FLAGS]\n```")
+        all_arguments = declared(arguments)
+        if shown := [argument for argument in all_arguments if not is_setting(argument)]:
+            rows = [row(argument) for argument in shown]
+            parts.append(
+                "\n".join(["| flag | what it does | default |", "| --- | --- | --- |", *rows])
+            )
+        if len(shown) < len(all_arguments):
+            parts.append("The numbers of the [configuration](configuration.md) are flags too.")
+        examples = "\n".join(f"nerfmac {name} {words}".rstrip() for words in EXAMPLES[name])
+        parts.append(f"```text\n{examples}\n```")
+    return "\n\n".join(parts) + "\n"
+
+
+def is_setting(argument: Argument) -> bool:
+    """Whether `argument` is a number of the configuration, such as --grid.levels."""
+    return "." in argument.name
+
+
+def row(argument: Argument) -> str:
+    """The row of an argument in its command's table."""
+    value = argument.value.replace("|", "&#124;<wbr>") if argument.is_flag else ""
+    is_told = isinstance(argument.default, int | float | str) and argument.default != ""
+    default = f"`{shown(argument.default)}`" if is_told else ""
+    name = f"<code>{argument.name}</code> <em>{value}</em>"
+    return f"| {name} | {prose(cell(argument.text))} | {default} |"
+
+
+def configuration() -> str:
+    """The page of all settings, with their values in each preset."""
+    parts = [
+        "# Configuration",
+        "Each number of a run is a setting. It is a flag of `nerfmac train`, such as "
+        "`--grid.levels 12`, and it is saved with the run in `config.json`. The preset gives the "
+        "numbers that are not set: `tiny`, `small`, `base` or `big`. Ten settings, with a star ★, "
+        "are worth a try before all others.",
+    ]
+    for name, part in [("", Config), *parts_of()]:
+        title = f"`--{name}`" if name else "The run"
+        parts += [f"## {title}", prose((getdoc(part) or "").partition("\n\n")[0]) if name else ""]
+        head = "| setting | what it does | " + " | ".join(PRESETS) + " |"
+        rows = [
+            setting_row(name, field.name, part) for field in fields(part) if is_plain(field.name)
+        ]
+        parts.append("\n".join([head, "| --- " * (2 + len(PRESETS)) + "|", *rows]))
+    return "\n\n".join(filter(None, parts)) + "\n"
+
+
+def parts_of() -> Iterator[tuple[str, type]]:
+    """Name and class of each part of the configuration."""
+    for field in fields(Config):
+        if is_dataclass(value := getattr(Config(), field.name)):
+            yield field.name, type(value)
+
+
+def is_plain(name: str) -> bool:
+    """Whether the field `name` of `Config` is a setting, not a part with settings of its own."""
+    return not is_dataclass(getattr(Config(), name, None))
+
+
+def setting_row(part: str, name: str, record: type) -> str:
+    """The row of the setting `name` of a part of the configuration, or of itself (part "")."""
+    full = f"{part}.{name}" if part else name
+    values = [getattr(config, part) if part else config for config in PRESETS.values()]
+    texts = [shown(getattr(value, name)) for value in values]
+    same = [texts[0], *("" for _ in texts[1:])] if len(set(texts)) == 1 else texts
+    star = " ★" if full in MATTER else ""
+    flag = f"--{full}".replace("_", "-")
+    told = prose(cell(documentation(record)[name.replace("_", "-")]))
+    return f"| `{flag}`{star} | {told} | " + " | ".join(same) + " |"
+
+
+def shown(value: Any) -> str:
+    """A setting's value as a flag has it."""
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return "auto" if value is None else str(value)
+
+
+def cell(text: str) -> str:
+    """`text` for a cell of a table."""
+    return text.replace("|", "\\|")
+
+
+def prose(text: str) -> str:
+    """`text` of the code for Markdown: flags as code, and what means something there escaped."""
+    text = re.sub(r"(?<![`\w-])(--[a-z][\w.-]*\w)(?!`)", r"`\1`", text)
+    return text.replace("<", "&lt;").replace("^", "\\^").replace("_", "\\_")

@@ -1,0 +1,291 @@
+"""What README and the documentation tell is there: commands, examples, links, names, messages.
+
+Commands are read by the program's own arguments, and those that need no more than a scene or a run
+are run, on the scene of two balls.
+"""
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from urllib.parse import unquote
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import nerfmac
+from nerfmac.cli import COMMANDS
+from nerfmac.cli.arguments import checked
+from nerfmac.common.checks import InputError
+from nerfmac.config.presets import PRESETS
+from tests.conftest import ROOT
+from tests.scene_factory import FLAGS, write_scene
+from tests.scene_factory import nerfmac as run_nerfmac
+
+README = ROOT / "README.md"
+PAGES = [README, *sorted((ROOT / "docs").glob("*.md"))]
+FENCE = re.compile(r"^( *)```(\w*)\n(.*?)^\1```", re.DOTALL | re.MULTILINE)
+CODE = re.compile(r"`([^`\n]+)`")
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+
+pytestmark = pytest.mark.usefixtures("on_the_cpu")
+
+
+def blocks(path: Path, language: str) -> list[str]:
+    """The texts of a page's fenced blocks of a language; "" is that of commands."""
+    text = path.read_text(encoding="utf-8")
+    return [body for _, kind, body in FENCE.findall(text) if kind == language]
+
+
+def told_commands() -> Iterator[tuple[str, str]]:
+    """Page and text of each command `nerfmac ...` in a block, or in code with an argument."""
+    for path in PAGES:
+        text = path.read_text(encoding="utf-8")
+        lines = [line for body in blocks(path, "") for line in body.splitlines()]
+        lines += CODE.findall(FENCE.sub("", text))
+        for line in lines:
+            command = re.search(r"\bnerfmac [a-z]\S* .*", line)
+            if command and not re.search(r"[A-Z]{3}|\.\.\.|python", line.partition("#")[0]):
+                yield path.name, command[0].partition("  #")[0].strip()
+
+
+TOLD = sorted({command for _, command in told_commands()})
+EXAMPLES = [
+    pytest.param(path, index, id=f"{path.stem}{index}")
+    for path in PAGES
+    for index in range(len(blocks(path, "python")))
+]
+
+
+def test_there_are_commands_and_examples_on_many_pages():
+    assert len(CHEAP) >= 12
+    assert len({page for page, _ in told_commands()}) >= 12
+    assert len(TOLD) >= 60
+    assert len(EXAMPLES) >= 9
+    assert {command.split()[1] for command in TOLD} == {*COMMANDS}
+
+
+@pytest.mark.parametrize("command", TOLD)
+def test_the_program_takes_a_told_command(command):
+    _, name, *words = shlex.split(command)
+    words = words[: words.index("--")] if "--" in words else words
+    if "--log-file" in words:  # which the program takes before its command does
+        at = words.index("--log-file")
+        del words[at : at + 2]
+    if {*words} & {"--help", "--help-all"}:
+        assert run_nerfmac(name, *words) == 0
+        return
+    checked(name, import_module(f"nerfmac.cli.{name}").Arguments, words)
+
+
+def test_a_command_with_a_wrong_flag_would_be_found():
+    with pytest.raises(InputError, match="no flag --pathway"):
+        checked(
+            "render", import_module("nerfmac.cli.render").Arguments, ["x", "--pathway", "orbit"]
+        )
+
+
+@pytest.fixture(scope="module")
+def used(tmp_path_factory):
+    """A folder with a scene, and with two runs of it that have hardly been trained."""
+    folder = tmp_path_factory.mktemp("used")
+    write_scene(folder / "path" / "to" / "scene")
+    arguments = [*FLAGS, "--steps", "30", "--no-video", "--out", folder / "runs" / "mine"]
+    assert run_nerfmac("train", folder / "path" / "to" / "scene", *arguments) == 0
+    shutil.copytree(folder / "runs" / "mine", folder / "runs" / "other")
+    return folder
+
+
+NEEDED = re.compile(r"path\.json|scene\.ingp|fox|camera_path|frames|mesh|html|glb|ply|ingp")
+"""Commands that need a file which only another program makes, and exports that take long."""
+CHEAP = [
+    command
+    for command in TOLD
+    if command.split()[1] in {"render", "export", "eval", "inspect"} and not NEEDED.search(command)
+]
+
+
+@pytest.mark.parametrize("command", CHEAP)
+def test_a_cheap_command_runs_as_it_is_told(command, used, monkeypatch):
+    monkeypatch.chdir(used)
+    command = command.replace("runs/clip", "runs/mine").replace("captures/clip", "path/to/scene")
+    _, name, *words = shlex.split(command)
+    if name == "render":  # the last of two equal flags counts
+        words += ["--frames", "2", "--size", "24x16", "--samples-per-pixel", "1", "--overwrite"]
+    if name == "export" and "density" in words[1]:
+        words += ["--resolution", "12"]
+    if "--seconds" in words:
+        at = words.index("--seconds")
+        del words[at : at + 2]
+    assert run_nerfmac(name, *words) == 0
+
+
+@pytest.mark.parametrize(("page", "index"), EXAMPLES)
+def test_an_example_in_python_runs(page, index, used, monkeypatch):
+    monkeypatch.setattr(nerfmac, "builtin_scene_path", lambda: used / "path" / "to" / "scene")
+    monkeypatch.chdir(used)
+    text = blocks(page, "python")[index]
+    if "nerfmac.Viewer(" in text:
+        pytest.importorskip("anywidget")
+    quick = re.sub(r"seconds=\d+", 'steps=4, preset="tiny"', text)
+    quick = quick.replace("nerfmac.Config().networks", "PRESETS['tiny'].networks")
+    quick = quick.replace("resolution=64", "resolution=12, threshold=0.01")
+    quick = re.sub(r"frames=240, size=\(\d+, \d+\)", "frames=2, size=(24, 16)", quick)
+    names = {"PRESETS": PRESETS}
+    exec(quick, names)
+    if "viewer" in names:
+        names["viewer"].close()
+
+
+def test_the_field_of_ones_own_is_short_and_learns(used, monkeypatch):
+    (text,) = (text for text in blocks(ROOT / "docs/own-parts.md", "python") if "Ball" in text)
+    assert len(text.splitlines()) <= 30
+    monkeypatch.setattr(nerfmac, "builtin_scene_path", lambda: used / "path" / "to" / "scene")
+    names = {}
+    exec(re.sub(r"seconds=\d+", 'steps=40, preset="tiny"', text), names)
+    trained = names["run"]
+    method = nerfmac.Method(field=names["Ball"]())
+    untrained = nerfmac.Run.begin(names["scene"], trained.config, method=method, progress=False)
+    after, before = (
+        np.mean([view.psnr for view in run.evaluate("test")]) for run in (trained, untrained)
+    )
+    assert after > before + 0.5
+    assert names["picture"].opacity.max() > 0.5
+
+
+def slug(heading: str) -> str:
+    """The anchor of a heading, as the site and code hosts make it."""
+    text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).lower()
+    return re.sub(r"[^\w\- ]", "", text).strip().replace(" ", "-")
+
+
+def anchors(path: Path) -> set[str]:
+    text = FENCE.sub("", path.read_text(encoding="utf-8"))
+    return {slug(heading) for heading in re.findall(r"^#+ (.*)$", text, re.MULTILINE)}
+
+
+@pytest.mark.parametrize(
+    "path", [*PAGES, *sorted(ROOT.glob("*.md"))[:-1]], ids=lambda path: path.name
+)
+def test_each_link_leads_to_a_file_and_to_a_heading_that_is_there(path):
+    text = FENCE.sub("", path.read_text(encoding="utf-8"))
+    for link in LINK.findall(text):
+        if re.match(r"\w+:", link):
+            continue
+        name, _, anchor = unquote(link).partition("#")
+        there = (path.parent / name).resolve() if name else path
+        assert there.exists(), link
+        assert there.is_relative_to(ROOT), link
+        assert not anchor or anchor in anchors(there), link
+
+
+def test_only_known_places_are_linked_outside():
+    known = {"github.com", "docs.astral.sh", "colmap.github.io", "ui.perfetto.dev"}
+    found = set()
+    for path in PAGES:
+        found |= set(re.findall(r"https?://([^/)\s]+)", path.read_text(encoding="utf-8")))
+    assert found <= known
+
+
+def test_a_quoted_message_is_one_of_the_programs():
+    source = "".join(
+        re.sub(r'"\s*\n\s*f?"', "", path.read_text(encoding="utf-8"))
+        for path in sorted((ROOT / "nerfmac").rglob("*.py"))
+    )
+    rows = []
+    for path in (README, ROOT / "docs" / "troubleshooting.md"):
+        rows += re.findall(r'^\| .*?"([^"|]+)"', path.read_text(encoding="utf-8"), re.MULTILINE)
+    assert len(rows) >= 20
+    assert [row for row in rows if row not in source] == []
+
+
+def test_readme_is_of_one_hundred_and_fifty_lines_at_most():
+    assert len(README.read_text(encoding="utf-8").splitlines()) <= 150
+
+
+def test_every_public_name_has_its_place_in_the_reference():
+    told = re.findall(r"^::: nerfmac\.(?:viewer\.widget\.)?(\w+)$", PYTHON_PAGE, re.MULTILINE)
+    assert sorted(told) == sorted({*nerfmac.__all__} - {"__version__"})
+
+
+PYTHON_PAGE = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
+
+
+def test_the_site_is_built_without_a_warning(tmp_path):
+    pytest.importorskip("mkdocs")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path)]
+    environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1", "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    page = (tmp_path / "commands" / "index.html").read_text(encoding="utf-8")
+    for name in COMMANDS:
+        assert f'id="nerfmac-{name}"' in page
+    assert "--samples-per-pixel" in page
+    settings = (tmp_path / "configuration" / "index.html").read_text(encoding="utf-8")
+    assert settings.count("★") == 11  # ten settings, and the sentence that says so
+    loaded = [
+        address
+        for html in tmp_path.rglob("*.html")
+        for address in re.findall(
+            r'<(?:script|img|link rel="stylesheet")[^>]*(?:src|href)="(https?://[^"]+)"',
+            html.read_text(encoding="utf-8"),
+        )
+    ]
+    assert loaded == []
+
+
+def test_the_reading_order_names_files_that_there_are_with_their_lines():
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| \d \| `(\w+)/` ([\w, ]+) \|.*\| (\d+) \|$", text, re.MULTILINE)
+    assert len(rows) == 8
+    total = files = 0
+    for room, names, said in rows:
+        paths = [ROOT / "nerfmac" / room / f"{name}.py" for name in names.split(", ")]
+        lines = sum(len(path.read_text(encoding="utf-8").splitlines()) for path in paths)
+        assert lines == pytest.approx(int(said), rel=0.1), room
+        total, files = total + lines, files + len(paths)
+    for page in (README, ROOT / "docs" / "method.md"):
+        sentence = r"(\d+) files of about ([\d,]+) lines hold the whole method"
+        (told,) = re.findall(sentence, page.read_text(encoding="utf-8"))
+        assert int(told[0]) == files
+        assert int(told[1].replace(",", "")) == pytest.approx(total, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("index", "file", "picture", "size"),
+    [
+        (0, "transforms_train.json", "train/r_{}.png", (80, 80)),
+        (1, "transforms.json", "images/000{}.jpg", (192, 108)),
+        (2, "metadata", "rgbd/{}.jpg", (72, 96)),
+        (3, "keyframes/cameras/100.json", "keyframes/images/10{}.jpg", (102, 76)),
+    ],
+)
+def test_the_smallest_file_of_a_format_is_read(tmp_path, index, file, picture, size):
+    text = blocks(ROOT / "docs" / "formats.md", "json")[index]
+    for number in (0, 1):
+        path = tmp_path / picture.format(number)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", size, (90, 60, 30)).save(path)
+    (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / file).write_text(text, encoding="utf-8")
+    scene = nerfmac.load_scene(tmp_path, split=0)
+    (frame,) = scene.splits["train"]
+    assert frame.camera.lens.width == size[0]
+
+
+def test_the_smallest_text_model_of_colmap_is_read(tmp_path):
+    (text,) = (t for t in blocks(ROOT / "docs" / "formats.md", "text") if "cameras.txt" in t)
+    model, images = tmp_path / "sparse" / "0", tmp_path / "images"
+    model.mkdir(parents=True)
+    images.mkdir()
+    Image.new("RGB", (192, 108)).save(images / "0001.jpg")
+    for part in re.split(r"^(?=# \w+\.txt)", text, flags=re.MULTILINE)[1:]:
+        name = re.match(r"# (\w+\.txt)", part)[1]
+        (model / name).write_text(part, encoding="utf-8")
+    assert len(nerfmac.load_scene(tmp_path, split=0).splits["train"]) == 1
