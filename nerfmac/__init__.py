@@ -24,8 +24,6 @@ else:  # hidden from type checkers, which would take any misspelt name for an at
             return version()
         # The public names are imported when the first one is asked for: MLX and NumPy take a
         # second, and `nerfmac --help` needs neither.
-        if name == "__version__":  # alone, it needs no MLX
-            return import_module("nerfmac.version").version()
         if name.startswith("__") and name != "__all__":
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         public = import_module("nerfmac.public")

@@ -154,8 +154,8 @@ def test_without_webgpu_the_mesh_is_shown_and_moves(trained, open_page):
     hint = other.run("document.querySelector('header p').innerText")
     assert hint.endswith("WASD to walk"), "nothing that a mesh cannot do"
     hide_words(other)
-    for pose_of in (lambda view: view, lambda view: view.orbit(0.4, 0.1)):
-        view = pose_of(View.initial(trained.scene.cameras, trained.scene.up))
+    first = View.initial(trained.scene.cameras, trained.scene.up)
+    for view, least in ((first, 0.77), (first.orbit(0.4, 0.1), 0.69)):
         values = scene_page._view_values(view)
         other.run("(view) => document.body.nerfmac.flight.show(view, false)", values)
         other.run("new Promise((resolve) => setTimeout(resolve, 100))")
@@ -163,7 +163,7 @@ def test_without_webgpu_the_mesh_is_shown_and_moves(trained, open_page):
         is_mesh = (seen < 0.98).any(axis=2)
         covered = want.opacity > 0.5
         both = is_mesh & covered
-        assert both.sum() > 0.65 * (is_mesh | covered).sum(), "the same silhouette"
+        assert both.sum() > least * (is_mesh | covered).sum(), "the same silhouette"
         error = np.abs(seen - want.colour)[both].mean()
         assert error < 0.2
         assert error < 0.8 * np.abs(seen - want.colour[..., ::-1])[both].mean(), "red is red"
