@@ -7,11 +7,14 @@ import pytest
 from nerfmac.backend import build, extension, fallback
 from nerfmac.backend.build import BuildError
 from nerfmac.cli import info
+from nerfmac.version import version
 from tests.scene_factory import nerfmac
 
 
 @pytest.fixture(autouse=True)
 def no_compiler_runs(monkeypatch):
+    version()  # asks git, once
+
     def refuse(*command, **_options):
         raise AssertionError(f"{command} was started")
 
