@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Try an installed nerfmac away from the repository, on the CPU, with capture, export and notebook.
+# Try an installed nerfmac away from the repository, on the CPU, with the extras capture, export and notebook.
 #
 #     bash scripts/check_install.sh ENVIRONMENT [FLAG OF nerfmac selftest ...]
 #
