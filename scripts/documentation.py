@@ -34,6 +34,7 @@ PAGES = {
     "CONTRIBUTING.md": "contributing.md",
     "README.md": "index.md",
     "SECURITY.md": "promises.md",
+    "THIRD_PARTY.md": "licences.md",
 }
 """Page of the site for each page of the repository's root. Only README.md has one of its own."""
 
