@@ -123,8 +123,8 @@ class Arguments:
     """Video to write, or folder for numbered files; by default RUN/PATH.mp4, or NAME-PATH.mp4 next
     to a snapshot."""
     resume: bool = False
-    """Continue an interrupted rendering. For a video, also give it the first time: only then are
-    frames kept, in OUT.frames, until the video is complete."""
+    """Continue an interrupted rendering. For a video, give it on the first run too: without it no
+    frames are kept. They stay in OUT.frames until the video is complete."""
     overwrite: bool = False
     """Replace the video or the frames that --out already holds."""
     device: Device = "auto"

@@ -23,7 +23,8 @@ class TrainConfig:
     """Weight of the disparity loss, in scenes larger than the unit cube; falls to 0 at half of the
     run. Larger: matter farther from the cameras, where pictures leave its depth open."""
     distortion: float = 0.0  # Weight of the distortion loss; larger: less spread-out density.
-    entropy: float = 0.0  # Weight of the opacity's entropy; larger: rays opaque or empty.
+    entropy: float = 0.0
+    """Weight of the entropy loss on opacities; larger values push rays to be opaque or empty."""
     depth: float = 0.0  # Weight of the depth loss, at first; more pulls matter to sparse points.
     depth_rays: float = 1 / 16  # With depth: fraction of a step's rays on sparse points.
     depth_until: float = 1.0  # Fraction of the run after which the weight of depth has fallen to 0.
