@@ -25,11 +25,11 @@ class RefineConfig:
     colours: bool = False  # Refine each picture's colours: an affine map per picture.
     every: int = 8  # After coarse-steps, train poses and lenses only in every Nth step.
     pose_rate: float = 5e-4
-    """Learning rate of poses after their warm-up, in radians: about as far as one
-    step turns a camera. Lower it if poses diverge."""
+    """Learning rate of poses after their warm-up: one step moves what a picture shows by about this
+    angle, in radians. Lower it if poses diverge."""
     lens_rate: float = 2e-4
-    """Learning rate of lenses after their warm-up, in radians: about as far as one
-    step moves a picture's border, seen from the camera. Lower it if lenses diverge."""
+    """Learning rate of lenses after their warm-up: one step moves what a picture shows by about
+    this angle, in radians. Lower it if lenses diverge."""
     exposure_rate: float = 2e-3  # Learning rate of exposures at the start, in log brightness.
     colour_rate: float = 1e-3  # Learning rate of the colours' affine maps at the start.
     final_rate: float = 0.01

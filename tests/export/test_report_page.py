@@ -79,7 +79,7 @@ def test_without_matplotlib_the_page_names_the_extra(run, tmp_path, monkeypatch)
     run.save(tmp_path / "mine")
     (tmp_path / "mine" / "scalars.jsonl").write_text('{"step": 1, "seconds": 0.5, "psnr": 9.0}\n')
     write_report(run, tmp_path / "mine", tmp_path / "a.html", progress=False)
-    assert "matplotlib&gt;=3" in (tmp_path / "a.html").read_text()
+    assert "matplotlib&gt;=3.10.7" in (tmp_path / "a.html").read_text()
 
 
 def test_the_worst_views_are_shown_and_the_worst_first(page, run):
