@@ -1,54 +1,88 @@
 #include "light.h"
 
-// Alpha compositing of packed samples (Mildenhall et al. 2020, equation 3):
+// Alpha compositing of packed samples (Mildenhall et al. 2020, equation 3), of which some may have
+// been omitted at random (see thin.metal):
 //
-//   weight_i = T_i (1 - exp(-density_i width_i)),   T_i = exp(-sum_{j<i} density_j width_j)
+//   weight_i = T_i (1 - exp(-tau_i)) / p_i,   tau_i = density_i width_i
+//   T_i = exp(-(omitted_i + sum_{j<i} tau_j))
+//   opacity = 1 - exp(-(omitted + sum_i tau_i))
+//
+// p_i is the probability with which the sample was kept, `omitted_i` the optical depth of the samples
+// omitted in front of it and `omitted` that of all that were omitted on the ray. Transmittance and
+// opacity are therefore those of the whole ray. A sample stands for 1 / p_i samples like itself, in
+// color and depth, and in all gradients. Without omitted samples p_i = 1 and omitted_i = 0.
+//
+// Colors are summed relative to the color that is expected of the ray, a control variate:
+//
+//   color = opacity expected + sum_i weight_i (color_i - expected)
+//
+// This changes no mean, and samples of the expected color add no noise.
 //
 // Ray r owns the samples ray_start[r] to ray_start[r + 1] - 1, front to back. A simdgroup composites
 // one ray, SIMD_WIDTH samples at a time: thread_index = (ray * SIMD_WIDTH + lane, 0, 0).
 
 template <typename Density, typename Colour, typename Distances, typename Widths,
-          typename RayStart, typename RayColour, typename Opacity, typename Depth>
+          typename RayStart, typename Inverse, typename Omitted, typename Expected,
+          typename RayOmitted, typename RayColour, typename Opacity, typename Depth>
 METAL_FUNC void composite_forward(
     uint3 thread_index, int rays, Density density, Colour colour, Distances distances,
-    Widths widths, RayStart ray_start, RayColour ray_colour, Opacity opacity, Depth depth) {
+    Widths widths, RayStart ray_start, Inverse inverse_probability, Omitted omitted,
+    Expected expected, RayOmitted ray_omitted, RayColour ray_colour, Opacity opacity,
+    Depth depth) {
   const uint ray = thread_index.x / SIMD_WIDTH;
   const int lane = int(thread_index.x % SIMD_WIDTH);
   if (ray >= uint(rays)) return;
   const int end = ray_start[ray + 1];
-  float optical = 0.0f, seen = 0.0f, far = 0.0f;
+  float optical = 0.0f, visible = 0.0f, far = 0.0f;
   float sum[3] = {0.0f, 0.0f, 0.0f};
   for (int first = ray_start[ray]; first < end && exp(-optical) >= light_end;
        first += SIMD_WIDTH) {
     const int i = first + lane;
-    const LightSample sample = light_sample(i, end, density, widths, optical);
+    const float own = i < end ? density[i] * widths[i] : 0.0f;
+    const float before = optical + simd_prefix_exclusive_sum(own);
+    const LightSample sample = light_sample(i < end, own, i < end ? omitted[i] + before : before);
     if (sample.is_visible) {
-      for (int c = 0; c < 3; ++c) sum[c] = fma(sample.weight, float(colour[3 * i + c]), sum[c]);
-      far = fma(sample.weight, float(distances[i]), far);
-      seen += sample.weight;
+      const float weight = sample.weight * inverse_probability[i];
+      for (int c = 0; c < 3; ++c) {
+        sum[c] = fma(weight, float(colour[3 * i + c]) - float(expected[3 * ray + c]), sum[c]);
+      }
+      far = fma(weight, float(distances[i]), far);
+      visible += own;
     }
+    optical += simd_sum(own);
   }
   for (int c = 0; c < 3; ++c) sum[c] = simd_sum(sum[c]);
   far = simd_sum(far);
-  seen = simd_sum(seen);
+  visible = simd_sum(visible);
   if (lane != 0) return;
-  for (int c = 0; c < 3; ++c) ray_colour[3 * ray + c] = sum[c];
+  const float seen = 1.0f - exp(-(visible + ray_omitted[ray]));
+  for (int c = 0; c < 3; ++c) {
+    ray_colour[3 * ray + c] = fma(seen, float(expected[3 * ray + c]), sum[c]);
+  }
   opacity[ray] = seen;
   depth[ray] = far;
 }
 
-// With g_i = d_colour . colour_i + d_opacity + d_depth distance_i, the gradient of density_i is
-// width_i (T_{i+1} g_i - sum_{j>i} weight_j g_j); the last sum is what the forward results leave
-// after the samples up to i. Samples behind a ray's end have no gradient, nor have the slots that
-// no ray owns, of slots[0] in all.
+// Remaining light that is no more than the rounding of 1 - opacity.
+constant constexpr float composite_rounding = 1e-6f;
+
+// With g_i = d_colour . (colour_i - expected) + d_depth distance_i, the gradient of density_i is
+//
+//   width_i / p_i (T_i exp(-tau_i) g_i - sum_{j>i} weight_j g_j
+//                  + (1 - opacity) (d_opacity + d_colour . expected))
+//
+// The sum is what the forward results leave after the samples up to i. Samples behind a ray's end
+// have no gradient, nor have the slots that no ray owns, of slots[0] in all.
 template <typename Density, typename Colour, typename Distances, typename Widths,
-          typename RayStart, typename Slots, typename RayColour, typename Opacity, typename Depth,
+          typename RayStart, typename Inverse, typename Omitted, typename Expected,
+          typename Slots, typename RayColour, typename Opacity, typename Depth,
           typename RayColourGradient, typename OpacityGradient, typename DepthGradient,
           typename DensityGradient, typename ColourGradient>
 METAL_FUNC void composite_gradient(
     uint3 thread_index, int rays, Density density, Colour colour, Distances distances,
-    Widths widths, RayStart ray_start, Slots slots, RayColour ray_colour, Opacity opacity,
-    Depth depth, RayColourGradient d_ray_colour, OpacityGradient d_opacity, DepthGradient d_depth,
+    Widths widths, RayStart ray_start, Inverse inverse_probability, Omitted omitted,
+    Expected expected, Slots slots, RayColour ray_colour, Opacity opacity, Depth depth,
+    RayColourGradient d_ray_colour, OpacityGradient d_opacity, DepthGradient d_depth,
     DensityGradient d_density, ColourGradient d_colour) {
   const uint ray = thread_index.x / SIMD_WIDTH;
   const int lane = int(thread_index.x % SIMD_WIDTH);
@@ -57,31 +91,42 @@ METAL_FUNC void composite_gradient(
     d_density[i] = 0.0f;
     for (int c = 0; c < 3; ++c) d_colour[3 * i + c] = 0.0f;
   }
-  float behind = d_opacity[ray] * opacity[ray] + d_depth[ray] * depth[ray];
+  float behind = d_depth[ray] * depth[ray], through = d_opacity[ray];
   for (int c = 0; c < 3; ++c) {
-    behind = fma(float(d_ray_colour[3 * ray + c]), float(ray_colour[3 * ray + c]), behind);
+    const float slope = d_ray_colour[3 * ray + c], base = expected[3 * ray + c];
+    behind = fma(slope, ray_colour[3 * ray + c] - opacity[ray] * base, behind);
+    through = fma(slope, base, through);
   }
+  // Rounding errors are multiplied by the density: without this and the next guard, an opaque
+  // sample would become denser without end.
+  const float remaining = 1.0f - opacity[ray];
+  through *= remaining > composite_rounding ? remaining : 0.0f;
   const int end = ray_start[ray + 1];
   float optical = 0.0f;
   for (int first = ray_start[ray]; first < end; first += SIMD_WIDTH) {
     const int i = first + lane;
-    const LightSample sample = light_sample(i, end, density, widths, optical);
-    float along = 0.0f;
+    const float own = i < end ? density[i] * widths[i] : 0.0f;
+    const float before = optical + simd_prefix_exclusive_sum(own);
+    const LightSample sample = light_sample(i < end, own, i < end ? omitted[i] + before : before);
+    float along = 0.0f, weight = 0.0f;
     if (sample.is_visible) {
-      along = fma(float(d_depth[ray]), float(distances[i]), float(d_opacity[ray]));
+      along = d_depth[ray] * distances[i];
       for (int c = 0; c < 3; ++c) {
-        along = fma(float(d_ray_colour[3 * ray + c]), float(colour[3 * i + c]), along);
+        const float color = float(colour[3 * i + c]) - float(expected[3 * ray + c]);
+        along = fma(float(d_ray_colour[3 * ray + c]), color, along);
       }
+      weight = sample.weight * inverse_probability[i];
     }
-    const float own = sample.weight * along;
-    // Nothing counts behind the ray's end. The difference leaves a rounding error there, which a
-    // large density would multiply: matter would grow denser without end.
-    const float rest = behind - simd_prefix_exclusive_sum(own) - own;
+    const float part = weight * along;
+    const float rest = behind - simd_prefix_exclusive_sum(part) - part;
+    // Nothing counts behind the ray's end: the difference is a rounding error there.
     const float after = sample.passing >= light_end ? rest : 0.0f;
-    behind -= simd_sum(own);
+    behind -= simd_sum(part);
+    optical += simd_sum(own);
     if (i < end) {
-      for (int c = 0; c < 3; ++c) d_colour[3 * i + c] = sample.weight * d_ray_colour[3 * ray + c];
-      d_density[i] = sample.is_visible ? widths[i] * (sample.passing * along - after) : 0.0f;
+      for (int c = 0; c < 3; ++c) d_colour[3 * i + c] = weight * d_ray_colour[3 * ray + c];
+      const float slope = widths[i] * inverse_probability[i];
+      d_density[i] = sample.is_visible ? slope * (sample.passing * along - after + through) : 0.0f;
     }
   }
 }

@@ -29,12 +29,12 @@ class MarchConfig:
     max_samples: int = 2**17
     """Sample budget of a training step. More: more rays per step, slower steps, more memory."""
     march_factor: int = 8
-    """March up to this many times max-samples in a step and keep only samples that matter to the
-    rays' colours. More: more rays per step, more memory. 0: march max-samples and keep all."""
-
-    thin_below: float = 0.01
-    """Weight in its ray's colour below which a sample is kept only at random, and then stands for
-    those left out. Larger: more rays per step, of more noise. 0: keep all that light reaches."""
+    """Number of marched samples in a step, as a multiple of max-samples, of which training keeps
+    those that contribute to the colors of their rays. Larger values give more rays per step and use
+    more memory."""
+    thin_below: float = 0.02
+    """Weight in the color of its ray below which a sample is kept only at random. Larger values
+    give more rays per step and noisier gradients. With 0, every visible sample is kept."""
 
     def __post_init__(self) -> None:
         checks.number("march.steps", self.steps, low=16, high=4096, whole=True)
@@ -44,7 +44,7 @@ class MarchConfig:
         checks.number("march.near_training", self.near_training, low=0.0)
         checks.number("march.cone", self.cone, low=0.0, high=0.1)
         checks.number("march.max_samples", self.max_samples, low=2**11, high=2**24, whole=True)
-        checks.number("march.march_factor", self.march_factor, low=0, high=64, whole=True)
+        checks.number("march.march_factor", self.march_factor, low=1, high=64, whole=True)
         checks.number("march.thin_below", self.thin_below, low=0.0, high=1.0)
 
     @property

@@ -12,6 +12,17 @@ from typing import NamedTuple
 import mlx.core as mx
 
 
+class Thinning(NamedTuple):
+    """What compositing needs to know of samples that were omitted at random.
+
+    With it, transmittance and opacity are those of the whole ray.
+    """
+
+    inverse_probability: mx.array  # (slots,) float32, 1 / the probability of keeping the sample
+    omitted: mx.array  # (slots,) float32, optical depth of the samples omitted in front of it
+    ray_omitted: mx.array  # (rays,) float32, optical depth of all samples omitted on the ray
+
+
 class Samples(NamedTuple):
     """Samples of `rays` rays, packed in `slots` slots; lengths are in scene units."""
 
@@ -21,6 +32,7 @@ class Samples(NamedTuple):
     ray: mx.array  # (slots,) int32, the ray a slot belongs to; 0 where none
     ray_start: mx.array  # (rays + 1,) int32
     wanted: mx.array  # (rays,) int32, samples that a ray asked for, even if they do not fit
+    thinning: Thinning | None = None  # None: no sample was omitted
 
     @property
     def used(self) -> mx.array:

@@ -1,10 +1,32 @@
 """Alpha compositing of packed samples along rays.
 
-    weight_i = T_i (1 - exp(-density_i width_i)),   T_i = exp(-sum_{j<i} density_j width_j)
+    weight_i = T_i (1 - exp(-tau_i)) / p_i,   tau_i = density_i width_i
+    T_i = exp(-(omitted_i + sum_{j<i} tau_j))
+    opacity = 1 - exp(-(omitted + sum_i tau_i))
 
 (Mildenhall et al. 2020, equation 3.) A ray ends before the first sample with T_i below 1e-4.
 Samples of ray r are rows ray_start[r] : ray_start[r + 1]; rows past the last ray's belong to no
 ray. Density is per scene unit, width and distance in scene units.
+
+If `thin` omitted samples at random, p_i is the probability with which a sample was kept, omitted_i
+the optical depth of the samples omitted in front of it, and omitted that of all samples omitted on
+the ray. Transmittance and opacity are therefore exact. Only the color and the depth of a sample,
+and all gradients, stand for those of 1 / p_i samples:
+
+    d color / d tau_i   = (T_i exp(-tau_i) color_i - sum_{j>i} weight_j color_j) / p_i
+    d opacity / d tau_i = (1 - opacity) / p_i
+
+Without thinning, p_i is 1 and nothing is omitted.
+
+The gradient of a squared error is the error times the gradient of the color. With thinning both are
+random, and they are correlated: the mean of their product rewards haze. The caller may therefore
+pass the color that is expected of each ray, which in training is the color of its pixel. Colors are
+summed relative to it, as a control variate:
+
+    color = opacity expected + sum_i weight_i (color_i - expected)
+
+This is the same color in the mean, and exactly the same without thinning, but the noise is
+proportional to what remains to be learned.
 """
 
 from __future__ import annotations
@@ -14,6 +36,7 @@ from typing import Any, NamedTuple
 import mlx.core as mx
 
 from nerfmac.backend import Kernel, runs_kernel, simd_width
+from nerfmac.geometry.samples import Samples, Thinning
 from nerfmac.ops.signature import Signature
 
 EARLY_STOP_TRANSMITTANCE = 1e-4
@@ -25,17 +48,25 @@ _TAKES = Signature(
     distances=(mx.float32, "slots"),
     widths=(mx.float32, "slots"),
     ray_start=(mx.int32, "rays + 1"),
+    inverse_probability=(mx.float32, "slots"),
+    omitted=(mx.float32, "slots"),
+    expected=(mx.float32, "rays", 3),
+    ray_omitted=(mx.float32, "rays"),
 )
 _GIVES = Signature(
     ray_colour=(mx.float32, "rays", 3), opacity=(mx.float32, "rays"), depth=(mx.float32, "rays")
 )
 _FORWARD = Kernel(
-    "composite", "composite_forward", _TAKES.names, _GIVES.names, rows="ray_start_shape[0] - 1"
+    "composite",
+    "composite_forward",
+    inputs=_TAKES.names,
+    outputs=_GIVES.names,
+    rows="ray_start_shape[0] - 1",
 )
 _GRADIENT = Kernel(
     "composite",
     "composite_gradient",
-    inputs=(*_TAKES.names, "slots", *_GIVES.names, "d_ray_colour", "d_opacity", "d_depth"),
+    inputs=(*_TAKES.names[:-1], "slots", *_GIVES.names, "d_ray_colour", "d_opacity", "d_depth"),
     outputs=("d_density", "d_colour"),
     rows="ray_start_shape[0] - 1",
 )
@@ -50,60 +81,99 @@ class Composited(NamedTuple):
 
 
 def composite(
-    density: mx.array, colour: mx.array, distances: mx.array, widths: mx.array, ray_start: mx.array
+    density: mx.array, colour: mx.array, samples: Samples, expected: mx.array | None = None
 ) -> Composited:
     """Composite packed samples front to back; see the module's docstring.
 
     Args:
         density: (slots,) float32, not negative.
         colour: (slots, 3) float32.
-        distances: (slots,) float32; increasing along each ray.
-        widths: (slots,) float32, not negative.
-        ray_start: (rays + 1,) int32.
+        samples: The samples. Their distances increase along each ray, and their widths are not
+            negative.
+        expected: (rays, 3) float32, color that the samples of each ray are expected to have; black
+            by default.
 
     Returns:
-        `Composited`, differentiable in `density` and `colour`; no gradient flows to the others.
+        `Composited`, differentiable in `density` and `colour`; no gradient flows to the
+        samples or to `expected`.
 
     Raises:
-        InputError: a wrong shape or type.
+        InputError: If an array has a wrong shape or type.
     """
-    _TAKES.check(density, colour, distances, widths, ray_start)
+    rays = samples.ray_start.shape[0] - 1
+    thinning = samples.thinning or Thinning(
+        mx.ones(density.shape), mx.zeros(density.shape), mx.zeros(rays)
+    )
+    inverse_probability, omitted, ray_omitted = thinning
+    expected = mx.zeros((rays, 3)) if expected is None else expected
+    along = samples.distance, samples.width, samples.ray_start, inverse_probability, omitted
+    arrays = density, colour, *along, expected, ray_omitted
+    _TAKES.check(*arrays, **{"rays": rays, "rays + 1": rays + 1})
     run: Any = _composite if runs_kernel("composite") else composite_reference
-    return Composited(*run(density, colour, distances, widths, ray_start))
+    return Composited(*run(*arrays))
 
 
-def sample_weights(density: mx.array, widths: mx.array, ray_start: mx.array) -> mx.array:
-    """Weight of each sample, 0 for slots of no ray: (slots,) float32, differentiable in `density`.
+def sample_weights(density: mx.array, samples: Samples) -> mx.array:
+    """Return the weight of each sample in the color of its ray.
 
-    Arguments as in `composite`. Plain MLX on every back end, by a scan of log2(slots) passes.
+    It is plain MLX on every back end: a scan of log2(slots) passes.
+
+    Args:
+        density: (slots,) float32, not negative.
+        samples: The samples.
+
+    Returns:
+        Array (slots,) float32, differentiable in `density`; 0 in slots of no ray.
     """
-    return light_along(density, widths, ray_start)[2]
+    thinning = samples.thinning
+    scale, omitted = (thinning.inverse_probability, thinning.omitted) if thinning else (None, None)
+    return weights_along(density, samples.width, samples.ray_start, scale, omitted).weight
 
 
 def composite_reference(
-    density: mx.array, colour: mx.array, distances: mx.array, widths: mx.array, ray_start: mx.array
+    density: mx.array,
+    colour: mx.array,
+    distances: mx.array,
+    widths: mx.array,
+    ray_start: mx.array,
+    inverse_probability: mx.array,
+    omitted: mx.array,
+    expected: mx.array,
+    ray_omitted: mx.array,
 ) -> tuple[mx.array, mx.array, mx.array]:
     """Plain-MLX reference of `composite`; returns the arrays of a `Composited`."""
     slots, rays = density.shape[0], ray_start.shape[0] - 1
     if slots == 0 or rays == 0:
         return mx.zeros((rays, 3)), mx.zeros(rays), mx.zeros(rays)
-    ray, is_visible, weight = light_along(density, widths, ray_start)
+    along = weights_along(density, widths, ray_start, inverse_probability, omitted)
     # Slots of no ray may hold NaN, and zero times NaN is not zero.
-    distances = mx.where(is_visible, distances, 0.0)
-    colour = mx.where(is_visible[:, None], colour, 0.0)
-    ray_colour = mx.zeros((rays, 3)).at[ray].add(weight[:, None] * colour)
-    opacity = mx.zeros(rays).at[ray].add(weight)
-    depth = mx.zeros(rays).at[ray].add(weight * mx.stop_gradient(distances))
-    return ray_colour, opacity, depth
+    distances = mx.where(along.is_visible, distances, 0.0)
+    expected = mx.stop_gradient(expected)
+    colour = mx.where(along.is_visible[:, None], colour - expected[along.ray], 0.0)
+    ray_colour = mx.zeros((rays, 3)).at[along.ray].add(along.weight[:, None] * colour)
+    depth = mx.zeros(rays).at[along.ray].add(along.weight * mx.stop_gradient(distances))
+    visible = mx.where(along.is_visible, along.optical, 0.0)
+    opacity = 1.0 - mx.exp(-(ray_omitted + mx.zeros(rays).at[along.ray].add(visible)))
+    return ray_colour + opacity[:, None] * expected, opacity, depth
 
 
-def light_along(
-    density: mx.array, widths: mx.array, ray_start: mx.array
-) -> tuple[mx.array, mx.array, mx.array]:
-    """Three arrays (slots,): the slot's ray (0 without one), whether it is visible, its weight.
+class Along(NamedTuple):
+    """Samples along their rays, each array (slots,)."""
 
-    Plain MLX; arguments as in `composite`.
-    """
+    ray: mx.array  # int32, the slot's ray; 0 without one
+    is_visible: mx.array  # bool
+    optical: mx.array  # float32, optical depth; its gradient stands for 1 / p samples
+    weight: mx.array  # float32, 0 if not visible
+
+
+def weights_along(
+    density: mx.array,
+    widths: mx.array,
+    ray_start: mx.array,
+    inverse_probability: mx.array | None = None,
+    omitted: mx.array | None = None,
+) -> Along:
+    """Return the weights of samples in plain MLX; arguments as in `composite` and `Thinning`."""
     slots = density.shape[0]
     slot = mx.arange(slots)
     is_alive = slot < ray_start[-1]
@@ -111,14 +181,18 @@ def light_along(
     ended = mx.zeros(slots + 1, mx.int32).at[ray_start[1:]].add(1)
     ray = mx.where(is_alive, mx.cumsum(ended)[:slots], 0)
     density, widths = (mx.where(is_alive, values, 0.0) for values in (density, widths))
-    optical = density * mx.stop_gradient(widths)
-    transmittance = mx.exp(-_sum_before(optical, slot - ray_start[ray]))
+    tau = density * mx.stop_gradient(widths)
+    scale = mx.ones(slots) if inverse_probability is None else inverse_probability
+    # Its value is that of tau, its gradient that of tau / p.
+    optical = mx.stop_gradient(tau) + (tau - mx.stop_gradient(tau)) * scale
+    before = sum_before(optical, slot - ray_start[ray])
+    transmittance = mx.exp(-(before if omitted is None else omitted + before))
     is_visible = mx.stop_gradient(is_alive & (transmittance >= EARLY_STOP_TRANSMITTANCE))
-    weight = mx.where(is_visible, transmittance * (1.0 - mx.exp(-optical)), 0.0)
-    return ray, is_visible, weight
+    weight = mx.where(is_visible, transmittance * (1.0 - mx.exp(-tau)) * scale, 0.0)
+    return Along(ray, is_visible, optical, weight)
 
 
-def _sum_before(values: mx.array, place: mx.array) -> mx.array:
+def sum_before(values: mx.array, place: mx.array) -> mx.array:
     """Sum (slots,) of the values before each slot on its ray; `place` counts samples along a ray.
 
     A parallel scan by doubling (Hillis and Steele 1986). A difference of sums over all rays would
@@ -139,31 +213,26 @@ def _earlier(values: mx.array, place: mx.array, shift: int) -> mx.array:
 
 
 @mx.custom_function
-def _composite(density, colour, distances, widths, ray_start):  # type: ignore[no-untyped-def]
-    rays = ray_start.shape[0] - 1
+def _composite(density, colour, *samples):  # type: ignore[no-untyped-def]
+    rays = samples[2].shape[0] - 1
     return tuple(
         _FORWARD(
-            density,
-            colour,
-            distances,
-            widths,
-            ray_start,
-            grid=(rays * simd_width(), 1, 1),
-            **_GIVES.outputs(rays=rays),
+            density, colour, *samples, grid=(rays * simd_width(), 1, 1), **_GIVES.outputs(rays=rays)
         )
     )
 
 
 @_composite.vjp
 def _composite_vjp(primals, cotangents, outputs):  # type: ignore[no-untyped-def]
-    density, colour, distances, widths, ray_start = primals
+    density, colour, *samples = primals
+    *packed, _ray_omitted = samples
     d_density, d_colour = _GRADIENT(
-        *primals,
+        *(density, colour, *packed),
         mx.array(density.shape, mx.int32),
         *outputs,
         *cotangents,
-        grid=((ray_start.shape[0] - 1) * simd_width(), 1, 1),
+        grid=((samples[2].shape[0] - 1) * simd_width(), 1, 1),
         output_shapes=[density.shape, colour.shape],
         output_dtypes=[mx.float32] * 2,
     )
-    return d_density, d_colour, *(mx.zeros_like(a) for a in (distances, widths, ray_start))
+    return d_density, d_colour, *map(mx.zeros_like, samples)

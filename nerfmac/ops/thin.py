@@ -1,33 +1,37 @@
-"""Thinning packed samples: of those that light reaches, keep the ones that carry a ray's colour.
+"""Thinning packed samples: of those that are visible, keep the ones that carry a ray's color.
 
-A sample of a weight (as in `composite`) is kept with the chance
+A sample of a weight (as in `composite`) is kept with the probability
 
-    chance_i = 1, 1/2, 1/4, ..., 1/32, the smallest above weight_i / below
+    p_i = 1, 1/2, 1/4, ..., 1/32, the smallest above weight_i / below
 
-and then stands for an interval 1 / chance_i times as long, so that the expected optical depth of a
-ray stays what it was. Samples behind a ray's end are left out. The chances along a ray are summed;
-a sample is kept where the sum passes a whole number, beginning at the ray's offset (systematic
-sampling). Chances are powers of two, so that rounding hardly ever changes which samples are kept.
+and its color, its depth and its gradients then stand for those of 1 / p_i samples. Its width stays
+what it was: `Thinning` records the optical depth of the omitted samples, so that transmittance and
+opacity are those of the whole ray. If a kept sample were 1 / p_i times as wide instead, they would
+be random, and training over random backgrounds would avoid that noise by opaque walls in front of
+cameras. Samples behind a ray's end are omitted without a trace. The probabilities along a ray are
+summed; a sample is kept where the sum passes a whole number, beginning at the ray's offset
+(systematic sampling). Probabilities are powers of two, so that rounding hardly ever changes which
+samples are kept.
 
-Most samples of a ray carry next to no colour: those in thin fog, before a surface and within it.
+Most samples of a ray carry next to no color: those in thin haze, before a surface and within it.
 Instant-NGP learns from all of them, nerfacc from none below its `alpha_thre`. Kept in part they
 still learn, and a step's sample budget holds more rays.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import mlx.core as mx
 
 from nerfmac.backend import Kernel, runs_kernel, simd_width
-from nerfmac.geometry.samples import Samples
-from nerfmac.ops.composite import light_along
+from nerfmac.geometry.samples import Samples, Thinning
+from nerfmac.ops.composite import sum_before, weights_along
 from nerfmac.ops.packing import ray_starts
 from nerfmac.ops.signature import Signature
 
 WHOLE = 32
-"""The integer for a chance of 1; the same number as in `kernels/thin.metal`."""
+"""The integer for a probability of 1; the same number as in `kernels/thin.metal`."""
 
 _TAKES = Signature(
     density=(mx.float32, "slots"),
@@ -41,6 +45,9 @@ _GIVES = Signature(
     kept_distances=(mx.float32, "kept"),
     kept_widths=(mx.float32, "kept"),
     ray_of=(mx.int32, "kept"),
+    inverse_probability=(mx.float32, "kept"),
+    omitted=(mx.float32, "kept"),
+    ray_omitted=(mx.float32, "rays"),
 )
 _COUNT = Kernel(
     "thin",
@@ -66,9 +73,9 @@ def thin(
     Args:
         samples: packed samples. A ray that does not fit there keeps none, and does not fit.
         density: (slots of `samples`,) float32, not negative.
-        offsets: (rays,) float32 in [0, 1), where each ray's sum of chances begins.
+        offsets: (rays,) float32 in [0, 1), where each ray's sum of probabilities begins.
         slots: number of samples that fit. Rays get theirs in order, as in `march`.
-        below: weight from which on every sample is kept; 0: all that light reaches are.
+        below: weight from which on every sample is kept. With 0, all visible samples are.
 
     Raises:
         InputError: a wrong shape or type.
@@ -79,9 +86,9 @@ def thin(
     kept_start = ray_starts(counts, slots)
     write: Any = _write if runs_kernel("thin") else _write_reference
     written = write(samples, density, offsets, kept_start, slots, below)
-    position, distance, width, ray = map(mx.stop_gradient, written)
+    position, distance, width, ray, *thinning = map(mx.stop_gradient, written)
     wanted = mx.where(samples.fits, counts, samples.wanted)
-    return Samples(position, distance, width, ray, kept_start, wanted)
+    return Samples(position, distance, width, ray, kept_start, wanted, Thinning(*thinning))
 
 
 def count_kept(
@@ -121,27 +128,42 @@ def count_kept_reference(
     rays = offsets.shape[0]
     if density.shape[0] == 0 or rays == 0:
         return mx.zeros(rays, mx.int32)
-    ray, _, is_kept = _chances(density, widths, ray_start, offsets, below)
-    return mx.zeros(rays, mx.int32).at[ray].add(is_kept.astype(mx.int32))
+    choice = _choice(density, widths, ray_start, offsets, below)
+    return mx.zeros(rays, mx.int32).at[choice.ray].add(choice.is_kept.astype(mx.int32))
 
 
-def _chances(
+class _Choice(NamedTuple):
+    """What becomes of samples, each array (slots,)."""
+
+    ray: mx.array  # int32
+    shares: mx.array  # int32, probability in units of 1 / WHOLE
+    is_kept: mx.array  # bool
+    omitted: mx.array  # float32, optical depth of the sample if it is visible and not kept
+
+
+def _choice(
     density: mx.array,
     widths: mx.array,
     ray_start: mx.array,
     offsets: mx.array,
     below: float,
-) -> tuple[mx.array, mx.array, mx.array]:
-    """Three arrays (slots,): the slot's ray, its chance in units of 1 / `WHOLE`, whether kept."""
-    ray, is_visible, weight = light_along(density, widths, ray_start)
-    shares = mx.where(is_visible, WHOLE, 0)
+) -> _Choice:
+    along = weights_along(density, widths, ray_start)
+    shares = mx.where(along.is_visible, WHOLE, 0)
     for halvings in range(1, WHOLE.bit_length()):
-        is_lighter = is_visible & (weight < below * 0.5**halvings)
+        is_lighter = along.is_visible & (along.weight < below * 0.5**halvings)
         shares = mx.where(is_lighter, WHOLE >> halvings, shares)
-    sums = mx.cumsum(shares) - shares
-    first = mx.minimum(ray_start[:-1], shares.shape[0] - 1)
-    before = sums - sums[first][ray] + (offsets * WHOLE).astype(mx.int32)[ray]
-    return ray, shares, (before + shares) // WHOLE > before // WHOLE
+    first = (offsets * WHOLE).astype(mx.int32)[along.ray]
+    before = first + _count_before(shares, ray_start, along.ray)
+    is_kept = (before + shares) // WHOLE > before // WHOLE
+    omitted = mx.where(along.is_visible & ~is_kept, along.optical, 0.0)
+    return _Choice(along.ray, shares, is_kept, omitted)
+
+
+def _count_before(values: mx.array, ray_start: mx.array, ray: mx.array) -> mx.array:
+    """Sum (slots,) of the integers before each slot on its ray."""
+    sums = mx.cumsum(values) - values
+    return sums - sums[mx.minimum(ray_start[:-1], values.shape[0] - 1)][ray]
 
 
 def _write(samples, density, offsets, kept_start, slots, below):  # type: ignore[no-untyped-def]
@@ -152,26 +174,32 @@ def _write(samples, density, offsets, kept_start, slots, below):  # type: ignore
         *(*map(mx.stop_gradient, packed), kept_start),
         mx.array([slots], mx.int32),
         grid=(offsets.shape[0] * simd_width(), 1, 1),
-        **_GIVES.outputs(kept=slots),
+        **_GIVES.outputs(kept=slots, rays=offsets.shape[0]),
     )
 
 
 def _write_reference(samples, density, offsets, kept_start, slots, below):  # type: ignore[no-untyped-def]
-    if density.shape[0] == 0 or offsets.shape[0] == 0:
-        return mx.zeros((slots, 3)), mx.zeros(slots), mx.zeros(slots), mx.zeros(slots, mx.int32)
-    along = density, samples.width, samples.ray_start, offsets
-    ray, shares, is_kept = _chances(*along, below)
-    kept = is_kept.astype(mx.int32)
-    number = mx.cumsum(kept) - kept
-    number = number - number[mx.minimum(samples.ray_start[:-1], kept.shape[0] - 1)][ray]
-    has_room = is_kept & (number < (kept_start[1:] - kept_start[:-1])[ray])
+    rays = offsets.shape[0]
+    if density.shape[0] == 0 or rays == 0:
+        values = [mx.zeros(slots) for _ in range(3)]
+        rest = mx.ones(slots), mx.zeros(slots), mx.zeros(rays)
+        return mx.zeros((slots, 3)), *values[:2], mx.zeros(slots, mx.int32), *rest
+    ray_start = samples.ray_start
+    choice = _choice(density, samples.width, ray_start, offsets, below)
+    ray = choice.ray
+    number = _count_before(choice.is_kept.astype(mx.int32), ray_start, ray)
+    has_room = choice.is_kept & (number < (kept_start[1:] - kept_start[:-1])[ray])
     # Samples that are not kept go to one extra slot, which is cut off afterwards.
     slot = mx.where(has_room, kept_start[:-1][ray] + number, slots)
-    width = samples.width * (WHOLE / mx.maximum(shares, 1))
 
-    def pack(values: mx.array) -> mx.array:
-        packed = mx.zeros((slots + 1, *values.shape[1:]), values.dtype)
+    def pack(values: mx.array, empty: float = 0.0) -> mx.array:
+        packed = mx.full((slots + 1, *values.shape[1:]), mx.array(empty, values.dtype))
         packed[slot] = values
         return packed[:slots]
 
-    return pack(samples.position), pack(samples.distance), pack(width), pack(ray)
+    place = mx.arange(ray.shape[0]) - ray_start[ray]
+    packed = map(pack, (samples.position, samples.distance, samples.width, ray))
+    inverse_probability = pack(WHOLE / mx.maximum(choice.shares, 1), 1.0)
+    omitted = pack(sum_before(choice.omitted, place))
+    ray_omitted = mx.zeros(rays).at[ray].add(choice.omitted)
+    return *packed, inverse_probability, omitted, ray_omitted

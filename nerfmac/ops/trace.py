@@ -130,4 +130,4 @@ def trace_reference(
         colour_weights,
         geometry.networks,
     )
-    return composite(density, colour, samples.distance, samples.width, ray_start)
+    return composite(density, colour, samples)

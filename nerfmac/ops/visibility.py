@@ -62,7 +62,7 @@ def termination_distances(
     densities = density(marched.position, marched.used)
     along = marched.width, marched.ray_start
     no_colour = mx.zeros_like(marched.position)
-    opacity = composite(densities, no_colour, marched.distance, *along).opacity
+    opacity = composite(densities, no_colour, marched).opacity
     visible = count_kept(densities, *along, mx.zeros_like(jitter), 0.0)
     last = mx.maximum(marched.ray_start[:-1] + visible - 1, 0)
     # Half a step further: rounding must not leave out the last sample itself.

@@ -54,7 +54,7 @@ def shade(
 ) -> Composited:
     """Evaluate `field` at `samples` and composite them; `directions` are unit (rays, 3)."""
     density, colour = field(parameters, samples, directions)
-    return composite(density, colour, samples.distance, samples.width, samples.ray_start)
+    return composite(density, colour, samples)
 
 
 def tracer_of(

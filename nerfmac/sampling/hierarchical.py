@@ -83,7 +83,7 @@ class HierarchicalSampler(Sampler):
         even = stratified(drawn[:, : self._coarse])
         coarse = part.samples(even)
         density, colour = self._proposal(parameters, coarse, rays.direction)
-        seen = composite(density, colour, coarse.distance, coarse.width, coarse.ray_start)
+        seen = composite(density, colour, coarse)
         weight = _weights((mx.stop_gradient(density) * coarse.width).reshape(even.shape))
         fine = invert(_edges(even), weight, stratified(drawn[:, self._coarse :]))
         union = mx.sort(mx.concatenate([even, fine], axis=1), axis=1)

@@ -31,8 +31,8 @@ UPDATE_SAMPLES = 32
 class MarchingSampler(Sampler):
     """Samples in the occupied cells of Instant-NGP's grid; the state is an `Occupancy`.
 
-    With a `march_factor` it marches more samples than fit and keeps those that carry the rays'
-    colours, so that the same sample budget holds more rays.
+    In training it marches `march_factor` times as many samples as fit and keeps those that carry
+    the colors of the rays, so that the same sample budget holds more rays.
     """
 
     phases = 2
@@ -56,8 +56,8 @@ class MarchingSampler(Sampler):
 
     @property
     def draws(self) -> int:
-        """A jitter a ray, and an offset where samples are thinned."""
-        return 2 if self._capacity else 1
+        """Two numbers for each ray: the jitter of its samples and the offset of its thinning."""
+        return 2
 
     @property
     def shapes(self) -> Shapes:
@@ -84,8 +84,6 @@ class MarchingSampler(Sampler):
     def sample(self, parameters: Arrays, state: Arrays, rays: Rays, drawn: mx.array) -> Sampled:
         """Samples in occupied cells, as in `Sampler`; `march.max_samples` of them fit."""
         occupied, slots = self._occupied(state), self._march.max_samples
-        if not self._capacity:
-            return Sampled(march(*rays, drawn[:, 0], occupied, slots))
         jitter, offsets = drawn[:, 0], drawn[:, 1]
         marched = march(*rays, jitter, occupied, self._capacity)
         density = self._density(parameters, marched.position, marched.used)

@@ -35,7 +35,7 @@ import mlx.core as mx
 
 from nerfmac.common.checks import InputError
 from nerfmac.config import TrainConfig
-from nerfmac.geometry.samples import Samples
+from nerfmac.geometry.samples import Samples, Thinning
 from nerfmac.ops.composite import Composited, composite, sample_weights
 from nerfmac.training.track_rays import TrackTargets
 
@@ -79,7 +79,7 @@ class RayBatch(NamedTuple):
         `samples.ray` is the ray of each; slots of no ray have the weight 0.
         """
         density, samples = self.packed
-        return sample_weights(density, samples.width, samples.ray_start)
+        return sample_weights(density, samples)
 
     @property
     def distances(self) -> mx.array:
@@ -114,7 +114,7 @@ def disparity_loss(rays: RayBatch, _target: mx.array) -> mx.array:
     """(rays,): mean disparity 1 / (1 + distance) of each ray's matter, fading; formula above."""
     density, samples = rays.packed
     disparity = (1.0 / (1.0 + samples.distance))[:, None] * mx.array([1.0, 0.0, 0.0])
-    sums = composite(density, disparity, samples.distance, samples.width, samples.ray_start)
+    sums = composite(density, disparity, samples)
     return _fading(rays, DISPARITY_END) * sums.colour[:, 0]
 
 
@@ -125,10 +125,10 @@ def distortion_loss(rays: RayBatch, _target: mx.array) -> mx.array:
     # Relative to the ray's first sample: sums of squares then lose less to rounding.
     first = samples.distance[mx.minimum(samples.ray_start[:-1], samples.distance.shape[0] - 1)]
     s = s - (first / (1.0 + first))[samples.ray]
-    powers = mx.stack([s, mx.square(s), mx.zeros_like(s)], axis=1)
-    sums = composite(density, powers, samples.distance, samples.width, samples.ray_start)
-    mean, square = sums.colour[:, 0], sums.colour[:, 1]
-    return 2.0 * mx.maximum(sums.opacity * square - mean * mean, 0.0)
+    # The sum of weights is not the opacity, of which thinning leaves no sample's share to chance.
+    powers = mx.stack([mx.ones_like(s), s, mx.square(s)], axis=1)
+    sums = composite(density, powers, samples).colour
+    return 2.0 * mx.maximum(sums[:, 0] * sums[:, 2] - mx.square(sums[:, 1]), 0.0)
 
 
 def entropy_loss(rays: RayBatch, _target: mx.array) -> mx.array:
@@ -152,16 +152,32 @@ def depth_loss(rays: RayBatch, _target: mx.array, until: float = 1.0) -> mx.arra
     some = known.distance.shape[0]
     # The first rays have the first slots: twice their share is room enough for nearly all.
     slots = min(2 * some * density.shape[0] // count, density.shape[0])
-    distance, width, ray = (v[:slots] for v in (samples.distance, samples.width, samples.ray))
-    ray = mx.minimum(ray, some - 1)
-    miss = (distance - known.distance[ray]) / known.spread[ray]
+    first, starts = _first_of(samples, some, slots), samples.ray_start[: some + 1]
+    ray = mx.minimum(first.ray, some - 1)
+    miss = (first.distance - known.distance[ray]) / known.spread[ray]
     near = mx.exp(-0.5 * mx.square(miss))[:, None] * mx.array([1.0, 0.0, 0.0])
-    starts = samples.ray_start[: some + 1]
-    ends = composite(density[:slots], near, distance, width, mx.minimum(starts, slots))
+    ends = composite(density[:slots], near, first)
     fits = (starts[1:] <= slots).astype(mx.float32)
     share = _fading(rays, until) * (count / some)
     missed = share * known.confidence * fits * (1.0 - ends.colour[:, 0])
     return mx.concatenate([missed, mx.zeros(count - some)])
+
+
+def _first_of(samples: Samples, rays: int, slots: int) -> Samples:
+    """The first `rays` rays of `samples`, with at most the first `slots` slots."""
+    thinning = samples.thinning
+    if thinning is not None:
+        inverse_probability, omitted, ray_omitted = thinning
+        thinning = Thinning(inverse_probability[:slots], omitted[:slots], ray_omitted[:rays])
+    return Samples(
+        samples.position[:slots],
+        samples.distance[:slots],
+        samples.width[:slots],
+        samples.ray[:slots],
+        mx.minimum(samples.ray_start[: rays + 1], slots),
+        samples.wanted[:rays],
+        thinning,
+    )
 
 
 def configured_extra_losses(config: TrainConfig, extent: float) -> tuple[Loss, ...]:

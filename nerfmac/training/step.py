@@ -165,7 +165,7 @@ class Step:
                 scale_gradients(values, samples.distance, self.full_gradient_distance)
                 for values in field(own, samples, directions)
             )
-            seen = composite(density, colour, samples.distance, samples.width, samples.ray_start)
+            seen = composite(density, colour, samples, rgba[:, :3])
             *proposals, seen = (
                 _in_front_of(background, refinement.expose(rendering, current, view))
                 for rendering in (*sampled.proposals, seen)

@@ -254,7 +254,7 @@ def errors(parameters: dict[str, mx.array], rays: Rays, drawn: mx.array) -> mx.a
     sampler = HierarchicalSampler(field.coarse, Bounds(1.0), 0.1, SMALL.coarse, SMALL.fine)
     samples, (coarse,) = sampler.sample(parameters, {}, rays, drawn)[:2]
     density, colour = field(parameters, samples, rays.direction)
-    fine = composite(density, colour, samples.distance, samples.width, samples.ray_start)
+    fine = composite(density, colour, samples)
     want = ball(rays)
     return mx.stack([mx.square(seen.colour - want).mean() for seen in (coarse, fine)])
 

@@ -18,6 +18,7 @@ from nerfmac.backend.metal_text import Launch, on_metal
 from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.cameras import Camera, Cameras
 from nerfmac.geometry.lenses import Lens
+from nerfmac.geometry.samples import Samples, Thinning
 from nerfmac.measure.selftest.specialisations import specialisations
 from nerfmac.ops.composite import composite
 from nerfmac.ops.draw_pixels import draw_pixels
@@ -231,12 +232,10 @@ def test_networks_of_more_than_2_31_bytes(touched):
 def test_compositing_of_more_than_2_31_bytes(touched):
     numbers = mx.zeros(SLOTS)
     ray_start = mx.array([SLOTS - 45, SLOTS - 40, SLOTS], mx.int32)
+    thinning = Thinning(numbers, numbers, mx.zeros(2))
+    samples = Samples(mx.zeros((0, 3)), numbers, numbers, numbers, ray_start, numbers, thinning)
     found = touched(
-        lambda: _gradients(
-            lambda d, c: composite(d, c, numbers, numbers, ray_start),
-            numbers,
-            mx.zeros((SLOTS, 3)),
-        ),
+        lambda: _gradients(lambda d, c: composite(d, c, samples), numbers, mx.zeros((SLOTS, 3))),
         "ray_start",
         "slots",
     )

@@ -9,7 +9,8 @@ from numerics import assert_matches
 
 from nerfmac.backend import choose_device, kernels_disabled
 from nerfmac.common.checks import InputError
-from nerfmac.ops.composite import composite
+from nerfmac.geometry.samples import Samples, Thinning
+from nerfmac.ops.composite import Composited, composite
 
 ROUNDOFF = 2.0**-24
 COUNTS = (0, 1, 17, 0, 33, 5, 0)
@@ -41,6 +42,14 @@ def scene(thickness: float = 0.3, counts=COUNTS) -> dict[str, np.ndarray]:
     }
 
 
+def composited(
+    density, colour, distances, widths, ray_start, thinning=None, expected=None
+) -> Composited:
+    nothing = mx.zeros((0, 3))
+    samples = Samples(nothing, distances, widths, nothing, ray_start, nothing, thinning)
+    return composite(density, colour, samples, expected)
+
+
 def on_device(values: dict[str, np.ndarray]) -> dict[str, mx.array]:
     return {
         name: mx.array(each, mx.int32 if name == "ray_start" else mx.float32)
@@ -49,7 +58,7 @@ def on_device(values: dict[str, np.ndarray]) -> dict[str, mx.array]:
 
 
 def run(values: dict[str, np.ndarray]) -> list[np.ndarray]:
-    return [np.array(each, np.float64) for each in composite(**on_device(values))]
+    return [np.array(each, np.float64) for each in composited(**on_device(values))]
 
 
 def summed(density, colour, distances, widths, ray_start):
@@ -135,7 +144,7 @@ def test_matter_that_lets_no_light_through_has_no_gradient_in_its_density():
     mixed = np.random.default_rng(4).normal(size=(len(COUNTS), 5)).astype(np.float32)
 
     def weighed(density: mx.array) -> mx.array:
-        seen = composite(**on_device(values) | {"density": density})
+        seen = composited(**on_device(values) | {"density": density})
         parts = [seen.colour, seen.opacity[:, None], seen.depth[:, None]]
         return (mx.concatenate(parts, axis=1) * mx.array(mixed)).sum()
 
@@ -154,7 +163,7 @@ def test_a_ray_ends_before_the_sample_that_too_little_light_reaches(left, is_see
     assert opacity[0] == pytest.approx(1.0 if is_seen else 1.0 - left, abs=1e-5)
 
     def brightness(density: mx.array) -> mx.array:
-        return composite(**on_device(values) | {"density": density}).colour.sum()
+        return composited(**on_device(values) | {"density": density}).colour.sum()
 
     slope = np.array(mx.grad(brightness)(on_device(values)["density"]))
     assert (slope[1] != 0) == is_seen
@@ -173,7 +182,7 @@ def test_gradients_are_the_finite_differences_through_every_result():
         )
 
     def combined(density: mx.array, colour: mx.array) -> mx.array:
-        results = composite(**on_device(values) | {"density": density, "colour": colour})
+        results = composited(**on_device(values) | {"density": density, "colour": colour})
         weighted = [
             (mx.array(m, mx.float32) * r).sum() for m, r in zip(mixes, results, strict=True)
         ]
@@ -193,6 +202,67 @@ def test_gradients_are_the_finite_differences_through_every_result():
         assert not np.array(gradient)[sum(COUNTS) :].any(), "a dead slot has a gradient"
 
 
+def omitting(counts=COUNTS) -> dict[str, np.ndarray]:
+    """What thinning could have omitted from the rays of `scene`, and colors expected of them."""
+    random, slots = np.random.default_rng(8), sum(counts) + DEAD
+    omitted = np.concatenate([np.cumsum(random.uniform(0.0, 0.03, n)) for n in (*counts, DEAD)])
+    return {
+        "inverse_probability": 2.0 ** random.integers(0, 6, slots),
+        "omitted": omitted,
+        "ray_omitted": random.uniform(1.0, 2.0, len(counts)),
+        "expected": random.uniform(0.0, 1.0, (len(counts), 3)),
+    }
+
+
+def thinned_sums(values, omitting, density):
+    """The oracle of thinned rays, whose gradient in `density` counts 1 / p times."""
+    begin, rays = values["ray_start"], len(COUNTS)
+    total, opacity, depth = np.zeros((rays, 3)), np.zeros(rays), np.zeros(rays)
+    known = values["density"] * values["widths"]
+    scale = omitting["inverse_probability"]
+    changed = known + (density - values["density"]) * values["widths"] * scale
+    for ray in range(rays):
+        optical, reached = 0.0, 0.0
+        for i in range(begin[ray], begin[ray + 1]):
+            reached = np.exp(-omitting["omitted"][i] - optical)
+            assert reached > 1e-4, "the ray ends"
+            weight = reached * -np.expm1(-density[i] * values["widths"][i]) * scale[i]
+            total[ray] += weight * (values["colour"][i] - omitting["expected"][ray])
+            depth[ray] += weight * values["distances"][i]
+            optical += changed[i]
+        opacity[ray] = -np.expm1(-optical - omitting["ray_omitted"][ray])
+    return total + opacity[:, None] * omitting["expected"], opacity, depth
+
+
+def thinned_arguments(known: dict[str, np.ndarray]) -> dict[str, object]:
+    parts = {name: mx.array(each, mx.float32) for name, each in known.items()}
+    return {"expected": parts.pop("expected"), "thinning": Thinning(**parts)}
+
+
+def test_thinned_rays_have_the_transmittance_of_whole_ones_and_scaled_gradients():
+    values, known = scene(0.05), omitting()
+    mixes = [np.random.default_rng(6).normal(size=s) for s in ((7, 3), (7,), (7,))]
+    device = on_device(values) | thinned_arguments(known)
+    want = thinned_sums(values, known, values["density"])
+    for name, got, each in zip(RESULTS, composited(**device), want, strict=True):
+        assert_matches(got, each, rel=8 * 33 * ROUNDOFF, name=name)
+
+    def combined(density: mx.array) -> mx.array:
+        results = composited(**device | {"density": density})
+        weighted = (mx.array(m, mx.float32) * r for m, r in zip(mixes, results, strict=True))
+        return mx.stack([each.sum() for each in weighted]).sum()
+
+    slope = np.zeros(len(values["density"]))
+    for i in range(sum(COUNTS)):
+        step = np.where(np.arange(len(slope)) == i, 1e-4, 0.0)
+        ahead, behind = (
+            thinned_sums(values, known, values["density"] + sign * step) for sign in (1, -1)
+        )
+        slope[i] = sum((m * (a - b)).sum() for m, a, b in zip(mixes, ahead, behind, strict=True))
+    got = mx.grad(combined)(device["density"])
+    assert_matches(got, slope / 2e-4, rel=64 * 33 * ROUNDOFF, name="d density")
+
+
 @pytest.mark.parametrize("rubbish", [1e30, -7.0, np.nan, np.inf])
 def test_dead_slots_do_not_matter_and_get_no_gradient(rubbish):
     clean, dirty = scene(), scene()
@@ -205,7 +275,7 @@ def test_dead_slots_do_not_matter_and_get_no_gradient(rubbish):
         device = on_device(values)
 
         def loss(density: mx.array, colour: mx.array) -> mx.array:
-            seen = composite(**device | {"density": density, "colour": colour})
+            seen = composited(**device | {"density": density, "colour": colour})
             return mx.square(seen.colour).sum() + seen.opacity.sum() + seen.depth.sum()
 
         d = mx.grad(loss, argnums=(0, 1))(device["density"], device["colour"])
@@ -246,4 +316,4 @@ def test_a_wrong_shape_or_type_is_refused_by_name(name, change):
     arguments = on_device(scene())
     arguments[name] = change(arguments[name])
     with pytest.raises(InputError, match=f"^{name} "):
-        composite(**arguments)
+        composited(**arguments)

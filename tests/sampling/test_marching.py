@@ -41,7 +41,7 @@ class Sampled:
         )
         origins, directions, jitter = map(mx.array, some_rays(sampler.geometry))
         self.rays, state = Rays(origins, directions), {"bits": packed(grid(sampler.geometry, 0.5))}
-        drawn = mx.stack([jitter, 1.0 - jitter], axis=1)[:, : sampler.draws]
+        drawn = mx.stack([jitter, 1.0 - jitter], axis=1)
         sampled = sampler.sample(self.parameters, state, self.rays, drawn)
         self.samples, self.samples_per_ray = sampled.samples, float(sampled.mean_samples_per_ray)
         self.marched = march(*self.rays, jitter, Occupied(sampler.geometry, state["bits"]), 2**15)
@@ -60,9 +60,9 @@ def test_rays_see_without_the_samples_behind_their_ends_what_they_see_with_them(
 
 
 def test_more_rays_fit_into_the_slots_without_what_is_hidden():
-    visible, every = Sampled(2**11, march_factor=8), Sampled(2**11, march_factor=0)
-    assert (np.array(every.samples.wanted) == np.array(every.marched.wanted)).all()
-    assert np.array(visible.samples.fits).sum() > 1.1 * np.array(every.samples.fits).sum()
+    visible = Sampled(2**11, march_factor=8)
+    marched = np.cumsum(np.array(visible.marched.wanted))
+    assert np.array(visible.samples.fits).sum() > 1.1 * (marched <= 2**11).sum()
     assert int(visible.samples.ray_start[-1]) <= 2**11
 
 
@@ -82,7 +82,6 @@ def test_the_mean_samples_of_a_ray_let_kept_and_marched_samples_fit():
     assert ample.samples_per_ray == pytest.approx(wanted.mean())
     # With a factor of 1 all marched samples have to fit: hidden ones make no difference.
     assert narrow.samples_per_ray == pytest.approx(begun(marched, 2**11).mean())
-    assert Sampled(2**11, march_factor=0).samples_per_ray == pytest.approx(marched.mean())
     between = Sampled(2**11, march_factor=2)
     visible, evaluated = (begun(counts, 2**12, marched) for counts in (wanted, marched))
     assert len(evaluated) < len(marched)

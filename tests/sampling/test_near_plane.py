@@ -28,8 +28,16 @@ def beam(origin: mx.array, direction: mx.array) -> Rays:
 
 
 def test_training_begins_at_a_near_plane_of_its_own_and_leaves_what_is_before_it_free():
-    config = override(CONFIG, march={"near": 0.2, "near_training": 0.7, "march_factor": 0})
-    sampler = MarchingSampler(config.march, config.occupancy, Bounds(EXTENT), lambda *_: None)
+    def empty(_parameters, position: mx.array, _used: mx.array) -> mx.array:
+        return mx.zeros(len(position))
+
+    config = override(CONFIG, march={"near": 0.2, "near_training": 0.7, "thin_below": 0.0})
+    sampler = MarchingSampler(
+        config.march,
+        config.occupancy,
+        Bounds(EXTENT),
+        empty,
+    )
     origin, direction = mx.array([[0.45, 0.5, 0.6]]), mx.array([[0.6, 0.0, 0.8]])  # from inside
     state = sampler.init([beam(origin, direction), beam(origin + 1.2 * direction, -direction)])
 
@@ -44,7 +52,7 @@ def test_training_begins_at_a_near_plane_of_its_own_and_leaves_what_is_before_it
     assert [state_at(at) for at in (0.1, 0.3, 0.6, 0.9, 1.1)] == [(False, True)] * 5
     assert [state_at(at) for at in (-0.15, 1.35)] == [(True, False)] * 2, "behind a camera"
     full = state | {"bits": packed(grid(sampler.geometry, 1.1))}
-    sampled = sampler.sample({}, full, Rays(origin, direction), mx.zeros((1, 1))).samples
+    sampled = sampler.sample({}, full, Rays(origin, direction), mx.zeros((1, 2))).samples
     assert 0.699 < float(sampled.distance[0]) < 0.7 + 2 * sampler.geometry.step
     assert sampler.occupied(full).geometry.near == 0.2
 

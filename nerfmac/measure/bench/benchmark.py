@@ -212,7 +212,7 @@ def _sample_computations(inputs: StepInputs) -> Iterator[Computation]:
     yield "networks density", lambda: density_only(*arrays())
 
     def flat(density: mx.array, colour: mx.array) -> mx.array:
-        pixels = composite(density, colour, samples.distance, samples.width, samples.ray_start)
+        pixels = composite(density, colour, samples)
         return mx.concatenate([pixels.colour.reshape(-1), pixels.opacity, pixels.depth])
 
     density = 20.0 * mx.random.uniform(shape=(inputs.slots,), key=mx.random.key(11))

@@ -16,7 +16,7 @@ from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.cameras import Camera, Cameras
 from nerfmac.geometry.lenses import Lens
 from nerfmac.geometry.rays import Rays
-from nerfmac.geometry.samples import Samples
+from nerfmac.geometry.samples import Samples, Thinning
 from nerfmac.measure.selftest.comparison import Arrays, Case, in_variant, with_gradients
 from nerfmac.ops.composite import composite
 from nerfmac.ops.draw_pixels import draw_pixels
@@ -162,17 +162,35 @@ def _packed(marched: mx.array, kept: mx.array, fraction: float) -> Arrays:
 
 
 def composite_cases() -> Iterator[Case]:
-    """Cases with rays that have one sample, all samples and none."""
+    """Cases with rays of one sample, all samples and none; whole, and with omitted samples."""
     for name, density, samples in _packed_rays():
-        colour = mx.random.uniform(shape=samples.position.shape, key=mx.random.key(1))
-        packed = samples.distance, samples.width, samples.ray_start
-        yield Case("composite", name, partial(_composited, density, colour, *packed), 256)
+        keys = mx.random.split(mx.random.key(1), 2)
+        colour = mx.random.uniform(shape=samples.position.shape, key=keys[0])
+        run = partial(_composited, density, colour, samples)
+        yield Case("composite", name, run, 256)
+        expected = mx.random.uniform(shape=(samples.wanted.shape[0], 3), key=keys[1])
+        run = partial(_composited, density, colour, _thinned_at_random(samples), expected)
+        yield Case("composite", f"{name}-thinned", run, 256)
 
 
-def _composited(density: mx.array, colour: mx.array, *packed: mx.array) -> Arrays:
+def _composited(
+    density: mx.array, colour: mx.array, samples: Samples, expected: mx.array | None = None
+) -> Arrays:
     return with_gradients(
-        lambda d, c: list(composite(d, c, *packed)), density=density, colour=colour
+        lambda d, c: list(composite(d, c, samples, expected)), density=density, colour=colour
     )
+
+
+def _thinned_at_random(samples: Samples) -> Samples:
+    """`samples` with a `Thinning` that no thinning computed."""
+    keys = mx.random.split(mx.random.key(2), 2)
+    shape, (rays,) = samples.distance.shape, samples.wanted.shape
+    halvings = mx.random.randint(0, WHOLE.bit_length(), shape, key=keys[0])
+    ray_omitted = mx.random.uniform(0.0, 2.0, (rays,), key=keys[1])
+    # A ray's omitted optical depth grows along it, by less than all that is omitted.
+    omitted = ray_omitted[samples.ray] * samples.distance / (1.0 + samples.distance)
+    thinning = Thinning(mx.power(2.0, halvings), omitted, ray_omitted)
+    return samples._replace(thinning=thinning)
 
 
 def thin_cases() -> Iterator[Case]:
@@ -184,13 +202,15 @@ def thin_cases() -> Iterator[Case]:
             clear = _clear_of_halvings(samples, density, below)
             for room in (slots, slots // 2):
                 run = partial(_thinned, samples, clear, offsets, room, below)
-                yield Case("thin", f"{name}-{below}-{room}", run, 1)
+                yield Case("thin", f"{name}-{below}-{room}", run, 16)
 
 
 def _thinned(samples: Samples, density: mx.array, offsets: mx.array, *room: Any) -> Arrays:
     counts = count_kept(density, samples.width, samples.ray_start, offsets, room[-1])
     kept = thin(samples, density, offsets, *room)
-    return {"counts": counts, **kept._asdict(), "fits": kept.fits}
+    arrays = kept._asdict()
+    thinning: Thinning = arrays.pop("thinning")
+    return {"counts": counts, **arrays, **thinning._asdict(), "fits": kept.fits}
 
 
 def _clear_of_halvings(samples: Samples, density: mx.array, below: float) -> mx.array:
@@ -234,8 +254,8 @@ def _packed_rays() -> Iterator[tuple[str, mx.array, Samples]]:
             # The last ray wanted more than it got, where there is more than one.
             wanted = np.array(counts, np.int32)
             wanted[-1] += len(counts) > 1 and counts[-1] == 0
-            packed = position, distance, width, *map(mx.array, (ray, starts, wanted))
-            yield f"{name}-{label}", density, Samples(*packed)
+            numbers = map(mx.array, (ray, starts, wanted))
+            yield f"{name}-{label}", density, Samples(position, distance, width, *numbers)
 
 
 def occupancy_update_cases() -> Iterator[Case]:
