@@ -1,16 +1,18 @@
 """Judge a change to the method: train objects and places with several seeds, and compare.
 
-    python scripts/judge.py lego fox:downscale=2,group=place --seconds 20 --json before.json
-    python scripts/judge.py lego fox:downscale=2,group=place --seconds 20 --before before.json
+    python scripts/judge.py lego fox:downscale=2,seconds=15 --json before.json
+    python scripts/judge.py --list scenes.json --before before.json > table.md
 
 Each argument is SCENE[:KEY=VALUE,...]. The keys are the options of `nerfmac.load_scene` in
-`trials.OPTIONS`, and `name` and `group` for the table. A scene whose pictures have transparency is
-an object, any other one a place. `--list FILE.json` holds more scenes, as objects with the key
-"scene" and the same keys. Every run has the same training time and a process of its own.
-`--set train.disparity=0.03` changes a setting of the preset, once or several times.
+`trials.OPTIONS`, `name` and `group` for the table, and `seconds`, `seeds`, and `background` of the
+scene if they differ from those of the command. A scene whose images have transparency is an object,
+any other one a place. `--list FILE.json` contains more scenes, as objects with the key "scene" and
+the same keys. Each run is a process of its own. `--set train.disparity=0.03` changes a setting of
+the preset, once or several times.
 
-The table has a line for each scene: PSNR of the held-out views of the worst seed, means over seeds,
-and the figures of an earlier run of this script (`--before`) beside them.
+The result is a Markdown table on standard output with a row for each scene: the PSNR of the
+held-out views for each seed, its mean, the worst view of all seeds, SSIM, steps, and the seconds
+before the first step. The metrics of an earlier run of this script (`--before`) are next to them.
 """
 
 import argparse
@@ -41,24 +43,44 @@ from nerfmac.measure.bench.trials import (
 GROUPS = ("object", "place")
 SHEET_VIEWS, SHEET_WIDTH = 6, 320
 """Most views of a contact sheet, and the width of each picture in pixels."""
-FIGURES = ("psnr worst", "psnr mean", "ssim mean")
+METRICS = {"psnr": ".2f", "worst_view": ".2f", "ssim": ".3f"}
+"""Metrics that are compared with an earlier run, and their formats."""
 
 
 @dataclass(frozen=True)
 class Judged:
-    """A scene to train on, with its group in the table."""
+    """A scene to train on."""
 
     scene: TrialScene
     group: str
+    """Its group in the table."""
+    background: str
+    seconds: float | None
+    """Training time; None: that of the command."""
+    seeds: int | None
+    """Number of seeds; None: that of the command."""
 
 
 def judged(keys: dict[str, Any]) -> Judged:
-    """The scene with these `keys`, whose files are checked. Raises `InputError`."""
+    """Return the scene with these `keys`, whose files are checked.
+
+    Raises:
+        InputError: If a key is unknown or has a wrong value.
+    """
+    own = {key: keys[key] for key in keys if key not in ("group", "seconds", "seeds", "background")}
     group = keys.get("group")
     if group not in (None, *GROUPS):
         raise nerfmac.InputError(f"group is {group!r}; expected one of {', '.join(GROUPS)}")
-    scene = trial_scene({key: keys[key] for key in keys if key != "group"}, {})
-    return Judged(scene, group or ("object" if scene.has_alpha else "place"))
+    limits: dict[str, Any] = {}
+    for key, kind in (("seconds", float), ("seeds", int)):
+        try:
+            limits[key] = kind(keys[key]) if key in keys else None
+        except ValueError:
+            message = f"{key} is {keys[key]!r}; expected a number"
+            raise nerfmac.InputError(message) from None
+    scene = trial_scene(own, {})
+    group = group or ("object" if scene.has_alpha else "place")
+    return Judged(scene, group, keys.get("background", "white"), **limits)
 
 
 def write_sheet(path: Path, run: nerfmac.Run) -> None:
@@ -83,44 +105,46 @@ def small(picture: np.ndarray) -> np.ndarray:
     return np.array(image.resize((SHEET_WIDTH, round(SHEET_WIDTH * image.height / image.width))))
 
 
-def figures(runs: list[dict[str, Any]]) -> dict[str, float]:
-    """The `FIGURES` of a scene's runs."""
-    psnr = [run["psnr"] for run in runs]
-    values = min(psnr), mean(psnr), mean(run["ssim"] for run in runs)
-    return dict(zip(FIGURES, values, strict=True))
+def metrics(runs: list[dict[str, Any]]) -> dict[str, float]:
+    """The `METRICS` of a scene's runs: means over seeds, and the worst view of all seeds."""
+    values = {name: mean(run[name] for run in runs) for name in METRICS}
+    return values | {"worst_view": min(run["worst_view"] for run in runs)}
 
 
 def table(scenes: dict[str, Any], before: dict[str, Any]) -> Iterator[str]:
-    """Lines of the printed table; `scenes` and `before` are "scenes" of the JSON files."""
-    yield f"{'':8}{'':20}" + "".join(f"{name:>12}{'before':>9}" for name in FIGURES) + "  seeds"
+    """Lines of the Markdown table; `scenes` and `before` are "scenes" of the JSON files."""
+    names = ("scene", "seeds", *(f"{name.replace('_', ' ')} | before" for name in METRICS))
+    yield f"| {' | '.join((*names, 'steps', 'start (s)'))} |"
+    yield "| --- | --- |" + " ---: |" * (2 * len(METRICS) + 2)
     for group in GROUPS:
-        own = {name: scene for name, scene in scenes.items() if scene["group"] == group}
-        now = {name: figures(scene["runs"]) for name, scene in own.items()}
-        old = {name: figures(before[name]["runs"]) for name in own if name in before}
-        for name, scene in own.items():
-            runs = sorted(scene["runs"], key=lambda run: run["psnr"])
+        own = {name: scene["runs"] for name, scene in scenes.items() if scene["group"] == group}
+        now = {name: metrics(runs) for name, runs in own.items()}
+        old = {name: metrics(before[name]["runs"]) for name in own if name in before}
+        for name, runs in own.items():
             seeds = (f"{r['psnr']:.2f}{' DIVERGED' if r['diverged'] else ''}" for r in runs)
-            yield f"{line(group, name, now[name], old.get(name))}  {' '.join(seeds)}"
+            steps = round(mean(run["steps"] for run in runs))
+            start = f"{min(run['start_seconds'] for run in runs):.1f}"
+            label = f"{name}, {mean(run['seconds'] for run in runs):.0f} s"
+            yield row(label, " ".join(seeds), now[name], old.get(name), str(steps), start)
         if own:
             is_whole = old.keys() == own.keys()
-            yield line(
-                group, f"mean of {len(own)}", average(now), average(old) if is_whole else None
-            )
+            label = f"mean of {len(own)} {group}s"
+            yield row(label, "", average(now), average(old) if is_whole else None, "", "")
 
 
 def average(by_scene: dict[str, dict[str, float]]) -> dict[str, float]:
-    """The mean of each figure over scenes."""
-    return {name: mean(values[name] for values in by_scene.values()) for name in FIGURES}
+    """The mean of each metric over scenes."""
+    return {name: mean(values[name] for values in by_scene.values()) for name in METRICS}
 
 
-def line(group: str, name: str, now: dict[str, float], old: dict[str, float] | None) -> str:
-    """A line of the table: each of the figures `now`, and `old` beside it."""
-    text = f"{group:8}{name:20.20}"
-    for figure in FIGURES:
-        digits = 2 if figure.startswith("psnr") else 3
-        text += f"{now[figure]:12.{digits}f}"
-        text += f"{old[figure]:9.{digits}f}" if old else f"{'-':>9}"
-    return text
+def row(
+    label: str, seeds: str, now: dict[str, float], old: dict[str, float] | None, *rest: str
+) -> str:
+    """A line of the table: each of the metrics `now`, and `old` next to it."""
+    cells = [label, seeds]
+    for name, form in METRICS.items():
+        cells += [format(now[name], form), format(old[name], form) if old else ""]
+    return f"| {' | '.join((*cells, *rest))} |"
 
 
 def main(words: list[str]) -> int:
@@ -177,10 +201,14 @@ def judge(arguments: argparse.Namespace) -> int:
     result = {"nerfmac": nerfmac.__version__, **settings, "scenes": scenes}
     trials = [
         Trial(
-            entry.scene, seed, on_run=sheet_writer(arguments.sheets, entry.scene, seed), **settings
+            entry.scene,
+            seed,
+            background=entry.background,
+            on_run=sheet_writer(arguments.sheets, entry.scene, seed),
+            **settings | ({"seconds": entry.seconds, "steps": None} if entry.seconds else {}),
         )
         for entry in judging
-        for seed in range(arguments.seeds)
+        for seed in range(entry.seeds or arguments.seeds)
     ]
     for trial, run in outcomes(trials):
         scenes[trial.scene.name]["runs"].append(run)
@@ -189,7 +217,8 @@ def judge(arguments: argparse.Namespace) -> int:
             arguments.json.write_text(json.dumps(result, indent=1) + "\n")
     for name, value in settings.items():
         if arguments.before and earlier.get(name) != value:
-            print(f"before had {name} {earlier.get(name)}, now it is {value}")
+            was = earlier.get(name)
+            print(f"before had {name} {was}, now it is {value}", file=sys.stderr)
     print("\n".join(table(scenes, earlier["scenes"])))
     return 0
 

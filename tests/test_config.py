@@ -60,7 +60,7 @@ def changed() -> Config:
         occupancy=OccupancyConfig(resolution=48, decay=0.9),
         optimiser=OptimiserConfig(rate=3e-3, l2=0.0, average=0.5),
         train=TrainConfig(blend="linear"),
-        ranks=RanksConfig(every=4, allreduce_dtype="float32"),
+        ranks=RanksConfig(allreduce_dtype="float32"),
         refine=RefineConfig(poses=True, l2=1e-3),
     )
 
@@ -343,7 +343,9 @@ def test_poses_move_in_every_coarse_step_and_then_in_every_so_many(coarse, every
 
 
 def test_a_setting_that_older_versions_wrote_is_read_over():
-    assert Config.from_json({"ranks": {"late": True, "every": 2}}).ranks == RanksConfig(every=2)
+    assert Config.from_json(
+        {"ranks": {"late": True, "allreduce_dtype": "float32"}}
+    ).ranks == RanksConfig(allreduce_dtype="float32")
 
 
 def test_the_type_of_exchanged_arrays_is_read_by_its_old_name():

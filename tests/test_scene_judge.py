@@ -43,30 +43,43 @@ def test_two_seeds_are_trained_and_stand_beside_an_earlier_run(tmp_path):
         photograph, _, depth = np.split(sheet[: judge.SHEET_WIDTH], 3, axis=1)
         assert photograph.std() > 10
         assert (depth[..., 0] == depth[..., 1]).all()
-    low, high = sorted(run["psnr"] for run in runs)
-    (line,) = (line for line in done.stdout.splitlines() if " still " in line)
-    assert line.split()[:4] == ["object", "still", f"{low:.2f}", "-"]
-    assert line.split()[-2:] == [f"{low:.2f}", f"{high:.2f}"]
+    assert all(run["worst_view"] < run["psnr"] and run["start_seconds"] > 0 for run in runs)
+    (line,) = (line for line in done.stdout.splitlines() if "still" in line)
+    assert line.split(" | ")[1] == " ".join(f"{run['psnr']:.2f}" for run in runs)
 
 
 def run_of(psnr, ssim, *, diverged=False):
-    return {"psnr": psnr, "ssim": ssim, "diverged": diverged}
+    values = {"psnr": psnr, "ssim": ssim, "diverged": diverged, "worst_view": psnr - 1.0}
+    return values | {"steps": 100, "seconds": 8.0, "start_seconds": 2.5 + ssim}
 
 
-def test_the_table_has_worst_seeds_first_means_by_group_and_figures_before():
+def test_the_table_has_all_seeds_means_by_group_and_metrics_of_before():
     now = {
         "vase": {"group": "object", "runs": [run_of(30.0, 0.9), run_of(28.0, 0.8)]},
         "ball": {"group": "object", "runs": [run_of(20.0, 0.5), run_of(22.0, 0.7)]},
         "yard": {"group": "place", "runs": [run_of(15.0, 0.4, diverged=True)]},
     }
-    before = {name: now[name] for name in ("vase", "ball")} | {"gone": now["yard"]}
-    _, vase, ball, objects, yard, places = judge.table(now, before)
-    assert vase.split()[2:8] == ["28.00", "28.00", "29.00", "29.00", "0.850", "0.850"]
-    assert vase.split()[8:] == ["28.00", "30.00"]
-    assert ball.split()[8:] == ["20.00", "22.00"]
-    assert objects.split()[4:] == ["24.00", "24.00", "25.00", "25.00", "0.725", "0.725"]
-    assert yard.split()[2:] == ["15.00", "-", "15.00", "-", "0.400", "-", "15.00", "DIVERGED"]
-    assert places.split()[4:] == ["15.00", "-", "15.00", "-", "0.400", "-"]
+    vase = now["vase"]["runs"]
+    before = {"vase": {"runs": vase[:1]}, "ball": now["ball"], "gone": now["yard"]}
+    head, rule, *lines = judge.table(now, before)
+    assert head.startswith("| scene | seeds | psnr | before | worst view | before | ssim |")
+    rows = [line.strip("|").split("|") for line in (head, rule, *lines)]
+    assert {len(cells) for cells in rows} == {10}
+    vase, ball, objects, yard, places = ([cell.strip() for cell in row] for row in rows[2:])
+    assert vase[:2] == ["vase, 8 s", "30.00 28.00"]
+    assert vase[2:8] == ["29.00", "30.00", "27.00", "29.00", "0.850", "0.900"]
+    assert vase[8:] == ["100", "3.3"]
+    assert ball[2:8] == ["21.00", "21.00", "19.00", "19.00", "0.600", "0.600"]
+    assert objects[:4] == ["mean of 2 objects", "", "25.00", "25.50"]
+    assert yard[1:4] == ["15.00 DIVERGED", "15.00", ""]
+    assert places[2:4] == ["15.00", ""]
+
+
+def test_a_scene_has_seconds_seeds_and_a_background_of_its_own():
+    scene = judge.judged(judge.parsed(f"{SCENE},seconds=3.5,seeds=2,background=black"))
+    assert (scene.seconds, scene.seeds, scene.background) == (3.5, 2, "black")
+    plain = judge.judged(judge.parsed(SCENE))
+    assert (plain.seconds, plain.seeds, plain.background) == (None, None, "white")
 
 
 @pytest.mark.parametrize(
@@ -75,6 +88,7 @@ def test_the_table_has_worst_seeds_first_means_by_group_and_figures_before():
         ("downscal=2", "downscal"),
         ("downscale=two", "two"),
         ("group=garden", "garden"),
+        ("seconds=soon", "seconds is 'soon'"),
         ("downscale", "KEY=VALUE"),
         ("split=none", "test"),
     ],

@@ -92,7 +92,7 @@ class Step:
         numbers: StepNumbers,
         schedule: Schedule,
     ) -> tuple[OptimiserState, Arrays, mx.array]:
-        """One update by the gradients of all ranks, or of this one if ranks take their own steps.
+        """Update the parameters once by the gradients of all ranks.
 
         Args:
             before: an `OptimiserState`. Parameters that the flags exclude stay as they are.
@@ -115,9 +115,8 @@ class Step:
         with repeatable() if self.config.deterministic else nullcontext():
             gradient = mx.value_and_grad(lambda trained: loss_of(parameters | trained))
             (loss, *measured, share), gradients = gradient(trained)
-        exchange = self.config.ranks
-        if exchange.every == 1:
-            gradients = self.ranks.weighted_mean(gradients, share, exchange.allreduce_dtype)
+        dtype = self.config.ranks.allreduce_dtype
+        gradients = self.ranks.weighted_mean(gradients, share, dtype)
         bounded = self.parts.field.bounded_gradients
         is_good = all_finite(values for name, values in gradients.items() if name not in bounded)
         unscale = mx.where(is_good, 1.0 / scale.scale, 0.0).reshape(1)

@@ -36,7 +36,7 @@ from nerfmac.rendering.metrics import decibels
 from nerfmac.rendering.renderer import Renderer, tracer_of
 from nerfmac.scenes import Views
 from nerfmac.training.clock import Clock, RanksTime
-from nerfmac.training.exchange import LocalSgd, from_first, synchronised
+from nerfmac.training.exchange import from_first, synchronised
 from nerfmac.training.goal import Goal, Report
 from nerfmac.training.loss_scale import LossScale
 from nerfmac.training.measured import Measured, read
@@ -79,7 +79,6 @@ class Trainer:
         """
         self.config, self.bounds, self.method = config, bounds, method
         self.ranks = current_ranks()
-        self._local_sgd = LocalSgd(self.ranks, config.ranks)
         self.parts = method.parts(config, bounds)
         self.field, self.sampler = self.parts.field, self.parts.sampler
         self._given_views = views
@@ -157,7 +156,7 @@ class Trainer:
             yield update(state.parameters, state.sampling, key)
         flags = StepFlags.at(state.step, self.config.refine)
         yield self._one_step(state, flags, 0.0, 0.0)
-        yield self._average(state), self._local_sgd.trial(state)
+        yield self._average(state)
         for later in StepFlags.later(flags, self.config.refine):
             yield self._one_step(state, later, 0.0, 0.0)
 
@@ -174,12 +173,10 @@ class Trainer:
         """Train on from `state` to the goal, with a report at every update of the sampler's state.
 
         The caller's time between two reports is not training time. Reports that
-        `goal.report_interval` adds do not change the results. Several ranks start from the first
-        one's state; except in these added reports they have equal parameters. Raises
-        `DivergedError`.
+        `goal.report_interval` adds do not change the results. Several ranks start from the state of
+        the first one. Raises `DivergedError`.
         """
         state = from_first(self.ranks, state)
-        self._local_sgd.begin(state)
         clock, queue, rays_done = Clock(state.train_seconds), StepQueue(), 0
         last: Measured | None = None
         shared_time = RanksTime(self.ranks, state.step, state.train_seconds)
@@ -193,12 +190,11 @@ class Trainer:
                 state, measured = self.advance(state, rate, progress)
                 queue.add(state)  # measurements are computed only where they are read
             state = replace(state, train_seconds=shared_time.at(state.step, clock.read()))
-            is_due = self._is_report_at(state.step) or goal.progress(state) >= 1.0
+            is_due = self._is_update_at(state.step - 1) or goal.progress(state) >= 1.0
             if not is_due and not clock.is_over(goal.report_interval):
                 continue
             if is_due:
                 measured = self.ranks.mean(measured)
-                state = self._local_sgd.end(state, force_average=True)
             with interval("report", step=state.step):
                 last = read(measured, state, last)
             seconds = shared_time.at(state.step, clock.read(), must_agree=is_due)
@@ -221,10 +217,6 @@ class Trainer:
     def _is_update_at(self, step: int) -> bool:
         """Whether the sampler's state is updated before the step that follows `step`."""
         return step % self.sampler.interval_at(step) == 0
-
-    def _is_report_at(self, step: int) -> bool:
-        """Whether a report follows `step`: after each update; with local SGD, before each."""
-        return self._is_update_at(step if self._local_sgd.is_on else step - 1)
 
     def _keep_sampling(self, state: TrainState, most_rays: int | None) -> TrainState:
         """`state` with the sampler's state updated and the number of rays chosen again."""
@@ -250,10 +242,7 @@ class Trainer:
         flags = StepFlags.at(state.step, self.config.refine)
         updated, scaling, measured = self._one_step(state, flags, rate, progress)
         state = replace(state, step=state.step + 1, scaling=scaling, **updated._asdict())
-        averages = is_averaged(state.step)  # the average needs parameters that all ranks have
-        force = averages or self._is_update_at(state.step)
-        state = self._local_sgd.end(state, force_average=force)
-        if averages:
+        if is_averaged(state.step):
             with interval("average"):
                 state = replace(state, average=self._average(state))
         return state, measured

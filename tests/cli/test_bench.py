@@ -41,7 +41,7 @@ def refused(capsys, tmp_path, *arguments, names):
         (("--scaling", 0), ["scaling", "0"]),
         (("--scaling", 2, "--models"), ["--scaling", "--models"]),
         (("--scaling", 2, "--roofline"), ["--scaling", "--roofline"]),
-        (("--ranks.every", 2), ["--ranks", "--scaling"]),
+        (("--ranks.allreduce_dtype", "float32"), ["--ranks", "--scaling"]),
         (("--device", "cpu", "--scene", "nowhere"), ["nowhere"]),
         (("--table",), ["scenes are []", "at least one"]),
         (("--table", "nowhere", "--seeds", 0), ["seeds is 0"]),

@@ -4,7 +4,6 @@ It writes what it found to FOLDER/RANK.npz.
 """
 
 import sys
-from contextlib import closing
 from itertools import count
 from pathlib import Path
 
@@ -14,41 +13,20 @@ import numpy as np
 from nerfmac.backend import choose_device
 from nerfmac.common.checks import InputError
 from nerfmac.config import Config
-from nerfmac.fields.encoded import EncodedField
-from nerfmac.fields.encodings import encoding_of
-from nerfmac.geometry.bounds import Bounds
 from nerfmac.ranks import Ranks, current_ranks, join
-from nerfmac.sampling.marching import MarchingSampler
 from nerfmac.scenes import Scene, load_scene
 from nerfmac.training import clock
 from nerfmac.training.goal import Goal
-from nerfmac.training.method import Method
 from nerfmac.training.state import TrainState
 from nerfmac.training.trainer import Trainer
-from tests.ranks.shared import CONFIG, EVERY, MEETING, STEPS, told
+from tests.ranks.shared import CONFIG, STEPS, told
 
 SECONDS, TICK = 1.0, 0.02
 
 
-class Seldom(MarchingSampler):
-    """A sampler whose updates are rare from the first step on."""
-
-    def interval_at(self, step: int) -> int:
-        return 16
-
-
-def trainer_of(scene: Scene, config: Config) -> Trainer:
-    """A trainer whose ranks, where they do not meet at every step, take some in between."""
-    if config.ranks.every == 1:
-        return Trainer(config, scene.bounds, scene.views("train"))
-    field = EncodedField(encoding_of(config, Bounds(scene.extent)), config.networks)
-    sampler = Seldom(config.march, config.occupancy, Bounds(scene.extent), field.density_of_first)
-    return Trainer(config, scene.bounds, scene.views("train"), Method(sampler=sampler))
-
-
 def trained(scene: Scene, config: Config, goal: Goal) -> TrainState:
     """Train from a first state that only the first rank has right."""
-    trainer = trainer_of(scene, config)
+    trainer = Trainer(config, scene.bounds, scene.views("train"))
     state = trainer.init()
     if not current_ranks().is_first:
         spoilt = {name: values + 1 for name, values in state.arrays().items()}
@@ -56,13 +34,6 @@ def trained(scene: Scene, config: Config, goal: Goal) -> TrainState:
     *_, last = trainer.train(state, goal)
     assert last.state.step == goal.steps or goal.seconds
     return last.state
-
-
-def stopped_early(scene: Scene) -> TrainState:
-    """Train until the second report, whose state is kept, where there are to be more."""
-    trainer = trainer_of(scene, EVERY)
-    with closing(trainer.train(trainer.init(), Goal(steps=STEPS))) as reports:
-        return [next(reports).state for _ in range(2)][-1]
 
 
 def saved(label: str, state: TrainState) -> dict[str, np.ndarray]:
@@ -111,11 +82,6 @@ def main(scene_path: Path, folder: Path) -> None:
         "differences": np.array(differences(ranks)),
         **saved("one", trained(scene, CONFIG, Goal(steps=1))),
         **saved("now", trained(scene, CONFIG, Goal(steps=STEPS))),
-        **saved("every", trained(scene, EVERY, Goal(steps=MEETING))),
-        **saved("every, between", trained(scene, EVERY, Goal(steps=MEETING + 1))),
-        **saved("every, early", trained(scene, EVERY, Goal(steps=3))),
-        **saved("every, in seconds", by_clocks_that_differ(scene, ranks, EVERY)),
-        **saved("every, at a report", stopped_early(scene)),
         "steps_of_seconds": np.array(by_clocks_that_differ(scene, ranks, CONFIG).step),
     }
     np.savez(folder / f"{ranks.rank}.npz", **found)

@@ -7,8 +7,6 @@ from nerfmac.ranks.ranks import LARGE
 from tests.scene_factory import CONFIG as SMALL
 
 STEPS = 50
-MEETING = 48
-"""Steps after which ranks that meet at every fourth step do."""
 
 CONFIG: Config = override(
     SMALL,
@@ -21,7 +19,6 @@ CONFIG: Config = override(
 With Adam's own epsilon a step has its full length even where a gradient's terms cancel, so that
 what was rounding grows; with a large one steps are smooth in the gradient.
 """
-EVERY: Config = override(CONFIG, ranks={"every": 4})
 
 
 def double(config: Config) -> Config:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -116,6 +117,7 @@ def check_names(scenes: Iterable[TrialScene]) -> None:
 
 def trained(trial: Trial) -> dict[str, Any]:
     """Train and evaluate on all test views; returns JSON values."""
+    began = time.perf_counter()
     scene = load_scene(trial.scene.path, **trial.scene.options)
     lpips = Lpips(trial.lpips) if trial.lpips else None
     device = choose_device(trial.device)
@@ -130,16 +132,19 @@ def trained(trial: Trial) -> dict[str, Any]:
         if error.run is None:
             raise
         run, has_diverged = error.run, True
+    trained_at = time.perf_counter()
     views = run.evaluate("test", trial.background, progress=False, lpips=lpips)
     if trial.on_run:
         trial.on_run(run)
     return {
         "seed": trial.seed,
         "psnr": views.psnr,
+        "worst_view": min(view.psnr for view in views),
         "ssim": views.ssim,
         **({"lpips": views.lpips} if lpips else {}),
         "steps": run.state.step,
         "seconds": run.state.train_seconds,
+        "start_seconds": trained_at - began - run.state.train_seconds,
         "diverged": has_diverged,
         "preset": run.config.preset,
         "options": trial.scene.options,
