@@ -21,7 +21,7 @@ import mlx.core as mx
 import numpy as np
 
 from nerfmac.backend import Arrays, Shapes, Traces, compile_ahead, compile_seldom
-from nerfmac.backend.variants import choose_first
+from nerfmac.backend.variants import tuned_for
 from nerfmac.common.checks import InputError
 from nerfmac.common.timeline import interval
 from nerfmac.config import FILL, Config
@@ -89,7 +89,7 @@ class Trainer:
         self._step_for = cache(self._compiled_step)
         self._averaged = self.traces.compiled(_averaged_if_good, "average")
         self._update_sampling = [
-            compile_seldom(partial(self._sampling_step, phase))
+            compile_seldom(tuned_for(config)(partial(self._sampling_step, phase)))
             for phase in range(self.sampler.phases)
         ]
 
@@ -133,12 +133,9 @@ class Trainer:
     def compile(self, state: TrainState) -> Iterator[float]:
         """Build and compile all that `train` runs: run each part once and drop the results.
 
-        Before the first training on a GPU, chooses the fastest variants of the kernels. Yields the
-        seconds that each part took, so that the caller can do other things in between. Without
-        this, `train` compiles on first use, in training time.
+        Yields the seconds that each part took, so that the caller can do other things in between.
+        Without this, `train` compiles on first use, in training time.
         """
-        if self.config.model == "hash":
-            choose_first(self.config, self.bounds.extent)
         start = time.perf_counter()
         compile_ahead(lambda: deque(self.trial(state), maxlen=0))
         for results in self.trial(state):
@@ -300,7 +297,8 @@ class Trainer:
             full_gradient_distance=scaling if self.bounds.extent > 1 else 0.0,
             track_rays=self._track_rays,
         )
-        return self.traces.compiled(step, f"step of {rays} rays{flags}")
+        tuned = tuned_for(self.config)(step)
+        return self.traces.compiled(tuned, f"step of {rays} rays{flags}")
 
     def _average(self, state: TrainState) -> Parameters:
         weight = newest_weight(max(state.step, 1), self.config.optimiser)  # step 0 is a trial
