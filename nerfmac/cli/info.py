@@ -1,4 +1,4 @@
-"""`nerfmac info`: the device, the back end of every operation, and folders. Starts no compiler."""
+"""`nerfmac info`: the device, the back end of every operation, folders, and one check."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from nerfmac.config import Config
 from nerfmac.config.presets import preset
 from nerfmac.ranks import Ranks, join
 from nerfmac.scenes import picture_cache
+from nerfmac.training.loss_scale import guard_fault
 from nerfmac.version import version as nerfmac_version
 
 
@@ -50,6 +51,7 @@ def main(argv: list[str]) -> int:
         "kernel cache": str(cache_folder()),
         "picture cache": str(picture_cache.folder()),
         "preset auto": config.preset,
+        "loss scaling": _guard(),
     }
     for name, value in rows.items():
         print(f"{name:14}{value}")
@@ -76,6 +78,11 @@ def _chosen_by(config: Config) -> str:
     """Text about where the choice of variants comes from."""
     source = "chosen by `nerfmac tune`" if is_tuned(config) else "defaults; `nerfmac tune` chooses"
     return f"{source}; NERFMAC_VARIANTS overrides it" if from_environment() else source
+
+
+def _guard() -> str:
+    fault = guard_fault()
+    return f"FAILS: {fault}" if fault else "detects NaN and infinity in gradients"
 
 
 def _compiler() -> str:
