@@ -2,8 +2,8 @@
 
 This proves that the source code of the CPU kernels does not depend on GCC or libstdc++. It does not
 prove that the extension, which passes MLX's arrays to the kernels, compiles on a Mac: the installed
-MLX is built with libstdc++, so the system's compiler builds the extension here. Apple's older libc++
-and its code generation for ARM are not covered either.
+MLX is built with libstdc++, so the system's compiler builds the extension here. Apple's own version
+of libc++ and code for ARM are not covered either.
 """
 
 import os
