@@ -34,6 +34,15 @@ def is_out_of_memory(error: RuntimeError) -> bool:
     return any(sign in str(error) for sign in NO_MEMORY)
 
 
+def is_ended_by_macos(error: RuntimeError) -> bool:
+    """Whether macOS ended the GPU's work, after which a process can continue.
+
+    After the same error on CUDA no further call succeeds.
+    """
+    text = str(error)
+    return "[METAL]" in text and any(sign in text for sign in (*ENDED, DISCARDED))
+
+
 def in_words(error: RuntimeError) -> str | None:
     """An explanation of MLX's `error` with advice; None for other errors."""
     if is_out_of_memory(error):
@@ -41,7 +50,8 @@ def in_words(error: RuntimeError) -> str | None:
     if any(sign in str(error) for sign in ENDED):
         return (
             f"the system ended the GPU's work, since the display waited too long: {error}; "
-            "try again over ssh, or with the display asleep: then it allows more time"
+            "try again with `--preset small`, over ssh, with the display asleep, or with the "
+            "environment variable AGX_RELAX_CDM_CTXSTORE_TIMEOUT=1"
         )
     if DISCARDED in str(error):
         return (

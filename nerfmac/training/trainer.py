@@ -22,6 +22,7 @@ import numpy as np
 
 from nerfmac.backend import Arrays, Shapes, Traces, compile_ahead, compile_seldom
 from nerfmac.backend.variants import tuned_for
+from nerfmac.backend.watchdog import is_relaxed
 from nerfmac.common.checks import InputError
 from nerfmac.common.timeline import interval
 from nerfmac.config import FILL, Config
@@ -136,6 +137,7 @@ class Trainer:
         Yields the seconds that each part took, so that the caller can do other things in between.
         Without this, `train` compiles on first use, in training time.
         """
+        mx.eval(state.arrays())  # if the system ends the work below, the state is not lost
         start = time.perf_counter()
         compile_ahead(lambda: deque(self.trial(state), maxlen=0))
         for results in self.trial(state):
@@ -261,7 +263,7 @@ class Trainer:
         """The results of a `Step` with these flags."""
         optimiser = self.config.optimiser
         groups = self.refinement.rates(state.step, rate / optimiser.rate, progress)
-        updated, scaling, measured = self._step_for(state.rays, flags)(
+        updated, scaling, measured = self._step_for(state.rays, flags, is_relaxed())(
             OptimiserState(state.parameters, state.moments),
             state.sampling,
             state.scaling,
@@ -282,7 +284,7 @@ class Trainer:
         return Schedule(mx.array(self.config.refine.level_progress_at(step)), mx.array(progress))
 
     def _compiled_step(
-        self, rays: int, flags: StepFlags
+        self, rays: int, flags: StepFlags, relaxed: bool
     ) -> Callable[..., tuple[OptimiserState, Arrays, mx.array]]:
         scaling = self.config.train.gradient_scaling
         step = Step(
@@ -298,7 +300,8 @@ class Trainer:
             track_rays=self._track_rays,
         )
         tuned = tuned_for(self.config)(step)
-        return self.traces.compiled(tuned, f"step of {rays} rays{flags}")
+        shorter = ", with shorter launches" if relaxed else ""
+        return self.traces.compiled(tuned, f"step of {rays} rays{flags}{shorter}")
 
     def _average(self, state: TrainState) -> Parameters:
         weight = newest_weight(max(state.step, 1), self.config.optimiser)  # step 0 is a trial
@@ -315,17 +318,20 @@ class Trainer:
 
 
 class StepQueue:
-    """Steps that the host has launched and the device has not finished: at most two."""
+    """Steps that the host has launched and the device has not finished: at most two.
+
+    In the relaxed mode (`nerfmac.backend.watchdog`), at most one.
+    """
 
     def __init__(self) -> None:
         self._steps: deque[mx.array] = deque()
 
     def add(self, state: TrainState) -> None:
-        """Start computing `state`, the result of a step; wait until at most two are unfinished."""
+        """Start computing `state`, the result of a step; wait while too many are unfinished."""
         with interval("launch"):
             mx.async_eval(state.arrays())
         self._steps.append(next(iter(state.parameters.values())))
-        if len(self._steps) > 2:
+        while len(self._steps) > (1 if is_relaxed() else 2):
             with interval("wait for the device"):
                 mx.eval(self._steps.popleft())
 
