@@ -17,6 +17,7 @@ from nerfmac.run import Run, check_memory, needed_memory
 from nerfmac.scenes import load_scene
 from nerfmac.training.method import Method
 from nerfmac.training.trainer import Trainer
+from tests.backend.test_faults import THREADS
 from tests.scene_factory import CONFIG, FLAGS, nerfmac, write_scene
 
 
@@ -148,7 +149,8 @@ def test_a_fraction_limits_mlx_and_what_it_keeps():
             "[METAL] Command buffer execution failed: Impacting Interactivity "
             "(0000000e:kIOGPUCommandBufferCallbackErrorImpactingInteractivity).",
             "; try again with `--preset small`, over ssh, with the display asleep, or with the "
-            "environment variable AGX_RELAX_CDM_CTXSTORE_TIMEOUT=1; step 3 is saved in {out}; `nerfmac train --out {out} --resume --steps 9` goes on",
+            "environment variable AGX_RELAX_CDM_CTXSTORE_TIMEOUT=1; "
+            "step 3 is saved in {out}; `nerfmac train --out {out} --resume --steps 9` goes on",
         ),
     ],
 )
@@ -172,12 +174,19 @@ def test_where_the_gpu_gives_up_the_last_state_is_saved_and_told(
 
 
 def test_other_verbs_say_so_in_a_line_and_other_errors_are_none_of_it(monkeypatch, capsys):
-    def fails(error):
+    def fails(error, kind=RuntimeError):
         def main(_argv):
-            raise RuntimeError(error)
+            raise kind(error)
 
         monkeypatch.setattr("nerfmac.cli.info.main", main)
 
+    fails(THREADS, ValueError)
+    assert nerfmac("info") == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert THREADS in line
+    fails("could not convert string to float", ValueError)
+    with pytest.raises(ValueError, match="convert"):
+        nerfmac("info")
     fails("cudaMallocAsync(&data, size, stream) failed: out of memory.")
     assert nerfmac("info") == 2
     assert "nerfmac: no memory is left: cudaMallocAsync" in capsys.readouterr().err
